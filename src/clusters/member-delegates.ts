@@ -1,9 +1,8 @@
-import { HOST_LABEL } from "../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { ByteBudget } from "../kube/limits.ts";
 import { pods } from "../kube/resources.ts";
-import { madeByHost, ownerOf } from "../pods/delegate.ts";
+import { delegateSelector, madeByHost, ownerOf } from "../pods/delegate.ts";
 import { type DependencyKey, dependencyKeys } from "../pods/dependencies.ts";
 import { isBound, isTerminal } from "../pods/pod-state.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -48,7 +47,7 @@ export class MemberDelegates {
     this.#reflector = new Reflector({
       client,
       resource: pods,
-      labelSelector: `${HOST_LABEL}=${hostId}`,
+      labelSelector: delegateSelector(hostId),
       budget,
       clock,
       log,

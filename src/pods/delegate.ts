@@ -1,5 +1,6 @@
 import {
   ADMITTED_BY_ANNOTATIONS,
+  COPY_LABEL,
   DEFAULT_SCHEDULER,
   DELETION_COST_ANNOTATION,
   FORWARDED_ANNOTATION,
@@ -40,7 +41,12 @@ export interface Owner {
 // Each cluster's Binding copies these from its node to the pod (KEP-4742).
 const TOPOLOGY_LABELS = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
 /** Labels that are never forwarded from a proxy. */
-export const HOST_ONLY_LABELS: ReadonlySet<string> = new Set([PROXY_LABEL, HOST_LABEL, ...TOPOLOGY_LABELS]);
+export const HOST_ONLY_LABELS: ReadonlySet<string> = new Set([PROXY_LABEL, HOST_LABEL, COPY_LABEL, ...TOPOLOGY_LABELS]);
+
+/** Selects a host's delegates in a member. An operator there may carry labels of a copy over to pods, which are none. */
+export function delegateSelector(hostId: string): string {
+  return `${HOST_LABEL}=${hostId},!${COPY_LABEL}`;
+}
 
 // Kueue admitted the pod on the host; with these labels a Kueue in the member would queue it again.
 const KUEUE = "kueue.x-k8s.io/";

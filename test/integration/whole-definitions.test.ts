@@ -90,6 +90,49 @@ test("a definition that follows is given to the member that lacks it, and leaves
   expect(await shapeIn(east)).toBe("v1 own");
 });
 
+test("what an operator of the member makes with the labels and annotations of a copy is left to it", async () => {
+  const [host, west, east] = [hostCluster(), memberCluster("west"), memberCluster("east")];
+  const namespace = await freshNamespace([host, west, east], { labels: { [DELEGATION_LABEL]: "annotated" } });
+  const gizmo = (name: string): object => ({
+    apiVersion: `${GROUP}/v1`,
+    kind: "Gizmo",
+    metadata: { name, annotations: { [WHOLE_KEY]: "true", "legation.dev/clusters": "west" } },
+  });
+  const copyOf = (name: string): Promise<string> =>
+    eventually(() => kubectl(west, ["get", `gizmo/${name}`, "-n", namespace, "-o", "json"]).catch(() => undefined), {
+      what: "the copy",
+    });
+  await applyAll(host, [gizmo("one")], ["-n", namespace]);
+  const { labels, annotations } = JSON.parse(await copyOf("one")).metadata;
+  expect(labels).toMatchObject({ [WHOLE_KEY]: "true" });
+  const metadata = { name: "derived", labels, annotations };
+  const containers = [{ name: "main", image: "localhost/busybox:1" }];
+  const resources = { requests: { storage: "1Gi" } };
+  await applyAll(
+    west,
+    [
+      { apiVersion: "v1", kind: "Pod", metadata, spec: { containers } },
+      { apiVersion: "v1", kind: "Secret", metadata },
+      {
+        apiVersion: "v1",
+        kind: "PersistentVolumeClaim",
+        metadata,
+        spec: { accessModes: ["ReadWriteOnce"], resources },
+      },
+    ],
+    ["-n", namespace],
+  );
+  // The controller has seen them by the end of another object.
+  await applyAll(host, [gizmo("two")], ["-n", namespace]);
+  await copyOf("two");
+  await kubectl(host, ["delete", "gizmo/two", "-n", namespace, "--timeout=60s"]);
+  const derived = ["pod/derived", "secret/derived", "pvc/derived"];
+  const path = "{.items[*].metadata.name}{.items[*].metadata.deletionTimestamp}";
+  expect(await kubectl(west, ["get", ...derived, "-n", namespace, "-o", `jsonpath=${path}`])).toBe(
+    "derived derived derived",
+  );
+});
+
 test("a definition whose stored version changed stays as it was in the member, with the reason", async () => {
   const [host, west] = [hostCluster(), memberCluster("west")];
   await eventuallyPasses(async () => expect(await shapeIn(west)).toContain("v1 size"));

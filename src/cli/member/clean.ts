@@ -20,7 +20,7 @@ import { objectText, some } from "../shared/output.ts";
 import { refOf, remove } from "../shared/removal.ts";
 import { waitFor } from "../shared/wait.ts";
 import { clusterRoles, findAccess, giveUpAccess, hostAccountName } from "./access.ts";
-import { contentsOf } from "./contents.ts";
+import { contentsOf, isOwn } from "./contents.ts";
 
 export interface CleaningContext {
   readonly signal: AbortSignal;
@@ -157,7 +157,7 @@ class Cleaner {
     const items: Stored<KubeObject>[] = [];
     for await (const page of listPages(this.#client, resource, { labelSelector, signal: this.#signal })) {
       // Some aggregated APIs ignore selectors.
-      items.push(...page.filter(({ metadata }) => metadata.labels?.[HOST_LABEL] === this.#hostId));
+      items.push(...page.filter((object) => isOwn({ resource, object }, this.#hostId)));
     }
     return items;
   }

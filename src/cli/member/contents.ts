@@ -1,8 +1,10 @@
 import { HOST_LABEL } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import { hasWholeLabel, isDerived } from "../../copies/objects.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list.ts";
+import type { Resource } from "../../kube/resources.ts";
 import type { Discovery } from "../shared/discovery.ts";
 import { kindName } from "../shared/named-types.ts";
 
@@ -26,14 +28,14 @@ export async function contentsOf(
   signal: AbortSignal,
 ): Promise<Contents> {
   const { resources, unknown } = await discovery.removable();
-  const found: { readonly kind: string; readonly object: Stored<KubeObject> }[] = [];
+  const found: FoundObject[] = [];
   const unread = [...unknown.keys()];
   for (const resource of resources) {
     if (FOLLOWERS.has(resource.plural)) continue;
     try {
       // Reads all pages: a foreign object may follow many of this host's.
       for await (const page of listPages(client, resource, { namespace, dropManagedFields: true, signal })) {
-        for (const { metadata } of page) found.push({ kind: resource.kind, object: { metadata } });
+        for (const { metadata } of page) found.push({ resource, object: { metadata } });
       }
     } catch (error) {
       if (!isKubeError(error) || signal.aborted) throw error;
@@ -44,18 +46,23 @@ export async function contentsOf(
   return { foreign: foreignAmong(found, hostId), unknown: unread };
 }
 
+/** An object in a namespace. */
+export interface FoundObject {
+  readonly resource: Pick<Resource<KubeObject>, "group" | "plural" | "kind">;
+  readonly object: Stored<KubeObject>;
+}
+
+/** Reports whether this host created the object: an operator may carry labels of a whole object's copy over to its own. */
+export function isOwn({ resource, object }: FoundObject, hostId: string): boolean {
+  if (object.metadata.labels?.[HOST_LABEL] !== hostId) return false;
+  return !hasWholeLabel(object) || !isDerived(object, resource);
+}
+
 /** Returns the objects that are neither this host's, nor owned by its objects, nor part of every namespace. */
-export function foreignAmong(
-  found: readonly { readonly kind: string; readonly object: Stored<KubeObject> }[],
-  hostId: string,
-): string[] {
-  const own = new Set(
-    found
-      .filter(({ object }) => object.metadata.labels?.[HOST_LABEL] === hostId)
-      .map(({ object }) => object.metadata.uid),
-  );
+export function foreignAmong(found: readonly FoundObject[], hostId: string): string[] {
+  const own = new Set(found.filter((each) => isOwn(each, hostId)).map(({ object }) => object.metadata.uid));
   return found
-    .filter(({ kind, object }) => {
+    .filter(({ resource: { kind }, object }) => {
       const { uid, name, ownerReferences = [] } = object.metadata;
       // Claims hold data and stay. The claim of an ephemeral volume goes with its pod.
       if (kind === "PersistentVolumeClaim" && own.has(uid)) return true;
@@ -64,5 +71,5 @@ export function foreignAmong(
       if (kind === "ConfigMap") return name !== "kube-root-ca.crt";
       return true;
     })
-    .map(({ kind, object }) => `${kind} ${object.metadata.name}`);
+    .map(({ resource, object }) => `${resource.kind} ${object.metadata.name}`);
 }

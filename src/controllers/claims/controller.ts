@@ -1,4 +1,4 @@
-import { OWNER_ANNOTATION } from "../../api/keys.ts";
+import { OWNER_ANNOTATION, WHOLE_KEY } from "../../api/keys.ts";
 import {
   type ObjectKey,
   objectKey,
@@ -28,6 +28,8 @@ import { claimElsewhere, claimKeys, claimNeeds, neededClaim } from "./needs.ts";
 export interface ClaimOptions extends PodCopierOptions, Pick<DelegationOptions, "restoredHost"> {}
 
 const KIND = "PersistentVolumeClaim";
+// An operator of the member may carry labels of a whole object's copy over to its own claims, which hold data.
+const NOT_DERIVED = { labelSelector: `!${WHOLE_KEY}` };
 // An operator allows expansion of a class, or raises a quota, by hand.
 const SIZE_REFUSED_FOR_MS = 600_000;
 // A client of the member deleted the claim, or removed its labels, by hand.
@@ -69,7 +71,7 @@ export class ClaimController implements PodCopier {
     });
     this.#copies = new Copies({
       hostId: identity.id,
-      kinds: new Map([[KIND, { resource: persistentVolumeClaims, knownByLabels: true }]]),
+      kinds: new Map([[KIND, { resource: persistentVolumeClaims, knownByLabels: true, copies: NOT_DERIVED }]]),
       onCopy: (_, { namespace, name }) => {
         this.#start();
         this.#onClaim(objectKey({ namespace, name }));

@@ -4,9 +4,8 @@ import type { Member } from "../../clusters/member.ts";
 import { MemberWatches } from "../../clusters/member-watches.ts";
 import { isCopy, isLabelled } from "../../copies/copy-metadata.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
-import { isOfAnotherType } from "../../copies/objects.ts";
+import { isDerived } from "../../copies/objects.ts";
 import { heapBytesOfObject } from "../../kube/json.ts";
-import { ownerOf } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
@@ -79,8 +78,7 @@ export class Copies<T extends KubeObject> {
     const isOurs = knownByLabels === true ? isLabelled : isCopy;
     if (found === undefined || !isOurs(found, this.#options.hostId)) return undefined;
     // Controllers carry labels and annotations of a copy to what they derive from it.
-    if (applied === undefined || resource === undefined) return found;
-    return isInItsPlace(found) && !isOfAnotherType(found, resource) ? found : undefined;
+    return applied === undefined || resource === undefined || !isDerived(found, resource) ? found : undefined;
   }
 
   in(member: Member): ObjectName[] {
@@ -130,13 +128,6 @@ export class Copies<T extends KubeObject> {
     });
     return reflector;
   }
-}
-
-/** Reports whether the copy has the name and namespace of its source. */
-function isInItsPlace(copy: Stored<KubeObject>): boolean {
-  const { name, namespace = "" } = copy.metadata;
-  const owner = ownerOf(copy);
-  return owner?.name === name && owner.namespace === namespace;
 }
 
 function nameOf(kind: string, { namespace = "", name }: { namespace?: string; name: string }): ObjectName {

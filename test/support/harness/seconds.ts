@@ -72,6 +72,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "selection.test.ts": 15,
   "services.test.ts": 111,
   "upgrade.test.ts": 53,
+  "whole-definitions.test.ts": 25,
   "whole-jobs-crash.test.ts": 85,
   "whole-node.test.ts": 19,
   "workloads.test.ts": 17,

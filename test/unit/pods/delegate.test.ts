@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { FORWARDED_ANNOTATION, HOST_LABEL, OWNER_ANNOTATION, PROXY_LABEL } from "../../../src/api/keys.ts";
+import { COPY_LABEL, FORWARDED_ANNOTATION, HOST_LABEL, OWNER_ANNOTATION, PROXY_LABEL } from "../../../src/api/keys.ts";
 import { madeByHost, ownerOf, toDelegate } from "../../../src/pods/delegate.ts";
 import { proxyPod } from "../../support/builders/pod.ts";
 
@@ -28,6 +28,7 @@ describe("a delegate", () => {
   test.each([
     ["the proxy label", { metadata: { labels: { [PROXY_LABEL]: "true" } } }],
     ["zone labels of the virtual node", { metadata: { labels: { "topology.kubernetes.io/zone": "virtual" } } }],
+    ["a copy's label", { metadata: { labels: { [COPY_LABEL]: "true" } } }],
     ["a forged host label", { metadata: { labels: { [HOST_LABEL]: "other" } } }],
   ])("does not have %s", (_, parts) => {
     expect(toDelegate(proxyPod(parts), host).metadata?.labels).toEqual({ [HOST_LABEL]: "host-id" });

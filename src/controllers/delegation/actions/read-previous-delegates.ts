@@ -1,11 +1,10 @@
-import { HOST_LABEL } from "../../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import { yieldToEventLoop } from "../../../kube/event-loop.ts";
 import { listPages } from "../../../kube/list.ts";
 import { pods } from "../../../kube/resources.ts";
-import { ownerOf } from "../../../pods/delegate.ts";
+import { delegateSelector, ownerOf } from "../../../pods/delegate.ts";
 import { isDeleting } from "../../../pods/pod-state.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
@@ -165,7 +164,7 @@ export class PreviousLeader {
   }
 
   async #list(member: Member, signal: AbortSignal): Promise<Unshown> {
-    const labelSelector = `${HOST_LABEL}=${this.#options.identity.id}`;
+    const labelSelector = delegateSelector(this.#options.identity.id);
     const unshown = new Set<string>();
     for await (const page of listPages(member.client, pods, { labelSelector, signal, dropManagedFields: true })) {
       for (const pod of page) {

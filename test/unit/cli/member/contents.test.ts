@@ -1,18 +1,25 @@
 import { describe, expect, test } from "vitest";
 import type { KubeObject, ObjectMeta, Stored } from "../../../../src/api/kubernetes.ts";
-import { contentsOf, foreignAmong } from "../../../../src/cli/member/contents.ts";
+import { contentsOf, type FoundObject, foreignAmong } from "../../../../src/cli/member/contents.ts";
 import { Discovery } from "../../../../src/cli/shared/discovery.ts";
 import type { ListOptions, RawRequest } from "../../../../src/kube/client.ts";
 import { fakeClient } from "../client.ts";
 
 const HOST = "host-1";
 
-function found(
-  kind: string,
-  name: string,
-  metadata: Partial<ObjectMeta> = {},
-): { kind: string; object: Stored<KubeObject> } {
-  return { kind, object: { metadata: { name, uid: `uid-of-${name}`, resourceVersion: "1", ...metadata } } };
+function found(kind: string, name: string, metadata: Partial<ObjectMeta> = {}): FoundObject {
+  const resource = { group: "", plural: `${kind.toLowerCase()}s`, kind };
+  return { resource, object: { metadata: { name, uid: `uid-of-${name}`, resourceVersion: "1", ...metadata } } };
+}
+
+/** Returns the metadata of a whole object's copy. */
+function ofCopy(name: string, type: string): Partial<ObjectMeta> {
+  const owner = JSON.stringify({ cluster: "home", namespace: "team", name, uid: "u1" });
+  return {
+    namespace: "team",
+    labels: { "legation.dev/host": HOST, "legation.dev/whole": "true" },
+    annotations: { "legation.dev/owner": owner, "legation.dev/applied": JSON.stringify({ digest: "x", type }) },
+  };
 }
 
 describe("foreign objects in a namespace that Legation created", () => {
@@ -44,6 +51,12 @@ describe("foreign objects in a namespace that Legation created", () => {
       [found("PersistentVolumeClaim", "data", { uid: "u", labels: { "legation.dev/host": HOST } })],
       ["PersistentVolumeClaim data"],
     ],
+    [
+      "what an operator made with the labels and annotations of a copy",
+      [found("Secret", "a", ofCopy("a", "gizmos.example.com")), found("Secret", "b", ofCopy("a", "secrets"))],
+      ["Secret a", "Secret b"],
+    ],
+    ["the copy of a whole object", [found("Secret", "a", ofCopy("a", "secrets"))], []],
     [
       "objects owned by another client's",
       [found("Pod", "b", { ownerReferences: [{ apiVersion: "v1", kind: "Job", name: "j", uid: "v" }] })],

@@ -1,5 +1,4 @@
 import { describe, expect, test, vi } from "vitest";
-import { HOST_LABEL } from "../../../../../src/api/keys.ts";
 import {
   type ObjectKey,
   type ObjectMeta,
@@ -11,6 +10,7 @@ import { PreviousLeader } from "../../../../../src/controllers/delegation/action
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import type { ListOptions } from "../../../../../src/kube/client.ts";
 import type { KubeError } from "../../../../../src/kube/errors.ts";
+import { delegateSelector } from "../../../../../src/pods/delegate.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
@@ -125,7 +125,8 @@ test("reads the first ten proxies one by one, and all others from one list", asy
   await askFew();
   await Promise.all([1, 2, 3].map((number) => ask(number)));
   await ask(4);
-  const pages = [`list ${HOST_LABEL}=host-id`, `list ${HOST_LABEL}=host-id`];
+  const page = `list ${delegateSelector("host-id")}`;
+  const pages = [page, page];
   expect(requests).toEqual([...pages, "find"]);
   expect([1, 2, 3, 4].map((number) => memories.of(`uid-${number}`).uncertain)).toEqual([
     undefined,
