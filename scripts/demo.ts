@@ -12,19 +12,19 @@ import { deleteWorkloads, removeLegation } from "./demo/leave.ts";
 import { logTails, stopProcesses } from "./demo/process.ts";
 import { Shell } from "./demo/shell.ts";
 import {
+  AGENT_MEMBER,
   installLegation,
+  joinBehindAgent,
   joinMembers,
   MEMBERS,
-  REAL_MEMBER,
   runExamples,
   scale,
-  showLogs,
   showPending,
   type Tour,
 } from "./demo/tour.ts";
 import { readOptions } from "./options.ts";
 
-const USAGE = `Legation on three real clusters on this machine.
+const USAGE = `Legation on four real clusters on this machine.
 
   npm run demo              the whole tour, then everything is stopped
   npm run demo -- --keep    leaves the clusters, Legation and the examples running
@@ -54,19 +54,19 @@ answerSignals(["SIGINT", "SIGTERM", "SIGHUP"], {
 
 async function start(keep: boolean): Promise<Clusters> {
   const real = realNodesPossible() === undefined;
-  const names = ["host", ...Object.keys(MEMBERS), ...(real ? [REAL_MEMBER] : [])];
+  const names = ["host", ...Object.keys(MEMBERS), AGENT_MEMBER];
   terminal.print(terminal.paint("bold", "Legation: pods of one cluster, running in others"));
   terminal.print(
     real
       ? "\nFour Kubernetes control planes start on this machine. The nodes of three are played by kwok, one is real."
-      : "\nThree Kubernetes control planes start on this machine. Their nodes are played by kwok.",
+      : "\nFour Kubernetes control planes start on this machine. Their nodes are played by kwok.",
   );
   const starting = startClusters({
     names,
     clusters: {
       ...Object.fromEntries(Object.keys(MEMBERS).map((name) => [name, { kwokFlags: [`--config=${JOB_PODS}`] }])),
       host: { nodes: [{ count: 1 }] },
-      ...(real ? { [REAL_MEMBER]: { realNode: true } } : {}),
+      ...(real ? { [AGENT_MEMBER]: { realNode: true } } : {}),
     },
     ...(keep ? { directory: KEPT, detached: true } : {}),
     onProgress: (line) => terminal.print(`   ${line}`),
@@ -92,10 +92,10 @@ function printEnvironment({ info }: Clusters): void {
 }
 
 async function showAll(tour: Tour, keep: boolean): Promise<void> {
-  await installLegation(tour);
+  const hub = await installLegation(tour);
   await joinMembers(tour);
   await runExamples(tour);
-  await showLogs(tour);
+  await joinBehindAgent(tour, hub);
   await scale(tour);
   await showPending(tour);
   if (keep) return;

@@ -21,7 +21,7 @@ export async function removeLegation(tour: Tour): Promise<void> {
   for (const name of Object.keys(MEMBERS)) {
     await shell.run("legation", "unjoin", name, "--member-kubeconfig", clusters.get(name).kubeconfig);
   }
-  shell.show("kill %1 %2   # the webhook and the controller");
+  shell.show("kill %1 %2 %3   # webhook, controller and agent");
   await stopProcesses(clusters.info.directory);
   await shell.run("legation", "uninstall");
 

@@ -7,7 +7,7 @@ import { LEGATION, withoutFlags } from "./shell.ts";
 
 /** A process of Legation in the demo. */
 export interface ProcessSpec {
-  readonly name: "webhook" | "controller";
+  readonly name: "webhook" | "controller" | "agent";
   readonly args: readonly string[];
   /** Folder for its log and process id. */
   readonly directory: string;
@@ -61,9 +61,9 @@ export async function stopProcesses(directory: string): Promise<void> {
   for (const pid of running()) process.kill(pid, "SIGKILL");
 }
 
-/** Returns the last lines of both logs. */
+/** Returns the last lines of the logs. */
 export function logTails(directory: string): string {
-  return ["webhook", "controller"]
+  return ["webhook", "controller", "agent"]
     .map((name) => logFile(directory, name))
     .filter(existsSync)
     .map((file) => `--- end of ${file}\n${lastLines(file)}`)

@@ -17,15 +17,19 @@ export interface Tour {
 /** Members of the demo, and the labels of the examples. */
 export const MEMBERS: Readonly<Record<string, string>> = { west: "region=eu,tier=gold", east: "region=us" };
 
-/** A member with a real node, if this machine can run one. */
-export const REAL_MEMBER = "real";
+/** A member behind an agent. It has a real node, if this machine can run one. */
+export const AGENT_MEMBER = "north";
 
-/** Installs Legation on the host and runs its two processes with their own service accounts. */
-export async function installLegation({ clusters, shell, signal }: Tour): Promise<void> {
+/**
+ * Installs Legation on the host and runs its two processes with their own service accounts. Returns the address at which agents
+ * connect.
+ */
+export async function installLegation({ clusters, shell, signal }: Tour): Promise<string> {
   const { directory } = clusters.info;
   const host = clusters.get("host");
   const listen = `127.0.0.1:${await freePort()}`;
   const kubeletListen = `127.0.0.1:${await freePort()}`;
+  const hubListen = `127.0.0.1:${await freePort()}`;
   shell.step("Install Legation on the host");
   shell.say("The webhook will run on this machine, so nothing is deployed in the cluster.");
   await shell.run("legation", "install", "--webhook-url", `https://${listen}`, "--cluster-name", "host");
@@ -33,8 +37,9 @@ export async function installLegation({ clusters, shell, signal }: Tour): Promis
   shell.step("Run the webhook and the controller");
   shell.say("Each has the rights of its own service account and no more.");
   for (const name of ["webhook", "controller"] as const) {
-    const kubeconfig = await accountKubeconfig(shell, host, name, directory);
-    const flags = name === "webhook" ? ["--listen", listen] : ["--kubelet-listen", kubeletListen];
+    const kubeconfig = await accountKubeconfig(shell, host, { account: `legation-${name}`, directory });
+    const flags =
+      name === "webhook" ? ["--listen", listen] : ["--kubelet-listen", kubeletListen, "--hub-listen", hubListen];
     const args = ["--kubeconfig", kubeconfig, ...flags];
     const log = join(directory, `${name}.log`);
     shell.show(`legation ${name} ${args.join(" ")} >${log} &`.replaceAll(directory, "$DEMO"));
@@ -42,20 +47,20 @@ export async function installLegation({ clusters, shell, signal }: Tour): Promis
     await startProcess({ name, args, directory, readyText, signal });
     shell.say(readyText);
   }
+  return hubListen;
 }
 
+/** Writes a kubeconfig with a token of a service account in `legation-system`. */
 async function accountKubeconfig(
   shell: Shell,
-  { server, caData }: Cluster,
-  name: "webhook" | "controller",
-  directory: string,
+  { name: cluster, server, caData, kubeconfig: admin }: Cluster,
+  { account, directory }: { readonly account: string; readonly directory: string },
 ): Promise<string> {
-  const account = `legation-${name}`;
-  const file = join(directory, `${name}.kubeconfig`);
-  const command = ["-n", "legation-system", "create", "token", account, "--duration=24h"];
-  shell.show(`kubectl ${command.join(" ")}   # kept in $DEMO/${name}.kubeconfig`);
+  const file = join(directory, `${account}.kubeconfig`);
+  const command = ["--kubeconfig", admin, "-n", "legation-system", "create", "token", account, "--duration=24h"];
+  shell.show(`kubectl ${command.join(" ")}   # kept in ${file}`.replaceAll(directory, "$DEMO"));
   const token = (await shell.read("kubectl", ...command)).trim();
-  writeFileSync(file, kubeconfigText({ name: "host", server, caData, user: account, token }), { mode: 0o600 });
+  writeFileSync(file, kubeconfigText({ name: cluster, server, caData, user: account, token }), { mode: 0o600 });
   return file;
 }
 
@@ -99,38 +104,53 @@ export async function runExamples({ clusters, shell }: Tour): Promise<void> {
   await shell.run("legation", "status", "pod", first.replace("pod/", ""), "-n", "shop");
 }
 
-/** Shows logs and exec on the real node, if there is one. */
-export async function showLogs({ clusters, shell }: Tour): Promise<void> {
-  shell.step("Read logs and run commands");
+/** Joins a third member through an agent, and shows logs and exec there if its node is real. */
+export async function joinBehindAgent({ clusters, shell, signal }: Tour, hub: string): Promise<void> {
+  const { directory } = clusters.info;
+  const member = clusters.get(AGENT_MEMBER);
+  const { kubeconfig } = member;
+  shell.step("Join a member that the host cannot reach");
+  shell.say(
+    "An agent there connects to the host. `legation join` prints what runs it, for the member's administrator.",
+  );
+  const file = join(directory, "agent.yaml");
+  const words = ["join", AGENT_MEMBER, "--agent", "--hub-address", hub];
+  shell.show(`legation ${words.join(" ")} > $DEMO/agent.yaml`);
+  const manifest = await shell.read("legation", ...words);
+  writeFileSync(file, manifest, { mode: 0o600 });
+  await shell.run("kubectl", "--kubeconfig", kubeconfig, "apply", "-f", file);
+  const [, agent = ""] = /^ {2}name: (legation-agent-\w+)$/m.exec(manifest) ?? [];
+  shell.say("", "No image of Legation is on this machine, so the agent runs here and not in its Deployment.");
+  const scaled = ["-n", "legation-system", "scale", `deployment/${agent}`, "--replicas=0"];
+  await shell.run("kubectl", "--kubeconfig", kubeconfig, ...scaled);
+  const args = [
+    "--kubeconfig",
+    await accountKubeconfig(shell, member, { account: agent, directory }),
+    "--secret",
+    agent,
+  ];
+  shell.show(`legation agent ${args.join(" ")} >$DEMO/agent.log &`.replaceAll(directory, "$DEMO"));
+  await startProcess({ name: "agent", args, directory, readyText: "connected to the hub", signal });
+  await shell.run("kubectl", "wait", `cluster/${AGENT_MEMBER}`, "--for=condition=Ready", "--timeout=60s");
+
+  shell.step("Run a pod there, read its log, run a command");
+  await shell.run("kubectl", "apply", "-f", "scripts/demo/talker.yaml");
+  await shell.run("kubectl", "-n", "shop", "wait", "pod/talker", "--for=condition=Ready", "--timeout=90s");
+  await shell.run("kubectl", "-n", "shop", "get", "pod", "talker", "-o", "wide");
   const obstacle = realNodesPossible();
-  if (obstacle !== undefined) {
+  if (obstacle === undefined) {
+    await shell.run("kubectl", "-n", "shop", "logs", "talker", "--timestamps");
+    const script = "echo $(hostname) has $(nproc) processors";
+    await shell.run("kubectl", "-n", "shop", "exec", "talker", "--", "sh", "-c", script);
+  } else {
     shell.say(
       "kubectl logs, exec, attach and port-forward reach a pod wherever it runs (docs/kubelet-api.md).",
       `No container runs here that could show it: the members' nodes are played by kwok, and ${obstacle}.`,
     );
-    return;
   }
-  shell.say("A third member has a real node, with a kubelet and containerd.");
-  const { kubeconfig } = clusters.get(REAL_MEMBER);
-  await shell.run("legation", "join", REAL_MEMBER, "--member-kubeconfig", kubeconfig);
-  await shell.run("kubectl", "apply", "-f", "scripts/demo/talker.yaml");
-  await shell.run("kubectl", "-n", "shop", "wait", "pod/talker", "--for=condition=Ready", "--timeout=90s");
-  await shell.run("kubectl", "-n", "shop", "get", "pod", "talker", "-o", "wide");
-  await shell.run("kubectl", "-n", "shop", "logs", "talker", "--timestamps");
-  await shell.run(
-    "kubectl",
-    "-n",
-    "shop",
-    "exec",
-    "talker",
-    "--",
-    "sh",
-    "-c",
-    "echo $(hostname) has $(nproc) processors",
-  );
   await shell.run("kubectl", "-n", "shop", "delete", "pod", "talker", "--timeout=90s");
   shell.say("", "It goes again, so that none of the next pods is placed there: its node has no image but one.");
-  await shell.run("legation", "unjoin", REAL_MEMBER, "--member-kubeconfig", kubeconfig);
+  await shell.run("legation", "unjoin", AGENT_MEMBER, "--member-kubeconfig", kubeconfig);
 }
 
 /** Scales a Deployment over the members. */

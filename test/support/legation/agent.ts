@@ -5,7 +5,8 @@ import { apiRequest } from "../clusters/api-request.ts";
 import { kubeconfigText } from "../clusters/kubeconfig.ts";
 import { PlaneProcess } from "../clusters/plane-process.ts";
 import type { Cluster } from "../clusters/types.ts";
-import { MAIN } from "./cli.ts";
+import { kubectl } from "../harness/kubectl.ts";
+import { legation, MAIN } from "./cli.ts";
 
 /** An agent as its Deployment runs it, but outside the member. */
 export interface RunningAgent extends Pick<PlaneProcess, "start" | "freeze" | "thaw"> {
@@ -17,7 +18,16 @@ export interface RunningAgent extends Pick<PlaneProcess, "start" | "freeze" | "t
 export async function agentOf(
   member: Cluster,
   secret: string,
-  { args = [], env }: { readonly args?: readonly string[]; readonly env?: Readonly<Record<string, string>> } = {},
+  {
+    args = [],
+    env,
+    server = member.server,
+  }: {
+    readonly args?: readonly string[];
+    readonly env?: Readonly<Record<string, string>>;
+    /** Address of the member's API server. */
+    readonly server?: string;
+  } = {},
 ): Promise<RunningAgent> {
   const directory = mkdtempSync(join(tmpdir(), "legation-agent-"));
   const path = `/api/v1/namespaces/legation-system/serviceaccounts/${secret}/token`;
@@ -25,7 +35,7 @@ export async function agentOf(
   const answer = await apiRequest(member, "POST", path, { body });
   if (answer.status !== 201) throw new Error(`no token for ${secret}: ${answer.text}`);
   const { status } = JSON.parse(answer.text) as { status: { token: string } };
-  const { server, caData } = member;
+  const { caData } = member;
   const kubeconfig = join(directory, "kubeconfig.yaml");
   const text = kubeconfigText({ name: "member", server, caData, user: secret, token: status.token });
   writeFileSync(kubeconfig, text, { mode: 0o600 });
@@ -53,4 +63,43 @@ export async function agentOf(
     freeze: () => plane.freeze(),
     thaw: () => plane.thaw(),
   };
+}
+
+/** Port of the hub to which agents of a host were told to connect. Undefined before the first join with an agent. */
+export async function toldHubPort(host: Cluster): Promise<number | undefined> {
+  const { status, text } = await apiRequest(host, "GET", "/api/v1/namespaces/legation-system/secrets/legation-hub");
+  if (status !== 200) return undefined;
+  const port = /"legation.dev\/hub-addresses":\s*"127\.0\.0\.1:(\d+)"/.exec(text)?.[1];
+  return port === undefined ? undefined : Number(port);
+}
+
+/**
+ * Joins a member by the manifest that `legation join --agent` prints, unless it has joined, and returns its agent. The manifest's
+ * Deployment is left out: the agent runs on this machine.
+ */
+export async function joinBehindAgent(
+  host: Cluster,
+  member: Cluster,
+  options: {
+    readonly name: string;
+    readonly hubPort: number;
+    readonly args: readonly string[];
+    readonly server: string;
+  },
+): Promise<RunningAgent> {
+  const { name, hubPort, args, server } = options;
+  const { status } = await apiRequest(host, "GET", `/apis/legation.dev/v1alpha1/clusters/${name}`);
+  if (status !== 200) {
+    const hub = `--hub-address=127.0.0.1:${hubPort}`;
+    const text = await legation(["join", name, "--agent", hub, `--kubeconfig=${host.kubeconfig}`, ...args]);
+    const objects = text.split(/^---$/m).filter((object) => !object.includes("kind: Deployment"));
+    await kubectl(member, ["apply", "--server-side", "--force-conflicts", "-f", "-"], { input: objects.join("---\n") });
+  }
+  const hostId = (await kubectl(host, ["get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}"])).slice(
+    0,
+    8,
+  );
+  const agent = await agentOf(member, `legation-agent-${hostId}`, { server });
+  await agent.start();
+  return agent;
 }

@@ -6,6 +6,7 @@ import { kubeconfigText } from "../clusters/kubeconfig.ts";
 import { PlaneProcess } from "../clusters/plane-process.ts";
 import { freePort } from "../clusters/ports.ts";
 import type { Cluster } from "../clusters/types.ts";
+import { joinBehindAgent, type RunningAgent, toldHubPort } from "./agent.ts";
 import { legation, MAIN } from "./cli.ts";
 import { ensureInstalled, installedPort } from "./installation.ts";
 
@@ -147,8 +148,18 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
   };
   const serves = (log: string): boolean => log.includes("webhook serves");
   const webhook = await prepare("webhook", [`--listen=127.0.0.1:${port}`], serves);
+  const agents: RunningAgent[] = [];
+  const hubPort =
+    BEHIND_AGENTS.size > 1 || !BEHIND_AGENTS.has("") ? ((await toldHubPort(host)) ?? (await freePort())) : 0;
+  const joins = async (name: string, member: Cluster, written?: string): Promise<void> => {
+    if (!BEHIND_AGENTS.has(name)) return await joinMember(options, name, member, written);
+    const args = written === undefined ? [] : [`--labels=${written}`];
+    const server = options.proxied === false ? member.server : member.proxiedServer;
+    agents.push(await joinBehindAgent(host, member, { name, hubPort, args, server }));
+  };
   const controllerFlags = [
     ...LEADING,
+    ...(hubPort === 0 ? [] : [`--hub-listen=127.0.0.1:${hubPort}`]),
     `--kubelet-listen=127.0.0.1:${await freePort()}`,
     ...(options.controllerFlags ?? []),
   ];
@@ -160,9 +171,9 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
     webhookPort: port,
     // A controller may have to wait until it leads.
     another: (kind, args, script) => prepare(kind, args, kind === "webhook" ? serves : () => true, script),
-    join: (name, member, written) => joinMember(options, name, member, written),
+    join: joins,
     stop: async () => {
-      await Promise.all(processes.map((process) => process.stop()));
+      await Promise.all([...agents, ...processes].map((process) => process.stop()));
       rmSync(directory, { recursive: true, force: true });
       if (options.restart === true && fallen.length > 0) throw new Error(fallen.join("\n"));
     },
@@ -173,7 +184,7 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
     await Promise.all([webhook.start(), controller.start()]);
     for (const [name, member] of Object.entries(members)) {
       onProgress?.(`joining ${name}`);
-      await joinMember(options, name, member, labels[name]);
+      await joins(name, member, labels[name]);
     }
   } catch (error) {
     await started.stop();
@@ -181,6 +192,9 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
   }
   return started;
 }
+
+/** Variable with names of members that are reached through an agent, to run the suite in that way. */
+const BEHIND_AGENTS: ReadonlySet<string> = new Set((process.env.LEGATION_TEST_AGENTS ?? "").split(","));
 
 async function joinMember(options: LegationOptions, name: string, member: Cluster, labels?: string): Promise<void> {
   const { host, proxied = true, main } = options;
