@@ -131,7 +131,10 @@ export class Connections {
       timeout: connectTimeout,
     };
     if (this.#dial !== undefined) {
-      return new Pool(new URL(server).origin, { ...options, connect: dialled(this.#dial, { ...tls, ...way }) });
+      return new Pool(new URL(server).origin, {
+        ...options,
+        connect: dialled(this.#dial, { ...tls, ...way, allowH2: false }),
+      });
     }
     if (proxyUrl === undefined) {
       return new Pool(new URL(server).origin, {

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
@@ -13,6 +14,7 @@ import {
 import type { ClusterClient, PathUpgrades } from "../../../src/kube/client.ts";
 import type { ClusterCredentials, Identity } from "../../../src/kube/credentials.ts";
 import { createClusterClient } from "../../../src/kube/http-client.ts";
+import { pods } from "../../../src/kube/resources.ts";
 import { realClock } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { Agent } from "../../../src/tunnel/agent.ts";
@@ -32,8 +34,12 @@ beforeAll(async () => {
   serving = await issueServing(authority, ["127.0.0.1"], lifetime);
   memberAuthority = await issueAuthority("member", lifetime);
   const own = await issueServing(memberAuthority, ["kubernetes.default.svc"], lifetime);
-  member = createServer({ cert: own.cert, key: own.key }, (request, response) => {
+  member = createServer({ cert: own.cert, key: own.key, ALPNProtocols: ["h2", "http/1.1"] }, (request, response) => {
     response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ path: request.url }));
+  });
+  member.on("upgrade", (_request, socket) => {
+    socket.write("HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: SPDY/3.1\r\n\r\n");
+    socket.pipe(socket);
   });
   await new Promise<void>((resolve) => member.listen(0, "127.0.0.1", resolve));
   memberPort = (member.address() as AddressInfo).port;
@@ -120,6 +126,22 @@ describe("a tunnel", () => {
     const client = memberClient(hub, "west");
     await expect(client.raw({ method: "GET", path: "/version" })).resolves.toEqual({ path: "/version" });
     expect(hub.state("west")).toMatchObject({ connected: true, connections: 1, streams: 1 });
+  });
+
+  test("carries upgraded connections, also of a server that prefers HTTP/2", async () => {
+    const { hub, url } = await startHub();
+    await startAgent(url, await agentIdentity({ cluster: "west", uid: "1" }));
+    const answer = await memberClient(hub, "west").upgrade(pods, { namespace: "shop", name: "web" }, "exec", {
+      method: "POST",
+      query: new URLSearchParams(),
+      protocol: "SPDY/3.1",
+      headers: {},
+    });
+    const socket = answer.socket;
+    if (socket === undefined) throw new Error("not upgraded");
+    socket.write("hello");
+    await expect(once(socket, "data")).resolves.toEqual([Buffer.from("hello")]);
+    socket.destroy();
   });
 
   test("says so when no agent is connected", async () => {
