@@ -9,6 +9,7 @@ import { plot, tableOf } from "../test/bench/scale/plot.ts";
 import { benchScale } from "../test/bench/scale/scale.bench.ts";
 import { benchSoak } from "../test/bench/scale/soak.bench.ts";
 import { benchShares } from "../test/bench/shares.bench.ts";
+import { benchTunnel } from "../test/bench/tunnel.bench.ts";
 import { benchWebhook } from "../test/bench/webhook.bench.ts";
 import { benchWholeJobs } from "../test/bench/whole-jobs.bench.ts";
 import { benchWholeObjects } from "../test/bench/whole-objects.bench.ts";
@@ -17,7 +18,7 @@ import { ROOT } from "../test/support/legation/cli.ts";
 import { startLegation } from "../test/support/legation/start.ts";
 import { readOptions, refuse } from "./options.ts";
 
-const PARTS = ["client", "webhook", "delegation", "shares", "division", "jobs", "objects", "scale", "soak"];
+const PARTS = ["client", "webhook", "delegation", "shares", "division", "jobs", "objects", "tunnel", "scale", "soak"];
 const USAGE = `Figures, and whether they meet their targets (docs/performance.md).
 
   npm run bench -- [--only client,webhook,delegation,shares] [--pods 1000,5000]
@@ -93,6 +94,10 @@ if (parts.has("client")) {
   onFigure({ name: "client: requests / client-node's", value: requests.ratio, unit: "" });
   onFigure({ name: "client: watch events", value: watchEvents.legation.perSecond, unit: "/s" });
   onFigure({ name: "client: watch events / client-node's", value: watchEvents.ratio, unit: "" });
+}
+if (parts.has("tunnel")) {
+  progress("a member's API server through an agent, and directly");
+  await benchTunnel({ kubeconfig: clusters.get("west").kubeconfig, onFigure });
 }
 if (["webhook", "delegation", "shares", "division", "jobs", "objects"].some((part) => parts.has(part))) {
   await using legation = await startLegation({
