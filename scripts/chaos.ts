@@ -4,6 +4,9 @@ import { join } from "node:path";
 import { createClusterClient } from "../src/kube/http-client.ts";
 import { loadKubeConfig } from "../src/kube/kubeconfig.ts";
 import { LEASE_SECONDS } from "../test/chaos/faults.ts";
+import type { Kind } from "../test/chaos/objects/kinds.ts";
+import { newLedger } from "../test/chaos/objects/ledger.ts";
+import { allowTypes, makeForeignObjects } from "../test/chaos/objects/setup.ts";
 import { LONG_DEEDS, LONG_FAULTS } from "../test/chaos/plan.ts";
 import { makeForeignPods } from "../test/chaos/rules.ts";
 import { type ChaosReport, runChaos } from "../test/chaos/run.ts";
@@ -19,21 +22,30 @@ import { readOptions, refuse, wholeNumber } from "./options.ts";
 
 const USAGE = `Random workloads on real clusters while everything fails; then the rules are checked by the audit logs.
 
-  npm run chaos -- [--seed N] [--minutes 5] [--runs 1]
+  npm run chaos -- [--seed N] [--minutes 5] [--runs 1] [--only objects]
 
   --seed     the same plan again; default: any
   --minutes  length of a run, before it comes to rest
+  --only     pods or objects: deeds with these alone; default: both
   --runs     so many, each on clusters of its own, with seeds that follow each other
 
 One line of JSON for each run, and one for all of them; exits with 1 when a rule was broken.`;
 // More than the claims of a run.
 const VOLUMES = 40;
+const KINDS_OF_RUN: readonly Kind[] = ["ConfigMap", "Widget", "Engine"];
 
 const { values } = readOptions(USAGE, {
   seed: { type: "string" },
   minutes: { type: "string", default: "5" },
   runs: { type: "string", default: "1" },
+  only: { type: "string" },
 });
+const { only } = values;
+if (only !== undefined && only !== "pods" && only !== "objects") {
+  refuse(USAGE, `--only must be pods or objects, not "${only}".`);
+}
+const deeds = only === undefined ? [...LONG_DEEDS.pods, ...LONG_DEEDS.objects] : LONG_DEEDS[only];
+const again = only === undefined ? "" : ` --only ${only}`;
 const first =
   values.seed === undefined ? Math.floor(Math.random() * 2 ** 30) : wholeNumber(USAGE, "seed", values.seed, 0);
 const minutes = Number(values.minutes);
@@ -44,7 +56,7 @@ const progress = (line: string): void => console.error(`chaos: ${line}`);
 const reports: ChaosReport[] = [];
 for (const seed of seeds) {
   progress(
-    `run ${reports.length + 1} of ${seeds.length}; again with: npm run chaos -- --seed ${seed} --minutes ${minutes}`,
+    `run ${reports.length + 1} of ${seeds.length}; again with: npm run chaos -- --seed ${seed} --minutes ${minutes}${again}`,
   );
   const report = await run(seed);
   reports.push(report);
@@ -57,6 +69,7 @@ console.log(
     runs: reports.length,
     faults: sum(reports.flatMap(({ faults }) => Object.values(faults))),
     pods: sum(reports.map(({ pods }) => pods)),
+    objects: sum(reports.map(({ objects }) => objects)),
     delegates: sum(reports.map(({ delegates }) => delegates)),
     violations,
   }),
@@ -107,6 +120,7 @@ async function run(seed: number): Promise<ChaosReport> {
   const onFinished = (): void => {};
   const namespace = await freshNamespace([host, west, east], { prefix: "chaos", labels, onFinished });
   await makeForeignPods({ clients, namespace });
+  await allowTypes(clients, KINDS_OF_RUN);
   for (const member of [west, east]) {
     for (let number = 0; number < VOLUMES; number += 1) {
       await post(member, "/api/v1/persistentvolumes", {
@@ -122,25 +136,26 @@ async function run(seed: number): Promise<ChaosReport> {
       });
     }
   }
+  const scene = {
+    host,
+    members: { west, east },
+    clients,
+    legation: { ...legation, controller },
+    namespace,
+    passing: [],
+    kinds: KINDS_OF_RUN,
+    ledger: newLedger(),
+    setClock: (ms: number) => writeFileSync(clockFile, String(ms)),
+    second,
+    gate,
+  };
+  await makeForeignObjects(scene);
   progress("begins");
-  const report = await runChaos(
-    {
-      host,
-      members: { west, east },
-      clients,
-      legation: { ...legation, controller },
-      namespace,
-      passing: [],
-      setClock: (ms) => writeFileSync(clockFile, String(ms)),
-      second,
-      gate,
-    },
-    {
-      seed,
-      repertoire: { faults: LONG_FAULTS, deeds: LONG_DEEDS },
-      lengthMs: minutes * 60_000,
-    },
-  );
+  const report = await runChaos(scene, {
+    seed,
+    repertoire: { faults: LONG_FAULTS, deeds },
+    lengthMs: minutes * 60_000,
+  });
   if (report.violations.length > 0) console.error(controller.log().split("\n").slice(-40).join("\n"));
   await Promise.all(Object.values(clients).map((client) => client.close()));
   await second.stop();

@@ -22,12 +22,11 @@ import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { evict, podsOf } from "../support/harness/pods-of.ts";
 import { eventually } from "../support/harness/wait.ts";
 import { createIn, WORKLOADS } from "../support/harness/workloads.ts";
+import { actOnObjects } from "./objects/deeds.ts";
+import { isOnObjects } from "./objects/plan.ts";
 import { type Happening, pick } from "./plan.ts";
 import type { Scene } from "./scene.ts";
-import { deployment, job, MEMBERS_CLASS, MEMBERS_POOL, pod, reads, statefulSet } from "./workloads.ts";
-
-/** The name of a pod whose name is used again and again: its delegates may follow each other closely. */
-export const REUSED_NAME = "again";
+import { deployment, job, MEMBERS_CLASS, MEMBERS_POOL, pod, REUSED_NAME, reads, statefulSet } from "./workloads.ts";
 
 const LOST_NODE = "node.kubernetes.io/unreachable";
 const LABELS = { "legation.dev/delegation": "annotated" };
@@ -39,6 +38,7 @@ export async function act(scene: Scene, happening: Extract<Happening, { readonly
   const { namespace, clients } = scene;
   const { host } = clients;
   const { deed, number, dice } = happening;
+  if (isOnObjects(deed)) return actOnObjects(scene, { ...happening, deed });
   const behaviour = { [KWOK_ANNOTATIONS.stopsAfter]: dice < 0.5 ? "0s" : "700ms" };
   const make = async (object: KubeObject): Promise<void> => {
     await createIn(host, namespace, [object]);

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { SYSTEM_NAMESPACE } from "../../src/api/keys.ts";
+import { delegatedTypes } from "../../src/api/resources.ts";
 import { leases, namespaces, nodes, pods } from "../../src/kube/resources.ts";
 import { isNodeReady } from "../../src/placement/node-fit.ts";
 import { podsOf } from "../support/harness/pods-of.ts";
@@ -7,9 +8,11 @@ import { eventually } from "../support/harness/wait.ts";
 import { legation as legationCommand } from "../support/legation/cli.ts";
 import type { LegationProcess } from "../support/legation/start.ts";
 import type { Trap } from "../support/write-gate/write-gate.ts";
+import { CUSTOM_KINDS, typeName } from "./objects/kinds.ts";
+import { allowAgain, define, undefine } from "./objects/setup.ts";
 import { type Happening, pick } from "./plan.ts";
-import { FOREIGN_NAME } from "./rules.ts";
 import type { Scene } from "./scene.ts";
+import { FOREIGN_NAME } from "./workloads.ts";
 
 const HOUR_MS = 3_600_000;
 // Shorter than a fault may last, and long enough for a machine that has much to do.
@@ -114,6 +117,7 @@ export async function inject(scene: Scene, happening: Extract<Happening, { reado
       return startBoth(scene);
     }
     case "namespace deleted in its member":
+      for (const kind of [...scene.kinds, "Job"]) scene.ledger.emptied.add(`${name}/${kind}`);
       return scene.clients[name].delete(namespaces, { name: scene.namespace });
     case "member's watches expired":
       // The next watch cache starts when the server is back: clients with an older version must list again.
@@ -171,6 +175,22 @@ export async function inject(scene: Scene, happening: Extract<Happening, { reado
       const kubeconfig = `--kubeconfig=${scene.host.kubeconfig}`;
       await legationCommand(["unjoin", name, kubeconfig, "--force"]);
       await scene.legation.join(name, member);
+      return;
+    }
+    case "DelegatedType deleted for a while": {
+      const kind = pick(scene.kinds, dice);
+      return during(
+        () => scene.clients.host.delete(delegatedTypes, { name: typeName(kind) }),
+        () => allowAgain(scene.clients.host, kind),
+      );
+    }
+    case "definition missing in a member": {
+      const kind = pick(CUSTOM_KINDS, dice);
+      scene.ledger.emptied.add(`${name}/${kind}`);
+      return during(
+        () => undefine(scene.clients[name], kind),
+        () => define(scene.clients[name], kind),
+      );
     }
   }
 }

@@ -1,3 +1,5 @@
+import { OBJECT_DEEDS, OBJECT_FAULTS, type ObjectDeed, type ObjectFault, OTHER_OBJECT_DEEDS } from "./objects/plan.ts";
+
 /** A fault, mended some seconds later. */
 export const FAULTS = [
   "controller killed",
@@ -41,13 +43,12 @@ const OTHER_FAULTS = [
   "host's answers lost",
 ] as const;
 
-export type Fault = (typeof FAULTS)[number] | (typeof OTHER_FAULTS)[number];
+export type Fault = (typeof FAULTS)[number] | (typeof OTHER_FAULTS)[number] | ObjectFault;
 
 /** All that a run of its own has. */
-export const LONG_FAULTS: readonly Fault[] = [...FAULTS, ...OTHER_FAULTS];
+export const LONG_FAULTS: readonly Fault[] = [...FAULTS, ...OTHER_FAULTS, ...OBJECT_FAULTS];
 
-/** Actions of authors. */
-export const DEEDS = [
+const POD_DEEDS = [
   "run a pod",
   "run a job",
   "deploy",
@@ -56,6 +57,9 @@ export const DEEDS = [
   "delete a pod",
   "run it again",
 ] as const;
+
+/** Actions of authors. */
+export const DEEDS: readonly Deed[] = [...POD_DEEDS, ...OBJECT_DEEDS];
 
 /** Workloads that need more than pods: nodes of a pool, volumes, or a minute of rest at the end. */
 const OTHER_DEEDS = [
@@ -75,10 +79,16 @@ const OTHER_DEEDS = [
   "make a namespace and delete it",
 ] as const;
 
-export type Deed = (typeof DEEDS)[number] | (typeof OTHER_DEEDS)[number];
+/** A deed that is about pods. */
+export type PodDeed = (typeof POD_DEEDS)[number] | (typeof OTHER_DEEDS)[number];
 
-/** All that authors do in a run of its own. */
-export const LONG_DEEDS: readonly Deed[] = [...DEEDS, ...OTHER_DEEDS];
+export type Deed = PodDeed | ObjectDeed;
+
+/** All that authors do in a run of its own with pods, and with whole objects. */
+export const LONG_DEEDS: { readonly pods: readonly Deed[]; readonly objects: readonly Deed[] } = {
+  pods: [...POD_DEEDS, ...OTHER_DEEDS],
+  objects: [...OBJECT_DEEDS, ...OTHER_OBJECT_DEEDS],
+};
 
 /** An action at a number of milliseconds after the start; `dice` in 0..1 picks its target. */
 export type Happening =

@@ -3,11 +3,8 @@ import { pods } from "../../src/kube/resources.ts";
 import type { PodHistories } from "../support/delegated/histories.ts";
 import { legationWrites } from "../support/delegated/writes.ts";
 import { overlaps, type PodLife, podLives } from "../support/harness/pod-lives.ts";
-import { REUSED_NAME } from "./deeds.ts";
 import type { Scene } from "./scene.ts";
-
-/** Objects of others in the members' namespaces, which Legation must not touch. */
-export const FOREIGN_NAME = "foreign";
+import { FOREIGN_NAME, REUSED_NAME } from "./workloads.ts";
 
 const ORDER = ["None", "Pending", "Running", "Succeeded", "Failed"];
 

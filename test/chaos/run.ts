@@ -3,6 +3,12 @@ import { watchPods } from "../support/delegated/histories.ts";
 import { eventually } from "../support/harness/wait.ts";
 import { act } from "./deeds.ts";
 import { cordon, inject } from "./faults.ts";
+import { restlessJobs } from "./objects/jobs.ts";
+import { CUSTOM_KINDS } from "./objects/kinds.ts";
+import { startOperator } from "./objects/operator.ts";
+import { restlessObjects } from "./objects/rest.ts";
+import { foreignObjectWrites, objectTwins, watchObjects, writesSince } from "./objects/rules.ts";
+import { allowAgain, define } from "./objects/setup.ts";
 import { planOf, type Repertoire } from "./plan.ts";
 import { restless } from "./rest.ts";
 import { delegateLives, foreignWrites, twins, wrongHistories } from "./rules.ts";
@@ -17,6 +23,8 @@ export interface ChaosReport {
   readonly pods: number;
   /** Delegates that ever were, in all members. */
   readonly delegates: number;
+  /** Whole Jobs and custom resources that ever were on the host. */
+  readonly objects: number;
   /** Time from the last repair to rest. */
   readonly restMs: number;
   readonly violations: readonly string[];
@@ -26,6 +34,8 @@ const REST_MS = 150_000;
 const PATIENT = { timeoutMs: 60_000, intervalMs: 1_000 };
 // A momentary rest does not count.
 const STILL_MS = 2_000;
+// Longer than the pauses before a record or a status is written.
+const QUIET_MS = 15_000;
 
 /** Lets everything of a seed's plan happen, mends what is broken, waits for rest, and checks the rules. */
 export async function runChaos(
@@ -34,6 +44,8 @@ export async function runChaos(
 ): Promise<ChaosReport> {
   const { seed, lengthMs } = options;
   const { histories, stop } = await watchPods(scene.clients.host, scene.namespace);
+  const objects = await watchObjects(scene);
+  const operators = [scene.clients.west, scene.clients.east].map((member) => startOperator(member, scene.namespace));
   const faults: Record<string, number> = {};
   const deeds: Record<string, number> = {};
   const begun = performance.now();
@@ -63,27 +75,46 @@ export async function runChaos(
   await Promise.all(acting);
   const mended = performance.now();
   const violations: string[] = [];
+  let stillSince = "";
   const left = faults["member leaves and joins again"] !== undefined;
   const lostData = left || faults["namespace deleted in its member"] !== undefined;
+  const problems = async (): Promise<string[]> => [
+    ...(await restless(scene, lostData)),
+    ...(await restlessObjects(scene, left)),
+    ...(await restlessJobs(scene, lostData)),
+  ];
   try {
     await eventually(
       async () => {
-        const before = await restless(scene, lostData);
+        const before = await problems();
+        stillSince = new Date().toISOString();
         await sleep(STILL_MS);
-        const wrong = [...before, ...(await restless(scene, lostData))];
+        const wrong = [...before, ...(await problems())];
         if (wrong.length > 0) throw new Error(wrong.join("; "));
         return true;
       },
       { timeoutMs: REST_MS, intervalMs: 500, what: "rest" },
     );
+    if (scene.second !== undefined) await sleep(QUIET_MS);
+    violations.push(...(await writesSince(scene, stillSince)));
   } catch (error) {
     violations.push(error instanceof Error ? error.message : String(error));
   }
   const restMs = Math.round(performance.now() - mended);
-  await stop();
+  await Promise.all([stop(), objects.stop(), ...operators.map((operator) => operator.stop())]);
   const lives = await delegateLives(scene);
   violations.push(...wrongHistories(histories), ...twins(lives, !left), ...(await foreignWrites(scene)));
-  return { seed, faults, deeds, pods: histories.size, delegates: lives.length, restMs, violations };
+  violations.push(...objects.wrong, ...(await objectTwins(scene)), ...(await foreignObjectWrites(scene)));
+  return {
+    seed,
+    faults,
+    deeds,
+    pods: histories.size,
+    objects: objects.count(),
+    delegates: lives.length,
+    restMs,
+    violations,
+  };
 }
 
 async function mendAll(scene: Scene): Promise<void> {
@@ -103,5 +134,9 @@ async function mendAll(scene: Scene): Promise<void> {
     // The member may have left and failed to join again.
     await eventually(() => legation.join(name, member).then(() => true), PATIENT);
     await eventually(() => cordon(scene, name, false).then(() => true), PATIENT);
+  }
+  for (const kind of scene.kinds) await allowAgain(scene.clients.host, kind);
+  for (const kind of CUSTOM_KINDS.filter((one) => scene.kinds.includes(one))) {
+    for (const member of [scene.clients.west, scene.clients.east]) await define(member, kind);
   }
 }

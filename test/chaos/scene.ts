@@ -2,6 +2,8 @@ import type { ClusterClient } from "../../src/kube/client.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import type { Legation, LegationProcess } from "../support/legation/start.ts";
 import type { WriteGate } from "../support/write-gate/write-gate.ts";
+import type { Kind } from "./objects/kinds.ts";
+import type { Ledger } from "./objects/ledger.ts";
 
 /** The clusters and namespace of a chaos run. */
 export interface Scene {
@@ -12,6 +14,9 @@ export interface Scene {
   readonly namespace: string;
   /** Namespaces of the host that come and go meanwhile. */
   readonly passing: string[];
+  /** Kinds of which members get whole objects. */
+  readonly kinds: readonly Kind[];
+  readonly ledger: Ledger;
   /** Sets the clock of the controllers' machine on by this much, or back; 0: as it is. */
   readonly setClock?: (ms: number) => void;
   /** Another controller, which leads when the first does not. */

@@ -2,6 +2,10 @@ import { DELEGATE_ANNOTATION } from "../../src/api/keys.ts";
 import type { KubeObject } from "../../src/api/kubernetes.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 
+/** The name of a pod, and of an object of each kind, whose name is used again and again: copies may follow each other closely. */
+export const REUSED_NAME = "again";
+/** Objects of others in the members' namespaces, which Legation must not touch. */
+export const FOREIGN_NAME = "foreign";
 /** Label on the nodes of the members that the host has no node of: pods that ask for it overflow. */
 export const MEMBERS_POOL = "chaos.test/members-only";
 /** Storage class of volumes that only members have. */
@@ -67,7 +71,7 @@ function workload(
 }
 
 /** Volumes and mounts of a pod that reads a ConfigMap and a Secret. */
-export function reads(configMap: string, secret: string): object {
+export function reads(configMap: string, secret: string): { readonly volumes: readonly object[] } {
   return {
     volumes: [
       { name: "config", configMap: { name: configMap } },

@@ -1,6 +1,9 @@
-import { expect, test } from "vitest";
-import { FOREIGN_NAME, makeForeignPods } from "../chaos/rules.ts";
+import { expect, onTestFinished, test } from "vitest";
+import { newLedger } from "../chaos/objects/ledger.ts";
+import { allowTypes, forbidTypes, makeForeignObjects } from "../chaos/objects/setup.ts";
+import { makeForeignPods } from "../chaos/rules.ts";
 import { runChaos } from "../chaos/run.ts";
+import { FOREIGN_NAME } from "../chaos/workloads.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { useLegation } from "../support/harness/legation.ts";
@@ -17,8 +20,13 @@ test("keeps every rule and comes to rest after half a minute of random faults", 
   const members = { west: memberCluster("west"), east: memberCluster("east") };
   const labels = { "legation.dev/delegation": "annotated" };
   const namespace = await freshNamespace([host, ...Object.values(members)], { prefix: "chaos", labels });
-  const scene = { host, members, clients: clients(), legation: legation(), namespace, passing: [] };
+  const kinds = ["ConfigMap"] as const;
+  const ledger = newLedger();
+  const scene = { host, members, clients: clients(), legation: legation(), namespace, passing: [], kinds, ledger };
   await makeForeignPods(scene);
+  await allowTypes(scene.clients, kinds);
+  onTestFinished(() => forbidTypes(clients(), kinds));
+  await makeForeignObjects(scene);
   const report = await runChaos(scene, { seed: 7, lengthMs: 30_000 });
   expect(report.violations).toEqual([]);
   // Reference objects that Legation must not change.

@@ -1,10 +1,13 @@
 import { z } from "zod";
+import type { KubeObject } from "../../../src/api/kubernetes.ts";
+import { collectionPath } from "../../../src/kube/internal/resource-paths.ts";
+import { pods, type Resource } from "../../../src/kube/resources.ts";
 import { apiRequest } from "../clusters/api-request.ts";
 import { type AuditEvent, auditEvents, isWrite } from "../clusters/audit.ts";
 import type { Cluster } from "../clusters/types.ts";
 
 /**
- * A pod from audit logs, and two moments between which it surely existed: the API servers' RFC 3339 times, comparable
+ * A pod, or an object of another resource, from audit logs, and two moments between which it surely existed: the API servers' RFC 3339 times, comparable
  * as text between clusters of one machine.
  */
 export interface PodLife {
@@ -19,10 +22,25 @@ export interface PodLife {
 }
 
 /** Returns all pods that a namespace ever had, by creation. `present`: names of existing ones. */
-export async function podLives(
+export function podLives(
   cluster: Cluster,
   namespace: string,
-  present: (cluster: Cluster, namespace: string) => Promise<ReadonlySet<string>> = namesOfPods,
+  present?: (cluster: Cluster, namespace: string) => Promise<ReadonlySet<string>>,
+): Promise<PodLife[]> {
+  return objectLives(cluster, namespace, { resource: pods, ...(present === undefined ? {} : { present }) });
+}
+
+/** Returns all objects of a resource that a namespace ever had, by creation. `present`: names of existing ones. */
+export async function objectLives(
+  cluster: Cluster,
+  namespace: string,
+  {
+    resource,
+    present = (where, from) => namesOf(where, collectionPath(resource, from)),
+  }: {
+    readonly resource: Resource<KubeObject>;
+    readonly present?: (cluster: Cluster, namespace: string) => Promise<ReadonlySet<string>>;
+  },
 ): Promise<PodLife[]> {
   const names = await present(cluster, namespace);
   const lives: PodLife[] = [];
@@ -46,7 +64,7 @@ export async function podLives(
     unanswered.delete(name);
     current.set(name, { created });
   };
-  const events = await auditEvents(cluster, (event) => isPodWrite(event, namespace), [namespace]);
+  const events = await auditEvents(cluster, (event) => isWriteOn(resource.plural, event, namespace), [namespace]);
   for (const event of events.sort((a, b) => (momentOf(a) < momentOf(b) ? -1 : 1))) {
     const name = event.objectRef?.name ?? "";
     if (isCreation(event)) {
@@ -67,13 +85,13 @@ export async function podLives(
   return lives.sort((a, b) => (a.from < b.from ? -1 : 1));
 }
 
-async function namesOfPods(cluster: Cluster, namespace: string): Promise<ReadonlySet<string>> {
-  const { text } = await apiRequest(cluster, "GET", `/api/v1/namespaces/${namespace}/pods`);
-  const { items = [] } = podNames.parse(JSON.parse(text));
+async function namesOf(cluster: Cluster, path: string): Promise<ReadonlySet<string>> {
+  const { text } = await apiRequest(cluster, "GET", path);
+  const { items = [] } = objectNames.parse(JSON.parse(text));
   return new Set(items.map(({ metadata: { name } }) => name));
 }
 
-const podNames = z.looseObject({
+const objectNames = z.looseObject({
   items: z.array(z.looseObject({ metadata: z.looseObject({ name: z.string() }) })).optional(),
 });
 
@@ -95,9 +113,9 @@ function momentOf(event: AuditEvent): string {
   return isCreation(event) && isDone(event) ? event.stageTimestamp : event.requestReceivedTimestamp;
 }
 
-function isPodWrite(event: AuditEvent, namespace: string): boolean {
+function isWriteOn(plural: string, event: AuditEvent, namespace: string): boolean {
   const { objectRef, responseStatus } = event;
-  if (objectRef?.resource !== "pods" || objectRef.namespace !== namespace || !isWrite(event)) return false;
+  if (objectRef?.resource !== plural || objectRef.namespace !== namespace || !isWrite(event)) return false;
   return isDone(event) || (isCreation(event) && (responseStatus?.code ?? 500) >= 500);
 }
 

@@ -10,7 +10,12 @@ const whatOf = (happening: Happening): string => (happening.type === "fault" ? h
 
 test.each<[string, Repertoire, readonly string[]]>([
   ["for a test", {}, [...FAULTS, ...DEEDS]],
-  ["for a run of its own", { faults: LONG_FAULTS, deeds: LONG_DEEDS }, [...LONG_FAULTS, ...LONG_DEEDS]],
+  ["for a run with pods", { faults: LONG_FAULTS, deeds: LONG_DEEDS.pods }, [...LONG_FAULTS, ...LONG_DEEDS.pods]],
+  [
+    "for a run with objects",
+    { faults: LONG_FAULTS, deeds: LONG_DEEDS.objects },
+    [...LONG_FAULTS, ...LONG_DEEDS.objects],
+  ],
 ])("is in order %s, and contains everything if it is long", (_, repertoire, everything) => {
   const plan = planOf(1, 3_600_000, repertoire);
   expect(plan.map(({ at }) => at)).toEqual(plan.map(({ at }) => at).sort((a, b) => a - b));
