@@ -12,7 +12,7 @@ import type { Stored } from "../../../src/api/kubernetes.ts";
 import { clusters } from "../../../src/api/resources.ts";
 import { isOrphan } from "../../../src/copies/objects.ts";
 import { isKubeError } from "../../../src/kube/errors.ts";
-import { jobs } from "../../../src/kube/resources.ts";
+import { apiVersionOf, jobs } from "../../../src/kube/resources.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
 import { eventually } from "../../support/harness/wait.ts";
 import { createIn } from "../../support/harness/workloads.ts";
@@ -101,7 +101,7 @@ export async function actOnObjects(scene: Scene, { deed, number, dice }: Deed): 
       const metadata = { namespace, name };
       // Fields that the creator owns stay as they are.
       const theirs = { [contentField(kind)]: { [TAKEN.field]: TAKEN.theirs } };
-      await there.create(KINDS[kind], { ...theirs, metadata });
+      await there.create(KINDS[kind], { apiVersion: apiVersionOf(KINDS[kind]), kind, ...theirs, metadata });
       ledger.spared.add(`${kind}/${name}`);
       ledger.kept.push({ member, kind, name });
       const made = whole(kind, { name, content: { version: 1 }, annotations });

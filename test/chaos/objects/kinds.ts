@@ -81,7 +81,8 @@ export function definitionOf(kind: Kind): object {
 export async function createType(host: ClusterClient, kind: Kind): Promise<void> {
   const { group, plural } = KINDS[kind];
   const spec = { ...(group === "" ? {} : { group }), version: "v1", kind, plural, ...SPECS[kind] };
-  await host.create(delegatedTypes, { metadata: { name: typeName(kind) }, spec });
+  const apiVersion = apiVersionOf(delegatedTypes);
+  await host.create(delegatedTypes, { apiVersion, kind: "DelegatedType", metadata: { name: typeName(kind) }, spec });
 }
 
 /** The parts of an object that deeds change. */
