@@ -111,13 +111,15 @@ export function delegatedKind(
     isFrozen: ({ immutable }) => immutable === true,
     isOneRun: type.spec.exclusive === true,
     sources: { labelSelector: WHOLE_KEY },
-    copies: { labelSelector: WHOLE_KEY },
+    // Of other types all copies are whole objects', also one that lost its label by a client of the member.
+    ...(isUsedByPods(resource) ? { copies: { labelSelector: WHOLE_KEY } } : {}),
     // Another host's copies, of which this cluster is a member, are not this host's to give. They have no finalizer.
     isCopied: (source) => isHeld(source) || source.metadata.labels?.[HOST_LABEL] === undefined,
     applied: {
       isInStep: (copy, source) => {
         const { digest, orphan = false, givenUp } = appliedTo(copy) ?? {};
         const { applied, fields } = wantedOf(source);
+        if (Object.entries(labels).some(([key, value]) => copy.metadata.labels?.[key] !== value)) return false;
         if (digest !== applied.digest || orphan !== (applied.orphan ?? false)) return false;
         return covers({ ...fieldsOf(copy), metadata: copy.metadata }, without(fields, givenUp));
       },

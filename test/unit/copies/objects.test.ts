@@ -66,6 +66,24 @@ describe("the copy of a whole object", () => {
     expect(driftOf(its, stored(toCopy(its, before, HOST)), comparison)).toBe(expected);
   });
 
+  test.each([
+    ["secrets", "", { labelSelector: "legation.dev/whole" }],
+    ["widgets", "example.com", undefined],
+  ] as const)(
+    "is known by the label of whole objects only where pods have copies, too: %s%s",
+    (plural, group, expected) => {
+      const its = kindOf({ metadata: { name: plural }, spec: { ...WIDGETS.spec, plural, group } });
+      expect(its.copies).toEqual(expected);
+    },
+  );
+
+  test("is not in step when it lost its label in the member", () => {
+    const object = source({ spec: { size: 1 } });
+    const copy = stored(toCopy(kind, object, HOST));
+    const { "legation.dev/whole": _, ...labels } = copy.metadata.labels ?? {};
+    expect(kind.applied?.isInStep({ ...copy, metadata: { ...copy.metadata, labels } }, object)).toBe(false);
+  });
+
   test("is not in step when its source has lost a field, which the member's API server has to remove", () => {
     const copy = stored(toCopy(kind, source({ spec: { size: 1, color: "red" } }), HOST));
     expect(kind.applied?.isInStep(copy, source({ spec: { size: 1 } }))).toBe(false);
