@@ -39,6 +39,8 @@ import type { ObjectDeed } from "./plan.ts";
 
 /** Prefix of objects that members had before. */
 const ADOPTED = "own-";
+/** Prefix of ConfigMaps that pods read. */
+const USED = "used-";
 const ORPHANED_MS = 15_000;
 
 type Deed = Extract<Happening, { readonly type: "deed" }> & { readonly deed: ObjectDeed };
@@ -73,7 +75,7 @@ export async function actOnObjects(scene: Scene, { deed, number, dice }: Deed): 
         return { metadata: { annotations: { ...none, ...placementBy(its, again(dice, 3)) } } };
       });
     case "delete an object": {
-      const found = await pickObject(scene, dice);
+      const found = await pickObject(scene, dice, isUnused);
       if (found !== undefined) await host.delete(KINDS[found.kind], refOf(found));
       return;
     }
@@ -122,7 +124,7 @@ export async function actOnObjects(scene: Scene, { deed, number, dice }: Deed): 
       return;
     }
     case "run a pod with a whole ConfigMap": {
-      const name = `used-${number}`;
+      const name = `${USED}${number}`;
       await host.create(KINDS.ConfigMap, inNamespace(whole("ConfigMap", { name, content: { version: 1 } }), namespace));
       const { volumes } = reads(name, name);
       await createIn(host, namespace, [pod(name, { spec: { volumes: volumes.slice(0, 1) } })]);
@@ -169,7 +171,7 @@ export async function actOnObjects(scene: Scene, { deed, number, dice }: Deed): 
 /** Annotates an object so that members keep their copies, and deletes it once they know. */
 async function orphan(scene: Scene, dice: number): Promise<void> {
   const { clients, ledger } = scene;
-  const found = await pickObject(scene, dice);
+  const found = await pickObject(scene, dice, isUnused);
   if (found === undefined || found.object.metadata.name === REUSED_NAME) return;
   const { kind, object } = found;
   const resource = KINDS[kind];
@@ -238,7 +240,11 @@ async function change(scene: Scene, dice: number, bodyFor: (found: Found) => obj
 }
 
 /** Returns one of the objects that chaos gives to members, or has taken back from them. */
-async function pickObject({ clients: { host }, namespace, kinds }: Scene, dice: number): Promise<Found | undefined> {
+async function pickObject(
+  { clients: { host }, namespace, kinds }: Scene,
+  dice: number,
+  isMeant: (found: Found) => boolean = () => true,
+): Promise<Found | undefined> {
   const all = await Promise.all(
     kinds.map(async (kind) => {
       const { items } = await host.list(KINDS[kind], { namespace });
@@ -248,11 +254,16 @@ async function pickObject({ clients: { host }, namespace, kinds }: Scene, dice: 
   const ours = all.flat().filter(({ kind, object: { metadata } }) => {
     return metadata.deletionTimestamp === undefined && isOfChaos(kind, metadata.name);
   });
-  return pickFrom(ours, again(dice, 6));
+  return pickFrom(ours.filter(isMeant), again(dice, 6));
+}
+
+/** Reports whether no pod waits for the object. */
+function isUnused({ object: { metadata } }: Found): boolean {
+  return !metadata.name.startsWith(USED);
 }
 
 function isOfChaos(kind: Kind, name: string): boolean {
-  return name === REUSED_NAME || [`${kind.toLowerCase()}-`, ADOPTED, "used-"].some((prefix) => name.startsWith(prefix));
+  return name === REUSED_NAME || [`${kind.toLowerCase()}-`, ADOPTED, USED].some((prefix) => name.startsWith(prefix));
 }
 
 async function pickJob({ clients: { host }, namespace }: Scene, dice: number) {

@@ -130,7 +130,8 @@ function objectProblems(scene: Scene, { kind, held, open }: Everywhere, object: 
     const { parts: all } = fieldsOf(kind, object);
     if (sum !== all || parts.includes(0)) problems.push(`${name}: ${all} parts are divided as ${parts.join(" and ")}`);
   }
-  return [...problems, ...statusProblems(object, copies)];
+  // A member that refuses the object observes nothing.
+  return [...problems, ...(members.some(isRefusedIn) ? [] : statusProblems(object, copies))];
 }
 
 function isDivided({ metadata }: Stored<AnyObject>): boolean {

@@ -33,7 +33,10 @@ type Clients = Scene["clients"];
 export async function allowTypes({ host, west, east }: Clients, kinds: readonly Kind[]): Promise<void> {
   const custom = CUSTOM_KINDS.filter((kind) => kinds.includes(kind));
   const rules = (verbs: readonly string[]): object[] =>
-    kinds.map((kind) => ({ apiGroups: [KINDS[kind].group], resources: [KINDS[kind].plural], verbs }));
+    kinds.map((kind) => {
+      const { group, plural } = KINDS[kind];
+      return { apiGroups: [group], resources: [plural, `${plural}/status`], verbs };
+    });
   const role = (label: string, verbs: readonly string[]): AnyObject => ({
     metadata: { name: ROLE, labels: { [label]: "true" } },
     rules: rules(verbs),
