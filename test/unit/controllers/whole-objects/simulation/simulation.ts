@@ -1,0 +1,382 @@
+import { type ParsedPlacement, parsePlacement } from "../../../../../src/api/annotations.ts";
+import type { AnyObject, DelegatedType } from "../../../../../src/api/delegated-type.ts";
+import { HOST_LABEL, WHOLE_KEY } from "../../../../../src/api/keys.ts";
+import type { Stored } from "../../../../../src/api/kubernetes.ts";
+import { TypesController } from "../../../../../src/controllers/whole-objects/types-controller.ts";
+import { ownerOf } from "../../../../../src/pods/delegate.ts";
+import { Events } from "../../../../../src/runtime/event-bus.ts";
+import { FakeClock } from "../../../../support/clock/fake-clock.ts";
+import { type Fate, MemoryCluster } from "../../../../support/model/memory-cluster.ts";
+import { answeringMember, surroundings } from "../../fleet.ts";
+import { admitted, contentOf, fieldIn, fieldsOf, marked, objectOf, PLURALS, TYPES, versionOf } from "./objects.ts";
+import { type Foreign, MEMBERS, type MemberName, problemsAtRest } from "./rules.ts";
+
+const CONTROLLER = "legation";
+const OPERATOR = "operator";
+const NAMES = ["one", "two"];
+
+/** Two members, a host and one controller at a time, of which all requests may fail. */
+export class Simulation {
+  readonly clock: FakeClock = new FakeClock();
+  readonly log: string[] = [];
+  readonly wrong: Set<string> = new Set();
+  readonly #random: () => number;
+  readonly #host: MemoryCluster;
+  readonly #members: Readonly<Record<MemberName, MemoryCluster>>;
+  readonly #labels: Record<MemberName, Record<string, string>> = { west: {}, east: {} };
+  readonly #reachable: Record<MemberName, boolean> = { west: true, east: true };
+  readonly #foreign: Foreign[] = [];
+  /** Copies whose color another manager of the member set. */
+  readonly #taken = new Set<string>();
+  #breaks = true;
+  #controller:
+    | { readonly stop: () => Promise<void>; readonly emit: (event: string, about: unknown) => void; members: object[] }
+    | undefined;
+  #writes = 0;
+
+  constructor(seed: number) {
+    this.#random = generator(seed);
+    const now = (): number => this.clock.wall();
+    this.#host = new MemoryCluster("host", now);
+    this.#members = { west: new MemoryCluster("west", now), east: new MemoryCluster("east", now) };
+    this.#host.onWrite = (write) => this.#onHostWrite(write);
+    for (const name of MEMBERS) this.#members[name].onWrite = (write) => this.#onMemberWrite(name, write);
+  }
+
+  async run(steps: number): Promise<readonly string[]> {
+    for (const plural of PLURALS) this.#addType(plural);
+    for (const plural of PLURALS) {
+      for (const member of MEMBERS) {
+        const made = this.#members[member].create(plural, objectOf(plural, "foreign", 0), "others");
+        this.#foreign.push({ plural, member, version: made.metadata.resourceVersion });
+      }
+      this.#author(plural, "foreign", () =>
+        this.#host.create(plural, marked(objectOf(plural, "foreign", 1)), "author"),
+      );
+    }
+    this.#start();
+    for (let step = 0; step < steps; step += 1) {
+      this.#act();
+      await this.clock.advance(Math.floor(this.#random() * 1_500));
+    }
+    this.#mend();
+    // Longer than any hold.
+    await this.clock.advance(12 * 60_000);
+    const writes = this.#writes;
+    await this.clock.advance(50_000);
+    if (this.#writes !== writes) this.wrong.add(`${this.#writes - writes} writes while nothing happens`);
+    this.#checkRest();
+    void this.#controller?.stop();
+    await this.clock.advance(10_000);
+    return [...this.wrong];
+  }
+
+  #act(): void {
+    const plural = this.#pick(PLURALS);
+    const name = this.#pick(NAMES);
+    const member = this.#pick(MEMBERS);
+    const deeds: (() => void)[] = [
+      () => this.#author(plural, name, () => this.#give(plural, name)),
+      () => this.#author(plural, name, () => this.#give(plural, name)),
+      () => this.#author(plural, name, () => this.#change(plural, name)),
+      () => this.#author(plural, name, () => this.#place(plural, name)),
+      () => this.#author(plural, name, () => this.#host.delete(plural, name, "author")),
+      () => this.#author(plural, name, () => this.#toggle(plural, name)),
+      () => this.#author(plural, name, () => this.#keep(plural, name)),
+      () => this.#drift(plural, name, member),
+      () => this.#drift(plural, name, member),
+      () => this.#reach(member, !this.#reachable[member]),
+      () => this.#restart(),
+      () => this.#relabel(member),
+      () => this.#compact(),
+      () => this.#retype(plural),
+      () => this.#undefine(plural, member),
+    ];
+    this.#pick(deeds)();
+  }
+
+  #give(plural: string, name: string): void {
+    const annotations = this.#placement();
+    const object = objectOf(plural, name, 1, annotations);
+    this.log.push(`give ${plural}/${name} ${JSON.stringify(annotations)}`);
+    this.#host.create(plural, marked(object), "author");
+  }
+
+  #change(plural: string, name: string): void {
+    this.#host.update(plural, name, "author", (object) => {
+      const version = versionOf(object) + 1;
+      this.log.push(`change ${plural}/${name} to ${version}`);
+      return admitted({ ...object, ...contentOf(plural, version) }, object);
+    });
+  }
+
+  #place(plural: string, name: string): void {
+    this.#host.update(plural, name, "author", (object) => {
+      const { metadata = {} } = object;
+      const annotations = { ...metadata.annotations };
+      for (const key of ["legation.dev/clusters", "legation.dev/cluster-selector"]) delete annotations[key];
+      const placed = { ...annotations, ...this.#placement() };
+      this.log.push(`place ${plural}/${name} ${JSON.stringify(placed)}`);
+      return admitted({ ...object, metadata: { ...metadata, annotations: placed } } as never, object);
+    });
+  }
+
+  #toggle(plural: string, name: string): void {
+    this.#host.update(plural, name, "author", (object) => {
+      const { metadata = {} } = object;
+      const { [WHOLE_KEY]: value, ...annotations } = metadata.annotations ?? {};
+      this.log.push(`${value === undefined ? "give again" : "take back"} ${plural}/${name}`);
+      const toggled = value === undefined ? { ...annotations, [WHOLE_KEY]: "true" } : annotations;
+      return admitted({ ...object, metadata: { ...metadata, annotations: toggled } } as never, object);
+    });
+  }
+
+  #keep(plural: string, name: string): void {
+    this.#host.update(plural, name, "author", (object) => {
+      const { metadata = {} } = object;
+      const { "legation.dev/on-delete": value, ...annotations } = metadata.annotations ?? {};
+      const kept = value === undefined ? { ...annotations, "legation.dev/on-delete": "orphan" } : annotations;
+      this.log.push(`${value === undefined ? "keep" : "do not keep"} ${plural}/${name}`);
+      return admitted({ ...object, metadata: { ...metadata, annotations: kept } } as never, object);
+    });
+  }
+
+  /** Whatever clients of a member do with a copy. */
+  #drift(plural: string, name: string, member: MemberName): void {
+    const cluster = this.#members[member];
+    const found = cluster.find(plural, name);
+    if (found === undefined || ownerOf(found) === undefined) return;
+    const labels = (keys: readonly string[]) =>
+      cluster.update(plural, name, "client", (object) => {
+        const rest = Object.fromEntries(
+          Object.entries(object.metadata?.labels ?? {}).filter(([key]) => !keys.includes(key)),
+        );
+        return { ...object, metadata: { ...object.metadata, labels: rest } } as never;
+      });
+    const recolor = (color: string | undefined) =>
+      cluster.update(plural, name, "client", (object) => {
+        const { color: _, ...rest } = fieldsOf(object);
+        return { ...object, [fieldIn(plural)]: color === undefined ? rest : { ...rest, color } };
+      });
+    const kinds: Readonly<Record<string, () => unknown>> = {
+      deleted: () => cluster.delete(plural, name, "client"),
+      "without a field": () => {
+        if (!this.#taken.has(found.metadata.uid)) recolor(undefined);
+      },
+      blue: () => this.#taken.add(recolor("blue").metadata.uid),
+      "without its label": () => labels([WHOLE_KEY]),
+      "without labels": () => labels([HOST_LABEL, "legation.dev/copy"]),
+    };
+    const kind = this.#pick(Object.keys(kinds));
+    this.log.push(`${member}: ${plural}/${name} is ${kind}`);
+    kinds[kind]?.();
+  }
+
+  #reach(member: MemberName, isReachable: boolean): void {
+    this.log.push(`${member} ${isReachable ? "answers" : "does not answer"}`);
+    this.#reachable[member] = isReachable;
+    const found = this.#controller?.members.find((one) => (one as { name: string }).name === member);
+    if (found !== undefined) Object.assign(found, { reachable: isReachable });
+    this.#members[member].wake();
+    this.#controller?.emit("connection", found);
+  }
+
+  #relabel(member: MemberName): void {
+    this.#labels[member] = this.#labels[member].open === undefined ? { open: "true" } : {};
+    this.log.push(`${member} has labels ${JSON.stringify(this.#labels[member])}`);
+    this.#controller?.emit("cluster", member);
+  }
+
+  #compact(): void {
+    const cluster = this.#pick([this.#host, this.#members.west, this.#members.east]);
+    this.log.push(`${cluster.name} is compacted`);
+    cluster.compact();
+  }
+
+  #addType(plural: string): void {
+    const spec = TYPES[plural] as DelegatedType["spec"];
+    const name = spec.group === undefined ? plural : `${plural}.${spec.group}`;
+    this.#host.create("delegatedtypes", { metadata: { name }, spec } as never, "operator");
+  }
+
+  #retype(plural: string): void {
+    const name = plural === "configmaps" ? plural : `${plural}.example.com`;
+    const found = this.#host.find("delegatedtypes", name);
+    if (found === undefined) this.#addType(plural);
+    else if (found.metadata.deletionTimestamp === undefined) this.#host.delete("delegatedtypes", name, "operator");
+    else return;
+    this.log.push(`type ${plural} ${found === undefined ? "is made" : "is deleted"}`);
+  }
+
+  #undefine(plural: string, member: MemberName): void {
+    if (plural === "configmaps") return;
+    const isServed = this.#random() < 0.5;
+    this.log.push(`${member} ${isServed ? "has" : "lacks"} ${plural}`);
+    this.#members[member].serve(plural, isServed);
+    if (isServed) return;
+    for (const [index, one] of this.#foreign.entries()) {
+      if (one.plural === plural && one.member === member) this.#foreign.splice(index, 1);
+    }
+  }
+
+  #restart(): void {
+    this.log.push("the controller restarts");
+    void this.#controller?.stop();
+    this.#start();
+  }
+
+  #start(): void {
+    let isDead = false;
+    const events = new Events<Readonly<Record<string, readonly [unknown]>>>();
+    const fate = (chance: number) => (): Fate => {
+      if (isDead) return this.#pick(["not sent", "late", "dropped"]);
+      if (!this.#breaks || this.#random() > chance) return "answered";
+      return this.#pick(["not sent", "answer lost", "late", "dropped"]);
+    };
+    const pause = (): Promise<void> => this.clock.sleep(1 + Math.floor(this.#random() * (this.#breaks ? 200 : 5)));
+    const host = this.#host.client(CONTROLLER, { pause, fate: fate(0.05), isOpen: () => !isDead });
+    const members = MEMBERS.map((name) => {
+      const isOpen = (): boolean => this.#reachable[name] && !isDead;
+      const ofMember = (): Fate => (this.#reachable[name] ? fate(0.1)() : this.#pick(["not sent", "late", "dropped"]));
+      const client = this.#members[name].client(CONTROLLER, { pause, fate: ofMember, isOpen });
+      const candidate = (): object => ({
+        name,
+        labels: this.#labels[name],
+        allocatable: {},
+        largestNode: {},
+        used: {},
+      });
+      return answeringMember(name, client, { candidate, reachable: this.#reachable[name] }) as { name: string };
+    });
+    const controller = new TypesController({
+      ...(surroundings(members, this.clock) as object),
+      events,
+      host,
+      rules: {
+        parse: ({ metadata }: Stored<AnyObject>): ParsedPlacement => parsePlacement(metadata.annotations ?? {}),
+        namespaceLabels: () => ({}),
+      },
+      restoredHost: { keeps: () => false, confirm: async () => {} },
+    } as never);
+    controller.start();
+    this.#controller = {
+      emit: (event, about) => events.emit(event, about),
+      members,
+      stop: async () => {
+        isDead = true;
+        for (const cluster of [this.#host, ...Object.values(this.#members)]) cluster.wake();
+        await controller.stop();
+      },
+    };
+  }
+
+  #mend(): void {
+    this.log.push("all is mended");
+    this.#breaks = false;
+    for (const member of MEMBERS) {
+      for (const plural of PLURALS) this.#members[member].serve(plural, true);
+      this.#reach(member, true);
+    }
+    this.#restart();
+    void this.clock.sleep(60_000).then(() => {
+      for (const plural of PLURALS) {
+        const name = plural === "configmaps" ? plural : `${plural}.example.com`;
+        if (this.#host.find("delegatedtypes", name) === undefined) this.#addType(plural);
+      }
+    });
+  }
+
+  #onHostWrite({ plural, by, object }: { plural: string; by: string; object: Stored<AnyObject> }): void {
+    if (by === CONTROLLER && plural !== "delegatedtypes") this.#writes += 1;
+    const { status, metadata } = object;
+    const { observedGeneration, seen } = (status ?? {}) as { observedGeneration?: number; seen?: number };
+    if (observedGeneration === metadata.generation && seen !== undefined && seen !== versionOf(object)) {
+      this.wrong.add(`${plural}/${metadata.name} has observed version ${seen} of ${versionOf(object)}`);
+    }
+  }
+
+  #onMemberWrite(
+    member: MemberName,
+    { plural, by, object }: { plural: string; by: string; object: Stored<AnyObject> },
+  ): void {
+    if (by !== OPERATOR && by.startsWith(CONTROLLER)) this.#writes += 1;
+    const { name, uid, generation } = object.metadata;
+    if (name === "foreign") return;
+    const owner = ownerOf(object)?.uid;
+    if (plural === "configmaps" && owner !== undefined && object.metadata.labels?.[WHOLE_KEY] === undefined) {
+      // The copier for pods deletes what no pod uses.
+      void this.clock.sleep(10_000).then(() => {
+        const found = this.#members[member].find(plural, name);
+        if (found?.metadata.uid !== uid || found.metadata.labels?.[WHOLE_KEY] !== undefined) return;
+        if (found.metadata.labels?.[HOST_LABEL] !== undefined) this.#members[member].delete(plural, name, "pods");
+      });
+    }
+    if (plural === "engines" && owner !== undefined) {
+      const other = this.#members[member === "west" ? "east" : "west"].find(plural, name);
+      if (other !== undefined && ownerOf(other)?.uid === owner)
+        this.wrong.add(`two copies of ${plural}/${name} of ${owner}`);
+    }
+    if (plural === "configmaps" || owner === undefined) return;
+    const seen = (object.status as { observedGeneration?: number } | undefined)?.observedGeneration;
+    if (seen === generation) return;
+    // The member's operator takes its time.
+    void this.clock.sleep(Math.floor(this.#random() * 2_000)).then(() => {
+      const found = this.#members[member].find(plural, name);
+      if (found?.metadata.uid !== uid || found.metadata.generation !== generation) return;
+      const status = { observedGeneration: generation, seen: versionOf(found), ready: 1 };
+      this.#members[member].update(plural, name, OPERATOR, (one) => ({ ...one, status }));
+    });
+  }
+
+  #checkRest(): void {
+    const scene = {
+      host: this.#host,
+      members: this.#members,
+      open: MEMBERS.filter((member) => this.#labels[member].open === "true"),
+      foreign: this.#foreign,
+      taken: this.#taken,
+    };
+    for (const problem of problemsAtRest(scene)) this.wrong.add(problem);
+  }
+
+  #placement(): Record<string, string> {
+    return this.#pick([
+      {},
+      {},
+      { "legation.dev/clusters": "west" },
+      { "legation.dev/clusters": "east" },
+      { "legation.dev/cluster-selector": "open=true" },
+    ] as Record<string, string>[]);
+  }
+
+  /** Does what an author does, unless the host refuses it. */
+  #author(plural: string, name: string, act: () => unknown): void {
+    const type = this.#host.find("delegatedtypes", plural === "configmaps" ? plural : `${plural}.example.com`);
+    // Admission refuses objects of no type; those that are there may be changed.
+    if (
+      (type === undefined || type.metadata.deletionTimestamp !== undefined) &&
+      this.#host.find(plural, name) === undefined
+    )
+      return;
+    try {
+      act();
+    } catch {
+      // The object is there, or is not.
+    }
+  }
+
+  #pick<T>(items: readonly T[]): T {
+    return items[Math.floor(this.#random() * items.length)] as T;
+  }
+}
+
+/** Mulberry32. */
+function generator(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
