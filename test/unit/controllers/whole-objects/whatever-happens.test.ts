@@ -16,6 +16,7 @@ afterEach(() => {
 
 test.each(Number.isNaN(FIRST) ? SEEDS : Array.from({ length: 100 }, (_, index) => FIRST + index))(
   "whole objects keep every rule and come to rest, whatever happens: seed %d",
+  { timeout: 60_000 },
   async (seed) => {
     const simulation = new Simulation(seed);
     const wrong = await simulation.run(STEPS);
