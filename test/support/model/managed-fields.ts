@@ -35,7 +35,7 @@ export function appliedTo(
 }
 
 /** Returns the managers of an object's fields. */
-export function managersOf({ metadata }: Stored<AnyObject>): readonly Manager[] {
+function managersOf({ metadata }: Stored<AnyObject>): readonly Manager[] {
   return (metadata.managedFields ?? []) as unknown as readonly Manager[];
 }
 
