@@ -104,11 +104,21 @@ export async function requestClient(): Promise<CertificateRequest> {
   return { request: clientRequest(keys), key: keys.privateKey };
 }
 
-/** Returns the public key (PEM) of a signing request. Undefined without a valid signature by that key. */
+// Larger numbers would block the event loop for minutes, when the signature of a stranger's request is verified.
+const MOST_KEY_BITS = 4096;
+const MOST_EXPONENT_BITS = 32;
+
+/**
+ * Returns the public key (PEM) of a signing request. Undefined without a valid signature by that key, or for a key of unusual
+ * size.
+ */
 export function readRequest(request: string): { readonly publicKey: string } | undefined {
   try {
     const parsed = forge.pki.certificationRequestFromPem(request);
-    if (!parsed.verify() || parsed.publicKey === null) return undefined;
+    if (parsed.publicKey === null || !("n" in parsed.publicKey)) return undefined;
+    const { n, e } = parsed.publicKey;
+    const isUsual = n.bitLength() >= KEY_BITS && n.bitLength() <= MOST_KEY_BITS && e.bitLength() <= MOST_EXPONENT_BITS;
+    if (!isUsual || !parsed.verify()) return undefined;
     return { publicKey: forge.pki.publicKeyToPem(parsed.publicKey) };
   } catch {
     return undefined;

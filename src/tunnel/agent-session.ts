@@ -34,6 +34,8 @@ export class AgentSession {
   readonly #dialled = new Map<string, Dialled>();
   readonly #streams = new Set<Socket>();
   #bytes = { received: 0, sent: 0 };
+  /** Requests for credentials that the agent has not answered. */
+  #credentialsAsked = 0;
 
   constructor(socket: Duplex, { agent, onCredentials, onEnd, clock }: AgentSessionOptions) {
     this.agent = agent;
@@ -41,7 +43,11 @@ export class AgentSession {
     this.#channel = new ControlChannel<HubMessage, AgentMessage>(socket, {
       receives: agentMessage,
       onMessage: (message) => {
-        if (message.type === "credentials") onCredentials(message.credentials);
+        // Each costs a write of the host: an agent answers as often as it was asked.
+        if (message.type === "credentials" && this.#credentialsAsked > 0) {
+          this.#credentialsAsked -= 1;
+          onCredentials(message.credentials);
+        }
         if (message.type === "refused") {
           this.#dialled
             .get(message.id)
@@ -72,8 +78,13 @@ export class AgentSession {
     return total;
   }
 
-  send(message: HubMessage): void {
-    this.#channel.send(message);
+  welcome(authorities: string): void {
+    this.#channel.send({ type: "welcome", authorities });
+  }
+
+  askForCredentials(): void {
+    this.#credentialsAsked += 1;
+    this.#channel.send({ type: "credentials" });
   }
 
   /** Asks the agent for a connection to its API server. Rejects when the signal fires. */
@@ -83,6 +94,8 @@ export class AgentSession {
         new Error(`the agent of ${this.agent.cluster} leaves ${MOST_DIALLED} connections undialled`),
       );
     }
+    const late = (): Error => new Error(`the agent of ${this.agent.cluster} did not dial back in time`);
+    if (signal.aborted) return Promise.reject(late());
     const id = randomBytes(16).toString("hex");
     return new Promise<Socket>((resolve, reject) => {
       const settle = (act: () => void): void => {
@@ -91,7 +104,7 @@ export class AgentSession {
         act();
       };
       const onAbort = (): void => {
-        settle(() => reject(new Error(`the agent of ${this.agent.cluster} did not dial back in time`)));
+        settle(() => reject(late()));
       };
       signal.addEventListener("abort", onAbort, { once: true });
       this.#dialled.set(id, {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import type { ClusterClient, PathUpgrades } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
-import { ConnectionBackoff } from "../runtime/backoff.ts";
+import { Backoff, ConnectionBackoff } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { join } from "../runtime/joined-sockets.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -124,9 +124,11 @@ export class Agent {
       // The own API server first, so that the hub is told when that cannot be reached.
       await once(server, "connect", { signal: inTime });
       const answer = await hub.upgradePath(`${STREAM_PATH}${id}`, { ...upgradeTo(STREAM_PROTOCOL), signal: inTime });
-      // Else the hub has given up waiting for it.
-      if (answer.socket !== undefined) join(answer.socket, server, clock);
-      else server.destroy();
+      // No socket: the hub has given up waiting for it.
+      if (answer.socket === undefined) server.destroy();
+      // The API server, or the end of the control connection, may have cut it meanwhile.
+      else if (server.destroyed) answer.socket.destroy();
+      else join(answer.socket, server, clock);
     } catch (error) {
       server.destroy();
       refuse(isKubeError(error) ? error.detail : error instanceof Error ? error.message : String(error));
@@ -144,11 +146,17 @@ export class Agent {
   }
 
   async #sendCredentials(channel: ControlChannel<AgentMessage, HubMessage>, signal: AbortSignal): Promise<void> {
-    const { credentials, log } = this.#options;
-    try {
-      channel.send({ type: "credentials", credentials: await credentials(signal) });
-    } catch (error) {
-      if (!signal.aborted) log.warn({ err: error }, "no token of the host's service account");
+    const { credentials, clock, log } = this.#options;
+    const backoff = new Backoff(BACKOFF);
+    while (!signal.aborted) {
+      try {
+        channel.send({ type: "credentials", credentials: await credentials(signal) });
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        log.warn({ err: error }, "no token of the host's service account");
+        await clock.sleep(backoff.next(), signal).catch(() => {});
+      }
     }
   }
 }

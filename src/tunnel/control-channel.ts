@@ -63,8 +63,11 @@ export class ControlChannel<Sent extends { readonly type: string }, Received ext
   }
 
   #onText(text: string): void {
+    if (this.#closed) return;
     this.#heardAt = this.#options.clock.now();
-    const lines = (this.#line + text).split("\n");
+    // Only new text is searched: a line may arrive in many parts.
+    const [rest = "", ...more] = text.split("\n");
+    const lines = [this.#line + rest, ...more];
     this.#line = lines.pop() ?? "";
     if (this.#line.length > LONGEST_LINE) this.close("a message is too long");
     for (const line of lines) {

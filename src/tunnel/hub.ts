@@ -5,6 +5,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import type { Clock } from "../runtime/clock.ts";
+import { closeInTime } from "../runtime/joined-sockets.ts";
 import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
 import type { AgentState } from "../telemetry/agents.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -21,8 +22,14 @@ import {
   STREAM_PROTOCOL,
 } from "./messages.ts";
 
+/** The token of a join, for an agent's first certificate. */
+export interface TokenProof {
+  readonly cluster: string;
+  readonly token: string;
+}
+
 /** How an agent shows who it is when it asks for a certificate. */
-export type Proof = { readonly agent: AgentIdentity } | { readonly cluster: string; readonly token: string };
+export type Proof = { readonly agent: AgentIdentity } | TokenProof;
 
 /** Decides who may connect. */
 export interface Gatekeeper {
@@ -96,10 +103,13 @@ export class Hub {
       keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS,
       noDelay: true,
     });
-    this.#server.on("secureConnection", (socket: TLSSocket) => {
-      this.#sockets.add(socket);
-      socket.once("close", () => this.#sockets.delete(socket));
-    });
+    // Also connections whose handshake goes on.
+    for (const event of ["connection", "secureConnection"]) {
+      this.#server.on(event, (socket: Duplex) => {
+        this.#sockets.add(socket);
+        socket.once("close", () => this.#sockets.delete(socket));
+      });
+    }
     this.#server.on("request", (request, response) => void this.#onRequest(request, response));
     this.#server.on("upgrade", (request, socket, head) => this.#onUpgrade(request, socket, head));
   }
@@ -117,7 +127,7 @@ export class Hub {
   renew(tls: HubTls): void {
     this.#server.setSecureContext(tlsOptions(tls));
     for (const { sessions } of this.#agents.values()) {
-      for (const session of sessions) session.send({ type: "welcome", authorities: this.#gatekeeper.authorities() });
+      for (const session of sessions) session.welcome(this.#gatekeeper.authorities());
     }
   }
 
@@ -144,7 +154,7 @@ export class Hub {
 
   /** Asks the cluster's agent for a token of the host's service account. */
   askForCredentials(cluster: string): void {
-    this.#agents.get(cluster)?.sessions.at(-1)?.send({ type: "credentials" });
+    this.#agents.get(cluster)?.sessions.at(-1)?.askForCredentials();
   }
 
   /** Ends the connections of agents that may not connect any more. */
@@ -163,9 +173,10 @@ export class Hub {
 
   async close(): Promise<void> {
     for (const cluster of [...this.#agents.keys()]) this.disconnect(cluster, "the hub closes");
+    const closed = this.#server.listening ? once(this.#server, "close") : undefined;
     this.#server.close();
     for (const socket of this.#sockets) socket.destroy();
-    if (this.#server.listening) await once(this.#server, "close");
+    await closed;
   }
 
   #absence(cluster: string): string {
@@ -190,7 +201,10 @@ export class Hub {
     try {
       const proof = proofOf(request);
       if (proof === undefined) {
-        fail("Forbidden", "neither a client certificate of this hub nor a token was presented");
+        fail(
+          "Forbidden",
+          `neither a token nor a certificate of this hub was presented: ${certificateProblem(request)}`,
+        );
         return;
       }
       const parsed = certificateRequest.safeParse(await readJson(request));
@@ -209,20 +223,21 @@ export class Hub {
     socket.on("error", () => {});
     const { url = "", headers } = request;
     const agent = agentOf(request);
-    if (agent === undefined) {
-      refuse(socket, statusAnswer("Forbidden", "no client certificate of this hub was presented"));
-      return;
-    }
-    const refusal = this.#gatekeeper.refusal(agent);
-    if (refusal !== undefined) {
-      refuse(socket, statusAnswer("Forbidden", refusal));
+    const refusal = agent === undefined ? certificateProblem(request) : this.#gatekeeper.refusal(agent);
+    if (agent === undefined || refusal !== undefined) {
+      this.#refuse(socket, "Forbidden", refusal ?? "");
       return;
     }
     if (head.length > 0) socket.unshift(head);
     if (url === CONTROL_PATH && headers.upgrade === CONTROL_PROTOCOL) this.#control(agent, socket);
     else if (url.startsWith(STREAM_PATH) && headers.upgrade === STREAM_PROTOCOL) {
       this.#stream(agent, url.slice(STREAM_PATH.length), socket);
-    } else refuse(socket, statusAnswer("NotFound", `the hub has no ${url}`));
+    } else this.#refuse(socket, "NotFound", `the hub has no ${url}`);
+  }
+
+  #refuse(socket: Duplex, reason: "Forbidden" | "NotFound", message: string): void {
+    refuse(socket, statusAnswer(reason, message));
+    closeInTime(socket, this.#options.clock);
   }
 
   #control(agent: AgentIdentity, socket: Duplex): void {
@@ -247,15 +262,15 @@ export class Hub {
     agents.connections += 1;
     this.#agents.set(cluster, agents);
     log.info({ member: cluster }, "agent connected");
-    session.send({ type: "welcome", authorities: this.#gatekeeper.authorities() });
-    if (this.#gatekeeper.wantsCredentials(cluster)) session.send({ type: "credentials" });
+    session.welcome(this.#gatekeeper.authorities());
+    if (this.#gatekeeper.wantsCredentials(cluster)) session.askForCredentials();
     onChange(cluster);
   }
 
   #stream({ cluster }: AgentIdentity, id: string, socket: Duplex): void {
     const sessions = this.#agents.get(cluster)?.sessions ?? [];
     if (!(socket instanceof TLSSocket) || !sessions.some((session) => session.awaits(id))) {
-      refuse(socket, statusAnswer("NotFound", "this connection is not awaited any more"));
+      this.#refuse(socket, "NotFound", "this connection is not awaited any more");
       return;
     }
     switchProtocols(socket, { connection: "Upgrade", upgrade: STREAM_PROTOCOL });
@@ -272,6 +287,14 @@ function agentOf({ socket }: IncomingMessage): AgentIdentity | undefined {
   if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
   const { CN: cluster, OU: uid } = socket.getPeerCertificate().subject ?? {};
   return typeof cluster === "string" && typeof uid === "string" ? { cluster, uid } : undefined;
+}
+
+/** Returns why a connection's client certificate names no agent. */
+function certificateProblem({ socket }: IncomingMessage): string {
+  if (!(socket instanceof TLSSocket) || socket.getPeerX509Certificate() === undefined)
+    return "no client certificate was presented";
+  const { authorizationError } = socket;
+  return `the client certificate is not accepted (${authorizationError ?? "it names no Cluster"}); run \`legation join NAME --agent\` again`;
 }
 
 function proofOf(request: IncomingMessage): Proof | undefined {

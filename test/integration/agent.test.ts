@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
 import type { Pod } from "../../src/api/kubernetes.ts";
 import { clusters } from "../../src/api/resources.ts";
 import { pods } from "../../src/kube/resources.ts";
@@ -13,20 +13,63 @@ import { eventuallyPasses } from "../support/harness/wait.ts";
 import { agentOf, type RunningAgent } from "../support/legation/agent.ts";
 import { legationOn } from "../support/legation/process.ts";
 import { type Legation, startLegation } from "../support/legation/start.ts";
+import { type ConnectProxy, connectProxy } from "../support/tunnel/connect-proxy.ts";
+
+const THIEF = "legation-agent-thief";
 
 const clients = useClients();
 let legation: Legation;
+let proxy: ConnectProxy;
 let agent: RunningAgent;
+let agentName: string;
+let manifest: string;
 let hubPort: number;
 
-const isReady = async (): Promise<string | undefined> => {
+const readyCondition = async () => {
   const { status } = await clients().host.get(clusters, { name: "north" });
-  return status?.conditions?.find(({ type }) => type === "Ready")?.status;
+  return status?.conditions?.find(({ type }) => type === "Ready");
 };
+
+async function becomesReady(status: "True" | "False" = "True"): Promise<void> {
+  await eventuallyPasses(async () => expect(await readyCondition(), agent.log()).toMatchObject({ status }), {
+    timeoutMs: 30_000,
+  });
+}
+
+/** Runs the agent of the Secret in the member, behind the proxy. */
+async function startAgent(secret: string): Promise<RunningAgent> {
+  const started = await agentOf(memberCluster("west"), secret, { env: { HTTPS_PROXY: proxy.url } });
+  await started.start();
+  return started;
+}
+
+async function runningPod(namespace: string, name: string): Promise<void> {
+  const pod: Pod = {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { namespace, name, annotations: { "legation.dev/clusters": "north" } },
+    spec: { containers: [{ name: "main", image: "main:1" }] },
+  };
+  await clients().host.create(pods, pod);
+  const { spec } = await podThat(clients().host, namespace, name, inPhase("Running"));
+  expect(spec?.nodeName).toBe("legation-north");
+}
+
+async function namespaceFor(onFinished: TestContext["onTestFinished"]): Promise<string> {
+  const labels = { "legation.dev/delegation": "annotated" };
+  return await freshNamespace(hostCluster(), { prefix: "agent", labels, onFinished });
+}
+
+async function join(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await legationOn(hostCluster(), "join", "north", ...args);
+  expect(code, stderr).toBe(0);
+  return stdout;
+}
 
 beforeAll(async () => {
   await pristine(hostCluster(), memberCluster("west"));
   hubPort = await freePort();
+  proxy = await connectProxy();
   legation = await startLegation({
     host: hostCluster(),
     members: {},
@@ -38,37 +81,127 @@ beforeAll(async () => {
 afterAll(async () => {
   await agent?.stop();
   await legation?.stop();
+  proxy?.close();
 });
 
 describe("a member that connects through an agent", () => {
-  test("joins by the manifest that join prints", async () => {
-    const join = await legationOn(hostCluster(), "join", "north", "--agent", "--hub-address", `127.0.0.1:${hubPort}`);
-    expect(join.stderr).toContain("waits for its agent");
-    expect(join.code).toBe(0);
-    await kubectl(memberCluster("west"), ["apply", "-f", "-"], { input: join.stdout });
-    const [, name = ""] = /^ {2}name: (legation-agent-\w+)$/m.exec(join.stdout) ?? [];
-    agent = await agentOf(memberCluster("west"), name);
-    await agent.start();
-    await eventuallyPasses(async () => expect(await isReady(), agent.log()).toBe("True"), { timeoutMs: 20_000 });
+  test("joins by the manifest that join prints, also through a proxy", async () => {
+    manifest = await join("--agent", "--hub-address", `hub.example.org:${hubPort}`);
+    await kubectl(memberCluster("west"), ["apply", "-f", "-"], { input: manifest });
+    [, agentName = ""] = /^ {2}name: (legation-agent-\w+)$/m.exec(manifest) ?? [];
+    agent = await startAgent(agentName);
+    await becomesReady();
+    expect(new Set(proxy.requests)).toEqual(new Set([`hub.example.org:${hubPort}`]));
   });
 
   test("runs pods of the host", async ({ onTestFinished }) => {
-    const namespace = await freshNamespace(hostCluster(), {
-      prefix: "agent",
-      labels: { "legation.dev/delegation": "annotated" },
-      onFinished: onTestFinished,
-    });
-    const pod: Pod = {
-      apiVersion: "v1",
-      kind: "Pod",
-      metadata: { namespace, name: "web", annotations: { "legation.dev/clusters": "north" } },
-      spec: { containers: [{ name: "main", image: "main:1" }] },
-    };
-    await clients().host.create(pods, pod);
-    const proxy = await podThat(clients().host, namespace, "web", inPhase("Running"));
-    expect(proxy.spec?.nodeName).toBe("legation-north");
+    const namespace = await namespaceFor(onTestFinished);
+    await runningPod(namespace, "web");
     await podThat(clients().west, namespace, "web", inPhase("Running"));
     await kubectl(hostCluster(), ["-n", namespace, "delete", "pod", "web", "--now"]);
     await podGone(clients().west, namespace, "web");
+  });
+
+  test("refuses a second agent the token that one has used, and every agent one that has expired", async () => {
+    const west = memberCluster("west");
+    await kubectl(west, ["apply", "-f", "-"], { input: manifest.replaceAll(agentName, THIEF) });
+    const thief = await startAgent(THIEF);
+    const says = (words: string): Promise<void> =>
+      eventuallyPasses(async () => expect(thief.log()).toContain(words), { timeoutMs: 20_000 });
+    try {
+      await says("Cluster north: another agent has used the token; run `legation join north --agent` again");
+      const expired = "legation.dev/agent-token-expires=2026-01-01T00:00:00Z";
+      await kubectl(hostCluster(), [
+        "-n",
+        "legation-system",
+        "annotate",
+        "--overwrite",
+        "secret",
+        "member-north",
+        expired,
+      ]);
+      await says("Cluster north: the token has expired");
+    } finally {
+      await thief.stop();
+      const kinds = "deployment,secret,serviceaccount,role,rolebinding";
+      await kubectl(west, ["-n", "legation-system", "delete", kinds, THIEF]);
+    }
+    expect(await readyCondition()).toMatchObject({ status: "True" });
+  });
+
+  test("keeps its pods when its agent and the controller are killed, and comes back by itself", async ({
+    onTestFinished,
+  }) => {
+    const namespace = await namespaceFor(onTestFinished);
+    await runningPod(namespace, "web");
+    const before = await clients().west.get(pods, { namespace, name: "web" });
+    await agent.stop("SIGKILL");
+    await becomesReady("False");
+    expect((await readyCondition())?.message).toContain("the agent of north left");
+    await legation.controller.stop("SIGKILL");
+    await agent.start();
+    await legation.controller.start();
+    await becomesReady();
+    const after = await clients().west.get(pods, { namespace, name: "web" });
+    expect(after.metadata.uid).toBe(before.metadata.uid);
+    await kubectl(hostCluster(), ["-n", namespace, "delete", "pod", "web", "--now"]);
+    await podGone(clients().west, namespace, "web");
+  });
+
+  test("is reached directly after a join without an agent, and by its agent again, with its pods running", async ({
+    onTestFinished,
+  }) => {
+    const west = memberCluster("west");
+    const namespace = await namespaceFor(onTestFinished);
+    await runningPod(namespace, "web");
+    const { uid } = (await clients().west.get(pods, { namespace, name: "web" })).metadata;
+    await join("--member-kubeconfig", west.kubeconfig);
+    await eventuallyPasses(async () => expect(agent.log()).toContain("Cluster north has joined without an agent"), {
+      timeoutMs: 20_000,
+    });
+    await agent.stop();
+    await becomesReady();
+    // The agent of a Deployment restarts with its new token.
+    const joined = join("--agent", "--member-kubeconfig", west.kubeconfig);
+    await eventuallyPasses(
+      async () => {
+        const { spec } = await clients().host.get(clusters, { name: "north" });
+        expect(spec.agent).toBeDefined();
+      },
+      { timeoutMs: 20_000 },
+    );
+    await agent.start();
+    await joined;
+    await becomesReady();
+    await runningPod(namespace, "later");
+    expect((await clients().west.get(pods, { namespace, name: "web" })).metadata.uid).toBe(uid);
+  });
+
+  test("is refused once its Cluster is deleted, and joins again with a new token", async () => {
+    await kubectl(hostCluster(), ["delete", "cluster.legation.dev", "north"]);
+    await eventuallyPasses(async () => expect(agent.log()).toContain("Cluster north has not joined"), {
+      timeoutMs: 20_000,
+    });
+    // Another address is added to the certificate that the hub serves.
+    manifest = await join("--agent", "--hub-address", `hub2.example.org:${hubPort}`);
+    await eventuallyPasses(async () => expect(agent.log()).toContain("Cluster north has joined anew"), {
+      timeoutMs: 20_000,
+    });
+    await agent.stop();
+    await kubectl(memberCluster("west"), ["apply", "-f", "-"], { input: manifest });
+    await agent.start();
+    await becomesReady();
+    expect(proxy.requests.at(-1)).toBe(`hub2.example.org:${hubPort}`);
+  });
+
+  test("keeps nothing of the agent after unjoin", async () => {
+    const west = memberCluster("west");
+    const left = await legationOn(hostCluster(), "unjoin", "north", "--member-kubeconfig", west.kubeconfig);
+    expect(left.code, left.stderr).toBe(0);
+    const kinds = "deployments,secrets,serviceaccounts,roles,rolebindings";
+    const names = await kubectl(west, ["-n", "legation-system", "get", kinds, "-o", "name"]);
+    expect(names.split("\n").filter((name) => name.includes("legation"))).toEqual([]);
+    const wide = await kubectl(west, ["get", "clusterroles,clusterrolebindings", "-o", "name"]);
+    expect(wide.split("\n").filter((name) => name.includes("legation"))).toEqual([]);
   });
 });

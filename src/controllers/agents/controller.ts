@@ -14,7 +14,7 @@ import type { AgentState } from "../../telemetry/agents.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { AgentIdentity } from "../../tunnel/agent-session.ts";
-import { AgentRefusal, type Gatekeeper, type Hub, type HubTls, type Proof } from "../../tunnel/hub.ts";
+import { AgentRefusal, type Gatekeeper, type Hub, type HubTls, type Proof, type TokenProof } from "../../tunnel/hub.ts";
 import { hostOfAddress } from "../../tunnel/hub-address.ts";
 import type { CertificateAnswer, MemberCredentials } from "../../tunnel/messages.ts";
 import type { ControllerEvents } from "../events.ts";
@@ -52,6 +52,7 @@ const DAY_MS = 24 * 60 * 60_000;
 const AGENT_LIFETIME_MS = 90 * DAY_MS;
 const SERVING_LIFETIME_MS = 90 * DAY_MS;
 const ASK_EVERY_MS = 30_000;
+const RETRY_MS = 30_000;
 const LOOK_EVERY_MS = DAY_MS / 4;
 
 /**
@@ -129,6 +130,8 @@ export class AgentController implements Gatekeeper {
     const authorities = this.#authorities;
     if (authorities === undefined) throw new Error("the hub has no authority");
     const { clock, log } = this.#options;
+    // First, since reading a request costs milliseconds, and anyone may send one.
+    if ("token" in proof) this.#checkToken(proof);
     const asked = readRequest(request);
     if (asked === undefined)
       throw new AgentRefusal("the request is no certificate signing request that is signed by its own key");
@@ -153,21 +156,21 @@ export class AgentController implements Gatekeeper {
   }
 
   onCredentials(name: string, credentials: MemberCredentials): void {
+    const { clock, log } = this.#options;
     this.#store(name, credentials).catch((err: unknown) => {
-      if (!this.#abort.signal.aborted)
-        this.#options.log.warn({ err, member: name }, "credentials of an agent not stored");
+      if (this.#abort.signal.aborted) return;
+      log.warn({ err, member: name }, "credentials of an agent not stored");
+      clock.after(RETRY_MS, () => this.#hub?.askForCredentials(name));
     });
   }
 
-  /** Binds the token to the agent's key, and returns who the agent is. Rejects with `AgentRefusal`. */
-  async #redeem(
-    { cluster: name, token }: { readonly cluster: string; readonly token: string },
-    key: string,
-  ): Promise<AgentIdentity> {
-    const { host, registry, clock } = this.#options;
+  /** Returns the token's Cluster with its Secret. Throws `AgentRefusal`, also for another key than the one that used the token. */
+  #checkToken(
+    { cluster: name, token }: TokenProof,
+    key?: string,
+  ): { readonly cluster: Stored<Cluster>; readonly secret: Stored<Secret> } {
+    const { registry, clock } = this.#options;
     const cluster = registry.cluster(name);
-    const ref = { namespace: SYSTEM_NAMESPACE, name: cluster?.spec.credentialsSecret.name ?? "" };
-    const { signal } = this.#abort;
     const secret = cluster?.spec.agent === undefined ? undefined : registry.secret(cluster);
     const problem = tokenProblem(secret, { token, key }, clock.wall());
     if (cluster === undefined || secret === undefined || problem !== undefined) {
@@ -175,6 +178,16 @@ export class AgentController implements Gatekeeper {
       // The same words whether there is such a Cluster or not.
       throw new AgentRefusal(`Cluster ${name}: ${problem ?? "the token is not valid"}; ${remedy}`);
     }
+    return { cluster, secret };
+  }
+
+  /** Binds the token to the agent's key, and returns who the agent is. Rejects with `AgentRefusal`. */
+  async #redeem(proof: TokenProof, key: string): Promise<AgentIdentity> {
+    const { host } = this.#options;
+    const { signal } = this.#abort;
+    const { cluster, secret } = this.#checkToken(proof, key);
+    const { name } = cluster.metadata;
+    const ref = { namespace: SYSTEM_NAMESPACE, name: cluster.spec.credentialsSecret.name };
     const { annotations = {}, resourceVersion } = secret.metadata;
     if (annotations[AGENT_KEY_ANNOTATION] === undefined) {
       const body = { metadata: { resourceVersion, annotations: { [AGENT_KEY_ANNOTATION]: sha256(key) } } };
@@ -195,7 +208,6 @@ export class AgentController implements Gatekeeper {
     // A Secret of an operator's own stays as it is.
     if (cluster === undefined || secret?.metadata.annotations?.[TOKEN_EXPIRES_ANNOTATION] === undefined) return;
     if (!this.wantsCredentials(name) && !this.#askedAt.has(name)) return;
-    this.#askedAt.delete(name);
     const { key = CLUSTER_DEFAULTS.credentialsKey, name: secretName } = cluster.spec.credentialsSecret;
     const kubeconfig = memberKubeconfig({ cluster: name, server, certificateAuthority, token });
     const { resourceVersion } = secret.metadata;
@@ -205,6 +217,7 @@ export class AgentController implements Gatekeeper {
     };
     const ref = { namespace: SYSTEM_NAMESPACE, name: secretName };
     await host.patch(secrets, ref, { type: "merge", body }, { signal: this.#abort.signal });
+    this.#askedAt.delete(name);
     log.info({ member: name, expires }, "credentials received from the agent");
   }
 
@@ -237,8 +250,8 @@ export class AgentController implements Gatekeeper {
       const tls = await this.#serving(authorities);
       if (this.#hub === undefined) {
         this.#hub = await hub.open(tls, this, (cluster) => registry.member(cluster)?.noteRenewal());
-        if (hub.endpoint !== undefined) await publishEndpoint(host, hub.endpoint, signal);
         log.info({ addresses: authorities.addresses }, "hub serves");
+        if (hub.endpoint !== undefined) await this.#publish(hub.endpoint);
       } else if (tls !== this.#tls) this.#hub.renew(tls);
       this.#tls = tls;
       metrics?.setCertificateExpiry("hub", expiresAt(tls.cert));
@@ -248,6 +261,19 @@ export class AgentController implements Gatekeeper {
       await host.patch(secrets, { namespace: SYSTEM_NAMESPACE, name: HUB_SECRET }, { type: "merge", body }, { signal });
     } finally {
       unlock();
+    }
+  }
+
+  /** Tries until this process is the hub's endpoint: agents would go to the earlier leader. */
+  async #publish(endpoint: HubEndpoint): Promise<void> {
+    const { host, clock, log } = this.#options;
+    const { signal } = this.#abort;
+    try {
+      await publishEndpoint(host, endpoint, signal);
+    } catch (err) {
+      if (signal.aborted) return;
+      log.warn({ err }, "the hub's endpoint was not published");
+      clock.after(RETRY_MS, () => void this.#publish(endpoint));
     }
   }
 

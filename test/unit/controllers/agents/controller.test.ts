@@ -1,0 +1,263 @@
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import type { Cluster } from "../../../../src/api/cluster.ts";
+import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
+import { requestClient } from "../../../../src/certificates/issue.ts";
+import { issuedAt } from "../../../../src/certificates/validity.ts";
+import { firstAuthorities, readAuthorities, renewed, trusted } from "../../../../src/controllers/agents/authority.ts";
+import { AgentController, type AgentControllerOptions } from "../../../../src/controllers/agents/controller.ts";
+import { sha256 } from "../../../../src/controllers/agents/credentials.ts";
+import type { ControllerEvents } from "../../../../src/controllers/events.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { Events } from "../../../../src/runtime/event-bus.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import type { Hub } from "../../../../src/tunnel/hub.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { fakeClient } from "../../cli/client.ts";
+
+const DAY_MS = 24 * 60 * 60_000;
+const now = Date.UTC(2026, 0, 1);
+const hubSecret = firstAuthorities("hub.example.org:8132", now);
+const requests = [requestClient(), requestClient()] as const;
+const TOKEN = "right";
+
+function clusterNamed(name: string, spec: Partial<Cluster["spec"]> = { agent: {} }): Stored<Cluster> {
+  return {
+    apiVersion: "legation.dev/v1alpha1",
+    kind: "Cluster",
+    metadata: { name, uid: `uid-of-${name}`, resourceVersion: "1" },
+    spec: { credentialsSecret: { name: `member-${name}` }, ...spec },
+  } as Stored<Cluster>;
+}
+
+function memberSecret(name: string, annotations: Record<string, string> = {}): Stored<Secret> {
+  return {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: {
+      namespace: "legation-system",
+      name: `member-${name}`,
+      uid: "s",
+      resourceVersion: "7",
+      annotations: {
+        "legation.dev/agent-token-sha256": sha256(TOKEN),
+        "legation.dev/agent-token-expires": new Date(now + 60_000).toISOString(),
+        "legation.dev/token-expires": new Date(now).toISOString(),
+        ...annotations,
+      },
+    },
+  } as Stored<Secret>;
+}
+
+/** A host with these Clusters, of which the test sees the patches. */
+async function controllerOf(
+  clusters: readonly Stored<Cluster>[],
+  { patch }: { readonly patch?: (body: object) => Promise<void> } = {},
+) {
+  const clock = new FakeClock(now);
+  const patches: { readonly name: string; readonly body: Partial<Secret> }[] = [];
+  const secrets = new Map(clusters.map(({ metadata: { name } }) => [`member-${name}`, memberSecret(name)]));
+  const asked: string[] = [];
+  const hub: Partial<Hub> = {
+    askForCredentials: (name) => asked.push(name),
+    recheck: () => {},
+    renew: () => {},
+    close: async () => {},
+  };
+  const endpoints: string[] = [];
+  const host = fakeClient({
+    patch: (async (_resource: object, { name }: { name: string }, { body }: { body: Partial<Secret> }) => {
+      await patch?.(body);
+      if (body.kind === "EndpointSlice") endpoints.push(name);
+      else patches.push({ name, body });
+      const before = secrets.get(name);
+      if (before === undefined) return;
+      const annotations = { ...before.metadata.annotations, ...body.metadata?.annotations };
+      secrets.set(name, {
+        ...before,
+        data: { ...before.data, ...body.data },
+        metadata: { ...before.metadata, annotations },
+      });
+    }) as never,
+  } satisfies Partial<ClusterClient>);
+  const secretOfHub = (await hubSecret) as Stored<Secret>;
+  const registry = {
+    cluster: (name: string) => clusters.find(({ metadata }) => metadata.name === name),
+    clusters: () => clusters,
+    secret: ({ spec }: Stored<Cluster>) => secrets.get(spec.credentialsSecret.name),
+    systemSecret: () => secretOfHub,
+    member: () => undefined,
+  };
+  const controller = new AgentController({
+    host,
+    registry: registry as unknown as AgentControllerOptions["registry"],
+    events: new Events<ControllerEvents>(),
+    hub: { open: async () => hub as Hub, endpoint: { service: "legation-hub", address: "10.0.0.1", port: 8132 } },
+    clock,
+    log: createLogger({ level: "silent" }),
+  });
+  onTestFinished(() => controller.stop());
+  return { controller, clock, patches, secrets, asked, endpoints };
+}
+
+describe("an agent's first certificate", () => {
+  test("is given for the token of its Cluster, again to the same key, and to no other", async () => {
+    const { controller, patches } = await controllerOf([clusterNamed("west")]);
+    await controller.start();
+    const [own, other] = await Promise.all(requests);
+    const proof = { cluster: "west", token: TOKEN };
+    const { certificate, authorities } = await controller.certify(own.request, proof);
+    expect(certificate).toContain("BEGIN CERTIFICATE");
+    expect(authorities).toBe(controller.authorities());
+    await controller.certify(own.request, proof);
+    expect(patches).toHaveLength(1);
+    await expect(controller.certify(other.request, proof)).rejects.toThrow(
+      "Cluster west: another agent has used the token; run `legation join west --agent` again for a new one",
+    );
+  });
+
+  test.each([
+    ["a wrong token", "west", "wrong", 0, "Cluster west: the token is not valid"],
+    ["the token of another Cluster", "east", TOKEN, 0, "Cluster east: the token is not valid"],
+    ["a token that has expired", "west", TOKEN, 60_000, "Cluster west: the token has expired"],
+    ["an unknown Cluster", "north", TOKEN, 0, "Cluster north: the token is not valid"],
+    ["a Cluster without an agent", "direct", TOKEN, 0, "Cluster direct: the token is not valid"],
+  ])("is refused for %s", async (_name, cluster, token, laterMs, reason) => {
+    const clusters = [clusterNamed("west"), clusterNamed("east"), clusterNamed("direct", {})];
+    const { controller, clock, patches, secrets } = await controllerOf(clusters);
+    secrets.set("member-east", memberSecret("east", { "legation.dev/agent-token-sha256": sha256("of east") }));
+    await controller.start();
+    await clock.advance(laterMs);
+    const { request } = await requests[0];
+    await expect(controller.certify(request, { cluster, token })).rejects.toThrow(reason);
+    expect(patches).toEqual([]);
+  });
+
+  test("is refused for the token before its request is read, which costs more", async () => {
+    const { controller } = await controllerOf([clusterNamed("west")]);
+    await controller.start();
+    await expect(controller.certify("no request", { cluster: "west", token: "wrong" })).rejects.toThrow(
+      "the token is not valid",
+    );
+    await expect(controller.certify("no request", { cluster: "west", token: TOKEN })).rejects.toThrow(
+      "no certificate signing request",
+    );
+  });
+
+  test("is refused while another key uses the token at the same time", async () => {
+    const { controller } = await controllerOf([clusterNamed("west")], {
+      patch: async () => {
+        throw kubeError("Conflict");
+      },
+    });
+    await controller.start();
+    const { request } = await requests[0];
+    await expect(controller.certify(request, { cluster: "west", token: TOKEN })).rejects.toThrow("tries again");
+  });
+});
+
+describe("an agent's certificate", () => {
+  test.each([
+    ["of a Cluster that was deleted", "north", "1", "Cluster north has not joined"],
+    ["of a Cluster that is reached directly", "direct", "uid-of-direct", "Cluster direct has joined without an agent"],
+    ["of an earlier Cluster of the name", "west", "earlier", "Cluster west has joined anew"],
+  ])("%s is refused, and not renewed", async (_name, cluster, uid, reason) => {
+    const { controller } = await controllerOf([clusterNamed("west"), clusterNamed("direct", {})]);
+    await controller.start();
+    expect(controller.refusal({ cluster, uid })).toContain(reason);
+    const { request } = await requests[0];
+    await expect(controller.certify(request, { agent: { cluster, uid } })).rejects.toThrow(reason);
+  });
+
+  test("is renewed for the agent that it names", async () => {
+    const { controller } = await controllerOf([clusterNamed("west")]);
+    await controller.start();
+    const agent = { cluster: "west", uid: "uid-of-west" };
+    expect(controller.refusal(agent)).toBeUndefined();
+    const { request } = await requests[1];
+    await expect(controller.certify(request, { agent })).resolves.toHaveProperty("certificate");
+  });
+});
+
+describe("credentials from an agent", () => {
+  const payload = Buffer.from(
+    JSON.stringify({
+      sub: "system:serviceaccount:legation-system:legation-host",
+      iat: now / 1000,
+      exp: now / 1000 + 3600,
+    }),
+  ).toString("base64url");
+  const credentials = {
+    server: "https://10.0.0.1:6443",
+    token: `e30.${payload}.c2ln`,
+    expires: new Date(now + 3_600_000).toISOString(),
+    certificateAuthority: "",
+  };
+
+  test("are requested again when they could not be stored", async () => {
+    let failures = 1;
+    const { controller, clock, asked, patches } = await controllerOf([clusterNamed("west")], {
+      patch: async ({ data }: Partial<Secret>) => {
+        if (data !== undefined && failures-- > 0) throw kubeError("Conflict");
+      },
+    });
+    await controller.start();
+    expect(controller.wantsCredentials("west")).toBe(true);
+    controller.onCredentials("west", credentials);
+    await clock.advance(30_000);
+    expect(asked).toEqual(["west"]);
+    controller.onCredentials("west", credentials);
+    await clock.advance(30_000);
+    expect(patches.map(({ name }) => name)).toEqual(["member-west"]);
+    expect(controller.wantsCredentials("west")).toBe(false);
+    expect(asked).toEqual(["west"]);
+  });
+});
+
+describe("the hub's endpoint", () => {
+  test("is published by a later attempt when the first has failed", async () => {
+    let failures = 1;
+    const { controller, clock, endpoints } = await controllerOf([], {
+      patch: async () => {
+        if (failures-- > 0) throw kubeError("ServerError");
+      },
+    });
+    await controller.start();
+    expect(endpoints).toEqual([]);
+    await clock.advance(60_000);
+    await vi.waitFor(() => expect(endpoints).toEqual(["legation-hub"]));
+  });
+});
+
+describe("the hub's authority", () => {
+  const secretWith = (data: Record<string, string>): Secret => ({ apiVersion: "v1", kind: "Secret", data });
+
+  test("is renewed in two steps, of which agents trust each result before it is used", async () => {
+    const first = readAuthorities(await hubSecret);
+    if (first === undefined) throw new Error("no authorities");
+    expect(first.addresses).toEqual(["hub.example.org:8132"]);
+    const due = now + 2_440 * DAY_MS;
+    expect(await renewed(first, due - 10 * DAY_MS)).toBeUndefined();
+    const announced = readAuthorities(secretWith((await renewed(first, due)) ?? {}));
+    if (announced === undefined) throw new Error("nothing was due");
+    expect(announced.current).toEqual(first.current);
+    expect(trusted(announced)).toBe(first.current.cert + announced.next?.cert);
+    const issued = issuedAt(announced.next?.cert ?? "") ?? 0;
+    expect(await renewed(announced, issued + 29 * DAY_MS)).toBeUndefined();
+    const changed = readAuthorities(secretWith((await renewed(announced, due + 31 * DAY_MS)) ?? {}));
+    if (changed === undefined) throw new Error("nothing was due");
+    expect(changed.current).toEqual(announced.next);
+    expect(changed.next).toBeUndefined();
+    // Agents' certificates of the first authority are valid for a while.
+    expect(trusted(changed)).toBe(changed.current.cert + first.current.cert);
+    expect(await renewed(changed, due + 32 * DAY_MS)).toBeUndefined();
+  });
+
+  test.each([
+    ["no Secret", undefined],
+    ["a Secret without keys", secretWith({})],
+    ["a certificate without its key", secretWith({ "ca.crt": "eA==" })],
+  ])("is not read from %s", (_name, secret) => {
+    expect(readAuthorities(secret)).toBeUndefined();
+  });
+});

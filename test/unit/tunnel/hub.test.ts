@@ -1,0 +1,274 @@
+import { once } from "node:events";
+import { connect as connectTcp, type Socket } from "node:net";
+import { connect, type TLSSocket } from "node:tls";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { issueAuthority } from "../../../src/certificates/issue.ts";
+import type { Identity } from "../../../src/kube/credentials.ts";
+import { CONTROL_PATH, CONTROL_PROTOCOL, STREAM_PATH, STREAM_PROTOCOL } from "../../../src/tunnel/messages.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { type HubRig, hubAuthority, identityOf, startHub } from "../../support/tunnel/rig.ts";
+
+const west = { cluster: "west", uid: "1" };
+const east = { cluster: "east", uid: "2" };
+
+/** A connection to the hub that the test speaks on, instead of an agent. */
+class HandMadeAgent {
+  readonly socket: TLSSocket;
+  readonly #lines: string[] = [];
+  #text = "";
+
+  private constructor(socket: TLSSocket) {
+    this.socket = socket;
+    socket.on("error", () => {});
+    socket.on("data", (bytes: Buffer) => {
+      this.#text += bytes.toString("utf8");
+      const lines = this.#text.split("\n");
+      this.#text = lines.pop() ?? "";
+      this.#lines.push(...lines.filter((line) => line.startsWith("{")));
+    });
+  }
+
+  /** Sends an upgrade request. Resolves to the connection, and the hub's answer up to the end of its head or body. */
+  static async upgrade(
+    { port }: Pick<HubRig, "port">,
+    path: string,
+    protocol: string,
+    identity: Partial<Identity> & { readonly allowHalfOpen?: boolean } = {},
+  ): Promise<{ readonly status: number; readonly text: string; readonly agent: HandMadeAgent }> {
+    const socket = connect({ host: "127.0.0.1", port, ca: (await hubAuthority).cert, ...identity });
+    socket.on("error", () => {});
+    onTestFinished(() => {
+      socket.destroy();
+    });
+    await once(socket, "secureConnect");
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: hub\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`);
+    const [bytes] = (await once(socket, "data")) as [Buffer];
+    const text = bytes.toString("utf8");
+    const agent = new HandMadeAgent(socket);
+    const end = text.indexOf("\r\n\r\n") + 4;
+    if (end < bytes.length) socket.emit("data", bytes.subarray(end));
+    return { status: Number(text.split(" ")[1]), text, agent };
+  }
+
+  /** Resolves to the ids that the hub asked for, once there are as many. */
+  async dialled(count: number): Promise<string[]> {
+    return await vi.waitFor(() => {
+      const ids = this.#lines.flatMap((line) => (JSON.parse(line) as { id?: string }).id ?? []);
+      expect(ids).toHaveLength(count);
+      return ids;
+    });
+  }
+
+  send(message: object): void {
+    this.socket.write(`${JSON.stringify(message)}\n`);
+  }
+}
+
+async function control(rig: HubRig, identity: Identity): Promise<HandMadeAgent> {
+  const { status, agent } = await HandMadeAgent.upgrade(rig, CONTROL_PATH, CONTROL_PROTOCOL, identity);
+  expect(status).toBe(101);
+  return agent;
+}
+
+const stream = (rig: HubRig, id: string, identity: Identity) =>
+  HandMadeAgent.upgrade(rig, `${STREAM_PATH}${id}`, STREAM_PROTOCOL, identity);
+
+const never = new AbortController().signal;
+
+async function closed(socket: Socket): Promise<void> {
+  socket.resume();
+  if (!socket.closed) await once(socket, "close");
+}
+
+describe("a hub", () => {
+  test.each([
+    ["no certificate", async () => ({}), "no client certificate was presented"],
+    [
+      "a certificate of another authority",
+      async () => identityOf(west, { authority: await issueAuthority("hub", { now: Date.now(), lifetimeMs: 1e6 }) }),
+      "the client certificate is not accepted",
+    ],
+    ["an expired certificate", () => identityOf(west, { lifetimeMs: -1_000 }), "CERT_HAS_EXPIRED"],
+  ])("refuses an agent with %s", async (_name, identity, reason) => {
+    const rig = await startHub();
+    const { status, text } = await HandMadeAgent.upgrade(rig, CONTROL_PATH, CONTROL_PROTOCOL, await identity());
+    expect(status).toBe(403);
+    expect(text).toContain(reason);
+    expect(rig.hub.state("west").connected).toBe(false);
+  });
+
+  test("closes a refused connection that the other side keeps open", async () => {
+    const clock = new FakeClock();
+    const rig = await startHub({ clock });
+    const { status, agent } = await HandMadeAgent.upgrade(rig, CONTROL_PATH, CONTROL_PROTOCOL, { allowHalfOpen: true });
+    expect(status).toBe(403);
+    await vi.waitFor(() => expect(clock.pending).toBe(1));
+    await clock.advance(5_000);
+    await vi.waitFor(() => {
+      agent.socket.write("x");
+      expect(agent.socket.closed).toBe(true);
+    });
+  });
+
+  test("ends an agent's control connection and streams at once when it may not connect any more", async () => {
+    const rig = await startHub();
+    const identity = await identityOf(west);
+    const agent = await control(rig, identity);
+    const dialled = rig.hub.dial("west", never);
+    const [id = ""] = await agent.dialled(1);
+    const { status, agent: dialledBack } = await stream(rig, id, identity);
+    expect(status).toBe(101);
+    const socket = await dialled;
+    rig.refusals.set("west", "Cluster west has not joined");
+    rig.hub.recheck("west");
+    await Promise.all([closed(agent.socket), closed(dialledBack.socket), closed(socket)]);
+    expect(rig.hub.state("west")).toMatchObject({ connected: false, streams: 0 });
+    await expect(rig.hub.dial("west", never)).rejects.toThrow("left 0 s ago: Cluster west has not joined");
+    const again = await HandMadeAgent.upgrade(rig, CONTROL_PATH, CONTROL_PROTOCOL, identity);
+    expect(again.status).toBe(403);
+    expect(again.text).toContain("Cluster west has not joined");
+  });
+
+  test("leaves agents of other Clusters connected when one is refused", async () => {
+    const rig = await startHub();
+    await control(rig, await identityOf(west));
+    await control(rig, await identityOf(east));
+    rig.refusals.set("west", "gone");
+    rig.hub.recheck("west");
+    rig.hub.recheck("east");
+    expect([rig.hub.state("west").connected, rig.hub.state("east").connected]).toEqual([false, true]);
+  });
+
+  test("refuses a stream that it has not asked for", async () => {
+    const rig = await startHub();
+    const identity = await identityOf(west);
+    await control(rig, identity);
+    const { status, text } = await stream(rig, "0".repeat(32), identity);
+    expect(status).toBe(404);
+    expect(text).toContain("not awaited");
+  });
+
+  test("takes a stream once", async () => {
+    const rig = await startHub();
+    const identity = await identityOf(west);
+    const agent = await control(rig, identity);
+    const dialled = rig.hub.dial("west", never);
+    const [id = ""] = await agent.dialled(1);
+    const statuses = [(await stream(rig, id, identity)).status, (await stream(rig, id, identity)).status];
+    expect(statuses).toEqual([101, 404]);
+    await dialled;
+    expect(rig.hub.state("west").streams).toBe(1);
+  });
+
+  test("refuses another Cluster's agent the stream of one", async () => {
+    const rig = await startHub();
+    const identity = await identityOf(west);
+    const thief = await identityOf(east);
+    const agent = await control(rig, identity);
+    await control(rig, thief);
+    const dialled = rig.hub.dial("west", never);
+    const [id = ""] = await agent.dialled(1);
+    expect((await stream(rig, id, thief)).status).toBe(404);
+    expect((await stream(rig, id, identity)).status).toBe(101);
+    await dialled;
+  });
+
+  test("refuses the connection of an agent that dials back after the caller gave up", async () => {
+    const rig = await startHub();
+    const identity = await identityOf(west);
+    const agent = await control(rig, identity);
+    const giveUp = new AbortController();
+    const dialled = rig.hub.dial("west", giveUp.signal);
+    const [id = ""] = await agent.dialled(1);
+    giveUp.abort();
+    await expect(dialled).rejects.toThrow("did not dial back in time");
+    const late = await stream(rig, id, identity);
+    expect(late.status).toBe(404);
+    await closed(late.agent.socket);
+    expect(rig.hub.state("west").streams).toBe(0);
+  });
+
+  test("asks no agent for a caller that gave up before", async () => {
+    const rig = await startHub();
+    const agent = await control(rig, await identityOf(west));
+    await expect(rig.hub.dial("west", AbortSignal.abort())).rejects.toThrow("did not dial back in time");
+    const giveUp = new AbortController();
+    const dialled = rig.hub.dial("west", giveUp.signal);
+    await agent.dialled(1);
+    giveUp.abort();
+    await expect(dialled).rejects.toThrow();
+  });
+
+  test("tells the caller why the agent cannot connect", async () => {
+    const rig = await startHub();
+    const agent = await control(rig, await identityOf(west));
+    const dialled = rig.hub.dial("west", never);
+    dialled.catch(() => {});
+    const [id = ""] = await agent.dialled(1);
+    agent.send({ type: "refused", id: "0".repeat(32), message: "another" });
+    agent.send({ type: "refused", id, message: "connect ECONNREFUSED 10.0.0.1:6443" });
+    await expect(dialled).rejects.toThrow("the agent of west cannot connect: connect ECONNREFUSED 10.0.0.1:6443");
+  });
+
+  test("keeps at most 1,000 connections that an agent leaves undialled", async () => {
+    const rig = await startHub();
+    const agent = await control(rig, await identityOf(west));
+    const dialled = Array.from({ length: 1_001 }, () => rig.hub.dial("west", never));
+    const results = Promise.allSettled(dialled);
+    await expect(dialled[1_000]).rejects.toThrow("leaves 1000 connections undialled");
+    agent.socket.destroy();
+    expect((await results).map(({ status }) => status)).not.toContain("fulfilled");
+  });
+
+  test("uses the agent that connected last, and the other one when it leaves", async () => {
+    const rig = await startHub();
+    const identity = await identityOf(west);
+    const first = await control(rig, identity);
+    const second = await control(rig, identity);
+    const giveUp = new AbortController();
+    const dialled = [rig.hub.dial("west", giveUp.signal)];
+    await second.dialled(1);
+    await first.dialled(0);
+    second.socket.destroy();
+    await expect(dialled[0]).rejects.toThrow("the agent of west is gone");
+    expect(rig.hub.state("west")).toMatchObject({ connected: true, connections: 2 });
+    const next = rig.hub.dial("west", never);
+    const [id = ""] = await first.dialled(1);
+    expect((await stream(rig, id, identity)).status).toBe(101);
+    await next;
+  });
+
+  test("takes no credentials that it has not asked for", async () => {
+    const rig = await startHub();
+    const agent = await control(rig, await identityOf(west));
+    const credentials = { server: "https://10.0.0.1", token: "t", expires: "", certificateAuthority: "" };
+    rig.hub.askForCredentials("west");
+    for (let sent = 0; sent < 3; sent += 1) agent.send({ type: "credentials", credentials });
+    const dialled = rig.hub.dial("west", never);
+    dialled.catch(() => {});
+    const [id = ""] = await agent.dialled(1);
+    agent.send({ type: "refused", id, message: "done" });
+    await expect(dialled).rejects.toThrow("done");
+    expect(rig.credentials).toHaveLength(1);
+  });
+
+  test("leaves no connection when it closes, not even one without a handshake", async () => {
+    const rig = await startHub();
+    const agent = await control(rig, await identityOf(west));
+    const { port } = rig;
+    const silent = connectTcp(port, "127.0.0.1");
+    silent.on("error", () => {});
+    await once(silent, "connect");
+    const idle = connect({ host: "127.0.0.1", port, ca: (await hubAuthority).cert });
+    idle.on("error", () => {});
+    await once(idle, "secureConnect");
+    const sockets = [silent, idle, agent.socket];
+    const all = Promise.all(sockets.map(closed));
+    const before = performance.now();
+    await rig.hub.close();
+    await all;
+    expect(performance.now() - before).toBeLessThan(5_000);
+    const refused = connectTcp(port, "127.0.0.1");
+    await expect(once(refused, "connect")).rejects.toThrow("ECONNREFUSED");
+  });
+});
