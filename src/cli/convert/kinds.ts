@@ -37,7 +37,9 @@ const KINDS: Readonly<Record<string, Kind>> = {
   Service: {
     apiVersion: "v1",
     treatment: "follows",
-    why: "it has endpoints on the host, and is copied to the members of the pods that it selects",
+    why:
+      "it has endpoints on the host, and is copied to the members of the pods that it selects, as ClusterIP; for node ports " +
+      'or a load balancer there annotate it legation.dev/whole: "true"',
   },
   ServiceAccount: {
     apiVersion: "v1",

@@ -76,6 +76,7 @@ export class ServiceController implements PodCopier {
         onSources: () => {
           this.#waitLimit.wakeAll();
           for (const member of registry.members()) this.#copier.onMember(member);
+          this.#exports.onRead();
         },
         onMember: (member) => {
           for (const namespace of this.#placements.namespacesIn(member.name)) {

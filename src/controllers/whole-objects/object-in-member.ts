@@ -22,10 +22,10 @@ interface Given<T extends KubeObject> {
 export class ObjectsInMembers<T extends KubeObject> {
   readonly #given = new WeakMap<Stored<T>, Map<string, Given<T>>>();
   readonly #ofAll = new WeakMap<Stored<T>, Stored<T>>();
-  readonly #toAll: (object: Stored<T>) => Stored<T>;
+  readonly #toAll: ((object: Stored<T>) => Stored<T>) | undefined;
 
   /** `toAll` returns an object as it is given to members without overrides. Default: as it is. */
-  constructor(toAll: (object: Stored<T>) => Stored<T> = (object) => object) {
+  constructor(toAll?: (object: Stored<T>) => Stored<T>) {
     this.#toAll = toAll;
   }
 
@@ -36,8 +36,7 @@ export class ObjectsInMembers<T extends KubeObject> {
     { share, pointer = "" }: Partial<ShareOfObject> = {},
   ): Source<T> {
     const isOverridden = object.metadata.annotations?.[OVERRIDES_ANNOTATION] !== undefined;
-    const ofAll = this.#ofAll.get(object) ?? this.#toAll(object);
-    this.#ofAll.set(object, ofAll);
+    const ofAll = this.#toAllMembers(object);
     if (!isOverridden && share === undefined) return { state: "present", object: ofAll };
     const known = this.#given.get(object) ?? new Map<string, Given<T>>();
     const before = known.get(name);
@@ -50,5 +49,12 @@ export class ObjectsInMembers<T extends KubeObject> {
         : { state: "present", object: overridden.object };
     this.#given.set(object, known.set(name, { share, labels, source }));
     return source;
+  }
+
+  #toAllMembers(object: Stored<T>): Stored<T> {
+    if (this.#toAll === undefined) return object;
+    const known = this.#ofAll.get(object) ?? this.#toAll(object);
+    this.#ofAll.set(object, known);
+    return known;
   }
 }

@@ -443,3 +443,53 @@ describe("a Secret that the webhook's account creates", () => {
     await expectVerdict(run(args, { as: WEBHOOK, input }), refused);
   });
 });
+
+describe("a Service that members get whole, while no webhook answers", () => {
+  const BALANCED = { type: "LoadBalancer" };
+  const CLASSED = { ...BALANCED, loadBalancerClass: "legation.dev/whole" };
+  const WHOLE = { "legation.dev/whole": "true" };
+  const service = (name: string, spec: object): object => ({
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name, labels: WHOLE, annotations: WHOLE },
+    spec: { ports: [{ port: 80 }], ...spec },
+  });
+
+  test.each<[string, object, RegExp | undefined]>([
+    ["internal", { type: "ClusterIP" }, PASSES],
+    ["kept", CLASSED, PASSES],
+    ["open", BALANCED, /has spec.loadBalancerClass legation.dev\/whole/],
+  ])("has a class that no load balancer of this cluster serves: %s", async (name, spec, refused) => {
+    await expectVerdict(run(["create", "-n", annotated, "-f", "-"], { input: service(name, spec) }), refused);
+  });
+
+  test("has endpoints with its labels", async () => {
+    const metadata = { name: "of-whole", labels: { ...WHOLE, "kubernetes.io/service-name": "internal" } };
+    const slice = { apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice", metadata, addressType: "IPv4" };
+    const endpoints = { apiVersion: "v1", kind: "Endpoints", metadata: { name: "of-whole", labels: WHOLE } };
+    for (const input of [{ ...slice, endpoints: [] }, endpoints]) {
+      await expectVerdict(run(["create", "-n", annotated, "-f", "-"], { input }), PASSES);
+    }
+  });
+
+  test("is changed by the controller in its own keys alone, of every type", async () => {
+    await run(["apply", "-f", join(MANIFESTS, "delegated-types", "rbac.yaml")]);
+    await run(["apply", "-n", annotated, "-f", "-"], { input: service("changed", {}) });
+    // kubectl reads what it patches.
+    const reader = ["--clusterrole=view", "--serviceaccount=legation-system:legation-controller"];
+    await run(["create", "rolebinding", "reader", "-n", annotated, ...reader]);
+    const patch = (body: object, as?: string): Promise<string> =>
+      run(
+        ["patch", "service/changed", "-n", annotated, "--type=merge", `--patch=${JSON.stringify(body)}`],
+        as === undefined ? {} : { as },
+      );
+    const record = { metadata: { annotations: { "legation.dev/members": "[]" } } };
+    await eventually(() => patch(record, CONTROLLER), { what: "the controller's rights on Services" });
+    await expectVerdict(patch({ spec: { selector: { app: "mine" } } }, CONTROLLER), /changes its own keys/);
+    await expectVerdict(patch({ metadata: { labels: { app: "mine" } } }, CONTROLLER), /changes its own keys/);
+    const named = { type: "ExternalName", externalName: "a.example", clusterIP: null, clusterIPs: null };
+    await patch({ spec: named });
+    await expectVerdict(patch({ metadata: { annotations: { "legation.dev/members": null } } }, CONTROLLER), PASSES);
+    await expectVerdict(patch({ spec: { externalName: "b.example" } }, CONTROLLER), /changes its own keys/);
+  });
+});

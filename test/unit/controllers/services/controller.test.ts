@@ -7,7 +7,7 @@ import type { ClusterClient } from "../../../../src/kube/client.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { HOST } from "../../../support/builders/claim.ts";
-import { serving } from "../../../support/builders/discovery.ts";
+import { serving, servingExports } from "../../../support/builders/discovery.ts";
 import { endedStatus, proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { answeringMember, puttingInto, surroundings } from "../fleet.ts";
@@ -22,6 +22,10 @@ interface Clusters {
   readonly copies?: Objects;
   /** Copies of EndpointSlices in `west`. */
   readonly sliceCopies?: Objects;
+  /** The host's ServiceExports. */
+  readonly exports?: Objects;
+  /** How long the host takes to list Services; ms. */
+  readonly listMs?: number;
   /** No pod of the namespace is on the host. */
   readonly withoutPods?: boolean;
   /** Live delegates of the namespace in `west`. */
@@ -56,13 +60,15 @@ async function going({
   slices = [],
   copies = [],
   sliceCopies = [],
+  exports = [],
+  listMs = 0,
   withoutPods = false,
   live = 0,
   synced = true,
 }: Clusters) {
   const clock = new FakeClock();
   const writes: string[] = [];
-  const clientWith = (objects: Readonly<Record<string, Objects>>): ClusterClient => {
+  const clientWith = (objects: Readonly<Record<string, Objects>>, servicesMs = 0): ClusterClient => {
     const note =
       (verb: string) =>
       async ({ plural }: Resource<never>, ref: { name?: string }) => {
@@ -70,12 +76,11 @@ async function going({
         return { metadata: { uid: "new-uid", resourceVersion: "8" } };
       };
     return quietClient([], {
-      list: (async ({ plural }: Resource<never>) => ({
-        items: objects[plural] ?? [],
-        resourceVersion: "7",
-        size: 1,
-      })) as never,
-      raw: serving(),
+      list: (async ({ plural }: Resource<never>) => {
+        if (plural === "services" && servicesMs > 0) await new Promise((end) => clock.after(servicesMs, () => end({})));
+        return { items: objects[plural] ?? [], resourceVersion: "7", size: 1 };
+      }) as never,
+      raw: exports.length > 0 ? servingExports("v1beta1") : serving(),
       create: (async (resource: Resource<never>, { metadata }: ServiceObject) =>
         note("create")(resource, metadata ?? {})) as never,
       patch: note("patch") as never,
@@ -85,10 +90,11 @@ async function going({
   const proxies = new Store<Pod>();
   proxies.synced = synced;
   const member = answeringMember("west", clientWith({ services: copies, endpointslices: sliceCopies }), {
+    candidate: () => ({ name: "west", labels: {} }),
     delegates: { list: () => [], liveIn: () => live },
   });
   const controller = new ServiceController({
-    host: clientWith({ services, endpointslices: slices }),
+    host: clientWith({ services, endpointslices: slices, serviceexports: exports }, listMs),
     ...surroundings([member], clock),
     recorder: { record: () => {} },
     proxies,
@@ -227,6 +233,15 @@ describe("a whole Service", () => {
     const { writes } = await going({ ...clusters, withoutPods: true });
     expect([...new Set(writes)]).toEqual(expected);
   });
+
+  test.each([0, 5_000])(
+    "is exported from its members without any pod, if the host lists Services within %d ms",
+    async (listMs) => {
+      const exports = [{ metadata: { ...db.metadata, uid: "uid of the export" } }];
+      const { writes } = await going({ services: [whole], copies: [wholeCopy], exports, listMs, withoutPods: true });
+      expect(writes).toEqual(["patch services db", "create serviceexports db"]);
+    },
+  );
 
   test("is not copied for pods any more while it is being deleted", async () => {
     const { writes, prepare } = await going({ services: [ending] });
