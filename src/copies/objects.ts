@@ -14,7 +14,7 @@ import {
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import { resourceOfType } from "../api/resources.ts";
 import { addressOf } from "../api/service-fields.ts";
-import type { Resource } from "../kube/resources.ts";
+import { customResourceDefinitions, type Resource } from "../kube/resources.ts";
 import { ownerOf } from "../pods/delegate.ts";
 import { copyMetadata } from "./copy-metadata.ts";
 import { withoutManagedField, withoutPointer } from "./field-paths.ts";
@@ -112,7 +112,7 @@ export function delegatedKind(
     isOneRun: type.spec.exclusive === true,
     sources: { labelSelector: WHOLE_KEY },
     // Of other types all copies are whole objects', also one that lost its label by a client of the member.
-    ...(isUsedByPods(resource) ? { copies: { labelSelector: WHOLE_KEY } } : {}),
+    ...(hasOtherCopies(resource) ? { copies: { labelSelector: WHOLE_KEY } } : {}),
     // Another host's copies, of which this cluster is a member, are not this host's to give. They have no finalizer.
     isCopied: (source) => isHeld(source) || source.metadata.labels?.[HOST_LABEL] === undefined,
     applied: {
@@ -159,6 +159,11 @@ export function delegatedKind(
 /** Reports whether pods use objects of the resource, too: members may have a copy for them alone. */
 export function isUsedByPods({ group, plural }: Pick<Resource<KubeObject>, "group" | "plural">): boolean {
   return group === "" && (plural === "configmaps" || plural === "secrets" || plural === "services");
+}
+
+/** Reports whether members may have copies of the resource that are no whole objects': for pods, or of a definition that follows. */
+function hasOtherCopies(resource: Pick<Resource<KubeObject>, "group" | "plural">): boolean {
+  return isUsedByPods(resource) || typeName(resource) === typeName(customResourceDefinitions);
 }
 
 /** Reports whether a copy was an object of the member's own before. */

@@ -3,6 +3,8 @@ import type { AnyObject } from "../../../src/api/delegated-type.ts";
 import type { Stored } from "../../../src/api/kubernetes.ts";
 import { definitionKind, whyNotFollowing, whyNotServed } from "../../../src/copies/definitions.ts";
 import { toCopy } from "../../../src/copies/kind.ts";
+import { delegatedKind } from "../../../src/copies/objects.ts";
+import { customResourceDefinitions } from "../../../src/kube/resources.ts";
 
 const NAME = "things.example.com";
 const version = (name: string, storage: boolean, served = true): object => ({ name, storage, served });
@@ -27,6 +29,13 @@ test("the copy of a definition is known by its own marks, and has no conversion"
   // A copier of whole objects would take it for one of its own, and delete it.
   expect(copy.metadata?.labels).not.toHaveProperty(["legation.dev/whole"]);
   expect(kind.applied?.adoptionMarks(source)).toBeUndefined();
+});
+
+test("the copy of a definition that follows is no whole object of a DelegatedType for definitions", () => {
+  const { group, version, plural, kind } = customResourceDefinitions;
+  const type = { metadata: { name: `${plural}.${group}` }, spec: { group, version, plural, kind } };
+  expect(delegatedKind(type, (text) => text).copies).toEqual({ labelSelector: "legation.dev/whole" });
+  expect(definitionKind(NAME, (text) => text).copies).toEqual({ fieldSelector: `metadata.name=${NAME}` });
 });
 
 const webhook = { conversion: { strategy: "Webhook" } };
