@@ -3,7 +3,7 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { type CopiedKind, copyPatch, toCopy } from "../../copies/kind.ts";
-import { isLastingRefusal, type KubeError } from "../../kube/errors.ts";
+import type { KubeError } from "../../kube/errors.ts";
 import { withoutAmounts } from "../../kube/messages.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -17,12 +17,12 @@ import {
   type Changed,
   COPY,
   CopyWriter,
+  DELETION,
   detailOf,
   type Failing,
   holdFor,
   inMember,
   type Made,
-  outlast,
   REFUSED_FOR_MS,
   refusedFields,
 } from "./writer.ts";
@@ -61,8 +61,6 @@ export interface ExecutorOptions<T extends KubeObject> {
 type Context = ActionContext<CopyKey>;
 type ActionOf<T extends KubeObject, Type extends Action<T>["type"]> = Extract<Action<T>, { readonly type: Type }>;
 
-// The deletion of a copy, which is held apart from other writes.
-const DELETION = "deletion";
 // A policy of the member may be removed at any time.
 const DELETION_RETRIED = { holdMs: 5_000, maxHoldMs: 5 * 60_000 };
 // A patch that the member stored, and that left a difference: an older API server does not know every field.
@@ -287,15 +285,7 @@ export class CopyExecutor<T extends KubeObject> {
       return () => true;
     }
     const { resourceVersion } = copy.metadata;
-    const refused = await outlast(this.#guard, { object: key, write: DELETION, member }, async () => {
-      try {
-        await this.#writer.delete(key, { member, resource, copy, signal, propagationPolicy });
-        return undefined;
-      } catch (error) {
-        if (!isLastingRefusal(error)) throw error;
-        return { type: "refused", error } as const;
-      }
-    });
+    const refused = await this.#writer.delete(key, { member, resource, copy, signal, propagationPolicy });
     if (refused === undefined) {
       this.#guard.done(key, DELETION);
       return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;

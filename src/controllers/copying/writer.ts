@@ -1,11 +1,9 @@
-import { jsonEqual } from "../../api/json.ts";
 import { GROUP, HOST_LABEL, WHOLE_KEY } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { isCopy, isLabelled } from "../../copies/copy-metadata.ts";
-import { unionOfFields, withoutOwnedField } from "../../copies/field-paths.ts";
 import type { Marks } from "../../copies/kind.ts";
 import { isOfAnotherType, isUsedByPods } from "../../copies/objects.ts";
 import type { DeleteOptions } from "../../kube/client.ts";
@@ -21,6 +19,7 @@ import { findByList } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { isTransient, type WriteGuard } from "../../runtime/write-guard.ts";
+import { type OwnedCopy, ownAsApplied } from "./field-owners.ts";
 
 interface Place<T extends KubeObject> {
   readonly member: Member;
@@ -76,6 +75,8 @@ export interface Failing {
 }
 
 export const COPY = "copy";
+/** The deletion of a copy, which is held apart from other writes. */
+export const DELETION = "deletion";
 
 // The answer to a write carries no content, of a Secret least of all.
 const ANSWER = { metadataOnly: true, dropManagedFields: true } as const;
@@ -206,12 +207,10 @@ async function changeCopy<T extends KubeObject>(change: CopyChange<T>): Promise<
 }
 
 /** A server-side apply of a copy. */
-export interface CopyApply<T extends KubeObject> extends Place<T> {
+export interface CopyApply<T extends KubeObject> extends Place<T>, Pick<OwnedCopy<T>, "newlyRetained"> {
   readonly fieldManager: string;
   /** The copy was created and never applied. */
   readonly isNew: boolean;
-  /** JSON pointers of applied fields that become the member's own, with their values. */
-  readonly newlyRetained: readonly string[];
   /** Fields of other managers of which the author was told. */
   readonly knownConflicts: readonly string[];
   /** Returns the object to apply, without fields that other managers own. */
@@ -255,38 +254,6 @@ function fieldsOfOthers({ details }: KubeError): string[] {
   return conflicts.flatMap(({ field }) => field ?? []);
 }
 
-// The manager of writes that name none: copies for pods, which may become a whole object's.
-const CLIENT_MANAGER = "legation";
-
-/**
- * Turns the fields that were written otherwise, at the creation say, into applied ones: the API server removes only what its
- * manager applied before (k8s.io/client-go/util/csaupgrade does so for kubectl). Gives up newly retained ones, which so stay.
- */
-async function ownAsApplied<T extends KubeObject>(change: CopyApply<T>): Promise<string | undefined> {
-  const { member, resource, ref, fieldManager, newlyRetained, signal } = change;
-  const there = await findByList(member.client, resource, ref, signal);
-  const { managedFields = [], uid, resourceVersion } = there?.metadata ?? {};
-  const isOurs = ({ manager, subresource }: (typeof managedFields)[number]): boolean =>
-    subresource === undefined && (manager === fieldManager || manager === CLIENT_MANAGER);
-  const [first, ...rest] = managedFields.filter(isOurs);
-  if (first === undefined) return resourceVersion;
-  const owned = rest.reduce((all, entry) => unionOfFields(all, entry.fieldsV1 ?? {}), first.fieldsV1 ?? {});
-  const fieldsV1 = newlyRetained.reduce((fields, pointer) => withoutOwnedField(fields, pointer, there), owned);
-  const applied = { ...first, manager: fieldManager, operation: "Apply", fieldsV1 };
-  if (rest.length === 0 && jsonEqual(applied, first)) return resourceVersion;
-  const body = [
-    { op: "test", path: "/metadata/uid", value: uid },
-    { op: "replace", path: "/metadata/resourceVersion", value: resourceVersion },
-    {
-      op: "replace",
-      path: "/metadata/managedFields",
-      value: [applied, ...managedFields.filter((one) => !isOurs(one))],
-    },
-  ];
-  const { metadata } = await member.client.patch(resource, ref, { type: "json", body }, { ...ANSWER, signal });
-  return metadata.resourceVersion;
-}
-
 /** Reports whether a client of the member removed some of a copy's marks: those that are left name this very copy. */
 function hasLostMarks(there: KubeObject, object: KubeObject, hostId: string): boolean {
   const owner = ownerOf(there);
@@ -320,6 +287,11 @@ async function markAgain<T extends KubeObject>(
 
 function marksOf(map: Readonly<Record<string, string>> = {}): Record<string, string> {
   return Object.fromEntries(Object.entries(map).filter(([key]) => key.startsWith(`${GROUP}/`)));
+}
+
+interface Deletion<T extends KubeObject> extends Omit<Place<T>, "ref"> {
+  readonly copy: Stored<T>;
+  readonly propagationPolicy?: DeleteOptions["propagationPolicy"] | undefined;
 }
 
 export interface CopyWriterOptions<Key extends string> {
@@ -362,19 +334,16 @@ export class CopyWriter<Key extends string> {
     return this.#outlast(key, wanted.member, () => applyCopy(wanted));
   }
 
-  async delete<T extends KubeObject>(
+  /** Returns why the copy stays if the member refuses its deletion. Rejects with KubeError. */
+  delete<T extends KubeObject>(key: Key, deletion: Deletion<T>): Promise<Refused | Failing | undefined> {
+    const write = { object: key, write: DELETION, member: deletion.member };
+    return outlast(this.#options.guard, write, () => this.#delete(key, deletion));
+  }
+
+  async #delete<T extends KubeObject>(
     key: Key,
-    {
-      member,
-      resource,
-      copy,
-      signal,
-      propagationPolicy,
-    }: Omit<Place<T>, "ref"> & {
-      readonly copy: Stored<T>;
-      readonly propagationPolicy?: DeleteOptions["propagationPolicy"];
-    },
-  ): Promise<void> {
+    { member, resource, copy, signal, propagationPolicy }: Deletion<T>,
+  ): Promise<Refused | undefined> {
     const { namespace = "", name, uid, resourceVersion } = copy.metadata;
     const wasLeaving = this.isLeaving(key, copy);
     this.#leaving.set(key, uid);
@@ -387,8 +356,10 @@ export class CopyWriter<Key extends string> {
         this.#leaving.delete(key);
         this.#options.onStays?.(key);
       }
+      if (isLastingRefusal(error)) return { type: "refused", error };
       if (!isKubeError(error, "Conflict", "NotFound")) throw error;
     }
+    return undefined;
   }
 
   #outlast<Answer>(key: Key, member: Member, send: () => Promise<Answer>): Promise<Answer | Failing> {

@@ -75,6 +75,8 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "whole-definitions.test.ts": 25,
   "whole-jobs-crash.test.ts": 85,
   "whole-node.test.ts": 19,
+  "whole-objects-autoscaler.test.ts": 50,
+  "whole-objects.test.ts": 76,
   "workloads.test.ts": 17,
 };
 

@@ -61,8 +61,12 @@ test("deletes a copy with preconditions, and accepts that another one is there b
   expect(sent).toEqual([seen, seen]);
 });
 
-test.each<KubeErrorCode>(["AnswerLost", "Forbidden", "NotSent"])("reports %s to the caller", async (code) => {
+test.each<KubeErrorCode>(["AnswerLost", "NotSent"])("reports %s to the caller", async (code) => {
   await expect(writing([code]).remove()).rejects.toMatchObject({ code });
+});
+
+test("returns a refusal of the deletion", async () => {
+  expect(await writing(["Forbidden"]).remove()).toMatchObject({ type: "refused", error: { code: "Forbidden" } });
 });
 
 test("forgets a copy when it is gone", async () => {
