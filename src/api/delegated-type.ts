@@ -117,6 +117,11 @@ const replicasRule = {
   rule: "!has(self.spec.replicas) || !self.spec.?exclusive.orValue(false)",
   message: "spec.replicas: is divided over several members, and an exclusive object goes to one; remove one of the two",
 };
+const retainRule = {
+  rule: "!has(self.spec.replicas) || !(self.spec.replicas in self.spec.?retain.orValue([]))",
+  message:
+    "spec.retain: copies would lack the number that spec.replicas divides over the members; remove one of the two",
+};
 const definitionRule = {
   rule: "self.spec.?definition.orValue('Expect') != 'Follow' || (has(self.spec.group) && self.spec.group.contains('.'))",
   message: "spec.definition: types of this group have no CustomResourceDefinition that could follow; remove it",
@@ -253,6 +258,7 @@ export const delegatedTypeSchema: z.ZodType<Pick<DelegatedType, "spec" | "status
       nameRule,
       managedByRule,
       replicasRule,
+      retainRule,
       generationRule,
       definitionRule,
       ...reservedRules,

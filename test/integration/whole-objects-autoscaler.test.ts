@@ -155,6 +155,7 @@ async function scaleTo(client: ClusterClient, namespace: string, replicas: numbe
 test("a field that a type retains later keeps its value in members, which may then change it", async () => {
   const namespace = await newNamespace();
   const { west } = clients();
+  await changeType({ retain: null, replicas: null });
   await fleet(namespace, { replicas: 3, size: 1 });
   await inStep(namespace, ["west"]);
   const before = await find(west, namespace);
@@ -179,6 +180,7 @@ test("replicas that a type retains are the autoscaler's of the member alone, whi
 }, async () => {
   const namespace = await newNamespace();
   const { west } = clients();
+  await changeType(RETAINED);
   await fleet(namespace, { replicas: 2, size: 0 });
   await inStep(namespace, ["west"]);
   const watch = watchReplicas(west, namespace);
@@ -197,10 +199,14 @@ test("replicas that a type retains are the autoscaler's of the member alone, whi
   await watch.stop();
   const writes = await writesIn(memberCluster("west"), namespace);
   expect(writes.filter(setsReplicas)).toEqual([]);
-  expect(writes.every(isDone)).toBe(true);
-  expect(writes.filter(isApply)).toHaveLength(scaledTo.length);
+  // The copy may have another version by then, and its change is sent again.
+  const refused = writes.filter((write) => !isDone(write)).map(({ responseStatus }) => responseStatus?.code);
+  expect(refused.filter((code) => code !== 409)).toEqual([]);
+  const done = writes.filter(isDone);
+  expect(done.filter(isApply)).toHaveLength(scaledTo.length);
   // The creation, and the fields' owners once.
-  expect(writes).toHaveLength(scaledTo.length + 2);
+  expect(done).toHaveLength(scaledTo.length + 2);
+  process.stderr.write(`${scaledTo.length} changes, ${refused.length} of them sent again\n`);
   expect(watch.seen).toEqual([1, 6, ...scaledTo]);
   expect(await reasonsOf(namespace)).toEqual([]);
   await remove(namespace);
@@ -209,7 +215,7 @@ test("replicas that a type retains are the autoscaler's of the member alone, whi
 test("replicas that no type retains are given up to the member's autoscaler once, and the rest follows its author", async () => {
   const namespace = await newNamespace();
   const { west } = clients();
-  await changeType({ retain: null });
+  await changeType({ retain: null, replicas: null });
   await fleet(namespace, { replicas: 2, size: 0 });
   await inStep(namespace, ["west"]);
   expect((await find(west, namespace))?.spec).toEqual({ replicas: 2, size: 0 });
@@ -240,7 +246,7 @@ test("replicas that no type retains are given up to the member's autoscaler once
 test("an autoscaler of the host scales the members' shares, by one write for each change of a share", async () => {
   const namespace = await newNamespace();
   const { host, west, east } = clients();
-  await changeType({ replicas: "/spec/replicas" });
+  await changeType({ retain: null, replicas: "/spec/replicas" });
   const preferences = { clusters: { west: { weight: 1 }, east: { weight: 1 } } };
   await fleet(namespace, { replicas: 4 }, { "legation.dev/scheduling-preferences": JSON.stringify(preferences) });
   await inStep(namespace, ["east", "west"]);
@@ -250,7 +256,12 @@ test("an autoscaler of the host scales the members' shares, by one write for eac
   ] as const;
   const shares = (): Promise<number[]> => Promise.all(members.map(([client]) => operate(client, namespace)));
   const written = (): Promise<number[]> =>
-    Promise.all(members.map(async ([, cluster]) => (await writesIn(cluster, namespace)).filter(isApply).length));
+    Promise.all(
+      members.map(async ([, cluster]) => {
+        const writes = await writesIn(cluster, namespace);
+        return writes.filter((write) => isDone(write) && isApply(write)).length;
+      }),
+    );
   expect(await shares()).toEqual([2, 2]);
   // An autoscaler finds the number and the selector in the status.
   await eventuallyPasses(async () => {

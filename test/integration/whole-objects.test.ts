@@ -576,6 +576,11 @@ describe("a DelegatedType", () => {
       spec: { ...spec, group: "example.com", plural: "widgets" },
     };
     await expect(host.create(delegatedTypes, misnamed)).rejects.toThrow("metadata.name must be the plural");
+    const both = { spec: { retain: ["/spec/parts"] } };
+    const ref = { name: "widgets.shop.example.com" };
+    await expect(host.patch(delegatedTypes, ref, { type: "merge", body: both })).rejects.toThrow(
+      "would lack the number",
+    );
   });
 
   test("says which expression does not compile, and for which object one fails", async () => {
