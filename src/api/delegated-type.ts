@@ -118,7 +118,7 @@ const replicasRule = {
   message: "spec.replicas: is divided over several members, and an exclusive object goes to one; remove one of the two",
 };
 const retainRule = {
-  rule: "!has(self.spec.replicas) || !(self.spec.replicas in self.spec.?retain.orValue([]))",
+  rule: "!has(self.spec.replicas) || !has(self.spec.retain) || !(self.spec.replicas in self.spec.retain)",
   message:
     "spec.retain: copies would lack the number that spec.replicas divides over the members; remove one of the two",
 };
