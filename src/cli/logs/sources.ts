@@ -1,3 +1,4 @@
+import type { Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
@@ -61,8 +62,9 @@ async function withStoredCredentials(name: string, { host, session }: MemberAcce
   const { signal } = session;
   const own = `give a kubeconfig of your own with a context ${name}: --member-kubeconfig FILE; there you need the role view in the Job's namespace`;
   let connection: Connection | undefined;
+  let cluster: Stored<Cluster> | undefined;
   try {
-    const cluster = await readable(client.find(clusters, { name }, { signal }));
+    cluster = await readable(client.find(clusters, { name }, { signal }));
     connection = await storedConnection(hostContext(host, session), name, cluster);
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
@@ -70,6 +72,9 @@ async function withStoredCredentials(name: string, { host, session }: MemberAcce
     throw new Failure("failure", { object: name, problem, remedy: own, cause: error });
   }
   if (connection !== undefined) return connection;
+  if (cluster?.spec.agent !== undefined) {
+    throw new Failure("failure", { object: name, problem: "only its agent reaches it, and you do not", remedy: own });
+  }
   const problem = `the host has no usable credentials for it, such as the Secret ${SYSTEM_NAMESPACE}/${credentialsSecretName(name)}`;
   throw new Failure("failure", {
     object: name,

@@ -67,12 +67,16 @@ export async function removeCredentials(
   return kept;
 }
 
-/** Connects to a member with the host's stored credentials. Resolves to undefined without usable ones. */
+/**
+ * Connects to a member with the host's stored credentials. Resolves to undefined without usable ones: those of a member behind
+ * an agent have an address that only the agent reaches.
+ */
 export async function storedConnection(
   { host, connectText, signal, report }: HostContext,
   name: string,
   cluster: Stored<Cluster> | undefined,
 ): Promise<Connection | undefined> {
+  if (cluster?.spec.agent !== undefined) return undefined;
   const { name: secretName, key = CLUSTER_DEFAULTS.credentialsKey } = cluster?.spec.credentialsSecret ?? {
     name: credentialsSecretName(name),
   };

@@ -63,7 +63,11 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
   }
 
   // The stored credentials go last.
-  const remained = await cleanUp(member, hostId, options, { ...context, refuseSuccessor });
+  const why =
+    cluster?.spec.agent === undefined
+      ? "there are no credentials for it"
+      : `only its agent reaches it; \`legation unjoin ${name} --member-kubeconfig FILE\` removes it`;
+  const remained = await cleanUp(member, hostId, options, { ...context, refuseSuccessor, why });
   await refuseSuccessor();
   const kept = await removeCredentials(host, name, stored, { signal, report });
   return { name, remained, kept };
@@ -73,11 +77,17 @@ async function cleanUp(
   member: Connection | undefined,
   hostId: string,
   { name, force }: UnjoinOptions,
-  { host, report, signal, refuseSuccessor }: UnjoinContext & { readonly refuseSuccessor: () => Promise<void> },
+  {
+    host,
+    report,
+    signal,
+    refuseSuccessor,
+    why,
+  }: UnjoinContext & { readonly refuseSuccessor: () => Promise<void>; readonly why: string },
 ): Promise<readonly string[]> {
   const types = ((await listServed(host, delegatedTypes, signal)) ?? []).map(resourceOfType);
   if (member === undefined) {
-    return [`${name}: everything${await wholeObjects(host, types, signal)}: there are no credentials for it`];
+    return [`${name}: everything${await wholeObjects(host, types, signal)}: ${why}`];
   }
   try {
     // The member joined again before it was clean, or twice: its objects are the other Cluster's.

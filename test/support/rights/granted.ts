@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import type { KubeObject } from "../../../src/api/kubernetes.ts";
 import { delegatedTypeObjects } from "../../../src/cli/install/types.ts";
+import { agentObjects } from "../../../src/cli/join/agent-manifest.ts";
 import { typeObjects } from "../../../src/cli/join/grant-types.ts";
 import { loadManifests, type Manifest } from "../../../src/cli/shared/manifests.ts";
 import type { Resource } from "../../../src/kube/resources.ts";
@@ -31,7 +32,7 @@ const rulesSchema = z.looseObject({
   ),
 });
 
-/** Every right that the manifests give Legation's accounts, each as `describeRight` puts it. */
+/** Every right that the manifests and `join --agent` give Legation's accounts, each as `describeRight` puts it. */
 export async function grantedRights(folder: string = MANIFESTS): Promise<string[]> {
   return [...new Set((await grants(folder)).map(({ right }) => right))].sort();
 }
@@ -42,7 +43,8 @@ export async function rightsToAnyName(): Promise<string[]> {
 }
 
 async function grants(folder: string): Promise<readonly Grant[]> {
-  return grantsOf([...(await loadManifests(folder)), ...(await loadManifests(join(folder, "member")))]);
+  const ofAgent = agentObjects({ hostId: "host", cluster: "west", image: "", hub: "", authorities: "", token: "" });
+  return grantsOf([...(await loadManifests(folder)), ...(await loadManifests(join(folder, "member"))), ...ofAgent]);
 }
 
 /** Returns the rights that an operator adds for the types that tests give to members, by manifest or by the commands. */
@@ -69,7 +71,9 @@ function grantsOf(manifests: readonly Manifest[]): readonly Grant[] {
       ? "controller"
       : metadata.name === "legation-webhook"
         ? "webhook"
-        : "host";
+        : metadata.name.startsWith("legation-agent-")
+          ? "agent"
+          : "host";
     const namespace = metadata.namespace ?? "";
     return rules.flatMap(({ apiGroups, resources, resourceNames, nonResourceURLs, verbs }) => {
       const rights = [

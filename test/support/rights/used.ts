@@ -5,8 +5,8 @@ import type { ClusterInfo } from "../clusters/types.ts";
 
 /** Variable with the folder in which runs leave what Legation's accounts did; without it nothing is noted. */
 export const RIGHTS_FOLDER = "LEGATION_RIGHTS";
-/** Accounts of Legation: `controller` and `webhook` on a host, `host` in a member. */
-export type Account = "controller" | "webhook" | "host";
+/** Accounts of Legation: `controller` and `webhook` on a host, `host` and `agent` in a member. */
+export type Account = "controller" | "webhook" | "host" | "agent";
 
 /** Rights that an account used, and that it lacked, in the form of `describeRight`. */
 export interface Noted {
@@ -86,7 +86,8 @@ function rightOf({ user, verb, objectRef, requestURI }: AuditEvent): string {
 }
 
 function accountOf(name: string): Account {
-  return name === "controller" || name === "webhook" ? name : "host";
+  if (name === "controller" || name === "webhook") return name;
+  return name.startsWith("agent-") ? "agent" : "host";
 }
 
 /** `ACCOUNT: VERB GROUP/RESOURCE/SUBRESOURCE in NAMESPACE`, with what there is of them; all namespaces but Legation's own are one. */

@@ -7,6 +7,7 @@ import { noteRights, RIGHTS_FOLDER, readNoted } from "../../support/rights/used.
 
 const MINUTE = 60;
 const controller = "system:serviceaccount:legation-system:legation-controller";
+const agent = "system:serviceaccount:legation-system:legation-agent-1f0c2a9b";
 const before = process.env[RIGHTS_FOLDER];
 let directory: string;
 
@@ -46,6 +47,7 @@ test("records attempts while the account has its rights, and none before or afte
     request(2, controller, "list", "pods", true),
     request(2 * MINUTE, controller, "list", "services", true),
     request(2 * MINUTE, controller, "get", "pods"),
+    request(2 * MINUTE, agent, "get", "secrets"),
     request(2 * MINUTE, "somebody", "list", "secrets", true),
     request(3 * MINUTE, "admin", "delete", "roles"),
     request(4 * MINUTE, controller, "list", "configmaps", true),
@@ -56,7 +58,7 @@ test("records attempts while the account has its rights, and none before or afte
   writeFileSync(auditLog, `${lines.join("\n")}\n`);
   await noteRights([{ name: "host", auditLog } as ClusterInfo]);
   expect(readNoted(join(directory, "rights"))).toEqual({
-    used: ["controller: get pods"],
+    used: ["agent: get secrets", "controller: get pods"],
     forbidden: ["controller: list services", "controller: watch services"],
   });
 });

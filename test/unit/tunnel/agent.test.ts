@@ -252,3 +252,23 @@ describe("an agent", () => {
     await vi.waitFor(async () => expect(announced).toEqual([(await hubAuthority).cert]));
   });
 });
+
+describe("500 agents", () => {
+  test("are all back within 60 s after the hub was restarted", { timeout: 120_000 }, async () => {
+    const first = await startHub();
+    const { target } = await startMember();
+    const names = Array.from({ length: 500 }, (_, index) => `member-${index}`);
+    for (const cluster of names) runAgent(first.url, await identityOf({ cluster, uid: "1" }), target);
+    const allConnectedTo = (hub: Hub): Promise<void> =>
+      vi.waitFor(() => expect(names.filter((name) => !hub.state(name).connected)).toEqual([]), {
+        timeout: 60_000,
+        interval: 100,
+      });
+    await allConnectedTo(first.hub);
+    await first.hub.close();
+    const second = await startHub({ port: first.port });
+    await allConnectedTo(second.hub);
+    // No agent was turned away and came again.
+    expect(second.changes).toHaveLength(500);
+  });
+});

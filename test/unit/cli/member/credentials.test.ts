@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import type { Cluster } from "../../../../src/api/cluster.ts";
+import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
+import { storedConnection } from "../../../../src/cli/member/credentials.ts";
+import { fakeClient } from "../client.ts";
+
+const secret = { data: { kubeconfig: Buffer.from("the kubeconfig").toString("base64") } } as unknown as Stored<Secret>;
+
+function cluster(spec: Partial<Cluster["spec"]>): Stored<Cluster> {
+  return {
+    metadata: { name: "west" },
+    spec: { credentialsSecret: { name: "member-west" }, ...spec },
+  } as Stored<Cluster>;
+}
+
+async function connectionTo(joined: Stored<Cluster> | undefined): Promise<readonly string[]> {
+  const used: string[] = [];
+  const context = {
+    host: fakeClient({ find: (async () => secret) as never }),
+    connectText: async (kubeconfig: string) => {
+      used.push(kubeconfig);
+      return { client: fakeClient({}), server: "https://10.0.0.1" } as never;
+    },
+    signal: new AbortController().signal,
+    report: () => {},
+  };
+  const found = await storedConnection(context, "west", joined);
+  expect(found === undefined).toBe(used.length === 0);
+  return used;
+}
+
+test("stored credentials connect to a member that is reached directly", async () => {
+  expect(await connectionTo(cluster({}))).toEqual(["the kubeconfig"]);
+  expect(await connectionTo(undefined)).toEqual(["the kubeconfig"]);
+});
+
+test("stored credentials do not connect to a member behind an agent, whose address only that can reach", async () => {
+  expect(await connectionTo(cluster({ agent: {} }))).toEqual([]);
+});
