@@ -5,6 +5,7 @@ import { apiRequest } from "../clusters/api-request.ts";
 import { staticBusybox } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { Cluster, ClusterOptions, Clusters } from "../clusters/types.ts";
+import { ROOT } from "../legation/cli.ts";
 import { startLegation } from "../legation/start.ts";
 import { writeSuiteImages } from "./images.ts";
 import { joinedApi } from "./joined-api.ts";
@@ -33,40 +34,41 @@ interface SideOptions {
   readonly onProgress: (line: string) => void;
 }
 
-const DELEGATION = "legation.dev~1delegation";
 const OF_THE_SUITE = 'has(object.metadata.labels) && "e2e-framework" in object.metadata.labels';
-// A Job that has another manager goes on as its author wrote it.
-const RUNS_HERE = "!has(object.spec.managedBy) && !has(object.metadata.ownerReferences)";
-const WHOLE = 'Object{metadata: Object.metadata{annotations: {"legation.dev/whole": "true"}}}';
-
-interface Policy {
-  readonly name: string;
-  readonly rule: { readonly apiGroups: string[]; readonly apiVersions: string[]; readonly resources: string[] };
-  readonly condition: string;
-  readonly mutation: object;
-}
+// Labels of the suite's namespaces, as JSON pointers have them. The second is the example's.
+const LABELS: Readonly<Record<ComparedSide, Readonly<Record<string, string>>>> = {
+  delegated: { "legation.dev~1delegation": "all" },
+  whole: { "legation.dev~1delegation": "annotated", "example.com~1jobs": "whole" },
+};
+const WHOLE_BY_DEFAULT = join(ROOT, "examples", "whole-by-default", "policy.yaml");
 
 /** Labels the namespaces of the suite as they are made. */
-function ofNamespaces(delegation: "all" | "annotated"): Policy {
+function policyFor(side: ComparedSide): object {
+  const operations = Object.entries(LABELS[side]).map(
+    ([label, value]) => `JSONPatch{op: "add", path: "/metadata/labels/${label}", value: "${value}"}`,
+  );
   return {
-    name: "delegate-the-suite",
-    rule: { apiGroups: [""], apiVersions: ["v1"], resources: ["namespaces"] },
-    condition: OF_THE_SUITE,
-    mutation: {
-      patchType: "JSONPatch",
-      jsonPatch: {
-        expression: `[JSONPatch{op: "add", path: "/metadata/labels/${DELEGATION}", value: "${delegation}"}]`,
+    apiVersion: "admissionregistration.k8s.io/v1",
+    kind: "MutatingAdmissionPolicy",
+    metadata: METADATA,
+    spec: {
+      matchConstraints: {
+        resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["namespaces"] }],
       },
+      matchConditions: [{ name: "of-the-suite", expression: OF_THE_SUITE }],
+      reinvocationPolicy: "Never",
+      failurePolicy: "Fail",
+      mutations: [{ patchType: "JSONPatch", jsonPatch: { expression: `[${operations.join(", ")}]` } }],
     },
   };
 }
 
-/** Annotates Jobs as they are made, as their authors would. */
-const OF_JOBS: Policy = {
-  name: "jobs-run-whole",
-  rule: { apiGroups: ["batch"], apiVersions: ["v1"], resources: ["jobs"] },
-  condition: RUNS_HERE,
-  mutation: { patchType: "ApplyConfiguration", applyConfiguration: { expression: WHOLE } },
+const METADATA = { name: "delegate-the-suite" };
+const BINDING = {
+  apiVersion: "admissionregistration.k8s.io/v1",
+  kind: "MutatingAdmissionPolicyBinding",
+  metadata: METADATA,
+  spec: { policyName: METADATA.name },
 };
 
 /** Starts the clusters of one side. */
@@ -120,15 +122,14 @@ async function startCompared(
       // The suite makes classes of its own, which the member needs too.
       spec: { classSelector: {} },
     });
-    const patch = ["patch", "clusters.legation.dev", "west", "--type=merge", `--patch=${wanted}`];
-    execFileSync(clusters.info.kubectl, [`--kubeconfig=${host.kubeconfig}`, ...patch]);
+    const onHost = (...args: string[]): void =>
+      void execFileSync(clusters.info.kubectl, [`--kubeconfig=${host.kubeconfig}`, ...args]);
+    onHost("patch", "clusters.legation.dev", "west", "--type=merge", `--patch=${wanted}`);
+    await create(host, "mutatingadmissionpolicies", policyFor(name));
+    await create(host, "mutatingadmissionpolicybindings", BINDING);
     const stop = (): Promise<void> => legation.stop().finally(() => clusters.stop());
-    if (name === "delegated") {
-      await createPolicy(host, ofNamespaces("all"));
-      return sideOf(name, clusters, host, stop);
-    }
-    await createPolicy(host, ofNamespaces("annotated"));
-    await createPolicy(host, OF_JOBS);
+    if (name === "delegated") return sideOf(name, clusters, host, stop);
+    onHost("create", "-f", WHOLE_BY_DEFAULT);
     const joined = await joinedApi(host, clusters.get("west"), directory);
     return sideOf(name, clusters, joined, async () => {
       joined.close();
@@ -153,28 +154,6 @@ async function serviceAddress(cluster: Cluster): Promise<string> {
   const { text } = await apiRequest(cluster, "GET", "/api/v1/namespaces/default/services/kubernetes");
   const { spec } = z.object({ spec: z.object({ clusterIP: z.string() }) }).parse(JSON.parse(text));
   return spec.clusterIP;
-}
-
-async function createPolicy(cluster: Cluster, { name, rule, condition, mutation }: Policy): Promise<void> {
-  const apiVersion = "admissionregistration.k8s.io/v1";
-  await create(cluster, "mutatingadmissionpolicies", {
-    apiVersion,
-    kind: "MutatingAdmissionPolicy",
-    metadata: { name },
-    spec: {
-      matchConstraints: { resourceRules: [{ ...rule, operations: ["CREATE"] }] },
-      matchConditions: [{ name: "concerned", expression: condition }],
-      reinvocationPolicy: "Never",
-      failurePolicy: "Fail",
-      mutations: [mutation],
-    },
-  });
-  await create(cluster, "mutatingadmissionpolicybindings", {
-    apiVersion,
-    kind: "MutatingAdmissionPolicyBinding",
-    metadata: { name },
-    spec: { policyName: name },
-  });
 }
 
 async function create(cluster: Cluster, plural: string, body: object): Promise<void> {
