@@ -131,7 +131,7 @@ if (["webhook", "delegation", "shares", "division", "jobs", "objects"].some((par
   }
   if (parts.has("jobs")) {
     const [pods = 0] = counts;
-    await whileItRuns(benchWholeJobs({ host, members, pods, onProgress: progress, onFigure }));
+    await whileItRuns(benchWholeJobs({ host, members, legation, pods, onProgress: progress, onFigure }));
   }
   if (parts.has("objects")) {
     const [objects = 0] = counts;

@@ -5,13 +5,16 @@ import { jobs } from "../../src/kube/resources.ts";
 import { ends, template } from "../support/builders/workload.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { legationWrites } from "../support/delegated/writes.ts";
+import type { Legation } from "../support/legation/start.ts";
 import { clientOf, makeNamespace, removeNamespace } from "./bursts.ts";
 import type { Figure } from "./figures.ts";
+import { cpuMs } from "./process-usage.ts";
 
 export interface WholeJobsBenchOptions {
   /** Writes an audit log. */
   readonly host: Cluster;
   readonly members: readonly Cluster[];
+  readonly legation: Pick<Legation, "controller">;
   /** Pods of the Job. */
   readonly pods: number;
   readonly onProgress: (line: string) => void;
@@ -29,24 +32,27 @@ const ORDER: readonly Way[] = ["direct", "whole", "whole", "direct"];
 
 /** Measures a Job that is divided over all members beside its parts created there. */
 export async function benchWholeJobs(options: WholeJobsBenchOptions): Promise<void> {
-  const { host, members, pods, onProgress, onFigure } = options;
+  const { host, members, legation, pods, onProgress, onFigure } = options;
+  const { pid = 0 } = legation.controller;
   const hostClient = clientOf(host);
   const memberClients = members.map(clientOf);
   const all = [hostClient, ...memberClients];
   const told = (name: string, value: number, unit: string, target?: Figure["target"]): void =>
     onFigure({ name: `a Job of ${pods} pods: ${name}`, value, unit, ...(target === undefined ? {} : { target }) });
   const seconds: Record<Way, number[]> = { direct: [], whole: [] };
+  const controllerMs: Record<Way, number[]> = { direct: [], whole: [] };
   const writes: number[] = [];
   try {
     for (const [index, way] of ORDER.entries()) {
       onProgress(`a Job of ${pods} pods, run ${index + 1} of ${ORDER.length}: ${way}`);
       const namespace = await makeNamespaces(way, hostClient, memberClients, `jobs-${index}`);
-      const startedAt = performance.now();
+      const [startedAt, cpuBefore] = [performance.now(), cpuMs(pid)];
       if (way === "whole") await runJob(hostClient, namespace, { completions: pods, parallelism: PARALLELISM }, way);
       else
         await Promise.all(partsOf(pods, memberClients).map(([client, part]) => runJob(client, namespace, part, way)));
       const tookSeconds = (performance.now() - startedAt) / 1000;
       seconds[way].push(tookSeconds);
+      controllerMs[way].push(cpuMs(pid) - cpuBefore);
       told(`${way}, run ${index + 1}`, pods / tookSeconds, "pods/s");
       if (way === "whole") {
         const { pods: ofPods, events, others } = await legationWrites(host, namespace);
@@ -55,6 +61,8 @@ export async function benchWholeJobs(options: WholeJobsBenchOptions): Promise<vo
       await removeNamespace(all, namespace);
     }
     told("whole / direct", sum(seconds.direct) / sum(seconds.whole), "", { atLeast: 0.9 });
+    const more = sum(controllerMs.whole) - sum(controllerMs.direct);
+    told("processor time of the controller for it", more / controllerMs.whole.length / 1000, "s");
     told("Legation's writes of it on the host", Math.max(...writes), "", { atMost: MOST_HOST_WRITES });
   } finally {
     await Promise.all(all.map((client) => client.close()));
