@@ -74,6 +74,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "upgrade.test.ts": 53,
   "whole-definitions.test.ts": 25,
   "whole-jobs-crash.test.ts": 85,
+  "whole-jobs-parity.test.ts": 12,
   "whole-node.test.ts": 19,
   "whole-objects-autoscaler.test.ts": 50,
   "whole-objects.test.ts": 76,
