@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import { Agent, request } from "node:https";
 import { join } from "node:path";
 import { Transform } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { apiRequest } from "../clusters/api-request.ts";
 import type { Cluster } from "../clusters/types.ts";
@@ -31,6 +32,10 @@ export async function joinedApi(host: Cluster, member: Cluster, directory: strin
     const { url: path = "" } = incoming;
     const isOfPods = OF_PODS.test(path);
     if (isOfPods) await readUids(member, uids).catch(() => undefined);
+    const [, namespace] = /^\/api\/v1\/namespaces\/([^/]+)\/pods/.exec(path) ?? [];
+    if (incoming.method === "POST" && namespace !== undefined) {
+      await ensureNamespace(member, namespace).catch(() => undefined);
+    }
     const { server: address, caData, token } = isOfPods ? member : host;
     const url = new URL(isOfPods ? replaced(path, swapped(uids)) : path, address);
     const headers = {
@@ -72,6 +77,16 @@ export async function joinedApi(host: Cluster, member: Cluster, directory: strin
       agent.destroy();
     },
   };
+}
+
+/** Creates a namespace that has no whole Job yet, and waits until pods can be created there. */
+async function ensureNamespace(member: Cluster, name: string): Promise<void> {
+  await apiRequest(member, "POST", "/api/v1/namespaces", { body: { metadata: { name } } });
+  const account = `/api/v1/namespaces/${name}/serviceaccounts/default`;
+  for (let tries = 0; tries < 100; tries += 1) {
+    if ((await apiRequest(member, "GET", account)).status === 200) return;
+    await sleep(100);
+  }
 }
 
 /** Reads which Job of the host each copy stands for. */
