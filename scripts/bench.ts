@@ -24,7 +24,7 @@ const USAGE = `Figures, and whether they meet their targets (docs/performance.md
   npm run bench -- [--only client,webhook,delegation,shares] [--pods 1000,5000]
   npm run bench -- --only scale [--sizes 1x1000,100x20000] [--plot FILE.svg]
   npm run bench -- --only soak [--pods 9000]
-  npm run bench -- --only jobs [--pods 10000]    four runs, of three to four minutes each with 10,000 pods
+  npm run bench -- --only jobs [--pods 10000]    ten minutes with 10,000 pods
 
   --only   what to measure: ${PARTS.join(", ")}; the last two alone
   --pods   how many pods are created, directly and delegated; or come and go; or whole objects
