@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { ClusterClient, PathUpgrades } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { Backoff, ConnectionBackoff } from "../runtime/backoff.ts";
@@ -44,7 +45,8 @@ const MOST_OPENING = 1_000;
 /** Keeps a connection to the hub, and opens connections to the own API server when the hub asks. */
 export class Agent {
   readonly #options: AgentOptions;
-  readonly #streams = new Set<Socket>();
+  /** Both ends of each stream. */
+  readonly #streams = new Set<Duplex>();
   #opening = 0;
   #connected = false;
 
@@ -128,7 +130,10 @@ export class Agent {
       if (answer.socket === undefined) server.destroy();
       // The API server, or the end of the control connection, may have cut it meanwhile.
       else if (server.destroyed) answer.socket.destroy();
-      else join(answer.socket, server, clock);
+      else {
+        this.#track(answer.socket);
+        join(answer.socket, server, clock);
+      }
     } catch (error) {
       server.destroy();
       refuse(isKubeError(error) ? error.detail : error instanceof Error ? error.message : String(error));
@@ -139,10 +144,14 @@ export class Agent {
 
   #connect(): Socket {
     const server = connect({ ...this.#options.target, noDelay: true, keepAlive: true, keepAliveInitialDelay: 30_000 });
-    this.#streams.add(server);
     server.on("error", () => {});
-    server.once("close", () => this.#streams.delete(server));
+    this.#track(server);
     return server;
+  }
+
+  #track(socket: Duplex): void {
+    this.#streams.add(socket);
+    socket.once("close", () => this.#streams.delete(socket));
   }
 
   async #sendCredentials(channel: ControlChannel<AgentMessage, HubMessage>, signal: AbortSignal): Promise<void> {

@@ -1,10 +1,13 @@
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
+import { duplexPair } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { issueAuthority } from "../../../src/certificates/issue.ts";
-import type { AgentTarget } from "../../../src/tunnel/agent.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { Agent, type AgentTarget } from "../../../src/tunnel/agent.ts";
 import type { Hub } from "../../../src/tunnel/hub.ts";
+import { CONTROL_PATH } from "../../../src/tunnel/messages.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { readAll } from "../../support/streams/socket-pair.ts";
 import { connectProxy } from "../../support/tunnel/connect-proxy.ts";
@@ -166,6 +169,28 @@ describe("an agent", () => {
     socket.end();
     await once(socket, "close");
     await vi.waitFor(() => expect(hub.state("west").streams).toBe(0));
+  });
+
+  test("closes connections to a hub that reads no more, when their control connection ends", async () => {
+    const target = await tcpServer((socket) => socket.write(Buffer.alloc(MIB)));
+    const [control, hubsControl] = duplexPair();
+    const [stream] = duplexPair();
+    const agent = new Agent({
+      hub: { upgradePath: async (path) => ({ socket: path === CONTROL_PATH ? control : stream, headers: {} }) },
+      target,
+      credentials: () => Promise.reject(new Error("not in this test")),
+      onAuthorities: () => {},
+      clock: new FakeClock(),
+      log: createLogger({ level: "silent" }),
+    });
+    const stopping = new AbortController();
+    const running = agent.run(stopping.signal);
+    hubsControl.write(`{"type":"dial","id":"${"0".repeat(32)}"}\n`);
+    await vi.waitFor(() => expect(stream.writableNeedDrain).toBe(true));
+    hubsControl.end();
+    await vi.waitFor(() => expect(stream.destroyed).toBe(true));
+    stopping.abort();
+    await running;
   });
 
   test("passes what its API server sent before it ended the connection", async () => {
