@@ -47,6 +47,8 @@ export class Agent {
   readonly #options: AgentOptions;
   /** Both ends of each stream. */
   readonly #streams = new Set<Duplex>();
+  /** Signal of the connection whose request for credentials is being answered. */
+  #requesting: AbortSignal | undefined;
   #opening = 0;
   #connected = false;
 
@@ -156,10 +158,13 @@ export class Agent {
 
   async #sendCredentials(channel: ControlChannel<AgentMessage, HubMessage>, signal: AbortSignal): Promise<void> {
     const { credentials, clock, log } = this.#options;
+    if (this.#requesting === signal) return;
+    this.#requesting = signal;
     const backoff = new Backoff(BACKOFF);
     while (!signal.aborted) {
       try {
         channel.send({ type: "credentials", credentials: await credentials(signal) });
+        if (this.#requesting === signal) this.#requesting = undefined;
         return;
       } catch (error) {
         if (signal.aborted) return;

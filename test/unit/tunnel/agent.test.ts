@@ -268,6 +268,22 @@ describe("an agent", () => {
     expect(attempts).toBe(3);
   });
 
+  test("requests one token at a time, however often the hub asks", async () => {
+    const { hub, url } = await startHub();
+    const { target } = await startMember();
+    let attempts = 0;
+    const credentials = (): Promise<never> => {
+      attempts += 1;
+      return Promise.reject(new Error("etcdserver: request timed out"));
+    };
+    runAgent(url, await identityOf(west), target, { clock: new FakeClock(), credentials });
+    await connected(hub);
+    for (let asked = 0; asked < 5; asked += 1) hub.askForCredentials("west");
+    // The hub's messages arrive in order: the dial is answered after them.
+    await hub.dial("west", never);
+    expect(attempts).toBe(1);
+  });
+
   test("gives the authorities that the hub announces to its owner", async () => {
     const { hub, url } = await startHub();
     const announced: string[] = [];
