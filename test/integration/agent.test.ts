@@ -36,6 +36,9 @@ async function becomesReady(status: "True" | "False" = "True"): Promise<void> {
   });
 }
 
+/** Returns how often the agent's log tells of a connection. */
+const connections = (): number => agent.log().split('"connected to the hub"').length;
+
 /** Runs the agent of the Secret in the member, behind the proxy. */
 async function startAgent(secret: string): Promise<RunningAgent> {
   const started = await agentOf(memberCluster("west"), secret, { env: { HTTPS_PROXY: proxy.url } });
@@ -170,8 +173,13 @@ describe("a member that connects through an agent", () => {
       },
       { timeoutMs: 20_000 },
     );
+    const before = connections();
     await agent.start();
     await joined;
+    // The Cluster is Ready by its earlier connection until then.
+    await eventuallyPasses(async () => expect(connections(), agent.log()).toBeGreaterThan(before), {
+      timeoutMs: 20_000,
+    });
     await becomesReady();
     await runningPod(namespace, "later");
     expect((await clients().west.get(pods, { namespace, name: "web" })).metadata.uid).toBe(uid);
