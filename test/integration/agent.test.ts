@@ -76,7 +76,9 @@ beforeAll(async () => {
   legation = await startLegation({
     host: hostCluster(),
     members: {},
-    controllerFlags: [`--hub-listen=127.0.0.1:${hubPort}`],
+    controllerFlags: [`--hub-listen=0.0.0.0:${hubPort}`, "--hub-service=legation-hub"],
+    // An API server takes no loopback address as an endpoint.
+    env: { POD_IP: "10.1.2.3" },
     restart: true,
   });
 });
@@ -95,6 +97,14 @@ describe("a member that connects through an agent", () => {
     agent = await startAgent(agentName);
     await becomesReady();
     expect(new Set(proxy.requests)).toEqual(new Set([`hub.example.org:${hubPort}`]));
+  });
+
+  test("finds the leader as the only endpoint of the hub's Service", async () => {
+    const slice = ["-n", "legation-system", "get", "endpointslice", "legation-hub", "-o", "json"];
+    const { endpoints, ports, metadata } = JSON.parse(await kubectl(hostCluster(), slice));
+    expect(endpoints).toMatchObject([{ addresses: ["10.1.2.3"], conditions: { ready: true } }]);
+    expect(ports).toMatchObject([{ port: hubPort }]);
+    expect(metadata.labels["kubernetes.io/service-name"]).toBe("legation-hub");
   });
 
   test("runs pods of the host", async ({ onTestFinished }) => {

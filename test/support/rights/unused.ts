@@ -1,10 +1,9 @@
-const IN_A_POD = "only a controller in a pod has an address for the hub's Service; it runs beside the cluster in tests";
+const APPLIED = "an apply that creates needs it, and is a patch in the audit log";
 const SAME_WAY = "copies of service accounts change and go as those of ConfigMaps and Secrets do, by the same code";
 
 /** Rights that tests use seldom or never, each with the reason why it is given all the same. */
 export const UNUSED: Readonly<Record<string, string>> = {
-  "controller: create discovery.k8s.io/endpointslices in legation-system": IN_A_POD,
-  "controller: patch discovery.k8s.io/endpointslices in legation-system": IN_A_POD,
+  "controller: create discovery.k8s.io/endpointslices in legation-system": APPLIED,
   "host: get /readyz": "the members' probe; audit logs leave health checks out",
   "host: delete serviceaccounts": SAME_WAY,
   "host: patch serviceaccounts": SAME_WAY,
