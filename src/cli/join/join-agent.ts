@@ -11,7 +11,7 @@ import {
   TOKEN_EXPIRES_ANNOTATION,
   VIRTUAL_NODE_LABEL,
 } from "../../api/keys.ts";
-import type { Secret, Stored } from "../../api/kubernetes.ts";
+import { type Secret, type Stored, secretText } from "../../api/kubernetes.ts";
 import { firstAuthorities, type HubAuthorities, readAuthorities, trusted } from "../../controllers/agents/authority.ts";
 import { sha256 } from "../../controllers/agents/credentials.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -22,6 +22,7 @@ import { credentialsSecretName } from "../member/access.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
 import type { HostContext } from "../shared/session.ts";
+import { waitFor } from "../shared/wait.ts";
 import { type AgentManifestOptions, agentObjects } from "./agent-manifest.ts";
 import { FIELD_MANAGER } from "./credentials.ts";
 import { findJoinSecret } from "./validate.ts";
@@ -86,13 +87,12 @@ function noAddress(): Failure {
   });
 }
 
-/** Stores the digest of a new token in the member's Secret, and returns the token. A token that was given before is void then. */
-async function giveToken(
-  name: string,
-  joined: Stored<Cluster> | undefined,
+/** Stores the digest of a new token in the member's Secret. A token that was given before is void then. */
+async function storeToken(
+  token: string,
+  { cluster: name, joined }: { readonly cluster: string; readonly joined: Stored<Cluster> | undefined },
   { host, signal, report }: HostContext,
-): Promise<string> {
-  const token = randomBytes(TOKEN_BYTES).toString("base64url");
+): Promise<void> {
   const now = realClock.wall();
   const expires = new Date(now + HOUR_MS).toISOString();
   const ref = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(name) };
@@ -115,7 +115,24 @@ async function giveToken(
     await host.patch(secrets, ref, { type: "merge", body: { metadata, ...data } }, write);
   }
   report(`${host.cluster}: Secret ${ref.name} stored; its token for the agent is valid until ${expires}`);
-  return token;
+}
+
+/** Waits until an agent has used the token of this join, and brought credentials. Returns false on timeout. */
+export async function waitForAgent(
+  name: string,
+  timeoutMs: number,
+  { host, signal }: Pick<HostContext, "host" | "signal">,
+): Promise<boolean> {
+  const ref = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(name) };
+  const connected = await waitFor(
+    async () => {
+      const secret = await host.find(secrets, ref, { signal });
+      const hasUsed = secret?.metadata.annotations?.[AGENT_KEY_ANNOTATION] !== undefined;
+      return hasUsed && secretText(secret, CLUSTER_DEFAULTS.credentialsKey) !== undefined ? true : undefined;
+    },
+    { timeoutMs, signal },
+  );
+  return connected ?? false;
 }
 
 const deployment = z.looseObject({
@@ -142,16 +159,26 @@ export async function agentImage(
   throw new Failure("usage", { object: "--agent-image", problem: "is missing", remedy: "write --agent-image IMAGE" });
 }
 
-/** Returns the objects of an agent, with a new token. */
+/** An agent that is to be: its objects in the member, and what the host has to know before it can connect. */
+export interface PreparedAgent {
+  readonly objects: readonly Manifest[];
+  /** Stores the digest of its token on the host. */
+  readonly storeToken: () => Promise<void>;
+}
+
+/** Returns an agent with a new token. */
 export async function prepareAgent(
   options: Omit<AgentManifestOptions, "hub" | "authorities" | "token"> & {
     readonly hubAddress: string | undefined;
     readonly joined: Stored<Cluster> | undefined;
   },
   context: HostContext,
-): Promise<Manifest[]> {
+): Promise<PreparedAgent> {
   const { hubAddress, joined, ...rest } = options;
   const { authorities, address } = await ensureHub(hubAddress, context);
-  const token = await giveToken(options.cluster, joined, context);
-  return agentObjects({ ...rest, hub: address, authorities: trusted(authorities), token });
+  const token = randomBytes(TOKEN_BYTES).toString("base64url");
+  return {
+    objects: agentObjects({ ...rest, hub: address, authorities: trusted(authorities), token }),
+    storeToken: () => storeToken(token, { cluster: options.cluster, joined }, context),
+  };
 }

@@ -3,6 +3,7 @@ import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import { realClock } from "../../runtime/clock.ts";
 import { credentialsSecretName, hostAccountName } from "../member/access.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
@@ -11,7 +12,7 @@ import { waitFor, withoutRepeats } from "../shared/wait.ts";
 import { FIELD_MANAGER, giveCredentials, isSameServer } from "./credentials.ts";
 import { accessObjects, grantAccess, systemNamespace } from "./grant-access.ts";
 import { typeObjects } from "./grant-types.ts";
-import { prepareAgent } from "./join-agent.ts";
+import { prepareAgent, waitForAgent } from "./join-agent.ts";
 import { type JoinContext, type JoinOptions, type ValidJoin, validateHost, validateJoin } from "./validate.ts";
 
 /**
@@ -28,10 +29,11 @@ export async function join(options: JoinOptions, context: JoinContext): Promise<
   try {
     const agent =
       options.agent === undefined
-        ? []
+        ? undefined
         : await prepareAgent({ hostId, cluster: name, joined, ...options.agent }, context);
-    await grantAccess({ hostId, hostName, cluster: name }, { types, definitions: options.definitions, agent }, context);
-    if (options.agent !== undefined) report(`${name}: its agent connects to the host by itself`);
+    const objects = { types, definitions: options.definitions, agent: agent?.objects ?? [] };
+    await grantAccess({ hostId, hostName, cluster: name }, objects, context);
+    if (agent !== undefined) await agent.storeToken();
     else if (operatorsSecret === undefined) server = await giveCredentials(options, valid, context);
     else report(`${host.cluster}: Secret ${operatorsSecret.name} stays: ${operatorsSecret.why}, so it is your own`);
     await writeCluster(options, valid, context, {});
@@ -45,7 +47,10 @@ export async function join(options: JoinOptions, context: JoinContext): Promise<
     throw error;
   }
   report(`${host.cluster}: Cluster ${name} is stored; waiting until it is Ready`);
-  return await waitReady(name, server, timeoutMs, context);
+  const begin = realClock.now();
+  // An earlier connection to the member may be Ready still.
+  if (options.agent !== undefined && !(await waitForAgent(name, timeoutMs, context))) throw noAgent(name, timeoutMs);
+  return await waitReady(name, server, Math.max(0, timeoutMs - (realClock.now() - begin)), context);
 }
 
 /**
@@ -62,6 +67,7 @@ export async function joinByManifest(
   const { hostId, joined } = valid;
   const objects = accessObjects(context.role, { hostId, hostName, cluster: name });
   const prepared = await prepareAgent({ hostId, cluster: name, joined, ...agent }, context);
+  await prepared.storeToken();
   await writeCluster(options, valid, context, {});
   const { role, user, binding } = objects;
   return [
@@ -70,7 +76,7 @@ export async function joinByManifest(
     user,
     binding,
     ...typeObjects({ types: [] }, { hostId, metadata: role.metadata }),
-    ...prepared,
+    ...prepared.objects,
   ];
 }
 
@@ -107,6 +113,16 @@ async function writeCluster(
       cause: error,
     });
   }
+}
+
+function noAgent(name: string, timeoutMs: number): Failure {
+  return new Failure("notReady", {
+    object: `Cluster ${name}`,
+    problem: `no agent with the token of this join has connected within ${timeoutMs / 1000} s`,
+    remedy:
+      "look at the agent's log in the member, and whether the controller runs with --hub-listen; it has joined, and becomes Ready " +
+      "once its agent connects within an hour",
+  });
 }
 
 /** Waits until the controller reports the Cluster as Ready, at `server` if one is given. Rejects with `Failure` on timeout. */

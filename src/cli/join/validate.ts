@@ -59,7 +59,7 @@ export interface ValidJoin {
 
 /** Checks everything that can be wrong before the first write. Rejects with `Failure`. */
 export async function validateJoin(
-  { name, memberServer, types: typeNames = [], definitions = false }: JoinOptions,
+  { name, memberServer, agent, types: typeNames = [], definitions = false }: JoinOptions,
   { host, member: { client: member }, signal }: JoinContext,
 ): Promise<ValidJoin> {
   const hostId = await clusterId(host, signal);
@@ -78,6 +78,7 @@ export async function validateJoin(
     return { hostId, memberUid, types, joined, operatorsSecret: undefined };
   }
   const operatorsSecret = await findOperatorsSecret(host, joined, signal);
+  if (operatorsSecret !== undefined && agent !== undefined) throw noAgentFor(name, operatorsSecret);
   if (operatorsSecret !== undefined && memberServer !== undefined) {
     throw new Failure("refused", {
       object: `Cluster ${name}`,
@@ -94,10 +95,14 @@ export async function validateHost({ name }: JoinOptions, { host, signal }: Host
   const joined = (await listClusters(host, signal)).find(({ metadata }) => metadata.name === name);
   if (joined === undefined) await refuseTakenNode(host, name, signal);
   const operatorsSecret = joined === undefined ? undefined : await findOperatorsSecret(host, joined, signal);
-  if (operatorsSecret === undefined) return { hostId, memberUid: undefined, types: [], joined, operatorsSecret };
-  throw new Failure("refused", {
+  if (operatorsSecret !== undefined) throw noAgentFor(name, operatorsSecret);
+  return { hostId, memberUid: undefined, types: [], joined, operatorsSecret };
+}
+
+function noAgentFor(name: string, secret: NonNullable<ValidJoin["operatorsSecret"]>): Failure {
+  return new Failure("refused", {
     object: `Cluster ${name}`,
-    problem: `has credentials of your own, in Secret ${SYSTEM_NAMESPACE}/${operatorsSecret.name} (${operatorsSecret.why}), which no agent brings`,
+    problem: `has credentials of your own, in Secret ${SYSTEM_NAMESPACE}/${secret.name} (${secret.why}), which no agent brings`,
     remedy: `run \`legation unjoin ${name}\` first, or join the member under another name`,
   });
 }
