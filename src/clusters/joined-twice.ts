@@ -57,10 +57,14 @@ function compare(one: string, other: string): number {
   return one < other ? -1 : 1;
 }
 
-/** Compares uids. Only credentials that may not read the uid are compared by the server's address. */
+/**
+ * Compares uids. Only credentials that may not read the uid are compared by the server's address, which an agent chooses, and which
+ * is the same in many clusters.
+ */
 function isSameMember(one: Joined, other: Joined): boolean {
   const uid = recordedUid(one.cluster) ?? one.found?.uid;
   const otherUid = recordedUid(other.cluster) ?? other.found?.uid;
   if (uid !== undefined && otherUid !== undefined) return uid === otherUid;
+  if (one.cluster.spec.agent !== undefined || other.cluster.spec.agent !== undefined) return false;
   return one.found !== undefined && one.found.server === other.found?.server;
 }

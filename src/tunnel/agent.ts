@@ -128,8 +128,11 @@ export class Agent {
       // The own API server first, so that the hub is told when that cannot be reached.
       await once(server, "connect", { signal: inTime });
       const answer = await hub.upgradePath(`${STREAM_PATH}${id}`, { ...upgradeTo(STREAM_PROTOCOL), signal: inTime });
-      // No socket: the hub has given up waiting for it.
-      if (answer.socket === undefined) server.destroy();
+      if (answer.socket === undefined) {
+        server.destroy();
+        // The hub has given up waiting for it, or does not accept this agent's certificate any more.
+        refuse(messageOf(answer.text));
+      }
       // The API server, or the end of the control connection, may have cut it meanwhile.
       else if (server.destroyed) answer.socket.destroy();
       else {

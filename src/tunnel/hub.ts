@@ -75,6 +75,11 @@ const HANDSHAKE_MS = 10_000;
 const MAX_HEADER_BYTES = 16_384;
 const MAX_BODY_BYTES = 32_768;
 const KEEP_ALIVE_DELAY_MS = 30_000;
+const CHECK_CONNECTIONS_MS = 5_000;
+// Connections without a certificate of the hub's: agents that ask for their first one, and strangers.
+const MOST_STRANGERS = 2_000;
+// An agent that is replaced has two for a moment.
+const MOST_SESSIONS = 4;
 
 /**
  * Takes connections of agents, which run in clusters that cannot be reached, and opens connections to these clusters' API
@@ -85,6 +90,8 @@ export class Hub {
   readonly #gatekeeper: Gatekeeper;
   readonly #server: Server;
   readonly #sockets = new Set<Duplex>();
+  /** Peers (address and port) of connections without a certificate. */
+  readonly #strangers = new Set<string>();
   readonly #agents = new Map<string, Agents>();
 
   constructor(tls: HubTls, gatekeeper: Gatekeeper, options: HubOptions) {
@@ -98,18 +105,27 @@ export class Hub {
       handshakeTimeout: HANDSHAKE_MS,
       headersTimeout: HANDSHAKE_MS,
       requestTimeout: HANDSHAKE_MS,
+      connectionsCheckingInterval: CHECK_CONNECTIONS_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
       keepAlive: true,
       keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS,
       noDelay: true,
     });
-    // Also connections whose handshake goes on.
-    for (const event of ["connection", "secureConnection"]) {
-      this.#server.on(event, (socket: Duplex) => {
-        this.#sockets.add(socket);
-        socket.once("close", () => this.#sockets.delete(socket));
-      });
-    }
+    this.#server.on("connection", (socket: Socket) => {
+      if (this.#strangers.size >= MOST_STRANGERS) {
+        socket.destroy();
+        return;
+      }
+      const peer = peerOf(socket);
+      this.#strangers.add(peer);
+      socket.once("close", () => this.#strangers.delete(peer));
+      // Also while the handshake goes on.
+      this.#track(socket);
+    });
+    this.#server.on("secureConnection", (socket: TLSSocket) => {
+      if (socket.authorized) this.#strangers.delete(peerOf(socket));
+      this.#track(socket);
+    });
     this.#server.on("request", (request, response) => void this.#onRequest(request, response));
     this.#server.on("upgrade", (request, socket, head) => this.#onUpgrade(request, socket, head));
   }
@@ -177,6 +193,11 @@ export class Hub {
     this.#server.close();
     for (const socket of this.#sockets) socket.destroy();
     await closed;
+  }
+
+  #track(socket: Duplex): void {
+    this.#sockets.add(socket);
+    socket.once("close", () => this.#sockets.delete(socket));
   }
 
   #absence(cluster: string): string {
@@ -259,6 +280,8 @@ export class Hub {
       clock,
     });
     agents.sessions.push(session);
+    if (agents.sessions.length > MOST_SESSIONS)
+      agents.sessions[0]?.close("the agent has connected several times since");
     agents.connections += 1;
     this.#agents.set(cluster, agents);
     log.info({ member: cluster }, "agent connected");
@@ -276,6 +299,10 @@ export class Hub {
     switchProtocols(socket, { connection: "Upgrade", upgrade: STREAM_PROTOCOL });
     for (const session of sessions) session.accept(id, socket);
   }
+}
+
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }
 
 function tlsOptions({ cert, key, authorities }: HubTls): object {

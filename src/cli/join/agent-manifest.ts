@@ -1,6 +1,6 @@
 import { AGENT_TOKEN_ANNOTATION, HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { sha256 } from "../../controllers/agents/credentials.ts";
-import { hostAccountName, MEMBER_CLUSTER_LABEL } from "../member/access.ts";
+import { agentName, hostAccountName, MEMBER_CLUSTER_LABEL } from "../member/access.ts";
 import { AGENT_KEYS } from "../member/agent-keys.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL, type Manifest } from "../shared/manifests.ts";
 
@@ -17,11 +17,6 @@ export interface AgentManifestOptions {
 
 const RBAC_VERSION = "rbac.authorization.k8s.io/v1";
 const HEALTH_PORT = 8080;
-
-/** Returns the name of a host's agent in a member, and of its Secret. */
-function agentName(hostId: string): string {
-  return hostAccountName(hostId).replace("legation-host-", "legation-agent-");
-}
 
 /**
  * Returns the objects that run a host's agent in a member. Its rights: to read and write its own Secret, and to create tokens of the

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
-import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
+import { CLUSTER_DEFAULTS } from "../../api/cluster.ts";
 import {
   AGENT_KEY_ANNOTATION,
   AGENT_TOKEN_ANNOTATION,
@@ -88,11 +88,7 @@ function noAddress(): Failure {
 }
 
 /** Stores the digest of a new token in the member's Secret. A token that was given before is void then. */
-async function storeToken(
-  token: string,
-  { cluster: name, joined }: { readonly cluster: string; readonly joined: Stored<Cluster> | undefined },
-  { host, signal, report }: HostContext,
-): Promise<void> {
+async function storeToken(token: string, name: string, { host, signal, report }: HostContext): Promise<void> {
   const now = realClock.wall();
   const expires = new Date(now + HOUR_MS).toISOString();
   const ref = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(name) };
@@ -108,27 +104,39 @@ async function storeToken(
     const metadata = { ...ref, labels: { [VIRTUAL_NODE_LABEL]: name }, annotations };
     await host.create(secrets, { apiVersion: "v1", kind: "Secret", metadata, type: "Opaque" }, write);
   } else {
-    const { resourceVersion } = before.metadata;
-    // The address of a member that was reached directly is none that its agent reaches.
-    const data = joined?.spec.agent === undefined ? { data: { [CLUSTER_DEFAULTS.credentialsKey]: null } } : {};
-    const metadata = { resourceVersion, annotations: { ...annotations, [AGENT_KEY_ANNOTATION]: null } };
-    await host.patch(secrets, ref, { type: "merge", body: { metadata, ...data } }, write);
+    // Earlier credentials stay until the agent brings others.
+    const metadata = {
+      resourceVersion: before.metadata.resourceVersion,
+      annotations: { ...annotations, [AGENT_KEY_ANNOTATION]: null },
+    };
+    await host.patch(secrets, ref, { type: "merge", body: { metadata } }, write);
   }
   report(`${host.cluster}: Secret ${ref.name} stored; its token for the agent is valid until ${expires}`);
 }
 
-/** Waits until an agent has used the token of this join, and brought credentials. Returns false on timeout. */
+/** Returns the credentials of a member that are stored on the host. */
+export async function storedKubeconfig(
+  name: string,
+  { host, signal }: Pick<HostContext, "host" | "signal">,
+): Promise<string | undefined> {
+  const ref = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(name) };
+  return secretText(await host.find(secrets, ref, { signal }), CLUSTER_DEFAULTS.credentialsKey);
+}
+
+/**
+ * Waits until an agent has used the token of this join, and brought other credentials than those of before. Returns false on
+ * timeout.
+ */
 export async function waitForAgent(
   name: string,
-  timeoutMs: number,
-  { host, signal }: Pick<HostContext, "host" | "signal">,
+  { before, timeoutMs }: { readonly before: string | undefined; readonly timeoutMs: number },
+  context: Pick<HostContext, "host" | "signal">,
 ): Promise<boolean> {
-  const ref = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(name) };
+  const { signal } = context;
   const connected = await waitFor(
     async () => {
-      const secret = await host.find(secrets, ref, { signal });
-      const hasUsed = secret?.metadata.annotations?.[AGENT_KEY_ANNOTATION] !== undefined;
-      return hasUsed && secretText(secret, CLUSTER_DEFAULTS.credentialsKey) !== undefined ? true : undefined;
+      const kubeconfig = await storedKubeconfig(name, context);
+      return kubeconfig !== undefined && kubeconfig !== before ? true : undefined;
     },
     { timeoutMs, signal },
   );
@@ -170,15 +178,14 @@ export interface PreparedAgent {
 export async function prepareAgent(
   options: Omit<AgentManifestOptions, "hub" | "authorities" | "token"> & {
     readonly hubAddress: string | undefined;
-    readonly joined: Stored<Cluster> | undefined;
   },
   context: HostContext,
 ): Promise<PreparedAgent> {
-  const { hubAddress, joined, ...rest } = options;
+  const { hubAddress, ...rest } = options;
   const { authorities, address } = await ensureHub(hubAddress, context);
   const token = randomBytes(TOKEN_BYTES).toString("base64url");
   return {
     objects: agentObjects({ ...rest, hub: address, authorities: trusted(authorities), token }),
-    storeToken: () => storeToken(token, { cluster: options.cluster, joined }, context),
+    storeToken: () => storeToken(token, options.cluster, context),
   };
 }

@@ -12,7 +12,7 @@ import { waitFor, withoutRepeats } from "../shared/wait.ts";
 import { FIELD_MANAGER, giveCredentials, isSameServer } from "./credentials.ts";
 import { accessObjects, grantAccess, systemNamespace } from "./grant-access.ts";
 import { typeObjects } from "./grant-types.ts";
-import { prepareAgent, waitForAgent } from "./join-agent.ts";
+import { prepareAgent, storedKubeconfig, waitForAgent } from "./join-agent.ts";
 import { type JoinContext, type JoinOptions, type ValidJoin, validateHost, validateJoin } from "./validate.ts";
 
 /**
@@ -26,11 +26,12 @@ export async function join(options: JoinOptions, context: JoinContext): Promise<
   const { hostId, types, joined, operatorsSecret } = valid;
   await writeCluster(options, valid, context, { dryRun: true });
   let server: string | undefined;
+  const before = await storedKubeconfig(name, context);
   try {
     const agent =
       options.agent === undefined
         ? undefined
-        : await prepareAgent({ hostId, cluster: name, joined, ...options.agent }, context);
+        : await prepareAgent({ hostId, cluster: name, ...options.agent }, context);
     const objects = { types, definitions: options.definitions, agent: agent?.objects ?? [] };
     await grantAccess({ hostId, hostName, cluster: name }, objects, context);
     if (agent !== undefined) await agent.storeToken();
@@ -49,7 +50,8 @@ export async function join(options: JoinOptions, context: JoinContext): Promise<
   report(`${host.cluster}: Cluster ${name} is stored; waiting until it is Ready`);
   const begin = realClock.now();
   // An earlier connection to the member may be Ready still.
-  if (options.agent !== undefined && !(await waitForAgent(name, timeoutMs, context))) throw noAgent(name, timeoutMs);
+  if (options.agent !== undefined && !(await waitForAgent(name, { before, timeoutMs }, context)))
+    throw noAgent(name, timeoutMs);
   return await waitReady(name, server, Math.max(0, timeoutMs - (realClock.now() - begin)), context);
 }
 
@@ -64,9 +66,9 @@ export async function joinByManifest(
   const { name, hostName, agent } = options;
   const valid = await validateHost(options, context);
   await writeCluster(options, valid, context, { dryRun: true });
-  const { hostId, joined } = valid;
+  const { hostId } = valid;
   const objects = accessObjects(context.role, { hostId, hostName, cluster: name });
-  const prepared = await prepareAgent({ hostId, cluster: name, joined, ...agent }, context);
+  const prepared = await prepareAgent({ hostId, cluster: name, ...agent }, context);
   await prepared.storeToken();
   await writeCluster(options, valid, context, {});
   const { role, user, binding } = objects;

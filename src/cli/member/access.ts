@@ -16,6 +16,11 @@ export function hostAccountName(hostId: string): string {
   return `legation-host-${hostId.slice(0, SHORT_ID_LENGTH)}`;
 }
 
+/** Returns the name of a host's agent in a member, and of its Secret. */
+export function agentName(hostId: string): string {
+  return hostAccountName(hostId).replace("legation-host-", "legation-agent-");
+}
+
 /** Returns the name of the ClusterRole that gathers a host's rights on types in a member, and of its binding. */
 export function hostTypesName(hostId: string): string {
   return `${hostAccountName(hostId)}-types`;

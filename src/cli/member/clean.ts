@@ -17,9 +17,10 @@ import { Discovery } from "../shared/discovery.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL } from "../shared/manifests.ts";
 import { kindName } from "../shared/named-types.ts";
 import { objectText, some } from "../shared/output.ts";
+import { readable } from "../shared/reading.ts";
 import { refOf, remove } from "../shared/removal.ts";
 import { waitFor } from "../shared/wait.ts";
-import { clusterRoles, findAccess, giveUpAccess, hostAccountName } from "./access.ts";
+import { agentName, clusterRoles, findAccess, giveUpAccess, hostAccountName } from "./access.ts";
 import { contentsOf, isOwn } from "./contents.ts";
 
 export interface CleaningContext {
@@ -41,6 +42,7 @@ export async function cleanMember(client: ClusterClient, hostId: string, context
   const cleaner = new Cleaner(client, hostId, context);
   const access = await findAccess(client, hostId, context.signal);
   await cleaner.sweepObjects();
+  await cleaner.waitForAgent();
   await cleaner.sweepNamespaces();
   await context.refuseSuccessor();
   await giveUpAccess(client, hostId, access, context);
@@ -59,6 +61,7 @@ const MAY_NOT_LIST =
 const SUCCESSOR_CHECK_MS = 1000;
 // Concurrent deletions of namespaces. Each waits for its delegates' grace periods.
 const NAMESPACES_AT_ONCE = 8;
+const AGENT_GONE_WITHIN_MS = 40_000;
 const NAMESPACE_GONE_WITHIN_MS = 60_000;
 
 class Cleaner {
@@ -108,6 +111,17 @@ class Cleaner {
     }
     // Fails before the access goes, which the next attempt needs.
     if (failed !== undefined) throw failed;
+  }
+
+  /** Waits until the agent's pod is gone, which follows its Deployment: it would keep the namespace. */
+  async waitForAgent(): Promise<void> {
+    const labelSelector = `app.kubernetes.io/name=${agentName(this.#hostId)}`;
+    const isGone = async (): Promise<true | undefined> => {
+      const options = { namespace: SYSTEM_NAMESPACE, labelSelector, limit: 1, signal: this.#signal };
+      const found = await readable(this.#client.list(pods, options));
+      return found === undefined || found.items.length === 0 ? true : undefined;
+    };
+    await waitFor(isGone, { timeoutMs: AGENT_GONE_WITHIN_MS, signal: this.#signal });
   }
 
   async #sweep(resource: Resource<KubeObject>): Promise<void> {

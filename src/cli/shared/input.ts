@@ -58,9 +58,11 @@ export const listenAddress: z.ZodType<ListenAddress, string> = z.string().transf
 });
 
 /** The address of a hub, as agents of members reach it. */
-export const hubAddress: z.ZodType<string> = z.string().regex(/^(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9.-]+):\d{1,5}$/, {
-  error: ({ input }) => `${JSON.stringify(input)} is not HOST:PORT; write e.g. hub.example.org:8132`,
-});
+export const hubAddress: z.ZodType<string> = z
+  .string()
+  .refine((text) => /^(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9.-]+):\d{1,5}$/.test(text) && URL.canParse(`https://${text}`), {
+    error: ({ input }) => `${JSON.stringify(input)} is not HOST:PORT; write e.g. hub.example.org:8132`,
+  });
 
 /** An API server's address that fits into a pod's in-cluster configuration. */
 export const homeApiServer: z.ZodType<string> = z.string().refine((text) => homeAddress(text) !== undefined, {

@@ -31,7 +31,9 @@ export function readAuthorities(secret: Secret | undefined): HubAuthorities | un
     current,
     next: pair(secret, "ca-next"),
     earlier: secretText(secret, "ca-earlier.crt") ?? "",
-    addresses: addresses.map((address) => address.trim()).filter((address) => address !== ""),
+    addresses: addresses
+      .map((address) => address.trim())
+      .filter((address) => address !== "" && URL.canParse(`https://${address}`)),
   };
 }
 

@@ -66,25 +66,31 @@ export class AgentController implements Gatekeeper {
   #authorities: HubAuthorities | undefined;
   #tls: HubTls | undefined;
   #hub: Hub | undefined;
+  /** Why the hub does not serve. */
+  #problem: string | undefined;
   #timer: Timer | undefined;
-  /** When the agents of members that refuse their token were asked for another. */
+  /** When agents were last asked for credentials though stored ones are valid: after a new join, or a refusal by the member. */
   readonly #askedAt = new Map<string, number>();
+  readonly #storedAt = new Map<string, number>();
 
   constructor(options: AgentControllerOptions) {
     this.#options = options;
-    const { events, log } = options;
+    const { events } = options;
     events.on("secret", (name) => {
-      if (name === HUB_SECRET)
-        this.#load().catch((err: unknown) => log.error({ err }, "the hub's Secret cannot be used"));
+      if (name === HUB_SECRET) void this.#refresh();
     });
-    events.on("cluster", (name) => this.#hub?.recheck(name));
+    events.on("cluster", (name) => {
+      this.#hub?.recheck(name);
+      if (options.registry.cluster(name) !== undefined) return;
+      this.#askedAt.delete(name);
+      this.#storedAt.delete(name);
+    });
   }
 
-  /** Resolves once the hub listens, if there is a Secret for it. Rejects when its address is not available. */
+  /** Resolves once the hub listens, if there is a Secret for it. A hub that cannot serve stops nothing else. */
   async start(): Promise<void> {
     this.#options.metrics?.agents.follow(() => this.#states());
-    await this.#load();
-    this.#look();
+    await this.#refresh();
   }
 
   async stop(): Promise<void> {
@@ -99,11 +105,7 @@ export class AgentController implements Gatekeeper {
     return {
       dial: (signal) => {
         if (this.#hub !== undefined) return this.#hub.dial(name, signal);
-        const problem =
-          this.#options.hub === undefined
-            ? "this controller takes no agents: start it with --hub-listen"
-            : `Secret ${SYSTEM_NAMESPACE}/${HUB_SECRET} is missing: run \`legation join ${name} --agent\``;
-        return Promise.reject(new Error(problem));
+        return Promise.reject(new Error(this.#absence(name)));
       },
       onUnauthorized: () => {
         const now = this.#options.clock.now();
@@ -152,7 +154,7 @@ export class AgentController implements Gatekeeper {
     const cluster = registry.cluster(name);
     const kubeconfig = cluster === undefined ? undefined : kubeconfigOf(cluster, registry.secret(cluster));
     const claims = kubeconfig === undefined ? undefined : tokenClaims(kubeconfig);
-    return claims === undefined || claims.expiresAt <= clock.wall();
+    return claims === undefined || claims.expiresAt <= clock.wall() || this.#askedAt.has(name);
   }
 
   onCredentials(name: string, credentials: MemberCredentials): void {
@@ -198,16 +200,23 @@ export class AgentController implements Gatekeeper {
         throw new AgentRefusal(`Cluster ${name}: its Secret was changed meanwhile; the agent tries again`);
       }
     }
+    // What an earlier join stored may be for another address or authority.
+    this.#askedAt.set(name, this.#options.clock.now());
+    this.#storedAt.delete(name);
     return { cluster: name, uid: cluster.metadata.uid };
   }
 
   async #store(name: string, { server, certificateAuthority, token, expires }: MemberCredentials): Promise<void> {
-    const { host, registry, log } = this.#options;
+    const { host, registry, clock, log } = this.#options;
     const cluster = registry.cluster(name);
     const secret = cluster === undefined ? undefined : registry.secret(cluster);
     // A Secret of an operator's own stays as it is.
     if (cluster === undefined || secret?.metadata.annotations?.[TOKEN_EXPIRES_ANNOTATION] === undefined) return;
-    if (!this.wantsCredentials(name) && !this.#askedAt.has(name)) return;
+    const now = clock.now();
+    // An agent that brings useless tokens, one for each of its connections, does not cost as many writes.
+    const isEarly = now - (this.#storedAt.get(name) ?? Number.NEGATIVE_INFINITY) < ASK_EVERY_MS;
+    if (!this.wantsCredentials(name) || isEarly) return;
+    this.#storedAt.set(name, now);
     const { key = CLUSTER_DEFAULTS.credentialsKey, name: secretName } = cluster.spec.credentialsSecret;
     const kubeconfig = memberKubeconfig({ cluster: name, server, certificateAuthority, token });
     const { resourceVersion } = secret.metadata;
@@ -221,6 +230,12 @@ export class AgentController implements Gatekeeper {
     log.info({ member: name, expires }, "credentials received from the agent");
   }
 
+  #absence(name: string): string {
+    if (this.#options.hub === undefined) return "this controller takes no agents: start it with --hub-listen";
+    if (this.#problem !== undefined) return `the hub does not serve: ${this.#problem}`;
+    return `Secret ${SYSTEM_NAMESPACE}/${HUB_SECRET} is missing: run \`legation join ${name} --agent\``;
+  }
+
   *#states(): Iterable<AgentState> {
     for (const { metadata, spec } of this.#options.registry.clusters()) {
       if (spec.agent === undefined || this.#hub === undefined) continue;
@@ -228,12 +243,20 @@ export class AgentController implements Gatekeeper {
     }
   }
 
-  #look(): void {
+  /** Loads now, and again later. Never rejects: other members need the controller, too. */
+  async #refresh(): Promise<void> {
+    const { clock, log } = this.#options;
+    let problem: string | undefined;
+    try {
+      await this.#load();
+    } catch (err) {
+      problem = err instanceof Error ? err.message : String(err);
+      if (!this.#abort.signal.aborted) log.error({ err }, "the hub's Secret or its address cannot be used");
+    }
+    this.#problem = problem;
+    this.#timer?.cancel();
     if (this.#abort.signal.aborted) return;
-    this.#timer = this.#options.clock.after(LOOK_EVERY_MS, () => {
-      this.#load().catch((err: unknown) => this.#options.log.warn({ err }, "the hub's certificate was not checked"));
-      this.#look();
-    });
+    this.#timer = clock.after(problem === undefined ? LOOK_EVERY_MS : RETRY_MS, () => void this.#refresh());
   }
 
   /** Brings the hub in step with its Secret, and the Secret with the time. */
@@ -249,7 +272,10 @@ export class AgentController implements Gatekeeper {
       this.#authorities = authorities;
       const tls = await this.#serving(authorities);
       if (this.#hub === undefined) {
-        this.#hub = await hub.open(tls, this, (cluster) => registry.member(cluster)?.noteRenewal());
+        const opened = await hub.open(tls, this, (cluster) => registry.member(cluster)?.noteRenewal());
+        // Stopped meanwhile: nobody else would close it.
+        if (signal.aborted) return await opened.close();
+        this.#hub = opened;
         log.info({ addresses: authorities.addresses }, "hub serves");
         if (hub.endpoint !== undefined) await this.#publish(hub.endpoint);
       } else if (tls !== this.#tls) this.#hub.renew(tls);
