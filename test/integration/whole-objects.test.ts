@@ -25,7 +25,7 @@ import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { legation, runCli } from "../support/legation/cli.ts";
 import { installWidgets, removeWidgets, widgets } from "../support/legation/widgets.ts";
 
-useLegation();
+const running = useLegation();
 const clients = useClients();
 const WEST = { "legation.dev/clusters": "west" };
 const READY = "object.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')";
@@ -548,6 +548,8 @@ describe("a DelegatedType", () => {
       const roles = await kubectl(memberCluster("west"), ["get", "clusterroles", "-l", HOST_LABEL, "-o", "name"]);
       expect(roles).toBe("");
     });
+    // As later files expect it: by its fault proxy.
+    await running().join("west", memberCluster("west"), "region=eu");
     await installWidgets({ cluster: hostCluster() }, { west: memberCluster("west") });
     await copyIn(west, namespace);
   });
