@@ -48,11 +48,12 @@ export async function join(options: JoinOptions, context: JoinContext): Promise<
     throw error;
   }
   report(`${host.cluster}: Cluster ${name} is stored; waiting until it is Ready`);
+  if (options.agent === undefined) return await waitReady(name, server, timeoutMs, context);
   const begin = realClock.now();
   // An earlier connection to the member may be Ready still.
-  if (options.agent !== undefined && !(await waitForAgent(name, { before, timeoutMs }, context)))
-    throw noAgent(name, timeoutMs);
-  return await waitReady(name, server, Math.max(0, timeoutMs - (realClock.now() - begin)), context);
+  if (!(await waitForAgent(name, { before, timeoutMs }, context))) throw noAgent(name, timeoutMs);
+  const leftSeconds = Math.ceil((timeoutMs - (realClock.now() - begin)) / 1000);
+  return await waitReady(name, server, Math.max(1, leftSeconds) * 1000, context);
 }
 
 /**

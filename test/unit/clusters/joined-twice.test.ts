@@ -9,14 +9,18 @@ interface Parts {
   readonly found?: Joined["found"];
   readonly created?: string;
   readonly status?: ClusterStatus;
+  readonly agent?: Record<string, never>;
 }
 
-function joined(name: string, { recorded, found, created = "2026-01-01T00:00:00Z", status }: Parts = {}): Joined {
+function joined(
+  name: string,
+  { recorded, found, created = "2026-01-01T00:00:00Z", status, agent }: Parts = {},
+): Joined {
   const annotations = recorded === undefined ? {} : { "legation.dev/member-uid": recorded };
   return {
     cluster: {
       metadata: { name, uid: name, resourceVersion: "1", creationTimestamp: created, annotations },
-      spec: { credentialsSecret: { name: `member-${name}` } },
+      spec: { credentialsSecret: { name: `member-${name}` }, ...(agent === undefined ? {} : { agent }) },
       ...(status === undefined ? {} : { status }),
     },
     found,
@@ -70,6 +74,16 @@ test.each<[string, Joined, Joined]>([
     "a member whose record says another uid than the one that answers",
     joined("a", { recorded: "u", found: { uid: "v", server: SERVER } }),
     joined("b", { found: { uid: "v", server: "https://192.0.2.2" } }),
+  ],
+  [
+    "two members behind agents, whose addresses are the same in many clusters",
+    joined("a", { found: { uid: "u", server: SERVER }, agent: {} }),
+    joined("b", { found: { uid: undefined, server: SERVER }, agent: {} }),
+  ],
+  [
+    "a member and one whose agent names the address of the other",
+    joined("a", { found: { uid: "u", server: SERVER } }),
+    joined("b", { found: { uid: undefined, server: SERVER }, agent: {} }),
   ],
 ])("refuses none of %s", (_case, one, other) => {
   expect(joinedTwice([one, other])).toEqual(new Map());

@@ -52,17 +52,23 @@ function memberSecret(name: string, annotations: Record<string, string> = {}): S
 /** A host with these Clusters, of which the test sees the patches. */
 async function controllerOf(
   clusters: readonly Stored<Cluster>[],
-  { patch }: { readonly patch?: (body: object) => Promise<void> } = {},
+  {
+    patch,
+    open,
+  }: { readonly patch?: (body: object) => Promise<void>; readonly open?: (hub: Hub) => Promise<Hub> } = {},
 ) {
   const clock = new FakeClock(now);
   const patches: { readonly name: string; readonly body: Partial<Secret> }[] = [];
   const secrets = new Map(clusters.map(({ metadata: { name } }) => [`member-${name}`, memberSecret(name)]));
   const asked: string[] = [];
+  const closed = { count: 0 };
   const hub: Partial<Hub> = {
     askForCredentials: (name) => asked.push(name),
     recheck: () => {},
     renew: () => {},
-    close: async () => {},
+    close: async () => {
+      closed.count += 1;
+    },
   };
   const endpoints: string[] = [];
   const host = fakeClient({
@@ -92,12 +98,15 @@ async function controllerOf(
     host,
     registry: registry as unknown as AgentControllerOptions["registry"],
     events: new Events<ControllerEvents>(),
-    hub: { open: async () => hub as Hub, endpoint: { service: "legation-hub", address: "10.0.0.1", port: 8132 } },
+    hub: {
+      open: async () => (await open?.(hub as Hub)) ?? (hub as Hub),
+      endpoint: { service: "legation-hub", address: "10.0.0.1", port: 8132 },
+    },
     clock,
     log: createLogger({ level: "silent" }),
   });
   onTestFinished(() => controller.stop());
-  return { controller, clock, patches, secrets, asked, endpoints };
+  return { controller, clock, patches, secrets, asked, endpoints, closed };
 }
 
 describe("an agent's first certificate", () => {
@@ -259,5 +268,39 @@ describe("the hub's authority", () => {
     ["a certificate without its key", secretWith({ "ca.crt": "eA==" })],
   ])("is not read from %s", (_name, secret) => {
     expect(readAuthorities(secret)).toBeUndefined();
+  });
+});
+
+describe("a hub that cannot serve", () => {
+  test("stops nothing else, says why, and is opened later", async () => {
+    let taken = true;
+    const open = async (hub: Hub): Promise<Hub> => {
+      if (taken) throw new Error("listen EADDRINUSE: address already in use :::8132");
+      return hub;
+    };
+    const { controller, clock, endpoints } = await controllerOf([clusterNamed("west")], { open });
+    await controller.start();
+    const dialled = controller.connectionOf("west").dial(AbortSignal.timeout(1_000));
+    await expect(dialled).rejects.toThrow("the hub does not serve: listen EADDRINUSE");
+    taken = false;
+    await clock.advance(30_000);
+    await vi.waitFor(() => expect(endpoints).toEqual(["legation-hub"]));
+  });
+
+  test("is closed when the controller was stopped while it was opened", async () => {
+    const opening = Promise.withResolvers<void>();
+    const opened = Promise.withResolvers<void>();
+    const open = async (hub: Hub): Promise<Hub> => {
+      opening.resolve();
+      await opened.promise;
+      return hub;
+    };
+    const { controller, closed } = await controllerOf([clusterNamed("west")], { open });
+    const starting = controller.start();
+    await opening.promise;
+    await controller.stop();
+    opened.resolve();
+    await starting;
+    expect(closed.count).toBe(1);
   });
 });
