@@ -45,7 +45,7 @@ export function mutateObject({ object, oldObject, kind, namespace }: AdmissionRe
   if (object.metadata.deletionTimestamp !== undefined) return keepLabel(object, oldObject);
   const wasAsking = oldObject !== undefined && asks(oldObject);
   const type = find(kind.group, kind.kind);
-  if (!asks(object)) return unmarked(object, type);
+  if (!asks(object)) return unmarked({ object, oldObject }, type);
   const isServed = typeof type === "object" && type.metadata.deletionTimestamp === undefined;
   // An object from before keeps its annotation when its type goes.
   if (!isServed) return wasAsking ? allowed() : denied([notServed(kind, type)]);
@@ -57,11 +57,17 @@ export function mutateObject({ object, oldObject, kind, namespace }: AdmissionRe
   if (wasAsking && sameAnnotations(object, oldObject)) {
     if (misfits.length > 0) return denied(misfits);
     // Others than its author change it, too: the garbage collector, controllers. An object that was not marked stays so.
-    return oldObject.metadata.labels?.[WHOLE_KEY] === WHOLE_VALUE ? marked(object, type) : allowed();
+    if (oldObject.metadata.labels?.[WHOLE_KEY] !== WHOLE_VALUE) return allowed();
+    return marked(object, type, isManaged(oldObject, type) ? managedBy : undefined);
   }
   const problems = [...problemsOf(object, type), ...misfits, ...managerProblems({ object, oldObject }, managedBy)];
   if (problems.length > 0) return denied(problems);
-  return marked(object, type);
+  return marked(object, type, managedBy);
+}
+
+/** Reports whether the object tells controllers of the host to leave it alone. An object older than its type's field does not. */
+function isManaged(object: ReviewedObject, { spec: { managedBy } }: DelegatedType): boolean {
+  return managedBy !== undefined && valueAt(object, pathOfPointer(managedBy)) === WHOLE_MANAGED_BY;
 }
 
 /** Returns why members cannot get the object as its author wrote it. */
@@ -69,8 +75,8 @@ function contentProblems(change: Parameters<typeof serviceProblems>[0], type: De
   return [...objectOverrideProblems(change.object, type), ...(isOfServices(type) ? serviceProblems(change) : [])];
 }
 
-function marked(object: ReviewedObject, type: DelegatedType): Verdict {
-  const { managedBy } = type.spec;
+/** Marks the object, and tells controllers of the host by the field `managedBy`, if given, to leave it alone. */
+function marked(object: ReviewedObject, type: DelegatedType, managedBy: string | undefined): Verdict {
   const { labels, finalizers = [] } = object.metadata;
   const metadata = {
     ...object.metadata,
@@ -117,25 +123,29 @@ function managerProblems(
 }
 
 /** The controller takes the object back from members first, and then removes its finalizer and label. */
-function unmarked(object: ReviewedObject, type: DelegatedType | "none" | "unknown"): Verdict {
+function unmarked(
+  { object, oldObject }: { readonly object: ReviewedObject; readonly oldObject: ReviewedObject | undefined },
+  type: DelegatedType | "none" | "unknown",
+): Verdict {
   const { labels = {}, finalizers = [] } = object.metadata;
-  const managedBy = typeof type === "object" ? type.spec.managedBy : undefined;
   const problem = typeof type === "object" && isOfServices(type) ? takingBackProblem(object) : undefined;
   if (problem !== undefined) return denied([problem]);
-  if (
-    managedBy !== undefined &&
-    valueAt(object, pathOfPointer(managedBy)) === WHOLE_MANAGED_BY &&
-    finalizers.includes(WHOLE_FINALIZER)
-  ) {
+  const isFinalized = finalizers.includes(WHOLE_FINALIZER);
+  const isHeld = isFinalized || oldObject?.metadata.finalizers?.includes(WHOLE_FINALIZER) === true;
+  if (isHeld && typeof type === "object" && isManaged(object, type)) {
     return denied([
       `annotation ${WHOLE_KEY}: is read when the object is created, since what runs it never changes; keep it, or delete the object`,
     ]);
   }
-  if (labels[WHOLE_KEY] === undefined && !finalizers.includes(WHOLE_FINALIZER)) return allowed();
+  if (labels[WHOLE_KEY] === undefined && !isHeld) return allowed();
   const { [WHOLE_KEY]: _, ...others } = labels;
-  const isHeld = finalizers.includes(WHOLE_FINALIZER);
-  const marked = isHeld ? { ...others, [WHOLE_KEY]: NOT_WHOLE_VALUE } : others;
-  const metadata = { ...object.metadata, labels: marked };
+  const metadata = isHeld
+    ? {
+        ...object.metadata,
+        labels: { ...others, [WHOLE_KEY]: NOT_WHOLE_VALUE },
+        finalizers: isFinalized ? finalizers : [...finalizers, WHOLE_FINALIZER],
+      }
+    : { ...object.metadata, labels: others };
   return patched(fastJsonPatch.compare(object, { ...object, metadata }));
 }
 

@@ -113,6 +113,17 @@ describe.concurrent("an author without the verb delegate", () => {
     await expect(asTenant(places.opted, ["annotate", "configmap/plain", `${WHOLE_KEY}=true`])).rejects.toThrow(MAY_NOT);
   });
 
+  test("is refused the marks on an object that it gave the label of a copy before", async () => {
+    await asTenant(places.opted, ["create", "-f", "-"], object("twice", { labels: { [HOST_LABEL]: "another" } }));
+    for (const metadata of [
+      { annotations: { ...ASKS, "legation.dev/on-conflict": "adopt" }, labels: LABEL, finalizers: [WHOLE_FINALIZER] },
+      { labels: LABEL, finalizers: [WHOLE_FINALIZER] },
+    ]) {
+      const args = ["patch", "configmap/twice", "--type=merge", `--patch=${JSON.stringify({ metadata })}`];
+      await expect(asTenant(places.opted, args)).rejects.toThrow(NOT_A_COPY);
+    }
+  });
+
   test.each([
     ["opted", MAY_NOT],
     ["plain", NOT_OPTED_IN],

@@ -121,6 +121,7 @@ export const installCommand: Subcommand<InstallInput> = {
         client,
         signal,
         onApplied: (applied) => terminal.progress(`${objectText(applied.kind, applied)} ${applied.change}`),
+        onAdvice: (advice) => terminal.progress(advice),
       },
     );
     const changed = done.filter(({ change }) => change !== "unchanged").length;

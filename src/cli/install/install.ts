@@ -12,7 +12,7 @@ import { some } from "../shared/output.ts";
 import { refuseTerminatingNamespace } from "../shared/reading.ts";
 import { type Applied, applyManifest, removeManifest, waitEstablished } from "./apply.ts";
 import { type InstallOptions, planInstall } from "./objects.ts";
-import { delegatedTypeObjects, typeFields } from "./types.ts";
+import { delegatedTypeObjects, lackingFields, typeFields } from "./types.ts";
 import { prepareWebhooks } from "./webhooks.ts";
 
 export interface InstallContext {
@@ -20,6 +20,8 @@ export interface InstallContext {
   readonly signal: AbortSignal;
   /** Receives each object once it is applied. */
   readonly onApplied: (applied: Applied) => void;
+  /** Receives what an operator should change. */
+  readonly onAdvice: (advice: string) => void;
 }
 
 export interface TypeOptions {
@@ -35,7 +37,7 @@ export interface TypeOptions {
 export async function install(
   manifests: readonly Manifest[],
   { types: typeNames = [], definitions = false, knownTypes = [], ...options }: InstallOptions & TypeOptions,
-  { client, signal, onApplied }: InstallContext,
+  { client, signal, onApplied, onAdvice }: InstallContext,
 ): Promise<Applied[]> {
   const discovery = new Discovery(client, signal);
   const { apply, leaveOut } = planInstall(manifests, options);
@@ -72,6 +74,8 @@ export async function install(
     for (const manifest of delegatedTypeObjects(type, fields)) {
       report(await applyManifest(client, discovery, manifest, signal));
     }
+    const advice = installed && lackingFields(type, { manifests: knownTypes, installed: installed.spec });
+    if (advice !== undefined) onAdvice(advice);
   }
   return done;
 }

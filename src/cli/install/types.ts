@@ -19,7 +19,7 @@ export type TypeFields = Omit<DelegatedTypeSpec, "group" | "version" | "kind" | 
 
 /**
  * Returns the fields that `manifests/delegated-types` has for a type, and whether its definition follows. An installed
- * DelegatedType's own values count more.
+ * DelegatedType keeps its own and gets no others: objects that are there would lose copies, or be refused changes.
  */
 export function typeFields(
   type: Resource<KubeObject>,
@@ -36,7 +36,23 @@ export function typeFields(
   const known = knownFields(type, manifests);
   const kept = Object.entries(installed ?? {}).filter(([field]) => Object.hasOwn(known, field));
   const follows = definition ?? installed?.definition;
-  return { ...known, ...Object.fromEntries(kept), ...(follows === undefined ? {} : { definition: follows }) };
+  const fields = installed === undefined ? known : Object.fromEntries(kept);
+  return { ...fields, ...(follows === undefined ? {} : { definition: follows }) };
+}
+
+/** Says which fields of `manifests/delegated-types` an installed DelegatedType lacks, and how to add them. */
+export function lackingFields(
+  type: Resource<KubeObject>,
+  { manifests, installed }: { readonly manifests: readonly Manifest[]; readonly installed: DelegatedTypeSpec },
+): string | undefined {
+  const missing = Object.entries(knownFields(type, manifests)).filter(([field]) => !Object.hasOwn(installed, field));
+  if (missing.length === 0) return undefined;
+  const [name, fields] = [kindName(type), missing.map(([field, value]) => `${field}: ${String(value)}`).join(", ")];
+  return (
+    `delegatedtype/${name} lacks ${fields}, which objects of this type need to run once; it stays as it is, since a change ` +
+    `would delete copies: delete its annotated objects, add the fields by \`kubectl edit delegatedtype ${name}\`, and ` +
+    "create the objects anew"
+  );
 }
 
 function knownFields({ group, version, plural }: Resource<KubeObject>, manifests: readonly Manifest[]): TypeFields {

@@ -444,6 +444,49 @@ describe("a Secret that the webhook's account creates", () => {
   });
 });
 
+describe("an object that members get whole, while no webhook answers", () => {
+  const WHOLE = { "legation.dev/whole": "true" };
+  const FINALIZERS = ["legation.dev/whole"];
+  const patch = (name: string, metadata: object): Promise<string> =>
+    run(["patch", `configmap/${name}`, "-n", annotated, "--type=merge", `--patch=${JSON.stringify({ metadata })}`]);
+  const create = (metadata: object): Promise<string> =>
+    run(["create", "-n", annotated, "-f", "-"], { input: { apiVersion: "v1", kind: "ConfigMap", metadata } });
+
+  test("cannot leave its record or its finalizer behind", async () => {
+    await create({ name: "held", labels: WHOLE, annotations: WHOLE, finalizers: FINALIZERS });
+    const record = { metadata: { annotations: { "legation.dev/cluster": "west" } } };
+    await run(["apply", "-f", join(MANIFESTS, "delegated-types", "rbac.yaml")]);
+    const reader = ["--clusterrole=view", "--serviceaccount=legation-system:legation-controller"];
+    await run(["create", "rolebinding", "reader-of-held", "-n", annotated, ...reader]);
+    const args = ["patch", "configmap/held", "-n", annotated, "--type=merge", `--patch=${JSON.stringify(record)}`];
+    await eventually(() => run(args, { as: CONTROLLER }), { what: "the controller's rights on ConfigMaps" });
+    const NONE = { labels: null, annotations: { "legation.dev/whole": null } };
+    const all = { labels: null, annotations: null, finalizers: null };
+    await expectVerdict(
+      patch("held", all),
+      /annotation legation.dev\/cluster is changed by|finalizer legation.dev\/whole holds/,
+    );
+    await expectVerdict(patch("held", { ...NONE, finalizers: null }), /finalizer legation.dev\/whole holds the object/);
+    await expectVerdict(
+      patch("held", { ...all, finalizers: FINALIZERS }),
+      /annotation legation.dev\/cluster is changed by/,
+    );
+    const asCopy = { ...all, labels: { ...WHOLE, "legation.dev/host": "another" } };
+    await expectVerdict(patch("held", asCopy), /label legation.dev\/host: is written by/);
+    // The webhook writes this label when the annotation goes.
+    await expectVerdict(patch("held", { ...NONE, labels: { "legation.dev/whole": "false" } }), PASSES);
+  });
+
+  test("cannot be made of one with the label of a copy, which stays its host's to change", async () => {
+    const labels = { ...WHOLE, "legation.dev/host": "another" };
+    await create({ name: "copy", labels });
+    await expectVerdict(patch("copy", { annotations: { other: "true" } }), PASSES);
+    const NOT_A_COPY = /label legation.dev\/host: is written by/;
+    await expectVerdict(patch("copy", { annotations: WHOLE }), NOT_A_COPY);
+    await expectVerdict(patch("copy", { finalizers: FINALIZERS }), NOT_A_COPY);
+  });
+});
+
 describe("a Service that members get whole, while no webhook answers", () => {
   const BALANCED = { type: "LoadBalancer" };
   const CLASSED = { ...BALANCED, loadBalancerClass: "legation.dev/whole" };

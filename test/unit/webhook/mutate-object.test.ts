@@ -55,6 +55,12 @@ describe("an object with legation.dev/whole", () => {
     );
   });
 
+  test("keeps its finalizer when an update takes annotation, label and finalizer away at once", () => {
+    expect(admitted({ operation: "UPDATE", object: object({}), oldObject: marked })).toEqual(
+      object({ labels: { "legation.dev/whole": "false" }, finalizers: [FINALIZER] }),
+    );
+  });
+
   test("has no label without annotation and finalizer", () => {
     expect(admitted({ object: object({ labels: { ...WHOLE, app: "a" } }) })).toEqual(object({ labels: { app: "a" } }));
   });
@@ -188,7 +194,18 @@ describe("an object of a type with managedBy", () => {
     expect(admitted({ operation: "UPDATE", object: placed, oldObject: placed }, () => type)).toEqual(placed);
   });
 
+  test("stays without the field if it is from before its type named one", () => {
+    const before = jobSet({ annotations: WHOLE, labels: WHOLE, finalizers: [FINALIZER] });
+    const after = jobSet({ annotations: WHOLE, labels: WHOLE, finalizers: [FINALIZER] }, { size: 2 });
+    expect(admitted({ operation: "UPDATE", object: after, oldObject: before }, () => type)).toEqual(after);
+  });
+
   test.each<[string, ReviewParts, string]>([
+    [
+      "loses annotation and finalizer at once",
+      { operation: "UPDATE", object: jobSet({}, { managedBy: managed }), oldObject: marked },
+      "is read when the object is created",
+    ],
     [
       "has another manager",
       { object: jobSet({ annotations: WHOLE }, { managedBy: "kueue.x-k8s.io/multikueue" }) },

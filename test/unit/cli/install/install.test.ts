@@ -13,7 +13,11 @@ function installBeside(node: KubeNode): Promise<unknown> {
     patch: () => Promise.reject(new Error("written")),
   });
   const { signal } = new AbortController();
-  return install([], { clusterName: "host", version: "1.2.3" }, { client, signal, onApplied: () => {} });
+  return install(
+    [],
+    { clusterName: "host", version: "1.2.3" },
+    { client, signal, onApplied: () => {}, onAdvice: () => {} },
+  );
 }
 
 const metadata = { name: "legation-west" };

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { delegatedTypeObjects, typeFields } from "../../../../src/cli/install/types.ts";
+import { delegatedTypeObjects, lackingFields, typeFields } from "../../../../src/cli/install/types.ts";
 import { loadManifests } from "../../../../src/cli/shared/manifests.ts";
 import { packageRoot } from "../../../../src/cli/shared/package-root.ts";
 
@@ -72,15 +72,26 @@ describe("the fields of known types", async () => {
   });
 
   test("leave a definition that follows as it was", () => {
-    expect(fieldsOf("rayjobs.ray.io", "v1", { definition: "Follow" })).toEqual({
-      exclusive: true,
-      definition: "Follow",
-    });
+    const installed = { exclusive: true, definition: "Follow" };
+    expect(fieldsOf("rayjobs.ray.io", "v1", installed)).toEqual(installed);
     expect(fieldsOf("things.example.com", "v1", { definition: "Follow" })).toEqual({ definition: "Follow" });
   });
 
   test("are the operator's where the installed DelegatedType has them", () => {
     const installed = { exclusive: false, retain: ["/spec/suspend"] };
     expect(fieldsOf("rayjobs.ray.io", "v1", installed)).toEqual({ exclusive: false });
+  });
+
+  test("are not added to an installed DelegatedType, and the operator hears which it lacks", () => {
+    const name = "jobsets.jobset.x-k8s.io";
+    expect(fieldsOf(name, "v1alpha2", {})).toEqual({});
+    expect(fieldsOf(name, "v1alpha2", { exclusive: true })).toEqual({ exclusive: true });
+    const type = { ...resource("jobset.x-k8s.io", "jobsets"), version: "v1alpha2" };
+    const installed = { version: "v1alpha2", kind: "JobSet", plural: "jobsets" };
+    expect(lackingFields(type, { manifests, installed })).toContain(
+      `${name} lacks exclusive: true, managedBy: /spec/managedBy, which`,
+    );
+    const whole = { ...installed, exclusive: true, managedBy: "/spec/managedBy" };
+    expect(lackingFields(type, { manifests, installed: whole })).toBeUndefined();
   });
 });
