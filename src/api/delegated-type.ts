@@ -96,10 +96,20 @@ const RESERVED = {
   apps: ["controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"],
   batch: ["cronjobs", "jobs"],
   "discovery.k8s.io": ["endpointslices"],
+  "multicluster.x-k8s.io": ["serviceexports"],
+  "networking.k8s.io": ["networkpolicies"],
+  "node.k8s.io": ["runtimeclasses"],
+  "scheduling.k8s.io": ["priorityclasses"],
 } as const;
+const CLASSES_FOLLOW =
+  "members get the classes that their pods name without a DelegatedType; write spec.classSelector in their Cluster instead";
 const WHY_RESERVED: Readonly<Partial<Record<string, string>>> = {
   batch: "Jobs run whole in members without a DelegatedType; a CronJob stays on the host, and its Jobs go to members",
   "discovery.k8s.io": "members get the EndpointSlices of a Service without a selector with the Service; name services",
+  "multicluster.x-k8s.io": "members get a ServiceExport with its Service, without a DelegatedType; name services",
+  "networking.k8s.io": "members get NetworkPolicies for the pods of this cluster without a DelegatedType",
+  "node.k8s.io": CLASSES_FOLLOW,
+  "scheduling.k8s.io": CLASSES_FOLLOW,
 };
 const OF_A_CONTROLLER =
   "the host has a controller for this type, which cannot be told to leave an object alone; delegate its pods instead";

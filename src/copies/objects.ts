@@ -111,7 +111,8 @@ export function delegatedKind(
     isFrozen: ({ immutable }) => immutable === true,
     isOneRun: type.spec.exclusive === true,
     sources: { labelSelector: WHOLE_KEY },
-    // Of other types all copies are whole objects', also one that lost its label by a client of the member.
+    // Of other types all copies are whole objects', also one that lost its label by a client of the member: DelegatedType
+    // refuses what members get without it.
     ...(hasOtherCopies(resource) ? { copies: { labelSelector: WHOLE_KEY } } : {}),
     // Another host's copies, of which this cluster is a member, are not this host's to give. They have no finalizer.
     isCopied: (source) => isHeld(source) || source.metadata.labels?.[HOST_LABEL] === undefined,
@@ -157,13 +158,18 @@ export function delegatedKind(
 }
 
 /** Reports whether pods use objects of the resource, too: members may have a copy for them alone. */
-export function isUsedByPods({ group, plural }: Pick<Resource<KubeObject>, "group" | "plural">): boolean {
+function isUsedByPods({ group, plural }: Pick<Resource<KubeObject>, "group" | "plural">): boolean {
   return group === "" && (plural === "configmaps" || plural === "secrets" || plural === "services");
 }
 
 /** Reports whether members may have copies of the resource that are no whole objects': for pods, or of a definition that follows. */
-function hasOtherCopies(resource: Pick<Resource<KubeObject>, "group" | "plural">): boolean {
-  return isUsedByPods(resource) || typeName(resource) === typeName(customResourceDefinitions);
+export function hasOtherCopies(resource: Pick<Resource<KubeObject>, "group" | "plural">): boolean {
+  return isUsedByPods(resource) || isDefinitions(resource);
+}
+
+/** Reports whether the resource is that of CustomResourceDefinitions, which take all objects of their type along. */
+export function isDefinitions(resource: Pick<Resource<KubeObject>, "group" | "plural">): boolean {
+  return typeName(resource) === typeName(customResourceDefinitions);
 }
 
 /** Reports whether a copy was an object of the member's own before. */

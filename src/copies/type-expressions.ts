@@ -27,6 +27,13 @@ export interface TypeExpressions {
   statusOf(status: JsonObject, holders: readonly Holder[]): RuledStatus;
 }
 
+/** The values of a type's rules for the copies of one object. */
+interface RuleValues {
+  readonly holders: readonly Holder[];
+  readonly values: readonly { readonly path: string; readonly value: unknown }[];
+  readonly problems: readonly string[];
+}
+
 interface StatusRule {
   readonly path: string;
   /** The rule, in messages. */
@@ -46,6 +53,7 @@ export function compileExpressions({
     expression: compile(value, "status"),
   }));
   const known = new WeakMap<Stored<AnyObject>, Health>();
+  const evaluations = new WeakMap<Stored<AnyObject>, RuleValues>();
   const problemsOf = (name: string, expression: typeof judge): string[] =>
     expression !== undefined && "problem" in expression ? [`${name}: ${expression.problem}`] : [];
   return {
@@ -58,7 +66,15 @@ export function compileExpressions({
       known.set(copy, found);
       return found;
     },
-    statusOf: (status, holders) => (rules.length === 0 ? { status, problems: [] } : ruled(status, rules, holders)),
+    statusOf: (status, holders) => {
+      if (rules.length === 0) return { status, problems: [] };
+      // Each copy is of one object. Rules are costly, and objects are reconciled for other reasons, too.
+      const copy = holders.find((holder) => holder.copy !== undefined)?.copy;
+      const before = copy && evaluations.get(copy);
+      const found = before !== undefined && isSame(before.holders, holders) ? before : valuesOf(rules, holders);
+      if (copy !== undefined) evaluations.set(copy, found);
+      return ruled(status, found);
+    },
   };
 }
 
@@ -85,15 +101,33 @@ function judgedHealth(copy: Stored<AnyObject>, judge: ReturnType<typeof compile>
   );
 }
 
-function ruled(status: JsonObject, rules: readonly StatusRule[], holders: readonly Holder[]): RuledStatus {
+function isSame(some: readonly Holder[], others: readonly Holder[]): boolean {
+  return (
+    some.length === others.length &&
+    some.every(({ member, copy }, index) => member === others[index]?.member && copy === others[index]?.copy)
+  );
+}
+
+function ruled(status: JsonObject, { values, problems }: RuleValues): RuledStatus {
+  let fields = status;
+  for (const { path, value } of values) {
+    // Paths begin with the field `status` itself.
+    fields =
+      value === undefined
+        ? withoutPointer({ status: fields }, path).status
+        : setAt({ status: fields }, pathOfPointer(path), value).status;
+  }
+  return { status: fields, problems };
+}
+
+function valuesOf(rules: readonly StatusRule[], holders: readonly Holder[]): RuleValues {
   const sorted = holders.toSorted((a, b) => (a.member < b.member ? -1 : 1));
   const copies = sorted.map(({ member, copy }) => ({ name: member, object: copy === undefined ? {} : plain(copy) }));
   // A member that has not reported yet lacks fields that it will have.
   const haveAllReported = sorted.every(({ copy }) => statusOf(copy) !== undefined);
   let members: readonly CelMember[] | undefined;
   const problems: string[] = [];
-  let fields = status;
-  for (const { path, name, expression } of rules) {
+  const found = rules.map(({ path, name, expression }) => {
     const pointer = pathOfPointer(path);
     let value: unknown;
     if (!("problem" in expression)) {
@@ -105,13 +139,9 @@ function ruled(status: JsonObject, rules: readonly StatusRule[], holders: readon
       if ("value" in result) value = result.value ?? undefined;
       else if (haveAllReported || !result.isMissing) problems.push(`${name}: ${result.problem}`);
     }
-    // Paths begin with the field `status` itself.
-    fields =
-      value === undefined
-        ? withoutPointer({ status: fields }, path).status
-        : setAt({ status: fields }, pointer, value).status;
-  }
-  return { status: fields, problems };
+    return { path, value };
+  });
+  return { holders, values: found, problems };
 }
 
 function evaluated(expression: Expression, variables: () => Parameters<Expression>[0]): Evaluated {

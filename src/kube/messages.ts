@@ -149,3 +149,11 @@ const AMOUNT = /(?<![\w./"'-])\d[\d.]*(?:(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)(
 export function withoutAmounts(message: string): string {
   return message.replaceAll(AMOUNT, "0");
 }
+
+/** Longest problem of one member in a message that lists several. */
+export const LONGEST_PROBLEM = 300;
+
+/** Returns as much of a text as `most` characters hold. */
+export function cutAt(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most - 1).toWellFormed()}…`;
+}

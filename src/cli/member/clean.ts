@@ -4,6 +4,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list.ts";
 import {
+  customResourceDefinitions,
   namespaces,
   persistentVolumeClaims,
   pods,
@@ -134,6 +135,11 @@ class Cleaner {
         const remedy = `kubectl --namespace ${namespace} delete persistentvolumeclaim ${name}`;
         const why = `it holds data; when nothing needs it: ${remedy}`;
         this.#remains(`PersistentVolumeClaim ${namespace}/${name}`, why);
+        continue;
+      }
+      if (kindName(resource) === kindName(customResourceDefinitions)) {
+        const why = `all objects of its type would go with it; when nothing needs them: kubectl delete crd ${name}`;
+        this.#remains(`CustomResourceDefinition ${name}`, why);
         continue;
       }
       // Not before each of thousands of objects.

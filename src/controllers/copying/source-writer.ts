@@ -20,8 +20,8 @@ export interface SourceWriterOptions {
   readonly guard: WriteGuard<ObjectKey>;
 }
 
-/** `Conflict`, `NotFound`: the object has changed since, or is gone, which is an event. */
-export type PatchOutcome = "done" | "Conflict" | "NotFound";
+/** `unchanged`: the host stored no change. `Conflict`, `NotFound`: the object has changed since, or is gone, which is an event. */
+export type PatchOutcome = "done" | "unchanged" | "Conflict" | "NotFound";
 
 export interface SourcePatchOptions extends WriteOptions {
   /** The caller deals with a lasting refusal. Default: the author is told of it. */
@@ -71,8 +71,9 @@ export class SourceWriter<T extends KubeObject> {
   ): Promise<PatchOutcome> {
     try {
       const answer = { metadataOnly: true, dropManagedFields: true };
-      await this.#options.host.patch(this.#kind.resource, refOf(source), patch, { ...options, ...answer });
-      return "done";
+      const { host } = this.#options;
+      const { metadata } = await host.patch(this.#kind.resource, refOf(source), patch, { ...options, ...answer });
+      return metadata.resourceVersion === source.metadata.resourceVersion ? "unchanged" : "done";
     } catch (error) {
       if (isKubeError(error, "Conflict")) return "Conflict";
       if (isKubeError(error, "NotFound")) return "NotFound";
@@ -84,18 +85,24 @@ export class SourceWriter<T extends KubeObject> {
   }
 
   /**
-   * Sends a status. Holds one that the host refuses, or that another manager keeps changing, and tells the author. `moved`: the
-   * object has changed since, or is gone.
+   * Sends a status. Holds one that the host refuses, or that another manager keeps changing, and tells the author. `unchanged`:
+   * the host prunes or defaults a field, so that the status is held. `moved`: the object has changed since, or is gone.
    */
   async sendStatus(
     source: Stored<T>,
     { write, version, ...held }: StatusWrite,
     { key, log }: Pick<ActionContext<ObjectKey>, "key" | "log">,
     send: () => Promise<PatchOutcome>,
-  ): Promise<"sent" | "refused" | "moved"> {
+  ): Promise<"sent" | "unchanged" | "refused" | "moved"> {
     const { guard } = this.#options;
     try {
-      if ((await send()) !== "done") return "moved";
+      const outcome = await send();
+      if (outcome === "unchanged") {
+        guard.done(key, write);
+        guard.hold(key, write, "NoEffect", { ...held, holdMs: CONTESTED_FOR_MS });
+        return "unchanged";
+      }
+      if (outcome !== "done") return "moved";
     } catch (error) {
       if (!isLastingRefusal(error)) throw error;
       const message = `this cluster refuses ${this.#statusName}: ${error.detail}`;

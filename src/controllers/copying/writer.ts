@@ -5,7 +5,7 @@ import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { isCopy, isLabelled } from "../../copies/copy-metadata.ts";
 import type { Marks } from "../../copies/kind.ts";
-import { isOfAnotherType, isUsedByPods } from "../../copies/objects.ts";
+import { hasOtherCopies, isDefinitions, isOfAnotherType } from "../../copies/objects.ts";
 import type { DeleteOptions } from "../../kube/client.ts";
 import {
   isKubeError,
@@ -148,7 +148,7 @@ export async function findCopy<T extends KubeObject>(wanted: Omit<CopySpec<T>, "
   const there = await findByList(member.client, resource, ref, signal);
   if (there === undefined) return false;
   if (lacksWholeLabel(there, object)) {
-    return !isUsedByPods(resource) && (await markAgain(wanted, there)).type === "made";
+    return !hasOtherCopies(resource) && (await markAgain(wanted, there)).type === "made";
   }
   const known = await recognize(wanted, there);
   if (known.type === "refused") throw known.error;
@@ -169,7 +169,9 @@ export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise
     // An earlier create whose response was lost may have made the copy, and filled the quota that refuses this one.
     const there = await findByList(member.client, resource, ref, signal);
     if (there !== undefined) {
-      return lacksWholeLabel(there, object) ? await markAgain(spec, there) : await recognize(spec, there);
+      if (!lacksWholeLabel(there, object)) return await recognize(spec, there);
+      // A definition that follows stays its follower's.
+      return isDefinitions(resource) ? { type: "foreign" } : await markAgain(spec, there);
     }
     if (mayBeStarting(error)) throw error;
     return error.code === "AlreadyExists" ? { type: "gone" } : { type: "refused", error };

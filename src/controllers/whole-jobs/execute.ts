@@ -75,7 +75,7 @@ export class Executor {
     );
     if (outcome === "moved") return changedSince(job);
     this.#options.onStatus(key, shown);
-    return outcome === "refused" ? () => true : changedSince(job);
+    return outcome === "sent" ? changedSince(job) : () => true;
   }
 
   async #fail({ job, member, shown }: ActionOf<"fail">, context: Context): Done {

@@ -90,7 +90,7 @@ export class Executor {
     );
     if (outcome === "moved") return changedSince(object);
     this.#options.onStatus(context.key);
-    return outcome === "refused" ? () => true : changedSince(object);
+    return outcome === "sent" ? changedSince(object) : () => true;
   }
 
   async #patchStatus(object: Stored<AnyObject>, status: JsonObject, { signal }: Context): Promise<PatchOutcome> {
@@ -103,7 +103,7 @@ export class Executor {
     if (clock.now() >= this.#noSubresourceUntil) {
       const patch = { type: "json", body: bodyOf(status) } as const;
       const outcome = await this.#writer.patch(object, patch, { ...options, subresource: "status" });
-      if (outcome === "done") this.#hasSubresource = true;
+      if (isTaken(outcome)) this.#hasSubresource = true;
       if (outcome !== "NotFound") return outcome;
       this.#noSubresourceUntil = clock.now() + NO_SUBRESOURCE_FOR_MS;
     }
@@ -114,7 +114,7 @@ export class Executor {
       options,
     );
     if (outcome === "NotFound") this.#noSubresourceUntil = 0;
-    if (outcome === "done") this.#hasSubresource = false;
+    if (isTaken(outcome)) this.#hasSubresource = false;
     return outcome;
   }
 
@@ -128,7 +128,7 @@ export class Executor {
       // Nothing depends on the record, and the author did not ask for it.
       const body = { metadata: { resourceVersion, annotations } };
       const outcome = await this.#writer.patch(object, { type: "merge", body }, { signal, isQuiet: true });
-      if (outcome !== "done") return changedSince(object);
+      if (!isTaken(outcome)) return changedSince(object);
     } catch (error) {
       if (!isLastingRefusal(error)) throw error;
       guard.refuse(key, MEMBERS, { message: error.detail }, { content: version });
@@ -150,6 +150,10 @@ export class Executor {
     await this.#merge(object, metadata, context);
     return changedSince(object);
   }
+}
+
+function isTaken(outcome: PatchOutcome): boolean {
+  return outcome === "done" || outcome === "unchanged";
 }
 
 function changedSince({ metadata: { resourceVersion } }: Stored<AnyObject>): Expectation<Observed> {

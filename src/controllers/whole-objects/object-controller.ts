@@ -9,15 +9,16 @@ import { type MemberRecord, nextMembers, type Place } from "../../copies/object-
 import {
   asksToOrphan,
   delegatedKind,
+  hasOtherCopies,
   isAdopted,
   isHeld,
   isOrphan,
-  isUsedByPods,
   isWanted,
   recordedMember,
 } from "../../copies/objects.ts";
 import { isExported } from "../../copies/services.ts";
 import { findByList } from "../../kube/list.ts";
+import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
 import { explain } from "../../placement/rank.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { Controller } from "../../runtime/controller.ts";
@@ -184,7 +185,7 @@ export class ObjectController {
     if (here !== undefined) return here;
     const there = this.#options.registry.members().flatMap((member) => {
       const reason = member.reachable ? this.#copier.copies.failing(member) : undefined;
-      return reason === undefined ? [] : [`${member.name}: ${reason}`];
+      return reason === undefined ? [] : [cutAt(`${member.name}: ${reason}`, LONGEST_PROBLEM)];
     });
     return there.length === 0 ? undefined : there.join("; ");
   }
@@ -335,8 +336,8 @@ export class ObjectController {
       await removeMarks(leave, ALL_MARKS);
       return KEPT_MS;
     }
-    // Pods may use it, and the copier of what they use knows whether any does.
-    if (!isUsedByPods(resource)) return undefined;
+    // The copier of what pods use knows whether any uses it. A definition stays, since all objects of its type would go with it.
+    if (!hasOtherCopies(resource)) return undefined;
     // A deleted Service is no pod's any more. The copier of pods' Services removes an export first.
     if (isDeleted && isOfServices(this.#type) && !isExported(copy)) return undefined;
     await removeMarks(leave, MARKS_OF_WHOLE);

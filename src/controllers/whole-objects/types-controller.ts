@@ -4,6 +4,7 @@ import { TYPE_FINALIZER, WHOLE_KEY } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Stored, timestamp } from "../../api/kubernetes.ts";
 import { delegatedTypes } from "../../api/resources.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
 import type { Resource } from "../../kube/resources.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { type ActionContext, Controller, type Expectation } from "../../runtime/controller.ts";
@@ -42,6 +43,8 @@ type Action =
 const STATUS_PAUSE_MS = 5_000;
 // A definition may be deleted or installed at any time.
 const ASK_AGAIN_MS = 30_000;
+// The API server refuses a condition's message of more than 32,768 characters.
+const LONGEST_MESSAGE = 4_000;
 const DEFINITION_FOLLOWS = "DefinitionFollows";
 
 /** Runs one controller for each DelegatedType, and reports how many objects wait. */
@@ -244,7 +247,13 @@ function statusOf(type: Stored<DelegatedType>, running: Running, wall: number): 
   const conditions = states.map((state) => {
     const before = type.status?.conditions?.find((condition) => condition.type === state.type);
     const lastTransitionTime = before?.status === state.status ? before.lastTransitionTime : timestamp(wall);
-    return { ...state, lastTransitionTime, ...(generation === undefined ? {} : { observedGeneration: generation }) };
+    const message = cutAt(state.message, LONGEST_MESSAGE);
+    return {
+      ...state,
+      message,
+      lastTransitionTime,
+      ...(generation === undefined ? {} : { observedGeneration: generation }),
+    };
   });
   return { conditions, ...objects.counts() };
 }
@@ -267,5 +276,10 @@ function following(definition: DefinitionFollower): ConditionState {
   }
   return problems.length === 0
     ? { type, status: "True", reason: "Following", message: "all members that answer have this cluster's definition" }
-    : { type, status: "False", reason: "NotInMember", message: problems.join("; ") };
+    : {
+        type,
+        status: "False",
+        reason: "NotInMember",
+        message: problems.map((problem) => cutAt(problem, LONGEST_PROBLEM)).join("; "),
+      };
 }

@@ -130,6 +130,26 @@ describe("a status by rules", () => {
     expect(compiled.statusOf({ phase: "Up" }, holders([{ phase: "Up" }]))).toEqual({ status: {}, problems: [] });
   });
 
+  test("runs its rules again only when a copy has changed, or a member has left", () => {
+    let reads = 0;
+    const counting = (phase: string): Stored<AnyObject> => ({
+      ...copy(),
+      get status() {
+        reads += 1;
+        return { phase };
+      },
+    });
+    const { statusOf } = compileExpressions({ status: phase("members.map(m, m.object.status.phase).join(' ')") });
+    const there = ["Up", "Down"].map((phase, index) => ({ member: `m${index}`, inStep: true, copy: counting(phase) }));
+    expect(statusOf({ size: 1 }, there).status).toEqual({ size: 1, phase: "Up Down" });
+    const before = reads;
+    expect(statusOf({ size: 2 }, [...there]).status).toEqual({ size: 2, phase: "Up Down" });
+    expect(reads).toBe(before);
+    const changed = there.map((holder, index) => (index === 0 ? holder : { ...holder, copy: counting("Up") }));
+    expect(statusOf({}, changed).status).toEqual({ phase: "Up Up" });
+    expect(statusOf({}, there.slice(0, 1)).status).toEqual({ phase: "Up" });
+  });
+
   test("does not depend on the order of members", () => {
     const compiled = compileExpressions({ status: phase("members.map(m, m.object.status.phase).join(' ')") });
     const statuses = fc.array(fc.record({ phase: fc.constantFrom("Up", "Down") }), { minLength: 1, maxLength: 6 });

@@ -79,15 +79,18 @@ function member(
           ? [object("ours", HOST), object("theirs", "host-2")]
           : classes && plural === "runtimeclasses"
             ? [withoutNamespace(object("gvisor", HOST)), withoutNamespace(object("kata", "host-2"))]
-            : plural === "items" && typeof items === "object"
-              ? items
-              : [];
+            : plural === "customresourcedefinitions"
+              ? [withoutNamespace(object("things.example.com", HOST))]
+              : plural === "items" && typeof items === "object"
+                ? items
+                : [];
       if (plural === "items" && typeof items === "string") throw failure(items, plural);
       return { items: found, resourceVersion: "1", size: 0 } as never;
     },
     find: async () => undefined,
     delete: (async ({ plural }: { plural: string }) => {
-      if (plural !== "configmaps" && plural !== "runtimeclasses") throw failure("NotFound", plural);
+      if (!["configmaps", "runtimeclasses", "customresourcedefinitions"].includes(plural))
+        throw failure("NotFound", plural);
     }) as never,
   });
   const told = { removed: [] as string[], remained: [] as string[] };
@@ -130,6 +133,15 @@ describe("cleaning a member", () => {
   test("removes copies of a delegated type without a namespace", async () => {
     const { removed } = await member([], { classes: true, types: [type("runtimeclasses", false)] }).run;
     expect(removed).toContain("Any gvisor");
+  });
+
+  test("keeps and reports a definition, whose deletion would take all objects of its type along", async () => {
+    const definitions = { ...type("customresourcedefinitions", false), group: "apiextensions.k8s.io" };
+    const { removed, remained } = await member([], { types: [definitions] }).run;
+    expect(removed).toEqual(["ConfigMap shop/ours"]);
+    expect(remained).toEqual([
+      expect.stringMatching(/^CustomResourceDefinition things.example.com: all objects of its type would go/),
+    ]);
   });
 
   test("reports namespaces that may not be listed, with how an administrator finds them", async () => {

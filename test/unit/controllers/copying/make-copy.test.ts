@@ -4,7 +4,7 @@ import { findCopy, makeCopy } from "../../../../src/controllers/copying/writer.t
 import { copyMetadata } from "../../../../src/copies/copy-metadata.ts";
 import type { Patch } from "../../../../src/kube/client.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
-import { configMaps } from "../../../../src/kube/resources.ts";
+import { configMaps, customResourceDefinitions } from "../../../../src/kube/resources.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../cli/client.ts";
@@ -21,7 +21,11 @@ function there(metadata: object): Stored<KubeObject> {
 async function made(
   code: KubeErrorCode | undefined,
   has?: Stored<KubeObject>,
-  { detail = "no", patched = async () => ({}) }: { detail?: string; patched?: (patch: Patch) => Promise<object> } = {},
+  {
+    detail = "no",
+    patched = async () => ({}),
+    ...more
+  }: { detail?: string; patched?: (patch: Patch) => Promise<object>; [field: string]: unknown } = {},
 ) {
   const create = async () => {
     if (code === undefined) return { metadata: { uid: "new-uid" } };
@@ -47,6 +51,7 @@ async function made(
     ref: { namespace: "team", name: "settings" },
     object: { metadata: copyMetadata(source, HOST) },
     signal: new AbortController().signal,
+    ...more,
   } as never);
   await result.catch(() => {});
   // Users that wait for the member's answer count this request.
@@ -131,6 +136,7 @@ describe("a copy that lost the label of whole objects", () => {
 
   test.each([
     ["a ConfigMap, which pods may use", configMaps, false],
+    ["a definition, which may follow", customResourceDefinitions, false],
     ["a custom resource", { ...configMaps, group: "example.com", plural: "widgets", kind: "Widget" }, true],
   ] as const)("counts as there, and gets it back, for %s: %s", async (_, resource, expected) => {
     const patches: Patch[] = [];
@@ -145,5 +151,10 @@ describe("a copy that lost the label of whole objects", () => {
     const wanted = { member: { client }, resource, ref, object, hostId: HOST.id, signal: new AbortController().signal };
     expect(await findCopy(wanted as never)).toBe(expected);
     expect(patches).toHaveLength(expected ? 1 : 0);
+  });
+
+  test("is foreign where its definition follows, when it is created", async () => {
+    const more = { resource: customResourceDefinitions, object, ref: { namespace: "", name: "settings" } };
+    expect(await made("AlreadyExists", copy, more)).toEqual({ type: "foreign" });
   });
 });

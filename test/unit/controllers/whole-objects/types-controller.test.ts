@@ -5,7 +5,7 @@ import { TypesController } from "../../../../src/controllers/whole-objects/types
 import { toCopy } from "../../../../src/copies/kind.ts";
 import { delegatedKind } from "../../../../src/copies/objects.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
-import type { Resource } from "../../../../src/kube/resources.ts";
+import { customResourceDefinitions, type Resource } from "../../../../src/kube/resources.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
@@ -117,3 +117,77 @@ test.each([
     expect(writes.at(0)).toBe(expected);
   },
 );
+
+test("keeps a definition whose object is not for members any more, and removes the marks of a whole object", async () => {
+  const clock = new FakeClock();
+  const { group, version, plural, kind } = customResourceDefinitions;
+  const definitions = type("1", { name: `${plural}.${group}` });
+  const ofDefinitions = { ...definitions, spec: { group, version, plural, kind, scope: "Cluster" as const } };
+  const { namespace: _, ...metadata } = widget.metadata;
+  const source = { metadata };
+  const made = toCopy(
+    delegatedKind(ofDefinitions, (text) => text),
+    source,
+    HOST,
+  );
+  const copy = { ...made, metadata: { ...made.metadata, uid: "m1", resourceVersion: "5" } };
+  const taken = {
+    metadata: { ...metadata, labels: { "legation.dev/whole": "false" }, finalizers: ["legation.dev/whole"] },
+  };
+  const host = quietClient([], {
+    list: (async (resource: Resource<KubeObject>) => ({
+      items: resource.plural === "delegatedtypes" ? [ofDefinitions] : [taken],
+      resourceVersion: "1",
+      size: 0,
+    })) as never,
+    find: async () => undefined,
+    patch: async () => ({ metadata: {} }) as never,
+  });
+  const writes: string[] = [];
+  const note =
+    (verb: string) =>
+    async (_resource: unknown, { name }: { name: string }, sent: { body?: object } = {}) => {
+      writes.push(`${verb} ${name} ${JSON.stringify(sent.body)}`);
+      return { metadata: {} };
+    };
+  const client = quietClient([copy], { patch: note("patch") as never, delete: note("delete") as never });
+  const west = answeringMember("west", client, { candidate: () => ({ name: "west", labels: {} }) });
+  const controller = new TypesController({
+    ...(surroundings([west], clock) as object),
+    host,
+    rules: { parse: () => ({ ok: true, placement: {} }), namespaceLabels: () => ({}) },
+    restoredHost: {},
+  } as never);
+  onTestFinished(() => controller.stop());
+  controller.start();
+  await clock.advance(1_000);
+  const marks = { labels: { "legation.dev/whole": null }, annotations: { "legation.dev/applied": null } };
+  expect(writes).toEqual([`patch one ${JSON.stringify({ metadata: { uid: "m1", ...marks } })}`]);
+});
+
+test("cuts messages of conditions, which the API server refuses above a length", async () => {
+  const clock = new FakeClock();
+  const following = { ...type("1"), spec: { ...spec, definition: "Follow" as const } };
+  const messages: Record<string, number> = {};
+  const host = quietClient([], {
+    list: (async ({ plural }: Resource<KubeObject>) => {
+      if (plural !== "delegatedtypes")
+        throw kubeError("Forbidden", "x".repeat(40_000), { verb: "list", resource: plural });
+      return { items: [following], resourceVersion: "1", size: 0 };
+    }) as never,
+    patch: (async (_resource: object, _ref: object, { body }: { body: Pick<DelegatedType, "status"> }) => {
+      for (const { type: name, message } of body.status?.conditions ?? []) messages[name] = message.length;
+      return { metadata: {} };
+    }) as never,
+  });
+  const controller = new TypesController({
+    ...(surroundings([], clock) as object),
+    host,
+    rules: { parse: () => ({ ok: true, placement: {} }), namespaceLabels: () => ({}) },
+    restoredHost: {},
+  } as never);
+  onTestFinished(() => controller.stop());
+  controller.start();
+  await clock.advance(120_000);
+  expect(messages).toEqual({ Ready: 4_000, DefinitionFollows: 300 });
+});
