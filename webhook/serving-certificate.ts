@@ -1,5 +1,5 @@
-import { SYSTEM_NAMESPACE } from "../src/api/keys.ts";
-import { type Secret, secretText } from "../src/api/kubernetes.ts";
+import { INSTALLED_LABELS, SYSTEM_NAMESPACE } from "../src/api/keys.ts";
+import { type Secret, secretData, secretText } from "../src/api/kubernetes.ts";
 import { certificatesOf, unended } from "../src/certificates/bundle.ts";
 import { type Authority, type Certificate, issueAuthority, issueServing } from "../src/certificates/issue.ts";
 import { hostsOf, renewalReason } from "../src/certificates/validity.ts";
@@ -104,13 +104,13 @@ function read(secret: Secret): OwnMaterial | undefined {
 }
 
 function dataOf({ authority, certificate, earlierAuthorities }: OwnMaterial): Record<string, string> {
-  return {
-    "tls.crt": encode(certificate.cert),
-    "tls.key": encode(certificate.key),
-    "ca.crt": encode(authority.cert),
-    "ca.key": encode(authority.key),
-    "ca-earlier.crt": encode(earlierAuthorities),
-  };
+  return secretData({
+    "tls.crt": certificate.cert,
+    "tls.key": certificate.key,
+    "ca.crt": authority.cert,
+    "ca.key": authority.key,
+    "ca-earlier.crt": earlierAuthorities,
+  });
 }
 
 function toSecret(material: OwnMaterial): Secret {
@@ -120,13 +120,9 @@ function toSecret(material: OwnMaterial): Secret {
     metadata: {
       namespace: SYSTEM_NAMESPACE,
       name: CERTIFICATE_SECRET,
-      labels: { "app.kubernetes.io/part-of": "legation", "app.kubernetes.io/managed-by": "legation" },
+      labels: { ...INSTALLED_LABELS },
     },
     type: "kubernetes.io/tls",
     data: dataOf(material),
   };
-}
-
-function encode(text: string): string {
-  return Buffer.from(text, "utf8").toString("base64");
 }

@@ -142,6 +142,14 @@ export const CLUSTER_FINALIZER = "legation.dev/virtual-node";
 
 /** Namespace of Legation's own objects, on the host and in members. */
 export const SYSTEM_NAMESPACE = "legation-system";
+/** Label on every object that Legation's command line creates. */
+export const MANAGED_BY_LABEL = "app.kubernetes.io/managed-by";
+export const MANAGED_BY = "legation";
+/** Labels on every installed object, by which `uninstall` and an upgrade find it. */
+export const INSTALLED_LABELS: Readonly<Record<string, string>> = {
+  [MANAGED_BY_LABEL]: MANAGED_BY,
+  "app.kubernetes.io/part-of": "legation",
+};
 /** Name of the controllers' Lease there. */
 export const CONTROLLER_LEASE = "legation-controller";
 /** Annotation of that Lease: the intervals without a leader. */

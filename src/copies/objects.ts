@@ -14,7 +14,7 @@ import {
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import { resourceOfType } from "../api/resources.ts";
 import { addressOf } from "../api/service-fields.ts";
-import { customResourceDefinitions, type Resource } from "../kube/resources.ts";
+import { customResourceDefinitions, kindName, type Resource } from "../kube/resources.ts";
 import { ownerOf } from "../pods/delegate.ts";
 import { copyMetadata } from "./copy-metadata.ts";
 import { withoutManagedField, withoutPointer } from "./field-paths.ts";
@@ -89,7 +89,7 @@ export function delegatedKind(
     const digest = hash(JSON.stringify({ ...fields, metadata }, sortedKeys));
     const own = { labels: withoutMarks(metadata.labels), annotations: withoutMarks(metadata.annotations) };
     return {
-      applied: { digest, type: typeName(resource), ...(asksToOrphan(source) ? { orphan: true } : {}) },
+      applied: { digest, type: kindName(resource), ...(asksToOrphan(source) ? { orphan: true } : {}) },
       fields: { ...fields, metadata: own },
     };
   };
@@ -169,7 +169,7 @@ export function hasOtherCopies(resource: Pick<Resource<KubeObject>, "group" | "p
 
 /** Reports whether the resource is that of CustomResourceDefinitions, which take all objects of their type along. */
 export function isDefinitions(resource: Pick<Resource<KubeObject>, "group" | "plural">): boolean {
-  return typeName(resource) === typeName(customResourceDefinitions);
+  return kindName(resource) === kindName(customResourceDefinitions);
 }
 
 /** Reports whether a copy was an object of the member's own before. */
@@ -197,11 +197,7 @@ export function isDerived(object: KubeObject, resource: Pick<Resource<KubeObject
 /** Reports whether an object with the marks of a copy was derived from the copy of another type. */
 export function isOfAnotherType(object: KubeObject, resource: Pick<Resource<KubeObject>, "group" | "plural">): boolean {
   const type = appliedTo(object)?.type;
-  return type !== undefined && type !== typeName(resource);
-}
-
-function typeName({ group, plural }: Pick<Resource<KubeObject>, "group" | "plural">): string {
-  return group === "" ? plural : `${plural}.${group}`;
+  return type !== undefined && type !== kindName(resource);
 }
 
 /** Returns what the annotation of a copy records. Undefined when it was removed or cannot be read. */

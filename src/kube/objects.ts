@@ -139,6 +139,11 @@ export function secretText(secret: Secret | undefined, key: string): string | un
   return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
 }
 
+/** Returns texts as the data of a Secret. */
+export function secretData(texts: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString("base64")]));
+}
+
 /** Formats epoch ms as `metav1.Time`: RFC 3339, UTC, whole seconds. */
 export function timestamp(at: number): string {
   return new Date(at).toISOString().replace(/\.\d+Z$/, "Z");

@@ -62,6 +62,11 @@ export function apiVersionOf(resource: Resource<KubeObject>): string {
   return resource.group === "" ? resource.version : `${resource.group}/${resource.version}`;
 }
 
+/** Formats a resource: `pods`, `deployments.apps`. */
+export function kindName({ group, plural }: Pick<Resource<KubeObject>, "group" | "plural">): string {
+  return group === "" ? plural : `${plural}.${group}`;
+}
+
 /** Reports whether the value has the fields that `Stored` promises. */
 export function isStored<T extends KubeObject>(value: unknown): value is Stored<T> {
   if (!isRecord(value) || !isRecord(value.metadata)) return false;

@@ -1,4 +1,4 @@
-import type { ContainerStatus, OwnerReference, Pod, PodCondition } from "../api/kubernetes.ts";
+import type { ContainerStatus, KubeObject, OwnerReference, Pod, PodCondition } from "../api/kubernetes.ts";
 
 // The collector retries a failed deletion every 20 s; clocks may differ.
 const COLLECTED_WITHIN_MS = 5 * 60_000;
@@ -9,8 +9,8 @@ export function isTerminal(pod: Pod): boolean {
   return phase === "Succeeded" || phase === "Failed";
 }
 
-export function isDeleting(pod: Pod): boolean {
-  return pod.metadata?.deletionTimestamp !== undefined;
+export function isDeleting(object: KubeObject): boolean {
+  return object.metadata?.deletionTimestamp !== undefined;
 }
 
 /** Returns the grace period of the deletion in seconds. */

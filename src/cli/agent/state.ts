@@ -1,5 +1,5 @@
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
-import { type Secret, type Stored, secretText } from "../../api/kubernetes.ts";
+import { type Secret, type Stored, secretData, secretText } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { secrets } from "../../kube/resources.ts";
 import { AGENT_KEYS } from "../member/agent-keys.ts";
@@ -42,12 +42,8 @@ export class AgentState {
 
   /** Stores keys beside those that are there. Rejects with KubeError. */
   async store(keys: Partial<Record<keyof typeof AGENT_KEYS, string>>, signal: AbortSignal): Promise<void> {
-    const data = Object.fromEntries(
-      Object.entries(keys).map(([field, text]) => [
-        AGENT_KEYS[field as keyof typeof keys],
-        Buffer.from(text).toString("base64"),
-      ]),
-    );
+    const texts = Object.entries(keys).map(([field, text]) => [AGENT_KEYS[field as keyof typeof keys], text]);
+    const data = secretData(Object.fromEntries(texts));
     const ref = { namespace: SYSTEM_NAMESPACE, name: this.#name };
     const stored = await this.#client.patch(secrets, ref, { type: "merge", body: { data } }, { signal });
     this.#current = parse(stored, this.#name);

@@ -1,12 +1,13 @@
 import { z } from "zod";
 import { jsonEqual } from "../../api/json.ts";
+import { MANAGED_BY, MANAGED_BY_LABEL } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { Resource } from "../../kube/resources.ts";
 import type { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
-import { MANAGED_BY, MANAGED_BY_LABEL, type Manifest } from "../shared/manifests.ts";
+import type { Manifest } from "../shared/manifests.ts";
 import { waitFor } from "../shared/wait.ts";
 
 const FIELD_MANAGER = "legation-install";

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { INSTALLED_LABELS, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { HOST_CONFIG_NAME, HOST_NAME_KEY } from "../../clusters/host-name.ts";
-import { INSTALLED_LABELS, type Manifest } from "../shared/manifests.ts";
+import type { Manifest } from "../shared/manifests.ts";
 
 /** Label with the version of the command line that installed a Deployment. */
 export const VERSION_LABEL = "app.kubernetes.io/version";

@@ -1,9 +1,9 @@
 import { type DelegatedTypeSpec, delegatedTypeSchema } from "../../api/delegated-type.ts";
-import { AGGREGATE_TO_CONTROLLER_LABEL, TYPE_ROLE_LABEL } from "../../api/keys.ts";
+import { AGGREGATE_TO_CONTROLLER_LABEL, MANAGED_BY, MANAGED_BY_LABEL, TYPE_ROLE_LABEL } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
-import type { Resource } from "../../kube/resources.ts";
-import { MANAGED_BY, MANAGED_BY_LABEL, type Manifest } from "../shared/manifests.ts";
-import { DEFINITION_SOURCE_VERBS, definitionRule, kindName, SOURCE_VERBS } from "../shared/named-types.ts";
+import { kindName, type Resource } from "../../kube/resources.ts";
+import type { Manifest } from "../shared/manifests.ts";
+import { DEFINITION_SOURCE_VERBS, definitionRule, SOURCE_VERBS } from "../shared/named-types.ts";
 
 // Authors who write such objects in a member get rights there.
 const RIGHTS_GROUPS = new Set([

@@ -1,8 +1,9 @@
-import { AGENT_TOKEN_ANNOTATION, HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { AGENT_TOKEN_ANNOTATION, HOST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { secretData } from "../../api/kubernetes.ts";
 import { sha256 } from "../../controllers/agents/credentials.ts";
 import { agentName, hostAccountName, MEMBER_CLUSTER_LABEL } from "../member/access.ts";
 import { AGENT_KEYS } from "../member/agent-keys.ts";
-import { MANAGED_BY, MANAGED_BY_LABEL, type Manifest } from "../shared/manifests.ts";
+import type { Manifest } from "../shared/manifests.ts";
 
 export interface AgentManifestOptions {
   readonly hostId: string;
@@ -59,7 +60,7 @@ export function agentObjects(options: AgentManifestOptions): Manifest[] {
       kind: "Secret",
       metadata,
       type: "Opaque",
-      data: encoded({
+      data: secretData({
         [hubKey]: hub,
         [clusterKey]: cluster,
         [accountKey]: account,
@@ -86,10 +87,6 @@ export function agentObjects(options: AgentManifestOptions): Manifest[] {
       },
     },
   ];
-}
-
-function encoded(text: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(text).map(([key, value]) => [key, Buffer.from(value).toString("base64")]));
 }
 
 function podSpec(name: string, image: string): object {

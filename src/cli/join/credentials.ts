@@ -1,6 +1,6 @@
 import { CLUSTER_DEFAULTS } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
-import type { Secret } from "../../api/kubernetes.ts";
+import { type Secret, secretData } from "../../api/kubernetes.ts";
 import { memberKubeconfig, requestToken } from "../../controllers/member-token/token.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { secrets } from "../../kube/resources.ts";
@@ -82,7 +82,7 @@ export async function storeCredentials(
   const before = await findJoinSecret(host, cluster, signal);
   const labels = { [VIRTUAL_NODE_LABEL]: cluster };
   const annotations = { [TOKEN_EXPIRES_ANNOTATION]: expires };
-  const data = { [CLUSTER_DEFAULTS.credentialsKey]: Buffer.from(kubeconfig).toString("base64") };
+  const data = secretData({ [CLUSTER_DEFAULTS.credentialsKey]: kubeconfig });
   const metadata = { ...ref, labels, annotations };
   const secret: Secret = { apiVersion: "v1", kind: "Secret", metadata, type: "Opaque", data };
   const write = { fieldManager: FIELD_MANAGER, signal };

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { HOST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import { deployments, namespaces, type Resource, secrets, serviceAccounts } from "../../kube/resources.ts";
 import {
@@ -11,7 +11,7 @@ import {
   roles,
 } from "../member/access.ts";
 import { Failure } from "../shared/failure.ts";
-import { loadManifests, MANAGED_BY, MANAGED_BY_LABEL, type Manifest } from "../shared/manifests.ts";
+import { loadManifests, type Manifest } from "../shared/manifests.ts";
 import { objectText } from "../shared/output.ts";
 import { refuseTerminatingNamespace } from "../shared/reading.ts";
 import { refOf } from "../shared/removal.ts";

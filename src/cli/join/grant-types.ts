@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { AGGREGATE_TO_HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
-import { customResourceDefinitions, type Resource } from "../../kube/resources.ts";
+import { customResourceDefinitions, kindName, type Resource } from "../../kube/resources.ts";
 import { clusterRoles, hostAccountName, hostTypesName } from "../member/access.ts";
 import type { Manifest } from "../shared/manifests.ts";
-import { COPY_VERBS, DEFINITION_COPY_VERBS, definitionRule, kindName } from "../shared/named-types.ts";
+import { COPY_VERBS, DEFINITION_COPY_VERBS, definitionRule } from "../shared/named-types.ts";
 import { waitFor } from "../shared/wait.ts";
 import type { JoinContext } from "./validate.ts";
 

@@ -1,10 +1,11 @@
-import { HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { HOST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list.ts";
 import {
   customResourceDefinitions,
+  kindName,
   namespaces,
   persistentVolumeClaims,
   pods,
@@ -15,8 +16,7 @@ import {
   serviceExports,
 } from "../../kube/resources.ts";
 import { Discovery } from "../shared/discovery.ts";
-import { MANAGED_BY, MANAGED_BY_LABEL } from "../shared/manifests.ts";
-import { kindName } from "../shared/named-types.ts";
+
 import { objectText, some } from "../shared/output.ts";
 import { readable } from "../shared/reading.ts";
 import { refOf, remove } from "../shared/removal.ts";

@@ -4,9 +4,8 @@ import { hasWholeLabel, isDerived } from "../../copies/objects.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list.ts";
-import type { Resource } from "../../kube/resources.ts";
+import { kindName, type Resource } from "../../kube/resources.ts";
 import type { Discovery } from "../shared/discovery.ts";
-import { kindName } from "../shared/named-types.ts";
 
 /** Objects in a namespace beside Legation's own. */
 export interface Contents {

@@ -2,23 +2,13 @@ import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { z } from "zod";
-import { HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { HOST_LABEL, INSTALLED_LABELS, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { parseDocuments } from "./documents.ts";
 import { Failure } from "./failure.ts";
-
-/** Label on every object that Legation's command line creates. */
-export const MANAGED_BY_LABEL = "app.kubernetes.io/managed-by";
-export const MANAGED_BY = "legation";
-
-/** Labels on every installed object, by which `uninstall` and an upgrade find it. */
-export const INSTALLED_LABELS: Readonly<Record<string, string>> = {
-  [MANAGED_BY_LABEL]: MANAGED_BY,
-  "app.kubernetes.io/part-of": "legation",
-};
 
 /** An object of a manifest file. */
 export interface Manifest {

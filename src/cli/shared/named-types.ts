@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { customResourceDefinitions, type Resource } from "../../kube/resources.ts";
+import { customResourceDefinitions, kindName, type Resource } from "../../kube/resources.ts";
 import type { Discovery } from "./discovery.ts";
 import { Failure } from "./failure.ts";
 import { some } from "./output.ts";
@@ -69,11 +69,6 @@ export function refuseDefinitionsAlone(
 ): void {
   if (!definitions || types.length > 0) return;
   context.addIssue({ code: "custom", path: ["definitions"], message: "is for the types of --types; name them" });
-}
-
-/** Formats a resource: `pods`, `deployments.apps`. */
-export function kindName({ group, plural }: TypeName): string {
-  return group === "" ? plural : `${plural}.${group}`;
 }
 
 /** Returns the named resources. Rejects with `Failure` for one that the server does not serve with these verbs. */

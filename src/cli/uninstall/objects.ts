@@ -1,4 +1,4 @@
-import { CONTROLLER_LEASE, DELEGATION_LABEL, HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { CONTROLLER_LEASE, DELEGATION_LABEL, HOST_LABEL, INSTALLED_LABELS, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -6,7 +6,7 @@ import { listAll } from "../../kube/list.ts";
 import { leases, namespaces, type Resource, secrets, serviceAccounts } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Discovery } from "../shared/discovery.ts";
-import { INSTALLED_LABELS, type KindName, listInstalled } from "../shared/manifests.ts";
+import { type KindName, listInstalled } from "../shared/manifests.ts";
 import { some } from "../shared/output.ts";
 import { refOf, remove } from "../shared/removal.ts";
 import { waitFor, withoutRepeats } from "../shared/wait.ts";

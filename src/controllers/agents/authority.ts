@@ -1,5 +1,5 @@
-import { HUB_ADDRESSES_ANNOTATION, HUB_SECRET, SYSTEM_NAMESPACE } from "../../api/keys.ts";
-import { type Secret, secretText } from "../../api/kubernetes.ts";
+import { HUB_ADDRESSES_ANNOTATION, HUB_SECRET, INSTALLED_LABELS, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { type Secret, secretData, secretText } from "../../api/kubernetes.ts";
 import { certificatesOf, unended } from "../../certificates/bundle.ts";
 import { type Authority, issueAuthority } from "../../certificates/issue.ts";
 import { issuedAt, renewalReason } from "../../certificates/validity.ts";
@@ -46,7 +46,7 @@ export async function firstAuthorities(address: string, now: number): Promise<Se
     metadata: {
       namespace: SYSTEM_NAMESPACE,
       name: HUB_SECRET,
-      labels: { "app.kubernetes.io/part-of": "legation", "app.kubernetes.io/managed-by": "legation" },
+      labels: { ...INSTALLED_LABELS },
       annotations: { [HUB_ADDRESSES_ANNOTATION]: address },
     },
     type: "Opaque",
@@ -82,12 +82,11 @@ function pair(secret: Secret | undefined, name: string): Authority | undefined {
 }
 
 function dataOf({ current, next, earlier }: Omit<HubAuthorities, "addresses">): Record<string, string> {
-  const text = {
+  return secretData({
     "ca.crt": current.cert,
     "ca.key": current.key,
     "ca-next.crt": next?.cert ?? "",
     "ca-next.key": next?.key ?? "",
     "ca-earlier.crt": earlier,
-  };
-  return Object.fromEntries(Object.entries(text).map(([key, value]) => [key, Buffer.from(value).toString("base64")]));
+  });
 }

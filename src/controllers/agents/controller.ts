@@ -1,6 +1,6 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { AGENT_KEY_ANNOTATION, HUB_SECRET, SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION } from "../../api/keys.ts";
-import { type Secret, type Stored, secretText } from "../../api/kubernetes.ts";
+import { type Secret, type Stored, secretData, secretText } from "../../api/kubernetes.ts";
 import { issueClient, issueServing, readRequest } from "../../certificates/issue.ts";
 import { expiresAt, renewalReason } from "../../certificates/validity.ts";
 import type { Registry } from "../../clusters/registry.ts";
@@ -222,7 +222,7 @@ export class AgentController implements Gatekeeper {
     const { resourceVersion } = secret.metadata;
     const body = {
       metadata: { resourceVersion, annotations: { [TOKEN_EXPIRES_ANNOTATION]: expires } },
-      data: { [key]: Buffer.from(kubeconfig).toString("base64") },
+      data: secretData({ [key]: kubeconfig }),
     };
     const ref = { namespace: SYSTEM_NAMESPACE, name: secretName };
     await host.patch(secrets, ref, { type: "merge", body }, { signal: this.#abort.signal });

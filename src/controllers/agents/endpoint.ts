@@ -1,4 +1,4 @@
-import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { INSTALLED_LABELS, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { EndpointSlice } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { endpointSlices } from "../../kube/resources.ts";
@@ -27,8 +27,7 @@ export async function publishEndpoint(
       labels: {
         "kubernetes.io/service-name": service,
         "endpointslice.kubernetes.io/managed-by": "controller.legation.dev",
-        "app.kubernetes.io/part-of": "legation",
-        "app.kubernetes.io/managed-by": "legation",
+        ...INSTALLED_LABELS,
       },
     },
     addressType: address.includes(":") ? "IPv6" : "IPv4",

@@ -6,7 +6,7 @@ import {
   OWNER_ANNOTATION,
   RENEW_AT_ANNOTATION,
 } from "../../api/keys.ts";
-import type { Pod, Secret, Stored } from "../../api/kubernetes.ts";
+import { type Pod, type Secret, type Stored, secretData } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { serviceAccounts } from "../../kube/resources.ts";
 import type { HostIdentity, Owner } from "../../pods/delegate.ts";
@@ -44,10 +44,10 @@ export async function issueTokens(
   const ends = issued.map(({ expirationTimestamp }) => Date.parse(expirationTimestamp));
   const lifetimes = issued.map(({ expirationSeconds }) => expirationSeconds * 1000);
   return {
-    data: {
-      ...(authority === undefined ? {} : { [CA_KEY]: base64(authority) }),
-      ...Object.fromEntries(issued.map(({ key, token }) => [key, base64(token)])),
-    },
+    data: secretData({
+      ...(authority === undefined ? {} : { [CA_KEY]: authority }),
+      ...Object.fromEntries(issued.map(({ key, token }) => [key, token])),
+    }),
     expiresAt: issued.length === 0 ? now + AUTHORITY_LIFETIME_MS : Math.min(...ends),
     lifetimeMs: issued.length === 0 ? AUTHORITY_LIFETIME_MS : Math.min(...lifetimes),
   };
@@ -99,8 +99,4 @@ export function apiSecret(
     type: "Opaque",
     data,
   };
-}
-
-function base64(text: string): string {
-  return Buffer.from(text).toString("base64");
 }

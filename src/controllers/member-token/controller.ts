@@ -1,6 +1,6 @@
 import { CLUSTER_DEFAULTS } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION } from "../../api/keys.ts";
-import { secretText } from "../../api/kubernetes.ts";
+import { secretData, secretText } from "../../api/kubernetes.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -87,7 +87,7 @@ export class MemberTokenController {
     const annotations = isOurs ? { annotations: { [TOKEN_EXPIRES_ANNOTATION]: expires } } : {};
     const patch = {
       metadata: { resourceVersion, ...annotations },
-      data: { [key]: Buffer.from(withToken(kubeconfig, token)).toString("base64") },
+      data: secretData({ [key]: withToken(kubeconfig, token) }),
     };
     try {
       const ref = { namespace: SYSTEM_NAMESPACE, name: secretName };

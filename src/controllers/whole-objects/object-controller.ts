@@ -21,6 +21,7 @@ import { findByList } from "../../kube/list.ts";
 import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
 import { explain } from "../../placement/rank.ts";
 import { ownerOf } from "../../pods/delegate.ts";
+import { isDeleting } from "../../pods/pod-state.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
 import { Copier } from "../copying/copier.ts";
@@ -356,10 +357,6 @@ export class ObjectController {
 function setMember<T>(set: Set<T>, member: T, isIn: boolean): void {
   if (isIn) set.add(member);
   else set.delete(member);
-}
-
-function isDeleting({ metadata }: Stored<AnyObject>): boolean {
-  return metadata.deletionTimestamp !== undefined;
 }
 
 /** Returns a digest by which two versions of one object are told apart, and no more. */
