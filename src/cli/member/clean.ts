@@ -1,10 +1,11 @@
 import { HOST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import { isDefinitions } from "../../copies/objects.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list.ts";
 import {
-  customResourceDefinitions,
+  deployments,
   kindName,
   namespaces,
   persistentVolumeClaims,
@@ -72,6 +73,7 @@ class Cleaner {
   readonly #signal: AbortSignal;
   readonly #discovery: Discovery;
   #checkedAt = Number.NEGATIVE_INFINITY;
+  #removedAgent = false;
 
   constructor(client: ClusterClient, hostId: string, context: CleaningContext) {
     const { signal } = context;
@@ -114,8 +116,9 @@ class Cleaner {
     if (failed !== undefined) throw failed;
   }
 
-  /** Waits until the agent's pod is gone, which follows its Deployment: it would keep the namespace. */
+  /** Waits until the pod of an agent whose Deployment was removed is gone: it would keep the namespace. */
   async waitForAgent(): Promise<void> {
+    if (!this.#removedAgent) return;
     const labelSelector = `app.kubernetes.io/name=${agentName(this.#hostId)}`;
     const isGone = async (): Promise<true | undefined> => {
       const options = { namespace: SYSTEM_NAMESPACE, labelSelector, limit: 1, signal: this.#signal };
@@ -137,7 +140,7 @@ class Cleaner {
         this.#remains(`PersistentVolumeClaim ${namespace}/${name}`, why);
         continue;
       }
-      if (kindName(resource) === kindName(customResourceDefinitions)) {
+      if (isDefinitions(resource)) {
         const why = `all objects of its type would go with it; when nothing needs them: kubectl delete crd ${name}`;
         this.#remains(`CustomResourceDefinition ${name}`, why);
         continue;
@@ -148,6 +151,7 @@ class Cleaner {
         this.#checkedAt = performance.now();
       }
       if (await this.#delete(resource, object)) this.#tell(`${objectText(resource.kind, object.metadata)} removed`);
+      if (resource.plural === deployments.plural && name === agentName(this.#hostId)) this.#removedAgent = true;
     }
   }
 
