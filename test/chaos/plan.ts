@@ -1,3 +1,4 @@
+import { generator } from "../support/model/random.ts";
 import { OBJECT_DEEDS, OBJECT_FAULTS, type ObjectDeed, type ObjectFault, OTHER_OBJECT_DEEDS } from "./objects/plan.ts";
 
 /** A fault, mended some seconds later. */
@@ -138,15 +139,4 @@ export function pick<T>(items: readonly T[], dice: number): T {
   const item = items[Math.min(items.length - 1, Math.floor(dice * items.length))];
   if (item === undefined) throw new Error("nothing to pick from");
   return item;
-}
-
-/** Mulberry32: small, and the same everywhere. */
-function generator(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

@@ -25,7 +25,7 @@ beforeAll(async () => {
   const member = `--member-kubeconfig=${memberCluster("west").kubeconfig}`;
   await legation(["join", "west", host, member, "--types=services"]);
   await legation(["install", host, "--types=services"]);
-  // What the command writes and what the manifest says are one type.
+  // The command and the manifest write one type.
   await kubectl(hostCluster(), ["apply", "-f", "manifests/delegated-types/services.yaml"]);
   await eventually(
     async () => {

@@ -1,4 +1,4 @@
-/** What authors do with whole objects in a test. */
+/** Deeds of authors with whole objects in a test. */
 export const OBJECT_DEEDS = [
   "give an object",
   "change an object",

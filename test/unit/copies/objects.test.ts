@@ -99,7 +99,7 @@ describe("the copy of a whole object", () => {
     };
     expect(kind.isCopied?.(source({}))).toBe(true);
     expect(labelled({})).toBe(false);
-    // Its author has added the label.
+    // The author has added the label.
     expect(labelled({ finalizers: ["legation.dev/whole"] })).toBe(true);
   });
 

@@ -119,7 +119,7 @@ describe("a Service with legation.dev/whole", () => {
         },
       );
     expect(admitted({ object: overridden("/spec/ports/0/nodePort") })).toHaveProperty("metadata.labels", WHOLE);
-    // It is not there when the override is applied.
+    // The field is not there when the override is applied.
     expect(admitted({ object: overridden("/spec/clusterIP", "replace") })).toContain("has nothing there");
   });
 });

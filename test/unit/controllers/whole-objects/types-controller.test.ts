@@ -4,7 +4,7 @@ import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
 import { TypesController } from "../../../../src/controllers/whole-objects/types-controller.ts";
 import { toCopy } from "../../../../src/copies/kind.ts";
 import { delegatedKind } from "../../../../src/copies/objects.ts";
-import type { WatchOptions } from "../../../../src/kube/client.ts";
+import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
 import { customResourceDefinitions, type Resource } from "../../../../src/kube/resources.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
@@ -29,6 +29,21 @@ const widget: Stored<AnyObject> = {
   },
 };
 
+/** Starts the controller of types on a host with these members, until the test ends. */
+function startTypes(
+  members: Parameters<typeof surroundings>[0],
+  { host, clock }: { readonly host: ClusterClient; readonly clock: FakeClock },
+): void {
+  const controller = new TypesController({
+    ...(surroundings(members, clock) as object),
+    host,
+    rules: { parse: () => ({ ok: true, placement: {} }), namespaceLabels: () => ({}) },
+    restoredHost: {},
+  } as never);
+  onTestFinished(() => controller.stop());
+  controller.start();
+}
+
 test("follows the objects of a type that was deleted and created anew while the watch was cut", async () => {
   const clock = new FakeClock();
   let types: readonly KubeObject[] = [type("1", { deletionTimestamp: "2026-01-01T00:00:00Z" })];
@@ -50,14 +65,7 @@ test("follows the objects of a type that was deleted and created anew while the 
       return { metadata: { resourceVersion: "2" } };
     }) as never,
   });
-  const controller = new TypesController({
-    ...(surroundings([], clock) as object),
-    host,
-    rules: { parse: () => ({ ok: true, placement: {} }), namespaceLabels: () => ({}) },
-    restoredHost: {},
-  } as never);
-  onTestFinished(() => controller.stop());
-  controller.start();
+  startTypes([], { host, clock });
   await clock.advance(1_000);
   expect(patched.join()).not.toContain("widgets {");
   types = [type("2")];
@@ -105,14 +113,7 @@ test.each([
     const client = quietClient([copy], { patch: note("patch") as never, delete: note("delete") as never });
     const candidate = () => ({ name: "west", labels: {} });
     const west = answeringMember("west", client, { candidate });
-    const controller = new TypesController({
-      ...(surroundings([west], clock) as object),
-      host,
-      rules: { parse: () => ({ ok: true, placement: {} }), namespaceLabels: () => ({}) },
-      restoredHost: {},
-    } as never);
-    onTestFinished(() => controller.stop());
-    controller.start();
+    startTypes([west], { host, clock });
     await clock.advance(1_000);
     expect(writes.at(0)).toBe(expected);
   },
@@ -152,14 +153,7 @@ test("keeps a definition whose object is not for members any more, and removes t
     };
   const client = quietClient([copy], { patch: note("patch") as never, delete: note("delete") as never });
   const west = answeringMember("west", client, { candidate: () => ({ name: "west", labels: {} }) });
-  const controller = new TypesController({
-    ...(surroundings([west], clock) as object),
-    host,
-    rules: { parse: () => ({ ok: true, placement: {} }), namespaceLabels: () => ({}) },
-    restoredHost: {},
-  } as never);
-  onTestFinished(() => controller.stop());
-  controller.start();
+  startTypes([west], { host, clock });
   await clock.advance(1_000);
   const marks = { labels: { "legation.dev/whole": null }, annotations: { "legation.dev/applied": null } };
   expect(writes).toEqual([`patch one ${JSON.stringify({ metadata: { uid: "m1", ...marks } })}`]);
@@ -180,14 +174,7 @@ test("cuts messages of conditions, which the API server refuses above a length",
       return { metadata: {} };
     }) as never,
   });
-  const controller = new TypesController({
-    ...(surroundings([], clock) as object),
-    host,
-    rules: { parse: () => ({ ok: true, placement: {} }), namespaceLabels: () => ({}) },
-    restoredHost: {},
-  } as never);
-  onTestFinished(() => controller.stop());
-  controller.start();
+  startTypes([], { host, clock });
   await clock.advance(120_000);
   expect(messages).toEqual({ Ready: 4_000, DefinitionFollows: 300 });
 });

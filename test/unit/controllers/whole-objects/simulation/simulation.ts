@@ -7,6 +7,7 @@ import { ownerOf } from "../../../../../src/pods/delegate.ts";
 import { Events } from "../../../../../src/runtime/event-bus.ts";
 import { FakeClock } from "../../../../support/clock/fake-clock.ts";
 import { type Fate, MemoryCluster } from "../../../../support/model/memory-cluster.ts";
+import { generator } from "../../../../support/model/random.ts";
 import { answeringMember, surroundings } from "../../fleet.ts";
 import { admitted, contentOf, fieldIn, fieldsOf, marked, objectOf, PLURALS, TYPES, versionOf } from "./objects.ts";
 import { type Foreign, MEMBERS, type MemberName, problemsAtRest } from "./rules.ts";
@@ -368,15 +369,4 @@ export class Simulation {
   #pick<T>(items: readonly T[]): T {
     return items[Math.floor(this.#random() * items.length)] as T;
   }
-}
-
-/** Mulberry32. */
-function generator(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
