@@ -39,7 +39,7 @@ export interface Applied {
   readonly orphan?: boolean;
 }
 
-/** What copies are compared with, computed once for each version of a source. */
+/** The wanted content of copies, computed once for each version of a source. */
 interface Wanted {
   readonly applied: Applied;
   /** The source's own fields, labels and annotations. */
@@ -111,7 +111,7 @@ export function delegatedKind(
     isFrozen: ({ immutable }) => immutable === true,
     isOneRun: type.spec.exclusive === true,
     sources: { labelSelector: WHOLE_KEY },
-    // Of other types all copies are whole objects', also one that lost its label by a client of the member: DelegatedType
+    // All copies of other types are whole objects', also one that lost its label by a client of the member: DelegatedType
     // refuses what members get without it.
     ...(hasOtherCopies(resource) ? { copies: { labelSelector: WHOLE_KEY } } : {}),
     // Another host's copies, of which this cluster is a member, are not this host's to give. They have no finalizer.

@@ -19,7 +19,7 @@ export interface RuledStatus {
 
 /** The expressions of a DelegatedType, compiled. */
 export interface TypeExpressions {
-  /** What does not compile, by field, line and column. */
+  /** The problems of compilation, by field, line and column. */
   readonly problems: readonly string[];
   /** Returns a copy's health by `spec.health`, or else by its condition Ready or Available. */
   healthOf(copy: Stored<AnyObject>): Health;

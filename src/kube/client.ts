@@ -189,7 +189,7 @@ export interface ClusterClient {
   close(): Promise<void>;
 }
 
-/** What a client can do beside `ClusterClient`, for servers that speak HTTP as API servers do. */
+/** The upgrades that a client makes beside `ClusterClient`, at servers that speak HTTP as API servers do. */
 export interface PathUpgrades {
   /** Upgrades a connection to any path, otherwise like `upgrade`. */
   upgradePath(path: string, options: UpgradeOptions): Promise<UpgradeAnswer>;

@@ -111,3 +111,15 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 export function heapBytesOfObject(object: object): number {
   return heapBytesOf(JSON.stringify(object));
 }
+
+/** Returns the message of a `Status`. Undefined when the text is none. */
+export function statusMessage(text: string): string | undefined {
+  try {
+    const status: unknown = JSON.parse(text);
+    return isRecord(status) && status.kind === "Status" && typeof status.message === "string"
+      ? status.message
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

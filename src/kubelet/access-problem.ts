@@ -1,7 +1,5 @@
-import { z } from "zod";
+import { statusMessage } from "../kube/json.ts";
 import { deniedRight, isKubeletRefusal } from "../kube/messages.ts";
-
-const statusBody = z.object({ kind: z.literal("Status"), message: z.string() });
 
 interface Refused {
   readonly status: number;
@@ -25,13 +23,4 @@ export function accessProblem({ status, text }: Refused, member: string): string
 /** Reports whether a kubelet sent this 401: its single word, which the API server wraps. A proxy may send any text. */
 function isKubelets401(said: string | undefined, text: string): boolean {
   return said === undefined ? text.trim() === "Unauthorized" : said !== "Unauthorized";
-}
-
-/** Returns undefined when the text is no `Status`. */
-export function statusMessage(text: string): string | undefined {
-  try {
-    return statusBody.parse(JSON.parse(text)).message;
-  } catch {
-    return undefined;
-  }
 }

@@ -3,10 +3,11 @@ import { pipeline } from "node:stream/promises";
 import type { Member } from "../clusters/member.ts";
 import type { StreamAnswer } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
+import { statusMessage } from "../kube/json.ts";
 import { withoutInternalError } from "../kube/messages.ts";
 import { pods } from "../kube/resources.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
-import { accessProblem, statusMessage } from "./access-problem.ts";
+import { accessProblem } from "./access-problem.ts";
 import type { PodRef } from "./pod-lookup.ts";
 
 const OPTIONS = [

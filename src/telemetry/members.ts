@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { counterPerCluster, gaugePerCluster } from "./per-cluster.ts";
 
 /** The current state of a member. */
 export interface MemberState {
@@ -81,36 +82,35 @@ export class MemberMetrics {
       labelNames,
       registers,
     });
-    const ofMembers = (name: string, help: string, read: (member: MemberState) => number): void => {
-      new Gauge({
-        name,
-        help,
-        labelNames,
-        registers,
-        collect(): void {
-          // Drops the series of members that left.
-          this.reset();
-          for (const member of state()?.members() ?? []) this.set({ cluster: member.name }, read(member));
-        },
-      });
-    };
-    ofMembers("legation_member_reachable", "1 while the member answers and its watches are up to date", (member) =>
-      member.reachable ? 1 : 0,
-    );
-    new Counter({
+    const states = (): Iterable<MemberState> => state()?.members() ?? [];
+    gaugePerCluster({
+      registry,
+      name: "legation_member_reachable",
+      help: "1 while the member answers and its watches are up to date",
+      states,
+      read: ({ reachable }) => (reachable ? 1 : 0),
+    });
+    counterPerCluster({
+      registry,
       name: "legation_member_unresponsive_seconds_total",
       help: "How long the member was late to answer or answered nothing, so that other members were preferred",
-      labelNames,
-      registers,
-      collect(): void {
-        this.reset();
-        for (const { name, unresponsiveSeconds } of state()?.members() ?? []) {
-          this.inc({ cluster: name }, unresponsiveSeconds);
-        }
-      },
+      states,
+      read: ({ unresponsiveSeconds }) => unresponsiveSeconds,
     });
-    ofMembers("legation_delegates", "Delegates in the member", ({ delegates }) => delegates);
-    ofMembers("legation_proxies", "Proxies that are bound to the member", ({ proxies }) => proxies);
+    gaugePerCluster({
+      registry,
+      name: "legation_delegates",
+      help: "Delegates in the member",
+      states,
+      read: ({ delegates }) => delegates,
+    });
+    gaugePerCluster({
+      registry,
+      name: "legation_proxies",
+      help: "Proxies that are bound to the member",
+      states,
+      read: ({ proxies }) => proxies,
+    });
     new Gauge({
       name: "legation_proxies_waiting",
       help: "Proxies that no member has taken yet",

@@ -3,6 +3,7 @@ import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ClusterClient, PathUpgrades } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
+import { statusMessage } from "../kube/json.ts";
 import { Backoff, ConnectionBackoff } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { join } from "../runtime/joined-sockets.ts";
@@ -39,8 +40,10 @@ export interface AgentOptions {
 const CONNECT_MS = 10_000;
 // At once after a cut, since the hub's controller may just have been replaced; then slower, with jitter.
 const BACKOFF = { initialMs: 1_000, maxMs: 10_000, healthyMs: 60_000 };
-// Of connections that are being opened. The hub asks for no more than its requests need.
+// The most connections that are being opened. The hub asks for no more than its requests need.
 const MOST_OPENING = 1_000;
+// The longest reason that the hub is told, or that is taken from an answer that is no Status.
+const LONGEST_MESSAGE = 1_024;
 
 /** Keeps a connection to the hub, and opens connections to the own API server when the hub asks. */
 export class Agent {
@@ -73,7 +76,7 @@ export class Agent {
     }
   }
 
-  /** One control connection. Resolves to the reason of its end. */
+  /** Keeps one control connection. Resolves to the reason of its end. */
   async #connection(signal: AbortSignal, onWorking: () => void): Promise<string> {
     const { hub, clock, log, onAuthorities } = this.#options;
     const ending = new AbortController();
@@ -116,7 +119,8 @@ export class Agent {
 
   async #dialBack(id: string, channel: ControlChannel<AgentMessage, HubMessage>, signal: AbortSignal): Promise<void> {
     const { hub, clock } = this.#options;
-    const refuse = (message: string): void => channel.send({ type: "refused", id, message: message.slice(0, 1_024) });
+    const refuse = (message: string): void =>
+      channel.send({ type: "refused", id, message: message.slice(0, LONGEST_MESSAGE) });
     if (this.#opening >= MOST_OPENING) {
       refuse(`${MOST_OPENING} connections are being opened already`);
       return;
@@ -190,9 +194,5 @@ function upgradeTo(protocol: string): {
 
 /** Returns the message of a Status, or the text itself. */
 function messageOf(text: string): string {
-  try {
-    const status: unknown = JSON.parse(text);
-    if (typeof status === "object" && status !== null && "message" in status) return String(status.message);
-  } catch {}
-  return text.slice(0, 1_024);
+  return statusMessage(text) ?? text.slice(0, LONGEST_MESSAGE);
 }

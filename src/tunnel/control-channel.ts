@@ -17,7 +17,7 @@ export interface ControlChannelOptions<Received> {
   readonly clock: Clock;
 }
 
-/** One end of a control connection: messages as lines, pings both ways, and an end after silence. */
+/** An end of a control connection: messages as lines, pings both ways, and an end after silence. */
 export class ControlChannel<Sent extends { readonly type: string }, Received extends { readonly type: string }> {
   readonly #socket: Duplex;
   readonly #options: ControlChannelOptions<Received>;

@@ -7,7 +7,7 @@ import { TLSSocket } from "node:tls";
 import type { Clock } from "../runtime/clock.ts";
 import { closeInTime } from "../runtime/joined-sockets.ts";
 import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
-import type { AgentState } from "../telemetry/agents.ts";
+import type { AgentTraffic } from "../telemetry/agents.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type AgentIdentity, AgentSession } from "./agent-session.ts";
 import {
@@ -64,7 +64,7 @@ interface Agents {
   /** The newest last. */
   readonly sessions: AgentSession[];
   connections: number;
-  /** Of sessions that have ended. */
+  /** Bytes of sessions that have ended. */
   receivedBytes: number;
   sentBytes: number;
   /** Epoch ms, and why the last session ended. */
@@ -154,7 +154,7 @@ export class Hub {
     return await session.dial(signal);
   }
 
-  state(cluster: string): Omit<AgentState, "name"> {
+  state(cluster: string): Omit<AgentTraffic, "name"> {
     const agents = this.#agents.get(cluster);
     const { sessions = [], connections = 0, receivedBytes = 0, sentBytes = 0 } = agents ?? {};
     const live = sessions.reduce(
@@ -181,14 +181,11 @@ export class Hub {
     }
   }
 
-  /** Ends all connections of a cluster's agent. */
-  disconnect(cluster: string, reason: string): void {
-    for (const session of [...(this.#agents.get(cluster)?.sessions ?? [])]) session.close(reason);
-    this.#agents.delete(cluster);
-  }
-
   async close(): Promise<void> {
-    for (const cluster of [...this.#agents.keys()]) this.disconnect(cluster, "the hub closes");
+    for (const { sessions } of this.#agents.values()) {
+      for (const session of [...sessions]) session.close("the hub closes");
+    }
+    this.#agents.clear();
     const closed = this.#server.listening ? once(this.#server, "close") : undefined;
     this.#server.close();
     for (const socket of this.#sockets) socket.destroy();
@@ -291,13 +288,13 @@ export class Hub {
   }
 
   #stream({ cluster }: AgentIdentity, id: string, socket: Duplex): void {
-    const sessions = this.#agents.get(cluster)?.sessions ?? [];
-    if (!(socket instanceof TLSSocket) || !sessions.some((session) => session.awaits(id))) {
+    const session = this.#agents.get(cluster)?.sessions.find((each) => each.awaits(id));
+    if (!(socket instanceof TLSSocket) || session === undefined) {
       this.#refuse(socket, "NotFound", "this connection is not awaited any more");
       return;
     }
     switchProtocols(socket, { connection: "Upgrade", upgrade: STREAM_PROTOCOL });
-    for (const session of sessions) session.accept(id, socket);
+    session.accept(id, socket);
   }
 }
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** What the hub and an agent tell each other on the control connection: one JSON object a line. */
+/** The messages of hub and agent on the control connection: one JSON object a line. */
 
 /** Protocols in the Upgrade header. */
 export const CONTROL_PROTOCOL = "legation-control";

@@ -6,6 +6,7 @@ import { realClock } from "../../runtime/clock.ts";
 import { createLogger, type Logger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
 import { Agent } from "../../tunnel/agent.ts";
+import { hostOfAddress } from "../../tunnel/hub-address.ts";
 import type { MemberCredentials } from "../../tunnel/messages.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
 import { type GlobalInput, listenAddress, withGlobals } from "../shared/input.ts";
@@ -46,10 +47,10 @@ export const agentCommand: Subcommand<AgentInput> = {
     const member = await session.connect(options, "member");
     const state = await AgentState.read(member.client, options.secret, signal);
     const hub = hubClient(state, env, "legation-agent");
-    const { hostname, port } = new URL(member.server);
+    const { host, port } = new URL(member.server);
     const agent = new Agent({
       hub,
-      target: { host: hostname.replace(/^\[(.*)\]$/, "$1"), port: Number(port || 443) },
+      target: { host: hostOfAddress(host), port: Number(port || 443) },
       credentials: (ending) => credentialsOf(member, state.current.account, ending),
       onAuthorities: (authorities) => {
         if (authorities === state.current.authorities) return;

@@ -5,7 +5,7 @@ import { secrets } from "../../kube/resources.ts";
 import { AGENT_KEYS } from "../member/agent-keys.ts";
 import { Failure } from "../shared/failure.ts";
 
-/** What an agent's Secret says. */
+/** The content of an agent's Secret. */
 export interface AgentSecret {
   readonly hub: string;
   readonly cluster: string;

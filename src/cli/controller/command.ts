@@ -35,15 +35,20 @@ export interface KubeletInput {
 
 const WILDCARDS: ReadonlySet<string> = new Set(["::", "0.0.0.0"]);
 
+/** Returns the address at which others reach a server that listens there. Undefined if neither the flag nor POD_IP tells one. */
+function addressOf({ host }: ListenAddress, { POD_IP: podIp }: Environment): string | undefined {
+  return (WILDCARDS.has(host) ? podIp : host) || undefined;
+}
+
 /** Returns the options of the kubelet API. Undefined if it is not served. */
 export function kubeletOf(
   input: KubeletInput,
-  { POD_IP: podIp }: Environment,
+  env: Environment,
 ): Pick<ServersOptions, "listen" | "address" | "addressType" | "certificate"> | undefined {
   const { kubeletListen: listen, nodeAddress, nodeAddressType: addressType } = input;
   if (listen === undefined) return undefined;
-  const address = nodeAddress ?? (WILDCARDS.has(listen.host) ? podIp : listen.host);
-  if (address === undefined || address === "") {
+  const address = nodeAddress ?? addressOf(listen, env);
+  if (address === undefined) {
     throw new Failure("usage", {
       object: "legation controller",
       problem: "--kubelet-listen is every address, which tells the host's API server none",
@@ -120,15 +125,11 @@ function connectMember(
 }
 
 /** Returns how the hub is served. Undefined if it is not. */
-function hubOf(
-  { hubListen, hubService }: ControllerInput,
-  { POD_IP: podIp }: Environment,
-  log: Logger,
-): HubServing | undefined {
+function hubOf({ hubListen, hubService }: ControllerInput, env: Environment, log: Logger): HubServing | undefined {
   if (hubListen === undefined) return undefined;
   const { host, port } = hubListen;
-  const address = WILDCARDS.has(host) ? podIp : host;
-  if (hubService !== undefined && (address === undefined || address === "")) {
+  const address = addressOf(hubListen, env);
+  if (hubService !== undefined && address === undefined) {
     throw new Failure("usage", {
       object: "legation controller",
       problem: "--hub-service needs an address for its endpoint, and --hub-listen is every address",

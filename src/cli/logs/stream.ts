@@ -1,8 +1,8 @@
 import type { Readable } from "node:stream";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import { statusMessage } from "../../kube/json.ts";
 import { pods } from "../../kube/resources.ts";
-import { statusMessage } from "../../kubelet/access-problem.ts";
 import type { LogSource } from "./sources.ts";
 
 /** A container whose log is read. */

@@ -62,7 +62,7 @@ export interface ObjectPlace {
   /** `message`: why the member gets it later. */
   readonly clusters: readonly { readonly cluster: string; readonly message?: string }[];
   readonly others: readonly { readonly cluster: string; readonly message: string }[];
-  /** Those of `clusters` that do not get it, and why its author's overrides do not fit there. */
+  /** Members of `clusters` that do not get it, and why its author's overrides do not fit there. */
   readonly misfits: readonly { readonly cluster: string; readonly message: string }[];
 }
 

@@ -4,7 +4,7 @@ import { certificatesOf, unended } from "../../certificates/bundle.ts";
 import { type Authority, issueAuthority } from "../../certificates/issue.ts";
 import { issuedAt, renewalReason } from "../../certificates/validity.ts";
 
-/** What the hub's Secret holds. */
+/** The content of the hub's Secret. */
 export interface HubAuthorities {
   /** Signs certificates of the hub and of agents. */
   readonly current: Authority;

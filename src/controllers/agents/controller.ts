@@ -10,7 +10,7 @@ import { secrets } from "../../kube/resources.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import { Mutex } from "../../runtime/mutex.ts";
-import type { AgentState } from "../../telemetry/agents.ts";
+import type { AgentTraffic } from "../../telemetry/agents.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { AgentIdentity } from "../../tunnel/agent-session.ts";
@@ -177,7 +177,7 @@ export class AgentController implements Gatekeeper {
     const problem = tokenProblem(secret, { token, key }, clock.wall());
     if (cluster === undefined || secret === undefined || problem !== undefined) {
       const remedy = `run \`legation join ${name} --agent\` again for a new one`;
-      // The same words whether there is such a Cluster or not.
+      // A stranger does not learn whether there is such a Cluster.
       throw new AgentRefusal(`Cluster ${name}: ${problem ?? "the token is not valid"}; ${remedy}`);
     }
     return { cluster, secret };
@@ -200,7 +200,7 @@ export class AgentController implements Gatekeeper {
         throw new AgentRefusal(`Cluster ${name}: its Secret was changed meanwhile; the agent tries again`);
       }
     }
-    // What an earlier join stored may be for another address or authority.
+    // Credentials of an earlier join may be for another address or authority.
     this.#askedAt.set(name, this.#options.clock.now());
     this.#storedAt.delete(name);
     return { cluster: name, uid: cluster.metadata.uid };
@@ -236,7 +236,7 @@ export class AgentController implements Gatekeeper {
     return `Secret ${SYSTEM_NAMESPACE}/${HUB_SECRET} is missing: run \`legation join ${name} --agent\``;
   }
 
-  *#states(): Iterable<AgentState> {
+  *#states(): Iterable<AgentTraffic> {
     for (const { metadata, spec } of this.#options.registry.clusters()) {
       if (spec.agent === undefined || this.#hub === undefined) continue;
       yield { name: metadata.name, ...this.#hub.state(metadata.name) };

@@ -263,7 +263,7 @@ export class ServiceController implements PodCopier {
   }
 
   #serviceFor(member: Member, object: Stored<ServiceObject>): Source<ServiceObject> {
-    // It waits for the copies of whole Services, and a new one for pods would outlive them.
+    // Such a Service waits for its whole copies, and a new one for pods would outlive them.
     if (object.metadata.deletionTimestamp !== undefined && isHeld(object)) return { state: "missing" };
     return isWanted(object) ? this.#wholeServices.of(object, member.candidate()) : { state: "present", object };
   }

@@ -15,7 +15,7 @@ export interface ObjectPlacementsOptions {
   readonly registry: { members(): readonly Pick<Member, "candidate">[] };
 }
 
-/** What each member gets of one object: copies, record and status are made from this. */
+/** The parts of one object that members get: copies, record and status are made from this. */
 export interface PlacedObject {
   /** Why no member is looked for. */
   readonly problem?: string;

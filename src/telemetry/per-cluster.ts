@@ -1,0 +1,40 @@
+import { Counter, Gauge, type Registry } from "prom-client";
+
+/** A metric with one series for each cluster that is there at a scrape. Series of clusters that left are dropped. */
+export interface PerCluster<State> {
+  readonly registry: Registry;
+  readonly name: string;
+  readonly help: string;
+  readonly states: () => Iterable<State>;
+  readonly read: (state: State) => number;
+}
+
+/** Registers a gauge that is read at each scrape. */
+export function gaugePerCluster<State extends { readonly name: string }>(options: PerCluster<State>): void {
+  const { registry, name, help, states, read } = options;
+  new Gauge({
+    name,
+    help,
+    labelNames: ["cluster"],
+    registers: [registry],
+    collect(): void {
+      this.reset();
+      for (const state of states()) this.set({ cluster: state.name }, read(state));
+    },
+  });
+}
+
+/** Registers a counter whose totals are read at each scrape. */
+export function counterPerCluster<State extends { readonly name: string }>(options: PerCluster<State>): void {
+  const { registry, name, help, states, read } = options;
+  new Counter({
+    name,
+    help,
+    labelNames: ["cluster"],
+    registers: [registry],
+    collect(): void {
+      this.reset();
+      for (const state of states()) this.inc({ cluster: state.name }, read(state));
+    },
+  });
+}
