@@ -4,9 +4,10 @@ import type { KubeObject } from "../../api/kubernetes.ts";
 import { recordedHostName } from "../../clusters/host-name.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { deployments, type Resource } from "../../kube/resources.ts";
+import { imageOf } from "../shared/deployment-image.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
-import { deploymentSpec, VERSION_LABEL } from "./objects.ts";
+import { VERSION_LABEL } from "./objects.ts";
 
 const webhookConfigurations: Resource<KubeObject> = {
   group: "admissionregistration.k8s.io",
@@ -30,7 +31,6 @@ export interface Standing {
 const configuration = z.looseObject({
   webhooks: z.array(z.looseObject({ clientConfig: z.looseObject({ url: z.string().optional() }) })),
 });
-const deployment = z.looseObject({ spec: deploymentSpec });
 
 /** Reads what is installed on the host. Rejects with KubeError. */
 export async function standing(
@@ -62,10 +62,6 @@ export function imageToKeep({ ownImage, version }: Standing, ownVersion: string)
     problem: `is missing: the cluster runs ${ownImage}, which is ${version === undefined ? "of another installation" : `version ${version}`}, and this is ${ownVersion}`,
     remedy: "write --image IMAGE with an image of this version",
   });
-}
-
-function imageOf(object: unknown): string | undefined {
-  return deployment.safeParse(object).data?.spec.template.spec.containers[0]?.image;
 }
 
 /** Returns an image name without tag and digest. */

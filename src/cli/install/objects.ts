@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { INSTALLED_LABELS, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { HOST_CONFIG_NAME, HOST_NAME_KEY } from "../../clusters/host-name.ts";
+import { deploymentSpec } from "../shared/deployment-image.ts";
 import type { Manifest } from "../shared/manifests.ts";
 
 /** Label with the version of the command line that installed a Deployment. */
@@ -94,16 +95,6 @@ function withClientConfig(manifest: Manifest, url: string | undefined): Manifest
   });
   return { ...manifest, webhooks };
 }
-
-interface DeploymentSpec {
-  readonly template: { readonly spec: { readonly containers: readonly { readonly image?: string | undefined }[] } };
-}
-
-const container = z.looseObject({ image: z.string().optional() });
-/** Schema of the Deployment fields that an installation reads. */
-export const deploymentSpec: z.ZodType<DeploymentSpec> = z.looseObject({
-  template: z.looseObject({ spec: z.looseObject({ containers: z.array(container) }) }),
-});
 
 function withImage(manifest: Manifest, image: string): Manifest {
   const spec = deploymentSpec.parse(manifest.spec);

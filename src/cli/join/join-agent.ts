@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { z } from "zod";
 import { CLUSTER_DEFAULTS } from "../../api/cluster.ts";
 import {
   AGENT_KEY_ANNOTATION,
@@ -19,6 +18,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import { deployments, secrets } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { credentialsSecretName } from "../member/access.ts";
+import { imageOf } from "../shared/deployment-image.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
 import type { HostContext } from "../shared/session.ts";
@@ -143,14 +143,6 @@ export async function waitForAgent(
   return connected ?? false;
 }
 
-const deployment = z.looseObject({
-  spec: z.looseObject({
-    template: z.looseObject({
-      spec: z.looseObject({ containers: z.array(z.looseObject({ image: z.string() })).min(1) }),
-    }),
-  }),
-});
-
 /** Returns the image of the host's controller, which the agent runs, too. `manifests` name it where the controller runs outside. */
 export async function agentImage(
   host: ClusterClient,
@@ -160,10 +152,8 @@ export async function agentImage(
   const manifest = manifests.find(({ kind }) => kind === deployments.kind);
   const ref = { namespace: SYSTEM_NAMESPACE, name: manifest?.metadata.name ?? "" };
   const installed = await host.find(deployments, ref, { signal });
-  const [image] = [installed, manifest].flatMap(
-    (each) => deployment.safeParse(each).data?.spec.template.spec.containers ?? [],
-  );
-  if (image !== undefined) return image.image;
+  const image = imageOf(installed) ?? imageOf(manifest);
+  if (image !== undefined) return image;
   throw new Failure("usage", { object: "--agent-image", problem: "is missing", remedy: "write --agent-image IMAGE" });
 }
 
