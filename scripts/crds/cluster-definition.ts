@@ -9,6 +9,8 @@ export function clusterDefinition(): object {
     hasStatus: true,
     columns: [
       { name: "Ready", type: "string", jsonPath: `${READY}.status` },
+      { name: "Connection", type: "string", jsonPath: ".status.connection", priority: 1 },
+      { name: "Agent", type: "string", jsonPath: ".status.agent.version", priority: 1 },
       { name: "Version", type: "string", jsonPath: ".status.version" },
       { name: "Nodes", type: "integer", jsonPath: ".status.nodes" },
       { name: "Pods", type: "integer", jsonPath: ".status.pods", description: "Proxies bound to the member." },

@@ -25,11 +25,17 @@ export interface HomeApiSpec {
   readonly certificateAuthorityData?: string;
 }
 
+/** How a member is reached through an agent. */
+export interface AgentSpec {
+  /** Pods of the member reach the host's API server through the agent; default false. */
+  readonly homeAPI?: boolean;
+}
+
 /** An operator's settings of a member. */
 export interface ClusterSpec extends ClusterPolicy {
   readonly credentialsSecret: CredentialsSecret;
   /** The member is reached through an agent that runs there and connects to this host. */
-  readonly agent?: Readonly<Record<string, never>>;
+  readonly agent?: AgentSpec;
   /** Creates namespaces that the member lacks; default true. */
   readonly createNamespaces?: boolean;
   /** Time for the member's scheduler before the next member is tried; default 30. */
@@ -69,8 +75,19 @@ export const RELEASED_CONDITION = "Released";
 /** Reason of the Ready condition of a Cluster whose member joined under another name already. */
 export const JOINED_TWICE = "JoinedTwice";
 
+/** The agent of a member as it last connected. */
+export interface AgentStatus {
+  /** Version of its program. */
+  readonly version?: string;
+  /** RFC 3339. */
+  readonly connectedSince: string;
+}
+
 export interface ClusterStatus {
   readonly observedGeneration?: number;
+  /** How the controller reaches the member. */
+  readonly connection?: "Direct" | "Agent";
+  readonly agent?: AgentStatus;
   /** Version of its API server, e.g. v1.36.3. */
   readonly version?: string;
   /** Address of its API server, reachable or not. */
@@ -149,7 +166,15 @@ const specSchema = z
       })
       .describe("Secret with the kubeconfig of the member, created by `legation join`."),
     agent: z
-      .strictObject({})
+      .strictObject({
+        homeAPI: z
+          .boolean()
+          .describe(
+            "Pods of the member reach the host's API server through the agent, unless homeAPI names an address. " +
+              "`legation join --agent --home-api-through-agent` sets it.",
+          )
+          .exactOptional(),
+      })
       .describe("The member is reached through an agent that runs there. `legation join --agent` sets it.")
       .exactOptional(),
     createNamespaces: z
@@ -232,6 +257,17 @@ export const conditionSchema: z.ZodType<ClusterCondition> = z.object({
 const statusSchema = z
   .object({
     observedGeneration: z.number().int().min(0).meta({ format: "int64" }).exactOptional(),
+    connection: z
+      .enum(["Direct", "Agent"])
+      .describe("How the controller reaches the member: directly, or through the agent that runs there.")
+      .exactOptional(),
+    agent: z
+      .object({
+        version: z.string().max(64).describe("Version of its program.").exactOptional(),
+        connectedSince: z.string().meta({ format: "date-time" }),
+      })
+      .describe("The agent of the member as it last connected.")
+      .exactOptional(),
     version: z.string().describe("Version of the member's API server.").exactOptional(),
     server: z.string().describe("Address at which the controller reaches the member's API server.").exactOptional(),
     nodes: z.int32().min(0).describe("Nodes of the member, unschedulable ones included.").exactOptional(),

@@ -3,6 +3,8 @@ export interface HomeAddress {
   /** Name or IP address; IPv6 without brackets. */
   readonly host: string;
   readonly port: string;
+  /** IP address to which pods resolve the name. Absent: the member's DNS knows it. */
+  readonly ip?: string;
 }
 
 /**

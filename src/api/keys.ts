@@ -161,6 +161,11 @@ export const AGENT_TOKEN_ANNOTATION = "legation.dev/agent-token-sha256";
 export const AGENT_TOKEN_EXPIRES_ANNOTATION = "legation.dev/agent-token-expires";
 /** Annotation on a member's Secret: SHA-256 (hex) of the key that used the token. No other key may use it. */
 export const AGENT_KEY_ANNOTATION = "legation.dev/agent-key-sha256";
+/**
+ * Annotation on a member's Secret: the join whose agents may connect, by the SHA-256 (hex) of the first key of its agent. Agents'
+ * certificates name their join.
+ */
+export const AGENT_JOIN_ANNOTATION = "legation.dev/agent-join";
 /** Name of the Secret with the authority of the hub and its agents. */
 export const HUB_SECRET = "legation-hub";
 /** Annotation of that Secret: `HOST:PORT` under which agents reach the hub, comma-separated. */

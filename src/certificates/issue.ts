@@ -1,6 +1,7 @@
 import { constants, createPrivateKey, generateKeyPair, privateEncrypt } from "node:crypto";
 import { promisify } from "node:util";
 import forge from "node-forge";
+import { BACKDATE_MS } from "./validity.ts";
 
 /** A certificate and its private key, PEM. */
 export interface Certificate {
@@ -21,8 +22,6 @@ export interface IssueOptions {
 const KEY_BITS = 2048;
 // The DER prefix of a signed SHA-256 digest (RFC 8017, section 9.2).
 const SHA256_DIGEST_INFO = Buffer.from("3031300d060960864801650304020105000420", "hex");
-// Tolerates API servers' clocks behind ours: a certificate that is not valid yet would block every pod.
-const BACKDATE_MS = 24 * 60 * 60_000;
 
 /** Issues a self-signed CA. */
 export async function issueAuthority(name: string, options: IssueOptions): Promise<Authority> {
@@ -125,11 +124,18 @@ export function readRequest(request: string): { readonly publicKey: string } | u
   }
 }
 
-/** Issues a client certificate for a public key (PEM). `subject`: a name, and the uid of what has the name. */
+/** The subject of a client certificate: a name, the uid of the object with the name, and the join of that object. */
+export interface ClientSubject {
+  readonly name: string;
+  readonly uid: string;
+  readonly join?: string | undefined;
+}
+
+/** Issues a client certificate for a public key (PEM). */
 export function issueClient(
   authority: Authority,
   publicKey: string,
-  subject: { readonly name: string; readonly uid: string },
+  subject: ClientSubject,
   options: IssueOptions,
 ): string {
   const issuer = forge.pki.certificateFromPem(authority.cert);
@@ -137,6 +143,7 @@ export function issueClient(
   cert.setSubject([
     { name: "commonName", value: subject.name },
     { name: "organizationalUnitName", value: subject.uid },
+    ...(subject.join === undefined ? [] : [{ name: "organizationName", value: subject.join }]),
   ]);
   cert.setIssuer(issuer.subject.attributes);
   cert.setExtensions([

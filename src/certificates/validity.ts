@@ -1,5 +1,11 @@
 import { X509Certificate } from "node:crypto";
 
+/**
+ * How much earlier than its issue a certificate is valid, in milliseconds. Tolerates API servers' clocks behind ours: a certificate
+ * that is not valid yet would block every pod.
+ */
+export const BACKDATE_MS: number = 24 * 60 * 60_000;
+
 /** The reason to replace a certificate. */
 export type RenewalReason = "unreadable" | "early" | "expiring" | "hosts" | "authority";
 
@@ -34,9 +40,10 @@ export function expiresAt(certificate: string): number | undefined {
   return parse(certificate)?.validToDate.getTime();
 }
 
-/** Returns when the certificate was issued, as its validity tells; epoch ms. Undefined when it cannot be read. */
+/** Returns when this project issued the certificate; epoch ms. Undefined when it cannot be read. */
 export function issuedAt(certificate: string): number | undefined {
-  return parse(certificate)?.validFromDate.getTime();
+  const from = parse(certificate)?.validFromDate.getTime();
+  return from === undefined ? undefined : from + BACKDATE_MS;
 }
 
 /** Returns the DNS names and addresses of a certificate; none when it cannot be read. */

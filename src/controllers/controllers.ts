@@ -84,6 +84,7 @@ export class Controllers {
       recorder,
       refusedWrites,
       server: homeApiServer,
+      agentAddress: (name) => this.#agents.agent(name)?.homeAddress,
       proxies,
       modeOf: (proxy) => this.#delegation.placementState.eligibilities.apiMode(proxy),
     });
@@ -115,6 +116,7 @@ export class Controllers {
       waitingIn: (member) => this.#delegation.waitingIn(member) + this.#overflow.bindingTo(member),
       kept,
       endpoint: (name) => kubelets?.endpoint(name),
+      agent: (name) => this.#agents.agent(name),
       ...(options.nodePods === undefined ? {} : { nodePods: options.nodePods }),
     });
     this.#delegation = new DelegationController({

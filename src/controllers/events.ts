@@ -25,6 +25,8 @@ export interface ControllerEvents extends RegistryEvents {
   readonly nodeEndpoint: [cluster: string];
   /** Pods of some member reach the host's API server another way. */
   readonly homeApi: [];
+  /** The agent of a cluster connected, left, or told of itself. */
+  readonly agent: [cluster: string];
   /** The needs of a waiting proxy beside a node are met now, or cannot be. */
   readonly needs: [key: ObjectKey];
   readonly copiesRead: [];

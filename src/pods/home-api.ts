@@ -118,11 +118,14 @@ function withHomeApi(spec: PodSpec, proxyUid: string, address: HomeAddress): Pod
 }
 
 /** Clients such as Spark's driver dial the API server by its Service's name at port 443. */
-function withServiceName(aliases: PodSpec["hostAliases"], { host, port }: HomeAddress): PodSpec["hostAliases"] {
-  const isAddress = host.includes(":") || /^[0-9.]+$/.test(host);
+function withServiceName(
+  aliases: PodSpec["hostAliases"],
+  { host, port, ip = host }: HomeAddress,
+): PodSpec["hostAliases"] {
+  const isAddress = ip.includes(":") || /^[0-9.]+$/.test(ip);
   const own = aliases?.some(({ hostnames }) => hostnames?.some((name) => SERVICE_NAMES.includes(name))) ?? false;
   if (!isAddress || port !== "443" || own) return aliases;
-  return [...(aliases ?? []), { ip: host, hostnames: [...SERVICE_NAMES] }];
+  return [...(aliases ?? []), { ip, hostnames: [...SERVICE_NAMES] }];
 }
 
 /** Returns undefined where a container names none, or they differ (FsUserFrom in pkg/volume/util). */

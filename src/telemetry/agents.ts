@@ -11,6 +11,12 @@ export interface AgentTraffic {
   readonly streams: number;
   readonly receivedBytes: number;
   readonly sentBytes: number;
+  /** Open connections of the member's pods to the home API. */
+  readonly homeStreams: number;
+  readonly homeReceivedBytes: number;
+  readonly homeSentBytes: number;
+  /** When the agent's certificate expires; epoch ms. Undefined while it is not connected. */
+  readonly certificateExpires: number | undefined;
 }
 
 /** Metrics of members that are reached through an agent, read at each scrape. */
@@ -40,16 +46,56 @@ export class AgentMetrics {
       states,
       read: ({ connections }) => connections,
     });
-    new Counter({
+    gaugePerCluster({
+      registry,
+      name: "legation_agent_home_streams",
+      help: "Connections of the member's pods to the home API through its agent",
+      states,
+      read: ({ homeStreams }) => homeStreams,
+    });
+    gaugePerCluster({
+      registry,
+      name: "legation_agent_certificate_expiration_timestamp_seconds",
+      help: "When the certificate with which the agent of the member is connected expires",
+      states,
+      read: ({ certificateExpires }) => (certificateExpires === undefined ? undefined : certificateExpires / 1000),
+    });
+    this.#countBytes(registry, {
       name: "legation_agent_bytes_total",
       help: "Bytes of connections through the agent of the member, as encrypted by its API server and this process",
+      read: ({ receivedBytes, sentBytes }) => ({ received: receivedBytes, sent: sentBytes }),
+    });
+    this.#countBytes(registry, {
+      name: "legation_agent_home_bytes_total",
+      help: "Bytes of connections of the member's pods to the home API through its agent",
+      read: ({ homeReceivedBytes, homeSentBytes }) => ({ received: homeReceivedBytes, sent: homeSentBytes }),
+    });
+  }
+
+  #countBytes(
+    registry: Registry,
+    {
+      name,
+      help,
+      read,
+    }: {
+      readonly name: string;
+      readonly help: string;
+      readonly read: (state: AgentTraffic) => { readonly received: number; readonly sent: number };
+    },
+  ): void {
+    const states = (): Iterable<AgentTraffic> => this.#states?.() ?? [];
+    new Counter({
+      name,
+      help,
       labelNames: ["cluster", "direction"],
       registers: [registry],
       collect(): void {
         this.reset();
-        for (const { name, receivedBytes, sentBytes } of states()) {
-          this.inc({ cluster: name, direction: "received" }, receivedBytes);
-          this.inc({ cluster: name, direction: "sent" }, sentBytes);
+        for (const state of states()) {
+          const { received, sent } = read(state);
+          this.inc({ cluster: state.name, direction: "received" }, received);
+          this.inc({ cluster: state.name, direction: "sent" }, sent);
         }
       },
     });

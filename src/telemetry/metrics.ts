@@ -109,8 +109,8 @@ export class Metrics {
     this.#admissions.observe({ path, verdict }, seconds);
   }
 
-  /** Sets when a serving certificate expires; epoch ms. An unreadable one counts as expired. */
-  setCertificateExpiry(certificate: "webhook" | "kubelet" | "hub", expiresAt: number | undefined): void {
+  /** Sets when a certificate of this process expires; epoch ms. An unreadable one counts as expired. */
+  setCertificateExpiry(certificate: "webhook" | "kubelet" | "hub" | "agent", expiresAt: number | undefined): void {
     this.#certificates.set({ certificate }, (expiresAt ?? 0) / 1000);
   }
 

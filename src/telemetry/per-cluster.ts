@@ -6,7 +6,8 @@ export interface PerCluster<State> {
   readonly name: string;
   readonly help: string;
   readonly states: () => Iterable<State>;
-  readonly read: (state: State) => number;
+  /** Undefined: the cluster has no sample. */
+  readonly read: (state: State) => number | undefined;
 }
 
 /** Registers a gauge that is read at each scrape. */
@@ -19,7 +20,10 @@ export function gaugePerCluster<State extends { readonly name: string }>(options
     registers: [registry],
     collect(): void {
       this.reset();
-      for (const state of states()) this.set({ cluster: state.name }, read(state));
+      for (const state of states()) {
+        const value = read(state);
+        if (value !== undefined) this.set({ cluster: state.name }, value);
+      }
     },
   });
 }
@@ -34,7 +38,7 @@ export function counterPerCluster<State extends { readonly name: string }>(optio
     registers: [registry],
     collect(): void {
       this.reset();
-      for (const state of states()) this.inc({ cluster: state.name }, read(state));
+      for (const state of states()) this.inc({ cluster: state.name }, read(state) ?? 0);
     },
   });
 }

@@ -3,20 +3,63 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../runtime/clock.ts";
 import { ControlChannel } from "./control-channel.ts";
-import { type AgentMessage, agentMessage, type HubMessage, type MemberCredentials } from "./messages.ts";
+import {
+  type AgentFacts,
+  type AgentMessage,
+  agentMessage,
+  type HubMessage,
+  type MemberCredentials,
+} from "./messages.ts";
 
 /** An agent as its client certificate names it. */
 export interface AgentIdentity {
   readonly cluster: string;
   /** uid of the Cluster at the time of its join: a Cluster of the same name is another. */
   readonly uid: string;
+  /** The join that gave the agent its token. Undefined in certificates that name none. */
+  readonly join?: string | undefined;
 }
 
 export interface AgentSessionOptions {
   readonly agent: AgentIdentity;
+  /** When its certificate expires; epoch ms. */
+  readonly certificateExpires?: number | undefined;
   readonly onCredentials: (credentials: MemberCredentials) => void;
+  readonly onFacts: () => void;
   readonly onEnd: (reason: string) => void;
   readonly clock: Clock;
+}
+
+/** Connections of one kind, with the bytes of those that have ended, too. */
+class Streams {
+  readonly #open = new Set<Socket>();
+  readonly #ended = { received: 0, sent: 0 };
+
+  add(socket: Socket): void {
+    this.#open.add(socket);
+    socket.once("close", () => {
+      this.#open.delete(socket);
+      this.#ended.received += socket.bytesRead;
+      this.#ended.sent += socket.bytesWritten;
+    });
+  }
+
+  get count(): number {
+    return this.#open.size;
+  }
+
+  get bytes(): { readonly received: number; readonly sent: number } {
+    const total = { ...this.#ended };
+    for (const { bytesRead, bytesWritten } of this.#open) {
+      total.received += bytesRead;
+      total.sent += bytesWritten;
+    }
+    return total;
+  }
+
+  destroy(): void {
+    for (const socket of this.#open) socket.destroy();
+  }
 }
 
 interface Dialled {
@@ -24,6 +67,8 @@ interface Dialled {
   readonly reject: (error: Error) => void;
 }
 
+// Each may change what the host writes: an agent tells its version, and the address that pods use.
+const MOST_FACTS = 10;
 // An agent that does not dial back must not collect requests without end.
 const MOST_DIALLED = 1_000;
 
@@ -32,13 +77,23 @@ export class AgentSession {
   readonly agent: AgentIdentity;
   readonly #channel: ControlChannel<HubMessage, AgentMessage>;
   readonly #dialled = new Map<string, Dialled>();
-  readonly #streams = new Set<Socket>();
-  #bytes = { received: 0, sent: 0 };
+  /** Connections to the member's API server. */
+  readonly streams: Streams = new Streams();
+  /** Connections of the member's pods to the home API. */
+  readonly homeStreams: Streams = new Streams();
+  /** Epoch ms. */
+  readonly since: number;
+  readonly certificateExpires: number | undefined;
+  #facts: AgentFacts | undefined;
+  #factsTold = 0;
   /** Requests for credentials that the agent has not answered. */
   #credentialsAsked = 0;
 
-  constructor(socket: Duplex, { agent, onCredentials, onEnd, clock }: AgentSessionOptions) {
+  constructor(socket: Duplex, options: AgentSessionOptions) {
+    const { agent, certificateExpires, onCredentials, onFacts, onEnd, clock } = options;
     this.agent = agent;
+    this.certificateExpires = certificateExpires;
+    this.since = clock.wall();
     const { cluster } = agent;
     this.#channel = new ControlChannel<HubMessage, AgentMessage>(socket, {
       receives: agentMessage,
@@ -47,6 +102,12 @@ export class AgentSession {
         if (message.type === "credentials" && this.#credentialsAsked > 0) {
           this.#credentialsAsked -= 1;
           onCredentials(message.credentials);
+        }
+        if (message.type === "facts" && this.#factsTold < MOST_FACTS) {
+          this.#factsTold += 1;
+          const { version, homeAddress } = message;
+          this.#facts = { version, homeAddress };
+          onFacts();
         }
         if (message.type === "refused") {
           this.#dialled
@@ -57,25 +118,17 @@ export class AgentSession {
       onClose: (reason) => {
         for (const { reject } of this.#dialled.values())
           reject(new Error(`the agent of ${cluster} is gone: ${reason}`));
-        for (const stream of this.#streams) stream.destroy();
+        this.streams.destroy();
+        this.homeStreams.destroy();
         onEnd(reason);
       },
       clock,
     });
   }
 
-  get streams(): number {
-    return this.#streams.size;
-  }
-
-  /** Bytes of all streams so far. */
-  get bytes(): { readonly received: number; readonly sent: number } {
-    const total = { ...this.#bytes };
-    for (const { bytesRead, bytesWritten } of this.#streams) {
-      total.received += bytesRead;
-      total.sent += bytesWritten;
-    }
-    return total;
+  /** Undefined before the agent has told. */
+  get facts(): AgentFacts | undefined {
+    return this.#facts;
   }
 
   welcome(authorities: string): void {
@@ -124,12 +177,7 @@ export class AgentSession {
   accept(id: string, socket: Socket): void {
     const dialled = this.#dialled.get(id);
     if (dialled === undefined) return;
-    this.#streams.add(socket);
-    socket.once("close", () => {
-      this.#streams.delete(socket);
-      this.#bytes.received += socket.bytesRead;
-      this.#bytes.sent += socket.bytesWritten;
-    });
+    this.streams.add(socket);
     dialled.resolve(socket);
   }
 

@@ -3,21 +3,25 @@ import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ClusterClient, PathUpgrades } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
-import { statusMessage } from "../kube/json.ts";
-import { Backoff, ConnectionBackoff } from "../runtime/backoff.ts";
+import { Backoff, type BackoffLimits, ConnectionBackoff } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { join } from "../runtime/joined-sockets.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ControlChannel } from "./control-channel.ts";
+import type { HomeApiListener } from "./home-api-listener.ts";
 import {
+  type AgentFacts,
   type AgentMessage,
   CONTROL_PATH,
   CONTROL_PROTOCOL,
   type HubMessage,
   hubMessage,
+  LONGEST_MESSAGE,
   type MemberCredentials,
+  messageOf,
   STREAM_PATH,
   STREAM_PROTOCOL,
+  upgradeTo,
 } from "./messages.ts";
 
 /** The API server that an agent connects to, and no other address. */
@@ -26,9 +30,19 @@ export interface AgentTarget {
   readonly port: number;
 }
 
+/** How an agent leads pods to the home API. */
+export interface AgentHomeApi {
+  readonly listener: Pick<HomeApiListener, "open" | "cut">;
+  /** Returns the IP address at which pods reach the listener. */
+  readonly address: (signal: AbortSignal) => Promise<string>;
+}
+
 export interface AgentOptions {
   readonly hub: Pick<ClusterClient & PathUpgrades, "upgradePath">;
   readonly target: AgentTarget;
+  readonly version: string;
+  /** Leads pods of the member to the home API. */
+  readonly home?: AgentHomeApi | undefined;
   /** Requests a token of the host's service account. */
   readonly credentials: (signal: AbortSignal) => Promise<MemberCredentials>;
   /** Receives the authorities (PEM) that the hub's certificate may come from, at each connection. */
@@ -40,10 +54,22 @@ export interface AgentOptions {
 const CONNECT_MS = 10_000;
 // At once after a cut, since the hub's controller may just have been replaced; then slower, with jitter.
 const BACKOFF = { initialMs: 1_000, maxMs: 10_000, healthyMs: 60_000 };
+/** Delays after refusals by the hub: its Cluster may have left for good, and a new join starts a new agent. */
+export const REFUSED_BACKOFF: BackoffLimits = { initialMs: 1_000, maxMs: 5 * 60_000 };
 // The most connections that are being opened. The hub asks for no more than its requests need.
 const MOST_OPENING = 1_000;
-// The longest reason that the hub is told, or that is taken from an answer that is no Status.
-const LONGEST_MESSAGE = 1_024;
+
+/** How a control connection ended. */
+interface Ended {
+  readonly reason: string;
+  /** The hub does not take this agent, and says why. */
+  readonly isRefused?: boolean;
+}
+
+const FORBIDDEN = 403;
+/** Log message of an agent that the hub does not take. */
+export const REFUSED: string =
+  "the hub refuses this agent; where the member has left its host for good, delete the agent as docs/agents.md#leave says";
 
 /** Keeps a connection to the hub, and opens connections to the own API server when the hub asks. */
 export class Agent {
@@ -67,23 +93,32 @@ export class Agent {
   async run(signal: AbortSignal): Promise<void> {
     const { clock, log } = this.#options;
     const backoff = new ConnectionBackoff({ ...BACKOFF, clock });
+    const refusals = new Backoff(REFUSED_BACKOFF);
     while (!signal.aborted) {
-      const reason = await this.#connection(signal, () => backoff.working());
+      const { reason, isRefused = false } = await this.#connection(signal, () => {
+        backoff.working();
+        refusals.reset();
+      });
       if (signal.aborted) return;
-      const delayMs = backoff.ended() || BACKOFF.initialMs * Math.random();
-      log.warn({ reason, delayMs: Math.round(delayMs) }, "not connected to the hub");
+      const delayMs = isRefused ? refusals.next() : backoff.ended() || BACKOFF.initialMs * Math.random();
+      const told = { reason, delayMs: Math.round(delayMs) };
+      if (isRefused) log.error(told, REFUSED);
+      else log.warn(told, "not connected to the hub");
       await clock.sleep(delayMs, signal).catch(() => {});
     }
   }
 
   /** Keeps one control connection. Resolves to the reason of its end. */
-  async #connection(signal: AbortSignal, onWorking: () => void): Promise<string> {
-    const { hub, clock, log, onAuthorities } = this.#options;
+  async #connection(signal: AbortSignal, onWorking: () => void): Promise<Ended> {
+    const { hub, clock, log, home, version, onAuthorities } = this.#options;
     const ending = new AbortController();
     const ended = AbortSignal.any([signal, ending.signal]);
     try {
-      const answer = await hub.upgradePath(CONTROL_PATH, { ...upgradeTo(CONTROL_PROTOCOL), signal });
-      if (answer.socket === undefined) return `the hub refuses this agent: ${messageOf(answer.text)}`;
+      const answer = await hub.upgradePath(CONTROL_PATH, { ...upgradeTo(CONTROL_PROTOCOL, CONNECT_MS), signal });
+      if (answer.socket === undefined) {
+        const reason = `the hub refuses this agent: ${messageOf(answer.text)}`;
+        return { reason, isRefused: answer.status === FORBIDDEN };
+      }
       const { socket } = answer;
       let reason = "stopped";
       const channel: ControlChannel<AgentMessage, HubMessage> = new ControlChannel(socket, {
@@ -91,7 +126,9 @@ export class Agent {
         onMessage: (message) => {
           if (message.type === "welcome") {
             onWorking();
+            if (!this.#connected) void this.#tellHomeAddress(channel, ended);
             this.#connected = true;
+            home?.listener.open();
             onAuthorities(message.authorities);
           } else if (message.type === "dial") void this.#dialBack(message.id, channel, ended);
           else if (message.type === "credentials") void this.#sendCredentials(channel, ended);
@@ -103,17 +140,37 @@ export class Agent {
         clock,
       });
       log.info("connected to the hub");
+      channel.send({ type: "facts", version });
       const stop = (): void => channel.close("the agent stops");
       signal.addEventListener("abort", stop, { once: true });
       if (!ending.signal.aborted) await once(ending.signal, "abort");
       signal.removeEventListener("abort", stop);
-      return reason;
+      return { reason };
     } catch (error) {
-      return isKubeError(error) ? error.detail : String(error);
+      return { reason: isKubeError(error) ? error.detail : String(error) };
     } finally {
       this.#connected = false;
       // The hub has lost its ends, perhaps without a sign of it here.
       for (const stream of this.#streams) stream.destroy();
+      home?.listener.cut();
+    }
+  }
+
+  /** Tells the hub where pods reach the home API, once that is known. */
+  async #tellHomeAddress(channel: ControlChannel<AgentMessage, HubMessage>, signal: AbortSignal): Promise<void> {
+    const { home, version, clock, log } = this.#options;
+    if (home === undefined) return;
+    const backoff = new Backoff(BACKOFF);
+    while (!signal.aborted) {
+      try {
+        const facts: AgentFacts = { version, homeAddress: await home.address(signal) };
+        channel.send({ type: "facts", ...facts });
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        log.warn({ err: error }, "the address at which pods reach the home API is not known");
+        await clock.sleep(backoff.next(), signal).catch(() => {});
+      }
     }
   }
 
@@ -131,7 +188,10 @@ export class Agent {
       const inTime = AbortSignal.any([signal, AbortSignal.timeout(CONNECT_MS)]);
       // The own API server first, so that the hub is told when that cannot be reached.
       await once(server, "connect", { signal: inTime });
-      const answer = await hub.upgradePath(`${STREAM_PATH}${id}`, { ...upgradeTo(STREAM_PROTOCOL), signal: inTime });
+      const answer = await hub.upgradePath(`${STREAM_PATH}${id}`, {
+        ...upgradeTo(STREAM_PROTOCOL, CONNECT_MS),
+        signal: inTime,
+      });
       if (answer.socket === undefined) {
         server.destroy();
         // The hub has given up waiting for it, or does not accept this agent's certificate any more.
@@ -180,19 +240,4 @@ export class Agent {
       }
     }
   }
-}
-
-function upgradeTo(protocol: string): {
-  readonly method: "GET";
-  readonly query: URLSearchParams;
-  readonly protocol: string;
-  readonly headers: Readonly<Record<string, string[]>>;
-  readonly timeoutMs: number;
-} {
-  return { method: "GET", query: new URLSearchParams(), protocol, headers: {}, timeoutMs: CONNECT_MS };
-}
-
-/** Returns the message of a Status, or the text itself. */
-function messageOf(text: string): string {
-  return statusMessage(text) ?? text.slice(0, LONGEST_MESSAGE);
 }

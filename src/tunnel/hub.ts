@@ -9,18 +9,24 @@ import { closeInTime } from "../runtime/joined-sockets.ts";
 import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
 import type { AgentTraffic } from "../telemetry/agents.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { agentOf, certificateProblem, expiryOf } from "./agent-certificate.ts";
 import { type AgentIdentity, AgentSession } from "./agent-session.ts";
+import { connectToHomeApi, type HomeApiTarget, MOST_HOME_STREAMS } from "./home-api.ts";
 import {
+  type AgentFacts,
   CERTIFICATE_PATH,
   type CertificateAnswer,
   CLUSTER_HEADER,
   CONTROL_PATH,
   CONTROL_PROTOCOL,
   certificateRequest,
+  HOME_PATH,
+  HOME_PROTOCOL,
   type MemberCredentials,
   STREAM_PATH,
   STREAM_PROTOCOL,
 } from "./messages.ts";
+import { Strangers } from "./strangers.ts";
 
 /** The token of a join, for an agent's first certificate. */
 export interface TokenProof {
@@ -35,6 +41,8 @@ export type Proof = { readonly agent: AgentIdentity } | TokenProof;
 export interface Gatekeeper {
   /** Returns why the agent may not connect. Undefined: it may. */
   refusal(agent: AgentIdentity): string | undefined;
+  /** Returns why pods of the cluster do not reach the home API through its agent. Undefined: they do. */
+  homeApiRefusal(cluster: string): string | undefined;
   /** Signs an agent's request (PEM). Rejects with `AgentRefusal`. */
   certify(request: string, proof: Proof): Promise<CertificateAnswer>;
   /** The authorities (PEM) that agents are to trust. */
@@ -42,6 +50,8 @@ export interface Gatekeeper {
   /** Reports whether a connected agent is to send a token of the host's service account. */
   wantsCredentials(cluster: string): boolean;
   onCredentials(cluster: string, credentials: MemberCredentials): void;
+  /** Called when the cluster's agent has told of itself, after its connection. */
+  onFacts(cluster: string): void;
 }
 
 /** A refusal of an agent's request, with the reason for its operator. */
@@ -55,9 +65,18 @@ export interface HubTls {
 }
 
 export interface HubOptions {
+  /** Where this host's API server listens for pods of members. Undefined: the hub does not lead there. */
+  readonly homeApi?: HomeApiTarget | undefined;
   readonly onChange: (cluster: string) => void;
   readonly clock: Clock;
   readonly log: Logger;
+}
+
+/** A connected agent: what it told of itself, and since when it is connected (epoch ms). */
+export interface ConnectedAgent extends Partial<AgentFacts> {
+  readonly since: number;
+  /** When its certificate expires; epoch ms. */
+  readonly certificateExpires: number | undefined;
 }
 
 interface Agents {
@@ -65,12 +84,14 @@ interface Agents {
   readonly sessions: AgentSession[];
   connections: number;
   /** Bytes of sessions that have ended. */
-  receivedBytes: number;
-  sentBytes: number;
+  ended: Bytes;
   /** Epoch ms, and why the last session ended. */
   left?: { readonly at: number; readonly reason: string };
 }
 
+type Bytes = Pick<AgentTraffic, "receivedBytes" | "sentBytes" | "homeReceivedBytes" | "homeSentBytes">;
+
+const NO_BYTES: Bytes = { receivedBytes: 0, sentBytes: 0, homeReceivedBytes: 0, homeSentBytes: 0 };
 const HANDSHAKE_MS = 10_000;
 const MAX_HEADER_BYTES = 16_384;
 const MAX_BODY_BYTES = 32_768;
@@ -90,8 +111,7 @@ export class Hub {
   readonly #gatekeeper: Gatekeeper;
   readonly #server: Server;
   readonly #sockets = new Set<Duplex>();
-  /** Peers (address and port) of connections without a certificate. */
-  readonly #strangers = new Set<string>();
+  readonly #strangers = new Strangers(MOST_STRANGERS);
   readonly #agents = new Map<string, Agents>();
 
   constructor(tls: HubTls, gatekeeper: Gatekeeper, options: HubOptions) {
@@ -112,18 +132,12 @@ export class Hub {
       noDelay: true,
     });
     this.#server.on("connection", (socket: Socket) => {
-      if (this.#strangers.size >= MOST_STRANGERS) {
-        socket.destroy();
-        return;
-      }
-      const peer = peerOf(socket);
-      this.#strangers.add(peer);
-      socket.once("close", () => this.#strangers.delete(peer));
+      this.#strangers.add(socket);
       // Also while the handshake goes on.
       this.#track(socket);
     });
     this.#server.on("secureConnection", (socket: TLSSocket) => {
-      if (socket.authorized) this.#strangers.delete(peerOf(socket));
+      if (socket.authorized) this.#strangers.verified(socket);
       this.#track(socket);
     });
     this.#server.on("request", (request, response) => void this.#onRequest(request, response));
@@ -155,17 +169,24 @@ export class Hub {
   }
 
   state(cluster: string): Omit<AgentTraffic, "name"> {
-    const agents = this.#agents.get(cluster);
-    const { sessions = [], connections = 0, receivedBytes = 0, sentBytes = 0 } = agents ?? {};
-    const live = sessions.reduce(
-      (sum, { streams, bytes }) => ({
-        streams: sum.streams + streams,
-        receivedBytes: sum.receivedBytes + bytes.received,
-        sentBytes: sum.sentBytes + bytes.sent,
-      }),
-      { streams: 0, receivedBytes, sentBytes },
-    );
-    return { connected: sessions.length > 0, connections, ...live };
+    const { sessions = [], connections = 0, ended = NO_BYTES } = this.#agents.get(cluster) ?? {};
+    const { certificateExpires } = this.agent(cluster) ?? {};
+    return {
+      connected: sessions.length > 0,
+      connections,
+      streams: sessions.reduce((sum, { streams }) => sum + streams.count, 0),
+      homeStreams: sessions.reduce((sum, { homeStreams }) => sum + homeStreams.count, 0),
+      certificateExpires,
+      ...sessions.map(bytesOf).reduce(addBytes, ended),
+    };
+  }
+
+  /** Returns the cluster's agent. Undefined while none is connected. */
+  agent(cluster: string): ConnectedAgent | undefined {
+    const session = this.#agents.get(cluster)?.sessions.at(-1);
+    if (session === undefined) return undefined;
+    const { since, certificateExpires } = session;
+    return { ...session.facts, since, certificateExpires };
   }
 
   /** Asks the cluster's agent for a token of the host's service account. */
@@ -178,6 +199,7 @@ export class Hub {
     for (const session of [...(this.#agents.get(cluster)?.sessions ?? [])]) {
       const refusal = this.#gatekeeper.refusal(session.agent);
       if (refusal !== undefined) session.close(refusal);
+      else if (this.#gatekeeper.homeApiRefusal(cluster) !== undefined) session.homeStreams.destroy();
     }
   }
 
@@ -250,10 +272,11 @@ export class Hub {
     if (url === CONTROL_PATH && headers.upgrade === CONTROL_PROTOCOL) this.#control(agent, socket);
     else if (url.startsWith(STREAM_PATH) && headers.upgrade === STREAM_PROTOCOL) {
       this.#stream(agent, url.slice(STREAM_PATH.length), socket);
-    } else this.#refuse(socket, "NotFound", `the hub has no ${url}`);
+    } else if (url === HOME_PATH && headers.upgrade === HOME_PROTOCOL) this.#home(agent, socket);
+    else this.#refuse(socket, "NotFound", `the hub has no ${url}`);
   }
 
-  #refuse(socket: Duplex, reason: "Forbidden" | "NotFound", message: string): void {
+  #refuse(socket: Duplex, reason: "Forbidden" | "NotFound" | "ServiceUnavailable", message: string): void {
     refuse(socket, statusAnswer(reason, message));
     closeInTime(socket, this.#options.clock);
   }
@@ -261,15 +284,16 @@ export class Hub {
   #control(agent: AgentIdentity, socket: Duplex): void {
     const { cluster } = agent;
     const { clock, log, onChange } = this.#options;
-    const agents = this.#agents.get(cluster) ?? { sessions: [], connections: 0, receivedBytes: 0, sentBytes: 0 };
+    const agents = this.#agents.get(cluster) ?? { sessions: [], connections: 0, ended: NO_BYTES };
     switchProtocols(socket, { connection: "Upgrade", upgrade: CONTROL_PROTOCOL });
     const session = new AgentSession(socket, {
       agent,
+      certificateExpires: expiryOf(socket),
       onCredentials: (credentials) => this.#gatekeeper.onCredentials(cluster, credentials),
+      onFacts: () => this.#gatekeeper.onFacts(cluster),
       onEnd: (reason) => {
         agents.sessions.splice(agents.sessions.indexOf(session), 1);
-        agents.receivedBytes += session.bytes.received;
-        agents.sentBytes += session.bytes.sent;
+        agents.ended = addBytes(agents.ended, bytesOf(session));
         agents.left = { at: clock.now(), reason };
         log.info({ member: cluster, reason }, "agent disconnected");
         if (agents.sessions.length === 0) onChange(cluster);
@@ -296,29 +320,51 @@ export class Hub {
     switchProtocols(socket, { connection: "Upgrade", upgrade: STREAM_PROTOCOL });
     session.accept(id, socket);
   }
+
+  /** Connects a pod of the agent's member to the home API. */
+  #home({ cluster }: AgentIdentity, socket: Duplex): void {
+    const { homeApi, clock } = this.#options;
+    const session = this.#agents.get(cluster)?.sessions.at(-1);
+    const refusal = this.#gatekeeper.homeApiRefusal(cluster);
+    if (refusal !== undefined) this.#refuse(socket, "Forbidden", refusal);
+    else if (homeApi === undefined) {
+      this.#refuse(
+        socket,
+        "ServiceUnavailable",
+        "the controller reaches its API server by a proxy, which pods cannot use",
+      );
+    } else if (!(socket instanceof TLSSocket) || session === undefined) {
+      this.#refuse(socket, "ServiceUnavailable", "the agent has no control connection to this controller");
+    } else if (session.homeStreams.count >= MOST_HOME_STREAMS) {
+      const message = `${MOST_HOME_STREAMS} connections of pods of ${cluster} to the home API are open already`;
+      this.#refuse(socket, "ServiceUnavailable", message);
+    } else {
+      session.homeStreams.add(socket);
+      connectToHomeApi(socket, homeApi, clock);
+    }
+  }
 }
 
-function peerOf({ remoteAddress, remotePort }: Socket): string {
-  return `${remoteAddress} ${remotePort}`;
+function bytesOf({ streams, homeStreams }: AgentSession): Bytes {
+  return {
+    receivedBytes: streams.bytes.received,
+    sentBytes: streams.bytes.sent,
+    homeReceivedBytes: homeStreams.bytes.received,
+    homeSentBytes: homeStreams.bytes.sent,
+  };
+}
+
+function addBytes(one: Bytes, other: Bytes): Bytes {
+  return {
+    receivedBytes: one.receivedBytes + other.receivedBytes,
+    sentBytes: one.sentBytes + other.sentBytes,
+    homeReceivedBytes: one.homeReceivedBytes + other.homeReceivedBytes,
+    homeSentBytes: one.homeSentBytes + other.homeSentBytes,
+  };
 }
 
 function tlsOptions({ cert, key, authorities }: HubTls): object {
   return { cert, key, ca: authorities, minVersion: "TLSv1.3" };
-}
-
-/** Returns the agent that a verified client certificate names. */
-function agentOf({ socket }: IncomingMessage): AgentIdentity | undefined {
-  if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
-  const { CN: cluster, OU: uid } = socket.getPeerCertificate().subject ?? {};
-  return typeof cluster === "string" && typeof uid === "string" ? { cluster, uid } : undefined;
-}
-
-/** Returns why a connection's client certificate names no agent. */
-function certificateProblem({ socket }: IncomingMessage): string {
-  if (!(socket instanceof TLSSocket) || socket.getPeerX509Certificate() === undefined)
-    return "no client certificate was presented";
-  const { authorizationError } = socket;
-  return `the client certificate is not accepted (${authorizationError ?? "it names no Cluster"}); run \`legation join NAME --agent\` again`;
 }
 
 function proofOf(request: IncomingMessage): Proof | undefined {

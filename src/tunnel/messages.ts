@@ -1,15 +1,20 @@
 import { z } from "zod";
+import type { UpgradeOptions } from "../kube/client.ts";
+import { statusMessage } from "../kube/json.ts";
 
 /** The messages of hub and agent on the control connection: one JSON object a line. */
 
 /** Protocols in the Upgrade header. */
 export const CONTROL_PROTOCOL = "legation-control";
 export const STREAM_PROTOCOL = "legation-stream";
+export const HOME_PROTOCOL = "legation-home-api";
 
 /** Paths of the hub's API. */
 export const CERTIFICATE_PATH = "/agent/v1/certificate";
 export const CONTROL_PATH = "/agent/v1/control";
 export const STREAM_PATH = "/agent/v1/streams/";
+/** Leads to the host's own API server, and names no other target. */
+export const HOME_PATH = "/agent/v1/home";
 
 /** Header with the Cluster's name, beside a token. Agents with a certificate have the name in that. */
 export const CLUSTER_HEADER = "legation-cluster";
@@ -53,13 +58,27 @@ export interface MemberCredentials {
   readonly certificateAuthority: string;
 }
 
+/** What an agent tells of itself. */
+export interface AgentFacts {
+  /** Version of its program. */
+  readonly version: string;
+  /** IP address at which pods of its member reach the home API through it. Undefined if it takes no pods. */
+  readonly homeAddress?: string | undefined;
+}
+
 /** A message of an agent. */
 export type AgentMessage =
+  | ({ readonly type: "facts" } & AgentFacts)
   | { readonly type: "refused"; readonly id: string; readonly message: string }
   | { readonly type: "credentials"; readonly credentials: MemberCredentials }
   | Ping;
 
 export const agentMessage: z.ZodType<AgentMessage> = z.discriminatedUnion("type", [
+  z.object({
+    type: z.literal("facts"),
+    version: z.string().regex(/^[\w.+-]{1,64}$/),
+    homeAddress: z.union([z.ipv4(), z.ipv6()]).optional(),
+  }),
   z.object({ type: z.literal("refused"), id, message: z.string().max(4_096) }),
   z.object({
     type: z.literal("credentials"),
@@ -85,3 +104,16 @@ export interface CertificateAnswer {
 }
 
 export const certificateAnswer: z.ZodType<CertificateAnswer> = z.object({ certificate: pem, authorities: pem });
+
+/** The longest reason that either side is told, or that is taken from an answer that is no Status. */
+export const LONGEST_MESSAGE = 1_024;
+
+/** Returns the message of a Status, or the text itself. */
+export function messageOf(text: string): string {
+  return statusMessage(text) ?? text.slice(0, LONGEST_MESSAGE);
+}
+
+/** Returns a request of an agent for a connection of this protocol. */
+export function upgradeTo(protocol: string, timeoutMs: number): UpgradeOptions {
+  return { method: "GET", query: new URLSearchParams(), protocol, headers: {}, timeoutMs };
+}

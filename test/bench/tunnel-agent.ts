@@ -10,6 +10,7 @@ const hub = createClusterClient({
   credentials: { server, source: "bench", insecureSkipTlsVerify: false, identity: () => identity, refresh: () => {} },
 });
 const agent = new Agent({
+  version: "bench",
   hub,
   target,
   credentials: () => Promise.reject(new Error("the bench has none")),

@@ -140,6 +140,8 @@ async function openTunnel({ server }: ClusterCredentials): Promise<Tunnel> {
     { ...serving, authorities: authority.cert },
     {
       refusal: () => undefined,
+      homeApiRefusal: () => undefined,
+      onFacts: () => {},
       certify: () => Promise.reject(new Error("the bench issues no certificate")),
       authorities: () => authority.cert,
       wantsCredentials: () => false,

@@ -1,7 +1,10 @@
+import { Agent } from "node:https";
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
-import type { Pod } from "../../src/api/kubernetes.ts";
+import { type Pod, secretText } from "../../src/api/kubernetes.ts";
 import { clusters } from "../../src/api/resources.ts";
-import { pods } from "../../src/kube/resources.ts";
+import { pods, secrets } from "../../src/kube/resources.ts";
+import { apiSecretName } from "../../src/pods/home-api.ts";
+import { type ApiAnswer, apiRequest } from "../support/clusters/api-request.ts";
 import { freePort } from "../support/clusters/ports.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
@@ -9,7 +12,7 @@ import { kubectl } from "../support/harness/kubectl.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { inPhase, podGone, podThat } from "../support/harness/pods-of.ts";
 import { pristine } from "../support/harness/pristine.ts";
-import { eventuallyPasses } from "../support/harness/wait.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { agentOf, type RunningAgent } from "../support/legation/agent.ts";
 import { legationOn } from "../support/legation/process.ts";
 import { type Legation, startLegation } from "../support/legation/start.ts";
@@ -24,6 +27,7 @@ let agent: RunningAgent;
 let agentName: string;
 let manifest: string;
 let hubPort: number;
+let homePort: number;
 
 const readyCondition = async () => {
   const { status } = await clients().host.get(clusters, { name: "north" });
@@ -40,8 +44,8 @@ async function becomesReady(status: "True" | "False" = "True"): Promise<void> {
 const connections = (): number => agent.log().split('"connected to the hub"').length;
 
 /** Runs the agent of the Secret in the member, behind the proxy. */
-async function startAgent(secret: string): Promise<RunningAgent> {
-  const started = await agentOf(memberCluster("west"), secret, { env: { HTTPS_PROXY: proxy.url } });
+async function startAgent(secret: string, args: readonly string[] = []): Promise<RunningAgent> {
+  const started = await agentOf(memberCluster("west"), secret, { args, env: { HTTPS_PROXY: proxy.url } });
   await started.start();
   return started;
 }
@@ -63,6 +67,33 @@ async function namespaceFor(onFinished: TestContext["onTestFinished"]): Promise<
   return await freshNamespace(hostCluster(), { prefix: "agent", labels, onFinished });
 }
 
+/** Runs a second agent, with the token of the manifest and `stolen` data in its Secret, and removes it afterwards. */
+async function withThief(stolen: object, check: (thief: RunningAgent) => Promise<void>): Promise<void> {
+  const west = memberCluster("west");
+  const system = ["-n", "legation-system"];
+  await kubectl(west, ["apply", "-f", "-"], { input: manifest.replaceAll(agentName, THIEF) });
+  await kubectl(west, [...system, "patch", "secret", THIEF, "-p", JSON.stringify({ data: stolen })]);
+  const thief = await startAgent(THIEF);
+  try {
+    await check(thief);
+  } finally {
+    await thief.stop();
+    const kinds = "deployment,secret,service,networkpolicy,serviceaccount,role,rolebinding";
+    await kubectl(west, [...system, "delete", kinds, THIEF]);
+  }
+}
+
+const says = (running: RunningAgent, words: string): Promise<void> =>
+  eventuallyPasses(async () => expect(running.log()).toContain(words), { timeoutMs: 20_000 });
+
+/** Sends a request to the host's API server, as a pod of the member does through the agent. */
+function homeRequest(ca: string, token: string): Promise<ApiAnswer> {
+  const body = { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" };
+  const path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+  const agent = new Agent({ servername: "kubernetes.default.svc" });
+  return apiRequest({ server: `https://127.0.0.1:${homePort}`, caData: ca, token }, "POST", path, { body, agent });
+}
+
 async function join(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await legationOn(hostCluster(), "join", "north", ...args);
   expect(code, stderr).toBe(0);
@@ -72,6 +103,7 @@ async function join(...args: string[]): Promise<string> {
 beforeAll(async () => {
   await pristine(hostCluster(), memberCluster("west"));
   hubPort = await freePort();
+  homePort = await freePort();
   proxy = await connectProxy();
   legation = await startLegation({
     host: hostCluster(),
@@ -91,12 +123,21 @@ afterAll(async () => {
 
 describe("a member that connects through an agent", () => {
   test("joins by the manifest that join prints, also through a proxy", async () => {
-    manifest = await join("--agent", "--hub-address", `hub.example.org:${hubPort}`);
+    manifest = await join("--agent", "--home-api-through-agent", "--hub-address", `hub.example.org:${hubPort}`);
     await kubectl(memberCluster("west"), ["apply", "-f", "-"], { input: manifest });
     [, agentName = ""] = /^ {2}name: (legation-agent-\w+)$/m.exec(manifest) ?? [];
-    agent = await startAgent(agentName);
+    const home = [`--home-api-listen=127.0.0.1:${homePort}`, `--home-api-service=${agentName}`];
+    agent = await startAgent(agentName, home);
     await becomesReady();
     expect(new Set(proxy.requests)).toEqual(new Set([`hub.example.org:${hubPort}`]));
+    await eventuallyPasses(
+      async () => {
+        const { code, stdout } = await legationOn(hostCluster(), "status");
+        expect(code).toBe(0);
+        expect(stdout).toMatch(/^north +True +agent \d+\.\d+\.\d+\S*, \d+s /m);
+      },
+      { timeoutMs: 20_000 },
+    );
   });
 
   test("finds the leader as the only endpoint of the hub's Service", async () => {
@@ -115,30 +156,43 @@ describe("a member that connects through an agent", () => {
     await podGone(clients().west, namespace, "web");
   });
 
+  test("leads pods of the member to the host's API server, as they find it by their own configuration", async ({
+    onTestFinished,
+  }) => {
+    const namespace = await namespaceFor(onTestFinished);
+    await runningPod(namespace, "web");
+    const { metadata } = await clients().host.get(pods, { namespace, name: "web" });
+    const { spec } = await clients().west.get(pods, { namespace, name: "web" });
+    const service = ["-n", "legation-system", "get", "service", agentName, "-o", "jsonpath={.spec.clusterIP}"];
+    const ip = await kubectl(memberCluster("west"), service);
+    const hostnames = ["kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"];
+    expect(spec?.hostAliases).toEqual([{ ip, hostnames }]);
+    expect(spec?.containers[0]?.env).toContainEqual({
+      name: "KUBERNETES_SERVICE_HOST",
+      value: "kubernetes.default.svc",
+    });
+    const stored = await eventually(
+      () => clients().west.find(secrets, { namespace, name: apiSecretName(metadata.uid) }),
+      { timeoutMs: 20_000 },
+    );
+    const answer = await homeRequest(secretText(stored, "ca.crt") ?? "", secretText(stored, "token-0") ?? "");
+    expect(answer.status, answer.text).toBe(201);
+    expect(JSON.parse(answer.text).status.userInfo).toMatchObject({
+      username: `system:serviceaccount:${namespace}:default`,
+      extra: { "authentication.kubernetes.io/pod-uid": [metadata.uid] },
+    });
+    await kubectl(hostCluster(), ["-n", namespace, "delete", "pod", "web", "--now"]);
+    await podGone(clients().west, namespace, "web");
+  });
+
   test("refuses a second agent the token that one has used, and every agent one that has expired", async () => {
-    const west = memberCluster("west");
-    await kubectl(west, ["apply", "-f", "-"], { input: manifest.replaceAll(agentName, THIEF) });
-    const thief = await startAgent(THIEF);
-    const says = (words: string): Promise<void> =>
-      eventuallyPasses(async () => expect(thief.log()).toContain(words), { timeoutMs: 20_000 });
-    try {
-      await says("Cluster north: another agent has used the token; run `legation join north --agent` again");
+    await withThief({}, async (thief) => {
+      await says(thief, "Cluster north: another agent has used the token; run `legation join north --agent` again");
       const expired = "legation.dev/agent-token-expires=2026-01-01T00:00:00Z";
-      await kubectl(hostCluster(), [
-        "-n",
-        "legation-system",
-        "annotate",
-        "--overwrite",
-        "secret",
-        "member-north",
-        expired,
-      ]);
-      await says("Cluster north: the token has expired");
-    } finally {
-      await thief.stop();
-      const kinds = "deployment,secret,serviceaccount,role,rolebinding";
-      await kubectl(west, ["-n", "legation-system", "delete", kinds, THIEF]);
-    }
+      const annotate = ["-n", "legation-system", "annotate", "--overwrite", "secret", "member-north", expired];
+      await kubectl(hostCluster(), annotate);
+      await says(thief, "Cluster north: the token has expired");
+    });
     expect(await readyCondition()).toMatchObject({ status: "True" });
   });
 
@@ -168,10 +222,9 @@ describe("a member that connects through an agent", () => {
     const namespace = await namespaceFor(onTestFinished);
     await runningPod(namespace, "web");
     const { uid } = (await clients().west.get(pods, { namespace, name: "web" })).metadata;
+    const { data: stolen = {} } = await clients().west.get(secrets, { namespace: "legation-system", name: agentName });
     await join("--member-kubeconfig", west.kubeconfig);
-    await eventuallyPasses(async () => expect(agent.log()).toContain("Cluster north has joined without an agent"), {
-      timeoutMs: 20_000,
-    });
+    await says(agent, "Cluster north has joined without an agent");
     await agent.stop();
     await becomesReady();
     // The agent of a Deployment restarts with its new token.
@@ -190,19 +243,19 @@ describe("a member that connects through an agent", () => {
     expect(connections(), agent.log()).toBeGreaterThan(before);
     await becomesReady();
     await runningPod(namespace, "later");
+    await withThief(stolen, (thief) => says(thief, "Cluster north has joined anew since this agent's certificate"));
     expect((await clients().west.get(pods, { namespace, name: "web" })).metadata.uid).toBe(uid);
   });
 
   test("is refused once its Cluster is deleted, and joins again with a new token", async () => {
     await kubectl(hostCluster(), ["delete", "cluster.legation.dev", "north"]);
-    await eventuallyPasses(async () => expect(agent.log()).toContain("Cluster north has not joined"), {
-      timeoutMs: 20_000,
-    });
+    await says(agent, "Cluster north has not joined");
+    // It asks ever less often from now on, and a new agent at once.
+    await agent.stop();
     // Another address is added to the certificate that the hub serves.
     manifest = await join("--agent", "--hub-address", `hub2.example.org:${hubPort}`);
-    await eventuallyPasses(async () => expect(agent.log()).toContain("Cluster north has joined anew"), {
-      timeoutMs: 20_000,
-    });
+    await agent.start();
+    await says(agent, "Cluster north has joined anew");
     await agent.stop();
     await kubectl(memberCluster("west"), ["apply", "-f", "-"], { input: manifest });
     await agent.start();
@@ -214,7 +267,7 @@ describe("a member that connects through an agent", () => {
     const west = memberCluster("west");
     const left = await legationOn(hostCluster(), "unjoin", "north", "--member-kubeconfig", west.kubeconfig);
     expect(left.code, left.stderr).toBe(0);
-    const kinds = "deployments,secrets,serviceaccounts,roles,rolebindings";
+    const kinds = "deployments,secrets,services,networkpolicies,serviceaccounts,roles,rolebindings";
     const names = await kubectl(west, ["-n", "legation-system", "get", kinds, "-o", "name"]);
     expect(names.split("\n").filter((name) => name.includes("legation"))).toEqual([]);
     const wide = await kubectl(west, ["get", "clusterroles,clusterrolebindings", "-o", "name"]);

@@ -383,7 +383,9 @@ describe("the life of a member", () => {
     expect(stdout).toMatch(/delegate scheduled in (west|east); bound to node legation-(west|east)/);
     expect(stdout).toMatch(/containers started/);
     const table = await legationProcessOn(host, "status");
-    expect(table.stdout).toMatch(/^NAME +READY +VERSION +NODES +CPU FREE\/ALL +MEMORY FREE\/ALL +PODS RUN\/ALL +AGE$/m);
+    expect(table.stdout).toMatch(
+      /^NAME +READY +REACHED +VERSION +NODES +CPU FREE\/ALL +MEMORY FREE\/ALL +PODS RUN\/ALL +AGE$/m,
+    );
     expect(table.stdout).not.toContain("\u001B");
   });
 

@@ -1,16 +1,23 @@
+import { isIP } from "node:net";
 import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { expiresAt } from "../../certificates/validity.ts";
 import { requestToken } from "../../controllers/member-token/token.ts";
+import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import { services } from "../../kube/resources.ts";
+import { Backoff } from "../../runtime/backoff.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { createLogger, type Logger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
-import { Agent } from "../../tunnel/agent.ts";
+import { Agent, REFUSED, REFUSED_BACKOFF } from "../../tunnel/agent.ts";
+import { HomeApiListener } from "../../tunnel/home-api-listener.ts";
 import { hostOfAddress } from "../../tunnel/hub-address.ts";
 import type { MemberCredentials } from "../../tunnel/messages.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
 import { type GlobalInput, listenAddress, withGlobals } from "../shared/input.ts";
-import { type ListenAddress, serveHealthAt } from "../shared/listening.ts";
+import { type ListenAddress, listenAt, serveHealthAt } from "../shared/listening.ts";
+import { packageVersion } from "../shared/package-root.ts";
 import type { Connection } from "../shared/session.ts";
 import { ensureCertificate, hubClient } from "./certificate.ts";
 import { AgentState } from "./state.ts";
@@ -18,10 +25,12 @@ import { AgentState } from "./state.ts";
 interface AgentInput extends GlobalInput {
   readonly secret: string;
   readonly healthListen?: ListenAddress | undefined;
+  readonly homeApiListen?: ListenAddress | undefined;
+  readonly homeApiService?: string | undefined;
   readonly logLevel: "debug" | "info" | "warn" | "error";
 }
 
-const RETRY_MS = 5_000;
+const BACKOFF = { initialMs: 5_000, maxMs: 10_000 };
 const LOOK_EVERY_MS = 6 * 60 * 60_000;
 
 /** `legation agent` */
@@ -32,6 +41,14 @@ export const agentCommand: Subcommand<AgentInput> = {
     "standard output.",
   flags: [
     flag("--secret <name>", "Secret in legation-system with the hub's address and the agent's certificate (required)"),
+    flag(
+      "--home-api-listen <address>",
+      "where pods of the member connect to reach the host's API server through it (default: nowhere)",
+    ),
+    flag(
+      "--home-api-service <name>",
+      "Service in legation-system by which they do, whose cluster IP the host is told (with --home-api-listen)",
+    ),
     flag("--health-listen <address>", "where /livez, /readyz and /metrics listen (default: nowhere)"),
     flag("--log-level <level>", "debug, info, warn or error (default: info)"),
   ],
@@ -39,7 +56,11 @@ export const agentCommand: Subcommand<AgentInput> = {
   input: withGlobals({
     secret: z.string({ error: "is missing; write --secret NAME" }).min(1),
     healthListen: listenAddress.optional(),
+    homeApiListen: listenAddress.optional(),
+    homeApiService: z.string().min(1).optional(),
     logLevel: z.enum(["debug", "info", "warn", "error"]).default("info"),
+  }).refine(({ homeApiListen, homeApiService }) => (homeApiListen === undefined) === (homeApiService === undefined), {
+    error: "--home-api-listen and --home-api-service go together: write both or neither",
   }),
   run: async (options, session) => {
     const { env, signal } = session;
@@ -48,8 +69,12 @@ export const agentCommand: Subcommand<AgentInput> = {
     const state = await AgentState.read(member.client, options.secret, signal);
     const hub = hubClient(state, env, "legation-agent");
     const { host, port } = new URL(member.server);
+    const { homeApiListen, homeApiService = "" } = options;
+    const listener = homeApiListen === undefined ? undefined : new HomeApiListener({ hub, clock: realClock, log });
     const agent = new Agent({
       hub,
+      version: packageVersion(),
+      home: listener && { listener, address: (ending) => clusterIpOf(member.client, homeApiService, ending) },
       target: { host: hostOfAddress(host), port: Number(port || 443) },
       credentials: (ending) => credentialsOf(member, state.current.account, ending),
       onAuthorities: (authorities) => {
@@ -62,13 +87,23 @@ export const agentCommand: Subcommand<AgentInput> = {
       log,
     });
     const notReady = (): string | undefined => (agent.connected ? undefined : "not connected to the hub");
-    const health = await serveHealthAt("--health-listen", options.healthListen, new Metrics(), notReady);
+    const metrics = new Metrics();
+    const health = await serveHealthAt("--health-listen", options.healthListen, metrics, notReady);
+    const ensure = async (): Promise<void> => {
+      await ensureCertificate(state, hub, { now: Date.now(), signal });
+      const { cert } = state.current;
+      if (cert !== undefined) metrics.setCertificateExpiry("agent", expiresAt(cert));
+    };
     try {
-      await untilCertified(() => ensureCertificate(state, hub, { now: Date.now(), signal }), signal, log);
-      const renewing = keepCertified(() => ensureCertificate(state, hub, { now: Date.now(), signal }), signal, log);
+      if (listener !== undefined && homeApiListen !== undefined) {
+        await listenAt("--home-api-listen", () => listener.listen(homeApiListen.host, homeApiListen.port));
+      }
+      await untilCertified(ensure, signal, log);
+      const renewing = keepCertified(ensure, signal, log);
       await agent.run(signal);
       await renewing;
     } finally {
+      await listener?.close();
       await hub.close();
       await health?.close();
     }
@@ -77,13 +112,18 @@ export const agentCommand: Subcommand<AgentInput> = {
 
 /** Tries until there is a certificate, since the hub may come later than the agent. */
 async function untilCertified(ensure: () => Promise<void>, signal: AbortSignal, log: Logger): Promise<void> {
+  const failures = new Backoff(BACKOFF);
+  const refusals = new Backoff(REFUSED_BACKOFF);
   while (!signal.aborted) {
     try {
       return await ensure();
     } catch (error) {
       if (signal.aborted) return;
-      log.error({ reason: isKubeError(error) ? error.detail : String(error) }, "no certificate from the hub");
-      await realClock.sleep(RETRY_MS * (1 + Math.random()), signal).catch(() => {});
+      const isRefused = isKubeError(error, "Forbidden");
+      const reason = isKubeError(error) ? error.detail : String(error);
+      const delayMs = Math.round((isRefused ? refusals : failures).next());
+      log.error({ reason, delayMs }, isRefused ? REFUSED : "no certificate from the hub");
+      await realClock.sleep(delayMs, signal).catch(() => {});
     }
   }
 }
@@ -94,6 +134,14 @@ async function keepCertified(ensure: () => Promise<void>, signal: AbortSignal, l
     await realClock.sleep(LOOK_EVERY_MS, signal).catch(() => {});
     if (!signal.aborted) await untilCertified(ensure, signal, log);
   }
+}
+
+/** Returns the cluster IP of the agent's Service. Rejects without one. */
+async function clusterIpOf(member: ClusterClient, name: string, signal: AbortSignal): Promise<string> {
+  const { spec } = await member.get(services, { namespace: SYSTEM_NAMESPACE, name }, { signal });
+  const { clusterIP = "" } = spec ?? {};
+  if (isIP(clusterIP) !== 0) return clusterIP;
+  throw new Error(`Service ${SYSTEM_NAMESPACE}/${name} has no cluster IP`);
 }
 
 async function credentialsOf(

@@ -15,7 +15,9 @@ import { NOT_PLACED_REASONS, type NotPlacedReason } from "../../pods/proxy-condi
 import { realClock } from "../../runtime/clock.ts";
 import { createLogger, type Logger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
+import type { HomeApiTarget } from "../../tunnel/home-api.ts";
 import { Hub } from "../../tunnel/hub.ts";
+import { hostOfAddress } from "../../tunnel/hub-address.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { duration, type GlobalInput, homeApiServer, listenAddress, withGlobals } from "../shared/input.ts";
@@ -124,8 +126,22 @@ function connectMember(
   };
 }
 
+/** Returns where the hub connects for pods of members. Undefined where this process needs a proxy, which pods cannot use. */
+function homeApiTarget({ server, proxyUrl, environmentProxyUrl }: ClusterCredentials): HomeApiTarget | undefined {
+  const { host, port } = new URL(server);
+  if (proxyUrl !== undefined || environmentProxyUrl !== undefined) return undefined;
+  return { host: hostOfAddress(host), port: Number(port || 443) };
+}
+
 /** Returns how the hub is served. Undefined if it is not. */
-function hubOf({ hubListen, hubService }: ControllerInput, env: Environment, log: Logger): HubServing | undefined {
+function hubOf(
+  { hubListen, hubService }: ControllerInput,
+  {
+    env,
+    homeApi,
+    log,
+  }: { readonly env: Environment; readonly homeApi: HomeApiTarget | undefined; readonly log: Logger },
+): HubServing | undefined {
   if (hubListen === undefined) return undefined;
   const { host, port } = hubListen;
   const address = addressOf(hubListen, env);
@@ -138,7 +154,7 @@ function hubOf({ hubListen, hubService }: ControllerInput, env: Environment, log
   }
   return {
     open: async (tls, gatekeeper, onChange) => {
-      const hub = new Hub(tls, gatekeeper, { onChange, clock: realClock, log });
+      const hub = new Hub(tls, gatekeeper, { onChange, homeApi, clock: realClock, log });
       await hub.listen(host, port);
       return hub;
     },
@@ -269,7 +285,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     const controllers = (leaseLeftMs: () => number | undefined): ReturnType<RunWhileLeadingOptions["controllers"]> => ({
       host: hostClient({ metrics: requests, leaseLeftMs, limits: HOST_LIMITS }),
       connect: (name, text, agent) => connectMember(name, text, { env, metrics: requests, leaseLeftMs, agent }),
-      hub: hubOf(options, env, log),
+      hub: hubOf(options, { env, homeApi: homeApiTarget(credentials), log }),
       podEvents:
         options.podEvents === "none"
           ? undefined

@@ -14,17 +14,22 @@ export interface AgentManifestOptions {
   /** PEM bundle of the hub's authorities. */
   readonly authorities: string;
   readonly token: string;
+  /** Adds what pods of the member need to reach the host's API server through it. */
+  readonly homeApi: boolean;
 }
 
 const RBAC_VERSION = "rbac.authorization.k8s.io/v1";
 const HEALTH_PORT = 8080;
+const HOME_API_PORT = 6443;
+// Pods that reach an API server by its Service's name expect it there.
+const SERVICE_PORT = 443;
 
 /**
  * Returns the objects that run a host's agent in a member. Its rights: to read and write its own Secret, and to create tokens of the
- * host's service account.
+ * host's service account; to read its own Service where pods use it.
  */
 export function agentObjects(options: AgentManifestOptions): Manifest[] {
-  const { hostId, cluster, image, hub, authorities, token } = options;
+  const { hostId, cluster, image, hub, authorities, token, homeApi } = options;
   const name = agentName(hostId);
   const account = hostAccountName(hostId);
   const labels = { [MANAGED_BY_LABEL]: MANAGED_BY, [HOST_LABEL]: hostId, [MEMBER_CLUSTER_LABEL]: cluster };
@@ -46,6 +51,7 @@ export function agentObjects(options: AgentManifestOptions): Manifest[] {
       rules: [
         { apiGroups: [""], resources: ["secrets"], resourceNames: [name], verbs: ["get", "patch"] },
         { apiGroups: [""], resources: ["serviceaccounts/token"], resourceNames: [account], verbs: ["create"] },
+        ...(homeApi ? [{ apiGroups: [""], resources: ["services"], resourceNames: [name], verbs: ["get"] }] : []),
       ],
     },
     {
@@ -72,6 +78,7 @@ export function agentObjects(options: AgentManifestOptions): Manifest[] {
         ),
       }),
     },
+    ...(homeApi ? homeApiObjects(hostId, metadata, podLabels) : []),
     {
       apiVersion: "apps/v1",
       kind: "Deployment",
@@ -82,14 +89,37 @@ export function agentObjects(options: AgentManifestOptions): Manifest[] {
         template: {
           // A new token is used by a new pod.
           metadata: { labels: podLabels, annotations: { [AGENT_TOKEN_ANNOTATION]: sha256(token) } },
-          spec: podSpec(name, image),
+          spec: podSpec(name, image, homeApi),
         },
       },
     },
   ];
 }
 
-function podSpec(name: string, image: string): object {
+/** Returns the Service by which pods reach the host's API server, and a policy that lets the host's own pods alone use it. */
+function homeApiObjects(
+  hostId: string,
+  metadata: Manifest["metadata"],
+  podLabels: Readonly<Record<string, string>>,
+): Manifest[] {
+  const ports = [{ name: "home-api", port: SERVICE_PORT, targetPort: "home-api" }];
+  const ofHost = { namespaceSelector: {}, podSelector: { matchLabels: { [HOST_LABEL]: hostId } } };
+  return [
+    { apiVersion: "v1", kind: "Service", metadata, spec: { selector: podLabels, ports } },
+    {
+      apiVersion: "networking.k8s.io/v1",
+      kind: "NetworkPolicy",
+      metadata,
+      spec: {
+        podSelector: { matchLabels: podLabels },
+        policyTypes: ["Ingress"],
+        ingress: [{ from: [ofHost], ports: [{ port: "home-api" }] }, { ports: [{ port: "health" }] }],
+      },
+    },
+  ];
+}
+
+function podSpec(name: string, image: string, homeApi: boolean): object {
   const probe = (path: string): object => ({ httpGet: { path, port: "health" }, periodSeconds: 10, timeoutSeconds: 5 });
   return {
     serviceAccountName: name,
@@ -103,11 +133,19 @@ function podSpec(name: string, image: string): object {
       {
         name: "agent",
         image,
-        args: ["agent", `--secret=${name}`, `--health-listen=:${HEALTH_PORT}`],
-        ports: [{ name: "health", containerPort: HEALTH_PORT }],
+        args: [
+          "agent",
+          `--secret=${name}`,
+          `--health-listen=:${HEALTH_PORT}`,
+          ...(homeApi ? [`--home-api-listen=:${HOME_API_PORT}`, `--home-api-service=${name}`] : []),
+        ],
+        ports: [
+          { name: "health", containerPort: HEALTH_PORT },
+          ...(homeApi ? [{ name: "home-api", containerPort: HOME_API_PORT }] : []),
+        ],
         livenessProbe: { ...probe("/livez"), failureThreshold: 6 },
         readinessProbe: probe("/readyz"),
-        resources: { requests: { cpu: "20m", memory: "96Mi" }, limits: { memory: "256Mi" } },
+        resources: { requests: { cpu: "20m", memory: "96Mi" }, limits: { memory: homeApi ? "512Mi" : "256Mi" } },
         securityContext: {
           allowPrivilegeEscalation: false,
           readOnlyRootFilesystem: true,

@@ -55,6 +55,7 @@ interface JoinInput extends GlobalInput {
   readonly agent: boolean;
   readonly hubAddress?: string | undefined;
   readonly agentImage?: string | undefined;
+  readonly homeApiThroughAgent: boolean;
   readonly timeout: number;
 }
 
@@ -99,6 +100,10 @@ export const joinCommand: Subcommand<JoinInput> = {
       "HOST:PORT at which agents reach the controller's --hub-listen (default: as the last join with an agent said)",
     ),
     flag("--agent-image <image>", "image that the agent runs (default: the controller's)"),
+    flag(
+      "--home-api-through-agent",
+      "pods in the member have no route to the host's API server: the agent leads them there (default: as joined)",
+    ),
     flag("--timeout <duration>", "how long to wait until it is Ready (default: 60s)"),
   ],
   examples: [
@@ -129,6 +134,7 @@ export const joinCommand: Subcommand<JoinInput> = {
     agent: toggle,
     hubAddress: hubAddress.optional(),
     agentImage: z.string().min(1).optional(),
+    homeApiThroughAgent: toggle,
     timeout: duration.default(60_000),
   })
     .refine(({ agent, memberKubeconfig }) => agent || memberKubeconfig !== undefined, {
@@ -144,6 +150,12 @@ export const joinCommand: Subcommand<JoinInput> = {
     .refine(({ agent, memberServer }) => !agent || memberServer === undefined, {
       error: "--member-server is the member's address, and with --agent the host connects to none: write one of them",
     })
+    .refine(({ agent, homeApiThroughAgent }) => agent || !homeApiThroughAgent, {
+      error: "--home-api-through-agent is for --agent: write that, too, or --home-api-server for a direct way",
+    })
+    .refine(({ homeApiThroughAgent, homeApiServer: server }) => !homeApiThroughAgent || server === undefined, {
+      error: "--home-api-through-agent and --home-api-server are two ways to the host's API server: write one of them",
+    })
     .refine(({ memberKubeconfig, types }) => memberKubeconfig !== undefined || types.length === 0, {
       error: "--types are looked up in the member: write --member-kubeconfig FILE, too",
     })
@@ -158,6 +170,7 @@ export const joinCommand: Subcommand<JoinInput> = {
     const agent = options.agent
       ? {
           hubAddress: options.hubAddress,
+          homeApi: options.homeApiThroughAgent,
           image: options.agentImage ?? (await agentImage(host.client, await loadManifests(root), signal)),
         }
       : undefined;

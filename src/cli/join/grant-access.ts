@@ -1,7 +1,15 @@
 import { z } from "zod";
 import { HOST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
-import { deployments, namespaces, type Resource, secrets, serviceAccounts } from "../../kube/resources.ts";
+import {
+  deployments,
+  namespaces,
+  networkPolicies,
+  type Resource,
+  secrets,
+  serviceAccounts,
+  services,
+} from "../../kube/resources.ts";
 import {
   clusterRoleBindings,
   clusterRoles,
@@ -80,9 +88,18 @@ function ownRules(name: string): object[] {
 
 // Resources of what is applied in a member.
 const RESOURCES: ReadonlyMap<string, Resource<KubeObject>> = new Map(
-  [namespaces, clusterRoles, clusterRoleBindings, roles, roleBindings, serviceAccounts, secrets, deployments].map(
-    (resource): [string, Resource<KubeObject>] => [resource.kind, resource],
-  ),
+  [
+    namespaces,
+    clusterRoles,
+    clusterRoleBindings,
+    roles,
+    roleBindings,
+    serviceAccounts,
+    secrets,
+    services,
+    networkPolicies,
+    deployments,
+  ].map((resource): [string, Resource<KubeObject>] => [resource.kind, resource]),
 );
 
 /**

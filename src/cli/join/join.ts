@@ -31,7 +31,10 @@ export async function join(options: JoinOptions, context: JoinContext): Promise<
     const agent =
       options.agent === undefined
         ? undefined
-        : await prepareAgent({ hostId, cluster: name, ...options.agent }, context);
+        : await prepareAgent(
+            { hostId, cluster: name, ...options.agent, homeApi: leadsToHomeApi(options, joined) },
+            context,
+          );
     const objects = { types, definitions: options.definitions, agent: agent?.objects ?? [] };
     await grantAccess({ hostId, hostName, cluster: name }, objects, context);
     if (agent !== undefined) await agent.storeToken();
@@ -67,9 +70,12 @@ export async function joinByManifest(
   const { name, hostName, agent } = options;
   const valid = await validateHost(options, context);
   await writeCluster(options, valid, context, { dryRun: true });
-  const { hostId } = valid;
+  const { hostId, joined } = valid;
   const objects = accessObjects(context.role, { hostId, hostName, cluster: name });
-  const prepared = await prepareAgent({ hostId, cluster: name, ...agent }, context);
+  const prepared = await prepareAgent(
+    { hostId, cluster: name, ...agent, homeApi: leadsToHomeApi(options, joined) },
+    context,
+  );
   await prepared.storeToken();
   await writeCluster(options, valid, context, {});
   const { role, user, binding } = objects;
@@ -83,23 +89,34 @@ export async function joinByManifest(
   ];
 }
 
+/** Reports whether the agent leads pods to the host's API server: by this join, or by an earlier one. */
+function leadsToHomeApi({ agent, homeApiServer }: JoinOptions, joined: Pick<Cluster, "spec"> | undefined): boolean {
+  if (agent === undefined || homeApiServer !== undefined) return false;
+  return agent.homeApi || (joined?.spec.agent?.homeAPI === true && joined.spec.homeAPI === undefined);
+}
+
 /** Creates the Cluster, or adds the given settings to the one that joined before. */
 async function writeCluster(
-  { name, labels, homeApiServer, agent }: JoinOptions,
+  joinOptions: JoinOptions,
   { memberUid, joined }: Pick<ValidJoin, "memberUid" | "joined">,
   { host, signal }: HostContext,
   options: { readonly dryRun?: boolean },
 ): Promise<void> {
+  const { name, labels, homeApiServer, agent } = joinOptions;
   const write = { fieldManager: FIELD_MANAGER, signal, ...options };
   const annotations = memberUid === undefined ? {} : { [MEMBER_UID_ANNOTATION]: memberUid };
   const metadata = { name, labels: { ...labels }, annotations };
   const settings = {
     ...(homeApiServer === undefined ? {} : { homeAPI: { server: homeApiServer } }),
-    ...(agent === undefined ? {} : { agent: {} }),
+    ...(agent === undefined ? {} : { agent: leadsToHomeApi(joinOptions, joined) ? { homeAPI: true } : {} }),
   };
   if (joined !== undefined) {
     // A member that is joined directly has an agent no more.
-    const way = agent === undefined && joined.spec.agent !== undefined ? { agent: null } : {};
+    const way = {
+      ...(agent === undefined && joined.spec.agent !== undefined ? { agent: null } : {}),
+      ...(agent?.homeApi === true && joined.spec.homeAPI !== undefined ? { homeAPI: null } : {}),
+      ...(agent !== undefined && homeApiServer !== undefined ? { agent: { homeAPI: null } } : {}),
+    };
     const body = { metadata: { ...metadata, uid: joined.metadata.uid }, spec: { ...settings, ...way } };
     await host.patch(clusters, { name }, { type: "merge", body }, write);
     return;

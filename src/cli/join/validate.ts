@@ -31,6 +31,8 @@ export interface JoinOptions {
         /** `HOST:PORT` at which the agent reaches the hub. Undefined: as the last join said. */
         readonly hubAddress: string | undefined;
         readonly image: string;
+        /** Pods of the member reach the host's API server through it. False: as before. */
+        readonly homeApi: boolean;
       }
     | undefined;
   readonly timeoutMs: number;

@@ -44,7 +44,8 @@ export class SimulatedMember implements PlacementMember {
 
   /** Notes that a pod there must reach the host's API server. */
   needsHomeApi(): void {
-    if (this.#cluster.spec.homeAPI !== undefined) return;
+    const { homeAPI, agent } = this.#cluster.spec;
+    if (homeAPI !== undefined || agent?.homeAPI === true) return;
     this.#guesses.add(
       "whether its pods find the host's API server only the controller knows, since its Cluster has no spec.homeAPI: taken for granted",
     );

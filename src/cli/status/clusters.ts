@@ -1,4 +1,4 @@
-import { type Cluster, RELEASED_CONDITION } from "../../api/cluster.ts";
+import { type Cluster, type ClusterStatus as ClusterStatusFields, RELEASED_CONDITION } from "../../api/cluster.ts";
 import { HOST_LABEL, LEADERLESS_ANNOTATION, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
 import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { addAmounts, parseAmounts } from "../../api/quantity.ts";
@@ -25,6 +25,10 @@ export interface ClusterStatus {
   readonly ready: string;
   /** Why the member is not ready, or takes no pods. */
   readonly reason?: string | undefined;
+  /** How the controller reaches it. Undefined without a report. */
+  readonly connection: ClusterStatusFields["connection"];
+  /** The agent through which it is reached, as it last connected. */
+  readonly agent: ClusterStatusFields["agent"];
   readonly version: string | undefined;
   readonly nodes: number | undefined;
   readonly cpu: Share;
@@ -88,6 +92,8 @@ function clusterStatus(
   });
   return {
     name: metadata.name,
+    connection: status?.connection,
+    agent: status?.agent,
     ready: readiness.ready,
     reason: removalOf(cluster) ?? readiness.reason,
     version: status?.version,
@@ -132,10 +138,21 @@ export function readinessOf(
 /** Formats the status for people. */
 export function statusTable({ clusters, waiting }: HostStatus, now: number, terminal: Terminal): string {
   if (clusters.length === 0) return `no member cluster has joined: see \`legation join --help\`${waitingLine(waiting)}`;
-  const header = ["NAME", "READY", "VERSION", "NODES", "CPU FREE/ALL", "MEMORY FREE/ALL", "PODS RUN/ALL", "AGE"];
+  const header = [
+    "NAME",
+    "READY",
+    "REACHED",
+    "VERSION",
+    "NODES",
+    "CPU FREE/ALL",
+    "MEMORY FREE/ALL",
+    "PODS RUN/ALL",
+    "AGE",
+  ];
   const rows = clusters.map((cluster) => [
     cluster.name,
     terminal.paint(cluster.ready === "True" ? "green" : "red", cluster.ready),
+    reachedText(cluster, now),
     cluster.version ?? "-",
     String(cluster.nodes ?? "-"),
     `${rounded(cluster.cpu.free)}/${rounded(cluster.cpu.allocatable)}`,
@@ -146,6 +163,15 @@ export function statusTable({ clusters, waiting }: HostStatus, now: number, term
   ]);
   const reasons = clusters.some(({ reason }) => reason !== undefined);
   return table(reasons ? [...header, "REASON"] : header, rows) + waitingLine(waiting) + heldLines(clusters);
+}
+
+/** Returns `directly`, or `agent 0.1.0, 5m`: its version, and since when it is connected. */
+function reachedText({ connection, agent, ready }: ClusterStatus, now: number): string {
+  if (connection === undefined) return "-";
+  if (connection === "Direct") return "directly";
+  if (agent === undefined) return "agent";
+  const since = ready === "True" ? `, ${age(now - Date.parse(agent.connectedSince))}` : "";
+  return `agent ${agent.version ?? "?"}${since}`;
 }
 
 /** Returns how to inspect and end delegates that the restored host does not know. */

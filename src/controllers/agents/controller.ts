@@ -1,5 +1,11 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
-import { AGENT_KEY_ANNOTATION, HUB_SECRET, SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION } from "../../api/keys.ts";
+import {
+  AGENT_JOIN_ANNOTATION,
+  AGENT_KEY_ANNOTATION,
+  HUB_SECRET,
+  SYSTEM_NAMESPACE,
+  TOKEN_EXPIRES_ANNOTATION,
+} from "../../api/keys.ts";
 import { type Secret, type Stored, secretData, secretText } from "../../api/kubernetes.ts";
 import { issueClient, issueServing, readRequest } from "../../certificates/issue.ts";
 import { expiresAt, renewalReason } from "../../certificates/validity.ts";
@@ -14,7 +20,15 @@ import type { AgentTraffic } from "../../telemetry/agents.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { AgentIdentity } from "../../tunnel/agent-session.ts";
-import { AgentRefusal, type Gatekeeper, type Hub, type HubTls, type Proof, type TokenProof } from "../../tunnel/hub.ts";
+import {
+  AgentRefusal,
+  type ConnectedAgent,
+  type Gatekeeper,
+  type Hub,
+  type HubTls,
+  type Proof,
+  type TokenProof,
+} from "../../tunnel/hub.ts";
 import { hostOfAddress } from "../../tunnel/hub-address.ts";
 import type { CertificateAnswer, MemberCredentials } from "../../tunnel/messages.ts";
 import type { ControllerEvents } from "../events.ts";
@@ -72,6 +86,10 @@ export class AgentController implements Gatekeeper {
   /** When agents were last asked for credentials though stored ones are valid: after a new join, or a refusal by the member. */
   readonly #askedAt = new Map<string, number>();
   readonly #storedAt = new Map<string, number>();
+  /** Joins that were recorded by this controller, whose Secrets may not show it yet. */
+  readonly #joins = new Map<string, string>();
+  /** Addresses at which pods reach the home API through agents, as last told. */
+  readonly #homeAddresses = new Map<string, string | undefined>();
 
   constructor(options: AgentControllerOptions) {
     this.#options = options;
@@ -80,10 +98,13 @@ export class AgentController implements Gatekeeper {
       if (name === HUB_SECRET) void this.#refresh();
     });
     events.on("cluster", (name) => {
+      if (this.#recordedJoin(name) === this.#joins.get(name)) this.#joins.delete(name);
       this.#hub?.recheck(name);
       if (options.registry.cluster(name) !== undefined) return;
       this.#askedAt.delete(name);
       this.#storedAt.delete(name);
+      this.#joins.delete(name);
+      this.#homeAddresses.delete(name);
     });
   }
 
@@ -116,12 +137,39 @@ export class AgentController implements Gatekeeper {
     };
   }
 
-  refusal({ cluster: name, uid }: AgentIdentity): string | undefined {
+  refusal({ cluster: name, uid, join }: AgentIdentity): string | undefined {
     const cluster = this.#options.registry.cluster(name);
     if (cluster === undefined) return `Cluster ${name} has not joined`;
     if (cluster.spec.agent === undefined) return `Cluster ${name} has joined without an agent`;
-    if (cluster.metadata.uid === uid) return undefined;
+    const current = this.#joins.get(name) ?? this.#recordedJoin(name);
+    if (cluster.metadata.uid === uid && (current === undefined || current === join)) return undefined;
     return `Cluster ${name} has joined anew since this agent's certificate was issued; run \`legation join ${name} --agent\` again`;
+  }
+
+  homeApiRefusal(name: string): string | undefined {
+    const { spec } = this.#options.registry.cluster(name) ?? {};
+    if (spec?.agent?.homeAPI === true && spec.homeAPI === undefined) return undefined;
+    return `pods of Cluster ${name} do not reach the host's API server through its agent: run \`legation join ${name} --agent --home-api-through-agent\` again`;
+  }
+
+  onFacts(name: string): void {
+    const { events } = this.#options;
+    events.emit("agent", name);
+    const address = this.agent(name)?.homeAddress;
+    if (address === this.#homeAddresses.get(name)) return;
+    this.#homeAddresses.set(name, address);
+    if (address !== undefined) events.emit("homeApi");
+  }
+
+  /** Returns the cluster's agent. Undefined while none is connected. */
+  agent(name: string): ConnectedAgent | undefined {
+    return this.#hub?.agent(name);
+  }
+
+  #recordedJoin(name: string): string | undefined {
+    const { registry } = this.#options;
+    const cluster = registry.cluster(name);
+    return cluster === undefined ? undefined : registry.secret(cluster)?.metadata.annotations?.[AGENT_JOIN_ANNOTATION];
   }
 
   authorities(): string {
@@ -140,7 +188,7 @@ export class AgentController implements Gatekeeper {
     const agent = "agent" in proof ? proof.agent : await this.#redeem(proof, asked.publicKey);
     const refusal = this.refusal(agent);
     if (refusal !== undefined) throw new AgentRefusal(refusal);
-    const subject = { name: agent.cluster, uid: agent.uid };
+    const subject = { name: agent.cluster, uid: agent.uid, join: agent.join };
     const options = { now: clock.wall(), lifetimeMs: AGENT_LIFETIME_MS };
     log.info({ member: agent.cluster }, "certificate issued for an agent");
     return {
@@ -191,19 +239,24 @@ export class AgentController implements Gatekeeper {
     const { name } = cluster.metadata;
     const ref = { namespace: SYSTEM_NAMESPACE, name: cluster.spec.credentialsSecret.name };
     const { annotations = {}, resourceVersion } = secret.metadata;
+    const join = sha256(key);
     if (annotations[AGENT_KEY_ANNOTATION] === undefined) {
-      const body = { metadata: { resourceVersion, annotations: { [AGENT_KEY_ANNOTATION]: sha256(key) } } };
+      const recorded = { [AGENT_KEY_ANNOTATION]: join, [AGENT_JOIN_ANNOTATION]: join };
+      const body = { metadata: { resourceVersion, annotations: recorded } };
       try {
         await host.patch(secrets, ref, { type: "merge", body }, { signal });
       } catch (error) {
         if (!isKubeError(error, "Conflict", "NotFound")) throw error;
         throw new AgentRefusal(`Cluster ${name}: its Secret was changed meanwhile; the agent tries again`);
       }
+      // Ends the connections of agents of earlier joins.
+      this.#joins.set(name, join);
+      this.#hub?.recheck(name);
     }
     // Credentials of an earlier join may be for another address or authority.
     this.#askedAt.set(name, this.#options.clock.now());
     this.#storedAt.delete(name);
-    return { cluster: name, uid: cluster.metadata.uid };
+    return { cluster: name, uid: cluster.metadata.uid, join };
   }
 
   async #store(name: string, { server, certificateAuthority, token, expires }: MemberCredentials): Promise<void> {
@@ -261,7 +314,7 @@ export class AgentController implements Gatekeeper {
 
   /** Brings the hub in step with its Secret, and the Secret with the time. */
   async #load(): Promise<void> {
-    const { hub, registry, host, metrics, clock, log } = this.#options;
+    const { hub, registry, events, host, metrics, clock, log } = this.#options;
     const { signal } = this.#abort;
     if (hub === undefined) return;
     const unlock = await this.#mutex.lock(signal);
@@ -272,7 +325,10 @@ export class AgentController implements Gatekeeper {
       this.#authorities = authorities;
       const tls = await this.#serving(authorities);
       if (this.#hub === undefined) {
-        const opened = await hub.open(tls, this, (cluster) => registry.member(cluster)?.noteRenewal());
+        const opened = await hub.open(tls, this, (cluster) => {
+          registry.member(cluster)?.noteRenewal();
+          events.emit("agent", cluster);
+        });
         // Stopped meanwhile: nobody else would close it.
         if (signal.aborted) return await opened.close();
         this.#hub = opened;

@@ -16,11 +16,15 @@ import type { Logger } from "../../telemetry/logger.ts";
 const ROOT_CA = { namespace: "kube-system", name: "kube-root-ca.crt" };
 const CLUSTER_INFO = { namespace: "kube-public", name: "cluster-info" };
 
+// The certificate of every API server has this name, which pods resolve to the agent's Service.
+const THROUGH_AGENT = { host: "kubernetes.default.svc", port: "443" };
+
 const PATIENCE_MS = 5_000;
 
 /** The address of the host's API server for pods in members, and its certificate authority. */
 export class HomeAddresses {
   readonly #server: string | undefined;
+  readonly #agentAddress: (cluster: string) => string | undefined;
   readonly #rootCa: Reflector<ConfigMap>;
   readonly #clock: Clock;
 
@@ -28,12 +32,15 @@ export class HomeAddresses {
     readonly host: ClusterClient;
     /** Address for members whose Cluster names none. */
     readonly server: string | undefined;
+    /** Returns the IP address at which pods of a cluster reach the host through its agent. Undefined while it has told none. */
+    readonly agentAddress: (cluster: string) => string | undefined;
     readonly onChange: () => void;
     readonly clock: Clock;
     readonly log: Logger;
   }) {
-    const { host: client, server, onChange, clock, log } = options;
+    const { host: client, server, agentAddress, onChange, clock, log } = options;
     this.#server = server;
+    this.#agentAddress = agentAddress;
     this.#clock = clock;
     this.#rootCa = new Reflector({
       client,
@@ -68,8 +75,18 @@ export class HomeAddresses {
 
   of(cluster: Stored<Cluster>): HomeApi {
     const { name } = cluster.metadata;
-    const server = cluster.spec.homeAPI?.server ?? this.#server;
-    const address = server === undefined ? undefined : homeAddress(server);
+    const { homeAPI, agent } = cluster.spec;
+    const isThroughAgent = homeAPI === undefined && agent?.homeAPI === true;
+    const ip = isThroughAgent ? this.#agentAddress(name) : undefined;
+    if (isThroughAgent && ip === undefined) {
+      const message =
+        "its agent has not told yet where pods reach the host's API server through it; if this lasts, look at the agent's log, " +
+        `or run \`legation join ${name} --agent --home-api-through-agent\` again`;
+      return { state: "pending", message };
+    }
+    const server = homeAPI?.server ?? this.#server;
+    const direct = server === undefined ? undefined : homeAddress(server);
+    const address = ip === undefined ? direct : { ...THROUGH_AGENT, ip };
     if (address === undefined) {
       const message =
         "its pods have no known way to the host's API server; write its address, e.g. https://10.0.0.1:6443, to " +

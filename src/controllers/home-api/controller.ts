@@ -30,6 +30,8 @@ export interface HomeApiOptions extends ControllerOptions {
   readonly refusedWrites: Pick<RefusedWrites, "tell" | "over">;
   /** Address of the host for members whose Cluster names none. */
   readonly server: string | undefined;
+  /** Returns the IP address at which pods of a cluster reach the host through its agent. */
+  readonly agentAddress: (cluster: string) => string | undefined;
   readonly proxies: ReadStore<Pod>;
   readonly events: Events<ControllerEvents>;
   readonly modeOf: (proxy: Stored<Pod>) => ApiMode | undefined;
@@ -60,12 +62,12 @@ export class HomeApiController {
   constructor(options: HomeApiOptions) {
     this.#options = options;
     this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_FAILURE_MS });
-    const { host, identity, server, events, clock, log } = options;
+    const { host, identity, server, agentAddress, events, clock, log } = options;
     const onChange = (): void => {
       events.emit("homeApi");
       this.#enqueueAll(options.registry.members());
     };
-    this.#addresses = new HomeAddresses({ host, server, onChange, clock, log });
+    this.#addresses = new HomeAddresses({ host, server, agentAddress, onChange, clock, log });
     this.#secrets = new MemberSecrets({
       hostId: identity.id,
       onSecret: (key) => this.#loop.enqueue(key),

@@ -35,6 +35,8 @@ export interface VirtualNodeOptions extends ControllerOptions {
   /** Returns the number of pods without a node whose delegates are in a member, or that are being bound to its node. */
   readonly waitingIn: (member: string) => number;
   readonly kept: Pick<KeptDelegates, "countIn">;
+  /** Returns the connected agent of a member. */
+  readonly agent?: (cluster: string) => { readonly version?: string; readonly since: number } | undefined;
 }
 
 interface Written {
@@ -86,7 +88,7 @@ export class VirtualNodeController {
     events.on("connection", ({ name }) => this.#onMember(name));
     events.on("memberNodes", ({ name }) => this.#loop.enqueue(name));
     events.on("bound", (cluster) => this.#loop.enqueue(cluster));
-    for (const name of ["clusterStatus", "kept", "nodeEndpoint"] as const) {
+    for (const name of ["clusterStatus", "kept", "nodeEndpoint", "agent"] as const) {
       events.on(name, (cluster) => this.#loop.enqueue(cluster));
     }
   }
@@ -206,12 +208,15 @@ export class VirtualNodeController {
     const proxies = boundTo(this.#options.proxies, virtualNodeName(name));
     const isLeaving = registry.cluster(name)?.metadata.deletionTimestamp !== undefined;
     const waiting = isLeaving ? this.#options.waitingIn(name) : 0;
+    const { version: agentVersion, since } = this.#options.agent?.(name) ?? {};
+    const agent = agentVersion === undefined || since === undefined ? {} : { agent: { version: agentVersion, since } };
     if (member === undefined) {
       const message = registry.problem(name) ?? "it is not connected";
       const isRefused = registry.joinedAs(name) !== undefined;
       return {
         reachable: false,
         message,
+        ...agent,
         ...(isRefused ? { notMember: JOINED_TWICE } : {}),
         ...(this.#trouble === undefined || isRefused ? {} : { spared: this.#trouble }),
         nodesRead: false,
@@ -236,6 +241,7 @@ export class VirtualNodeController {
     const spared = reachable ? undefined : this.#trouble;
     return {
       reachable,
+      ...agent,
       nodesRead: member.nodesRead,
       ...(message === undefined ? {} : { message }),
       ...(member.mistaken === undefined ? {} : { notMember: "AnotherCluster" as const }),

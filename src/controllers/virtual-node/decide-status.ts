@@ -28,6 +28,7 @@ export function clusterStatus(
         message: facts.message ?? "its API server does not answer",
       };
   const before = current.conditions?.find(({ type }) => type === "Ready");
+  const way = connectionOf(observed);
   const remaining = remainingPods(observed);
   const kept = current.conditions?.find(({ type }) => type === RELEASED_CONDITION);
   const { largestNode, nodeKinds, foreign, held = 0 } = facts;
@@ -65,7 +66,9 @@ export function clusterStatus(
     before.message !== ready.message ||
     kept?.message !== remaining ||
     (facts.server !== undefined && current.server !== facts.server) ||
-    Object.entries(counters).some(([field, value]) => !jsonEqual(current[field as keyof typeof current], value));
+    Object.entries({ ...counters, ...way.wanted }).some(
+      ([field, value]) => !jsonEqual(current[field as keyof typeof current], value),
+    );
   if (!changed) return undefined;
   const condition = (
     next: Pick<ClusterCondition, "type" | "status" | "reason" | "message">,
@@ -79,6 +82,7 @@ export function clusterStatus(
     urgent,
     body: {
       ...withRemovals(current, counters),
+      ...way.body,
       observedGeneration: cluster.metadata.generation,
       ...(facts.version === undefined ? {} : { version: facts.version }),
       ...(facts.server === undefined ? {} : { server: facts.server }),
@@ -90,6 +94,22 @@ export function clusterStatus(
       ],
     },
   };
+}
+
+/** Returns how the member is reached. Its agent stays as it last was while none is connected. */
+function connectionOf({ cluster, facts }: Observed): {
+  readonly wanted: Pick<ClusterStatus, "connection" | "agent">;
+  readonly body: object;
+} {
+  if (cluster?.spec.agent === undefined) {
+    const wanted = { connection: "Direct" as const };
+    return { wanted, body: cluster?.status?.agent === undefined ? wanted : { ...wanted, agent: null } };
+  }
+  const { version, since } = facts.agent ?? {};
+  const agent =
+    version === undefined || since === undefined ? {} : { agent: { version, connectedSince: timestamp(since) } };
+  const wanted = { connection: "Agent" as const, ...agent };
+  return { wanted, body: wanted };
 }
 
 function remainingPods({ name, cluster, facts }: Observed): string | undefined {

@@ -12,6 +12,8 @@ export interface MemberFacts {
   readonly spared?: string;
   readonly version?: string;
   readonly server?: string;
+  /** The connected agent. Absent: none, or it has not told of itself yet. */
+  readonly agent?: { readonly version: string; readonly since: number };
   /** The member's nodes have been read since this controller began, so the fields below are current. */
   readonly nodesRead: boolean;
   readonly nodes: number;

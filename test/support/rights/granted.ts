@@ -43,7 +43,15 @@ export async function rightsToAnyName(): Promise<string[]> {
 }
 
 async function grants(folder: string): Promise<readonly Grant[]> {
-  const ofAgent = agentObjects({ hostId: "host", cluster: "west", image: "", hub: "", authorities: "", token: "" });
+  const ofAgent = agentObjects({
+    hostId: "host",
+    cluster: "west",
+    image: "",
+    hub: "",
+    authorities: "",
+    token: "",
+    homeApi: true,
+  });
   return grantsOf([...(await loadManifests(folder)), ...(await loadManifests(join(folder, "member"))), ...ofAgent]);
 }
 

@@ -16,6 +16,8 @@ import { type Clock, realClock } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { Agent, type AgentTarget } from "../../../src/tunnel/agent.ts";
 import type { AgentIdentity } from "../../../src/tunnel/agent-session.ts";
+import type { HomeApiTarget } from "../../../src/tunnel/home-api.ts";
+import { HomeApiListener } from "../../../src/tunnel/home-api-listener.ts";
 import { type Gatekeeper, Hub } from "../../../src/tunnel/hub.ts";
 import type { MemberCredentials } from "../../../src/tunnel/messages.ts";
 
@@ -34,13 +36,13 @@ const clientRequest = requestClient();
 
 /** Returns what an agent presents: by default a valid certificate of the hub's authority. */
 export async function identityOf(
-  { cluster, uid }: AgentIdentity,
+  { cluster, uid, join }: AgentIdentity,
   { authority, lifetimeMs = HOUR_MS }: { readonly authority?: Authority; readonly lifetimeMs?: number } = {},
 ): Promise<Identity> {
   const { request, key } = await clientRequest;
   const { publicKey = "" } = readRequest(request) ?? {};
   const own = await hubAuthority;
-  const subject = { name: cluster, uid };
+  const subject = { name: cluster, uid, join };
   return {
     ca: own.cert,
     cert: issueClient(authority ?? own, publicKey, subject, { now: validity.now, lifetimeMs }),
@@ -64,10 +66,12 @@ export async function startHub({
   clock = realClock,
   port = 0,
   gatekeeper = {},
+  homeApi,
 }: {
   readonly clock?: Clock;
   readonly port?: number;
   readonly gatekeeper?: Partial<Gatekeeper>;
+  readonly homeApi?: HomeApiTarget;
 } = {}): Promise<HubRig> {
   const refusals = new Map<string, string>();
   const changes: string[] = [];
@@ -77,13 +81,15 @@ export async function startHub({
     { ...(await hubServing), authorities },
     {
       refusal: ({ cluster }) => refusals.get(cluster),
+      homeApiRefusal: () => undefined,
+      onFacts: () => {},
       certify: () => Promise.reject(new Error("not in this test")),
       authorities: () => authorities,
       wantsCredentials: () => false,
       onCredentials: (_cluster, received) => credentials.push(received),
       ...gatekeeper,
     },
-    { onChange: (cluster) => changes.push(cluster), clock, log: silent },
+    { onChange: (cluster) => changes.push(cluster), homeApi, clock, log: silent },
   );
   const listening = await hub.listen("127.0.0.1", port);
   onTestFinished(() => hub.close());
@@ -111,6 +117,8 @@ function hubClient(url: string, identity: Identity, proxyUrl?: string): ClusterC
 
 export interface AgentRig {
   readonly agent: Agent;
+  /** Takes connections of pods, once the test lets it listen. */
+  readonly listener: HomeApiListener;
   /** Messages of its log. */
   readonly logged: string[];
   stop(): Promise<void>;
@@ -126,11 +134,14 @@ export function runAgent(
     credentials = () => Promise.reject(new Error("not in this test")),
     onAuthorities = () => {},
     proxyUrl,
+    homeAddress,
   }: {
     readonly clock?: Clock;
     readonly credentials?: () => Promise<MemberCredentials>;
     readonly onAuthorities?: (authorities: string) => void;
     readonly proxyUrl?: string;
+    /** Leads pods to the home API, by a listener that is said to be at this address. */
+    readonly homeAddress?: string;
   } = {},
 ): AgentRig {
   const logged: string[] = [];
@@ -139,14 +150,18 @@ export function runAgent(
     destination: { write: (line: string) => logged.push(line) },
   });
   const stopping = new AbortController();
-  const agent = new Agent({ hub: hubClient(url, identity, proxyUrl), target, credentials, onAuthorities, clock, log });
+  const hub = hubClient(url, identity, proxyUrl);
+  const listener = new HomeApiListener({ hub, clock, log });
+  const home = homeAddress === undefined ? undefined : { listener, address: async () => homeAddress };
+  const agent = new Agent({ hub, target, version: "1.2.3", home, credentials, onAuthorities, clock, log });
   const running = agent.run(stopping.signal);
   const stop = async (): Promise<void> => {
     stopping.abort();
     await running;
   };
   onTestFinished(stop);
-  return { agent, logged, stop };
+  onTestFinished(() => listener.close());
+  return { agent, logged, listener, stop };
 }
 
 /** Starts a member's API server, which answers each request with its path. */

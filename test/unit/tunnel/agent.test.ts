@@ -76,6 +76,28 @@ describe("an agent", () => {
     await connected(hub);
   });
 
+  test("asks a hub that refuses it ever less often, up to five minutes, and says what to do", async () => {
+    const { url, refusals, hub } = await startHub();
+    refusals.set("west", "Cluster west has not joined");
+    const clock = new FakeClock();
+    const { target } = await startMember();
+    const { logged } = runAgent(url, await identityOf(west), target, { clock });
+    const delays = (): number[] => logged.map((line) => Number(/"delayMs":(\d+)/.exec(line)?.[1]));
+    for (let attempt = 1; attempt <= 12; attempt += 1) {
+      await vi.waitFor(() => expect(logged).toHaveLength(attempt));
+      await clock.fireNext();
+    }
+    expect(delays()[0]).toBeLessThanOrEqual(1_000);
+    expect(delays().at(-1)).toBeGreaterThan(150_000);
+    expect(Math.max(...delays())).toBeLessThanOrEqual(300_000);
+    expect(logged.at(-1)).toContain("where the member has left its host for good, delete the agent");
+    refusals.clear();
+    await vi.waitFor(async () => {
+      await clock.fireNext();
+      expect(hub.state("west").connected).toBe(true);
+    });
+  });
+
   test("does not connect to a hub of another authority", async () => {
     const { hub, url } = await startHub();
     const other = await issueAuthority("hub", { now: Date.now(), lifetimeMs: 1_000_000 });
@@ -178,6 +200,7 @@ describe("an agent", () => {
     const agent = new Agent({
       hub: { upgradePath: async (path) => ({ socket: path === CONTROL_PATH ? control : stream, headers: {} }) },
       target,
+      version: "1.2.3",
       credentials: () => Promise.reject(new Error("not in this test")),
       onAuthorities: () => {},
       clock: new FakeClock(),

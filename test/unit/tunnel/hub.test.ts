@@ -4,6 +4,7 @@ import { connect, type TLSSocket } from "node:tls";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { issueAuthority } from "../../../src/certificates/issue.ts";
 import type { Identity } from "../../../src/kube/credentials.ts";
+import type { AgentIdentity } from "../../../src/tunnel/agent-session.ts";
 import { CONTROL_PATH, CONTROL_PROTOCOL, STREAM_PATH, STREAM_PROTOCOL } from "../../../src/tunnel/messages.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { type HubRig, hubAuthority, identityOf, startHub } from "../../support/tunnel/rig.ts";
@@ -127,6 +128,15 @@ describe("a hub", () => {
     const again = await HandMadeAgent.upgrade(rig, CONTROL_PATH, CONTROL_PROTOCOL, identity);
     expect(again.status).toBe(403);
     expect(again.text).toContain("Cluster west has not joined");
+  });
+
+  test("tells its owner the join that the agent's certificate names", async () => {
+    const asked: (string | undefined)[] = [];
+    const refusal = ({ join }: AgentIdentity): undefined => void asked.push(join);
+    const rig = await startHub({ gatekeeper: { refusal } });
+    await control(rig, await identityOf({ ...west, join: "f".repeat(64) }));
+    await control(rig, await identityOf(west));
+    expect(asked).toEqual(["f".repeat(64), undefined]);
   });
 
   test("leaves agents of other Clusters connected when one is refused", async () => {

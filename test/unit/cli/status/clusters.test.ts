@@ -8,6 +8,7 @@ import { fakeClient } from "../client.ts";
 import { recordedSession } from "../session.ts";
 
 const NOW = Date.parse("2026-01-01T01:00:00Z");
+const AGENT_SINCE = "2026-01-01T00:55:00Z";
 
 function cluster(
   name: string,
@@ -127,11 +128,22 @@ describe("the status of all members", () => {
     const text = statusTable(hostStatus({ clusters, nodes: [], proxies: [] }), NOW, terminal);
     expect(text).toBe(
       [
-        "NAME              READY  VERSION  NODES  CPU FREE/ALL  MEMORY FREE/ALL  PODS RUN/ALL  AGE",
-        "east-with-a-name  True   v1.36.3  3      8/8           16Gi/16Gi        0/0           60m",
-        "west              True   v1.36.3  3      8/8           16Gi/16Gi        0/0           60m",
+        "NAME              READY  REACHED  VERSION  NODES  CPU FREE/ALL  MEMORY FREE/ALL  PODS RUN/ALL  AGE",
+        "east-with-a-name  True   -        v1.36.3  3      8/8           16Gi/16Gi        0/0           60m",
+        "west              True   -        v1.36.3  3      8/8           16Gi/16Gi        0/0           60m",
       ].join("\n"),
     );
+  });
+
+  test.each([
+    ["directly", { connection: "Direct" }, "True"],
+    ["agent 0.2.0, 5m", { connection: "Agent", agent: { version: "0.2.0", connectedSince: AGENT_SINCE } }, "True"],
+    ["agent 0.2.0", { connection: "Agent", agent: { version: "0.2.0", connectedSince: AGENT_SINCE } }, "False"],
+    ["agent", { connection: "Agent" }, "False"],
+  ] as const)("says that a member is reached so: %s", (words, reported, isReady) => {
+    const clusters = [cluster("west", { status: { ...ready(isReady), ...reported } })];
+    const text = statusTable(hostStatus({ clusters, nodes: [], proxies: [] }), NOW, recordedSession().terminal);
+    expect(text.split("\n")[1]?.split(/ {2,}/)[2]).toBe(words);
   });
 
   test("aligns coloured columns, and uses no colours with NO_COLOR", () => {

@@ -1,3 +1,4 @@
+import { X509Certificate } from "node:crypto";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
@@ -10,6 +11,7 @@ import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import type { AgentIdentity } from "../../../../src/tunnel/agent-session.ts";
 import type { Hub } from "../../../../src/tunnel/hub.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
@@ -61,10 +63,11 @@ async function controllerOf(
   const patches: { readonly name: string; readonly body: Partial<Secret> }[] = [];
   const secrets = new Map(clusters.map(({ metadata: { name } }) => [`member-${name}`, memberSecret(name)]));
   const asked: string[] = [];
+  const rechecked: string[] = [];
   const closed = { count: 0 };
   const hub: Partial<Hub> = {
     askForCredentials: (name) => asked.push(name),
-    recheck: () => {},
+    recheck: (name) => rechecked.push(name),
     renew: () => {},
     close: async () => {
       closed.count += 1;
@@ -106,7 +109,18 @@ async function controllerOf(
     log: createLogger({ level: "silent" }),
   });
   onTestFinished(() => controller.stop());
-  return { controller, clock, patches, secrets, asked, endpoints, closed };
+  return { controller, clock, patches, secrets, asked, rechecked, endpoints, closed };
+}
+
+/** Returns the agent that a certificate names, as the hub reads it. */
+function agentOf(certificate: string): AgentIdentity {
+  const subject = new Map(
+    new X509Certificate(certificate).subject.split("\n").map((part): [string, string] => {
+      const [name = "", value = ""] = part.split("=");
+      return [name, value];
+    }),
+  );
+  return { cluster: subject.get("CN") ?? "", uid: subject.get("OU") ?? "", join: subject.get("O") };
 }
 
 describe("an agent's first certificate", () => {
@@ -162,6 +176,39 @@ describe("an agent's first certificate", () => {
     await controller.start();
     const { request } = await requests[0];
     await expect(controller.certify(request, { cluster: "west", token: TOKEN })).rejects.toThrow("tries again");
+  });
+});
+
+describe("a new join of a Cluster with an agent", () => {
+  test("voids the certificates of earlier joins once its own agent has used its token", async () => {
+    const { controller, secrets, rechecked } = await controllerOf([clusterNamed("west")]);
+    await controller.start();
+    const [earlier, own] = await Promise.all(requests);
+    const proof = { cluster: "west", token: TOKEN };
+    const first = agentOf((await controller.certify(earlier.request, proof)).certificate);
+    expect(controller.refusal(first)).toBeUndefined();
+    const { "legation.dev/agent-key-sha256": _used, ...kept } = secrets.get("member-west")?.metadata.annotations ?? {};
+    const again = memberSecret("west", { ...kept, "legation.dev/agent-token-sha256": sha256("again") });
+    secrets.set("member-west", again);
+    // The member keeps its connection until its new agent comes.
+    expect(controller.refusal(first)).toBeUndefined();
+    const before = rechecked.length;
+    const second = agentOf((await controller.certify(own.request, { cluster: "west", token: "again" })).certificate);
+    expect(rechecked.slice(before)).toEqual(["west"]);
+    expect(controller.refusal(first)).toContain("Cluster west has joined anew");
+    await expect(controller.certify(earlier.request, { agent: first })).rejects.toThrow("has joined anew");
+    expect(controller.refusal(second)).toBeUndefined();
+    const renewed = agentOf((await controller.certify(earlier.request, { agent: second })).certificate);
+    expect(controller.refusal(renewed)).toBeUndefined();
+  });
+
+  test("voids certificates that name no join", async () => {
+    const { controller, secrets } = await controllerOf([clusterNamed("west")]);
+    await controller.start();
+    const agent = { cluster: "west", uid: "uid-of-west" };
+    expect(controller.refusal(agent)).toBeUndefined();
+    secrets.set("member-west", memberSecret("west", { "legation.dev/agent-join": "f00" }));
+    expect(controller.refusal(agent)).toContain("Cluster west has joined anew");
   });
 });
 
@@ -251,9 +298,9 @@ describe("the hub's authority", () => {
     if (announced === undefined) throw new Error("nothing was due");
     expect(announced.current).toEqual(first.current);
     expect(trusted(announced)).toBe(first.current.cert + announced.next?.cert);
-    const issued = issuedAt(announced.next?.cert ?? "") ?? 0;
-    expect(await renewed(announced, issued + 29 * DAY_MS)).toBeUndefined();
-    const changed = readAuthorities(secretWith((await renewed(announced, due + 31 * DAY_MS)) ?? {}));
+    expect(issuedAt(announced.next?.cert ?? "")).toBe(due);
+    expect(await renewed(announced, due + 30 * DAY_MS - 1)).toBeUndefined();
+    const changed = readAuthorities(secretWith((await renewed(announced, due + 30 * DAY_MS)) ?? {}));
     if (changed === undefined) throw new Error("nothing was due");
     expect(changed.current).toEqual(announced.next);
     expect(changed.next).toBeUndefined();

@@ -53,7 +53,8 @@ test("tells callers that wait for the host's authority that there is none, howev
   const answer = Promise.withResolvers<object>();
   const host = quietClient([], { list: (() => answer.promise) as never });
   const log = createLogger({ level: "silent" });
-  const addresses = new HomeAddresses({ host, server: "https://10.0.0.1:6443", onChange, clock, log });
+  const agentAddress = (): undefined => undefined;
+  const addresses = new HomeAddresses({ host, server: "https://10.0.0.1:6443", agentAddress, onChange, clock, log });
   const started = addresses.start(new AbortController().signal);
   await clock.advance(5_000);
   await started;

@@ -80,6 +80,7 @@ const VIRTUAL = { key: VIRTUAL_NODE_TAINT, effect: "NoSchedule" } as const;
 
 const ready = {
   observedGeneration: 1,
+  connection: "Direct" as const,
   version: "v1.36.3",
   nodes: 2,
   pods: 0,
@@ -310,6 +311,28 @@ describe("a member's virtual node", () => {
     const tainted = cluster({ labels: { region: "eu" } }, ready);
     const due = observed({ node: stored(), cluster: { ...tainted, spec: { ...tainted.spec, taints } } });
     expect(types(decide(due, now + 10_000).actions)).toEqual(["renewLease", "patchNode"]);
+  });
+
+  test("has reported how its member is reached, with the agent as it last connected", () => {
+    const { metadata, spec } = cluster();
+    const behindAgent = { metadata, spec: { ...spec, agent: {} } };
+    const agent = { version: "1.2.3", since: now - 60_000 };
+    const shown = { version: "1.2.3", connectedSince: "2026-02-03T04:04:06Z" };
+    const statusOf = (parts: Partial<Observed>): object | undefined =>
+      decide(observed({ node: stored(), reportedAt: 0, ...parts }), now).actions.flatMap((action) =>
+        action.type === "patchClusterStatus" ? action.status : [],
+      )[0];
+    expect(statusOf({ cluster: cluster() })).toMatchObject({ connection: "Direct" });
+    expect(statusOf({ cluster: behindAgent, facts: facts({ agent }) })).toMatchObject({
+      connection: "Agent",
+      agent: shown,
+    });
+    const reported = { ...ready, connection: "Agent" as const, agent: shown };
+    const known = { ...behindAgent, status: reported };
+    expect(statusOf({ cluster: known, facts: facts({ agent }) })).toBeUndefined();
+    // It stays while no agent is connected, and goes with a join without one.
+    expect(statusOf({ cluster: known })).toBeUndefined();
+    expect(statusOf({ cluster: { ...known, spec } })).toMatchObject({ connection: "Direct", agent: null });
   });
 
   test("has a refused creation reported, and tried again", () => {
