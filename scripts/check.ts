@@ -11,6 +11,7 @@ const bin = (tool: string): string => `node_modules/.bin/${tool}`;
 
 const STEPS: readonly Step[] = [
   { name: "types", command: [bin("tsc")] },
+  { name: "types of the page", command: [bin("tsc"), "-p", "src/cli/ui/page"] },
   { name: "format and lint", command: [bin("biome"), "ci", `--colors=${process.stdout.isTTY ? "force" : "off"}`, "."] },
   { name: "unused code", command: [bin("knip")] },
   { name: "generated files", command: [process.execPath, "scripts/generate.ts", "--check"] },

@@ -53,6 +53,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => equipped((await import("./logs/command.ts")).logsCommand),
   },
   {
+    name: "ui",
+    summary: "show members, workloads and pods on a web page",
+    load: async () => equipped((await import("./ui/command.ts")).uiCommand),
+  },
+  {
     name: "convert",
     summary: "turn objects of KubeFed, Karmada and Admiralty into ordinary manifests",
     load: async () => equipped((await import("./convert/command.ts")).convertCommand),

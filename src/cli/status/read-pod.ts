@@ -16,13 +16,27 @@ import { type OwnWorkload, ownWorkloadOf } from "./not-delegated.ts";
 import { type Journey, journeyOf, journeyText, type Own } from "./pod.ts";
 import { memberTroubles } from "./trouble.ts";
 
+/** A pod of the host, with its life so far. */
+export interface PodJourney {
+  readonly pod: Stored<Pod>;
+  readonly journey: Journey;
+}
+
+/** Reads a pod for people and scripts. Rejects like `readJourney`. */
+export async function readPod(client: ClusterClient, ref: PodRef, { signal, terminal }: Session): Promise<Outcome> {
+  const { journey } = await readJourney(client, ref, signal);
+  return { document: journey, text: journeyText(journey, terminal) };
+}
+
+interface PodRef {
+  readonly namespace: string;
+  readonly name: string;
+}
+
 /** Reads a pod, its events, and the state of its member. Rejects with `Failure` when the host has no such pod, else with KubeError. */
-export async function readPod(
-  client: ClusterClient,
-  { namespace, name }: { readonly namespace: string; readonly name: string },
-  { signal, terminal }: Session,
-): Promise<Outcome> {
-  const pod = await client.find(pods, { namespace, name }, { signal });
+export async function readJourney(client: ClusterClient, ref: PodRef, signal: AbortSignal): Promise<PodJourney> {
+  const { namespace, name } = ref;
+  const pod = await client.find(pods, ref, { signal });
   if (pod === undefined) throw notOnHost(`pod ${namespace}/${name}`);
   const fieldSelector = `involvedObject.uid=${pod.metadata.uid}`;
   const [told, own, member] = await Promise.all([
@@ -30,8 +44,7 @@ export async function readPod(
     readOwn(client, pod, signal),
     readMember(client, pod, signal),
   ]);
-  const journey = journeyOf(pod, told, own, member);
-  return { document: journey, text: journeyText(journey, terminal) };
+  return { pod, journey: journeyOf(pod, told, own, member) };
 }
 
 async function readOwn(client: ClusterClient, pod: Stored<Pod>, signal: AbortSignal): Promise<Own> {

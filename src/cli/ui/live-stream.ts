@@ -1,0 +1,111 @@
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { LiveView } from "./live-view.ts";
+import type { LiveMessage, MemberRow, PodRow } from "./model.ts";
+
+// Updates are shown within a second.
+const FLUSH_EVERY_MS = 200;
+const ROWS_PER_MESSAGE = 1_000;
+// Proxies close silent connections after a minute.
+const COMMENT_EVERY_MS = 20_000;
+const LIST_AGAIN_MS = 100;
+
+/**
+ * Sends a live view as server-sent events. A page that reads slowly gets each pod's latest row, so memory is bounded by the number
+ * of pods.
+ */
+export class LiveStream {
+  readonly #view: LiveView;
+  readonly #response: ServerResponse;
+  readonly #clock: Clock;
+  readonly #changed = new Map<string, PodRow | undefined>();
+  #members: readonly MemberRow[] | undefined;
+  #problem: { readonly message: string | undefined } | undefined;
+  #timer: Timer | undefined;
+  #isWriting = false;
+
+  constructor(view: LiveView, response: ServerResponse, clock: Clock) {
+    this.#view = view;
+    this.#response = response;
+    this.#clock = clock;
+  }
+
+  /** Resolves when the page has closed the connection. */
+  async run(hostName: string): Promise<void> {
+    const response = this.#response;
+    response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
+    const closed = once(response, "close");
+    const beat = setInterval(() => response.write(": \n\n"), COMMENT_EVERY_MS);
+    await this.#send({ type: "host", name: hostName });
+    const unsubscribe = this.#view.subscribe({
+      onPod: (uid, row) => {
+        this.#changed.set(uid, row);
+        this.#schedule();
+      },
+      onMembers: (members) => {
+        this.#members = members;
+        this.#schedule();
+      },
+      onProblem: (message) => {
+        this.#problem = { message };
+        this.#schedule();
+      },
+    });
+    this.#isWriting = true;
+    this.#sendAll().catch(() => response.destroy());
+    await closed;
+    clearInterval(beat);
+    unsubscribe();
+    this.#timer?.cancel();
+  }
+
+  async #sendAll(): Promise<void> {
+    while (!this.#view.isComplete && !this.#response.destroyed) {
+      this.#isWriting = false;
+      await this.#flush();
+      this.#isWriting = true;
+      await new Promise<void>((resolve) => this.#clock.after(LIST_AGAIN_MS, resolve));
+    }
+    const rows = this.#view.rows();
+    this.#changed.clear();
+    for (let start = 0; start === 0 || start < rows.length; start += ROWS_PER_MESSAGE) {
+      const part = rows.slice(start, start + ROWS_PER_MESSAGE);
+      await this.#send({ type: "pods", isFirst: start === 0, rows: part, gone: [] });
+    }
+    await this.#send({ type: "complete" });
+    this.#isWriting = false;
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#isWriting) return;
+    this.#timer ??= this.#clock.after(FLUSH_EVERY_MS, () => {
+      this.#timer = undefined;
+      void this.#flush();
+    });
+  }
+
+  async #flush(): Promise<void> {
+    if (this.#isWriting || this.#response.destroyed) return;
+    this.#isWriting = true;
+    if (this.#problem !== undefined) await this.#send({ type: "problem", ...this.#problem });
+    this.#problem = undefined;
+    if (this.#members !== undefined) await this.#send({ type: "members", members: this.#members });
+    this.#members = undefined;
+    if (this.#changed.size > 0) {
+      const rows = [...this.#changed.values()].filter((row) => row !== undefined);
+      const gone = [...this.#changed].filter(([, row]) => row === undefined).map(([uid]) => uid);
+      this.#changed.clear();
+      await this.#send({ type: "pods", isFirst: false, rows, gone });
+    }
+    this.#isWriting = false;
+    if (this.#changed.size > 0 || this.#members !== undefined) this.#schedule();
+  }
+
+  async #send(message: LiveMessage): Promise<void> {
+    const response = this.#response;
+    if (response.destroyed || response.write(`data: ${JSON.stringify(message)}\n\n`)) return;
+    await Promise.race([once(response, "drain"), once(response, "close")]);
+  }
+}

@@ -1,0 +1,142 @@
+import type { Cluster } from "../../api/cluster.ts";
+import { PROXY_LABEL, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
+import type { KubeNode, KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
+import { clusters } from "../../api/resources.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { nodes, pods } from "../../kube/resources.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
+import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { MemberRow, PodRow } from "./model.ts";
+import { memberRows, podRow } from "./rows.ts";
+
+/** A reader of the live view. */
+export interface LiveReader {
+  /** Called when a pod was changed (with its row) or is gone. */
+  onPod(uid: string, row: PodRow | undefined): void;
+  /** Called at most once a second. */
+  onMembers(members: readonly MemberRow[]): void;
+  onProblem(message: string | undefined): void;
+}
+
+export interface LiveViewOptions {
+  readonly host: ClusterClient;
+  /** All namespaces when absent. */
+  readonly namespace?: string | undefined;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+// A member's sums cost a pass over all pods.
+const MEMBERS_EVERY_MS = 1_000;
+
+/** The host's members and proxies, followed by watches with the user's own rights. */
+export class LiveView {
+  readonly #options: LiveViewOptions;
+  readonly #readers = new Set<LiveReader>();
+  readonly #clusters: Reflector<Cluster>;
+  readonly #nodes: Reflector<KubeNode>;
+  readonly #pods: Reflector<Pod>;
+  #members: readonly MemberRow[] = [];
+  #problem: string | undefined;
+  #timer: Timer | undefined;
+
+  constructor(options: LiveViewOptions) {
+    this.#options = options;
+    const { namespace } = options;
+    this.#clusters = this.#follow({ resource: clusters });
+    this.#nodes = this.#follow({ resource: nodes, labelSelector: VIRTUAL_NODE_LABEL });
+    this.#pods = this.#follow<Pod>({
+      resource: pods,
+      labelSelector: PROXY_LABEL,
+      ...(namespace === undefined ? {} : { namespace }),
+      transform: withoutUnread,
+      onEvent: ({ type, object }) => {
+        const row = type === "deleted" ? undefined : podRow(object);
+        for (const reader of this.#readers) reader.onPod(object.metadata.uid, row);
+        this.#touchMembers();
+      },
+    });
+  }
+
+  start(): void {
+    for (const reflector of [this.#clusters, this.#nodes, this.#pods]) reflector.start();
+    this.#touchMembers();
+  }
+
+  async stop(): Promise<void> {
+    this.#timer?.cancel();
+    await Promise.all([this.#clusters.stop(), this.#nodes.stop(), this.#pods.stop()]);
+  }
+
+  /** Reports whether all pods were listed. */
+  get isComplete(): boolean {
+    return this.#pods.store.synced && this.#clusters.store.synced;
+  }
+
+  /** Returns the rows of all pods, oldest first. */
+  rows(): PodRow[] {
+    return this.#pods.store.list().map(podRow);
+  }
+
+  subscribe(reader: LiveReader): () => void {
+    this.#readers.add(reader);
+    reader.onProblem(this.#problem);
+    reader.onMembers(this.#members);
+    return () => this.#readers.delete(reader);
+  }
+
+  #follow<T extends KubeObject>(
+    options: Pick<ReflectorOptions<T>, "resource" | "labelSelector" | "namespace" | "transform" | "onEvent">,
+  ): Reflector<T> {
+    const { host: client, clock, log } = this.#options;
+    return new Reflector({ client, clock, log, onEvent: () => this.#touchMembers(), ...options });
+  }
+
+  #touchMembers(): void {
+    this.#timer ??= this.#options.clock.after(MEMBERS_EVERY_MS, () => {
+      this.#timer = undefined;
+      this.#publishMembers();
+      this.#publishProblem();
+    });
+  }
+
+  #publishMembers(): void {
+    if (!this.#clusters.store.synced) return;
+    this.#members = memberRows(this.#clusters.store.list(), this.#nodes.store.list(), this.#pods.store.list());
+    for (const reader of this.#readers) reader.onMembers(this.#members);
+  }
+
+  #publishProblem(): void {
+    const failing = [this.#clusters, this.#nodes, this.#pods].find((reflector) => reflector.failing !== undefined);
+    // A failing reflector has no events, so the timer looks again.
+    if (failing !== undefined) this.#touchMembers();
+    if (failing?.failing?.reason === this.#problem) return;
+    this.#problem = failing?.failing?.reason;
+    for (const reader of this.#readers) reader.onProblem(this.#problem);
+  }
+}
+
+/** Drops the parts of a pod that rows do not show, which are most of it. */
+function withoutUnread(pod: Stored<Pod>): Stored<Pod> {
+  const { metadata, spec, status } = pod;
+  if (spec !== undefined) {
+    delete spec.volumes;
+    delete spec.tolerations;
+    delete spec.affinity;
+    for (const container of [...spec.containers, ...(spec.initContainers ?? [])]) {
+      delete container.env;
+      delete container.volumeMounts;
+      delete container.command;
+      delete container.args;
+      delete container.livenessProbe;
+      delete container.readinessProbe;
+      delete container.startupProbe;
+    }
+  }
+  return {
+    metadata,
+    ...(spec === undefined ? {} : { spec }),
+    ...(status === undefined ? {} : { status }),
+  } as Stored<Pod>;
+}

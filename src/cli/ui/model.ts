@@ -1,0 +1,80 @@
+import type { Journey } from "../status/pod.ts";
+
+/** The data of the page: what the server sends, as the page reads it. No code, so that the page may import it. */
+
+/** A resource of a member, in cores, bytes or pieces. */
+export interface ResourceUse {
+  readonly resource: string;
+  readonly allocatable: number;
+  /** Requested by this host's unfinished pods. */
+  readonly ours: number;
+  /** Requested by other tenants' pods, as last read. */
+  readonly others: number;
+}
+
+export interface MemberRow {
+  readonly name: string;
+  readonly ready: string;
+  /** Why the member is not ready, or takes no pods. */
+  readonly reason?: string | undefined;
+  /** Since when the member is, or is not, ready. RFC 3339. */
+  readonly since?: string | undefined;
+  readonly version?: string | undefined;
+  readonly nodes?: number | undefined;
+  readonly server?: string | undefined;
+  readonly hasAgent: boolean;
+  readonly isCordoned: boolean;
+  readonly labels: Readonly<Record<string, string>>;
+  /** As `key=value:effect`. */
+  readonly taints: readonly string[];
+  readonly use: readonly ResourceUse[];
+  readonly running: number;
+  readonly unfinished: number;
+  /** RFC 3339. */
+  readonly created?: string | undefined;
+}
+
+export interface PodRow {
+  readonly uid: string;
+  readonly namespace: string;
+  readonly name: string;
+  /** As `kubectl get pods` shows it. */
+  readonly status: string;
+  /** Decides the colour of the status. */
+  readonly state: "waiting" | "starting" | "running" | "succeeded" | "failed" | "ending";
+  /** Ready containers of all, as `1/2`. */
+  readonly ready: string;
+  readonly restarts: number;
+  readonly member?: string | undefined;
+  /** Node in the member. */
+  readonly node?: string | undefined;
+  /** Workload of the pod, as `Deployment/web`. */
+  readonly workload?: string | undefined;
+  /** RFC 3339. */
+  readonly created: string;
+  /** Why the pod has no member, or does not run. */
+  readonly why?: string | undefined;
+}
+
+/** A message of the live stream. `pods` has changed rows; the first of a connection replaces all. */
+export type LiveMessage =
+  | { readonly type: "host"; readonly name: string }
+  | { readonly type: "members"; readonly members: readonly MemberRow[] }
+  | {
+      readonly type: "pods";
+      readonly isFirst: boolean;
+      readonly rows: readonly PodRow[];
+      /** Uids. */
+      readonly gone: readonly string[];
+    }
+  /** All pods of the first list were sent. */
+  | { readonly type: "complete" }
+  /** Why the host cannot be read. Undefined once it can. */
+  | { readonly type: "problem"; readonly message?: string | undefined };
+
+/** One pod, as the host has it. */
+export interface PodView {
+  readonly journey: Journey;
+  readonly yaml: string;
+  readonly containers: readonly string[];
+}

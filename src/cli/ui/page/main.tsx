@@ -1,0 +1,91 @@
+import { type JSX, render } from "preact";
+import { useEffect } from "preact/hooks";
+import { live, useLive } from "./live.ts";
+import { Members } from "./members.tsx";
+import { Empty } from "./parts.tsx";
+import { PodPage } from "./pod.tsx";
+import { Pods } from "./pods.tsx";
+import { linkTo, type Route, useRoute } from "./route.ts";
+import { WorkloadPage, Workloads } from "./workloads.tsx";
+
+const VIEWS = [
+  { path: "members", name: "Members", key: "m" },
+  { path: "workloads", name: "Workloads", key: "w" },
+  { path: "pods", name: "Pods", key: "p" },
+] as const;
+
+function Page(): JSX.Element {
+  const route = useRoute();
+  const { hostName, problem, isConnected } = useLive();
+  const [view = "members"] = route.path;
+  useEffect(() => {
+    document.title = `${[...route.path].reverse().join(" · ") || "members"} · Legation`;
+  }, [route]);
+  useEffect(() => {
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  return (
+    <>
+      <button type="button" class="skip" onClick={focusContent}>
+        Skip to the content
+      </button>
+      <nav aria-label="Views">
+        <strong class="brand">Legation</strong>
+        <span class="host" title="The host cluster">
+          {hostName}
+        </span>
+        {VIEWS.map(({ path, name, key }) => (
+          <a key={path} href={linkTo([path])} aria-current={view === path ? "page" : undefined}>
+            {name} <kbd>{key}</kbd>
+          </a>
+        ))}
+        <span class={`connection ${isConnected ? "" : "lost"}`} role="status">
+          {isConnected ? "live" : "not connected"}
+        </span>
+      </nav>
+      <main id="content" tabIndex={-1}>
+        {problem !== undefined && (
+          <p class="trouble">The host cannot be read, so what is shown may be old: {problem}</p>
+        )}
+        <View route={route} />
+      </main>
+    </>
+  );
+}
+
+function View({ route }: { route: Route }): JSX.Element {
+  const [view = "members", first, second, third] = route.path;
+  if (view === "members") return <Members />;
+  if (view === "pods" && first === undefined) return <Pods route={route} />;
+  if (view === "pods" && first !== undefined && second !== undefined) {
+    return <PodPage route={route} namespace={first} name={second} key={`${first}/${second}`} />;
+  }
+  if (view === "workloads" && first === undefined) return <Workloads route={route} />;
+  if (view === "workloads" && first !== undefined && second !== undefined && third !== undefined) {
+    return <WorkloadPage kind={first} namespace={second} name={third} key={route.path.join("/")} />;
+  }
+  return <Empty title="There is no such view">Choose another one on the left.</Empty>;
+}
+
+function focusContent(): void {
+  document.getElementById("content")?.focus();
+}
+
+/** One letter opens a view, and `/` goes to the search, unless something is being written. */
+function onKey({ key, target, ctrlKey, metaKey, altKey }: KeyboardEvent): void {
+  if (ctrlKey || metaKey || altKey) return;
+  if (
+    target instanceof HTMLInputElement ||
+    target instanceof HTMLSelectElement ||
+    target instanceof HTMLTextAreaElement
+  )
+    return;
+  const view = VIEWS.find((each) => each.key === key);
+  if (view !== undefined) location.hash = linkTo([view.path]);
+  if (key === "/") setTimeout(() => document.querySelector<HTMLInputElement>("input[type=search]")?.focus());
+}
+
+live.start();
+const page = document.getElementById("page");
+if (page !== null) render(<Page />, page);

@@ -1,0 +1,111 @@
+import type { JSX } from "preact";
+import type { MemberRow } from "../model.ts";
+import { ageOf, counted } from "./format.ts";
+import { useLive } from "./live.ts";
+import { Empty, UseBar, useNow } from "./parts.tsx";
+import { linkTo } from "./route.ts";
+
+/** All members, each with its room. */
+export function Members(): JSX.Element {
+  const { members } = useLive();
+  if (members === undefined) return <Empty title="Reading the members…" />;
+  if (members.length === 0) {
+    return (
+      <Empty title="No member has joined yet">
+        <p>Join the first one, and its room and pods appear here:</p>
+        <pre>legation join west --member-kubeconfig west.yaml</pre>
+      </Empty>
+    );
+  }
+  const troubled = members.filter(({ ready }) => ready !== "True").length;
+  return (
+    <>
+      <header class="view-head">
+        <h1>Members</h1>
+        <p>
+          {counted(members.length, "member")}
+          {troubled > 0 && <strong class="bad">, {troubled} not ready</strong>}
+        </p>
+        <ul class="legend" aria-label="Colours of the bars">
+          <li>
+            <i class="swatch ours" /> this host's pods
+          </li>
+          <li>
+            <i class="swatch others" /> others' pods
+          </li>
+          <li>
+            <i class="swatch" /> free
+          </li>
+        </ul>
+      </header>
+      <div class="cards">
+        {members.map((member) => (
+          <Member key={member.name} {...member} />
+        ))}
+      </div>
+    </>
+  );
+}
+
+function Member(member: MemberRow): JSX.Element {
+  const now = useNow();
+  const isReady = member.ready === "True";
+  const labels = Object.entries(member.labels);
+  return (
+    <article class={`card ${isReady ? "" : "not-ready"}`} aria-labelledby={`member-${member.name}`}>
+      <header>
+        <h2 id={`member-${member.name}`}>{member.name}</h2>
+        <span class={`badge ${isReady ? (member.isCordoned ? "waiting" : "running") : "failed"}`}>
+          {isReady
+            ? member.isCordoned
+              ? "Ready, cordoned"
+              : "Ready"
+            : member.ready === "False"
+              ? "Not ready"
+              : "Unknown"}
+        </span>
+      </header>
+      {member.reason !== undefined && (
+        <p class="trouble" role="status">
+          {member.reason}
+          {!isReady && member.since !== undefined && <small> since {ageOf(member.since, now)}</small>}
+        </p>
+      )}
+      <dl class="facts">
+        <dt>Version</dt>
+        <dd>{member.version ?? "–"}</dd>
+        <dt>Nodes</dt>
+        <dd>{member.nodes ?? "–"}</dd>
+        <dt>Reached</dt>
+        <dd title={member.server}>{member.hasAgent ? "by its agent" : "directly"}</dd>
+        <dt>Pods</dt>
+        <dd>
+          <a href={linkTo(["pods"], { member: member.name })}>
+            {member.running} running of {member.unfinished}
+          </a>
+        </dd>
+        <dt>Joined</dt>
+        <dd>{ageOf(member.created, now)} ago</dd>
+      </dl>
+      {member.use.length === 0 ? (
+        <p class="muted">Its nodes have not been read.</p>
+      ) : (
+        member.use.map((use) => <UseBar key={use.resource} {...use} />)
+      )}
+      {labels.length + member.taints.length > 0 && (
+        <ul class="chips" aria-label={`Labels and taints of ${member.name}`}>
+          {labels.map(([key, value]) => (
+            <li key={key}>
+              {key}={value}
+            </li>
+          ))}
+          {member.taints.map((taint) => (
+            <li key={taint} class="taint">
+              {taint}
+            </li>
+          ))}
+        </ul>
+      )}
+    </article>
+  );
+}

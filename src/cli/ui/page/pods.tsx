@@ -1,0 +1,137 @@
+import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
+import type { PodRow } from "../model.ts";
+import { ageOf, counted } from "./format.ts";
+import { useLive } from "./live.ts";
+import { Badge, Empty, useNow } from "./parts.tsx";
+import { changeQuery, linkTo, type Route } from "./route.ts";
+import { type Column, type Order, ordered, Rows } from "./rows.tsx";
+
+const STATES: readonly PodRow["state"][] = ["waiting", "starting", "running", "failed", "succeeded", "ending"];
+
+function columnsAt(now: number): readonly Column<PodRow>[] {
+  return [
+    {
+      name: "Namespace",
+      width: "10%",
+      cell: (row) => row.namespace,
+      by: (row) => `${row.namespace}/${row.name}`,
+    },
+    {
+      name: "Name",
+      width: "22%",
+      cell: (row) => <a href={linkTo(["pods", row.namespace, row.name])}>{row.name}</a>,
+      by: (row) => row.name,
+    },
+    { name: "Ready", width: "5rem", cell: (row) => row.ready },
+    {
+      name: "Status",
+      width: "14%",
+      cell: (row) => (
+        <Badge tone={row.state}>
+          <span title={row.why}>{row.status}</span>
+        </Badge>
+      ),
+      by: (row) => row.status,
+    },
+    { name: "Restarts", width: "6rem", cell: (row) => row.restarts, by: (row) => row.restarts },
+    { name: "Member", width: "11%", cell: (row) => row.member ?? "–", by: (row) => row.member ?? "" },
+    { name: "Node", width: "11%", cell: (row) => row.node ?? "–", by: (row) => row.node ?? "" },
+    {
+      name: "Workload",
+      width: "16%",
+      cell: (row) => row.workload ?? "–",
+      by: (row) => row.workload ?? "",
+    },
+    { name: "Age", width: "5rem", cell: (row) => ageOf(row.created, now), by: (row) => -Date.parse(row.created) },
+  ];
+}
+
+/** All delegated pods, filtered, searched and sorted as the address says. */
+export function Pods({ route }: { route: Route }): JSX.Element {
+  const { pods, isComplete, version, members = [] } = useLive();
+  const now = useNow();
+  const { q = "", member = "", state = "", sort = "-Age" } = Object.fromEntries(route.query);
+  const columns = useMemo(() => columnsAt(now), [now]);
+  const order: Order = { column: sort.replace(/^-/, ""), isDescending: sort.startsWith("-") };
+  const shown = useMemo(() => {
+    const words = q.toLowerCase().split(/\s+/).filter(Boolean);
+    const matching = [...pods.values()].filter(
+      (row) =>
+        (member === "" || (row.member ?? "–") === member) &&
+        (state === "" || row.state === state) &&
+        isMatch(row, words),
+    );
+    return ordered(matching, columns, order);
+    // The map is one and the same: its version tells of changes.
+  }, [version, q, member, state, sort, columns]);
+  const set = (change: Readonly<Record<string, string>>): void => changeQuery(route, change);
+  return (
+    <div class="fill">
+      <header class="view-head">
+        <h1>Pods</h1>
+        <p aria-live="polite">
+          {shown.length === pods.size
+            ? counted(pods.size, "pod")
+            : `${shown.length.toLocaleString()} of ${counted(pods.size, "pod")}`}
+          {!isComplete && ", still reading…"}
+        </p>
+        <div class="filters">
+          <input
+            type="search"
+            placeholder="Search names, nodes, reasons"
+            aria-label="Search"
+            value={q}
+            onInput={({ currentTarget }) => set({ q: currentTarget.value })}
+          />
+          <select
+            aria-label="Member"
+            value={member}
+            onChange={({ currentTarget }) => set({ member: currentTarget.value })}
+          >
+            <option value="">every member</option>
+            {members.map(({ name }) => (
+              <option key={name}>{name}</option>
+            ))}
+            <option value="–">no member yet</option>
+          </select>
+          <select
+            aria-label="State"
+            value={state}
+            onChange={({ currentTarget }) => set({ state: currentTarget.value })}
+          >
+            <option value="">every state</option>
+            {STATES.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </div>
+      </header>
+      {isComplete && pods.size === 0 ? (
+        <Empty title="No pod is delegated">
+          <p>Opt a namespace in, and say which of its pods go to members:</p>
+          <pre>
+            kubectl label namespace shop legation.dev/delegation=annotated{"\n"}
+            kubectl -n shop annotate deployment web legation.dev/delegate=true
+          </pre>
+        </Empty>
+      ) : (
+        <Rows
+          label="Pods"
+          columns={columns}
+          rows={shown}
+          keyOf={(row) => row.uid}
+          order={order}
+          onOrder={({ column, isDescending }) => set({ sort: `${isDescending ? "-" : ""}${column}` })}
+        />
+      )}
+    </div>
+  );
+}
+
+function isMatch(row: PodRow, words: readonly string[]): boolean {
+  if (words.length === 0) return true;
+  const text =
+    `${row.namespace}/${row.name} ${row.status} ${row.member} ${row.node} ${row.workload} ${row.why}`.toLowerCase();
+  return words.every((word) => text.includes(word));
+}

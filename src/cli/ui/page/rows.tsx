@@ -1,0 +1,121 @@
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+
+/** A column of a table. */
+export interface Column<Row> {
+  readonly name: string;
+  /** CSS width. */
+  readonly width: string;
+  readonly cell: (row: Row) => ComponentChildren;
+  /** Sorts by this value. Undefined: the column does not sort. */
+  readonly by?: (row: Row) => string | number;
+}
+
+/** The order of rows: a column, ascending or descending. */
+export interface Order {
+  readonly column: string;
+  readonly isDescending: boolean;
+}
+
+const ROW_PX = 36;
+const SPARE_ROWS = 12;
+
+/** A table of any number of rows, of which only the visible ones are in the page. */
+export function Rows<Row>(props: {
+  readonly label: string;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  readonly keyOf: (row: Row) => string;
+  readonly order: Order;
+  readonly onOrder: (order: Order) => void;
+}): JSX.Element {
+  const { columns, rows, keyOf, order, onOrder } = props;
+  const box = useRef<HTMLElement>(null);
+  const [view, setView] = useState({ top: 0, height: 800 });
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) return undefined;
+    const read = (): void => setView({ top: element.scrollTop, height: element.clientHeight });
+    const observer = new ResizeObserver(read);
+    observer.observe(element);
+    element.addEventListener("scroll", read, { passive: true });
+    return () => {
+      observer.disconnect();
+      element.removeEventListener("scroll", read);
+    };
+  }, []);
+  const first = Math.max(0, Math.floor(view.top / ROW_PX) - SPARE_ROWS);
+  const last = Math.min(rows.length, Math.ceil((view.top + view.height) / ROW_PX) + SPARE_ROWS);
+  return (
+    // The box scrolls by keyboard, so it takes the focus.
+    <section class="rows" ref={box} tabIndex={0} aria-label={props.label}>
+      <table aria-rowcount={rows.length + 1}>
+        <colgroup>
+          {columns.map(({ name, width }) => (
+            <col key={name} style={{ width }} />
+          ))}
+        </colgroup>
+        <thead>
+          <tr aria-rowindex={1}>
+            {columns.map((column) => (
+              <Head key={column.name} column={column} order={order} onOrder={onOrder} />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          <Spacer rows={first} columns={columns.length} />
+          {rows.slice(first, last).map((row, index) => (
+            <tr key={keyOf(row)} aria-rowindex={first + index + 2}>
+              {columns.map(({ name, cell }) => (
+                <td key={name}>{cell(row)}</td>
+              ))}
+            </tr>
+          ))}
+          <Spacer rows={rows.length - last} columns={columns.length} />
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+/** Keeps the place of rows that are not in the page. */
+function Spacer({ rows, columns }: { rows: number; columns: number }): JSX.Element | null {
+  if (rows <= 0) return null;
+  return (
+    <tr class="spacer">
+      <td colSpan={columns} style={{ height: `${rows * ROW_PX}px` }} />
+    </tr>
+  );
+}
+
+function Head<Row>({
+  column: { name, by },
+  order,
+  onOrder,
+}: {
+  column: Column<Row>;
+  order: Order;
+  onOrder: (order: Order) => void;
+}): JSX.Element {
+  const isSorted = order.column === name;
+  const sort = isSorted ? (order.isDescending ? "descending" : "ascending") : "none";
+  if (by === undefined) return <th scope="col">{name}</th>;
+  return (
+    <th scope="col" aria-sort={sort}>
+      <button type="button" onClick={() => onOrder({ column: name, isDescending: isSorted && !order.isDescending })}>
+        {name}
+        <span aria-hidden="true">{isSorted ? (order.isDescending ? " ↓" : " ↑") : ""}</span>
+      </button>
+    </th>
+  );
+}
+
+/** Returns the rows in the order of a column. */
+export function ordered<Row>(rows: readonly Row[], columns: readonly Column<Row>[], order: Order): Row[] {
+  const by = columns.find(({ name }) => name === order.column)?.by;
+  if (by === undefined) return [...rows];
+  const sign = order.isDescending ? -1 : 1;
+  const keyed = rows.map((row) => ({ row, key: by(row) }));
+  keyed.sort((a, b) => (a.key < b.key ? -sign : a.key > b.key ? sign : 0));
+  return keyed.map(({ row }) => row);
+}

@@ -1,0 +1,161 @@
+import type { Cluster } from "../../api/cluster.ts";
+import { DELEGATE_UID_ANNOTATION, MEMBER_NODE_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
+import type { ContainerStatus, KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
+import { addAmounts, parseAmounts } from "../../api/quantity.ts";
+import { podRequests } from "../../placement/requests.ts";
+import { controllerOf, isBound, isDeleting, isGated, isTerminal } from "../../pods/pod-state.ts";
+import { memberOf } from "../../pods/proxy.ts";
+import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
+import { readinessOf, removalOf } from "../status/clusters.ts";
+import type { MemberRow, PodRow, ResourceUse } from "./model.ts";
+
+/** Returns a proxy's row of the table. */
+export function podRow(pod: Stored<Pod>): PodRow {
+  const { uid, namespace = "", name, creationTimestamp = "", annotations = {} } = pod.metadata;
+  const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {};
+  const containers = pod.spec?.containers ?? [];
+  const status = statusOf(pod);
+  return {
+    uid,
+    namespace,
+    name,
+    status,
+    state: stateOf(pod, status),
+    ready: `${containerStatuses.filter(({ ready }) => ready).length}/${containers.length}`,
+    restarts: [...initContainerStatuses, ...containerStatuses].reduce((sum, { restartCount }) => sum + restartCount, 0),
+    member: memberOf(pod),
+    node: annotations[MEMBER_NODE_ANNOTATION],
+    workload: workloadOf(pod),
+    created: creationTimestamp,
+    why: whyOf(pod),
+  };
+}
+
+/** Returns the status as `kubectl get pods` prints it. */
+export function statusOf(pod: Pod): string {
+  const { phase = "Unknown", reason, initContainerStatuses = [], containerStatuses = [] } = pod.status ?? {};
+  if (isDeleting(pod)) return reason === "NodeLost" ? "Unknown" : isTerminal(pod) ? (reason ?? phase) : "Terminating";
+  if (!isBound(pod) && isGated(pod)) return "SchedulingGated";
+  const init = initContainerStatuses.findIndex((status) => !isInitDone(status));
+  if (init >= 0 && !isTerminal(pod)) {
+    const why = reasonOf(initContainerStatuses[init]);
+    return why === undefined || why === "PodInitializing"
+      ? `Init:${init}/${initContainerStatuses.length}`
+      : `Init:${why}`;
+  }
+  // The last container with a reason tells it, as in kubectl.
+  const why = containerStatuses.map(reasonOf).findLast((each) => each !== undefined);
+  const isRunning = containerStatuses.some(({ ready, state }) => ready && state?.running !== undefined);
+  if (why === "Completed" && isRunning) return "Running";
+  return why ?? reason ?? phase;
+}
+
+/** Reports whether the next init container may run: sidecars only need to start. */
+function isInitDone({ state, started }: ContainerStatus): boolean {
+  return state?.terminated?.exitCode === 0 || (started === true && state?.running !== undefined);
+}
+
+function reasonOf(status: ContainerStatus | undefined): string | undefined {
+  const { waiting, terminated } = status?.state ?? {};
+  if (waiting?.reason) return waiting.reason;
+  if (terminated === undefined) return undefined;
+  if (terminated.reason) return terminated.reason;
+  return terminated.signal ? `Signal:${terminated.signal}` : `ExitCode:${terminated.exitCode}`;
+}
+
+function stateOf(pod: Stored<Pod>, status: string): PodRow["state"] {
+  const { phase } = pod.status ?? {};
+  if (phase === "Failed") return "failed";
+  if (phase === "Succeeded") return "succeeded";
+  if (isDeleting(pod)) return "ending";
+  if (!isBound(pod)) return "waiting";
+  if (status === "Running") return "running";
+  return FAILING.test(status) ? "failed" : "starting";
+}
+
+// Reasons of containers that do not start by themselves.
+const FAILING = /BackOff|Err|Error|Invalid|OOMKilled|ContainerCannotRun/;
+
+function whyOf(pod: Stored<Pod>): string | undefined {
+  if (isTerminal(pod)) return pod.status?.message;
+  if (isGated(pod)) return `scheduling gates: ${(pod.spec?.schedulingGates ?? []).map(({ name }) => name).join(", ")}`;
+  if (pod.metadata.annotations?.[DELEGATE_UID_ANNOTATION] === undefined) return whyNotPlaced(pod)?.message;
+  const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {};
+  return [...initContainerStatuses, ...containerStatuses].map(({ state }) => state?.waiting?.message).find(Boolean);
+}
+
+/** Returns the workload that authors know: a Deployment for the pods of its ReplicaSets. */
+function workloadOf(pod: Stored<Pod>): string | undefined {
+  const owner = controllerOf(pod);
+  if (owner === undefined) return undefined;
+  const hash = pod.metadata.labels?.["pod-template-hash"];
+  const suffix = `-${hash}`;
+  if (owner.kind === "ReplicaSet" && hash !== undefined && owner.name.endsWith(suffix)) {
+    return `Deployment/${owner.name.slice(0, -suffix.length)}`;
+  }
+  return `${owner.kind}/${owner.name}`;
+}
+
+/** Returns the members' rows, in the order of their names. */
+export function memberRows(
+  clusters: readonly Stored<Cluster>[],
+  nodes: readonly Stored<KubeNode>[],
+  proxies: readonly Stored<Pod>[],
+): MemberRow[] {
+  const byNode = Map.groupBy(
+    proxies.filter((proxy) => !isTerminal(proxy)),
+    (proxy) => proxy.spec?.nodeName ?? "",
+  );
+  const nodeOf = new Map(nodes.map((node) => [node.metadata.name, node]));
+  return clusters
+    .map((cluster) => {
+      const node = virtualNodeName(cluster.metadata.name);
+      return memberRow(cluster, nodeOf.get(node), byNode.get(node) ?? []);
+    })
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function memberRow(
+  cluster: Stored<Cluster>,
+  node: Stored<KubeNode> | undefined,
+  proxies: readonly Stored<Pod>[],
+): MemberRow {
+  const { metadata, spec, status = {} } = cluster;
+  const { ready, reason } = readinessOf(cluster, node);
+  return {
+    name: metadata.name,
+    ready,
+    reason: removalOf(cluster) ?? reason,
+    since: status.conditions?.find(({ type }) => type === "Ready")?.lastTransitionTime,
+    version: status.version,
+    nodes: status.nodes,
+    server: status.server,
+    hasAgent: spec.agent !== undefined,
+    isCordoned: node?.spec?.unschedulable === true,
+    labels: metadata.labels ?? {},
+    taints: (spec.taints ?? []).map(({ key, value, effect }) => `${key}${value ? `=${value}` : ""}:${effect}`),
+    use: useOf(cluster, proxies),
+    running: proxies.filter((proxy) => proxy.status?.phase === "Running").length,
+    unfinished: proxies.length,
+    created: metadata.creationTimestamp,
+  };
+}
+
+// Shown first; extended resources such as nvidia.com/gpu follow.
+const FIRST = ["cpu", "memory", "pods"];
+
+function useOf({ status = {} }: Stored<Cluster>, proxies: readonly Stored<Pod>[]): ResourceUse[] {
+  const allocatable = parseAmounts(status.allocatable);
+  const others = parseAmounts(status.requestedByOthers);
+  const ours: Record<string, number> = {};
+  for (const proxy of proxies) addAmounts(ours, podRequests(proxy));
+  const extended = Object.keys(allocatable).filter((resource) => resource.includes("/") && allocatable[resource] !== 0);
+  return [...FIRST, ...extended.sort()]
+    .filter((resource) => allocatable[resource] !== undefined)
+    .map((resource) => ({
+      resource,
+      allocatable: allocatable[resource] ?? 0,
+      ours: ours[resource] ?? 0,
+      others: others[resource] ?? 0,
+    }));
+}
