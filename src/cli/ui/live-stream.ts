@@ -16,7 +16,7 @@ const LIST_AGAIN_MS = 100;
  * of pods.
  */
 export class LiveStream {
-  readonly #view: LiveView;
+  readonly #view: Pick<LiveView, "isComplete" | "rows" | "subscribe">;
   readonly #response: ServerResponse;
   readonly #clock: Clock;
   readonly #changed = new Map<string, PodRow | undefined>();
@@ -25,7 +25,7 @@ export class LiveStream {
   #timer: Timer | undefined;
   #isWriting = false;
 
-  constructor(view: LiveView, response: ServerResponse, clock: Clock) {
+  constructor(view: Pick<LiveView, "isComplete" | "rows" | "subscribe">, response: ServerResponse, clock: Clock) {
     this.#view = view;
     this.#response = response;
     this.#clock = clock;

@@ -1,7 +1,9 @@
+import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Failure } from "../shared/failure.ts";
+import { promisify } from "node:util";
+import { packageRoot } from "../shared/package-root.ts";
 
 /** A file that the page loads. */
 export interface PageFile {
@@ -27,41 +29,27 @@ const INDEX = `<!doctype html>
 // Two clusters and the way between them.
 const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#2563eb"/><path d="M9 22V10m0 12h8" stroke="#fff" stroke-width="3.4" stroke-linecap="round" stroke-linejoin="round" fill="none"/><circle cx="23" cy="11" r="3.6" fill="#93c5fd"/><path d="M9 16c7 0 8-5 11-5" stroke="#93c5fd" stroke-width="2.4" fill="none"/></svg>`;
 
-/** Returns the page's files by path. The script is built by `npm run build`, or now in a clone. */
+/** Returns the page's files by path. A package has the script, and a clone builds it now. */
 export async function pageFiles(): Promise<ReadonlyMap<string, PageFile>> {
-  const folder = join(import.meta.dirname, "page");
+  const root = packageRoot();
+  const builder = join(root, "scripts", "build-page.ts");
+  const isClone = existsSync(builder);
+  const folder = join(root, ...(isClone ? [] : ["dist"]), "src", "cli", "ui", "page");
+  const [style, script] = await Promise.all([
+    readFile(join(folder, "page.css"), "utf8"),
+    isClone ? built(builder) : readFile(join(folder, "page.js"), "utf8"),
+  ]);
   return new Map([
     ["/", { type: "text/html; charset=utf-8", content: INDEX }],
     ["/assets/icon.svg", { type: "image/svg+xml", content: ICON }],
-    [
-      "/assets/page.css",
-      { type: "text/css; charset=utf-8", content: await readFile(join(folder, "page.css"), "utf8") },
-    ],
-    ["/assets/page.js", { type: "text/javascript; charset=utf-8", content: await script(folder) }],
+    ["/assets/page.css", { type: "text/css; charset=utf-8", content: style }],
+    ["/assets/page.js", { type: "text/javascript; charset=utf-8", content: script }],
   ]);
 }
 
-async function script(folder: string): Promise<string> {
-  const built = join(folder, "page.js");
-  if (existsSync(built)) return await readFile(built, "utf8");
-  const source = join(folder, "main.tsx");
-  if (existsSync(source)) return await bundle(source);
-  throw new Failure("failure", {
-    object: built,
-    problem: "is missing",
-    remedy: "install the package again: the page's script is part of it",
-  });
-}
+const MOST_SCRIPT_BYTES = 2 ** 24;
 
-/** Bundles the page's script from its sources. The bundler is a development dependency. */
-export async function bundle(source: string): Promise<string> {
-  const { rolldown } = await import("rolldown");
-  const build = await rolldown({
-    input: source,
-    platform: "browser",
-    transform: { jsx: { runtime: "automatic", importSource: "preact" } },
-  });
-  const { output } = await build.generate({ format: "esm", minify: true });
-  await build.close();
-  return output[0].code;
+async function built(builder: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(process.execPath, [builder], { maxBuffer: MOST_SCRIPT_BYTES });
+  return stdout;
 }

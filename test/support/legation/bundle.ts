@@ -9,6 +9,6 @@ export async function bundleSources(folder: string): Promise<string> {
   await build.write({ dir: folder, format: "esm", entryFileNames: "main.js", chunkFileNames: "[name]-[hash].js" });
   await build.close();
   // Files that Legation looks up in its package's folder.
-  for (const name of ["package.json", "manifests"]) symlinkSync(join(ROOT, name), join(folder, name));
+  for (const name of ["package.json", "manifests", "scripts", "src"]) symlinkSync(join(ROOT, name), join(folder, name));
   return join(folder, "main.js");
 }

@@ -13,13 +13,13 @@ function columnsAt(now: number): readonly Column<PodRow>[] {
   return [
     {
       name: "Namespace",
-      width: "10%",
+      width: "11%",
       cell: (row) => row.namespace,
       by: (row) => `${row.namespace}/${row.name}`,
     },
     {
       name: "Name",
-      width: "22%",
+      width: "21%",
       cell: (row) => <a href={linkTo(["pods", row.namespace, row.name])}>{row.name}</a>,
       by: (row) => row.name,
     },
@@ -79,7 +79,7 @@ export function Pods({ route }: { route: Route }): JSX.Element {
         <div class="filters">
           <input
             type="search"
-            placeholder="Search names, nodes, reasons"
+            placeholder="Search"
             aria-label="Search"
             value={q}
             onInput={({ currentTarget }) => set({ q: currentTarget.value })}

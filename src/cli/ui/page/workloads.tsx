@@ -25,7 +25,7 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
   const shown = all.filter(({ kind, namespace, name }) =>
     `${namespace}/${kind}/${name}`.toLowerCase().includes(q.toLowerCase()),
   );
-  const names = useMemo(() => [...new Set([...pods.values()].map(placeOf))].sort(), [version]);
+  const names = useMemo(() => [...new Set([...pods.values()].map(placeOf))].sort(lastNone), [version]);
   return (
     <>
       <header class="view-head">
@@ -100,6 +100,12 @@ function WorkloadRow({ workload, names }: { workload: Workload; names: readonly 
 
 function placeOf({ member }: PodRow): string {
   return member ?? NONE;
+}
+
+/** Orders names, with the pods without a member last. */
+function lastNone(a: string, b: string): number {
+  if (a === NONE || b === NONE) return a === b ? 0 : a === NONE ? 1 : -1;
+  return a < b ? -1 : 1;
 }
 
 function keyOf({ kind, namespace, name }: Workload): string {
@@ -214,7 +220,7 @@ export function Reasons({ message }: { message: string }): JSX.Element {
     return { member: member ?? "", reason: reason ?? part };
   });
   return (
-    <table class="list">
+    <table class="list reasons">
       <thead>
         <tr>
           <th>Member</th>

@@ -1,0 +1,86 @@
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { source } from "axe-core";
+import { chromium, type Page } from "playwright-core";
+import { DEATH_SIGNAL } from "../clusters/death-signal.ts";
+import { MAIN } from "../legation/cli.ts";
+
+const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+
+/** A browser with the page of a `legation ui`. */
+export interface OpenPage {
+  readonly page: Page;
+  /** Address of the page without the token. */
+  readonly origin: string;
+  /** Errors of the page's scripts, and messages of its console. */
+  readonly errors: readonly string[];
+  /** Opens a view, such as `#/pods`. */
+  show(view: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Runs `legation ui` with a kubeconfig, and opens the printed address in Chromium. */
+export async function openPage(kubeconfig: string, args: readonly string[] = []): Promise<OpenPage> {
+  if (!existsSync(CHROMIUM)) throw new Error(`${CHROMIUM} is missing: install Chromium, or name it in CHROMIUM`);
+  const [command = "", ...rest] = [...DEATH_SIGNAL, process.execPath, MAIN, "ui", ...args];
+  const server = spawn(command, [...rest, `--kubeconfig=${kubeconfig}`], { stdio: ["ignore", "pipe", "pipe"] });
+  const address = await printedAddress(server);
+  // Root's Chromium has no sandbox; the page is Legation's own.
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: "light" });
+  const page = await context.newPage();
+  const errors: string[] = [];
+  page.on("pageerror", (error) => errors.push(error.message));
+  page.on("console", (message) => errors.push(message.text()));
+  await page.goto(address);
+  return {
+    page,
+    origin: new URL(address).origin,
+    errors,
+    show: async (view) => {
+      await page.evaluate(`location.assign(${JSON.stringify(view)})`);
+    },
+    close: async () => {
+      await browser.close();
+      server.kill();
+    },
+  };
+}
+
+function printedAddress(server: ReturnType<typeof spawn>): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let output = "";
+    const read = (chunk: Buffer): void => {
+      output += chunk.toString();
+      const [address] = /http:\/\/\S+/.exec(output) ?? [];
+      if (address !== undefined) resolve(address);
+    };
+    server.stdout?.on("data", read);
+    server.stderr?.on("data", read);
+    server.once("error", reject);
+    server.once("close", () => reject(new Error(`legation ui ended: ${output}`)));
+  });
+}
+
+/** Returns what a screen reader's user could not use in the present view, by the rules of WCAG 2.1 AA. */
+export async function accessibilityProblems(page: Page): Promise<string[]> {
+  await page.evaluate(source);
+  const found: unknown = await page.evaluate(
+    `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] }).then(({ violations }) =>
+      violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" | ")))`,
+  );
+  return Array.isArray(found) ? found.map(String) : [`axe answered ${JSON.stringify(found)}`];
+}
+
+/** Takes pictures of the present view in both themes, into the folder that LEGATION_PICTURES names, if any. */
+export async function takePictures(page: Page, name: string): Promise<void> {
+  const folder = process.env.LEGATION_PICTURES;
+  if (folder === undefined) return;
+  await mkdir(folder, { recursive: true });
+  for (const colorScheme of ["dark", "light"] as const) {
+    await page.emulateMedia({ colorScheme });
+    await page.screenshot({ path: join(folder, `${name}-${colorScheme}.png`) });
+  }
+}
