@@ -6,7 +6,7 @@ export interface Route {
   readonly query: URLSearchParams;
 }
 
-export function readRoute(hash: string): Route {
+function readRoute(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
   return { path: path.split("/").filter(Boolean).map(decodeURIComponent), query: new URLSearchParams(query) };
 }
