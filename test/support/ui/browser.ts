@@ -64,14 +64,19 @@ function printedAddress(server: ReturnType<typeof spawn>): Promise<string> {
   });
 }
 
-/** Returns what a screen reader's user could not use in the present view, by the rules of WCAG 2.1 AA. */
+/** Returns what some users could not read or reach in the present view, by the rules of WCAG 2.1 AA, in both themes. */
 export async function accessibilityProblems(page: Page): Promise<string[]> {
-  await page.evaluate(source);
-  const found: unknown = await page.evaluate(
-    `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] }).then(({ violations }) =>
-      violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" | ")))`,
-  );
-  return Array.isArray(found) ? found.map(String) : [`axe answered ${JSON.stringify(found)}`];
+  const problems: string[] = [];
+  for (const colorScheme of ["dark", "light"] as const) {
+    await page.emulateMedia({ colorScheme });
+    await page.evaluate(source);
+    const found: unknown = await page.evaluate(
+      `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] }).then(({ violations }) =>
+        violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" | ")))`,
+    );
+    problems.push(...(Array.isArray(found) ? found.map((each) => `${colorScheme}: ${each}`) : [`no answer of axe`]));
+  }
+  return problems;
 }
 
 /** Takes pictures of the present view in both themes, into the folder that LEGATION_PICTURES names, if any. */
