@@ -76,7 +76,11 @@ export function createPageServer(options: PageServerOptions): FastifyInstance {
   server.get("/api/pods/:namespace/:name", async (request): Promise<PodView> => {
     const { pod, journey } = await readJourney(host, ref.parse(request.params), session.signal);
     const { managedFields: _, ...metadata } = pod.metadata;
-    return { journey, yaml: stringify({ apiVersion: "v1", kind: "Pod", ...pod, metadata }), containers: containerNames(pod) };
+    return {
+      journey,
+      yaml: stringify({ apiVersion: "v1", kind: "Pod", ...pod, metadata }),
+      containers: containerNames(pod),
+    };
   });
   server.get("/api/pods/:namespace/:name/log", (request, reply) =>
     sendLog(host, ref.parse(request.params), logQuery.parse(request.query), reply),
