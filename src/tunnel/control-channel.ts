@@ -54,11 +54,12 @@ export class ControlChannel<Sent extends { readonly type: string }, Received ext
 
   #beat(): void {
     const { clock } = this.#options;
-    if (clock.now() - this.#heardAt >= SILENCE_MS) {
+    const leftMs = this.#heardAt + SILENCE_MS - clock.now();
+    if (leftMs <= 0) {
       this.close(`nothing was heard for ${SILENCE_MS / 1000} s`);
       return;
     }
-    this.#timer = clock.after(PING_MS, () => this.#beat());
+    this.#timer = clock.after(Math.min(PING_MS, leftMs), () => this.#beat());
     this.send({ type: "ping" });
   }
 

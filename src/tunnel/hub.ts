@@ -11,6 +11,7 @@ import type { AgentTraffic } from "../telemetry/agents.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { agentOf, certificateProblem, expiryOf } from "./agent-certificate.ts";
 import { type AgentIdentity, AgentSession } from "./agent-session.ts";
+import { ClusterAgents, type ConnectedAgent } from "./cluster-agents.ts";
 import { connectToHomeApi, type HomeApiTarget, MOST_HOME_STREAMS } from "./home-api.ts";
 import {
   type AgentFacts,
@@ -72,26 +73,6 @@ export interface HubOptions {
   readonly log: Logger;
 }
 
-/** A connected agent: what it told of itself, and since when it is connected (epoch ms). */
-export interface ConnectedAgent extends Partial<AgentFacts> {
-  readonly since: number;
-  /** When its certificate expires; epoch ms. */
-  readonly certificateExpires: number | undefined;
-}
-
-interface Agents {
-  /** The newest last. */
-  readonly sessions: AgentSession[];
-  connections: number;
-  /** Bytes of sessions that have ended. */
-  ended: Bytes;
-  /** Epoch ms, and why the last session ended. */
-  left?: { readonly at: number; readonly reason: string };
-}
-
-type Bytes = Pick<AgentTraffic, "receivedBytes" | "sentBytes" | "homeReceivedBytes" | "homeSentBytes">;
-
-const NO_BYTES: Bytes = { receivedBytes: 0, sentBytes: 0, homeReceivedBytes: 0, homeSentBytes: 0 };
 const HANDSHAKE_MS = 10_000;
 const MAX_HEADER_BYTES = 16_384;
 const MAX_BODY_BYTES = 32_768;
@@ -99,8 +80,6 @@ const KEEP_ALIVE_DELAY_MS = 30_000;
 const CHECK_CONNECTIONS_MS = 5_000;
 // Connections without a certificate of the hub's: agents that ask for their first one, and strangers.
 const MOST_STRANGERS = 2_000;
-// An agent that is replaced has two for a moment.
-const MOST_SESSIONS = 4;
 
 /**
  * Takes connections of agents, which run in clusters that cannot be reached, and opens connections to these clusters' API
@@ -112,7 +91,8 @@ export class Hub {
   readonly #server: Server;
   readonly #sockets = new Set<Duplex>();
   readonly #strangers = new Strangers(MOST_STRANGERS);
-  readonly #agents = new Map<string, Agents>();
+  readonly #agents = new Map<string, ClusterAgents>();
+  #openedAt = 0;
 
   constructor(tls: HubTls, gatekeeper: Gatekeeper, options: HubOptions) {
     this.#options = options;
@@ -148,6 +128,7 @@ export class Hub {
   async listen(host: string, port: number): Promise<number> {
     this.#server.listen(port, host);
     await once(this.#server, "listening");
+    this.#openedAt = this.#options.clock.now();
     this.#server.on("error", (error) => this.#options.log.error({ err: error }, "hub"));
     const address = this.#server.address();
     return typeof address === "object" && address !== null ? address.port : port;
@@ -162,31 +143,17 @@ export class Hub {
   }
 
   /** Opens a connection to the cluster's API server. Rejects without an agent, or when the signal fires. */
-  async dial(cluster: string, signal: AbortSignal): Promise<Socket> {
-    const session = this.#agents.get(cluster)?.sessions.at(-1);
-    if (session === undefined) throw new Error(this.#absence(cluster));
-    return await session.dial(signal);
+  dial(cluster: string, signal: AbortSignal): Promise<Socket> {
+    return this.#agentsOf(cluster).dial(signal);
   }
 
   state(cluster: string): Omit<AgentTraffic, "name"> {
-    const { sessions = [], connections = 0, ended = NO_BYTES } = this.#agents.get(cluster) ?? {};
-    const { certificateExpires } = this.agent(cluster) ?? {};
-    return {
-      connected: sessions.length > 0,
-      connections,
-      streams: sessions.reduce((sum, { streams }) => sum + streams.count, 0),
-      homeStreams: sessions.reduce((sum, { homeStreams }) => sum + homeStreams.count, 0),
-      certificateExpires,
-      ...sessions.map(bytesOf).reduce(addBytes, ended),
-    };
+    return this.#agentsOf(cluster).state;
   }
 
   /** Returns the cluster's agent. Undefined while none is connected. */
   agent(cluster: string): ConnectedAgent | undefined {
-    const session = this.#agents.get(cluster)?.sessions.at(-1);
-    if (session === undefined) return undefined;
-    const { since, certificateExpires } = session;
-    return { ...session.facts, since, certificateExpires };
+    return this.#agents.get(cluster)?.agent;
   }
 
   /** Asks the cluster's agent for a token of the host's service account. */
@@ -219,11 +186,12 @@ export class Hub {
     socket.once("close", () => this.#sockets.delete(socket));
   }
 
-  #absence(cluster: string): string {
-    const left = this.#agents.get(cluster)?.left;
-    if (left === undefined) return `no agent of ${cluster} has connected to this controller`;
-    const seconds = Math.round((this.#options.clock.now() - left.at) / 1000);
-    return `the agent of ${cluster} left ${seconds} s ago: ${left.reason}`;
+  #agentsOf(cluster: string): ClusterAgents {
+    const known = this.#agents.get(cluster);
+    if (known !== undefined) return known;
+    const agents = new ClusterAgents(cluster, this.#openedAt, this.#options.clock);
+    this.#agents.set(cluster, agents);
+    return agents;
   }
 
   async #onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -284,7 +252,7 @@ export class Hub {
   #control(agent: AgentIdentity, socket: Duplex): void {
     const { cluster } = agent;
     const { clock, log, onChange } = this.#options;
-    const agents = this.#agents.get(cluster) ?? { sessions: [], connections: 0, ended: NO_BYTES };
+    const agents = this.#agentsOf(cluster);
     switchProtocols(socket, { connection: "Upgrade", upgrade: CONTROL_PROTOCOL });
     const session = new AgentSession(socket, {
       agent,
@@ -292,19 +260,13 @@ export class Hub {
       onCredentials: (credentials) => this.#gatekeeper.onCredentials(cluster, credentials),
       onFacts: () => this.#gatekeeper.onFacts(cluster),
       onEnd: (reason) => {
-        agents.sessions.splice(agents.sessions.indexOf(session), 1);
-        agents.ended = addBytes(agents.ended, bytesOf(session));
-        agents.left = { at: clock.now(), reason };
+        agents.remove(session, reason);
         log.info({ member: cluster, reason }, "agent disconnected");
         if (agents.sessions.length === 0) onChange(cluster);
       },
       clock,
     });
-    agents.sessions.push(session);
-    if (agents.sessions.length > MOST_SESSIONS)
-      agents.sessions[0]?.close("the agent has connected several times since");
-    agents.connections += 1;
-    this.#agents.set(cluster, agents);
+    agents.add(session);
     log.info({ member: cluster }, "agent connected");
     session.welcome(this.#gatekeeper.authorities());
     if (this.#gatekeeper.wantsCredentials(cluster)) session.askForCredentials();
@@ -343,24 +305,6 @@ export class Hub {
       connectToHomeApi(socket, homeApi, clock);
     }
   }
-}
-
-function bytesOf({ streams, homeStreams }: AgentSession): Bytes {
-  return {
-    receivedBytes: streams.bytes.received,
-    sentBytes: streams.bytes.sent,
-    homeReceivedBytes: homeStreams.bytes.received,
-    homeSentBytes: homeStreams.bytes.sent,
-  };
-}
-
-function addBytes(one: Bytes, other: Bytes): Bytes {
-  return {
-    receivedBytes: one.receivedBytes + other.receivedBytes,
-    sentBytes: one.sentBytes + other.sentBytes,
-    homeReceivedBytes: one.homeReceivedBytes + other.homeReceivedBytes,
-    homeSentBytes: one.homeSentBytes + other.homeSentBytes,
-  };
 }
 
 function tlsOptions({ cert, key, authorities }: HubTls): object {

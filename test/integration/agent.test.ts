@@ -1,8 +1,9 @@
 import { Agent } from "node:https";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
 import { type Pod, secretText } from "../../src/api/kubernetes.ts";
 import { clusters } from "../../src/api/resources.ts";
-import { pods, secrets } from "../../src/kube/resources.ts";
+import { nodes, pods, secrets } from "../../src/kube/resources.ts";
 import { apiSecretName } from "../../src/pods/home-api.ts";
 import { type ApiAnswer, apiRequest } from "../support/clusters/api-request.ts";
 import { freePort } from "../support/clusters/ports.ts";
@@ -185,6 +186,27 @@ describe("a member that connects through an agent", () => {
     await podGone(clients().west, namespace, "web");
   });
 
+  test("stays ready when its agent connects to the next leader seconds after that has begun", async ({
+    onTestFinished,
+  }) => {
+    const readiness = async () => [
+      (await readyCondition())?.lastTransitionTime,
+      ((await clients().host.get(nodes, { name: "legation-north" })).status?.conditions ?? [])
+        .filter(({ type }) => type === "Ready")
+        .map(({ status, lastTransitionTime }) => ({ status, lastTransitionTime })),
+    ];
+    const [before, connected] = [await readiness(), connections()];
+    await agent.freeze();
+    await legation.controller.stop("SIGKILL");
+    await legation.controller.start();
+    // Longer than three attempts to connect that fail at once.
+    await sleep(6_000);
+    agent.thaw();
+    await eventuallyPasses(async () => expect(connections()).toBeGreaterThan(connected), { timeoutMs: 30_000 });
+    await runningPod(await namespaceFor(onTestFinished), "web");
+    expect(await readiness()).toEqual(before);
+  });
+
   test("refuses a second agent the token that one has used, and every agent one that has expired", async () => {
     await withThief({}, async (thief) => {
       await says(thief, "Cluster north: another agent has used the token; run `legation join north --agent` again");
@@ -202,6 +224,8 @@ describe("a member that connects through an agent", () => {
     const namespace = await namespaceFor(onTestFinished);
     await runningPod(namespace, "web");
     const before = await clients().west.get(pods, { namespace, name: "web" });
+    const probe = { periodSeconds: 1, timeoutSeconds: 5, failureThreshold: 1 };
+    await clients().host.patch(clusters, { name: "north" }, { type: "merge", body: { spec: { probe } } });
     await agent.stop("SIGKILL");
     await becomesReady("False");
     expect((await readyCondition())?.message).toContain("the agent of north left");

@@ -163,6 +163,7 @@ export class Transport {
 
   async #attempts(request: ApiRequest, startedAt: number): Promise<Answer> {
     let endsAt = startedAt + (request.timeoutMs ?? this.#options.limits.timeoutMs);
+    let unconnected: Failure | undefined;
     let reconnects = 0;
     let denials = 0;
     let refreshed = false;
@@ -172,10 +173,14 @@ export class Transport {
       endsAt += queuedMs;
       const { answer } = outcome;
       if (answer === undefined) {
-        const delayMs = isRead(request) && outcome.failure.by === "cut" ? RECONNECT_DELAYS_MS[reconnects] : undefined;
+        const { failure } = outcome;
+        const delayMs = isRead(request) && failure.by === "cut" ? RECONNECT_DELAYS_MS[reconnects] : undefined;
         if (delayMs === undefined || delayMs >= this.#timeLeft(request, endsAt)) {
-          throw this.failure(outcome.failure, request);
+          // The reason why there is no connection says more than that time is up.
+          const isUnsaid = failure.by === "late" && !failure.sent;
+          throw this.failure(isUnsaid ? (unconnected ?? failure) : failure, request);
         }
+        if (!failure.sent) unconnected = failure;
         reconnects += 1;
         await this.#pause(delayMs, request);
         continue;

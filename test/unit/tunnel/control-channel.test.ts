@@ -30,6 +30,16 @@ describe("a control channel", () => {
     expect(clock.pending).toBe(0);
   });
 
+  test("ends 30 s after it last heard something, whenever that was", async () => {
+    const { clock, ends, peer } = channelOn();
+    await clock.advance(5_000);
+    peer.write('{"type":"ping"}\n');
+    await clock.advance(29_999);
+    expect(ends).toEqual([]);
+    await clock.advance(1);
+    expect(ends).toEqual(["nothing was heard for 30 s"]);
+  });
+
   test("stays while the other side pings", async () => {
     const { clock, ends, peer, received } = channelOn();
     for (let ping = 0; ping < 10; ping += 1) {

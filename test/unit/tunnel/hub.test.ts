@@ -124,7 +124,9 @@ describe("a hub", () => {
     rig.hub.recheck("west");
     await Promise.all([closed(agent.socket), closed(dialledBack.socket), closed(socket)]);
     expect(rig.hub.state("west")).toMatchObject({ connected: false, streams: 0 });
-    await expect(rig.hub.dial("west", never)).rejects.toThrow("left 0 s ago: Cluster west has not joined");
+    await expect(rig.hub.dial("west", AbortSignal.timeout(20))).rejects.toThrow(
+      "left 0 s ago: Cluster west has not joined",
+    );
     const again = await HandMadeAgent.upgrade(rig, CONTROL_PATH, CONTROL_PROTOCOL, identity);
     expect(again.status).toBe(403);
     expect(again.text).toContain("Cluster west has not joined");
@@ -235,17 +237,73 @@ describe("a hub", () => {
     const identity = await identityOf(west);
     const first = await control(rig, identity);
     const second = await control(rig, identity);
-    const giveUp = new AbortController();
-    const dialled = [rig.hub.dial("west", giveUp.signal)];
+    const dialled = rig.hub.dial("west", never);
     await second.dialled(1);
     await first.dialled(0);
     second.socket.destroy();
-    await expect(dialled[0]).rejects.toThrow("the agent of west is gone");
-    expect(rig.hub.state("west")).toMatchObject({ connected: true, connections: 2 });
-    const next = rig.hub.dial("west", never);
     const [id = ""] = await first.dialled(1);
     expect((await stream(rig, id, identity)).status).toBe(101);
-    await next;
+    await dialled;
+    expect(rig.hub.state("west")).toMatchObject({ connected: true, connections: 2 });
+  });
+
+  test("waits for an agent that may still come after the hub opened, or come back", async () => {
+    const rig = await startHub();
+    const identity = await identityOf(west);
+    for (let connection = 0; connection < 2; connection += 1) {
+      const dialled = rig.hub.dial("west", never);
+      const agent = await control(rig, identity);
+      const [id = ""] = await agent.dialled(1);
+      expect((await stream(rig, id, identity)).status).toBe(101);
+      await dialled;
+      agent.socket.destroy();
+      await vi.waitFor(() => expect(rig.hub.state("west").connected).toBe(false));
+    }
+  });
+
+  test("waits no longer than the caller for an agent, nor than 1.4 s, and not once none came within 20 s", async () => {
+    const clock = new FakeClock();
+    const rig = await startHub({ clock });
+    await expect(rig.hub.dial("west", AbortSignal.timeout(20))).rejects.toThrow("no agent of west has connected");
+    expect(clock.pending).toBe(0);
+    const dialled = rig.hub.dial("west", never);
+    const agent = await control(rig, await identityOf(east));
+    const refused = expect(dialled).rejects.toThrow("no agent of west has connected");
+    await clock.advance(1_400);
+    await refused;
+    await clock.advance(18_600);
+    await expect(rig.hub.dial("west", never)).rejects.toThrow("no agent of west has connected");
+    agent.socket.destroy();
+  });
+
+  test("asks another agent when one cannot connect, and that one first from then on", async () => {
+    const rig = await startHub();
+    const identity = await identityOf(west);
+    const first = await control(rig, identity);
+    const second = await control(rig, identity);
+    const dialled = rig.hub.dial("west", never);
+    const [refusedId = ""] = await second.dialled(1);
+    second.send({ type: "refused", id: refusedId, message: "connect EHOSTUNREACH 10.0.0.1:6443" });
+    const [id = ""] = await first.dialled(1);
+    expect((await stream(rig, id, identity)).status).toBe(101);
+    await dialled;
+    const next = rig.hub.dial("west", never);
+    await first.dialled(2);
+    await second.dialled(1);
+    next.catch(() => {});
+  });
+
+  test("tells why the agent that was asked first cannot connect, when none can", async () => {
+    const rig = await startHub();
+    const identity = await identityOf(west);
+    const agents = [await control(rig, identity), await control(rig, identity)];
+    const dialled = rig.hub.dial("west", never);
+    dialled.catch(() => {});
+    for (const [index, agent] of agents.toReversed().entries()) {
+      const [id = ""] = await agent.dialled(1);
+      agent.send({ type: "refused", id, message: `reason ${index}` });
+    }
+    await expect(dialled).rejects.toThrow("the agent of west cannot connect: reason 0");
   });
 
   test("takes no credentials that it has not asked for", async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { identityOf, memberClient, runAgent, startHub, startMember } from "../../support/tunnel/rig.ts";
 
 describe("a tunnel", () => {
@@ -13,7 +14,9 @@ describe("a tunnel", () => {
   });
 
   test("says so when no agent is connected", async () => {
-    const { hub } = await startHub();
+    const clock = new FakeClock();
+    const { hub } = await startHub({ clock });
+    await clock.advance(20_000);
     const client = await memberClient(hub, "west");
     await expect(client.raw({ method: "GET", path: "/" })).rejects.toThrow(
       "no agent of west has connected to this controller",
