@@ -14,7 +14,6 @@ import { type AgentIdentity, AgentSession } from "./agent-session.ts";
 import { ClusterAgents, type ConnectedAgent } from "./cluster-agents.ts";
 import { connectToHomeApi, type HomeApiTarget, MOST_HOME_STREAMS } from "./home-api.ts";
 import {
-  type AgentFacts,
   CERTIFICATE_PATH,
   type CertificateAnswer,
   CLUSTER_HEADER,

@@ -4,7 +4,7 @@ import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { expiresAt } from "../../certificates/validity.ts";
 import { requestToken } from "../../controllers/member-token/token.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, RETRY_CLASS } from "../../kube/errors.ts";
 import { services } from "../../kube/resources.ts";
 import { Backoff } from "../../runtime/backoff.ts";
 import { realClock } from "../../runtime/clock.ts";
@@ -66,7 +66,7 @@ export const agentCommand: Subcommand<AgentInput> = {
     const { env, signal } = session;
     const log = createLogger({ level: options.logLevel });
     const member = await session.connect(options, "member");
-    const state = await AgentState.read(member.client, options.secret, signal);
+    const state = await readState(member.client, options.secret, signal, log);
     const hub = hubClient(state, env, "legation-agent");
     const { host, port } = new URL(member.server);
     const { homeApiListen, homeApiService = "" } = options;
@@ -77,12 +77,7 @@ export const agentCommand: Subcommand<AgentInput> = {
       home: listener && { listener, address: (ending) => clusterIpOf(member.client, homeApiService, ending) },
       target: { host: hostOfAddress(host), port: Number(port || 443) },
       credentials: (ending) => credentialsOf(member, state.current.account, ending),
-      onAuthorities: (authorities) => {
-        if (authorities === state.current.authorities) return;
-        state
-          .store({ authorities }, signal)
-          .catch((err: unknown) => log.warn({ err }, "the hub's authorities were not stored"));
-      },
+      onAuthorities: (authorities) => void state.trust(authorities, { clock: realClock, log, signal }),
       clock: realClock,
       log,
     });
@@ -109,6 +104,19 @@ export const agentCommand: Subcommand<AgentInput> = {
     }
   },
 };
+
+/** Tries until the API server answers: a Deployment would start an agent that ended later and later. Rejects with `Failure`. */
+async function readState(client: ClusterClient, secret: string, signal: AbortSignal, log: Logger): Promise<AgentState> {
+  for (;;) {
+    try {
+      return await AgentState.read(client, secret, signal);
+    } catch (error) {
+      if (signal.aborted || !isKubeError(error) || RETRY_CLASS[error.code] === "never") throw error;
+      log.error({ reason: error.detail }, "the own API server does not answer");
+      await realClock.sleep(RETRY_MS * (1 + Math.random()), signal);
+    }
+  }
+}
 
 /** Tries until there is a certificate, since the hub may come later than the agent. */
 async function untilCertified(ensure: () => Promise<void>, signal: AbortSignal, log: Logger): Promise<void> {

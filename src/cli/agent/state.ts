@@ -2,6 +2,9 @@ import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { type Secret, type Stored, secretData, secretText } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { secrets } from "../../kube/resources.ts";
+import { Backoff } from "../../runtime/backoff.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Logger } from "../../telemetry/logger.ts";
 import { AGENT_KEYS } from "../member/agent-keys.ts";
 import { Failure } from "../shared/failure.ts";
 
@@ -18,26 +21,58 @@ export interface AgentSecret {
   readonly requestKey: string | undefined;
 }
 
+// An API server that is restarted is back within this time.
+const STORE_AGAIN = { initialMs: 2_000, maxMs: 60_000 };
+
 /** The agent's Secret, which holds all of its state. */
 export class AgentState {
-  readonly #client: ClusterClient;
+  readonly #client: Pick<ClusterClient, "patch">;
   readonly #name: string;
   #current: AgentSecret;
+  /** Authorities that are trusted though not stored yet. */
+  #trusted: string | undefined;
 
-  private constructor(client: ClusterClient, name: string, current: AgentSecret) {
+  private constructor(client: Pick<ClusterClient, "patch">, name: string, current: AgentSecret) {
     this.#client = client;
     this.#name = name;
     this.#current = current;
   }
 
   /** Rejects with `Failure` when the Secret is missing or lacks a key. */
-  static async read(client: ClusterClient, name: string, signal: AbortSignal): Promise<AgentState> {
+  static async read(
+    client: Pick<ClusterClient, "find" | "patch">,
+    name: string,
+    signal: AbortSignal,
+  ): Promise<AgentState> {
     const found = await client.find(secrets, { namespace: SYSTEM_NAMESPACE, name }, { signal });
     return new AgentState(client, name, parse(found, name));
   }
 
   get current(): AgentSecret {
-    return this.#current;
+    return this.#trusted === undefined ? this.#current : { ...this.#current, authorities: this.#trusted };
+  }
+
+  /**
+   * Trusts these authorities (PEM) at once, since the hub announces them once a connection, and stores them until that succeeds.
+   * Never rejects.
+   */
+  async trust(
+    authorities: string,
+    { clock, log, signal }: { readonly clock: Clock; readonly log: Logger; readonly signal: AbortSignal },
+  ): Promise<void> {
+    if (authorities === this.current.authorities) return;
+    this.#trusted = authorities;
+    const backoff = new Backoff(STORE_AGAIN);
+    while (this.#trusted === authorities && !signal.aborted) {
+      try {
+        await this.store({ authorities }, signal);
+        if (this.#trusted === authorities) this.#trusted = undefined;
+      } catch (err) {
+        if (signal.aborted) return;
+        log.warn({ err }, "the hub's authorities were not stored");
+        await clock.sleep(backoff.next(), signal).catch(() => {});
+      }
+    }
   }
 
   /** Stores keys beside those that are there. Rejects with KubeError. */
@@ -47,6 +82,8 @@ export class AgentState {
     const ref = { namespace: SYSTEM_NAMESPACE, name: this.#name };
     const stored = await this.#client.patch(secrets, ref, { type: "merge", body: { data } }, { signal });
     this.#current = parse(stored, this.#name);
+    // A certificate comes with the authorities of its time.
+    if (keys.cert !== undefined) this.#trusted = undefined;
   }
 }
 

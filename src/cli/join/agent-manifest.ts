@@ -23,6 +23,8 @@ const HEALTH_PORT = 8080;
 const HOME_API_PORT = 6443;
 // Pods that reach an API server by its Service's name expect it there.
 const SERVICE_PORT = 443;
+// The host evicts pods of a member that is not ready for 300 s, Kubernetes' default: the agent has to be elsewhere before.
+const NODE_LOST_SECONDS = 30;
 
 /**
  * Returns the objects that run a host's agent in a member. Its rights: to read and write its own Secret, and to create tokens of the
@@ -123,6 +125,12 @@ function podSpec(name: string, image: string, homeApi: boolean): object {
   const probe = (path: string): object => ({ httpGet: { path, port: "health" }, periodSeconds: 10, timeoutSeconds: 5 });
   return {
     serviceAccountName: name,
+    tolerations: ["not-ready", "unreachable"].map((taint) => ({
+      key: `node.kubernetes.io/${taint}`,
+      operator: "Exists",
+      effect: "NoExecute",
+      tolerationSeconds: NODE_LOST_SECONDS,
+    })),
     securityContext: {
       runAsNonRoot: true,
       runAsUser: 65_532,

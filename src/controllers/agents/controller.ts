@@ -20,9 +20,9 @@ import type { AgentTraffic } from "../../telemetry/agents.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { AgentIdentity } from "../../tunnel/agent-session.ts";
+import type { ConnectedAgent } from "../../tunnel/cluster-agents.ts";
 import {
   AgentRefusal,
-  type ConnectedAgent,
   type Gatekeeper,
   type Hub,
   type HubTls,
