@@ -1,6 +1,6 @@
 import { defineConfig, type ViteUserConfigExport } from "vitest/config";
 
-/** Tests with operators whose programs take minutes to build: on demand, by `npm run operators`. */
+/** Tests that take minutes: on demand, by `npm run agents` and `npm run operators`. */
 const config: ViteUserConfigExport = defineConfig({
   test: {
     include: ["test/integration/on-demand/**/*.test.ts"],

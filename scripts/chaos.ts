@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClusterClient } from "../src/kube/http-client.ts";
 import { loadKubeConfig } from "../src/kube/kubeconfig.ts";
+import { AGENT_FAULTS, type AgentScene, hubEnvironment, hubFlags, openLink } from "../test/chaos/agents.ts";
 import { LEASE_SECONDS } from "../test/chaos/faults.ts";
 import type { Kind } from "../test/chaos/objects/kinds.ts";
 import { newLedger } from "../test/chaos/objects/ledger.ts";
@@ -12,6 +13,7 @@ import { makeForeignPods } from "../test/chaos/rules.ts";
 import { type ChaosReport, runChaos } from "../test/chaos/run.ts";
 import { MEMBERS_CLASS, MEMBERS_POOL } from "../test/chaos/workloads.ts";
 import { apiRequest } from "../test/support/clusters/api-request.ts";
+import type { FaultProxy } from "../test/support/clusters/fault-proxy.ts";
 import { freePort } from "../test/support/clusters/ports.ts";
 import { startClusters } from "../test/support/clusters/start.ts";
 import type { Cluster } from "../test/support/clusters/types.ts";
@@ -22,11 +24,12 @@ import { readOptions, refuse, wholeNumber } from "./options.ts";
 
 const USAGE = `Random workloads on real clusters while everything fails; then the rules are checked by the audit logs.
 
-  npm run chaos -- [--seed N] [--minutes 5] [--runs 1] [--only objects]
+  npm run chaos -- [--seed N] [--minutes 5] [--runs 1] [--only objects] [--agents west,east]
 
   --seed     the same plan again; default: any
   --minutes  length of a run, before it comes to rest
   --only     pods or objects: deeds with these alone; default: both
+  --agents   members that are reached through agents, which fail, too; default: none
   --runs     so many, each on clusters of its own, with seeds that follow each other
 
 One line of JSON for each run, and one for all of them; exits with 1 when a rule was broken.`;
@@ -39,13 +42,19 @@ const { values } = readOptions(USAGE, {
   minutes: { type: "string", default: "5" },
   runs: { type: "string", default: "1" },
   only: { type: "string" },
+  agents: { type: "string", default: "" },
 });
 const { only } = values;
 if (only !== undefined && only !== "pods" && only !== "objects") {
   refuse(USAGE, `--only must be pods or objects, not "${only}".`);
 }
 const deeds = only === undefined ? [...LONG_DEEDS.pods, ...LONG_DEEDS.objects] : LONG_DEEDS[only];
-const again = only === undefined ? "" : ` --only ${only}`;
+const behindAgents = values.agents.split(",").filter((name) => name !== "");
+const unknown = behindAgents.find((name) => name !== "west" && name !== "east");
+if (unknown !== undefined) refuse(USAGE, `--agents must be west, east or west,east, not "${values.agents}".`);
+const faults = behindAgents.length === 0 ? LONG_FAULTS : [...LONG_FAULTS, ...AGENT_FAULTS];
+const again =
+  (only === undefined ? "" : ` --only ${only}`) + (behindAgents.length === 0 ? "" : ` --agents ${behindAgents}`);
 const first =
   values.seed === undefined ? Math.floor(Math.random() * 2 ** 30) : wholeNumber(USAGE, "seed", values.seed, 0);
 const minutes = Number(values.minutes);
@@ -98,16 +107,22 @@ async function run(seed: number): Promise<ChaosReport> {
   // Inherited by all processes started from here on.
   process.env.LEGATION_TEST_CLOCK = clockFile;
   const lease = `--lease-duration=${LEASE_SECONDS}s`;
+  const links = new Map<string, FaultProxy>();
+  for (const name of behindAgents) links.set(name, await openLink(host));
+  const hub = async (): Promise<string[]> => (links.size === 0 ? [] : await hubFlags());
   await using legation = await startLegation({
     host,
     members: { west, east },
+    agents: new Map([...links].map(([name, { port }]) => [name, port])),
+    controllerFlags: await hub(),
+    env: links.size === 0 ? {} : hubEnvironment,
     controllerServer: gate,
     nodeFlags: [`--import=${join(import.meta.dirname, "..", "test", "support", "clock", "set-clock.ts")}`],
     onProgress: progress,
   });
   const another = async (identity: string): Promise<LegationProcess> => {
     const kubelet = `--kubelet-listen=127.0.0.1:${await freePort()}`;
-    const made = await legation.another("controller", [`--identity=${identity}`, kubelet, lease]);
+    const made = await legation.another("controller", [`--identity=${identity}`, kubelet, lease, ...(await hub())]);
     await made.start();
     return made;
   };
@@ -136,6 +151,11 @@ async function run(seed: number): Promise<ChaosReport> {
       });
     }
   }
+  const agentScene = (name: string): AgentScene | undefined => {
+    const link = links.get(name);
+    return link && { link, agent: () => legation.agents.get(name) };
+  };
+  const [westAgent, eastAgent] = [agentScene("west"), agentScene("east")];
   const scene = {
     host,
     members: { west, east },
@@ -147,13 +167,14 @@ async function run(seed: number): Promise<ChaosReport> {
     ledger: newLedger(),
     setClock: (ms: number) => writeFileSync(clockFile, String(ms)),
     second,
+    agents: { ...(westAgent && { west: westAgent }), ...(eastAgent && { east: eastAgent }) },
     gate,
   };
   await makeForeignObjects(scene);
   progress("begins");
   const report = await runChaos(scene, {
     seed,
-    repertoire: { faults: LONG_FAULTS, deeds },
+    repertoire: { faults, deeds },
     lengthMs: minutes * 60_000,
   });
   if (report.violations.length > 0) console.error(controller.log().split("\n").slice(-40).join("\n"));
@@ -161,6 +182,7 @@ async function run(seed: number): Promise<ChaosReport> {
   await second.stop();
   await legation.stop();
   await gate.close();
+  for (const link of links.values()) await link.close();
   return report;
 }
 

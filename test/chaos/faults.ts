@@ -8,6 +8,7 @@ import { eventually } from "../support/harness/wait.ts";
 import { legation as legationCommand } from "../support/legation/cli.ts";
 import type { LegationProcess } from "../support/legation/start.ts";
 import type { Trap } from "../support/write-gate/write-gate.ts";
+import { type AgentFault, injectAgentFault, isAgentFault } from "./agents.ts";
 import { CUSTOM_KINDS, typeName } from "./objects/kinds.ts";
 import { allowAgain, define, undefine } from "./objects/setup.ts";
 import { type Happening, pick } from "./plan.ts";
@@ -15,12 +16,14 @@ import type { Scene } from "./scene.ts";
 import { FOREIGN_NAME } from "./workloads.ts";
 
 const HOUR_MS = 3_600_000;
+const OTHER = { west: "east", east: "west" } as const;
 // Shorter than a fault may last, and long enough for a machine that has much to do.
 export const LEASE_SECONDS = 8;
 
 /** Breaks something and mends it when its time has come. */
 export async function inject(scene: Scene, happening: Extract<Happening, { readonly type: "fault" }>): Promise<void> {
   const { fault, member: name, lastsMs, dice } = happening;
+  if (isAgentFault(fault)) return breakAgent(scene, fault, name, lastsMs);
   const { controller } = scene.legation;
   const member = scene.members[name];
   const during = async (breakIt: () => void | Promise<void>, mendIt: () => void | Promise<void>): Promise<void> => {
@@ -193,6 +196,15 @@ export async function inject(scene: Scene, happening: Extract<Happening, { reado
       );
     }
   }
+}
+
+/** Breaks the agent of this member, or of the other one where this has none. */
+function breakAgent(scene: Scene, fault: AgentFault, wanted: "west" | "east", lastsMs: number): Promise<void> {
+  const { agents = {} } = scene;
+  const name = agents[wanted] === undefined ? OTHER[wanted] : wanted;
+  const agent = agents[name];
+  if (agent === undefined) throw new Error("there is no agent");
+  return injectAgentFault(agent, fault, { lastsMs, lost: () => nodeLost(scene, name) });
 }
 
 async function clockSet({ setClock }: Scene, ms: number, lastsMs: number): Promise<void> {

@@ -1,4 +1,5 @@
 import { generator } from "../support/model/random.ts";
+import type { AgentFault } from "./agents.ts";
 import { OBJECT_DEEDS, OBJECT_FAULTS, type ObjectDeed, type ObjectFault, OTHER_OBJECT_DEEDS } from "./objects/plan.ts";
 
 /** A fault, mended some seconds later. */
@@ -44,7 +45,7 @@ const OTHER_FAULTS = [
   "host's answers lost",
 ] as const;
 
-export type Fault = (typeof FAULTS)[number] | (typeof OTHER_FAULTS)[number] | ObjectFault;
+export type Fault = (typeof FAULTS)[number] | (typeof OTHER_FAULTS)[number] | ObjectFault | AgentFault;
 
 /** All that a run of its own has. */
 export const LONG_FAULTS: readonly Fault[] = [...FAULTS, ...OTHER_FAULTS, ...OBJECT_FAULTS];

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { watchPods } from "../support/delegated/histories.ts";
 import { eventually } from "../support/harness/wait.ts";
+import { mendAgent } from "./agents.ts";
 import { act } from "./deeds.ts";
 import { cordon, inject } from "./faults.ts";
 import { restlessJobs } from "./objects/jobs.ts";
@@ -120,6 +121,7 @@ export async function runChaos(
 async function mendAll(scene: Scene): Promise<void> {
   const { host, members, legation, second, gate, setClock } = scene;
   await Promise.all([host, members.west, members.east].map((cluster) => cluster.mend()));
+  await Promise.all(Object.values(scene.agents ?? {}).map(mendAgent));
   gate?.release();
   setClock?.(0);
   if (second === undefined) {

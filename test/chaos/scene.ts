@@ -2,6 +2,7 @@ import type { ClusterClient } from "../../src/kube/client.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import type { Legation, LegationProcess } from "../support/legation/start.ts";
 import type { WriteGate } from "../support/write-gate/write-gate.ts";
+import type { AgentScene } from "./agents.ts";
 import type { Kind } from "./objects/kinds.ts";
 import type { Ledger } from "./objects/ledger.ts";
 
@@ -21,6 +22,8 @@ export interface Scene {
   readonly setClock?: (ms: number) => void;
   /** Another controller, which leads when the first does not. */
   readonly second?: LegationProcess;
+  /** Agents of members that have one. */
+  readonly agents?: Readonly<Partial<Record<"west" | "east", AgentScene>>>;
   /** Between the controllers and the host. */
   readonly gate?: WriteGate;
 }

@@ -9,6 +9,9 @@ export type FaultMode =
   | { readonly kind: "slow"; readonly ms: number }
   | { readonly kind: "deaf"; readonly direction: "answers" | "requests" };
 
+/** Port on loopback, or what returns it for each connection: undefined refuses the connection. */
+export type UpstreamPort = number | (() => Promise<number | undefined>);
+
 type Direction = "answers" | "requests";
 
 /** A client connection, and its connection to the API server. */
@@ -22,13 +25,13 @@ interface Link {
 export class FaultProxy {
   readonly port: number;
   readonly #host: string;
-  readonly #upstreamPort: number;
+  readonly #upstreamPort: UpstreamPort;
   readonly #links = new Set<Link>();
   #mode: FaultMode = { kind: "forward" };
   #server: Server | undefined;
 
   /** Listens on `host`, an address of this machine, and forwards to a port on loopback. */
-  constructor(port: number, upstreamPort: number, host = "127.0.0.1") {
+  constructor(port: number, upstreamPort: UpstreamPort, host = "127.0.0.1") {
     this.port = port;
     this.#host = host;
     this.#upstreamPort = upstreamPort;
@@ -37,7 +40,7 @@ export class FaultProxy {
   async listen(): Promise<void> {
     if (this.#server !== undefined) return;
     // Half-open: an end of stream is passed on like bytes, or a swallowed direction would still be noticed.
-    const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => this.#accept(client));
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => void this.#accept(client));
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject);
       server.listen({ host: this.#host, port: this.port }, resolve);
@@ -71,8 +74,14 @@ export class FaultProxy {
     for (const link of [...this.#links].filter(which)) for (const socket of link.sockets) socket.resetAndDestroy();
   }
 
-  #accept(client: Socket): void {
-    const server = openSocket({ host: "127.0.0.1", port: this.#upstreamPort, allowHalfOpen: true, noDelay: true });
+  async #accept(client: Socket): Promise<void> {
+    client.on("error", () => {});
+    const port = typeof this.#upstreamPort === "number" ? this.#upstreamPort : await this.#upstreamPort();
+    if (port === undefined || client.destroyed || this.#server === undefined) {
+      client.resetAndDestroy();
+      return;
+    }
+    const server = openSocket({ host: "127.0.0.1", port, allowHalfOpen: true, noDelay: true });
     const link: Link = { sockets: [client, server], damaged: false };
     this.#links.add(link);
     this.#pump(link, "requests", client, server);

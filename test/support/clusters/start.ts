@@ -39,7 +39,11 @@ async function prepareDirectory(wanted: string | undefined): Promise<string> {
   return directory;
 }
 
-function runKeeper(order: KeeperOrder, onProgress: (line: string) => void): Promise<ClustersInfo> {
+function runKeeper(
+  order: KeeperOrder,
+  onProgress: (line: string) => void,
+  networkNamespace: string | undefined,
+): Promise<ClustersInfo> {
   // The test runner's own options are not the keeper's.
   const { NODE_OPTIONS: _, ...inherited } = process.env;
   // The planes lack processor time, not memory: garbage is collected less often, with one Go thread each.
@@ -47,7 +51,12 @@ function runKeeper(order: KeeperOrder, onProgress: (line: string) => void): Prom
   const logFile = join(order.directory, "keeper.log");
   // A file, not this process's output: a detached keeper would keep a pipe open.
   const log = openSync(logFile, "a");
-  const keeper = fork(KEEPER, [], { detached: true, execArgv: [], env, stdio: ["ignore", log, log, "ipc"] });
+  // `ip` becomes Node.js, and keeps the channel.
+  const started =
+    networkNamespace === undefined
+      ? { execArgv: [] }
+      : { execPath: "ip", execArgv: ["netns", "exec", networkNamespace, process.execPath] };
+  const keeper = fork(KEEPER, [], { detached: true, ...started, env, stdio: ["ignore", log, log, "ipc"] });
   closeSync(log);
   return new Promise((resolve, reject) => {
     keeper.once("error", reject);
@@ -98,7 +107,7 @@ export async function startClusters(options: StartOptions): Promise<Clusters> {
     ...(nodeBinaries === undefined ? {} : { nodeBinaries }),
   };
   try {
-    return clustersOf(await runKeeper(order, onProgress));
+    return clustersOf(await runKeeper(order, onProgress, options.networkNamespace));
   } catch (error) {
     rmSync(directory, { recursive: true, force: true });
     throw error;

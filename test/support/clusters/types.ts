@@ -40,6 +40,8 @@ export interface StartOptions {
   readonly clusters?: Readonly<Record<string, ClusterOptions>>;
   /** Folder of all files; default: a new temporary one. Removed when the clusters stop. */
   readonly directory?: string;
+  /** Network namespace of all processes; default: this process's own. Then only processes in it reach the clusters. */
+  readonly networkNamespace?: string;
   /** Leave the clusters running when this process ends; `openClusters(directory).stop()` ends them. Default false. */
   readonly detached?: boolean;
   /** Called with one line for each step; default: silent. */

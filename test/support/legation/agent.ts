@@ -11,6 +11,8 @@ import { legation, MAIN } from "./cli.ts";
 /** An agent as its Deployment runs it, but outside the member. */
 export interface RunningAgent extends Pick<PlaneProcess, "start" | "freeze" | "thaw"> {
   stop(signal?: "SIGTERM" | "SIGKILL"): Promise<void>;
+  /** Restarts it with another address of its API server. */
+  reach(api: Pick<Cluster, "server" | "caData">): Promise<void>;
   log(): string;
 }
 
@@ -22,23 +24,25 @@ export async function agentOf(
     args = [],
     env,
     server = member.server,
+    token,
+    within = [],
   }: {
     readonly args?: readonly string[];
     readonly env?: Readonly<Record<string, string>>;
     /** Address of the member's API server. */
     readonly server?: string;
+    /** Token of the service account; default: a new one. */
+    readonly token?: string;
+    /** Goes before the command, e.g. to run it in a network namespace. */
+    readonly within?: readonly string[];
   } = {},
 ): Promise<RunningAgent> {
   const directory = mkdtempSync(join(tmpdir(), "legation-agent-"));
-  const path = `/api/v1/namespaces/legation-system/serviceaccounts/${secret}/token`;
-  const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 86_400 } };
-  const answer = await apiRequest(member, "POST", path, { body });
-  if (answer.status !== 201) throw new Error(`no token for ${secret}: ${answer.text}`);
-  const { status } = JSON.parse(answer.text) as { status: { token: string } };
-  const { caData } = member;
   const kubeconfig = join(directory, "kubeconfig.yaml");
-  const text = kubeconfigText({ name: "member", server, caData, user: secret, token: status.token });
-  writeFileSync(kubeconfig, text, { mode: 0o600 });
+  const account = { user: secret, token: token ?? (await tokenOf(member, secret)) };
+  const write = (api: Pick<Cluster, "server" | "caData">): void =>
+    writeFileSync(kubeconfig, kubeconfigText({ name: "member", ...api, ...account }), { mode: 0o600 });
+  write({ server, caData: member.caData });
   const logFile = join(directory, "agent.log");
   const log = (): string => {
     try {
@@ -47,10 +51,11 @@ export async function agentOf(
       return "";
     }
   };
+  const [command = "", ...first] = [...within, process.execPath];
   const plane = new PlaneProcess({
     name: "agent",
-    command: process.execPath,
-    args: [MAIN, "agent", `--kubeconfig=${kubeconfig}`, `--secret=${secret}`, ...args],
+    command,
+    args: [...first, MAIN, "agent", `--kubeconfig=${kubeconfig}`, `--secret=${secret}`, ...args],
     ...(env === undefined ? {} : { env }),
     logFile,
     ready: async () => true,
@@ -60,9 +65,29 @@ export async function agentOf(
     log,
     start: () => plane.start(),
     stop: (signal = "SIGTERM") => plane.stop(signal),
+    reach: async (api) => {
+      await plane.stop("SIGKILL");
+      write({ server: api.server, caData: api.caData });
+      await plane.start();
+    },
     freeze: () => plane.freeze(),
     thaw: () => plane.thaw(),
   };
+}
+
+/** Requests a token of a service account in Legation's namespace. */
+async function tokenOf(member: Cluster, account: string): Promise<string> {
+  const path = `/api/v1/namespaces/legation-system/serviceaccounts/${account}/token`;
+  const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 86_400 } };
+  const answer = await apiRequest(member, "POST", path, { body });
+  if (answer.status !== 201) throw new Error(`no token for ${account}: ${answer.text}`);
+  const { status } = JSON.parse(answer.text) as { status: { token: string } };
+  return status.token;
+}
+
+/** Reports whether there is a Cluster of this name. */
+export async function hasJoined(host: Cluster, name: string): Promise<boolean> {
+  return (await apiRequest(host, "GET", `/apis/legation.dev/v1alpha1/clusters/${name}`)).status === 200;
 }
 
 /** Port of the hub to which agents of a host were told to connect. Undefined before the first join with an agent. */
@@ -85,11 +110,12 @@ export async function joinBehindAgent(
     readonly hubPort: number;
     readonly args: readonly string[];
     readonly server: string;
+    /** Joins again although it has joined, since the manifest may not have been applied. */
+    readonly again: boolean;
   },
 ): Promise<RunningAgent> {
-  const { name, hubPort, args, server } = options;
-  const { status } = await apiRequest(host, "GET", `/apis/legation.dev/v1alpha1/clusters/${name}`);
-  if (status !== 200) {
+  const { name, hubPort, args, server, again } = options;
+  if (again || !(await hasJoined(host, name))) {
     const hub = `--hub-address=127.0.0.1:${hubPort}`;
     const text = await legation(["join", name, "--agent", hub, `--kubeconfig=${host.kubeconfig}`, ...args]);
     const objects = text.split(/^---$/m).filter((object) => !object.includes("kind: Deployment"));

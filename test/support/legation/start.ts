@@ -6,7 +6,7 @@ import { kubeconfigText } from "../clusters/kubeconfig.ts";
 import { PlaneProcess } from "../clusters/plane-process.ts";
 import { freePort } from "../clusters/ports.ts";
 import type { Cluster } from "../clusters/types.ts";
-import { joinBehindAgent, type RunningAgent, toldHubPort } from "./agent.ts";
+import { hasJoined, joinBehindAgent, type RunningAgent, toldHubPort } from "./agent.ts";
 import { legation, MAIN } from "./cli.ts";
 import { ensureInstalled, installedPort } from "./installation.ts";
 
@@ -17,6 +17,11 @@ export interface LegationOptions {
   readonly members: Readonly<Record<string, Cluster>>;
   /** Labels of the Clusters, by name. */
   readonly labels?: Readonly<Record<string, string>>;
+  /**
+   * Members that are reached through agents, with the port of this machine on which the agent finds the hub. Default: those that
+   * LEGATION_TEST_AGENTS names.
+   */
+  readonly agents?: ReadonlyMap<string, number>;
   /** Reach members through their fault proxies. Default true. */
   readonly proxied?: boolean;
   /** More flags of `legation controller`. */
@@ -42,6 +47,8 @@ export interface Legation extends AsyncDisposable {
   readonly controller: LegationProcess;
   readonly webhook: LegationProcess;
   readonly webhookPort: number;
+  /** Agents of members, by name. */
+  readonly agents: ReadonlyMap<string, RunningAgent>;
   /** Makes one more of its processes, which runs beside the first once it is started, and ends with it. */
   another(kind: "controller" | "webhook", args: readonly string[], main?: string): Promise<LegationProcess>;
   /** Joins one more member. */
@@ -148,18 +155,31 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
   };
   const serves = (log: string): boolean => log.includes("webhook serves");
   const webhook = await prepare("webhook", [`--listen=127.0.0.1:${port}`], serves);
-  const agents: RunningAgent[] = [];
+  const agents = new Map<string, RunningAgent>();
+  // Their manifests may not have been applied.
+  const halfJoined = new Set<string>();
   const hubPort =
-    BEHIND_AGENTS.size > 1 || !BEHIND_AGENTS.has("") ? ((await toldHubPort(host)) ?? (await freePort())) : 0;
+    options.agents === undefined && BEHIND_AGENTS.length > 0
+      ? ((await toldHubPort(host)) ?? (await freePort()))
+      : undefined;
+  const hubPorts = options.agents ?? new Map(BEHIND_AGENTS.map((name) => [name, hubPort]));
   const joins = async (name: string, member: Cluster, written?: string): Promise<void> => {
-    if (!BEHIND_AGENTS.has(name)) return await joinMember(options, name, member, written);
+    const port = hubPorts.get(name);
+    if (port === undefined) return await joinMember(options, name, member, written);
+    const known = agents.get(name);
+    if (known !== undefined && (await hasJoined(host, name))) return await known.start();
+    const again = known === undefined && halfJoined.has(name);
+    await known?.stop("SIGKILL");
+    agents.delete(name);
+    halfJoined.add(name);
     const args = written === undefined ? [] : [`--labels=${written}`];
     const server = options.proxied === false ? member.server : member.proxiedServer;
-    agents.push(await joinBehindAgent(host, member, { name, hubPort, args, server }));
+    agents.set(name, await joinBehindAgent(host, member, { name, hubPort: port, args, server, again }));
+    halfJoined.delete(name);
   };
   const controllerFlags = [
     ...LEADING,
-    ...(hubPort === 0 ? [] : [`--hub-listen=127.0.0.1:${hubPort}`]),
+    ...(hubPort === undefined ? [] : [`--hub-listen=127.0.0.1:${hubPort}`]),
     `--kubelet-listen=127.0.0.1:${await freePort()}`,
     ...(options.controllerFlags ?? []),
   ];
@@ -169,11 +189,12 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
     controller,
     webhook,
     webhookPort: port,
+    agents,
     // A controller may have to wait until it leads.
     another: (kind, args, script) => prepare(kind, args, kind === "webhook" ? serves : () => true, script),
     join: joins,
     stop: async () => {
-      await Promise.all([...agents, ...processes].map((process) => process.stop()));
+      await Promise.all([...agents.values(), ...processes].map((process) => process.stop()));
       rmSync(directory, { recursive: true, force: true });
       if (options.restart === true && fallen.length > 0) throw new Error(fallen.join("\n"));
     },
@@ -194,12 +215,13 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
 }
 
 /** Variable with names of members that are reached through an agent, to run the suite in that way. */
-const BEHIND_AGENTS: ReadonlySet<string> = new Set((process.env.LEGATION_TEST_AGENTS ?? "").split(","));
+const BEHIND_AGENTS: readonly string[] = (process.env.LEGATION_TEST_AGENTS ?? "")
+  .split(",")
+  .filter((name) => name !== "");
 
 async function joinMember(options: LegationOptions, name: string, member: Cluster, labels?: string): Promise<void> {
   const { host, proxied = true, main } = options;
-  const found = await apiRequest(host, "GET", `/apis/legation.dev/v1alpha1/clusters/${name}`);
-  if (found.status === 200) return;
+  if (await hasJoined(host, name)) return;
   await legation(
     [
       "join",

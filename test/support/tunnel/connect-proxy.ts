@@ -9,7 +9,14 @@ export interface ConnectProxy {
   close(): void;
 }
 
-export async function connectProxy(): Promise<ConnectProxy> {
+/** Listens on `host`. Cuts connections that are silent both ways for `silentMs`. */
+export async function connectProxy({
+  host = "127.0.0.1",
+  silentMs = 0,
+}: {
+  readonly host?: string;
+  readonly silentMs?: number;
+} = {}): Promise<ConnectProxy> {
   const requests: string[] = [];
   const sockets = new Set<Socket>();
   const server = createServer();
@@ -21,6 +28,8 @@ export async function connectProxy(): Promise<ConnectProxy> {
       client.pipe(target).pipe(client);
     });
     sockets.add(target);
+    // Bytes of either direction count.
+    if (silentMs > 0) target.setTimeout(silentMs, () => target.destroy());
     for (const [one, other] of [
       [client, target],
       [target, client],
@@ -29,10 +38,10 @@ export async function connectProxy(): Promise<ConnectProxy> {
       one.once("close", () => other.destroy());
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
   const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://${host}:${port}`,
     requests,
     close: () => {
       server.close();

@@ -2,6 +2,7 @@ import { afterAll, beforeAll } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../../src/api/keys.ts";
+import { secretText } from "../../../src/api/kubernetes.ts";
 import { credentialsSecretName } from "../../../src/cli/member/access.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { createClusterClient } from "../../../src/kube/http-client.ts";
@@ -9,6 +10,7 @@ import { loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
 import { secrets } from "../../../src/kube/resources.ts";
 import { cleanUpFile } from "../harness/after-file.ts";
 import { hostCluster, memberCluster } from "../harness/clusters.ts";
+import { eventually } from "../harness/wait.ts";
 import { type Legation, startLegation } from "../legation/start.ts";
 import { startWriteGate, type Trap, type Write, type WriteGate } from "./write-gate.ts";
 
@@ -58,8 +60,12 @@ export function useGatedLegation(): () => GatedLegation {
     for (const [name, member] of Object.entries(members)) {
       const memberGate = await gate(member);
       memberGates.set(name, memberGate);
-      await redirect(client, name, memberGate);
-      cleanUps.push(() => redirect(client, name, { server: member.proxiedServer, caData: member.caData }));
+      const reach = async (server: Server): Promise<void> => {
+        await redirect(client, name, server);
+        await legation.agents.get(name)?.reach(server);
+      };
+      await reach(memberGate);
+      cleanUps.push(() => reach({ server: member.proxiedServer, caData: member.caData }));
     }
     const release = (): void => {
       for (const each of [hostGate, ...memberGates.values()]) each.release();
@@ -96,8 +102,8 @@ export function useGatedLegation(): () => GatedLegation {
 /** Makes the controller reach a member at another address. */
 async function redirect(host: ClusterClient, member: string, { server, caData }: Server): Promise<void> {
   const ref = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(member) };
-  const secret = await host.get(secrets, ref);
-  const text = Buffer.from(secret.data?.kubeconfig ?? "", "base64").toString("utf8");
+  // An agent brings the credentials.
+  const text = await eventually(async () => secretText(await host.get(secrets, ref), "kubeconfig"));
   const config = kubeconfig.parse(parse(text));
   const [{ cluster }] = config.clusters;
   cluster.server = server;
