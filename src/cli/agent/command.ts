@@ -107,13 +107,14 @@ export const agentCommand: Subcommand<AgentInput> = {
 
 /** Tries until the API server answers: a Deployment would start an agent that ended later and later. Rejects with `Failure`. */
 async function readState(client: ClusterClient, secret: string, signal: AbortSignal, log: Logger): Promise<AgentState> {
+  const backoff = new Backoff(BACKOFF);
   for (;;) {
     try {
       return await AgentState.read(client, secret, signal);
     } catch (error) {
       if (signal.aborted || !isKubeError(error) || RETRY_CLASS[error.code] === "never") throw error;
       log.error({ reason: error.detail }, "the own API server does not answer");
-      await realClock.sleep(RETRY_MS * (1 + Math.random()), signal);
+      await realClock.sleep(backoff.next(), signal);
     }
   }
 }

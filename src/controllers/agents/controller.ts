@@ -21,14 +21,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { AgentIdentity } from "../../tunnel/agent-session.ts";
 import type { ConnectedAgent } from "../../tunnel/cluster-agents.ts";
-import {
-  AgentRefusal,
-  type Gatekeeper,
-  type Hub,
-  type HubTls,
-  type Proof,
-  type TokenProof,
-} from "../../tunnel/hub.ts";
+import { AgentRefusal, type Gatekeeper, type Hub, type HubTls, type Proof, type TokenProof } from "../../tunnel/hub.ts";
 import { hostOfAddress } from "../../tunnel/hub-address.ts";
 import type { CertificateAnswer, MemberCredentials } from "../../tunnel/messages.ts";
 import type { ControllerEvents } from "../events.ts";
