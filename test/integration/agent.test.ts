@@ -228,7 +228,9 @@ describe("a member that connects through an agent", () => {
     await clients().host.patch(clusters, { name: "north" }, { type: "merge", body: { spec: { probe } } });
     await agent.stop("SIGKILL");
     await becomesReady("False");
-    expect((await readyCondition())?.message).toContain("the agent of north left");
+    await eventuallyPasses(async () => expect((await readyCondition())?.message).toContain("the agent of north left"), {
+      timeoutMs: 20_000,
+    });
     await legation.controller.stop("SIGKILL");
     await agent.start();
     await legation.controller.start();

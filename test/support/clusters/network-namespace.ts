@@ -31,7 +31,7 @@ const FOLDER = "/etc/netns";
 const PREFIX = "198.18";
 
 /** Returns why no network namespace can be made here. Undefined if it can. */
-export function networkNamespacePossible(): string | undefined {
+function networkNamespacePossible(): string | undefined {
   if (process.platform !== "linux") return "network namespaces need Linux";
   if (process.getuid?.() !== 0) return "network namespaces need root";
   for (const tool of ["ip", "iptables"]) {

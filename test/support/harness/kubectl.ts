@@ -9,6 +9,8 @@ export interface KubectlOptions {
   readonly input?: string;
   /** Another kubeconfig than the cluster's own. */
   readonly kubeconfig?: string;
+  /** The program; default: the one that fits the shared clusters. */
+  readonly program?: string;
   /** Goes before the command, e.g. to run it in a network namespace. */
   readonly within?: readonly string[];
   /** Killed after this long; default 60 s. */
@@ -18,7 +20,8 @@ export interface KubectlOptions {
 /** Runs kubectl against a cluster as admin and returns its standard output; rejects with its standard error. */
 export function kubectl(cluster: Cluster, args: readonly string[], options: KubectlOptions = {}): Promise<string> {
   const { input, kubeconfig = cluster.kubeconfig, within = [], timeoutMs = 60_000 } = options;
-  const [command = "", ...all] = [...within, inject("kubectl"), `--kubeconfig=${kubeconfig}`, ...args];
+  const { program = inject("kubectl") } = options;
+  const [command = "", ...all] = [...within, program, `--kubeconfig=${kubeconfig}`, ...args];
   const child = spawn(command, all, { timeout: timeoutMs });
   let output = "";
   let errors = "";

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { apiRequest } from "../clusters/api-request.ts";
+import { findBinaries } from "../clusters/binaries.ts";
 import { kubeconfigText } from "../clusters/kubeconfig.ts";
 import { PlaneProcess } from "../clusters/plane-process.ts";
 import type { Cluster } from "../clusters/types.ts";
@@ -115,16 +116,17 @@ export async function joinBehindAgent(
   },
 ): Promise<RunningAgent> {
   const { name, hubPort, args, server, again } = options;
+  // Also outside the test runner.
+  const { kubectl: program } = await findBinaries();
   if (again || !(await hasJoined(host, name))) {
     const hub = `--hub-address=127.0.0.1:${hubPort}`;
     const text = await legation(["join", name, "--agent", hub, `--kubeconfig=${host.kubeconfig}`, ...args]);
     const objects = text.split(/^---$/m).filter((object) => !object.includes("kind: Deployment"));
-    await kubectl(member, ["apply", "--server-side", "--force-conflicts", "-f", "-"], { input: objects.join("---\n") });
+    const input = objects.join("---\n");
+    await kubectl(member, ["apply", "--server-side", "--force-conflicts", "-f", "-"], { input, program });
   }
-  const hostId = (await kubectl(host, ["get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}"])).slice(
-    0,
-    8,
-  );
+  const uid = ["get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}"];
+  const hostId = (await kubectl(host, uid, { program })).slice(0, 8);
   const agent = await agentOf(member, `legation-agent-${hostId}`, { server });
   await agent.start();
   return agent;

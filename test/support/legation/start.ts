@@ -6,6 +6,7 @@ import { kubeconfigText } from "../clusters/kubeconfig.ts";
 import { PlaneProcess } from "../clusters/plane-process.ts";
 import { freePort } from "../clusters/ports.ts";
 import type { Cluster } from "../clusters/types.ts";
+import { eventually } from "../harness/wait.ts";
 import { hasJoined, joinBehindAgent, type RunningAgent, toldHubPort } from "./agent.ts";
 import { legation, MAIN } from "./cli.ts";
 import { ensureInstalled, installedPort } from "./installation.ts";
@@ -207,11 +208,24 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
       onProgress?.(`joining ${name}`);
       await joins(name, member, labels[name]);
     }
+    for (const name of agents.keys()) await becomesReady(host, name);
   } catch (error) {
     await started.stop();
     throw error;
   }
   return started;
+}
+
+/** Waits until the member is Ready, as `legation join` does where it reaches the member. */
+async function becomesReady(host: Cluster, name: string): Promise<void> {
+  await eventually(
+    async () => {
+      const { text } = await apiRequest(host, "GET", `/apis/legation.dev/v1alpha1/clusters/${name}`);
+      const { status } = JSON.parse(text) as { status?: { conditions?: { type: string; status: string }[] } };
+      return status?.conditions?.some((condition) => condition.type === "Ready" && condition.status === "True");
+    },
+    { timeoutMs: 60_000, what: `${name} is Ready through its agent` },
+  );
 }
 
 /** Variable with names of members that are reached through an agent, to run the suite in that way. */

@@ -243,6 +243,17 @@ describe("a member whose API server nothing outside can connect to", () => {
     await runs("restarted");
   });
 
+  test("is back when its agent started before its API server", async () => {
+    await west.apiServer.stop("SIGKILL");
+    await agent.stop("SIGKILL");
+    await agent.start();
+    await eventually(() => agent.log().includes("the own API server does not answer"));
+    await becomesReady(false, LOST_MS);
+    await west.apiServer.start();
+    await becomesReady(true, BACK_MS);
+    await runs("late-api-server");
+  });
+
   test("is back when the hub's authority changed while the network was silent", async () => {
     const ref = { namespace: SYSTEM_NAMESPACE, name: HUB_SECRET };
     const write = async (data: Readonly<Record<string, string>>): Promise<void> => {
