@@ -32,13 +32,13 @@ export interface AgentScene {
   readonly link: FaultProxy;
 }
 
-// The address of the leader's endpoint, which no process uses: an API server takes no loopback address.
+// An API server takes no loopback address as an endpoint: only the port is used.
 const HUB_SERVICE = "legation-hub";
 const ENDPOINT = { POD_IP: "10.1.2.3" };
 
 /** Flags and variables of a controller that may serve the hub. */
 export async function hubFlags(): Promise<string[]> {
-  return [`--hub-listen=127.0.0.1:${await freePort()}`, `--hub-service=${HUB_SERVICE}`];
+  return [`--hub-listen=0.0.0.0:${await freePort()}`, `--hub-service=${HUB_SERVICE}`];
 }
 
 export const hubEnvironment: Readonly<Record<string, string>> = ENDPOINT;
