@@ -1,21 +1,13 @@
 import { z } from "zod";
-import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
-import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { readDocuments, type WrittenObject } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
 import { type GlobalInput, manifestPaths, withGlobals } from "../shared/input.ts";
 import { counted, printOutcome } from "../shared/output.ts";
-import { asViewer } from "../shared/reading.ts";
-import { readHost } from "../simulation/host-state.ts";
-import { workloadKind } from "../simulation/workloads.ts";
-import { type Answer, dryRunNamespace, dryRunObject, dryRunPod } from "./dry-run.ts";
-import { readManifestState, workloadsOf } from "./manifest.ts";
-import { planNamespaces } from "./namespaces.ts";
 import { hasNoPlace, isWaiting, type Plan } from "./outcome.ts";
-import { planOf } from "./plan.ts";
+import { checkHasWork, readPlan } from "./read-plan.ts";
 import { planText } from "./text.ts";
-import { checkExpressions, isWholeObject, type ObjectReviewInput, reviewObject } from "./whole-object.ts";
+import { isWholeObject } from "./whole-object.ts";
 
 interface PlanInput extends GlobalInput {
   readonly filename: readonly string[];
@@ -41,35 +33,11 @@ export const planCommand: Subcommand<PlanInput> = {
   run: async ({ filename, namespace, ...options }, session) => {
     const { stdin, terminal, signal } = session;
     const objects = await readDocuments(filename, stdin, signal);
-    for (const object of objects) {
-      checkNamespace(object, namespace);
-      checkExpressions(object);
-    }
+    for (const object of objects) checkNamespace(object, namespace);
     const sources = filename.map((name) => (name === "-" ? "standard input" : name)).join(", ");
-    const whole = objects.filter(isWholeObject);
-    if (whole.length === 0 && !objects.some((object) => workloadKind(object) !== undefined)) {
-      throw new Failure("failure", {
-        object: sources,
-        problem:
-          "has no Pod, Deployment, ReplicaSet, StatefulSet, ReplicationController, Job or CronJob to plan, and nothing with legation.dev/whole",
-        remedy: "give a manifest that has one; pods of a custom resource are known when its controller has made them",
-      });
-    }
+    checkHasWork(objects, sources);
     const { client, namespace: contextNamespace } = await session.connect(options, "host");
-    const current = namespace ?? contextNamespace;
-    const workloads = workloadsOf(objects, current);
-    const [host, found] = await asViewer(
-      Promise.all([readHost(client, signal), readManifestState(client, objects, workloads, current, signal)]),
-    );
-    const namespaces = await planNamespaces(host.namespaces, objects, (one, isNew) =>
-      dryRunNamespace(client, one, isNew, signal),
-    );
-    const ask = (pod: Pod): Promise<Answer<Stored<Pod>>> => dryRunPod(client, pod, signal);
-    const types = whole.length === 0 ? [] : await asViewer(listDelegatedTypes(client, signal));
-    const askObject: ObjectReviewInput["ask"] = (resource, one) => dryRunObject(client, resource, one, signal);
-    const input = { types, current, namespaces, ask: askObject };
-    const reviewed = await Promise.all(whole.map((object) => reviewObject(object, input)));
-    const plan = await planOf({ workloads, objects: reviewed, host, namespaces, found, now: Date.now(), ask });
+    const plan = await readPlan(client, objects, { namespace: namespace ?? contextNamespace, signal });
     printOutcome(terminal, options.output, { document: plan, text: planText(plan, terminal) });
     const passedOver = customKinds(objects.filter((object) => !isWholeObject(object)));
     if (passedOver.length > 0) {

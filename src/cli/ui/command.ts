@@ -40,7 +40,7 @@ export const uiCommand: Subcommand<UiInput> = {
   }),
   run: async ({ listen, namespace, ...options }, session) => {
     const { signal, terminal } = session;
-    const { client, clusterName = "host" } = await session.connect(options, "host");
+    const { client, clusterName = "host", namespace: current } = await session.connect(options, "host");
     // Refuses early, with the role that is missing.
     await asViewer(listClusters(client, signal));
     const view = new LiveView({ host: client, namespace, clock: realClock, log: createLogger({ level: "silent" }) });
@@ -48,6 +48,7 @@ export const uiCommand: Subcommand<UiInput> = {
     const server = createPageServer({
       host: client,
       hostName: clusterName,
+      namespace: namespace ?? current,
       view,
       files: await pageFiles(),
       signIn,

@@ -8,6 +8,9 @@ import { statusMessage } from "../../kube/json.ts";
 import { pods } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { containerNames } from "../logs/containers.ts";
+import type { Plan } from "../plan/outcome.ts";
+import { checkHasWork, readPlan } from "../plan/read-plan.ts";
+import { parseDocuments } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Session } from "../shared/session.ts";
 import { isWorkloadKind } from "../simulation/workloads.ts";
@@ -22,6 +25,8 @@ import type { SignIn } from "./sign-in.ts";
 export interface PageServerOptions {
   readonly host: ClusterClient;
   readonly hostName: string;
+  /** Namespace of planned objects that name none. */
+  readonly namespace: string;
   readonly view: LiveView;
   readonly files: ReadonlyMap<string, PageFile>;
   readonly signIn: SignIn;
@@ -46,7 +51,10 @@ const logQuery = z.object({
   tail: z.coerce.number().int().min(1).max(100_000).default(1_000),
 });
 
-/** Returns the page's server, not yet listening. All that it reads is read with the user's own rights, and it writes nothing. */
+const MANIFEST = "the manifest";
+const MOST_MANIFEST_BYTES = 2 ** 21;
+
+/** Returns the page's server, not yet listening. All that it reads is read with the user's own rights, and it stores nothing. */
 export function createPageServer(options: PageServerOptions): FastifyInstance {
   const { host, view, files, session } = options;
   const server = fastify({ logger: false, forceCloseConnections: true, exposeHeadRoutes: false });
@@ -61,6 +69,8 @@ export function createPageServer(options: PageServerOptions): FastifyInstance {
     if (admission.kind === "signIn") return reply.header("set-cookie", admission.cookie).redirect("/", 303);
     return undefined;
   });
+  // The page sends manifests alone.
+  server.removeAllContentTypeParsers();
   server.setErrorHandler((error, _request, reply) => {
     const { status, message } = problemOf(error);
     return reply.code(status).send({ message });
@@ -89,6 +99,12 @@ export function createPageServer(options: PageServerOptions): FastifyInstance {
     const { document } = await readWorkload(host, workload.parse(request.params), session);
     return document;
   });
+  server.addContentTypeParser("application/yaml", { parseAs: "string" }, (_request, body, done) => done(null, body));
+  server.post("/api/plan", { bodyLimit: MOST_MANIFEST_BYTES }, async (request): Promise<Plan> => {
+    const objects = parseDocuments(z.string().parse(request.body), MANIFEST);
+    checkHasWork(objects, MANIFEST);
+    return await readPlan(host, objects, { namespace: options.namespace, signal: session.signal });
+  });
   return server;
 }
 
@@ -116,7 +132,12 @@ async function sendLog(
 
 function problemOf(error: unknown): { readonly status: number; readonly message: string } {
   if (error instanceof z.ZodError) return { status: 400, message: z.prettifyError(error) };
-  if (error instanceof Failure) return { status: 404, message: error.message };
+  if (error instanceof Failure) {
+    const message = error.remedy === undefined ? error.message : `${error.message}; ${error.remedy}`;
+    return { status: isKubeError(error.cause, "Forbidden") ? 403 : 404, message };
+  }
+  if (error instanceof Error && "statusCode" in error)
+    return { status: Number(error.statusCode), message: error.message };
   if (isKubeError(error, "Forbidden")) return { status: 403, message: error.message };
   return { status: 502, message: error instanceof Error ? error.message : String(error) };
 }

@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 import { live, useLive } from "./live.ts";
 import { Members } from "./members.tsx";
 import { Empty } from "./parts.tsx";
+import { PlanPage } from "./plan.tsx";
 import { PodPage } from "./pod.tsx";
 import { Pods } from "./pods.tsx";
 import { linkTo, type Route, useRoute } from "./route.ts";
@@ -12,6 +13,7 @@ const VIEWS = [
   { path: "members", name: "Members", key: "m" },
   { path: "workloads", name: "Workloads", key: "w" },
   { path: "pods", name: "Pods", key: "p" },
+  { path: "plan", name: "Plan", key: "n" },
 ] as const;
 
 function Page(): JSX.Element {
@@ -57,6 +59,7 @@ function Page(): JSX.Element {
 function View({ route }: { route: Route }): JSX.Element {
   const [view = "members", first, second, third] = route.path;
   if (view === "members") return <Members />;
+  if (view === "plan") return <PlanPage />;
   if (view === "pods" && first === undefined) return <Pods route={route} />;
   if (view === "pods" && first !== undefined && second !== undefined) {
     return <PodPage route={route} namespace={first} name={second} key={`${first}/${second}`} />;

@@ -21,6 +21,7 @@ async function signedIn(methods: Partial<ClusterClient>) {
   const server = createPageServer({
     host,
     hostName: "host",
+    namespace: "team",
     view: new LiveView({ host, clock: realClock, log: createLogger({ level: "silent" }) }),
     files: new Map([["/", { type: "text/html", content: "<p>page</p>" }]]),
     signIn,
@@ -29,7 +30,7 @@ async function signedIn(methods: Partial<ClusterClient>) {
   const { headers: answered } = await server.inject({ url: signIn.path, headers });
   const cookie = String(answered["set-cookie"]).split(";", 1)[0] ?? "";
   const get = (url: string) => server.inject({ url, headers: { ...headers, cookie } });
-  return { server, get };
+  return { server, get, cookie };
 }
 
 test("sends a browser with the token to the page without it", async () => {
@@ -40,12 +41,33 @@ test("sends a browser with the token to the page without it", async () => {
   expect(await server.inject({ url: "/", headers })).toMatchObject({ statusCode: 401 });
 });
 
-test("serves no method but GET", async () => {
-  const { server } = await signedIn({});
-  for (const method of ["POST", "PUT", "PATCH", "DELETE"] as const) {
-    const { statusCode } = await server.inject({ method, url: "/api/pods/team/web-0", headers });
-    expect(statusCode).toBeGreaterThanOrEqual(400);
-  }
+test.each(["POST", "PUT", "PATCH", "DELETE"] as const)("serves no %s of a pod", async (method) => {
+  const { server, cookie } = await signedIn({});
+  const answer = await server.inject({ method, url: "/api/pods/team/web-0", headers: { ...headers, cookie } });
+  expect(answer.statusCode).toBe(404);
+});
+
+test.each([
+  ["what is no YAML", "application/yaml", "a: b: c", 404, "the manifest"],
+  [
+    "a manifest without workloads",
+    "application/yaml",
+    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}",
+    404,
+    "to plan",
+  ],
+  ["a form of another page", "text/plain", "apiVersion: v1", 415, ""],
+])("refuses to plan %s", async (_, type, payload, status, message) => {
+  const { server, cookie } = await signedIn({});
+  const request = {
+    method: "POST",
+    url: "/api/plan",
+    payload,
+    headers: { ...headers, cookie, "content-type": type },
+  } as const;
+  const answer = await server.inject(request);
+  expect(answer.statusCode).toBe(status);
+  expect(answer.json().message).toContain(message);
 });
 
 test("shows a pod with its way, its containers and its YAML without managedFields", async () => {

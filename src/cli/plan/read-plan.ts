@@ -1,0 +1,51 @@
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { listDelegatedTypes } from "../shared/delegated-types.ts";
+import type { WrittenObject } from "../shared/documents.ts";
+import { Failure } from "../shared/failure.ts";
+import { asViewer } from "../shared/reading.ts";
+import { readHost } from "../simulation/host-state.ts";
+import { workloadKind } from "../simulation/workloads.ts";
+import { type Answer, dryRunNamespace, dryRunObject, dryRunPod } from "./dry-run.ts";
+import { readManifestState, workloadsOf } from "./manifest.ts";
+import { planNamespaces } from "./namespaces.ts";
+import type { Plan } from "./outcome.ts";
+import { planOf } from "./plan.ts";
+import { checkExpressions, isWholeObject, type ObjectReviewInput, reviewObject } from "./whole-object.ts";
+
+/** Throws `Failure` for a manifest without pods and whole objects. `source` names it. */
+export function checkHasWork(objects: readonly WrittenObject[], source: string): void {
+  if (objects.some((object) => isWholeObject(object) || workloadKind(object) !== undefined)) return;
+  throw new Failure("failure", {
+    object: source,
+    problem:
+      "has no Pod, Deployment, ReplicaSet, StatefulSet, ReplicationController, Job or CronJob to plan, and nothing with legation.dev/whole",
+    remedy: "give a manifest that has one; pods of a custom resource are known when its controller has made them",
+  });
+}
+
+/**
+ * Plans a manifest in the host's present state. The API server is asked by dry-run, with the user's rights. `namespace` is that of
+ * objects that name none. Rejects with `Failure` or KubeError.
+ */
+export async function readPlan(
+  client: ClusterClient,
+  objects: readonly WrittenObject[],
+  { namespace, signal }: { readonly namespace: string; readonly signal: AbortSignal },
+): Promise<Plan> {
+  for (const object of objects) checkExpressions(object);
+  const whole = objects.filter(isWholeObject);
+  const workloads = workloadsOf(objects, namespace);
+  const [host, found] = await asViewer(
+    Promise.all([readHost(client, signal), readManifestState(client, objects, workloads, namespace, signal)]),
+  );
+  const namespaces = await planNamespaces(host.namespaces, objects, (one, isNew) =>
+    dryRunNamespace(client, one, isNew, signal),
+  );
+  const ask = (pod: Pod): Promise<Answer<Stored<Pod>>> => dryRunPod(client, pod, signal);
+  const types = whole.length === 0 ? [] : await asViewer(listDelegatedTypes(client, signal));
+  const askObject: ObjectReviewInput["ask"] = (resource, one) => dryRunObject(client, resource, one, signal);
+  const input = { types, current: namespace, namespaces, ask: askObject };
+  const reviewed = await Promise.all(whole.map((object) => reviewObject(object, input)));
+  return await planOf({ workloads, objects: reviewed, host, namespaces, found, now: Date.now(), ask });
+}

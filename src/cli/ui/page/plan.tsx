@@ -1,0 +1,182 @@
+import type { JSX } from "preact";
+import { useRef, useState } from "preact/hooks";
+import type { Plan, PlannedMember, WorkloadPlan } from "../../plan/outcome.ts";
+import { counted } from "./format.ts";
+import { Reasons } from "./workloads.tsx";
+
+const OUTCOMES: Readonly<Record<WorkloadPlan["outcome"], { readonly words: string; readonly tone: string }>> = {
+  fits: { words: "Fits", tone: "running" },
+  waits: { words: "Would wait", tone: "waiting" },
+  refused: { words: "Would be refused", tone: "failed" },
+  notDelegated: { words: "Not delegated", tone: "succeeded" },
+};
+
+const EXAMPLE = "Paste or drop a manifest: a Deployment, Job, Pod, … as `kubectl apply` takes it";
+
+/** Shows where the pods of a manifest would go. Nothing is stored. */
+export function PlanPage(): JSX.Element {
+  const [plan, setPlan] = useState<Plan | undefined>();
+  const [problem, setProblem] = useState("");
+  const [isAsking, setAsking] = useState(false);
+  const text = useRef<HTMLTextAreaElement>(null);
+  const ask = async (): Promise<void> => {
+    setAsking(true);
+    const { plan: answer, problem: why } = await askPlan(text.current?.value ?? "");
+    setPlan(answer);
+    setProblem(why ?? "");
+    setAsking(false);
+  };
+  const drop = async (event: DragEvent): Promise<void> => {
+    const [file] = event.dataTransfer?.files ?? [];
+    if (file === undefined) return;
+    event.preventDefault();
+    if (text.current !== null) text.current.value = await file.text();
+    await ask();
+  };
+  return (
+    <>
+      <header class="view-head">
+        <h1>Plan</h1>
+        <p>Where the pods of a manifest would go now. Nothing is stored.</p>
+      </header>
+      <form
+        class="plan"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void ask();
+        }}
+      >
+        <textarea
+          ref={text}
+          aria-label="Manifest"
+          class="code"
+          spellcheck={false}
+          placeholder={EXAMPLE}
+          onDrop={(event) => void drop(event)}
+          onKeyDown={({ key, ctrlKey, metaKey }) => {
+            if (key === "Enter" && (ctrlKey || metaKey)) void ask();
+          }}
+        />
+        <button type="submit" class="main" disabled={isAsking}>
+          {isAsking ? "Planning…" : "Plan"}
+        </button>
+      </form>
+      <div aria-live="polite">
+        {problem !== "" && <p class="trouble">{problem}</p>}
+        {plan?.workloads.map((workload) => (
+          <PlannedWorkload key={`${workload.kind}/${workload.namespace}/${workload.name}`} workload={workload} />
+        ))}
+        {plan?.guesses.map(({ cluster, message }) => (
+          <p class="muted" key={cluster + message}>
+            A guess for {cluster}: {message}
+          </p>
+        ))}
+        {plan?.notChecked.map((message) => (
+          <p class="muted" key={message}>
+            Not checked: {message}
+          </p>
+        ))}
+      </div>
+    </>
+  );
+}
+
+async function askPlan(manifest: string): Promise<{ readonly plan?: Plan; readonly problem?: string }> {
+  try {
+    const headers = { "content-type": "application/yaml" };
+    const response = await fetch("/api/plan", { method: "POST", headers, body: manifest });
+    const body = await response.json();
+    return response.ok ? { plan: body as Plan } : { problem: String(body.message) };
+  } catch (error) {
+    return { problem: `the page's server does not answer: ${String(error)}` };
+  }
+}
+
+function PlannedWorkload({ workload }: { workload: WorkloadPlan }): JSX.Element {
+  const { kind, namespace, name, outcome, message, warnings, notes, pods, clusters, whole, object } = workload;
+  const { words, tone } = OUTCOMES[outcome];
+  const waiting = Map.groupBy(
+    pods.filter(({ cluster }) => cluster === undefined),
+    (pod) => `${pod.reason ?? ""}\n${pod.message ?? ""}`,
+  );
+  return (
+    <article class="card planned" aria-label={`${kind} ${name}`}>
+      <header>
+        <h2>
+          {kind} {namespace === "" ? name : `${namespace}/${name}`}
+        </h2>
+        <span class={`badge ${tone}`}>{words}</span>
+      </header>
+      {message !== undefined && <p>{message}</p>}
+      {[...notes, ...warnings].map((line) => (
+        <p class="muted" key={line}>
+          {line}
+        </p>
+      ))}
+      {clusters.length > 0 && <Shares clusters={clusters} pods={pods.length} />}
+      {whole !== undefined && <WholePlan {...whole} />}
+      {object !== undefined && (
+        <>
+          <p>
+            {object.clusters.length === 0
+              ? "No member gets it."
+              : `Goes to ${object.clusters.map(({ cluster }) => cluster).join(", ")}.`}
+          </p>
+          {object.others.length > 0 && (
+            <Reasons message={object.others.map(({ cluster, message: why }) => `${cluster}: ${why}`).join("; ")} />
+          )}
+        </>
+      )}
+      {[...waiting].map(([why, those]) => {
+        const [reason = "", reasons = ""] = why.split("\n");
+        return (
+          <section key={why}>
+            <h3>
+              {counted(those.length, "pod")} would wait: {reason}
+            </h3>
+            <Reasons message={reasons} />
+          </section>
+        );
+      })}
+    </article>
+  );
+}
+
+function WholePlan({ cluster, shares, message }: NonNullable<WorkloadPlan["whole"]>): JSX.Element {
+  if (shares !== undefined) {
+    return <p>Divided: {shares.map((share) => `${share.completions} completions in ${share.cluster}`).join(", ")}.</p>;
+  }
+  return <p>{cluster === undefined ? (message ?? "No member gets it.") : `Goes to ${cluster} as a whole.`}</p>;
+}
+
+function Shares({ clusters, pods }: { clusters: readonly PlannedMember[]; pods: number }): JSX.Element {
+  const most = Math.max(1, pods);
+  return (
+    <table class="list">
+      <thead>
+        <tr>
+          <th>Member</th>
+          <th>Now</th>
+          <th>Planned</th>
+          <th>Share</th>
+          <th class="wide">Why not more</th>
+        </tr>
+      </thead>
+      <tbody>
+        {clusters.map((member) => (
+          <tr key={member.cluster}>
+            <td>{member.cluster}</td>
+            <td>{member.now}</td>
+            <td>{member.pods}</td>
+            <td>
+              <div class="pair" role="img" aria-label={`${member.pods} of ${pods} in ${member.cluster}`}>
+                <i class="ours" style={{ width: `${(member.pods / most) * 8}rem` }} />
+              </div>
+            </td>
+            <td class="muted">{member.whyNot.map(({ message }) => message).join("; ")}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
