@@ -22,7 +22,7 @@ const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "::1", "localhost"])
 export const uiCommand: Subcommand<UiInput> = {
   description:
     "Serves a web page on this machine: the members with their room and their troubles, workloads and pods as they change, and " +
-    "one pod's way, log and events. Everything is read with your own rights on the host, and nothing is written. The address that " +
+    "one pod's way, log and events. Everything is read with your own rights on the host, and nothing is stored. The address that " +
     "it prints works once, in one browser.",
   flags: [
     flag("--listen <address>", "loopback address of the page (default: 127.0.0.1 and a free port)"),

@@ -100,8 +100,8 @@ onRealNodes((realNodes) => {
       }),
     );
     await page.getByRole("button", { name: "Plan" }).click();
-    await page.getByRole("article", { name: "Pod planned" }).getByText("Fits").waitFor();
-    await page.getByRole("article", { name: "Pod too-picky" }).getByText("Would wait").waitFor();
+    await page.getByRole("article", { name: "Pod planned" }).getByText("Fits", { exact: true }).waitFor();
+    await page.getByRole("article", { name: "Pod too-picky" }).getByText("Would wait", { exact: true }).waitFor();
     await takePictures(page, "plan");
     expect(await accessibilityProblems(page)).toEqual([]);
     const names = await kubectl(here.cluster, ["-n", here.namespace, "get", "pods", "-o", "name"]);
