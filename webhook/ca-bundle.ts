@@ -2,6 +2,7 @@ import type { KubeObject } from "../src/api/kubernetes.ts";
 import type { ClusterClient } from "../src/kube/client.ts";
 import { isKubeError } from "../src/kube/errors.ts";
 import type { Resource } from "../src/kube/resources.ts";
+import type { Callers, Trust } from "../src/serving/certificate-keeper.ts";
 
 interface WebhookEntry {
   readonly name: string;
@@ -36,17 +37,6 @@ const CONFIGURATIONS = [
   { resource: mutating, name: "zz-legation" },
   { resource: validating, name: "legation" },
 ] as const;
-
-/** The callers of the webhook, as the configurations name them. */
-export interface Callers {
-  /** False if no configuration is installed. */
-  readonly installed: boolean;
-  /** DNS names and addresses that API servers call, for the certificate. */
-  readonly hosts: readonly string[];
-}
-
-/** Returns the bundle that an entry must trust, from its present one: PEM, or empty. */
-export type Trust = (trusted: string) => string;
 
 // Replicas that write at once conflict; one lost race shows the other's bundle.
 const ATTEMPTS = 5;

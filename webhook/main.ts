@@ -1,10 +1,13 @@
 import type { Server } from "node:https";
 import type { FastifyInstance } from "fastify";
+import { SYSTEM_NAMESPACE } from "../src/api/keys.ts";
 import type { Certificate } from "../src/certificates/issue.ts";
 import { expiresAt } from "../src/certificates/validity.ts";
 import type { ClusterClient } from "../src/kube/client.ts";
+import { CertificateKeeper, type TlsSource } from "../src/serving/certificate-keeper.ts";
+import type { CertificateSecret } from "../src/serving/certificate-secret.ts";
 import type { Logger } from "../src/telemetry/logger.ts";
-import { CertificateKeeper, type TlsSource } from "./certificate-keeper.ts";
+import { ensureCaBundle } from "./ca-bundle.ts";
 import { systemClock, type WebhookClock } from "./clock.ts";
 import { GracefulShutdown } from "./graceful-shutdown.ts";
 import { createWebhookServer, type WebhookServerOptions } from "./server.ts";
@@ -31,6 +34,13 @@ export interface RunningWebhook {
   close(): Promise<void>;
 }
 
+/** The Secret with the webhook's serving certificate. */
+export const CERTIFICATE_SECRET: CertificateSecret = {
+  namespace: SYSTEM_NAMESPACE,
+  name: "legation-webhook-certificate",
+  authority: "legation-webhook-ca",
+};
+
 // In-flight reviews take milliseconds.
 const LAST_REVIEWS_MS = 1_000;
 
@@ -38,14 +48,22 @@ const LAST_REVIEWS_MS = 1_000;
 export async function startWebhook(options: WebhookOptions): Promise<RunningWebhook> {
   const { log, client, tls: source, onReview, findType, clock = systemClock } = options;
   const served = ({ cert }: Certificate): void => options.onCertificate?.(expiresAt(cert));
-  const keeper = new CertificateKeeper({ source, client, clock, log });
+  const keeper = new CertificateKeeper({
+    source,
+    secret: CERTIFICATE_SECRET,
+    publish: (trust, signal) => ensureCaBundle(client, trust, signal),
+    client,
+    clock,
+    log,
+  });
   const certificate = await keeper.load();
   served(certificate);
   const shutdown = new GracefulShutdown(clock);
   const server = createWebhookServer({
     certificate,
     shutdown,
-    notReady: () => keeper.notReady(),
+    notReady: () =>
+      keeper.trusted ? undefined : "Legation's webhook configurations are missing or do not trust this webhook yet",
     ...(findType === undefined ? {} : { findType }),
     log,
     ...(onReview === undefined ? {} : { onReview }),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ACCESS_PREFIX_DEFAULT, ACCESS_PREFIX_MAX, ACCESS_PREFIX_PATTERN } from "./access.ts";
 import { type ClusterPolicy, clusterPolicyFields } from "./cluster-policy.ts";
 import type { ObjectMeta } from "./kubernetes.ts";
 import { type LabelSelector, labelSelectorSchema } from "./label-expressions.ts";
@@ -31,11 +32,19 @@ export interface AgentSpec {
   readonly homeAPI?: boolean;
 }
 
+/** How users of the host reach the member's API server through the host's. */
+export interface AccessSpec {
+  /** Precedes the names of users and groups in the member; default `legation:`. */
+  readonly prefix: string;
+}
+
 /** An operator's settings of a member. */
 export interface ClusterSpec extends ClusterPolicy {
   readonly credentialsSecret: CredentialsSecret;
   /** The member is reached through an agent that runs there and connects to this host. */
   readonly agent?: AgentSpec;
+  /** Undefined: users do not reach the member through the host's API server. */
+  readonly access?: AccessSpec;
   /** Creates namespaces that the member lacks; default true. */
   readonly createNamespaces?: boolean;
   /** Time for the member's scheduler before the next member is tried; default 30. */
@@ -157,6 +166,10 @@ const serverRules = [
   },
 ];
 
+const accessPrefixRules = [
+  { rule: "!self.startsWith('system:')", message: "must not begin with system:, which is Kubernetes' own prefix" },
+];
+
 const specSchema = z
   .object({
     credentialsSecret: z
@@ -176,6 +189,21 @@ const specSchema = z
           .exactOptional(),
       })
       .describe("The member is reached through an agent that runs there. `legation join --agent` sets it.")
+      .exactOptional(),
+    access: z
+      .strictObject({
+        prefix: z
+          .string()
+          .max(ACCESS_PREFIX_MAX)
+          .regex(ACCESS_PREFIX_PATTERN)
+          .default(ACCESS_PREFIX_DEFAULT)
+          .describe("Precedes the names of users and groups in the member; ends with ':', '/' or '#', or is empty.")
+          .meta({ "x-kubernetes-validations": accessPrefixRules }),
+      })
+      .describe(
+        "Users of the host reach the member's API server through the host's, as themselves. `legation join --access` sets it. " +
+          "Absent: they do not.",
+      )
       .exactOptional(),
     createNamespaces: z
       .boolean()

@@ -23,6 +23,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => equipped((await import("./controller/command.ts")).controllerCommand),
   },
   {
+    name: "access",
+    summary: "serve the members' API servers to users of the host",
+    load: async () => equipped((await import("./access/command.ts")).accessCommand),
+  },
+  {
     name: "agent",
     summary: "connect the member in which it runs to its host",
     load: async () => equipped((await import("./agent/command.ts")).agentCommand),

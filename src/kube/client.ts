@@ -195,6 +195,50 @@ export interface PathUpgrades {
   upgradePath(path: string, options: UpgradeOptions): Promise<UpgradeAnswer>;
 }
 
+/** The user whom the API server takes a forwarded request for. It acts with that user's rights and no others. */
+export interface Impersonation {
+  readonly user: string;
+  readonly uid?: string;
+  readonly groups: readonly string[];
+  readonly extra: Readonly<Record<string, readonly string[]>>;
+}
+
+/** A client's request, to be sent on as it is. */
+export interface ForwardedRequest {
+  readonly method: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** Path with query, as it came. */
+  readonly path: string;
+  /** Names and values in turn, as Node.js has them. Credentials, impersonation and hop-by-hop headers are not sent. */
+  readonly headers: readonly string[];
+  readonly impersonation: Impersonation;
+  /** Sent as it is read, never gathered. Destroyed when the request fails. */
+  readonly body?: Readable;
+  /** Ends the request, and the stream of its response. */
+  readonly signal: AbortSignal;
+}
+
+/** The API server's response. The reader must read or destroy the body. */
+export interface ForwardedResponse {
+  readonly status: number;
+  /** Names and values in turn, without hop-by-hop headers. */
+  readonly headers: readonly string[];
+  /** Read with backpressure. Ends with an error when the API server's response was cut. */
+  readonly body: Readable;
+}
+
+/**
+ * Sends clients' requests to one API server, each for the user that it is from. Without retries, limits and deadlines but
+ * those of the caller; with a deadline for the connection. Both methods reject with KubeError.
+ */
+export interface Forwarder {
+  /** Resolves when the response begins. */
+  forward(request: ForwardedRequest): Promise<ForwardedResponse>;
+  /** Asks for another protocol. `protocol`: value of the Upgrade header. The caller owns the socket; `close` cuts it. */
+  upgrade(request: Omit<ForwardedRequest, "body">, protocol: string): Promise<UpgradeAnswer>;
+  /** Closes all connections. */
+  close(): Promise<void>;
+}
+
 /** Receives each finished request, retries included. */
 export interface ClientMetrics {
   /** Observes a request. `result` is the HTTP status, or the error code without a response. */

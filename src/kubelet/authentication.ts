@@ -1,17 +1,12 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { TLSSocket } from "node:tls";
+import type { Socket } from "node:net";
 import { z } from "zod";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { AnswerCache } from "./answer-cache.ts";
-
-export interface User {
-  readonly name: string;
-  readonly groups: readonly string[];
-  readonly uid?: string;
-  readonly extra?: Readonly<Record<string, readonly string[]>>;
-}
+import type { User } from "../serving/access-reviews.ts";
+import { AnswerCache } from "../serving/answer-cache.ts";
+import { certificateSubject } from "../serving/client-certificate.ts";
 
 const ANY_USER = "system:authenticated";
 // The kubelet's default (authentication.webhook.cacheTTL).
@@ -50,9 +45,7 @@ export class Authentication {
    * `certificates` allows the connection's client certificate. Rejects with KubeError when the host does not answer.
    */
   async userOf(request: IncomingMessage, certificates: boolean): Promise<User | undefined> {
-    const { socket } = request;
-    const certified =
-      certificates && socket instanceof TLSSocket ? userOfCertificate(socket, this.#clock.wall()) : undefined;
+    const certified = certificates ? userOfCertificate(request.socket, this.#clock.wall()) : undefined;
     if (certified !== undefined) return certified;
     const token = /^bearer +(\S+) *$/i.exec(request.headers.authorization ?? "")?.[1];
     if (token === undefined) return undefined;
@@ -80,14 +73,10 @@ export class Authentication {
   }
 }
 
-/** CN is the name, each O a group. */
-function userOfCertificate(socket: TLSSocket, now: number): User | undefined {
-  if (!socket.authorized) return undefined;
-  const { subject, valid_to: validTo } = socket.getPeerCertificate();
-  const name = [subject?.CN ?? ""].flat().at(-1) ?? "";
-  // The certificate may have expired since the handshake.
-  if (name === "" || Date.parse(validTo) <= now) return undefined;
-  return { name, groups: withAnyUser([subject.O ?? []].flat()) };
+/** Returns the user that a client certificate names: CN is the name, each O a group. */
+function userOfCertificate(socket: Socket, now: number): User | undefined {
+  const subject = certificateSubject(socket, now);
+  return subject && { name: subject.commonName, groups: withAnyUser(subject.organizations) };
 }
 
 function withAnyUser(groups: readonly string[]): string[] {

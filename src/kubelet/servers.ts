@@ -4,12 +4,13 @@ import type { Certificate } from "../certificates/issue.ts";
 import { expiresAt } from "../certificates/validity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
+import type { TlsMaterial } from "../serving/certified-server.ts";
+import { PublishedAuthentication } from "../serving/published-authentication.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { Authentication } from "./authentication.ts";
 import { Authorization } from "./authorization.ts";
-import { ClientAuthority } from "./client-authority.ts";
-import { NodeServer, type NodeServerOptions, type TlsMaterial } from "./node-server.ts";
+import { NodeServer, type NodeServerOptions } from "./node-server.ts";
 import type { PodSource } from "./pod-lookup.ts";
 import { type CertificateSource, ServingCertificate } from "./serving-certificate.ts";
 import { Streams } from "./streams.ts";
@@ -49,7 +50,7 @@ const RETRY_MS = 5_000;
 /** One server per virtual node, because requests for a node's own state identify the node only by port. */
 export class NodeServers {
   readonly #options: ServersOptions;
-  readonly #authority: ClientAuthority;
+  readonly #authority: PublishedAuthentication;
   readonly #certificate: ServingCertificate;
   readonly #streams: Streams;
   readonly #shared: NodeServerOptions;
@@ -61,7 +62,7 @@ export class NodeServers {
   constructor(options: ServersOptions) {
     this.#options = options;
     const { host, clock, log, source } = options;
-    this.#authority = new ClientAuthority({ host, clock, log, onChange: () => this.#renew() });
+    this.#authority = new PublishedAuthentication({ host, clock, log, onChange: () => this.#renew() });
     this.#certificate = new ServingCertificate({ source: options.certificate, host, clock, log });
     this.#streams = new Streams({
       clock,
@@ -81,7 +82,7 @@ export class NodeServers {
   /** Rejects when no certificate is available. */
   async start(signal: AbortSignal): Promise<void> {
     const [certificate] = await Promise.all([this.#certificate.load(), this.#authority.start(signal)]);
-    if (this.#authority.pem === undefined) {
+    if (this.#authority.clientAuthority === undefined) {
       this.#options.log.warn(
         "the host publishes no client certificate authority (ConfigMap kube-system/extension-apiserver-authentication): " +
           "its API server is only known by a bearer token",
@@ -190,7 +191,7 @@ export class NodeServers {
   get #tls(): TlsMaterial | undefined {
     return this.#serving === undefined
       ? undefined
-      : { certificate: this.#serving, clientAuthority: this.#authority.pem };
+      : { certificate: this.#serving, clientAuthority: this.#authority.clientAuthority };
   }
 
   #renew(): void {

@@ -5,8 +5,8 @@ import { parseAmounts } from "../api/quantity.ts";
 import type { Member } from "../clusters/member.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { AnswerCache } from "../serving/answer-cache.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { AnswerCache } from "./answer-cache.ts";
 import type { PodSource } from "./pod-lookup.ts";
 import { type ContainerUsage, CpuCounters, type Measured, type NodeUsage, runningSince } from "./usage.ts";
 

@@ -110,7 +110,10 @@ export class Metrics {
   }
 
   /** Sets when a certificate of this process expires; epoch ms. An unreadable one counts as expired. */
-  setCertificateExpiry(certificate: "webhook" | "kubelet" | "hub" | "agent", expiresAt: number | undefined): void {
+  setCertificateExpiry(
+    certificate: "webhook" | "kubelet" | "hub" | "agent" | "access",
+    expiresAt: number | undefined,
+  ): void {
     this.#certificates.set({ certificate }, (expiresAt ?? 0) / 1000);
   }
 

@@ -39,10 +39,19 @@ const imageName = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+const accessAddress = z
+  .string()
+  .refine((text) => /^[a-zA-Z0-9.-]+:\d{1,5}$/.test(text) && URL.canParse(`https://${text}`), {
+    error: ({ input }) =>
+      `${JSON.stringify(input)} is not HOST:PORT with a DNS name, as a Service of type ExternalName needs; write e.g. localhost:9444`,
+  });
+
 interface InstallInput extends GlobalInput {
   readonly webhookUrl?: string | undefined;
   readonly clusterName?: string | undefined;
   readonly image?: string | undefined;
+  readonly access: boolean;
+  readonly accessAddress?: string | undefined;
   readonly types: readonly TypeName[];
   readonly definitions: boolean;
 }
@@ -72,6 +81,15 @@ export const installCommand: Subcommand<InstallInput> = {
       "image of the webhook and the controller, which run in the cluster (default: as installed, by the same version)",
     ),
     flag(
+      "--access",
+      "users of the host reach the API servers of members that join with --access: serves access.legation.dev " +
+        "(default: as installed)",
+    ),
+    flag(
+      "--access-address <address>",
+      "HOST:PORT of a `legation access` that runs outside the cluster; none is deployed in it then (default: as installed)",
+    ),
+    flag(
       "--types <list>",
       "types of which members may get whole objects, e.g. certificates.cert-manager.io; those of earlier calls stay",
     ),
@@ -83,6 +101,7 @@ export const installCommand: Subcommand<InstallInput> = {
   examples: [
     ["install --image registry.example/legation:0.1.0", "in the cluster, from an image that you built and pushed"],
     ["install --webhook-url https://127.0.0.1:8443 --cluster-name host", "webhook and controller run on this machine"],
+    ["install --access", "in the cluster, with access to members for users of the host"],
     ["install --types certificates.cert-manager.io", "again, so that members may get Certificates"],
     ["install", "again: what is missing or changed is put right, and your image and address stay"],
   ],
@@ -90,26 +109,35 @@ export const installCommand: Subcommand<InstallInput> = {
     webhookUrl: webhookUrl.optional(),
     clusterName: hostName.optional(),
     image: imageName.optional(),
+    access: toggle,
+    accessAddress: accessAddress.optional(),
     types: typeList.default([]),
     definitions: toggle,
   })
     .superRefine(refuseBoth)
+    .refine(({ access, accessAddress: address }) => access || address === undefined, {
+      error: "--access-address is for --access: write both, or leave it out",
+    })
     .superRefine(refuseDefinitionsAlone),
   run: async (options, session) => {
     const { terminal, signal } = session;
     const { client, clusterName } = await session.connect(options, "host");
-    const manifests = await loadManifests(join(packageRoot(), "manifests"));
-    const knownTypes = await loadManifests(join(packageRoot(), "manifests", "delegated-types"));
-    const before = await standing(client, manifests, signal);
+    const folder = join(packageRoot(), "manifests");
+    const own = await loadManifests(folder);
+    const knownTypes = await loadManifests(join(folder, "delegated-types"));
+    const before = await standing(client, own, signal);
     const version = packageVersion();
     const name = options.clusterName ?? before.clusterName ?? hostName.safeParse(clusterName).data ?? DEFAULT_HOST_NAME;
     // With --image the webhook runs in the cluster.
     const webhookUrl = options.webhookUrl ?? (options.image === undefined ? before.webhookUrl : undefined);
     const image = options.image ?? (webhookUrl === undefined ? imageToKeep(before, version) : undefined);
+    const hasAccess = options.access || before.access !== undefined;
+    const manifests = hasAccess ? [...own, ...(await loadManifests(join(folder, "access")))] : own;
     const done = await install(
       manifests,
       {
         webhookUrl,
+        accessAddress: options.accessAddress ?? before.access?.address,
         image,
         clusterName: name,
         version,

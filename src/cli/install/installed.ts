@@ -1,13 +1,15 @@
 import { z } from "zod";
+import { API_SERVICE, apiServices } from "../../access/api-service.ts";
+import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { recordedHostName } from "../../clusters/host-name.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { deployments, type Resource } from "../../kube/resources.ts";
+import { deployments, type Resource, services } from "../../kube/resources.ts";
 import { imageOf } from "../shared/deployment-image.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
-import { VERSION_LABEL } from "./objects.ts";
+import { ACCESS_SERVICE, VERSION_LABEL } from "./objects.ts";
 
 const webhookConfigurations: Resource<KubeObject> = {
   group: "admissionregistration.k8s.io",
@@ -24,6 +26,8 @@ export interface Standing {
   readonly version: string | undefined;
   /** Address of a webhook outside the cluster. */
   readonly webhookUrl: string | undefined;
+  /** The installed access to members; `address` if its server is outside the cluster. */
+  readonly access: { readonly address?: string } | undefined;
   /** The installed image, if its repository is not the manifests'. */
   readonly ownImage: string | undefined;
 }
@@ -50,8 +54,20 @@ export async function standing(
     clusterName: await recordedHostName(client, signal),
     version: installed?.metadata.labels?.[VERSION_LABEL],
     webhookUrl: url === undefined ? undefined : new URL(url).origin,
+    access: await standingAccess(client, signal),
     ownImage: isOwn ? image : undefined,
   };
+}
+
+const externalService = z.looseObject({
+  spec: z.looseObject({ externalName: z.string(), ports: z.tuple([z.looseObject({ port: z.number() })]) }),
+});
+
+async function standingAccess(client: ClusterClient, signal: AbortSignal): Promise<Standing["access"]> {
+  if ((await client.find(apiServices, { name: API_SERVICE }, { signal })) === undefined) return undefined;
+  const service = await client.find(services, { namespace: ACCESS_NAMESPACE, name: ACCESS_SERVICE }, { signal });
+  const { externalName, ports } = externalService.safeParse(service).data?.spec ?? {};
+  return externalName === undefined || ports === undefined ? {} : { address: `${externalName}:${ports[0].port}` };
 }
 
 /** Returns the image to keep. Undefined: the manifests'. Throws `Failure` for an own image of another version. */

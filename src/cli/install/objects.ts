@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { apiServices } from "../../access/api-service.ts";
+import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import { INSTALLED_LABELS, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { HOST_CONFIG_NAME, HOST_NAME_KEY } from "../../clusters/host-name.ts";
 import { deploymentSpec } from "../shared/deployment-image.ts";
@@ -12,7 +14,9 @@ const labelMap = z.record(z.string(), z.string()).default({});
 export interface InstallOptions {
   /** Address of a webhook outside the cluster. Undefined if it runs in the cluster. */
   readonly webhookUrl?: string | undefined;
-  /** Image of the webhook and the controller. Undefined: the manifests'. */
+  /** `HOST:PORT` of a `legation access` outside the cluster. Undefined if it runs in the cluster, or not at all. */
+  readonly accessAddress?: string | undefined;
+  /** Image of Legation's processes in the cluster. Undefined: the manifests'. */
   readonly image?: string | undefined;
   /** Name of the host, as shown in members. */
   readonly clusterName: string;
@@ -49,13 +53,15 @@ const ORDER: readonly string[] = [
   "MutatingWebhookConfiguration",
 ];
 
+/** Service of `legation access`. */
+export const ACCESS_SERVICE = "legation-access";
+
 const IN_CLUSTER_KINDS = new Set(["Deployment", "Service", "PodDisruptionBudget", "ResourceQuota"]);
 const WEBHOOK_KINDS = new Set(["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]);
 
 /** Returns the objects to apply, in order, and those to leave out. */
 export function planInstall(manifests: readonly Manifest[], options: InstallOptions): InstallPlan {
-  const outside = options.webhookUrl !== undefined;
-  const leaveOut = outside ? manifests.filter(({ kind }) => IN_CLUSTER_KINDS.has(kind)) : [];
+  const leaveOut = manifests.filter((manifest) => runsOutside(manifest, options));
   const apply = manifests
     .filter((manifest) => !leaveOut.includes(manifest))
     .map((manifest) => adjust(manifest, options))
@@ -65,6 +71,14 @@ export function planInstall(manifests: readonly Manifest[], options: InstallOpti
   return { apply, leaveOut };
 }
 
+/** Reports whether an object is only for a process in the cluster that this installation has outside. */
+function runsOutside({ kind, metadata }: Manifest, { webhookUrl, accessAddress }: InstallOptions): boolean {
+  if (!IN_CLUSTER_KINDS.has(kind)) return false;
+  // Outside, the Service says where: API servers call aggregated APIs by Services alone.
+  if (metadata.namespace === ACCESS_NAMESPACE) return accessAddress !== undefined && kind !== "Service";
+  return webhookUrl !== undefined;
+}
+
 function position(kind: string): number {
   const index = ORDER.indexOf(kind);
   return index === -1 ? ORDER.indexOf("*") : index;
@@ -72,6 +86,10 @@ function position(kind: string): number {
 
 function adjust(manifest: Manifest, options: InstallOptions): Manifest {
   if (WEBHOOK_KINDS.has(manifest.kind)) return withClientConfig(manifest, options.webhookUrl);
+  if (manifest.metadata.name === ACCESS_SERVICE && manifest.kind === "Service") {
+    return withAddress(manifest, options.accessAddress);
+  }
+  if (manifest.kind === apiServices.kind) return withPort(manifest, options.accessAddress);
   if (manifest.kind !== "Deployment") return manifest;
   const { metadata } = manifest;
   // Version and image are one write, so that an interruption cannot separate the two.
@@ -94,6 +112,28 @@ function withClientConfig(manifest: Manifest, url: string | undefined): Manifest
     return { ...webhook, clientConfig: { ...rest, ...target } };
   });
   return { ...manifest, webhooks };
+}
+
+/** Makes the Service of `legation access` one that names a server outside the cluster. */
+function withAddress(manifest: Manifest, address: string | undefined): Manifest {
+  if (address === undefined) return manifest;
+  const { hostname, port } = addressUrl(address);
+  const spec = { type: "ExternalName", externalName: hostname, ports: [{ name: "https", port }] };
+  return { ...manifest, spec };
+}
+
+const apiServiceSpec = z.looseObject({ service: z.looseObject({}) });
+
+/** API servers take the port of an ExternalName Service from the APIService. */
+function withPort(manifest: Manifest, address: string | undefined): Manifest {
+  if (address === undefined) return manifest;
+  const spec = apiServiceSpec.parse(manifest.spec);
+  return { ...manifest, spec: { ...spec, service: { ...spec.service, port: addressUrl(address).port } } };
+}
+
+function addressUrl(address: string): { readonly hostname: string; readonly port: number } {
+  const { hostname, port } = new URL(`https://${address}`);
+  return { hostname, port: port === "" ? 443 : Number(port) };
 }
 
 function withImage(manifest: Manifest, image: string): Manifest {

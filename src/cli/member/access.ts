@@ -1,3 +1,4 @@
+import { shortHostId } from "../../api/access.ts";
 import { HOST_LABEL, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { KubeObject, ObjectRef, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -8,17 +9,14 @@ import { objectText } from "../shared/output.ts";
 import { readable } from "../shared/reading.ts";
 import { remove } from "../shared/removal.ts";
 
-// Tells the hosts of one member apart. The label legation.dev/host holds the whole uid.
-const SHORT_ID_LENGTH = 8;
-
 /** Returns the name of a host's service account, ClusterRole and ClusterRoleBinding in a member. Each host has its own. */
 export function hostAccountName(hostId: string): string {
-  return `legation-host-${hostId.slice(0, SHORT_ID_LENGTH)}`;
+  return `legation-host-${shortHostId(hostId)}`;
 }
 
 /** Returns the name of a host's agent in a member, and of its Secret. */
 export function agentName(hostId: string): string {
-  return hostAccountName(hostId).replace("legation-host-", "legation-agent-");
+  return `legation-agent-${shortHostId(hostId)}`;
 }
 
 /** Returns the name of the ClusterRole that gathers a host's rights on types in a member, and of its binding. */

@@ -2,6 +2,7 @@ import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { z } from "zod";
+import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import { HOST_LABEL, INSTALLED_LABELS, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -66,6 +67,7 @@ export function kindsOf(manifests: readonly Manifest[]): KindName[] {
 const INSTALLED_NAMESPACES: ReadonlySet<string | undefined> = new Set([
   undefined,
   SYSTEM_NAMESPACE,
+  ACCESS_NAMESPACE,
   "kube-node-lease",
   "kube-public",
   "kube-system",

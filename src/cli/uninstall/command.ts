@@ -25,7 +25,8 @@ export const uninstallCommand: Subcommand<UninstallInput> = {
   run: async (options, session) => {
     const { terminal, signal } = session;
     const { client: host } = await session.connect(options, "host");
-    const manifests = await loadManifests(join(packageRoot(), "manifests"));
+    const folder = join(packageRoot(), "manifests");
+    const manifests = [...(await loadManifests(folder)), ...(await loadManifests(join(folder, "access")))];
     const result = await uninstall(manifests, options, { host, signal, report: (line) => terminal.progress(line) });
     const rest = result.remained.map((what) => `\n  remains: ${what}`).join("");
     const optedIn =

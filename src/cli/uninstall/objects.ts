@@ -1,3 +1,4 @@
+import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import { CONTROLLER_LEASE, DELEGATION_LABEL, HOST_LABEL, INSTALLED_LABELS, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -78,6 +79,12 @@ export async function unlabelNamespaces({ host, signal, report }: UninstallConte
     unlabelled.push(metadata.name);
   }
   return unlabelled;
+}
+
+/** Removes the namespace of `legation access`, with its credentials for members. */
+export async function removeAccessNamespace(removal: RemovalContext): Promise<void> {
+  const namespace = await removal.host.find(namespaces, { name: ACCESS_NAMESPACE }, { signal: removal.signal });
+  if (namespace !== undefined) await removeAndWait(namespaces, namespace, removal);
 }
 
 /** Removes Legation's namespace, unless other hosts have their access to this cluster in it. */

@@ -25,6 +25,7 @@ import { remove } from "../shared/removal.ts";
 import { countOf, unfinishedText } from "../shared/unfinished.ts";
 import {
   type RemovalContext,
+  removeAccessNamespace,
   removeAndWait,
   removeInstalled,
   removeSystemNamespace,
@@ -42,6 +43,8 @@ export interface Uninstalled {
   readonly namespaces: readonly string[];
 }
 
+// An aggregated API without a server keeps every namespace from being deleted.
+const AGGREGATION_KINDS = ["APIService"];
 // Admission would refuse or undo the removal of Legation's marks.
 const ADMISSION_KINDS = [
   "MutatingWebhookConfiguration",
@@ -86,7 +89,9 @@ export async function uninstall(
 
   const kinds = [...kindsOf(manifests), CONFIG_MAP];
   await removeInstalled(
-    [...ADMISSION_KINDS, ...RUNNING_KINDS].flatMap((kind) => kinds.filter((each) => each.kind === kind)),
+    [...AGGREGATION_KINDS, ...ADMISSION_KINDS, ...RUNNING_KINDS].flatMap((kind) =>
+      kinds.filter((each) => each.kind === kind),
+    ),
     removal,
   );
   const unmarkedCronJobs = await unmarkCronJobs(host, signal);
@@ -112,6 +117,7 @@ export async function uninstall(
     kinds.filter(({ kind }) => kind !== "Namespace"),
     removal,
   );
+  await removeAccessNamespace(removal);
   await removeSystemNamespace(removal);
   return { remained, namespaces: optedIn };
 }

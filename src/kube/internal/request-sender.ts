@@ -1,4 +1,4 @@
-import type { Duplex } from "node:stream";
+import type { Duplex, Readable } from "node:stream";
 import type { Dial } from "../client.ts";
 import type { ClusterCredentials, Identity } from "../credentials.ts";
 import type { ClientLimits } from "../limits.ts";
@@ -30,6 +30,17 @@ export interface ApiRequest {
 export interface Upgrade {
   readonly protocol: string;
   readonly headers: Readonly<Record<string, string[]>>;
+}
+
+/** A client's request, with the headers that are sent. */
+export interface RawRequest {
+  readonly method: string;
+  readonly path: string;
+  /** Names and values in turn. */
+  readonly headers: readonly string[];
+  readonly body: Readable | null;
+  /** Value of the Upgrade header. */
+  readonly upgrade?: string;
 }
 
 /** A request in undici's form. */
@@ -110,6 +121,30 @@ export class RequestSender {
       this.#connections.for("watches", identity).dispatch({ ...options, headers }, handler);
     } catch (cause) {
       handler.end("cut", cause instanceof Error ? cause : new Error(String(cause)));
+    }
+  }
+
+  /** Sends a client's request. Never on the connection of an upgrade, nor an upgrade on another one's. */
+  forward(request: RawRequest, identity: Identity, handler: StreamHandler | RequestHandler): void {
+    const { method, path, headers, body, upgrade } = request;
+    try {
+      this.#connections.for(upgrade === undefined ? "watches" : "upgrades", identity).dispatch(
+        {
+          origin: this.#origin,
+          path: this.#basePath + path,
+          method,
+          headers: [...headers],
+          body,
+          // As in `#dispatchOptions`. After a HEAD, undici does without the connection: a body would be the next response.
+          ...(method === "HEAD" || upgrade !== undefined ? {} : { reset: false }),
+          ...(upgrade === undefined ? {} : { upgrade }),
+        },
+        handler,
+      );
+    } catch (cause) {
+      const error = cause instanceof Error ? cause : new Error(String(cause));
+      if ("refuse" in handler) handler.refuse(error);
+      else handler.end("cut", error);
     }
   }
 

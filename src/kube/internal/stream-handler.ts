@@ -5,7 +5,16 @@ import { ByteBuffer } from "./byte-buffer.ts";
 import type { Failure, Outcome } from "./request-handler.ts";
 
 /** The outcome of a stream request. */
-export type StreamOutcome = Outcome | { readonly body: Readable; readonly headers: IncomingHttpHeaders };
+export type StreamOutcome = Outcome | StreamBegun;
+
+/** A response whose body is read as a stream. */
+export interface StreamBegun {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  /** Names and values in turn, as they came. */
+  readonly rawHeaders: readonly string[];
+  readonly body: Readable;
+}
 
 // Unread bytes of one stream, beyond which the server has to wait.
 const UNREAD_BYTES = 64 * 1024;
@@ -16,6 +25,7 @@ const MOST_REFUSAL_BYTES = 64 * 1024;
 export class StreamHandler implements Dispatcher.DispatchHandler {
   readonly #settle: (outcome: StreamOutcome) => void;
   readonly #onConnected: () => void;
+  readonly #isStream: (status: number) => boolean;
   #controller: Dispatcher.DispatchController | undefined;
   #ended: Failure | undefined;
   #settled = false;
@@ -28,8 +38,14 @@ export class StreamHandler implements Dispatcher.DispatchHandler {
   /** Unread bytes of the body, or the bytes of a refusal so far. */
   readonly #unread = new ByteBuffer();
 
-  constructor(onConnected: () => void, settle: (outcome: StreamOutcome) => void) {
+  /** Takes `isStream` to say of which responses the body is read as a stream. */
+  constructor(
+    onConnected: () => void,
+    settle: (outcome: StreamOutcome) => void,
+    isStream: (status: number) => boolean = (status) => status >= 200 && status < 300,
+  ) {
     this.#onConnected = onConnected;
+    this.#isStream = isStream;
     this.#settle = settle;
   }
 
@@ -49,7 +65,7 @@ export class StreamHandler implements Dispatcher.DispatchHandler {
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     this.#status = status;
     this.#headers = headers;
-    if (status < 200 || status >= 300 || this.#settled) return;
+    if (!this.#isStream(status) || this.#settled) return;
     this.#body = new Readable({
       // A larger buffer would keep chunks as they arrive, however small.
       highWaterMark: 1,
@@ -62,7 +78,7 @@ export class StreamHandler implements Dispatcher.DispatchHandler {
     // The body may have no reader yet, or no longer.
     this.#body.on("error", () => {});
     this.#settled = true;
-    this.#settle({ body: this.#body, headers });
+    this.#settle({ status, headers, rawHeaders: rawHeadersOf(controller), body: this.#body });
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -112,4 +128,10 @@ export class StreamHandler implements Dispatcher.DispatchHandler {
     this.#settled = true;
     this.#settle({ failure });
   }
+}
+
+/** Returns the headers as they came: bytes, each as one character. */
+function rawHeadersOf({ rawHeaders }: Dispatcher.DispatchController): string[] {
+  if (!Array.isArray(rawHeaders)) return [];
+  return rawHeaders.map((each) => (typeof each === "string" ? each : each.toString("latin1")));
 }

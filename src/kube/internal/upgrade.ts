@@ -13,12 +13,13 @@ import type { Transport } from "./transport.ts";
 /** The subresource whose connection is upgraded. */
 export type UpgradeTarget = Pick<ApiRequest, "plural" | "namespace" | "name" | "path"> & UpgradeOptions;
 
-type UpgradeOutcome = Outcome | { readonly socket: Duplex; readonly headers: IncomingHttpHeaders };
+/** The outcome of an upgrade request. */
+export type UpgradeOutcome = Outcome | { readonly socket: Duplex; readonly headers: IncomingHttpHeaders };
 
 const aborts = new AbortCallbacks();
 
 /** A request that ends with an upgraded connection or an ordinary response. */
-class UpgradeHandler extends RequestHandler {
+export class UpgradeHandler extends RequestHandler {
   readonly #upgraded: (headers: IncomingHttpHeaders, socket: Duplex) => void;
 
   constructor(budget: ByteBudget, settle: (outcome: UpgradeOutcome) => void) {

@@ -32,6 +32,7 @@ export async function writePki(directory: string, name: string, slot: number): P
     }),
   ]);
   write("ca.crt", authority.pem);
+  write("ca.key", authority.key);
   write("apiserver.crt", serving.certificate);
   write("apiserver.key", serving.key);
   write("kubelet-client.crt", kubeletClient.certificate);

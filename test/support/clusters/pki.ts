@@ -59,6 +59,11 @@ export class Authority {
   readonly #certificate: forge.pki.Certificate;
   readonly #privateKey: forge.pki.rsa.PrivateKey;
 
+  /** Opens an authority by its PEM and that of its key. */
+  static from({ certificate, key }: KeyAndCertificate): Authority {
+    return new Authority(forge.pki.certificateFromPem(certificate), forge.pki.privateKeyFromPem(key));
+  }
+
   private constructor(certificate: forge.pki.Certificate, privateKey: forge.pki.rsa.PrivateKey) {
     this.#certificate = certificate;
     this.#privateKey = privateKey;
@@ -83,6 +88,11 @@ export class Authority {
   /** PEM of the authority's own certificate. */
   get pem(): string {
     return pemOf(this.#certificate);
+  }
+
+  /** PEM of its private key. */
+  get key(): string {
+    return forge.pki.privateKeyToPem(this.#privateKey).replaceAll("\r\n", "\n");
   }
 
   async issue(subject: Subject): Promise<KeyAndCertificate> {

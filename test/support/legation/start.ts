@@ -7,6 +7,7 @@ import { PlaneProcess } from "../clusters/plane-process.ts";
 import { freePort } from "../clusters/ports.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { eventually } from "../harness/wait.ts";
+import { accessAvailable, installAccess, withdrawAccess } from "./access.ts";
 import { hasJoined, joinBehindAgent, type RunningAgent, toldHubPort } from "./agent.ts";
 import { legation, MAIN } from "./cli.ts";
 import { ensureInstalled, installedPort } from "./installation.ts";
@@ -51,12 +52,17 @@ export interface Legation extends AsyncDisposable {
   /** Agents of members, by name. */
   readonly agents: ReadonlyMap<string, RunningAgent>;
   /** Makes one more of its processes, which runs beside the first once it is started, and ends with it. */
-  another(kind: "controller" | "webhook", args: readonly string[], main?: string): Promise<LegationProcess>;
+  another(kind: ProcessKind, args: readonly string[], main?: string): Promise<LegationProcess>;
+  /** Installs access to members, and starts its server unless it runs. Resolves once the host passes requests on. */
+  access(): Promise<LegationProcess>;
   /** Joins one more member. */
   join(name: string, member: Cluster, labels?: string): Promise<void>;
   /** Ends both processes and removes their files; the installation and its Clusters stay. */
   stop(): Promise<void>;
 }
+
+/** The subcommands that serve. */
+export type ProcessKind = "controller" | "webhook" | "access";
 
 /** A process of Legation. */
 export interface LegationProcess {
@@ -95,6 +101,13 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
   }
 }
 
+const READY: Readonly<Record<ProcessKind, (log: string) => boolean>> = {
+  access: (log) => log.includes("access serves"),
+  webhook: (log) => log.includes("webhook serves"),
+  // A controller may have to wait until it leads.
+  controller: () => true,
+};
+
 async function startOnFreePorts(options: LegationOptions, port: number): Promise<Legation> {
   const { host, members, labels = {}, onProgress, main = MAIN } = options;
   const directory = mkdtempSync(join(tmpdir(), "legation-run-"));
@@ -104,7 +117,7 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
   const processes: LegationProcess[] = [];
   const fallen: string[] = [];
   const prepare = async (
-    kind: "controller" | "webhook",
+    kind: ProcessKind,
     args: readonly string[],
     ready: (log: string) => boolean,
     script = main,
@@ -154,8 +167,7 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
     processes.push(made);
     return made;
   };
-  const serves = (log: string): boolean => log.includes("webhook serves");
-  const webhook = await prepare("webhook", [`--listen=127.0.0.1:${port}`], serves);
+  const webhook = await prepare("webhook", [`--listen=127.0.0.1:${port}`], READY.webhook);
   const agents = new Map<string, RunningAgent>();
   // Their manifests may not have been applied.
   const halfJoined = new Set<string>();
@@ -185,16 +197,29 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
     ...(options.controllerFlags ?? []),
   ];
   const controller = await prepare("controller", controllerFlags, (log) => log.includes("controllers started"));
+  let access: Promise<LegationProcess> | undefined;
+  const serveAccess = async (): Promise<LegationProcess> => {
+    const accessPort = await freePort();
+    await installAccess(host, accessPort);
+    const server = await prepare("access", [`--listen=127.0.0.1:${accessPort}`], READY.access);
+    await server.start();
+    await accessAvailable(host);
+    return server;
+  };
   const started: Legation = {
     host,
     controller,
     webhook,
     webhookPort: port,
     agents,
-    // A controller may have to wait until it leads.
-    another: (kind, args, script) => prepare(kind, args, kind === "webhook" ? serves : () => true, script),
+    another: (kind, args, script) => prepare(kind, args, READY[kind], script),
+    access: () => {
+      access ??= serveAccess();
+      return access;
+    },
     join: joins,
     stop: async () => {
+      if (access !== undefined) await withdrawAccess(host);
       await Promise.all([...agents.values(), ...processes].map((process) => process.stop()));
       rmSync(directory, { recursive: true, force: true });
       if (options.restart === true && fallen.length > 0) throw new Error(fallen.join("\n"));
@@ -256,7 +281,8 @@ async function accountKubeconfig(
   file: string,
   { controllerServer }: LegationOptions,
 ): Promise<string> {
-  const path = `/api/v1/namespaces/legation-system/serviceaccounts/${account}/token`;
+  const namespace = account === "legation-access" ? account : "legation-system";
+  const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;
   const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 86_400 } };
   const answer = await apiRequest(host, "POST", path, { body });
   if (answer.status !== 201) throw new Error(`no token for ${account}: ${answer.text}`);

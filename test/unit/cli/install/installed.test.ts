@@ -40,7 +40,13 @@ test("reads an installation's settings from its objects, also of a version that 
     mutatingwebhookconfigurations: configuration({ service: {} }),
   });
   const ownImage = "registry.example:5000/legation@sha256:abc";
-  expect(inside).toEqual({ clusterName: "berlin", version: "0.1.0", webhookUrl: undefined, ownImage });
+  expect(inside).toEqual({
+    clusterName: "berlin",
+    version: "0.1.0",
+    webhookUrl: undefined,
+    access: undefined,
+    ownImage,
+  });
   const outside = await read({
     mutatingwebhookconfigurations: configuration({ url: "https://192.0.2.7:9443/mutate/all" }),
   });
@@ -53,7 +59,13 @@ test("does not keep an image of the manifests' own repository", async () => {
 });
 
 test("keeps an operator's own image for its version, and requires --image for another", () => {
-  const own = { clusterName: "berlin", version: "0.1.0", webhookUrl: undefined, ownImage: "registry.example/l:1" };
+  const own = {
+    clusterName: "berlin",
+    version: "0.1.0",
+    webhookUrl: undefined,
+    access: undefined,
+    ownImage: "registry.example/l:1",
+  };
   expect(imageToKeep(own, "0.1.0")).toBe("registry.example/l:1");
   expect(imageToKeep({ ...own, ownImage: undefined }, "0.2.0")).toBeUndefined();
   expect(() => imageToKeep(own, "0.2.0")).toThrow(

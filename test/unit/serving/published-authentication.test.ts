@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ConfigMap, Stored } from "../../../src/api/kubernetes.ts";
 import type { WatchEvent } from "../../../src/kube/client.ts";
-import { ClientAuthority } from "../../../src/kubelet/client-authority.ts";
+import { PublishedAuthentication } from "../../../src/serving/published-authentication.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { Authority } from "../../support/clusters/pki.ts";
@@ -29,7 +29,7 @@ test("trusts the client authorities that the host publishes now, and keeps the l
     ["DELETED", first.pem, undefined],
   ];
   const told: (string | undefined)[] = [];
-  const authority = new ClientAuthority({
+  const authority: PublishedAuthentication = new PublishedAuthentication({
     host: fakeClient({
       list: (async () => ({ items: [published(1, first.pem)], resourceVersion: "1", size: 0 })) as never,
       watch: async function* (_resource: unknown, { onOpen }: { onOpen?: () => void }) {
@@ -42,7 +42,7 @@ test("trusts the client authorities that the host publishes now, and keeps the l
     }),
     clock: new FakeClock(),
     log: createLogger({ level: "silent" }),
-    onChange: () => told.push(authority.pem),
+    onChange: () => told.push(authority.clientAuthority),
   });
   await authority.start(new AbortController().signal);
   await expect.poll(() => told).toEqual([first.pem, ...events.map(([, , pem]) => pem)]);

@@ -1,15 +1,14 @@
 import { readFile } from "node:fs/promises";
-import { addToBundle, certificatesOf } from "../src/certificates/bundle.ts";
-import type { Certificate } from "../src/certificates/issue.ts";
-import type { ClusterClient } from "../src/kube/client.ts";
-import type { Logger } from "../src/telemetry/logger.ts";
-import { ensureCaBundle, type Trust } from "./ca-bundle.ts";
-import type { WebhookClock } from "./clock.ts";
-import { caBundleOf, ensureOwnMaterial, type OwnMaterial } from "./serving-certificate.ts";
+import { addToBundle, certificatesOf } from "../certificates/bundle.ts";
+import type { Certificate } from "../certificates/issue.ts";
+import type { ClusterClient } from "../kube/client.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { type CertificateSecret, caBundleOf, ensureOwnMaterial, type OwnMaterial } from "./certificate-secret.ts";
 
 /** The source of the serving certificate. */
 export type TlsSource =
-  /** Legation's own authority in a Secret. `hosts` adds names to those that the webhook configurations call. */
+  /** Legation's own authority in a Secret. `hosts` adds names to those that API servers call. */
   | { readonly kind: "own"; readonly hosts: readonly string[] }
   /** Files that another controller renews, such as cert-manager's mounted Secret. */
   | { readonly kind: "files"; readonly certFile: string; readonly keyFile: string; readonly caFile?: string };
@@ -20,20 +19,34 @@ interface Material {
   readonly caBundle: string | undefined;
 }
 
+/** The objects on the host that tell API servers where a server is, and whom to trust for it. */
+export interface Callers {
+  /** False if none of the objects is installed. */
+  readonly installed: boolean;
+  /** DNS names and addresses that API servers call, for the certificate. */
+  readonly hosts: readonly string[];
+}
+
+/** Returns the bundle that an object must trust, from its present one: PEM, or empty. */
+export type Trust = (trusted: string) => string;
+
 export interface CertificateKeeperOptions {
   readonly source: TlsSource;
+  readonly secret: CertificateSecret;
+  /** Updates the `caBundle` of the callers where needed. Without `trust` another writer, such as cert-manager's injector, owns it. */
+  readonly publish: (trust: Trust | undefined, signal: AbortSignal) => Promise<Callers>;
   readonly client: ClusterClient;
-  readonly clock: WebhookClock;
+  readonly clock: Pick<Clock, "wall" | "after">;
   readonly log: Logger;
 }
 
-// Polls fast until the configurations trust the webhook, then slowly.
+// Polls fast until API servers trust the server, then slowly.
 const EAGER_MS = 1_000;
 const CALM_MS = 10_000;
 // API servers learn of a new authority by a watch, not all at once.
 const TRUST_MS = 5_000;
 
-/** Keeps the serving certificate valid and trusted while the webhook runs. */
+/** Keeps the serving certificate valid, and trusted by API servers, while the server runs. */
 export class CertificateKeeper {
   readonly #options: CertificateKeeperOptions;
   readonly #abort = new AbortController();
@@ -52,9 +65,9 @@ export class CertificateKeeper {
     return this.#serving.certificate;
   }
 
-  /** Returns why API servers do not trust this webhook yet. */
-  notReady(): string | undefined {
-    return this.#trusted ? undefined : "Legation's webhook configurations are missing or do not trust this webhook yet";
+  /** Reports whether API servers are told to trust this server. */
+  get trusted(): boolean {
+    return this.#trusted;
   }
 
   /** Runs until closed and calls `serve` with each new certificate. Resolves after the first check. */
@@ -76,13 +89,13 @@ export class CertificateKeeper {
   }
 
   async #refresh(serve: (certificate: Certificate) => void): Promise<void> {
-    const { client, log } = this.#options;
+    const { publish, log } = this.#options;
     let next = await this.#read();
-    const { installed, hosts } = await ensureCaBundle(client, this.#trustOf(next), this.#abort.signal);
+    const { installed, hosts } = await publish(this.#trustOf(next), this.#abort.signal);
     if (hosts.some((host) => !this.#hosts.includes(host))) {
       this.#hosts = hosts;
       next = await this.#read();
-      await ensureCaBundle(client, this.#trustOf(next), this.#abort.signal);
+      await publish(this.#trustOf(next), this.#abort.signal);
     }
     if (next.certificate.cert !== this.#serving?.certificate.cert) {
       // A certificate served before it is trusted fails every call.
@@ -95,11 +108,11 @@ export class CertificateKeeper {
   }
 
   async #read(): Promise<Material> {
-    const { source, client, clock } = this.#options;
+    const { source, secret, client, clock } = this.#options;
     if (source.kind === "own") {
       const hosts = [...new Set([...source.hosts, ...this.#hosts])];
       const { signal } = this.#abort;
-      this.#own = await ensureOwnMaterial(client, { hosts, now: clock.wall(), served: this.#own, signal });
+      this.#own = await ensureOwnMaterial(client, { secret, hosts, now: clock.wall(), served: this.#own, signal });
       return { certificate: this.#own.certificate, caBundle: caBundleOf(this.#own) };
     }
     const [cert, key] = await Promise.all([readFile(source.certFile, "utf8"), readFile(source.keyFile, "utf8")]);

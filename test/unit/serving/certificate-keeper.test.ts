@@ -7,10 +7,12 @@ import { certificatesOf } from "../../../src/certificates/bundle.ts";
 import { type Certificate, issueAuthority, issueServing } from "../../../src/certificates/issue.ts";
 import { expiresAt, hostsOf, renewalReason } from "../../../src/certificates/validity.ts";
 import { type Resource, secrets } from "../../../src/kube/resources.ts";
+import { CertificateKeeper, type TlsSource } from "../../../src/serving/certificate-keeper.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
-import { CertificateKeeper, type TlsSource } from "../../../webhook/certificate-keeper.ts";
+import { ensureCaBundle } from "../../../webhook/ca-bundle.ts";
+import { CERTIFICATE_SECRET } from "../../../webhook/main.ts";
 import { FakeClock, settle } from "../../support/clock/fake-clock.ts";
-import { bundlesOf, MemoryClient } from "./memory-client.ts";
+import { bundlesOf, MemoryClient } from "../webhook/memory-client.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const SECRET = { namespace: "legation-system", name: "legation-webhook-certificate" };
@@ -47,7 +49,14 @@ interface Replica {
 }
 
 async function replica(client: MemoryClient, clock: FakeClock, source: TlsSource = OWN): Promise<Replica> {
-  const keeper = new CertificateKeeper({ source, client, clock, log: createLogger({ level: "silent" }) });
+  const keeper = new CertificateKeeper({
+    source,
+    secret: CERTIFICATE_SECRET,
+    publish: (trust, signal) => ensureCaBundle(client, trust, signal),
+    client,
+    clock,
+    log: createLogger({ level: "silent" }),
+  });
   onTestFinished(() => keeper.close());
   let serving = await keeper.load();
   await keeper.follow((certificate) => {
@@ -81,7 +90,7 @@ describe("a certificate of Legation's own", () => {
     const { keeper, serving } = await replica(client, clock);
     expect(hasSecret(client)).toBe(true);
     expect(bundles(client).every((bundle) => trusts(bundle, serving()))).toBe(true);
-    expect(keeper.notReady()).toBeUndefined();
+    expect(keeper.trusted).toBe(true);
 
     client.writes.length = 0;
     const second = await replica(client, clock);
@@ -244,10 +253,10 @@ describe("a certificate of Legation's own", () => {
     const client = new MemoryClient();
     const clock = new FakeClock();
     const { keeper } = await replica(client, clock);
-    expect(keeper.notReady()).toContain("missing");
+    expect(keeper.trusted).toBe(false);
     install(client, { url: "https://127.0.0.1:9443/" });
     await clock.advance(1_000);
-    expect(keeper.notReady()).toBeUndefined();
+    expect(keeper.trusted).toBe(true);
     install(client, { url: "https://127.0.0.1:9443/" });
     await clock.advance(10_000);
     expect(bundles(client)).toEqual([expect.any(String), expect.any(String)]);
@@ -262,7 +271,7 @@ describe("a certificate of Legation's own", () => {
     client.failure = "NotSent";
     await clock.advance(60_000);
     expect(serving()).toBe(before);
-    expect(keeper.notReady()).toBeUndefined();
+    expect(keeper.trusted).toBe(true);
     client.failure = undefined;
     install(client);
     await clock.advance(10_000);
@@ -391,7 +400,7 @@ describe("a certificate in files", () => {
     const { caFile: _, ...rest } = source;
     const { keeper } = await replica(client, new FakeClock(), rest);
     expect(bundles(client)).toEqual(["injected", "injected"]);
-    expect(keeper.notReady()).toBeUndefined();
+    expect(keeper.trusted).toBe(true);
     expect(client.writes).toEqual([]);
   });
 

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { AnswerCache } from "../../../src/kubelet/answer-cache.ts";
+import { AnswerCache } from "../../../src/serving/answer-cache.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
 let clock: FakeClock;

@@ -1,14 +1,19 @@
-import { INSTALLED_LABELS, SYSTEM_NAMESPACE } from "../src/api/keys.ts";
-import { type Secret, secretData, secretText } from "../src/api/kubernetes.ts";
-import { certificatesOf, unended } from "../src/certificates/bundle.ts";
-import { type Authority, type Certificate, issueAuthority, issueServing } from "../src/certificates/issue.ts";
-import { hostsOf, renewalReason } from "../src/certificates/validity.ts";
-import type { ClusterClient } from "../src/kube/client.ts";
-import { isKubeError } from "../src/kube/errors.ts";
-import { secrets } from "../src/kube/resources.ts";
+import { INSTALLED_LABELS } from "../api/keys.ts";
+import { type Secret, secretData, secretText } from "../api/kubernetes.ts";
+import { certificatesOf, unended } from "../certificates/bundle.ts";
+import { type Authority, type Certificate, issueAuthority, issueServing } from "../certificates/issue.ts";
+import { hostsOf, renewalReason } from "../certificates/validity.ts";
+import type { ClusterClient } from "../kube/client.ts";
+import { isKubeError } from "../kube/errors.ts";
+import { secrets } from "../kube/resources.ts";
 
-/** Secret that all replicas of the webhook share. */
-export const CERTIFICATE_SECRET = "legation-webhook-certificate";
+/** The Secret that all replicas of a server share. */
+export interface CertificateSecret {
+  readonly namespace: string;
+  readonly name: string;
+  /** Name of the authority that signs the certificate. */
+  readonly authority: string;
+}
 
 export interface OwnMaterial {
   readonly authority: Authority;
@@ -18,6 +23,7 @@ export interface OwnMaterial {
 }
 
 export interface OwnCertificateOptions {
+  readonly secret: CertificateSecret;
   /** DNS names and addresses of the certificate. */
   readonly hosts: readonly string[];
   /** Epoch ms. */
@@ -38,8 +44,8 @@ const ATTEMPTS = 5;
  * without a part gets a new authority. Rejects with KubeError.
  */
 export async function ensureOwnMaterial(client: ClusterClient, options: OwnCertificateOptions): Promise<OwnMaterial> {
-  const { signal, served } = options;
-  const ref = { namespace: SYSTEM_NAMESPACE, name: CERTIFICATE_SECRET };
+  const { signal, served, secret } = options;
+  const ref = { namespace: secret.namespace, name: secret.name };
   for (let attempt = 1; ; attempt++) {
     const found = await client.find(secrets, ref, { signal });
     const stored = found === undefined ? undefined : read(found);
@@ -49,7 +55,7 @@ export async function ensureOwnMaterial(client: ClusterClient, options: OwnCerti
     const putBack = isMissing && served !== undefined && isCurrent(served, options);
     const wanted = putBack ? served : await renew(stored ?? served, { ...options, keepsAuthority });
     try {
-      if (found === undefined) await client.create(secrets, toSecret(wanted), { signal });
+      if (found === undefined) await client.create(secrets, toSecret(ref, wanted), { signal });
       else await client.replace(secrets, { ...found, data: dataOf(wanted) }, { signal });
       return wanted;
     } catch (error) {
@@ -64,24 +70,23 @@ export function caBundleOf({ authority, earlierAuthorities }: OwnMaterial): stri
 }
 
 interface Requirements {
+  readonly secret: CertificateSecret;
   readonly hosts: readonly string[];
   readonly now: number;
 }
 
-function isCurrent({ authority, certificate }: OwnMaterial, { hosts, now }: Requirements): boolean {
+function isCurrent({ authority, certificate }: OwnMaterial, { hosts, now }: Omit<Requirements, "secret">): boolean {
   if (renewalReason(authority.cert, { now }) !== undefined) return false;
   return renewalReason(certificate.cert, { now, hosts, authority: authority.cert }) === undefined;
 }
 
 async function renew(
   previous: OwnMaterial | undefined,
-  { hosts, now, keepsAuthority }: Requirements & { readonly keepsAuthority: boolean },
+  { secret, hosts, now, keepsAuthority }: Requirements & { readonly keepsAuthority: boolean },
 ): Promise<OwnMaterial> {
   const kept = keepsAuthority ? previous?.authority : undefined;
   const isGood = kept !== undefined && renewalReason(kept.cert, { now }) === undefined;
-  const authority = isGood
-    ? kept
-    : await issueAuthority("legation-webhook-ca", { now, lifetimeMs: AUTHORITY_LIFETIME_MS });
+  const authority = isGood ? kept : await issueAuthority(secret.authority, { now, lifetimeMs: AUTHORITY_LIFETIME_MS });
   // Keeps names of other replicas: dropping them would renew against each other for ever.
   const all = new Set([...hosts, ...(previous === undefined ? [] : hostsOf(previous.certificate.cert))]);
   const certificate = await issueServing(authority, [...all], { now, lifetimeMs: SERVING_LIFETIME_MS });
@@ -113,15 +118,11 @@ function dataOf({ authority, certificate, earlierAuthorities }: OwnMaterial): Re
   });
 }
 
-function toSecret(material: OwnMaterial): Secret {
+function toSecret(ref: Pick<CertificateSecret, "namespace" | "name">, material: OwnMaterial): Secret {
   return {
     apiVersion: "v1",
     kind: "Secret",
-    metadata: {
-      namespace: SYSTEM_NAMESPACE,
-      name: CERTIFICATE_SECRET,
-      labels: { ...INSTALLED_LABELS },
-    },
+    metadata: { ...ref, labels: { ...INSTALLED_LABELS } },
     type: "kubernetes.io/tls",
     data: dataOf(material),
   };

@@ -1,0 +1,116 @@
+import { ACCESS_NAMESPACE } from "../api/access.ts";
+import type { Certificate } from "../certificates/issue.ts";
+import { expiresAt } from "../certificates/validity.ts";
+import type { ClusterClient } from "../kube/client.ts";
+import type { Environment } from "../kube/environment-proxy.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { AccessReviews } from "../serving/access-reviews.ts";
+import { CertificateKeeper, type TlsSource } from "../serving/certificate-keeper.ts";
+import type { CertificateSecret } from "../serving/certificate-secret.ts";
+import { PublishedAuthentication } from "../serving/published-authentication.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { ensureApiServiceTrust } from "./api-service.ts";
+import { Gate } from "./gate.ts";
+import { AccessMembers } from "./members.ts";
+import { AccessServer } from "./server.ts";
+
+export interface AccessOptions {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  readonly tls: TlsSource;
+  /** A client of the host with the rights of `legation access`. */
+  readonly client: ClusterClient;
+  /** Environment of this process, which may name a proxy. */
+  readonly env: Environment;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Called with the expiry of each served certificate, epoch ms. */
+  readonly onCertificate?: (expiresAt: number | undefined) => void;
+}
+
+export interface RunningAccess {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+const CERTIFICATE_SECRET: CertificateSecret = {
+  namespace: ACCESS_NAMESPACE,
+  name: "legation-access-certificate",
+  authority: "legation-access-ca",
+};
+// The defaults of extension API servers (k8s.io/apiserver, DelegatingAuthorizationOptions).
+const REVIEW_LIFETIME_MS = 10_000;
+
+/** Serves the members' API servers to users of the host. Rejects without a first certificate or port. */
+export async function startAccess(options: AccessOptions, signal: AbortSignal): Promise<RunningAccess> {
+  const { client, clock, log, env, tls: source, onCertificate } = options;
+  const keeper = new CertificateKeeper({
+    source,
+    secret: CERTIFICATE_SECRET,
+    publish: (trust, stop) => ensureApiServiceTrust(client, trust, stop),
+    client,
+    clock,
+    log,
+  });
+  let certificate: Certificate = await keeper.load();
+  onCertificate?.(expiresAt(certificate.cert));
+  const authentication = new PublishedAuthentication({ host: client, clock, log, onChange: () => renew() });
+  const members = new AccessMembers({ host: client, env, clock, log });
+  const stop = async (): Promise<void> => {
+    keeper.close();
+    await Promise.all([authentication.stop(), members.stop()]);
+  };
+  let server: AccessServer | undefined;
+  const renew = (): void => {
+    try {
+      server?.renew({ certificate, clientAuthority: authentication.proxyAuthority });
+    } catch (error) {
+      log.error({ err: error }, "certificates cannot be used");
+    }
+  };
+  try {
+    await Promise.all([authentication.start(signal), members.start(signal)]);
+    const gate = new Gate({
+      members,
+      requestHeaders: () => authentication.requestHeaders,
+      reviews: new AccessReviews({
+        host: client,
+        clock,
+        allowedLifetimeMs: REVIEW_LIFETIME_MS,
+        deniedLifetimeMs: REVIEW_LIFETIME_MS,
+      }),
+      clock,
+      log,
+    });
+    const notReady = (): string | undefined => {
+      if (authentication.proxyAuthority === undefined || authentication.requestHeaders === undefined)
+        return NO_AGGREGATION;
+      return keeper.trusted ? undefined : "the APIService is missing or does not trust this server yet";
+    };
+    const tls = { certificate, clientAuthority: authentication.proxyAuthority };
+    const serving = new AccessServer(tls, { gate, notReady, clock, log });
+    server = serving;
+    const port = await serving.listen(options.host, options.port);
+    await keeper.follow((next) => {
+      certificate = next;
+      onCertificate?.(expiresAt(next.cert));
+      renew();
+    });
+    if (authentication.requestHeaders === undefined) log.warn(NO_AGGREGATION);
+    return {
+      port,
+      close: async () => {
+        keeper.close();
+        await serving.close();
+        await stop();
+      },
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+const NO_AGGREGATION =
+  "the host's API server passes no requests on to aggregated APIs: start it with --requestheader-client-ca-file and its neighbours";

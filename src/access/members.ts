@@ -1,0 +1,168 @@
+import { ACCESS_KUBECONFIG_KEY, ACCESS_NAMESPACE, accessPrefixProblem, accessSecretName } from "../api/access.ts";
+import type { Cluster } from "../api/cluster.ts";
+import { objectKey, type Secret, secretText } from "../api/kubernetes.ts";
+import { clusters } from "../api/resources.ts";
+import type { ClusterClient, Forwarder } from "../kube/client.ts";
+import { type RenewableCredentials, renewable } from "../kube/credentials.ts";
+import type { Environment } from "../kube/environment-proxy.ts";
+import { createForwarder } from "../kube/forwarder.ts";
+import { credentialsFromKubeconfigText } from "../kube/kubeconfig.ts";
+import { secrets } from "../kube/resources.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { Reflector } from "../runtime/reflector.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
+/** A member that takes users' requests. */
+export interface AccessMember {
+  readonly name: string;
+  /** Precedes the names of users and groups in the member. */
+  readonly prefix: string;
+  readonly forwarder: Forwarder;
+}
+
+/** A member, or why it takes no requests. */
+export type FoundMember =
+  | { readonly member: AccessMember }
+  | {
+      readonly member?: never;
+      readonly reason: "NotFound" | "Forbidden" | "ServiceUnavailable";
+      readonly message: string;
+    };
+
+interface Connected {
+  kubeconfig: string;
+  readonly credentials: RenewableCredentials;
+  readonly forwarder: Forwarder;
+}
+
+export interface AccessMembersOptions {
+  readonly host: ClusterClient;
+  /** Environment of this process, which may name a proxy. */
+  readonly env: Environment;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** The members that users reach through the host: each Cluster with `spec.access`, by the kubeconfig in its Secret. */
+export class AccessMembers {
+  readonly #options: AccessMembersOptions;
+  readonly #clusters: Reflector<Cluster>;
+  readonly #secrets: Reflector<Secret>;
+  readonly #connected = new Map<string, Connected>();
+  readonly #problems = new Map<string, string>();
+
+  constructor(options: AccessMembersOptions) {
+    this.#options = options;
+    const { host: client, clock, log } = options;
+    this.#clusters = new Reflector({
+      client,
+      resource: clusters,
+      clock,
+      log,
+      onEvent: ({ object }) => this.#reconcile(object.metadata.name),
+    });
+    this.#secrets = new Reflector({
+      client,
+      resource: secrets,
+      namespace: ACCESS_NAMESPACE,
+      clock,
+      log,
+      onEvent: () => {
+        for (const { metadata } of this.#clusters.store.list()) this.#reconcile(metadata.name);
+      },
+    });
+  }
+
+  /** Resolves when every Cluster is known. */
+  async start(signal: AbortSignal): Promise<void> {
+    this.#secrets.start();
+    await this.#secrets.whenSynced(signal);
+    this.#clusters.start();
+    await this.#clusters.whenSynced(signal);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.#clusters.stop(), this.#secrets.stop()]);
+    await Promise.all([...this.#connected.values()].map(({ forwarder }) => forwarder.close()));
+  }
+
+  find(name: string): FoundMember {
+    const cluster = this.#cluster(name);
+    if (cluster === undefined) return { reason: "NotFound", message: `clusters.legation.dev "${name}" not found` };
+    const { access } = cluster.spec;
+    if (access === undefined) {
+      const message = `Cluster ${name} takes no requests of users: an administrator has to run \`legation join ${name} --access\``;
+      return { reason: "Forbidden", message };
+    }
+    const wrongPrefix = accessPrefixProblem(access.prefix);
+    if (wrongPrefix !== undefined) {
+      return { reason: "ServiceUnavailable", message: `Cluster ${name}: spec.access.prefix ${wrongPrefix}` };
+    }
+    const connected = this.#connected.get(name);
+    if (connected !== undefined) return { member: { name, prefix: access.prefix, forwarder: connected.forwarder } };
+    return {
+      reason: "ServiceUnavailable",
+      message: `Cluster ${name}: ${this.#problems.get(name) ?? "it is not connected yet"}`,
+    };
+  }
+
+  #cluster(name: string): Cluster | undefined {
+    return this.#clusters.store.get(objectKey({ name }));
+  }
+
+  #reconcile(name: string): void {
+    const kubeconfig = this.#cluster(name)?.spec.access === undefined ? undefined : this.#kubeconfig(name);
+    const existing = this.#connected.get(name);
+    if (kubeconfig === undefined) {
+      this.#disconnect(name);
+      return;
+    }
+    if (existing?.kubeconfig === kubeconfig) return;
+    try {
+      if (existing?.credentials.renew(this.#read(name, kubeconfig)) === true) existing.kubeconfig = kubeconfig;
+      else this.#connect(name, kubeconfig);
+      this.#problems.delete(name);
+    } catch (error) {
+      this.#noteProblem(name, error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  #connect(name: string, kubeconfig: string): void {
+    const credentials = renewable(this.#read(name, kubeconfig));
+    const forwarder = createForwarder({ cluster: name, credentials: credentials.credentials });
+    this.#disconnect(name);
+    this.#connected.set(name, { kubeconfig, credentials, forwarder });
+  }
+
+  /** Ends every request of the member, too: its users' rights may be over. */
+  #disconnect(name: string): void {
+    const existing = this.#connected.get(name);
+    this.#connected.delete(name);
+    existing?.forwarder
+      .close()
+      .catch((error: unknown) => this.#options.log.warn({ member: name, err: error }, "disconnect failed"));
+  }
+
+  #read(name: string, kubeconfig: string): ReturnType<typeof credentialsFromKubeconfigText> {
+    const source = `Secret ${ACCESS_NAMESPACE}/${accessSecretName(name)}`;
+    return credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source, env: this.#options.env });
+  }
+
+  #kubeconfig(name: string): string | undefined {
+    const secret = accessSecretName(name);
+    const stored = this.#secrets.store.get(objectKey({ namespace: ACCESS_NAMESPACE, name: secret }));
+    const text = stored === undefined ? undefined : secretText(stored, ACCESS_KUBECONFIG_KEY);
+    if (text !== undefined) return text;
+    const lacking = stored === undefined ? "is missing" : `has no key ${ACCESS_KUBECONFIG_KEY}`;
+    this.#noteProblem(
+      name,
+      `Secret ${ACCESS_NAMESPACE}/${secret} ${lacking}: run \`legation join ${name} --access\` again`,
+    );
+    return undefined;
+  }
+
+  #noteProblem(name: string, problem: string): void {
+    if (problem !== this.#problems.get(name)) this.#options.log.warn({ member: name }, problem);
+    this.#problems.set(name, problem);
+  }
+}

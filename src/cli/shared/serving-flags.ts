@@ -1,0 +1,59 @@
+import type { Option } from "commander";
+import { z } from "zod";
+import type { TlsSource } from "../../serving/certificate-keeper.ts";
+import { flag } from "./command.ts";
+import { type GlobalInput, listenAddress, withGlobals } from "./input.ts";
+import type { ListenAddress } from "./listening.ts";
+
+/** Input of a command whose server the host's API server calls. */
+export interface ServingInput extends GlobalInput {
+  readonly listen: ListenAddress;
+  readonly tlsHosts: readonly string[];
+  readonly tlsCertFile?: string | undefined;
+  readonly tlsKeyFile?: string | undefined;
+  readonly caBundleFile?: string | undefined;
+  readonly metricsListen?: ListenAddress | undefined;
+  readonly logLevel: "debug" | "info" | "warn" | "error";
+}
+
+export const servingFlags: readonly Option[] = [
+  flag("--listen <address>", "where it serves HTTPS, e.g. 127.0.0.1:9443 (default: :8443)"),
+  flag("--tls-hosts <list>", "more names and addresses its own certificate is for, separated by commas"),
+  flag("--tls-cert-file <file>", "serve with this certificate instead, e.g. cert-manager's; re-read when it changes"),
+  flag("--tls-key-file <file>", "its private key"),
+  flag("--ca-bundle-file <file>", "what API servers must trust for it (default: left to cert-manager's injector)"),
+  flag("--metrics-listen <address>", "where /metrics listens, over plain HTTP (default: nowhere)"),
+  flag("--log-level <level>", "debug, info, warn or error (default: info)"),
+];
+
+export const servingInput: z.ZodType<ServingInput> = withGlobals({
+  listen: listenAddress.prefault(":8443"),
+  tlsHosts: z
+    .string()
+    .transform((text) => text.split(",").map((host) => host.trim()))
+    .default([]),
+  tlsCertFile: z.string().optional(),
+  tlsKeyFile: z.string().optional(),
+  caBundleFile: z.string().optional(),
+  metricsListen: listenAddress.optional(),
+  logLevel: z.enum(["debug", "info", "warn", "error"]).default("info"),
+})
+  .refine(({ tlsCertFile, tlsKeyFile }) => (tlsCertFile === undefined) === (tlsKeyFile === undefined), {
+    error: "--tls-cert-file and --tls-key-file go together: write both or neither",
+  })
+  .refine(({ tlsCertFile, caBundleFile }) => tlsCertFile !== undefined || caBundleFile === undefined, {
+    error: "--ca-bundle-file is for a certificate of --tls-cert-file: write both, or leave it out",
+  })
+  .refine(({ tlsCertFile, tlsHosts }) => tlsCertFile === undefined || tlsHosts.length === 0, {
+    error: "--tls-hosts are for the server's own certificate: leave them out, or leave out --tls-cert-file",
+  });
+
+/** Returns where the serving certificate comes from. `serviceHost`: the name by which API servers call its Service. */
+export function tlsSourceOf(input: ServingInput, serviceHost: string): TlsSource {
+  const { listen, tlsHosts, tlsCertFile: certFile, tlsKeyFile: keyFile, caBundleFile: caFile } = input;
+  if (certFile !== undefined && keyFile !== undefined) {
+    return { kind: "files", certFile, keyFile, ...(caFile === undefined ? {} : { caFile }) };
+  }
+  const named = listen.host === "::" || listen.host === "0.0.0.0" ? [] : [listen.host];
+  return { kind: "own", hosts: [serviceHost, ...named, ...tlsHosts] };
+}

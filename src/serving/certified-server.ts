@@ -1,0 +1,146 @@
+import { constants } from "node:crypto";
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer, type Server } from "node:https";
+import type { AddressInfo, Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type { Certificate } from "../certificates/issue.ts";
+
+export interface TlsMaterial {
+  readonly certificate: Certificate;
+  /** Authority of client certificates, PEM; undefined accepts no client certificates. */
+  readonly clientAuthority: string | undefined;
+}
+
+export interface CertifiedServerOptions {
+  readonly onRequest: (request: IncomingMessage, response: ServerResponse) => void;
+  readonly onUpgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  /** Called for errors of the listening socket. */
+  readonly onError: (error: Error) => void;
+  /** Milliseconds for a client to send a whole request; 0 for no limit. Default: Node.js'. */
+  readonly requestTimeoutMs?: number;
+}
+
+// Longer than Go clients keep idle connections (90 s), because a server that closes first loses requests.
+const KEEP_ALIVE_MS = 120_000;
+// Shorter than the idle timeout of common load balancers.
+const KEEP_ALIVE_DELAY_MS = 30_000;
+const MAX_HEADER_BYTES = 2 ** 20;
+const HANDSHAKE_MS = 10_000;
+
+/** An HTTPS server whose certificate and whose authority of client certificates change while it runs. */
+export class CertifiedServer {
+  readonly #server: Server;
+  readonly #options: CertifiedServerOptions;
+  readonly #sockets = new Set<Socket>();
+  /** Connections during the TLS handshake, by peer. */
+  readonly #handshaking = new Map<string, Socket>();
+  #takesCertificates: boolean;
+  /** Connections whose client certificate was verified against a replaced CA. */
+  readonly #stale = new WeakSet<Duplex>();
+
+  constructor(tls: TlsMaterial, options: CertifiedServerOptions) {
+    this.#options = options;
+    this.#takesCertificates = tls.clientAuthority !== undefined;
+    this.#server = createServer({
+      ...tlsOptions(tls),
+      handshakeTimeout: HANDSHAKE_MS,
+      // The URL of an exec holds the whole command. The limit is that of a kubelet (net/http).
+      maxHeaderSize: MAX_HEADER_BYTES,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      // Detects a vanished host, so that a followed log does not stay open forever.
+      keepAlive: true,
+      keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS,
+      ...(options.requestTimeoutMs === undefined ? {} : { requestTimeout: options.requestTimeoutMs }),
+    });
+    // Limited by their size: a header beyond a limit of their number would be lost in silence.
+    this.#server.maxHeadersCount = 0;
+    this.#server.on("connection", (socket: Socket) => {
+      const peer = peerOf(socket);
+      this.#handshaking.set(peer, socket);
+      socket.once("close", () => this.#handshaking.delete(peer));
+    });
+    this.#server.on("secureConnection", (socket: Socket) => {
+      this.#handshaking.delete(peerOf(socket));
+      this.#sockets.add(socket);
+      socket.once("close", () => this.#sockets.delete(socket));
+    });
+    this.#server.on("request", (request, response) => {
+      if (this.#stale.has(request.socket)) request.socket.destroy();
+      else options.onRequest(request, response);
+    });
+    this.#server.on("upgrade", (request, socket, head) => {
+      socket.on("error", () => {});
+      if (this.#stale.has(socket)) socket.destroy();
+      else options.onUpgrade(request, socket, head);
+    });
+  }
+
+  /** Reports whether client certificates are verified. */
+  get takesCertificates(): boolean {
+    return this.#takesCertificates;
+  }
+
+  /** Rejects when the port is not available. */
+  async listen(host: string, port: number): Promise<number> {
+    // A callback would stay registered when the port is taken, and the caller tries many ports.
+    this.#server.listen(port, host);
+    await once(this.#server, "listening");
+    this.#server.on("error", this.#options.onError);
+    const address = this.#server.address();
+    return isInetAddress(address) ? address.port : port;
+  }
+
+  /** Throws when `tls` is unusable. */
+  renew(tls: TlsMaterial): void {
+    this.#server.setSecureContext(tlsOptions(tls));
+    this.#takesCertificates = tls.clientAuthority !== undefined;
+    for (const socket of this.#sockets) this.#stale.add(socket);
+    // Handshakes in progress would verify against the old CA.
+    this.#cutHandshakes();
+    this.#server.closeIdleConnections();
+  }
+
+  /** Stops listening; open connections go on. Resolves when the last one is closed. */
+  stopListening(): Promise<void> {
+    this.#cutHandshakes();
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeIdleConnections();
+    return closed;
+  }
+
+  /** Closes every connection except upgraded streams, which end by themselves. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeAllConnections();
+    this.#cutHandshakes();
+    await closed;
+  }
+
+  #cutHandshakes(): void {
+    for (const socket of this.#handshaking.values()) socket.destroy();
+  }
+}
+
+function tlsOptions({ certificate: { cert, key }, clientAuthority }: TlsMaterial) {
+  return {
+    cert,
+    key,
+    // Requested but not required, since other clients have a token.
+    requestCert: true,
+    rejectUnauthorized: false,
+    // An empty list, because an absent one means Node.js' bundled public CAs.
+    ca: clientAuthority ?? [],
+    minVersion: "TLSv1.2",
+    // A resumed session would carry a certificate that was verified against an older CA.
+    secureOptions: constants.SSL_OP_NO_TICKET,
+  } as const;
+}
+
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
+}
+
+function isInetAddress(address: AddressInfo | string | null): address is AddressInfo {
+  return typeof address === "object" && address !== null;
+}

@@ -1,0 +1,106 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { accessAccountName, clusterProxyPath } from "../../../src/api/access.ts";
+import { apiRequest } from "../clusters/api-request.ts";
+import { kubeconfigText } from "../clusters/kubeconfig.ts";
+import { Authority } from "../clusters/pki.ts";
+import type { Cluster } from "../clusters/types.ts";
+import { applyAll, kubectl } from "../harness/kubectl.ts";
+import { eventually } from "../harness/wait.ts";
+import { legation } from "./cli.ts";
+
+const API_SERVICE = "apiservice/v1.access.legation.dev";
+const ACCOUNT = accessAccountName("test");
+
+/** Installs access to members, served at this port of the machine. */
+export async function installAccess(host: Cluster, port: number): Promise<void> {
+  await legation(["install", "--access", `--access-address=localhost:${port}`, `--kubeconfig=${host.kubeconfig}`]);
+}
+
+/** Resolves once the host's API server passes requests on. */
+export async function accessAvailable(host: Cluster): Promise<void> {
+  await kubectl(host, ["wait", API_SERVICE, "--for=condition=Available", "--timeout=60s"]);
+  await eventually(() => isDiscovered(host), { what: "access.legation.dev is served" });
+}
+
+async function isDiscovered(host: Cluster): Promise<boolean> {
+  const { status } = await apiRequest(host, "GET", "/apis/access.legation.dev/v1");
+  return status === 200;
+}
+
+/** Takes the APIService away: the host deletes no namespace while an aggregated API has no server. */
+export async function withdrawAccess(host: Cluster): Promise<void> {
+  await kubectl(host, ["delete", API_SERVICE, "--ignore-not-found"]);
+}
+
+/** Lets users of the host into a member: an account there that may impersonate, its credentials on the host, and the prefix. */
+export async function openMember(host: Cluster, member: Cluster, name: string, prefix = "legation:"): Promise<void> {
+  const namespace = "legation-system";
+  const metadata = { name: ACCOUNT };
+  const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: ACCOUNT };
+  await applyAll(member, [
+    { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } },
+    { apiVersion: "v1", kind: "ServiceAccount", metadata: { ...metadata, namespace } },
+    {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "ClusterRole",
+      metadata,
+      rules: [
+        { apiGroups: [""], resources: ["users", "groups"], verbs: ["impersonate"] },
+        { apiGroups: ["authentication.k8s.io"], resources: ["*"], verbs: ["impersonate"] },
+      ],
+    },
+    {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "ClusterRoleBinding",
+      metadata,
+      roleRef,
+      subjects: [{ kind: "ServiceAccount", name: ACCOUNT, namespace }],
+    },
+  ]);
+  const token = (await kubectl(member, ["create", "token", ACCOUNT, "-n", namespace, "--duration=24h"])).trim();
+  const text = kubeconfigText({ name, server: member.proxiedServer, caData: member.caData, user: ACCOUNT, token });
+  const secret = {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name: `member-${name}`, namespace: "legation-access" },
+    data: { kubeconfig: Buffer.from(text).toString("base64") },
+  };
+  await applyAll(host, [secret]);
+  const spec = JSON.stringify({ spec: { access: { prefix } } });
+  await kubectl(host, ["patch", `clusters.legation.dev/${name}`, "--type=merge", "-p", spec]);
+}
+
+/** A user of the host, by a client certificate. */
+export interface HostUser {
+  readonly name: string;
+  readonly certificate: string;
+  readonly key: string;
+  /** Kubeconfig whose server is the host's API server. */
+  readonly kubeconfig: string;
+  /** Kubeconfig whose server is a member's, through the host. */
+  kubeconfigOf(member: string): string;
+}
+
+/** Creates a user of the host, in one group, without any rights. */
+export async function createUser(host: Cluster, name: string, group: string): Promise<HostUser> {
+  const pki = join(host.directory, "pki");
+  const authority = Authority.from({ certificate: host.caData, key: readFileSync(join(pki, "ca.key"), "utf8") });
+  const { certificate, key } = await authority.issue({ commonName: name, organization: group, usage: "clientAuth" });
+  const write = (context: string, path: string): string => {
+    const file = join(host.directory, `${name}-${context}.kubeconfig`);
+    const server = `${host.server}${path}`;
+    const config = JSON.parse(kubeconfigText({ name: context, server, caData: host.caData, user: name, token: "" }));
+    const encoded = (pem: string): string => Buffer.from(pem).toString("base64");
+    config.users[0].user = { "client-certificate-data": encoded(certificate), "client-key-data": encoded(key) };
+    writeFileSync(file, JSON.stringify(config), { mode: 0o600 });
+    return file;
+  };
+  return {
+    name,
+    certificate,
+    key,
+    kubeconfig: write("host", ""),
+    kubeconfigOf: (member) => write(member, clusterProxyPath(member)),
+  };
+}
