@@ -137,6 +137,16 @@ export const TOKEN_EXPIRES_ANNOTATION = "legation.dev/token-expires";
 /** Annotation on a Cluster: uid of its member's kube-system namespace, written by `legation join`. */
 export const MEMBER_UID_ANNOTATION = "legation.dev/member-uid";
 
+/** Label that asks for a ClusterProfile of each Cluster in a namespace: `true`. */
+export const CLUSTER_PROFILES_LABEL = "legation.dev/cluster-profiles";
+export const CLUSTER_PROFILES_VALUE = "true";
+/** Label of KEP-4322 on a ClusterProfile: the name of its cluster manager. */
+export const CLUSTER_MANAGER_LABEL = "x-k8s.io/cluster-manager";
+/** `spec.clusterManager.name` of Legation's ClusterProfiles. Those of other managers are left alone. */
+export const CLUSTER_MANAGER = "legation";
+/** Property of a ClusterProfile: uid of the member's kube-system namespace. */
+export const MEMBER_UID_PROPERTY = "legation.dev/member-uid";
+
 /** Finalizer on a Cluster, until its virtual node and Lease are removed. */
 export const CLUSTER_FINALIZER = "legation.dev/virtual-node";
 

@@ -63,6 +63,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => equipped((await import("./ui/command.ts")).uiCommand),
   },
   {
+    name: "credential",
+    summary: "give readers of ClusterProfiles their own credential for the host",
+    load: async () => equipped((await import("./credential/command.ts")).credentialCommand),
+  },
+  {
     name: "convert",
     summary: "turn objects of KubeFed, Karmada and Admiralty into ordinary manifests",
     load: async () => equipped((await import("./convert/command.ts")).convertCommand),

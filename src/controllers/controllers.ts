@@ -10,6 +10,7 @@ import { EventRecorder } from "../runtime/event-recorder.ts";
 import type { ReadStore } from "../runtime/store.ts";
 import { AgentController } from "./agents/controller.ts";
 import { ClaimController } from "./claims/controller.ts";
+import { ClusterProfileController } from "./cluster-profiles/controller.ts";
 import { type PodCopier, type PodCopierOptions, subscribe, together } from "./copying/pod-copier.ts";
 import { RefusedWrites } from "./delegation/actions/refused-writes.ts";
 import { DelegationController } from "./delegation/controller.ts";
@@ -38,6 +39,8 @@ export interface HostOptions {
   readonly homeApiServer: string | undefined;
 }
 
+/** The host's API server as its own pods reach it. */
+const IN_CLUSTER_SERVER = "https://kubernetes.default.svc";
 const EVENT_SOURCE = { component: "legation", reportingComponent: "legation.dev/controller" };
 
 /** All controllers. Each says itself of which events it hears: docs/architecture.md#events. */
@@ -50,6 +53,7 @@ export class Controllers {
   readonly #agents: AgentController;
   readonly #tokens: MemberTokenController;
   readonly #homeApi: HomeApiController;
+  readonly #profiles: ClusterProfileController;
   readonly #copiers: readonly PodCopier[];
   readonly #virtualNodes: VirtualNodeController;
   readonly #delegation: DelegationController;
@@ -87,6 +91,17 @@ export class Controllers {
       agentAddress: (name) => this.#agents.agent(name)?.homeAddress,
       proxies,
       modeOf: (proxy) => this.#delegation.placementState.eligibilities.apiMode(proxy),
+    });
+    this.#profiles = new ClusterProfileController({
+      ...running,
+      recorder,
+      hostAddress: () => {
+        const authority = this.#homeApi.hostAuthority();
+        return {
+          server: homeApiServer ?? IN_CLUSTER_SERVER,
+          certificateAuthorityData: authority === undefined ? undefined : Buffer.from(authority).toString("base64"),
+        };
+      },
     });
     const memberNamespaces = new MemberNamespaces(identity, clock);
     const copying: PodCopierOptions = { ...running, identity, memberNamespaces, recorder, proxies };
@@ -186,6 +201,7 @@ export class Controllers {
     }
     this.#wholeJobs.start();
     this.#types.start();
+    this.#profiles.start();
     this.#podEvents?.start();
     this.#serving?.start();
     this.#reportMembers();
@@ -196,6 +212,7 @@ export class Controllers {
     this.#options.metrics?.members.follow(undefined);
     await this.#serving?.stop();
     await this.#podEvents?.stop();
+    await this.#profiles.stop();
     await this.#types.stop();
     await this.#wholeJobs.stop();
     await this.#preferences.stop();

@@ -97,6 +97,34 @@ export interface ExportCondition {
   readonly lastTransitionTime?: string | null;
 }
 
+/** A ClusterProfile of the Cluster Inventory API (KEP-4322), as far as it is read. */
+export interface ClusterProfile extends KubeObject {
+  spec?: { readonly displayName?: string; readonly clusterManager?: { readonly name?: string } };
+  status?: ClusterProfileStatus | null;
+}
+export interface ClusterProfileStatus {
+  readonly version?: { readonly kubernetes?: string };
+  readonly properties?: readonly ClusterProperty[] | null;
+  readonly accessProviders?: readonly AccessProvider[] | null;
+  readonly conditions?: readonly ProfileCondition[] | null;
+}
+export interface ClusterProperty {
+  readonly name: string;
+  readonly value: string;
+}
+/** A way to the cluster, for readers that have a credential plugin of that name (KEP-5339). `cluster` is as in a kubeconfig. */
+export interface AccessProvider {
+  readonly name: string;
+  readonly cluster?: object;
+}
+export interface ProfileCondition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason?: string;
+  readonly message?: string;
+  readonly lastTransitionTime?: string | null;
+}
+
 /** A NetworkPolicy, as far as it is read. client-node's type renames the field `from`. */
 export interface NetworkPolicy extends KubeObject {
   spec?: {

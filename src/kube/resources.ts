@@ -1,5 +1,6 @@
 import {
   claimShape,
+  clusterProfileShape,
   cronJobShape,
   dataShape,
   endpointSliceShape,
@@ -16,6 +17,7 @@ import type { Shape } from "./internal/shape.ts";
 import { isRecord } from "./json.ts";
 import type {
   CertificateSigningRequest,
+  ClusterProfile,
   ConfigMap,
   CronJob,
   EndpointSlice,
@@ -175,6 +177,15 @@ export const serviceExports: OptionalResource<ServiceExport> = {
   kind: "ServiceExport",
   namespaced: true,
   shape: serviceExportShape,
+};
+/** A resource of the Cluster Inventory API (KEP-4322). */
+export const clusterProfiles: OptionalResource<ClusterProfile> = {
+  group: "multicluster.x-k8s.io",
+  versions: ["v1alpha1"],
+  plural: "clusterprofiles",
+  kind: "ClusterProfile",
+  namespaced: true,
+  shape: clusterProfileShape,
 };
 export const networkPolicies: Resource<NetworkPolicy> = {
   group: "networking.k8s.io",

@@ -64,7 +64,7 @@ export class Connections {
 }
 
 /** Waits for a promise, and keeps the process alive meanwhile, which a plugin alone does not. */
-async function kept<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+export async function kept<T>(promise: Promise<T>, signal?: AbortSignal): Promise<T> {
   const timer = setInterval(() => {}, LONG_MS);
   try {
     return await (signal === undefined ? promise : unlessAborted(promise, signal));

@@ -107,12 +107,18 @@ export class HomeAddresses {
   /** Returns undefined if the authority is unknown or no PEM. */
   authority({ spec }: Cluster): string | undefined {
     const { certificateAuthorityData } = spec.homeAPI ?? {};
-    const text =
-      certificateAuthorityData === undefined
-        ? this.#rootCa.store.get(objectKey(ROOT_CA))?.data?.[CA_KEY]
-        : Buffer.from(certificateAuthorityData, "base64").toString("utf8");
-    return text?.includes("BEGIN CERTIFICATE") === true ? text : undefined;
+    if (certificateAuthorityData === undefined) return this.hostAuthority();
+    return certificate(Buffer.from(certificateAuthorityData, "base64").toString("utf8"));
   }
+
+  /** Returns the authority that the host publishes for its API server. */
+  hostAuthority(): string | undefined {
+    return certificate(this.#rootCa.store.get(objectKey(ROOT_CA))?.data?.[CA_KEY]);
+  }
+}
+
+function certificate(text: string | undefined): string | undefined {
+  return text?.includes("BEGIN CERTIFICATE") === true ? text : undefined;
 }
 
 /** Returns the address that Legation itself uses, if pods in other clusters can use it, too. */

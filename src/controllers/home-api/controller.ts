@@ -115,6 +115,10 @@ export class HomeApiController {
     this.#enqueueAll([member]);
   }
 
+  hostAuthority(): string | undefined {
+    return this.#addresses.hostAuthority();
+  }
+
   of(name: string): HomeApi {
     const { registry } = this.#options;
     const cluster = registry.cluster(name);

@@ -170,6 +170,18 @@ export const serviceExportShape: Shape = optional({
   status: orNull(optional({ conditions: orNull(list(condition)) })),
 });
 
+export const clusterProfileShape: Shape = optional({
+  spec: optional({ displayName: text, clusterManager: optional({ name: text }) }),
+  status: orNull(
+    optional({
+      version: optional({ kubernetes: text }),
+      properties: orNull(list(fields({ name: text, value: text }))),
+      accessProviders: orNull(list(fields({ name: text }, { cluster: object }))),
+      conditions: orNull(list(condition)),
+    }),
+  ),
+});
+
 export const claimShape: Shape = optional({
   spec: optional({ resources, accessModes: list(text), storageClassName: text, volumeName: text }),
   status: optional({ phase: text, capacity: amounts, conditions: list(condition) }),

@@ -11,6 +11,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "cli-status.test.ts": 13,
   "cli.test.ts": 215,
   "cluster-policy.test.ts": 45,
+  "cluster-profiles.test.ts": 12,
   "convert.test.ts": 16,
   "crash.test.ts": 251,
   "deletion.test.ts": 60,

@@ -1,0 +1,58 @@
+import { z } from "zod";
+import type { Identity } from "../../kube/credentials.ts";
+import { Failure } from "../shared/failure.ts";
+
+/** The answer of a credential plugin. */
+export interface ExecCredential {
+  readonly apiVersion: string;
+  readonly kind: "ExecCredential";
+  readonly status: {
+    readonly token?: string;
+    readonly clientCertificateData?: string;
+    readonly clientKeyData?: string;
+    /** RFC 3339. Absent: the client asks again after the API server has refused the credential. */
+    readonly expirationTimestamp?: string;
+  };
+}
+
+const BEARER = /^Bearer (.+)$/;
+const claims = z.looseObject({ exp: z.number() });
+
+/** Returns the identity as a plugin's answer. Throws `Failure` where no plugin can answer with it. `source` names its origin. */
+export function execCredential(
+  { authorization = "", cert, key, headers = {} }: Identity,
+  { apiVersion, source }: { readonly apiVersion: string; readonly source: string },
+): ExecCredential {
+  const refuse = (problem: string): never => {
+    const remedy = "use a token, a client certificate, an exec plugin or the pod's service account";
+    throw new Failure("refused", { object: source, problem, remedy });
+  };
+  if (Object.keys(headers).length > 0) refuse("impersonates a user, which a credential plugin cannot pass on");
+  const [, token] = BEARER.exec(authorization) ?? [];
+  if (authorization !== "" && token === undefined) {
+    refuse("has a user name and password, which a credential plugin cannot pass on");
+  }
+  if (token === undefined && (cert === undefined || key === undefined)) refuse("has no credential");
+  const expires = token === undefined ? undefined : expiryOf(token);
+  return {
+    apiVersion,
+    kind: "ExecCredential",
+    status: {
+      ...(token === undefined ? {} : { token }),
+      ...(cert === undefined || key === undefined ? {} : { clientCertificateData: cert, clientKeyData: key }),
+      ...(expires === undefined ? {} : { expirationTimestamp: expires }),
+    },
+  };
+}
+
+/** Returns when a JSON web token expires; undefined for any other token. */
+function expiryOf(token: string): string | undefined {
+  let payload: unknown;
+  try {
+    payload = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8"));
+  } catch {
+    return undefined;
+  }
+  const parsed = claims.safeParse(payload);
+  return parsed.success ? new Date(parsed.data.exp * 1000).toISOString() : undefined;
+}

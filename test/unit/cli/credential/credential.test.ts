@@ -1,0 +1,140 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { runProgram } from "../../../../src/cli/program.ts";
+import { recordedSession } from "../session.ts";
+
+const OWN = pem("b3du");
+const OTHER = pem("b3RoZXI=");
+const token = `head.${Buffer.from(JSON.stringify({ exp: 1_770_000_000 })).toString("base64url")}.signature`;
+const MEMBER = "/apis/access.legation.dev/v1/clusters/west/proxy";
+let folder: string;
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "legation-credential-"));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function pem(body: string): string {
+  return `-----BEGIN CERTIFICATE-----\n${body}\n-----END CERTIFICATE-----\n`;
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString("base64");
+}
+
+function kubeconfig(user: object, cluster: object = {}): string {
+  const file = join(folder, `${Math.random()}.yaml`);
+  const document = {
+    clusters: [
+      { name: "host", cluster: { server: "https://host:6443", "certificate-authority-data": base64(OWN), ...cluster } },
+    ],
+    users: [{ name: "kueue", user }],
+    contexts: [{ name: "host", context: { cluster: "host", user: "kueue" } }],
+    "current-context": "host",
+  };
+  writeFileSync(file, JSON.stringify(document));
+  return file;
+}
+
+interface Asked {
+  readonly cluster?: object | undefined;
+  readonly user?: object;
+  readonly flags?: readonly string[];
+  readonly info?: string;
+}
+
+/** Runs the command as a plugin of a client that wants to send the credential to `cluster`. */
+async function ask({ cluster = {}, user = { token }, flags = [], info }: Asked): Promise<{
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}> {
+  const wanted = { server: `https://host:6443${MEMBER}`, "certificate-authority-data": base64(OWN), ...cluster };
+  const document = { apiVersion: "client.authentication.k8s.io/v1", kind: "ExecCredential", spec: { cluster: wanted } };
+  const session = recordedSession({ env: { KUBERNETES_EXEC_INFO: info ?? JSON.stringify(document) } });
+  const code = await runProgram(["credential", "--kubeconfig", kubeconfig(user), ...flags], session, "1.0.0");
+  return { code, out: session.out.join(""), err: session.err.join("") };
+}
+
+describe("the credential of a reader of ClusterProfiles", () => {
+  test("is its own token for the host, with the time at which that expires", async () => {
+    const { out } = await ask({});
+    expect(JSON.parse(out)).toEqual({
+      apiVersion: "client.authentication.k8s.io/v1",
+      kind: "ExecCredential",
+      status: { token, expirationTimestamp: "2026-02-02T02:40:00.000Z" },
+    });
+  });
+
+  test("has no time if the token tells none", async () => {
+    expect(JSON.parse((await ask({ user: { token: "opaque" } })).out).status).toEqual({ token: "opaque" });
+  });
+
+  test("is its own client certificate", async () => {
+    const key = "-----BEGIN PRIVATE KEY-----\nkey\n-----END PRIVATE KEY-----\n";
+    const user = { "client-certificate-data": base64(OTHER), "client-key-data": base64(key) };
+    expect(JSON.parse((await ask({ user })).out).status).toEqual({ clientCertificateData: OTHER, clientKeyData: key });
+  });
+
+  test.each<[string, object]>([
+    ["the default port written out", { server: `https://host:6443${MEMBER}/` }],
+    ["one certificate of several of the host", { "certificate-authority-data": base64(`# a comment\n${OWN}`) }],
+    ["an extension", { config: { clusterName: "west" } }],
+  ])("is given for a member's path with %s", async (_, cluster) => {
+    expect(await ask({ cluster })).toMatchObject({ code: 0 });
+  });
+
+  test("is given for a further address of the host that the reader's operator names", async () => {
+    const cluster = { server: `https://api.example.org${MEMBER}` };
+    expect(await ask({ cluster, flags: ["--servers=https://other,https://api.example.org:443"] })).toMatchObject({
+      code: 0,
+    });
+  });
+
+  test.each<[string, object, string]>([
+    ["another server", { server: `https://evil.example.org${MEMBER}` }, "is no member's path on the host"],
+    ["another port", { server: `https://host${MEMBER}` }, "is no member's path on the host"],
+    ["the host itself", { server: "https://host:6443" }, "is no member's path on the host"],
+    ["a path before the member's", { server: `https://host:6443/x${MEMBER}` }, "is no member's path on the host"],
+    ["a user in the address", { server: `https://host:6443@evil${MEMBER}` }, "is no member's path on the host"],
+    ["a server without TLS", { server: `http://host:6443${MEMBER}` }, "is no member's path on the host"],
+    ["dots in the path", { server: `https://host:6443${MEMBER}/../proxy` }, "is no member's path on the host"],
+    ["a name that is none", { server: `https://host:6443${MEMBER.replace("west", "..")}` }, "is no member's path"],
+    ["a certificate that is not verified", { "insecure-skip-tls-verify": true }, "would not be verified"],
+    ["another name in the certificate", { "tls-server-name": "kubelet" }, 'for another name, "kubelet"'],
+    ["another authority", { "certificate-authority-data": base64(OTHER) }, "by another authority than the host's"],
+    ["a further authority", { "certificate-authority-data": base64(OWN + OTHER) }, "by another authority"],
+    ["the system's authorities", { "certificate-authority-data": undefined }, "by another authority"],
+  ])("is not given for %s", async (_, cluster, problem) => {
+    const { code, out, err } = await ask({ cluster });
+    expect({ code, out }).toEqual({ code: 3, out: "" });
+    expect(err).toContain(problem);
+    expect(err).not.toContain(token);
+  });
+
+  test.each<[string, object, string]>([
+    ["a password", { username: "a", password: "b" }, "has a user name and password"],
+    ["an impersonated user", { token: "t", as: "alice" }, "impersonates a user"],
+    ["nothing", {}, "has no credential"],
+  ])("is not given if the kubeconfig has %s", async (_, user, problem) => {
+    const { code, out, err } = await ask({ user });
+    expect({ code, out }).toEqual({ code: 3, out: "" });
+    expect(err).toContain(problem);
+  });
+
+  test.each([
+    ["is not set", "", "KUBERNETES_EXEC_INFO: is not set"],
+    ["is no JSON", "{", "is no ExecCredential"],
+    [
+      "names no cluster",
+      JSON.stringify({ apiVersion: "client.authentication.k8s.io/v1", kind: "ExecCredential", spec: {} }),
+      "provideClusterInfo: true",
+    ],
+  ])("is not given if the client's request %s", async (_, info, problem) => {
+    const { code, out, err } = await ask({ info });
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toContain(problem);
+  });
+});
