@@ -9,7 +9,7 @@ import { plot, tableOf } from "../test/bench/scale/plot.ts";
 import { benchScale } from "../test/bench/scale/scale.bench.ts";
 import { benchSoak } from "../test/bench/scale/soak.bench.ts";
 import { benchShares } from "../test/bench/shares.bench.ts";
-import { benchTunnel } from "../test/bench/tunnel.bench.ts";
+import { benchTunnel } from "../test/bench/tunnel/tunnel.bench.ts";
 import { benchWebhook } from "../test/bench/webhook.bench.ts";
 import { benchWholeJobs } from "../test/bench/whole-jobs.bench.ts";
 import { benchWholeObjects } from "../test/bench/whole-objects.bench.ts";
@@ -69,6 +69,28 @@ if (parts.has("soak")) {
 
 // Real users' control planes have more than one thread.
 process.env.GOMAXPROCS ??= String(availableParallelism());
+const figures: Figure[] = [];
+// Prints at once: a long run may be interrupted.
+const onFigure = (figure: Figure): void => {
+  figures.push(figure);
+  console.log(lineOf(figure));
+};
+
+if (parts.has("tunnel")) {
+  progress("a member's API server directly, through an agent, and through konnectivity");
+  await using alone = await startClusters({
+    names: ["west"],
+    clusters: { west: { nodes: [], audit: false } },
+    onProgress: progress,
+  });
+  await benchTunnel({ member: alone.get("west"), onProgress: progress, onFigure });
+  parts.delete("tunnel");
+}
+if (parts.size === 0) {
+  conclude();
+  process.exit();
+}
+
 await using clusters = await startClusters({
   names: ["host", "west", "east"],
   clusters: {
@@ -81,12 +103,6 @@ await using clusters = await startClusters({
 });
 const host = clusters.get("host");
 const members = [clusters.get("west"), clusters.get("east")];
-const figures: Figure[] = [];
-// Prints at once: a long run may be interrupted.
-const onFigure = (figure: Figure): void => {
-  figures.push(figure);
-  console.log(lineOf(figure));
-};
 if (parts.has("client")) {
   progress("requests and watch events of src/kube beside @kubernetes/client-node");
   const { requests, watchEvents } = await benchClient({ kubeconfig: host.kubeconfig });
@@ -94,10 +110,6 @@ if (parts.has("client")) {
   onFigure({ name: "client: requests / client-node's", value: requests.ratio, unit: "" });
   onFigure({ name: "client: watch events", value: watchEvents.legation.perSecond, unit: "/s" });
   onFigure({ name: "client: watch events / client-node's", value: watchEvents.ratio, unit: "" });
-}
-if (parts.has("tunnel")) {
-  progress("a member's API server through an agent, and directly");
-  await benchTunnel({ kubeconfig: clusters.get("west").kubeconfig, onFigure });
 }
 if (["webhook", "delegation", "shares", "division", "jobs", "objects"].some((part) => parts.has(part))) {
   await using legation = await startLegation({
@@ -142,10 +154,14 @@ if (["webhook", "delegation", "shares", "division", "jobs", "objects"].some((par
     await whileItRuns(benchDivision({ host, members, pods: counts, onProgress: progress, onFigure }));
   }
 }
-const missed = figures.filter((figure) => meets(figure) === false);
-console.log(missed.length === 0 ? "All targets are met." : `${missed.length} targets are missed.`);
-// Sets the exit code; the clusters still have to stop.
-process.exitCode = exitCode(figures);
+conclude();
+
+/** Says whether targets were missed, and sets the exit code; the clusters may still have to stop. */
+function conclude(): void {
+  const missed = figures.filter((figure) => meets(figure) === false);
+  console.log(missed.length === 0 ? "All targets are met." : `${missed.length} targets are missed.`);
+  process.exitCode = exitCode(figures);
+}
 
 /** Returns the exit code of `--strict` for figures that miss their targets. */
 function exitCode(of: readonly Figure[]): number {

@@ -25,9 +25,28 @@ export function sharesImpossible(): string | undefined {
  * Source: the kernel's cgroup-v1/../sched-bwc and cgroup-v2 (cpu.max).
  */
 export function giveShares(groups: readonly Sharers[], cores: number): () => void {
+  const quota = String(Math.round(cores * PERIOD_US));
+  return putInCgroups(groups, {
+    version1: { "cpu.cfs_period_us": String(PERIOD_US), "cpu.cfs_quota_us": quota },
+    version2: { "cpu.max": `${quota} ${PERIOD_US}` },
+  });
+}
+
+/** Gives processes together a tenth of the weight of another one, until the result is called: as if they ran on other machines. */
+export function giveRest(pids: readonly number[]): () => void {
+  const settings = { version1: { "cpu.shares": "102" }, version2: { "cpu.weight": "10" } };
+  return putInCgroups([{ name: "rest", pids }], settings);
+}
+
+interface CpuSettings {
+  /** Values by file. */
+  readonly version1: Readonly<Record<string, string>>;
+  readonly version2: Readonly<Record<string, string>>;
+}
+
+function putInCgroups(groups: readonly Sharers[], { version1, version2 }: CpuSettings): () => void {
   const isVersion1 = existsSync(join(VERSION_1, "cpu.cfs_quota_us"));
   const root = isVersion1 ? VERSION_1 : VERSION_2;
-  const quota = Math.round(cores * PERIOD_US);
   const made: string[] = [];
   const undo = (): void => {
     for (const folder of made.splice(0)) {
@@ -42,10 +61,9 @@ export function giveShares(groups: readonly Sharers[], cores: number): () => voi
       const folder = join(root, `legation-bench-${process.pid}-${name}`);
       mkdirSync(folder);
       made.push(folder);
-      if (isVersion1) {
-        writeFileSync(join(folder, "cpu.cfs_period_us"), String(PERIOD_US));
-        writeFileSync(join(folder, "cpu.cfs_quota_us"), String(quota));
-      } else writeFileSync(join(folder, "cpu.max"), `${quota} ${PERIOD_US}`);
+      for (const [file, value] of Object.entries(isVersion1 ? version1 : version2)) {
+        writeFileSync(join(folder, file), value);
+      }
       for (const pid of pids) move(String(pid), folder);
     }
   } catch (error) {

@@ -9,6 +9,7 @@ import type { Cluster } from "../clusters/types.ts";
 import { eventually } from "../harness/wait.ts";
 import { accessAvailable, installAccess, withdrawAccess } from "./access.ts";
 import { hasJoined, joinBehindAgent, type RunningAgent, toldHubPort } from "./agent.ts";
+import { startBalancer } from "./balancer.ts";
 import { legation, MAIN } from "./cli.ts";
 import { ensureInstalled, installedPort } from "./installation.ts";
 
@@ -24,6 +25,8 @@ export interface LegationOptions {
    * LEGATION_TEST_AGENTS names.
    */
   readonly agents?: ReadonlyMap<string, number>;
+  /** Has controllers take agents at `hubPort`, also of members that join directly at first. Default: where LEGATION_TEST_AGENTS does. */
+  readonly takesAgents?: boolean;
   /** Reach members through their fault proxies. Default true. */
   readonly proxied?: boolean;
   /** More flags of `legation controller`. */
@@ -51,6 +54,8 @@ export interface Legation extends AsyncDisposable {
   readonly webhookPort: number;
   /** Agents of members, by name. */
   readonly agents: ReadonlyMap<string, RunningAgent>;
+  /** Port of this machine at which agents find the leader. 0: `controllerFlags` say so. */
+  readonly hubPort: number;
   /** Makes one more of its processes, which runs beside the first once it is started, and ends with it. */
   another(kind: ProcessKind, args: readonly string[], main?: string): Promise<LegationProcess>;
   /** Installs access to members, and starts its server unless it runs. Resolves once the host passes requests on. */
@@ -116,6 +121,10 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
   await ensureInstalled(host, { webhookUrl, main });
   const processes: LegationProcess[] = [];
   const fallen: string[] = [];
+  const { takesAgents = options.agents === undefined && BEHIND_AGENTS.length > 0 } = options;
+  const hubPort = takesAgents ? ((await toldHubPort(host)) ?? (await freePort())) : 0;
+  // Only the leader listens for agents, so that each controller has a port of its own behind theirs.
+  const hubs = takesAgents ? await startBalancer(hubPort) : undefined;
   const prepare = async (
     kind: ProcessKind,
     args: readonly string[],
@@ -124,6 +133,9 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
   ): Promise<LegationProcess> => {
     const name = `${kind}-${processes.length}`;
     const kubeconfig = await accountKubeconfig(host, `legation-${kind}`, join(directory, `${name}.yaml`), options);
+    const ownHub = kind === "controller" && hubs !== undefined ? await freePort() : undefined;
+    if (ownHub !== undefined) hubs?.add(ownHub);
+    const hubFlags = ownHub === undefined ? [] : [`--hub-listen=127.0.0.1:${ownHub}`];
     const logFile = join(directory, `${name}.log`);
     const read = (): string => readOr(logFile, "");
     let seen = 0;
@@ -131,7 +143,7 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
     const plane = new PlaneProcess({
       name,
       command: process.execPath,
-      args: [...(options.nodeFlags ?? []), script, kind, `--kubeconfig=${kubeconfig}`, ...args],
+      args: [...(options.nodeFlags ?? []), script, kind, `--kubeconfig=${kubeconfig}`, ...hubFlags, ...args],
       ...(options.env === undefined ? {} : { env: options.env }),
       logFile,
       // Lines of an earlier start do not count.
@@ -171,10 +183,6 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
   const agents = new Map<string, RunningAgent>();
   // Their manifests may not have been applied.
   const halfJoined = new Set<string>();
-  const hubPort =
-    options.agents === undefined && BEHIND_AGENTS.length > 0
-      ? ((await toldHubPort(host)) ?? (await freePort()))
-      : undefined;
   const hubPorts = options.agents ?? new Map(BEHIND_AGENTS.map((name) => [name, hubPort]));
   const joins = async (name: string, member: Cluster, written?: string): Promise<void> => {
     const port = hubPorts.get(name);
@@ -192,7 +200,6 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
   };
   const controllerFlags = [
     ...LEADING,
-    ...(hubPort === undefined ? [] : [`--hub-listen=127.0.0.1:${hubPort}`]),
     `--kubelet-listen=127.0.0.1:${await freePort()}`,
     ...(options.controllerFlags ?? []),
   ];
@@ -212,6 +219,7 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
     webhook,
     webhookPort: port,
     agents,
+    hubPort,
     another: (kind, args, script) => prepare(kind, args, READY[kind], script),
     access: () => {
       access ??= serveAccess();
@@ -221,6 +229,7 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
     stop: async () => {
       if (access !== undefined) await withdrawAccess(host);
       await Promise.all([...agents.values(), ...processes].map((process) => process.stop()));
+      await hubs?.[Symbol.asyncDispose]();
       rmSync(directory, { recursive: true, force: true });
       if (options.restart === true && fallen.length > 0) throw new Error(fallen.join("\n"));
     },

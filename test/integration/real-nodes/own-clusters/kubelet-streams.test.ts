@@ -13,7 +13,9 @@ import { kubectl } from "../../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../../support/harness/namespace.ts";
 import { whereRealNodesRun } from "../../../support/harness/real-nodes.ts";
 import { eventually, eventuallyPasses } from "../../../support/harness/wait.ts";
+import { joinBehindAgent, type RunningAgent } from "../../../support/legation/agent.ts";
 import { type Legation, type LegationProcess, startLegation } from "../../../support/legation/start.ts";
+import { testCarriedStreams } from "../../../support/streams/carried.ts";
 import { Channels } from "../../../support/streams/channels.ts";
 import { type Ran, runStreaming, StreamingKubectl, type Transport } from "../../../support/streams/kubectl.ts";
 import { podManifest, servingPod } from "../../../support/streams/pods.ts";
@@ -61,6 +63,7 @@ function streams(): void {
     legation = await startLegation({
       host: home,
       members: { away },
+      takesAgents: true,
       // This controller takes over from those that the tests kill.
       controllerFlags: [`--kubelet-listen=127.0.0.1:${await freePort()}`, "--lease-duration=15s", ...FLAGS],
       restart: true,
@@ -138,15 +141,7 @@ function streams(): void {
   };
 
   describe.each(TRANSPORTS)("streams by %s", (transport) => {
-    test("carry both outputs, the input and the exit code of exec", async () => {
-      const [here, there] = await both(
-        transport,
-        ["exec", "-i", "web", "-c", "main", "--", "sh", "-c", "cat; echo oops >&2; exit 7"],
-        "told\n",
-      );
-      expect(here).toEqual({ code: 7, stdout: "told\n", stderr: expect.stringContaining("oops\n") });
-      expect(here).toEqual(there);
-    });
+    testCarriedStreams(transport, { open, run, both });
 
     test.each([
       ["a container that the pod does not have", ["exec", "web", "-c", "nobody", "--", "true"]],
@@ -180,42 +175,6 @@ function streams(): void {
       await running.says(/33 77/);
       await running.resize(44, 88);
       await running.says(/44 88/);
-    });
-
-    test("carry input and output of attach until the user ends it", async () => {
-      const running = open(transport, "attach", "-i", "web", "-c", "parrot");
-      // Output from before the stream is lost on any cluster.
-      await eventuallyPasses(() => {
-        running.write(`hello by ${transport}\n`);
-        expect(running.said).toContain(`polly: hello by ${transport}\n`);
-      });
-      running.write("and again\n");
-      await running.says(/polly: and again\n/);
-    });
-
-    test("serve many connections of port-forward, and one to a closed port", async () => {
-      const running = open(transport, "port-forward", "pod/web", ":8080", ":9");
-      const [, web] = await running.says(/127\.0\.0\.1:(\d+) -> 8080/);
-      const [, nobody] = await running.says(/127\.0\.0\.1:(\d+) -> 9/);
-      const pages = Array.from({ length: 10 }, async () => (await fetch(`http://127.0.0.1:${web}/`)).text());
-      expect(await Promise.all(pages)).toEqual(pages.map(() => "hello from the pod\n"));
-      await expect(fetch(`http://127.0.0.1:${nobody}/`)).rejects.toThrow();
-      await running.says(/an error occurred forwarding \d+ -> 9: .*connection refused/i);
-    });
-
-    test("carry cp in both directions", async () => {
-      const folder = mkdtempSync(join(tmpdir(), "legation-cp-"));
-      onTestFinished(() => rmSync(folder, { recursive: true }));
-      const bytes = randomBytes(2 ** 20);
-      writeFileSync(join(folder, "there"), bytes);
-      for (const files of [
-        [join(folder, "there"), `web:/tmp/copy-${transport}`],
-        [`web:/tmp/copy-${transport}`, join(folder, "back")],
-      ]) {
-        const copied = await run(transport, ["cp", "-c", "main", ...files]);
-        expect(copied.code, copied.stderr).toBe(0);
-      }
-      expect(sha256(readFileSync(join(folder, "back")))).toBe(sha256(bytes));
     });
 
     test("are refused to a user whom the host's RBAC denies exec", async () => {
@@ -420,6 +379,37 @@ function streams(): void {
     second.thaw();
     await expectEnded(ofSecond);
     await secondEnded;
+  });
+
+  // Last, since the member is reached through its agent from here on.
+  describe("streams through an agent", () => {
+    let agent: RunningAgent;
+    beforeAll(async () => {
+      const { agents, hubPort } = legation;
+      const behind = { name: "away", hubPort, args: [], server: away.proxiedServer, again: true };
+      agent = agents.get("away") ?? (await joinBehindAgent(home, away, behind));
+      await eventuallyPasses(async () => {
+        expect(agent.log()).toContain("connected to the hub");
+        expect((await run("SPDY", EXEC)).code).toBe(0);
+      }, patient);
+    });
+    afterAll(() => agent?.stop());
+
+    testCarriedStreams("WebSocket", { open, run, both });
+
+    test("follow a log", async () => {
+      await apply(podManifest("teller", [{ name: "main", script: "while true; do echo beat; sleep 0.5; done" }]));
+      await open("SPDY", "logs", "-f", "teller").says(/beat\nbeat\n/);
+    });
+
+    test("end with the agent, and are refused by its name", async () => {
+      const running = open("WebSocket", "exec", "web", "-c", "main", "--", "sh", "-c", "echo begun; sleep 600");
+      await running.says(/begun/);
+      await agent.stop();
+      await running.ended;
+      const { stderr } = await run("SPDY", EXEC);
+      expect(stderr).toMatch(/cluster away cannot be reached: .*the agent of away left/);
+    });
   });
 }
 
