@@ -147,6 +147,9 @@ export const CLUSTER_MANAGER = "legation";
 /** Property of a ClusterProfile: uid of the member's kube-system namespace. */
 export const MEMBER_UID_PROPERTY = "legation.dev/member-uid";
 
+/** Annotation on objects that `legation get -o json` prints: the cluster that each was read from. Never stored. */
+export const READ_FROM_ANNOTATION = "access.legation.dev/cluster";
+
 /** Finalizer on a Cluster, until its virtual node and Lease are removed. */
 export const CLUSTER_FINALIZER = "legation.dev/virtual-node";
 

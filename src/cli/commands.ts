@@ -53,6 +53,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => equipped((await import("./status/command.ts")).statusCommand),
   },
   {
+    name: "get",
+    summary: "show objects of all members in one table",
+    load: async () => equipped((await import("./get/command.ts")).getCommand),
+  },
+  {
     name: "logs",
     summary: "show the logs of all pods of a Job, in all members that have it",
     load: async () => equipped((await import("./logs/command.ts")).logsCommand),

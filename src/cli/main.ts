@@ -53,6 +53,7 @@ process.exitCode = await runProgram(
     signal: interruption.signal,
     connect: async (choice, as) => (await opened()).open(choice, as),
     connectText: async (kubeconfig, as) => (await opened()).openText(kubeconfig, as),
+    openReading: async (host, member) => (await opened()).openReading(host, member),
   },
   version,
 );

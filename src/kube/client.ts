@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import type { Duplex, Readable } from "node:stream";
 import type { KubeObject, ObjectRef, Stored } from "./objects.ts";
 import type { Resource } from "./resources.ts";
+import type { TableEvent, TablePage } from "./tables.ts";
 
 export interface RequestOptions {
   readonly signal?: AbortSignal;
@@ -71,6 +72,8 @@ export interface RawRequest extends RequestOptions {
   readonly path: string;
   readonly body?: object;
   readonly contentType?: string;
+  /** Media types of the response; default JSON. */
+  readonly accept?: string;
 }
 
 /** An event of a watch. */
@@ -237,6 +240,23 @@ export interface Forwarder {
   upgrade(request: Omit<ForwardedRequest, "body">, protocol: string): Promise<UpgradeAnswer>;
   /** Closes all connections. */
   close(): Promise<void>;
+}
+
+/** The objects that a table is to have: those of a list, or the one of a name. */
+export interface TableOptions extends ListOptions {
+  readonly name?: string;
+  /** Part of each row's object to send: its metadata, or the whole of it. */
+  readonly includeObject: "Metadata" | "Object";
+}
+
+/** The reads of lists and objects as the API server prints them, which a client makes beside `ClusterClient`. */
+export interface TableReads {
+  listTable(resource: Resource<KubeObject>, options: TableOptions): Promise<TablePage>;
+  /** Watches like `ClusterClient.watch`. */
+  watchTable(
+    resource: Resource<KubeObject>,
+    options: WatchOptions & Pick<TableOptions, "includeObject">,
+  ): AsyncIterable<TableEvent>;
 }
 
 /** Receives each finished request, retries included. */

@@ -11,6 +11,8 @@ import type {
   RequestOptions,
   StreamAnswer,
   StreamOptions,
+  TableOptions,
+  TableReads,
   UpgradeAnswer,
   UpgradeOptions,
   WatchEvent,
@@ -23,6 +25,7 @@ import { yieldToEventLoop } from "./event-loop.ts";
 import type { ApiRequest } from "./internal/request-sender.ts";
 import { collectionPath, objectPath, withQuery } from "./internal/resource-paths.ts";
 import { StreamOpener } from "./internal/stream.ts";
+import { listTable, watchTable } from "./internal/table.ts";
 import { Transport } from "./internal/transport.ts";
 import { upgrade } from "./internal/upgrade.ts";
 import { watchEvents } from "./internal/watch.ts";
@@ -30,6 +33,7 @@ import { cutManagedFields, heapBytesOf, isRecord, parseJson } from "./json.ts";
 import { type ClientLimits, DEFAULT_LIMITS } from "./limits.ts";
 import type { KubeObject, ObjectRef, Stored } from "./objects.ts";
 import { apiVersionOf, isStored, isWellFormed, type Resource } from "./resources.ts";
+import type { TableEvent, TablePage } from "./tables.ts";
 
 const PATCH_CONTENT_TYPES: Readonly<Record<Patch["type"], string>> = {
   json: "application/json-patch+json",
@@ -68,7 +72,7 @@ export interface ConnectOptions {
 }
 
 /** Creates a client for one cluster. Opens no connection before the first request. */
-export function createClusterClient(options: ConnectOptions): ClusterClient & PathUpgrades {
+export function createClusterClient(options: ConnectOptions): ClusterClient & PathUpgrades & TableReads {
   const { cluster, credentials, metrics, leaseLeftMs, untrusted, dial, userAgent = "kube-client" } = options;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   return new HttpClient(
@@ -77,7 +81,7 @@ export function createClusterClient(options: ConnectOptions): ClusterClient & Pa
 }
 
 /** The `ClusterClient` over HTTP. */
-class HttpClient implements ClusterClient, PathUpgrades {
+class HttpClient implements ClusterClient, PathUpgrades, TableReads {
   readonly cluster: string;
   readonly #transport: Transport;
   readonly #streams: StreamOpener;
@@ -253,6 +257,7 @@ class HttpClient implements ClusterClient, PathUpgrades {
       path: request.path,
       ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
       ...(request.contentType === undefined ? {} : { contentType: request.contentType }),
+      ...(request.accept === undefined ? {} : { accept: request.accept }),
       ...limits(request),
     };
     const { text } = await this.#transport.send(wire);
@@ -266,6 +271,17 @@ class HttpClient implements ClusterClient, PathUpgrades {
 
   watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>> {
     return watchEvents(this.#transport, resource, options);
+  }
+
+  listTable(resource: Resource<KubeObject>, options: TableOptions): Promise<TablePage> {
+    return listTable(this.#transport, resource, options);
+  }
+
+  watchTable(
+    resource: Resource<KubeObject>,
+    options: WatchOptions & Pick<TableOptions, "includeObject">,
+  ): AsyncIterable<TableEvent> {
+    return watchTable(this.#transport, resource, options);
   }
 
   upgrade(

@@ -54,7 +54,13 @@ export async function findByList<T extends KubeObject>(
 export type Selection = Pick<ListOptions, "namespace" | "labelSelector" | "fieldSelector">;
 
 /** Returns the selection alone; keys without a value are left out. */
-export function selectionOf({ namespace, labelSelector, fieldSelector }: Selection): Selection {
+export function selectionOf({
+  namespace,
+  labelSelector,
+  fieldSelector,
+}: {
+  readonly [Key in keyof Selection]: Selection[Key] | undefined;
+}): Selection {
   return {
     ...(namespace === undefined ? {} : { namespace }),
     ...(labelSelector === undefined ? {} : { labelSelector }),

@@ -1,8 +1,8 @@
 import type { Readable } from "node:stream";
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import type { Gaps } from "../shared/gaps.ts";
 import { type ContainerChoice, chosenContainers, containerNames, logStateOf, whyNoLog } from "./containers.ts";
-import type { Gaps } from "./gaps.ts";
 import { type LinePrinter, LineReader } from "./lines.ts";
 import { findJobIn, type LogSource, listPodsOf, logName } from "./sources.ts";
 import { type LogTarget, openLog, readLog, type StreamEnd } from "./stream.ts";

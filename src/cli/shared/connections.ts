@@ -1,9 +1,10 @@
+import { clusterProxyPath } from "../../api/access.ts";
 import { unlessAborted } from "../../kube/abort.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { ClusterCredentials } from "../../kube/credentials.ts";
 import { createClusterClient } from "../../kube/http-client.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../kube/kubeconfig.ts";
-import type { ClusterChoice, Connection, Environment } from "./session.ts";
+import type { ClusterChoice, Connection, Environment, ReadingClient } from "./session.ts";
 
 /** The user who waits for an exec plugin. */
 export interface PluginAudience {
@@ -19,6 +20,8 @@ export class Connections {
   readonly #userAgent: string;
   readonly #audience: PluginAudience | undefined;
   readonly #clients: ClusterClient[] = [];
+  /** Credentials by the user's choice: members that are reached through one host share the run of an exec plugin. */
+  readonly #loaded = new Map<string, ClusterCredentials>();
 
   constructor(env: Environment, userAgent: string, audience?: PluginAudience) {
     this.#env = env;
@@ -27,10 +30,8 @@ export class Connections {
   }
 
   /** Opens the cluster that the user chose. */
-  open({ kubeconfig, context, preferredContext, impersonate }: ClusterChoice, as: string): Promise<Connection> {
-    const onPluginStderr = this.#audience?.onPluginStderr;
-    const credentials = loadKubeConfig({ kubeconfig, context, preferredContext, env: this.#env, onPluginStderr });
-    return this.#connect(impersonate === undefined ? credentials : impersonating(credentials, impersonate), as);
+  open(choice: ClusterChoice, as: string): Promise<Connection> {
+    return this.#connect(this.#load(choice), as);
   }
 
   /** Opens a cluster from a stored kubeconfig, which may neither run programs nor name files. */
@@ -41,8 +42,41 @@ export class Connections {
     );
   }
 
+  /** Opens a member through the host's API server with the credentials for the host, or without a name the host itself. */
+  async openReading(host: ClusterChoice, member?: string): Promise<ReadingClient> {
+    const loaded = this.#load(host);
+    await kept(Promise.resolve(loaded.identity()), this.#audience?.signal);
+    const cluster = member ?? "host";
+    const credentials: ClusterCredentials = {
+      ...loaded,
+      server: loaded.server + (member === undefined ? "" : clusterProxyPath(member)),
+      identity: () => loaded.identity(),
+      refresh: () => loaded.refresh(),
+    };
+    const client = createClusterClient({
+      cluster,
+      credentials,
+      userAgent: this.#userAgent,
+      untrusted: member !== undefined,
+    });
+    this.#clients.push(client);
+    return client;
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.#clients.map((client) => client.close()));
+  }
+
+  #load(choice: ClusterChoice): ClusterCredentials {
+    const { kubeconfig, context, preferredContext, impersonate } = choice;
+    const key = JSON.stringify([kubeconfig, context, preferredContext, impersonate]);
+    const known = this.#loaded.get(key);
+    if (known !== undefined) return known;
+    const onPluginStderr = this.#audience?.onPluginStderr;
+    const read = loadKubeConfig({ kubeconfig, context, preferredContext, env: this.#env, onPluginStderr });
+    const credentials = impersonate === undefined ? read : impersonating(read, impersonate);
+    this.#loaded.set(key, credentials);
+    return credentials;
   }
 
   async #connect(credentials: ClusterCredentials, cluster: string): Promise<Connection> {

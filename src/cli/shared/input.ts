@@ -77,8 +77,8 @@ export const manifestPaths: z.ZodType<string[], string | string[]> = z.union(
 );
 
 /** Input of every command: the host cluster and the output format. */
-export interface GlobalInput extends ClusterChoice {
-  readonly output: "text" | "json" | "yaml";
+export interface GlobalInput<Format = "text" | "json" | "yaml"> extends ClusterChoice {
+  readonly output: Format;
   readonly verbose: boolean;
 }
 
@@ -86,10 +86,18 @@ export interface GlobalInput extends ClusterChoice {
 export function withGlobals<Shape extends z.ZodRawShape>(
   shape: Shape,
 ): z.ZodType<z.output<z.ZodObject<Shape>> & GlobalInput> {
+  return withFormats(shape, outputFormat);
+}
+
+/** Returns the schema like `withGlobals`, of a command with formats of its own. */
+export function withFormats<Shape extends z.ZodRawShape, Format>(
+  shape: Shape,
+  format: z.ZodType<Format>,
+): z.ZodType<z.output<z.ZodObject<Shape>> & GlobalInput<Format>> {
   const globals = z.object({
     kubeconfig: z.string().optional(),
     context: z.string().optional(),
-    output: outputFormat,
+    output: format,
     verbose: toggle,
   });
   return z.intersection(z.object(shape), globals);

@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import type { ClusterClient } from "../../kube/client.ts";
+import type { ClusterClient, TableReads } from "../../kube/client.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** Variables of the environment, as the process got them. */
@@ -34,6 +34,9 @@ export interface Connection {
   readonly namespace: string;
 }
 
+/** A client of a cluster that is only looked at. */
+export type ReadingClient = ClusterClient & TableReads;
+
 /** Everything that a command gets from the process. Tests replace it. */
 export interface Session {
   readonly env: Environment;
@@ -45,6 +48,8 @@ export interface Session {
   connect(choice: ClusterChoice, as: string): Promise<Connection>;
   /** Opens a cluster from the text of a kubeconfig. */
   connectText(kubeconfig: string, as: string): Promise<Connection>;
+  /** Opens a member through the host's API server with the user's own credentials there, or without a name the host itself. */
+  openReading(host: ClusterChoice, member?: string): Promise<ReadingClient>;
 }
 
 /** The host of a command, and how the command reaches members and reports progress. */

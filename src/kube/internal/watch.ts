@@ -4,7 +4,7 @@ import { cutManagedFields, heapBytesOf, isRecord, parseJson } from "../json.ts";
 import type { KubeObject } from "../objects.ts";
 import { isStored, isWellFormed, type Resource } from "../resources.ts";
 import type { ApiRequest } from "./request-sender.ts";
-import { collectionPath, withQuery } from "./resource-paths.ts";
+import { collectionPath, type Query, withQuery } from "./resource-paths.ts";
 import { errorFromAnswer, errorFromStatus } from "./status.ts";
 import type { Transport } from "./transport.ts";
 import { StreamCut, WatchStream } from "./watch-stream.ts";
@@ -20,17 +20,29 @@ export async function* watchEvents<T extends KubeObject>(
   resource: Resource<T>,
   options: WatchOptions,
 ): AsyncGenerator<WatchEvent<T>> {
+  const request = watchRequest(resource, options);
+  for await (const lines of watchLines(transport, request, options)) {
+    for (const line of lines) yield decode(resource, line, options, transport, request);
+  }
+}
+
+/** Returns the request of a watch. `added` are further parameters of its query. */
+export function watchRequest(
+  resource: Resource<KubeObject>,
+  options: WatchOptions,
+  added: Query = {},
+): ApiRequest & { readonly signal: AbortSignal } {
   const { namespace, labelSelector, fieldSelector, resourceVersion, signal } = options;
-  const timeoutSeconds = options.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS;
   const query = {
     watch: true,
     allowWatchBookmarks: true,
     resourceVersion,
-    timeoutSeconds,
+    timeoutSeconds: options.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS,
     labelSelector,
     fieldSelector,
+    ...added,
   };
-  const request: ApiRequest = {
+  return {
     verb: "watch",
     method: "GET",
     plural: resource.plural,
@@ -38,6 +50,16 @@ export async function* watchEvents<T extends KubeObject>(
     path: withQuery(collectionPath(resource, namespace), query),
     signal,
   };
+}
+
+/** Yields the lines of one watch, one for each event. Rejects with KubeError. */
+export async function* watchLines(
+  transport: Transport,
+  request: ApiRequest & { readonly signal: AbortSignal },
+  options: WatchOptions,
+): AsyncGenerator<Buffer[]> {
+  const { signal } = request;
+  const timeoutSeconds = options.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS;
   const idleMs = options.idleTimeoutMs ?? timeoutSeconds * 1000 + IDLE_MARGIN_MS;
   let stream: WatchStream | undefined;
   const onAbort = (): void => stream?.cancel("the caller gave up", signal.reason);
@@ -61,7 +83,7 @@ export async function* watchEvents<T extends KubeObject>(
     options.onOpen?.();
     for (let lines = await stream.take(); lines !== undefined; lines = await stream.take()) {
       transport.watchBrought(request, lines);
-      for (const line of lines) yield decode(resource, line, options, transport, request);
+      yield lines;
     }
   } catch (error) {
     throw error instanceof StreamCut ? cutError(error, transport, request) : error;
@@ -76,13 +98,13 @@ function cutError(cut: StreamCut, transport: Transport, request: ApiRequest): Ku
   return transport.error(cut.sent ? "AnswerLost" : "NotSent", cut.message, request, cut);
 }
 
-function decode<T extends KubeObject>(
-  resource: Resource<T>,
+/** Returns the JSON object of a line, and its estimated heap bytes. Throws KubeError. */
+export function parseLine(
   line: Buffer,
   { dropManagedFields }: WatchOptions,
   transport: Transport,
   request: ApiRequest,
-): WatchEvent<T> {
+): { readonly event: Readonly<Record<string, unknown>>; readonly size: number } {
   const text = line.toString("utf8");
   const kept = dropManagedFields === true ? cutManagedFields(text) : text;
   const size = heapBytesOf(kept);
@@ -95,6 +117,18 @@ function decode<T extends KubeObject>(
     throw transport.error("BadAnswer", "a watch event is not JSON", request, cause);
   }
   if (!isRecord(event)) throw transport.error("BadAnswer", "a watch event is not an object", request);
+  if (event.type === "ERROR") throw errorFromStatus(event.object, transport.subject(request));
+  return { event, size };
+}
+
+function decode<T extends KubeObject>(
+  resource: Resource<T>,
+  line: Buffer,
+  options: WatchOptions,
+  transport: Transport,
+  request: ApiRequest,
+): WatchEvent<T> {
+  const { event, size } = parseLine(line, options, transport, request);
   const { type, object } = event;
   switch (type) {
     case "ADDED":
@@ -108,8 +142,11 @@ function decode<T extends KubeObject>(
         return { type, resourceVersion: object.metadata.resourceVersion };
       }
       break;
-    case "ERROR":
-      throw errorFromStatus(object, transport.subject(request));
   }
-  throw transport.error("BadAnswer", `a watch event of type ${String(type)} is not what the API promises`, request);
+  throw unexpectedEvent(type, transport, request);
+}
+
+/** Returns the error for an event that no API server sends. */
+export function unexpectedEvent(type: unknown, transport: Transport, request: ApiRequest): KubeError {
+  return transport.error("BadAnswer", `a watch event of type ${String(type)} is not what the API promises`, request);
 }

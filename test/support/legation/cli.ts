@@ -66,6 +66,7 @@ export async function runCli(
         signal,
         connect: (choice, as) => connections.open(choice, as),
         connectText: (kubeconfig, as) => connections.openText(kubeconfig, as),
+        openReading: (host, member) => connections.openReading(host, member),
       },
       version,
     );

@@ -29,6 +29,7 @@ export function recordedSession(options: Partial<Session> & { readonly isTTY?: b
     signal: new AbortController().signal,
     connect: unreachable,
     connectText: unreachable,
+    openReading: unreachable,
     ...rest,
   };
 }

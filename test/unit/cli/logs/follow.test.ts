@@ -1,9 +1,9 @@
 import { PassThrough, Readable } from "node:stream";
 import { describe, expect, test } from "vitest";
 import { type FollowOptions, followLogs } from "../../../../src/cli/logs/follow.ts";
-import { Gaps } from "../../../../src/cli/logs/gaps.ts";
 import { LinePrinter } from "../../../../src/cli/logs/lines.ts";
 import { Failure } from "../../../../src/cli/shared/failure.ts";
+import { Gaps } from "../../../../src/cli/shared/gaps.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { copyOf, FakeCluster, job, runPod } from "./fake-cluster.ts";

@@ -1,8 +1,8 @@
 import { Readable } from "node:stream";
 import { describe, expect, test } from "vitest";
-import { Gaps } from "../../../../src/cli/logs/gaps.ts";
 import { LinePrinter } from "../../../../src/cli/logs/lines.ts";
 import { type LogOptions, showLogs } from "../../../../src/cli/logs/show.ts";
+import { Gaps } from "../../../../src/cli/shared/gaps.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { copyOf, FakeCluster, job, runPod } from "./fake-cluster.ts";
 

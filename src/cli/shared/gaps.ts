@@ -1,6 +1,6 @@
-import type { Failure } from "../shared/failure.ts";
+import type { Failure } from "./failure.ts";
 
-/** Tells on standard error what the shown logs lack, each thing once. */
+/** Tells on standard error what a result of many clusters lacks, each thing once. */
 export class Gaps {
   readonly #tell: (line: string) => void;
   readonly #told = new Set<string>();
@@ -10,12 +10,12 @@ export class Gaps {
     this.#tell = tell;
   }
 
-  /** The clusters and pods of which logs are missing. */
+  /** The clusters and pods of which something is missing. */
   get lacking(): readonly string[] {
     return [...this.#lacking];
   }
 
-  /** Tells of logs that are missing, so that the command fails in the end. */
+  /** Tells of what is missing. */
   add(subject: string, problem: string, remedy?: string): void {
     this.#lacking.add(subject);
     this.note(`${subject}: ${problem}${remedy === undefined ? "" : `\n  ${remedy}`}`);

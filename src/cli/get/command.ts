@@ -1,0 +1,214 @@
+import { Argument } from "commander";
+import { z } from "zod";
+import { kindName } from "../../kube/resources.ts";
+import { realClock } from "../../runtime/clock.ts";
+import { HOST, openClusters, type ReadCluster, type WantedClusters, wantedClusters } from "../multicluster/clusters.ts";
+import { type ClusterAnswer, type ReadRequest, startReading } from "../multicluster/lists.ts";
+import { type TypeQuery, typeQueries } from "../multicluster/type-names.ts";
+import { flag, type Subcommand } from "../shared/command.ts";
+import { Failure } from "../shared/failure.ts";
+import { Gaps } from "../shared/gaps.ts";
+import { duration, type GlobalInput, toggle, withFormats } from "../shared/input.ts";
+import { counted, some } from "../shared/output.ts";
+import type { Terminal } from "../shared/terminal.ts";
+import { DocumentPrinter, JsonListPrinter, type ListPrinter, NamePrinter, YamlListPrinter } from "./printers.ts";
+import { type ShowContext, showLists } from "./show.ts";
+import { TablePrinter } from "./table-printer.ts";
+import { ClusterWatch } from "./watch.ts";
+
+type Format = "table" | "wide" | "name" | "json" | "yaml";
+
+interface GetInput extends GlobalInput<Format> {
+  readonly queries: readonly TypeQuery[];
+  readonly namespace?: string | undefined;
+  readonly allNamespaces: boolean;
+  readonly clusters?: WantedClusters | undefined;
+  readonly selector?: string | undefined;
+  readonly fieldSelector?: string | undefined;
+  readonly watch: boolean;
+  readonly outputWatchEvents: boolean;
+  readonly showLabels: boolean;
+  readonly strict: boolean;
+  readonly timeout: number;
+}
+
+const EXAMPLE = "pods, deployments.apps or pods,services";
+const DEFAULT_TIMEOUT_MS = 10_000;
+
+const format: z.ZodType<Format> = z
+  .enum(["table", "wide", "name", "json", "yaml"], {
+    error: ({ input }) => `${JSON.stringify(input)} is not a format; write wide, name, json or yaml`,
+  })
+  .default("table");
+
+/** `legation get` */
+export const getCommand: Subcommand<GetInput> = {
+  description:
+    "Shows objects of all members in one table, as kubectl shows those of one cluster. Members are reached through the host's " +
+    "API server with your own credentials there, so each member shows what your user may see. All are asked at once; one that " +
+    "does not answer, or has no such type, is named on standard error, and the rest is shown.",
+  arguments: [
+    new Argument("<type>", `types as for kubectl: ${EXAMPLE}; or TYPE/NAME`),
+    new Argument("[names...]", "names of objects, or more TYPE/NAME (default: all objects)"),
+  ],
+  flags: [
+    flag("--clusters <list>", `members, '*' for all, and ${HOST}; or a selector of Clusters (default: all members)`),
+    flag("-n, --namespace <name>", "namespace in each cluster (default: the context's)"),
+    flag("-A, --all-namespaces", "objects of all namespaces"),
+    flag("-l, --selector <selector>", "only objects with such labels"),
+    flag("--field-selector <selector>", "only objects with such fields, e.g. status.phase=Running"),
+    flag("-w, --watch", "go on with each change; a line says when a member is lost, and when it is back"),
+    flag("--output-watch-events", "with -w: say of each row what happened"),
+    flag("--show-labels", "show labels, too"),
+    flag("--strict", "end with 1 if anything could not be shown"),
+    flag("--timeout <duration>", "how long each member may take to answer (default: 10s)"),
+  ],
+  examples: [
+    ["get pods -A", "all pods of all members"],
+    ["get deploy,svc -n shop -o wide", "several types"],
+    ["get nodes --clusters west,host", "in one member and on the host"],
+    ["get pods -A --clusters region=eu --field-selector status.phase=Pending", "in members with a label"],
+    ["get job/sweep -n shop -w", "follow one object"],
+    [
+      "get pods -A -o json --strict | jq -r '.items[].metadata.annotations[\"access.legation.dev/cluster\"]'",
+      "a script",
+    ],
+  ],
+  input: withFormats(
+    {
+      type: z.string(),
+      names: z.array(z.string()).default([]),
+      clusters: wantedClusters.optional(),
+      namespace: z.string().optional(),
+      allNamespaces: toggle,
+      selector: z.string().optional(),
+      fieldSelector: z.string().optional(),
+      watch: toggle,
+      outputWatchEvents: toggle,
+      showLabels: toggle,
+      strict: toggle,
+      timeout: duration.default(DEFAULT_TIMEOUT_MS),
+    },
+    format,
+  ).transform(({ type, names, ...rest }, context) => {
+    const queries = typeQueries(type, names, context, EXAMPLE);
+    const refuse = (path: string, message: string): void =>
+      void context.addIssue({ code: "custom", path: [path], message });
+    const named = queries.flatMap((query) => query.names);
+    if (named.length > 0 && rest.allNamespaces) {
+      refuse("allNamespaces", "contradicts a name; give -n, or --field-selector metadata.name=NAME");
+    }
+    if (named.length > 0 && (rest.selector ?? rest.fieldSelector) !== undefined) {
+      refuse(rest.selector === undefined ? "fieldSelector" : "selector", "contradicts a name; give one of them");
+    }
+    if (rest.watch && (queries.length > 1 || named.length > 1)) {
+      refuse("watch", "is for one type, or for one object; run several commands");
+    }
+    if (rest.outputWatchEvents && !rest.watch) refuse("outputWatchEvents", "is for -w; add it");
+    return { ...rest, queries };
+  }),
+  run: async (options, session) => {
+    const { client, namespace: current } = await session.connect(options, "host");
+    const clusters = await openClusters(client, options.clusters, { choice: options, session });
+    const request = requestOf(options, options.namespace ?? current);
+    const gaps = new Gaps((line) => session.terminal.progress(line));
+    const printer = printerOf(options, session.terminal);
+    const { signal } = session;
+    const context = { printer, gaps, clock: realClock, signal, terminal: session.terminal };
+    await (options.watch ? watchAll : showAll)(clusters, request, context);
+    const failed = clusters.filter(({ name }) => gaps.lacking.includes(name));
+    if (failed.length === 0 || (!options.strict && failed.length < clusters.length)) return;
+    throw new Failure("failure", {
+      object: options.queries.map(({ word }) => word).join(","),
+      problem: `not shown in full, as told above: ${some(failed.map(({ name }) => name))}`,
+    });
+  },
+};
+
+function requestOf(options: GetInput, namespace: string): ReadRequest {
+  const { queries, allNamespaces, selector, fieldSelector, watch, output, timeout } = options;
+  const [query] = queries;
+  const name = query?.names[0];
+  // A list of one object can be watched.
+  const asList = watch && query !== undefined && name !== undefined;
+  return {
+    queries: asList ? [{ word: query.word, names: [] }] : queries,
+    namespace: allNamespaces ? undefined : namespace,
+    labelSelector: selector,
+    fieldSelector: asList ? `metadata.name=${name}` : fieldSelector,
+    includeObject: output === "json" || output === "yaml" ? "Object" : "Metadata",
+    timeoutMs: timeout,
+  };
+}
+
+function printerOf(options: GetInput, terminal: Terminal): ListPrinter {
+  const { output, watch, outputWatchEvents: events, allNamespaces, showLabels } = options;
+  const write = (text: string): void => terminal.write(text);
+  if (output === "name") return new NamePrinter(write);
+  if (output === "json" || output === "yaml") {
+    if (watch) return new DocumentPrinter(write, { format: output, events });
+    return output === "json" ? new JsonListPrinter(write) : new YamlListPrinter(write);
+  }
+  return new TablePrinter(terminal, { wide: output === "wide", showLabels, events, allNamespaces });
+}
+
+interface GetContext extends ShowContext {
+  readonly terminal: Terminal;
+}
+
+async function showAll(clusters: readonly ReadCluster[], request: ReadRequest, context: GetContext): Promise<void> {
+  const answers = clusters.map((cluster) => startReading(cluster, request, context));
+  const shown = await showLists(answers, context);
+  context.printer.end();
+  const missing = missingEverywhere(await Promise.all(answers));
+  if (missing.length > 0) {
+    throw new Failure("failure", {
+      object: some(missing),
+      problem: "not found in any of these clusters",
+      remedy: "check the name and the namespace (-n)",
+    });
+  }
+  if (shown > 0 || context.gaps.lacking.length > 0) return;
+  const where = request.namespace === undefined ? "" : ` in namespace ${request.namespace}`;
+  context.terminal.progress(`No resources found${where} of ${counted(clusters.length, "cluster")}.`);
+}
+
+/** Returns the objects that no cluster has of those that were asked by name. */
+function missingEverywhere(answers: readonly ClusterAnswer[]): readonly string[] {
+  const [first, ...others] = answers
+    .filter(({ failure }) => failure === undefined)
+    .map((answer) => new Set(answer.missing));
+  return [...(first ?? [])].filter((name) => others.every((missing) => missing.has(name)));
+}
+
+async function watchAll(clusters: readonly ReadCluster[], request: ReadRequest, context: GetContext): Promise<void> {
+  const { terminal } = context;
+  const mark = (line: string): void => terminal.progress(terminal.paintProgress("yellow", line));
+  const watches = clusters.map((cluster) => ({
+    cluster: cluster.name,
+    answer: startReading(cluster, request, context),
+    watch: new ClusterWatch(cluster, request, { ...context, mark }),
+  }));
+  const onPage: ShowContext["onPage"] = (list, page) =>
+    watches.find(({ cluster }) => cluster === list.cluster)?.watch.note(list, page);
+  await showLists(
+    watches.map(async ({ answer }) => onlyType(await answer)),
+    { ...context, onPage },
+  );
+  await Promise.all(
+    watches.map(async ({ answer, watch }) => {
+      const { lists, failure } = await answer;
+      if (lists.length > 0 || failure !== undefined) await watch.run(failure);
+    }),
+  );
+}
+
+/** Throws a `Failure` if a word, such as `all`, names several types. */
+function onlyType(answer: ClusterAnswer): ClusterAnswer {
+  if (answer.lists.length <= 1) return answer;
+  throw new Failure("usage", {
+    object: "--watch",
+    problem: `is for one type, and these are several: ${some(answer.lists.map(({ resource }) => kindName(resource)))}`,
+    remedy: "name one",
+  });
+}

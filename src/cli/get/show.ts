@@ -1,0 +1,90 @@
+import { isKubeError } from "../../kube/errors.ts";
+import { kindName } from "../../kube/resources.ts";
+import type { TableColumn, TablePage } from "../../kube/tables.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { ClusterAnswer, StartedList } from "../multicluster/lists.ts";
+import type { Gaps } from "../shared/gaps.ts";
+import { counted } from "../shared/output.ts";
+import type { ListPrinter } from "./printers.ts";
+
+/** Clusters that have not answered by then are shown behind those that have. */
+const PATIENCE_MS = 2_000;
+
+/** The means to show lists. */
+export interface ShowContext {
+  readonly printer: ListPrinter;
+  readonly gaps: Gaps;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Receives each page that was printed. */
+  readonly onPage?: ((list: StartedList, page: TablePage) => void) | undefined;
+}
+
+/** Prints the lists of all clusters, in the order of types and then of clusters. Resolves to the number of objects. */
+export async function showLists(answers: readonly Promise<ClusterAnswer>[], context: ShowContext): Promise<number> {
+  const inTime = await settledWithin(PATIENCE_MS, answers, context);
+  const prompt = answers.filter((answer) => inTime.has(answer));
+  const late = answers.filter((answer) => !inTime.has(answer));
+  const shown = await showAnswers(await Promise.all(prompt), context);
+  return shown + (await showAnswers(await Promise.all(late), context));
+}
+
+async function settledWithin(
+  patienceMs: number,
+  answers: readonly Promise<ClusterAnswer>[],
+  { clock }: ShowContext,
+): Promise<ReadonlySet<Promise<ClusterAnswer>>> {
+  const settled = new Set<Promise<ClusterAnswer>>();
+  const all = Promise.all(
+    answers.map(async (answer) => {
+      await answer;
+      settled.add(answer);
+    }),
+  );
+  const patience = new AbortController();
+  const patienceOver = clock.sleep(patienceMs, patience.signal).catch(() => undefined);
+  try {
+    await Promise.race([all, patienceOver]);
+  } finally {
+    patience.abort();
+  }
+  return new Set(settled);
+}
+
+async function showAnswers(answers: readonly ClusterAnswer[], context: ShowContext): Promise<number> {
+  const lists = answers.flatMap((answer) => answer.lists);
+  let shown = 0;
+  const byType = Map.groupBy(lists, ({ resource }) => kindName(resource));
+  for (const ofType of byType.values()) {
+    const firstPages = ofType.map(({ cluster, resource, first: page }) => ({
+      cluster,
+      resource,
+      page,
+      event: "ADDED" as const,
+    }));
+    context.printer.begin(firstPages, byType.size > 1);
+    for (const list of ofType) shown += await showList(list, context);
+  }
+  return shown;
+}
+
+async function showList(list: StartedList, { printer, gaps, signal, onPage }: ShowContext): Promise<number> {
+  const { cluster, resource } = list;
+  let columns: readonly TableColumn[] = list.first.columns;
+  let shown = 0;
+  try {
+    for await (const page of list.pages()) {
+      signal.throwIfAborted();
+      if (page.columns.length > 0) columns = page.columns;
+      printer.print({ cluster, resource, page: { ...page, columns }, event: "ADDED" });
+      onPage?.(list, page);
+      shown += page.rows.length;
+    }
+  } catch (error) {
+    if (!isKubeError(error) || signal.aborted) throw error;
+    // API servers keep the state that a list began with for some minutes.
+    const why = error.code === "Gone" ? "its pages expired while they were printed; print to a file" : error.detail;
+    gaps.add(cluster, `${kindName(resource)}: only ${counted(shown, "object")} shown: ${why}`);
+  }
+  return shown;
+}

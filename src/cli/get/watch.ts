@@ -1,0 +1,207 @@
+import { isKubeError, isRefusal, type KubeError } from "../../kube/errors.ts";
+import { selectionOf } from "../../kube/list.ts";
+import type { TableColumn, TablePage, TableRow } from "../../kube/tables.ts";
+import { Backoff } from "../../runtime/backoff.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { ReadCluster } from "../multicluster/clusters.ts";
+import { pagesAfter, type ReadRequest, readPage, type StartedList, startReading } from "../multicluster/lists.ts";
+import { Gaps } from "../shared/gaps.ts";
+import { type Departed, departedTable, type EventType } from "./columns.ts";
+import type { ListPrinter } from "./printers.ts";
+
+const RETRY = { initialMs: 1_000, maxMs: 30_000 };
+// A member may be lost though the connection to the host, by which it is watched, is fine. A failed probe ends the watch.
+const PROBE_MS = 5_000;
+const PROBE_TIMEOUT_MS = 5_000;
+// A server that ends each watch at once is not asked without pause.
+const SHORT_WATCH_MS = 1_000;
+
+/** The means to watch, shared by all clusters. */
+export interface WatchContext {
+  readonly printer: ListPrinter;
+  readonly gaps: Gaps;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Prints a line between the rows: a cluster is lost, or back. */
+  readonly mark: (line: string) => void;
+}
+
+type Known = Departed & { readonly resourceVersion: string };
+
+/** Watches the objects of one type in one cluster, and prints each change once, also across a loss of the cluster. */
+export class ClusterWatch {
+  readonly #cluster: ReadCluster;
+  readonly #request: ReadRequest;
+  readonly #context: WatchContext;
+  readonly #known = new Map<string, Known>();
+  readonly #backoff = new Backoff(RETRY);
+  #list: StartedList | undefined;
+  #columns: readonly TableColumn[] = [];
+  /** Version from which to watch. Undefined: the objects are to be listed first. */
+  #resourceVersion: string | undefined;
+  #lost = false;
+
+  constructor(cluster: ReadCluster, request: ReadRequest, context: WatchContext) {
+    this.#cluster = cluster;
+    this.#request = request;
+    this.#context = context;
+  }
+
+  /** Notes a page of the first list, which was printed. */
+  note(list: StartedList, page: TablePage): void {
+    this.#list = list;
+    if (page.columns.length > 0) this.#columns = page.columns;
+    for (const row of page.rows) this.#known.set(keyOf(row), knownOf(row));
+    this.#resourceVersion = page.continue === undefined ? page.resourceVersion : undefined;
+  }
+
+  /** Watches until the cluster refuses it. Rejects when the signal fires. `failure` is that of the first list. */
+  async run(failure: KubeError | undefined): Promise<void> {
+    const { clock, signal, gaps } = this.#context;
+    if (failure !== undefined) {
+      if (isFinal(failure)) return;
+      this.#lost = true;
+      await clock.sleep(this.#backoff.next(), signal);
+    }
+    for (let failures = 0; ; ) {
+      try {
+        const list = await this.#started();
+        if (list === undefined) return;
+        this.#resourceVersion ??= await this.#relist(list);
+        this.#find();
+        failures = 0;
+        const began = clock.now();
+        await this.#watch(list, this.#resourceVersion);
+        if (clock.now() - began < SHORT_WATCH_MS) await clock.sleep(SHORT_WATCH_MS, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!isKubeError(error)) throw error;
+        this.#resourceVersion = undefined;
+        if (isFinal(error)) {
+          gaps.add(this.#cluster.name, `is watched no longer: ${error.detail}`);
+          return;
+        }
+        failures += 1;
+        // A watch that was cut is no loss yet: the objects are listed at once.
+        if (failures === 1 && !this.#lost) continue;
+        if (error.code !== "Gone") this.#lose(error);
+        await clock.sleep(this.#backoff.next(), signal);
+      }
+    }
+  }
+
+  #lose({ detail }: KubeError): void {
+    if (!this.#lost) this.#context.mark(`${this.#cluster.name}: lost; its rows may be out of date: ${detail}`);
+    this.#lost = true;
+  }
+
+  #find(): void {
+    if (this.#lost) this.#context.mark(`${this.#cluster.name}: back`);
+    this.#lost = false;
+    this.#backoff.reset();
+  }
+
+  /** Finds the type in a cluster that did not answer at first. Undefined if it has no such type. */
+  async #started(): Promise<StartedList | undefined> {
+    if (this.#list !== undefined) return this.#list;
+    const { signal, gaps } = this.#context;
+    const quiet = new Gaps(() => undefined);
+    const { lists, failure } = await startReading(this.#cluster, this.#request, { gaps: quiet, signal });
+    if (failure !== undefined) throw failure;
+    this.#list = lists[0];
+    if (this.#list === undefined) gaps.add(this.#cluster.name, "has no such resource type");
+    return this.#list;
+  }
+
+  /** Lists the objects, prints what changed since they were last seen, and returns the list's version. */
+  async #relist({ cluster, resource }: StartedList): Promise<string> {
+    const { signal } = this.#context;
+    const options = { signal, timeoutMs: this.#request.timeoutMs };
+    const first = await readPage(this.#cluster, resource, this.#request, options);
+    const present = new Set<string>();
+    for await (const page of pagesAfter(first, this.#cluster, resource, { request: this.#request, signal })) {
+      for (const row of page.rows) {
+        const key = keyOf(row);
+        present.add(key);
+        const before = this.#known.get(key);
+        if (before !== undefined && before.resourceVersion === knownOf(row).resourceVersion) continue;
+        this.#print(before === undefined ? "ADDED" : "MODIFIED", { ...page, rows: [row] });
+      }
+    }
+    for (const [key, departed] of this.#known) {
+      if (present.has(key)) continue;
+      this.#known.delete(key);
+      const page = departedTable(this.#columns, departed);
+      this.#context.printer.print({ cluster, resource, page, event: "DELETED" });
+    }
+    return first.resourceVersion;
+  }
+
+  #print(event: EventType, table: TablePage): void {
+    const list = this.#list;
+    if (list === undefined) return;
+    const { cluster, resource } = list;
+    if (table.columns.length > 0) this.#columns = table.columns;
+    const page = { ...table, columns: this.#columns };
+    for (const row of table.rows) {
+      if (event === "DELETED") this.#known.delete(keyOf(row));
+      else this.#known.set(keyOf(row), knownOf(row));
+    }
+    const shown = { cluster, resource, page, event };
+    this.#context.printer.begin([shown], false);
+    this.#context.printer.print(shown);
+  }
+
+  /** Watches from a version until the server ends the watch. */
+  async #watch({ resource }: StartedList, resourceVersion: string): Promise<void> {
+    const { namespace, labelSelector, fieldSelector, includeObject } = this.#request;
+    const ended = new AbortController();
+    const probing = this.#probe(ended);
+    try {
+      const events = this.#cluster.client.watchTable(resource, {
+        resourceVersion,
+        includeObject,
+        dropManagedFields: true,
+        signal: AbortSignal.any([this.#context.signal, ended.signal]),
+        ...selectionOf({ namespace, labelSelector, fieldSelector }),
+      });
+      for await (const event of events) {
+        const { resourceVersion: seen } = event.type === "BOOKMARK" ? event : event.table;
+        if (event.type !== "BOOKMARK") this.#print(event.type, event.table);
+        if (seen !== "") this.#resourceVersion = seen;
+      }
+    } finally {
+      ended.abort();
+      await probing;
+    }
+  }
+
+  /** Asks the cluster for its version now and then, and ends the watch when it does not answer. */
+  async #probe(ended: AbortController): Promise<void> {
+    const { clock } = this.#context;
+    const signal = AbortSignal.any([this.#context.signal, ended.signal]);
+    try {
+      for (;;) {
+        await clock.sleep(PROBE_MS, signal);
+        await this.#cluster.client.raw({ method: "GET", path: "/version", timeoutMs: PROBE_TIMEOUT_MS, signal });
+      }
+    } catch (error) {
+      // A refusal is an answer, too.
+      if (!isKubeError(error) || !isFinal(error)) ended.abort();
+    }
+  }
+}
+
+/** Reports whether the cluster would refuse the same request again. */
+function isFinal(error: KubeError): boolean {
+  return error.code === "NotFound" || error.code === "BadCredentials" || isRefusal(error);
+}
+
+function keyOf({ object: { metadata } }: TableRow): string {
+  return metadata?.uid ?? `${metadata?.namespace}/${metadata?.name}`;
+}
+
+function knownOf({ object: { metadata } }: TableRow): Known {
+  const { namespace, name = "", resourceVersion = "" } = metadata ?? {};
+  return { namespace, name, resourceVersion };
+}

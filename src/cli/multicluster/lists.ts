@@ -1,0 +1,172 @@
+import type { KubeObject } from "../../api/kubernetes.ts";
+import { isKubeError, type KubeError } from "../../kube/errors.ts";
+import { selectionOf } from "../../kube/list.ts";
+import { kindName, type Resource } from "../../kube/resources.ts";
+import type { TablePage, TableRow } from "../../kube/tables.ts";
+import type { Gaps } from "../shared/gaps.ts";
+import type { ReadCluster } from "./clusters.ts";
+import { readServedTypes } from "./served-types.ts";
+import { type TypeQuery, typesNamed } from "./type-names.ts";
+
+// As kubectl's --chunk-size.
+const PAGE_SIZE = 500;
+
+/** The objects to read in each cluster. */
+export interface ReadRequest {
+  readonly queries: readonly TypeQuery[];
+  /** Undefined: all namespaces. */
+  readonly namespace: string | undefined;
+  readonly labelSelector?: string | undefined;
+  readonly fieldSelector?: string | undefined;
+  readonly includeObject: "Metadata" | "Object";
+  /** Deadline of a cluster's first answer, and of each page after it. */
+  readonly timeoutMs: number;
+}
+
+/** The objects of one type in one cluster, of which the first page is there. */
+export interface StartedList {
+  readonly cluster: string;
+  readonly resource: Resource<KubeObject>;
+  readonly first: TablePage;
+  /** Yields all pages. Reads the next one while the present one is used. Rejects with KubeError. */
+  readonly pages: () => AsyncGenerator<TablePage>;
+}
+
+/** The answer of one cluster. */
+export interface ClusterAnswer {
+  readonly cluster: ReadCluster;
+  readonly lists: readonly StartedList[];
+  /** Objects that were asked for by name and are not there: `pods "web-0"`. */
+  readonly missing: readonly string[];
+  /** The error of a cluster that could not be asked, such as one that is lost. */
+  readonly failure?: KubeError;
+}
+
+/** Finds the types in a cluster, and reads the first page of each. Tells of what fails. Rejects only when the signal fires. */
+export async function startReading(
+  cluster: ReadCluster,
+  request: ReadRequest,
+  { gaps, signal }: { readonly gaps: Gaps; readonly signal: AbortSignal },
+): Promise<ClusterAnswer> {
+  const { name, client } = cluster;
+  const deadline = AbortSignal.timeout(request.timeoutMs);
+  const options = { signal: AbortSignal.any([signal, deadline]), timeoutMs: request.timeoutMs };
+  const tell = (error: KubeError, what?: string): void => {
+    signal.throwIfAborted();
+    const detail = deadline.aborted ? `no answer within ${request.timeoutMs / 1000} s` : error.detail;
+    gaps.add(name, what === undefined ? detail : `${what}: ${detail}`);
+  };
+  let served: Awaited<ReturnType<typeof readServedTypes>>;
+  try {
+    served = await readServedTypes(client, options);
+  } catch (error) {
+    if (!isKubeError(error)) throw error;
+    tell(error);
+    return { cluster, lists: [], missing: [], failure: error };
+  }
+  const wanted = request.queries.flatMap(({ word, names }) => {
+    const types = typesNamed(served, word);
+    if (types.length === 0) gaps.add(name, `has no resource type ${JSON.stringify(word)}`);
+    return types.map(({ resource }) => ({ resource, names }));
+  });
+  const missing: string[] = [];
+  let failure: KubeError | undefined;
+  const lists = wanted.map(async ({ resource, names }): Promise<StartedList | undefined> => {
+    try {
+      if (names.length > 0) return await readNamed(cluster, resource, names, { request, options, missing });
+      const first = await readPage(cluster, resource, request, options);
+      return { cluster: name, resource, first, pages: () => pagesAfter(first, cluster, resource, { request, signal }) };
+    } catch (error) {
+      if (!isKubeError(error)) throw error;
+      tell(error, kindName(resource));
+      failure = error;
+      return undefined;
+    }
+  });
+  const started = (await Promise.all(lists)).filter((list) => list !== undefined);
+  return { cluster, lists: started, missing, ...(failure === undefined ? {} : { failure }) };
+}
+
+interface PageOptions {
+  readonly signal: AbortSignal;
+  readonly timeoutMs: number;
+  readonly continue?: string;
+}
+
+/** Reads one page of a list. */
+export function readPage(
+  { client }: ReadCluster,
+  resource: Resource<KubeObject>,
+  { namespace, labelSelector, fieldSelector, includeObject }: ReadRequest,
+  options: PageOptions,
+): Promise<TablePage> {
+  return client.listTable(resource, {
+    limit: PAGE_SIZE,
+    includeObject,
+    dropManagedFields: true,
+    ...selectionOf({ namespace, labelSelector, fieldSelector }),
+    ...options,
+  });
+}
+
+/** Yields the page and those that follow it. One page is read in advance. */
+export async function* pagesAfter(
+  first: TablePage,
+  cluster: ReadCluster,
+  resource: Resource<KubeObject>,
+  { request, signal }: { readonly request: ReadRequest; readonly signal: AbortSignal },
+): AsyncGenerator<TablePage> {
+  let page = first;
+  for (;;) {
+    const token = page.continue;
+    if (token === undefined) {
+      yield page;
+      return;
+    }
+    const options = { signal, timeoutMs: request.timeoutMs, continue: token };
+    const following = readPage(cluster, resource, request, options);
+    // Awaited after the present page, which may take long to print.
+    following.catch(() => undefined);
+    yield page;
+    page = await following;
+  }
+}
+
+async function readNamed(
+  { name: cluster, client }: ReadCluster,
+  resource: Resource<KubeObject>,
+  names: readonly string[],
+  context: { readonly request: ReadRequest; readonly options: PageOptions; readonly missing: string[] },
+): Promise<StartedList> {
+  const { request, options, missing } = context;
+  const { namespace, includeObject } = request;
+  const place = namespace === undefined || !resource.namespaced ? {} : { namespace };
+  const found = await Promise.all(
+    names.map(async (name): Promise<TablePage | undefined> => {
+      try {
+        return await client.listTable(resource, {
+          name,
+          ...place,
+          includeObject,
+          dropManagedFields: true,
+          ...options,
+        });
+      } catch (error) {
+        if (!isKubeError(error, "NotFound")) throw error;
+        missing.push(`${kindName(resource)} ${JSON.stringify(name)}`);
+        return undefined;
+      }
+    }),
+  );
+  const tables = found.filter((table) => table !== undefined);
+  const rows: TableRow[] = tables.flatMap((table) => table.rows);
+  const first: TablePage = { columns: tables[0]?.columns ?? [], rows, resourceVersion: "" };
+  return {
+    cluster,
+    resource,
+    first,
+    pages: async function* () {
+      yield first;
+    },
+  };
+}

@@ -1,0 +1,88 @@
+import type { z } from "zod";
+import type { KubeObject } from "../../api/kubernetes.ts";
+import { kindName, type Resource } from "../../kube/resources.ts";
+
+/** A type that an API server serves, with its names. */
+export interface ServedType {
+  readonly resource: Resource<KubeObject>;
+  readonly singular: string;
+  readonly shortNames: readonly string[];
+  readonly categories: readonly string[];
+}
+
+/**
+ * Returns the types that a word names, as kubectl resolves it: a category (`all`), a plural, singular, kind or short name, also with
+ * group, or version and group. `served` is in the order of the API server's preference.
+ */
+export function typesNamed(served: readonly ServedType[], word: string): readonly ServedType[] {
+  const wanted = word.toLowerCase();
+  const inCategory = served.filter(({ categories }) => categories.includes(wanted));
+  if (inCategory.length > 0) return oncePerGroup(inCategory);
+  const [name = "", ...rest] = wanted.split(".");
+  const [version = "", ...groupAfterVersion] = rest;
+  const candidates = [
+    served.filter(
+      ({ resource }) =>
+        rest.length > 1 && resource.version === version && resource.group === groupAfterVersion.join("."),
+    ),
+    served.filter(({ resource }) => rest.length === 0 || resource.group === rest.join(".")),
+    // As kubectl does, `deployments.app` finds the group `apps`.
+    served.filter(({ resource }) => rest.length > 0 && resource.group.startsWith(rest.join("."))),
+  ];
+  for (const among of candidates) {
+    const found = among.find((type) => hasName(type, name)) ?? among.find((type) => type.shortNames.includes(name));
+    if (found !== undefined) return [found];
+  }
+  return [];
+}
+
+function hasName({ resource, singular }: ServedType, name: string): boolean {
+  return [resource.plural, singular, resource.kind.toLowerCase()].includes(name);
+}
+
+/** Leaves out further versions of a type. */
+function oncePerGroup(types: readonly ServedType[]): readonly ServedType[] {
+  const byName = new Map<string, ServedType>();
+  for (const type of types) {
+    const name = kindName(type.resource);
+    if (!byName.has(name)) byName.set(name, type);
+  }
+  return [...byName.values()];
+}
+
+/** A word for a type, and the names of the wanted objects; no names stand for all objects. */
+export interface TypeQuery {
+  readonly word: string;
+  readonly names: readonly string[];
+}
+
+/** Reads `pods,services [NAME...]` or `pod/web service/web ...`. Adds an issue, and returns none, for anything else. */
+export function typeQueries(
+  type: string,
+  names: readonly string[],
+  context: z.RefinementCtx,
+  example: string,
+): readonly TypeQuery[] {
+  const refuse = (path: string, message: string): readonly TypeQuery[] => {
+    context.addIssue({ code: "custom", path: [path], message });
+    return [];
+  };
+  if (!type.includes("/")) {
+    const slashed = names.find((name) => name.includes("/"));
+    if (slashed !== undefined) {
+      return refuse("names", `${JSON.stringify(slashed)} is no name; write TYPE NAME..., or TYPE/NAME for each object`);
+    }
+    const words = type.split(",").map((word) => word.trim());
+    if (words.includes("")) return refuse("type", `${JSON.stringify(type)} names no type; write e.g. ${example}`);
+    return words.map((word) => ({ word, names }));
+  }
+  const byWord = new Map<string, string[]>();
+  for (const each of [type, ...names]) {
+    const [, word, name] = /^([^/,]+)\/([^/]+)$/.exec(each) ?? [];
+    if (word === undefined || name === undefined) {
+      return refuse("type", `${JSON.stringify(each)} is not TYPE/NAME; write e.g. pod/web-0`);
+    }
+    byWord.set(word, [...(byWord.get(word) ?? []), name]);
+  }
+  return [...byWord].map(([word, wanted]) => ({ word, names: wanted }));
+}

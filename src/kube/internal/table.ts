@@ -1,0 +1,84 @@
+import type { TableOptions, WatchOptions } from "../client.ts";
+import { ResponseTooLarge } from "../errors.ts";
+import { yieldToEventLoop } from "../event-loop.ts";
+import { cutManagedFields, heapBytesOf, isRecord, parseJson } from "../json.ts";
+import type { KubeObject } from "../objects.ts";
+import type { Resource } from "../resources.ts";
+import { parseTable, type TableEvent, type TablePage } from "../tables.ts";
+import type { ApiRequest } from "./request-sender.ts";
+import { collectionPath, objectPath, withQuery } from "./resource-paths.ts";
+import type { Transport } from "./transport.ts";
+import { parseLine, unexpectedEvent, watchLines, watchRequest } from "./watch.ts";
+
+// The second one is for servers without tables.
+const ACCEPT = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+
+/** Reads one page of a list, or one object, as a table; see `TableReads`. */
+export async function listTable(
+  transport: Transport,
+  resource: Resource<KubeObject>,
+  options: TableOptions,
+): Promise<TablePage> {
+  const { namespace, name, labelSelector, fieldSelector, limit, includeObject } = options;
+  const place = namespace === undefined ? {} : { namespace };
+  const path =
+    name === undefined
+      ? withQuery(collectionPath(resource, namespace), {
+          labelSelector,
+          fieldSelector,
+          limit,
+          continue: options.continue,
+          resourceVersion: options.resourceVersion,
+          includeObject,
+        })
+      : withQuery(objectPath(resource, { ...place, name }), { includeObject });
+  const request: ApiRequest = {
+    verb: name === undefined ? "list" : "get",
+    method: "GET",
+    plural: resource.plural,
+    namespace,
+    name,
+    path,
+    accept: ACCEPT,
+    signal: options.signal,
+    timeoutMs: options.timeoutMs,
+  };
+  const { text } = await transport.send(request);
+  await yieldToEventLoop();
+  const kept = options.dropManagedFields === true ? cutManagedFields(text) : text;
+  const { most } = transport.arriving;
+  if (transport.untrusted && heapBytesOf(kept) > most) {
+    const cause = new ResponseTooLarge(most);
+    throw transport.error("AnswerLost", cause.message, request, cause);
+  }
+  let body: unknown;
+  try {
+    body = parseJson(kept);
+  } catch (cause) {
+    throw transport.error("BadAnswer", "the answer is not JSON", request, cause);
+  }
+  const table = parseTable(body);
+  if (table === undefined) throw transport.error("BadAnswer", "the answer is not a table", request);
+  return table;
+}
+
+/** Yields the events of one watch as tables; see `TableReads`. */
+export async function* watchTable(
+  transport: Transport,
+  resource: Resource<KubeObject>,
+  options: WatchOptions & Pick<TableOptions, "includeObject">,
+): AsyncGenerator<TableEvent> {
+  const { includeObject } = options;
+  const request = { ...watchRequest(resource, options, { includeObject }), accept: ACCEPT };
+  for await (const lines of watchLines(transport, request, options)) {
+    for (const line of lines) {
+      const { type, object } = parseLine(line, options, transport, request).event;
+      const table = parseTable(object);
+      if (table !== undefined && (type === "ADDED" || type === "MODIFIED" || type === "DELETED")) {
+        yield { type, table };
+      } else if (type === "BOOKMARK" && isRecord(object)) {
+        yield { type, resourceVersion: table?.resourceVersion ?? "" };
+      } else throw unexpectedEvent(type, transport, request);
+    }
+  }
+}

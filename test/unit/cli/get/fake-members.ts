@@ -1,0 +1,123 @@
+import type { ReadingClient } from "../../../../src/cli/shared/session.ts";
+import type { TableOptions } from "../../../../src/kube/client.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { TableEvent, TablePage } from "../../../../src/kube/tables.ts";
+import { fakeClient } from "../client.ts";
+import { type RecordedSession, recordedSession } from "../session.ts";
+import { podPage } from "./pages.ts";
+
+const DISCOVERY = {
+  "/api": [["", "v1", "pods", "Pod", ["po"]]],
+  "/apis": [["apps", "v1", "deployments", "Deployment", ["deploy"]]],
+} as const;
+
+/** A member that serves pods and deployments, as the access API shows it. */
+export class FakeMember {
+  readonly client: ReadingClient;
+  /** Pages of each list; a page is its rows' `namespace/name`. */
+  pages: readonly (readonly string[])[] = [[]];
+  /** Fails every request while it is set. */
+  failure: KubeErrorCode | undefined;
+  /** Leaves requests without an answer. */
+  hangs = false;
+  readonly lists: TableOptions[] = [];
+  /** The rest of the watch that is open. */
+  watching: { readonly tell: (event: TableEvent) => void; readonly end: (code?: KubeErrorCode) => void } | undefined;
+
+  constructor(name: string) {
+    this.client = {
+      ...fakeClient({
+        cluster: name,
+        raw: async ({ path, signal }) => {
+          await this.#answer(name, signal);
+          return path === "/api" || path === "/apis" ? discoveryOf(path) : {};
+        },
+      }),
+      listTable: async (_resource, options) => {
+        this.lists.push(options);
+        await this.#answer(name, options.signal);
+        return this.#page(name, options);
+      },
+      watchTable: (_resource, { signal }) => this.#watch(name, signal),
+    };
+  }
+
+  #page(cluster: string, { name, continue: token = "0" }: TableOptions): TablePage {
+    const index = Number(token);
+    const rows = this.pages[index] ?? [];
+    if (name !== undefined) {
+      const found = rows.filter((row) => row.split("/")[1] === name);
+      if (found.length === 0) throw this.#error(cluster, "NotFound");
+      return podPage(found);
+    }
+    return podPage(rows, index + 1 < this.pages.length ? { continue: String(index + 1) } : {});
+  }
+
+  async #answer(name: string, signal: AbortSignal | undefined): Promise<void> {
+    if (this.hangs) {
+      await new Promise((resolve) => signal?.addEventListener("abort", resolve));
+      throw this.#error(name, "Aborted");
+    }
+    if (this.failure !== undefined) throw this.#error(name, this.failure);
+  }
+
+  #error(cluster: string, code: KubeErrorCode): KubeError {
+    return new KubeError(`${code} it said`, { cluster, verb: "list", resource: "pods", code });
+  }
+
+  async *#watch(name: string, signal: AbortSignal): AsyncGenerator<TableEvent> {
+    if (this.failure !== undefined) throw this.#error(name, this.failure);
+    const queue: (TableEvent | KubeErrorCode | "end")[] = [];
+    let wake = (): void => undefined;
+    const push = (next: (typeof queue)[number]): void => {
+      queue.push(next);
+      wake();
+    };
+    this.watching = { tell: push, end: (code) => push(code ?? "end") };
+    signal.addEventListener("abort", () => push("Aborted"));
+    for (;;) {
+      const next = queue.shift();
+      if (next === undefined) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      } else if (next === "end") return;
+      else if (typeof next === "string") throw this.#error(name, next);
+      else yield next;
+    }
+  }
+}
+
+function discoveryOf(path: "/api" | "/apis"): object {
+  const items = DISCOVERY[path].map(([group, version, resource, kind, shortNames]) => ({
+    metadata: { name: group },
+    versions: [
+      {
+        version,
+        resources: [{ resource, responseKind: { kind }, scope: "Namespaced", shortNames, verbs: ["get", "list"] }],
+      },
+    ],
+  }));
+  return { kind: "APIGroupDiscoveryList", items };
+}
+
+/** A session of a host with these members, whose access API is served. */
+export function sessionWith(members: Readonly<Record<string, FakeMember>>): RecordedSession {
+  const clusters = Object.keys(members).map((name) => ({
+    metadata: { name, uid: name, resourceVersion: "1", labels: { region: name === "west" ? "eu" : "us" } },
+    spec: { credentialsSecret: { name } },
+  }));
+  const client = fakeClient({
+    cluster: "host",
+    list: async () => ({ items: clusters, resourceVersion: "1", size: 1 }) as never,
+    raw: async () => ({}),
+  });
+  return recordedSession({
+    connect: async () => ({ client, server: "https://it", skipsTlsVerify: false, namespace: "shop" }),
+    openReading: async (_host, name = "host") => {
+      const member = members[name];
+      if (member === undefined) throw new Error(`this test has no ${name}`);
+      return member.client;
+    },
+  });
+}

@@ -1,0 +1,26 @@
+import type { ClusterPage } from "../../../../src/cli/get/printers.ts";
+import { pods } from "../../../../src/kube/resources.ts";
+import type { TablePage } from "../../../../src/kube/tables.ts";
+
+/** A page of pods, each written `namespace/name`. */
+export function podPage(names: readonly string[], more: Partial<TablePage> = {}): TablePage {
+  return {
+    columns: [
+      { name: "Name", priority: 0 },
+      { name: "Status", priority: 0 },
+      { name: "Node", priority: 1 },
+    ],
+    rows: names.map((each) => {
+      const [namespace = "", name = "", version = "1"] = each.split("/");
+      const metadata = { namespace, name, uid: `${namespace}-${name}`, resourceVersion: version };
+      return { cells: [name, "Running", "node-1"], object: { metadata } };
+    }),
+    resourceVersion: "10",
+    ...more,
+  };
+}
+
+/** The page of one cluster. */
+export function clusterPage(cluster: string, names: readonly string[], more: Partial<ClusterPage> = {}): ClusterPage {
+  return { cluster, resource: pods, page: podPage(names), ...more };
+}

@@ -1,0 +1,151 @@
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import {
+  DocumentPrinter,
+  JsonListPrinter,
+  type ListPrinter,
+  NamePrinter,
+  YamlListPrinter,
+} from "../../../../src/cli/get/printers.ts";
+import { TablePrinter } from "../../../../src/cli/get/table-printer.ts";
+import { deployments, pods } from "../../../../src/kube/resources.ts";
+import { clusterPage, podPage } from "./pages.ts";
+
+function printed(
+  make: (write: (text: string | Buffer) => void) => ListPrinter,
+  use: (printer: ListPrinter) => void,
+): string {
+  let text = "";
+  const printer = make((more) => {
+    text += String(more);
+  });
+  use(printer);
+  printer.end();
+  return text;
+}
+
+const FORMAT = { wide: false, showLabels: false, events: false, allNamespaces: true };
+
+function printedTable(use: (printer: ListPrinter) => void, format: Partial<typeof FORMAT> = {}): string {
+  return printed((write) => new TablePrinter({ write, paint: (_style, text) => text }, { ...FORMAT, ...format }), use);
+}
+
+test("aligns the rows of all clusters by their first pages", () => {
+  const west = clusterPage("west", ["shop/web"]);
+  const east = clusterPage("east-2", ["accounting/database-0"]);
+  const text = printedTable((printer) => {
+    printer.begin([west, east], false);
+    printer.print(west);
+    printer.print(east);
+  });
+  expect(text).toBe(
+    [
+      "CLUSTER   NAMESPACE    NAME         STATUS",
+      "west      shop         web          Running",
+      "east-2    accounting   database-0   Running",
+      "",
+    ].join("\n"),
+  );
+});
+
+test("widens a column for a later row, and repeats no header", () => {
+  const text = printedTable(
+    (printer) => {
+      printer.begin([clusterPage("west", ["shop/a"])], false);
+      printer.print(clusterPage("west", ["shop/a"]));
+      printer.print(clusterPage("west", ["shop/abcdefgh", "shop/b"]));
+    },
+    { allNamespaces: false, wide: true },
+  );
+  expect(text).toBe(
+    [
+      "CLUSTER   NAME   STATUS    NODE",
+      "west      a      Running   node-1",
+      "west      abcdefgh   Running   node-1",
+      "west      b          Running   node-1",
+      "",
+    ].join("\n"),
+  );
+});
+
+test("prints a table for each of several types, with the type before each name", () => {
+  const text = printedTable((printer) => {
+    for (const resource of [pods, deployments]) {
+      const page = clusterPage("west", ["shop/web"], { resource });
+      printer.begin([page], true);
+      printer.print(page);
+    }
+  });
+  expect(text.split("\n")).toEqual([
+    expect.stringMatching(/^CLUSTER +NAMESPACE +NAME +STATUS$/),
+    expect.stringMatching(/^west +shop +pod\/web +Running$/),
+    "",
+    expect.stringMatching(/^CLUSTER /),
+    expect.stringMatching(/^west +shop +deployment\.apps\/web +Running$/),
+    "",
+  ]);
+});
+
+test("prints a header again for a cluster that answers later and has further columns", () => {
+  const columns = [...podPage([]).columns, { name: "Zone", priority: 0 }];
+  const later = clusterPage("east", ["shop/b"], { page: { ...podPage(["shop/b"]), columns } });
+  const text = printedTable((printer) => {
+    const first = clusterPage("west", ["shop/a"]);
+    printer.begin([first], false);
+    printer.print(first);
+    printer.begin([later], false);
+    printer.print(later);
+  });
+  expect(text.match(/^CLUSTER.*$/gm)).toEqual([expect.not.stringContaining("ZONE"), expect.stringContaining("ZONE")]);
+});
+
+test("prints no header without rows", () => {
+  expect(printedTable((printer) => printer.begin([clusterPage("west", [])], false))).toBe("");
+});
+
+test("prints names that say their cluster and type", () => {
+  const text = printed(
+    (write) => new NamePrinter(write),
+    (printer) => printer.print(clusterPage("west", ["shop/a"])),
+  );
+  expect(text).toBe("west pod/a\n");
+});
+
+const big = JSON.rawJSON("9007199254740993");
+
+test.each<[string, (write: (text: string | Buffer) => void) => ListPrinter]>([
+  ["JSON", (write) => new JsonListPrinter(write)],
+  ["YAML", (write) => new YamlListPrinter(write)],
+])("prints one %s List of the objects of all clusters, each with its cluster", (_format, make) => {
+  const page = podPage(["shop/a"]);
+  const object = { apiVersion: "v1", kind: "Pod", ...page.rows[0]?.object, spec: { note: "two\nlines", big } };
+  const text = printed(make, (printer) => {
+    printer.print(clusterPage("west", [], { page: { ...page, rows: [{ cells: [], object }] } }));
+    printer.print(clusterPage("east", ["shop/b"]));
+  });
+  expect(text).toContain("9007199254740993");
+  expect(parse(text, { intAsBigInt: true })).toMatchObject({
+    apiVersion: "v1",
+    kind: "List",
+    items: [
+      {
+        kind: "Pod",
+        metadata: { name: "a", annotations: { "access.legation.dev/cluster": "west" } },
+        spec: { note: "two\nlines" },
+      },
+      { metadata: { name: "b", annotations: { "access.legation.dev/cluster": "east" } } },
+    ],
+  });
+  expect(parse(printed(make, () => undefined))).toEqual({ apiVersion: "v1", kind: "List", items: [] });
+});
+
+test.each<["json" | "yaml", string]>([
+  ["json", '{"type":"DELETED","object":{"metadata":'],
+  ["yaml", "---\ntype: DELETED\nobject:\n  metadata:\n"],
+])("prints each change of a watch as a %s document", (format, expected) => {
+  const text = printed(
+    (write) => new DocumentPrinter(write, { format, events: true }),
+    (printer) => printer.print(clusterPage("west", ["shop/a"], { event: "DELETED" })),
+  );
+  expect(text).toContain(expected);
+});
