@@ -58,8 +58,13 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => equipped((await import("./get/command.ts")).getCommand),
   },
   {
+    name: "describe",
+    summary: "show objects of all members in full, with their events",
+    load: async () => equipped((await import("./describe/command.ts")).describeCommand),
+  },
+  {
     name: "logs",
-    summary: "show the logs of all pods of a Job, in all members that have it",
+    summary: "show the logs of all pods of a Job, or of any pods in members",
     load: async () => equipped((await import("./logs/command.ts")).logsCommand),
   },
   {

@@ -2,13 +2,20 @@ import { Argument } from "commander";
 import { z } from "zod";
 import { kindName } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
-import { HOST, openClusters, type ReadCluster, type WantedClusters, wantedClusters } from "../multicluster/clusters.ts";
+import { openClusters, type ReadCluster } from "../multicluster/clusters.ts";
 import { type ClusterAnswer, type ReadRequest, startReading } from "../multicluster/lists.ts";
+import {
+  READING_FLAGS,
+  type ReadingInput,
+  readingShape,
+  requireNamed,
+  requireShown,
+} from "../multicluster/reading-flags.ts";
 import { type TypeQuery, typeQueries } from "../multicluster/type-names.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { Gaps } from "../shared/gaps.ts";
-import { duration, type GlobalInput, toggle, withFormats } from "../shared/input.ts";
+import { type GlobalInput, toggle, withFormats } from "../shared/input.ts";
 import { counted, some } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { DocumentPrinter, JsonListPrinter, type ListPrinter, NamePrinter, YamlListPrinter } from "./printers.ts";
@@ -18,22 +25,16 @@ import { ClusterWatch } from "./watch.ts";
 
 type Format = "table" | "wide" | "name" | "json" | "yaml";
 
-interface GetInput extends GlobalInput<Format> {
+interface GetInput extends GlobalInput<Format>, ReadingInput {
   readonly queries: readonly TypeQuery[];
-  readonly namespace?: string | undefined;
   readonly allNamespaces: boolean;
-  readonly clusters?: WantedClusters | undefined;
-  readonly selector?: string | undefined;
   readonly fieldSelector?: string | undefined;
   readonly watch: boolean;
   readonly outputWatchEvents: boolean;
   readonly showLabels: boolean;
-  readonly strict: boolean;
-  readonly timeout: number;
 }
 
 const EXAMPLE = "pods, deployments.apps or pods,services";
-const DEFAULT_TIMEOUT_MS = 10_000;
 
 const format: z.ZodType<Format> = z
   .enum(["table", "wide", "name", "json", "yaml"], {
@@ -52,16 +53,12 @@ export const getCommand: Subcommand<GetInput> = {
     new Argument("[names...]", "names of objects, or more TYPE/NAME (default: all objects)"),
   ],
   flags: [
-    flag("--clusters <list>", `members, '*' for all, and ${HOST}; or a selector of Clusters (default: all members)`),
-    flag("-n, --namespace <name>", "namespace in each cluster (default: the context's)"),
+    ...READING_FLAGS,
     flag("-A, --all-namespaces", "objects of all namespaces"),
-    flag("-l, --selector <selector>", "only objects with such labels"),
     flag("--field-selector <selector>", "only objects with such fields, e.g. status.phase=Running"),
     flag("-w, --watch", "go on with each change; a line says when a member is lost, and when it is back"),
     flag("--output-watch-events", "with -w: say of each row what happened"),
     flag("--show-labels", "show labels, too"),
-    flag("--strict", "end with 1 if anything could not be shown"),
-    flag("--timeout <duration>", "how long each member may take to answer (default: 10s)"),
   ],
   examples: [
     ["get pods -A", "all pods of all members"],
@@ -78,16 +75,12 @@ export const getCommand: Subcommand<GetInput> = {
     {
       type: z.string(),
       names: z.array(z.string()).default([]),
-      clusters: wantedClusters.optional(),
-      namespace: z.string().optional(),
       allNamespaces: toggle,
-      selector: z.string().optional(),
       fieldSelector: z.string().optional(),
       watch: toggle,
       outputWatchEvents: toggle,
       showLabels: toggle,
-      strict: toggle,
-      timeout: duration.default(DEFAULT_TIMEOUT_MS),
+      ...readingShape,
     },
     format,
   ).transform(({ type, names, ...rest }, context) => {
@@ -116,12 +109,8 @@ export const getCommand: Subcommand<GetInput> = {
     const { signal } = session;
     const context = { printer, gaps, clock: realClock, signal, terminal: session.terminal };
     await (options.watch ? watchAll : showAll)(clusters, request, context);
-    const failed = clusters.filter(({ name }) => gaps.lacking.includes(name));
-    if (failed.length === 0 || (!options.strict && failed.length < clusters.length)) return;
-    throw new Failure("failure", {
-      object: options.queries.map(({ word }) => word).join(","),
-      problem: `not shown in full, as told above: ${some(failed.map(({ name }) => name))}`,
-    });
+    const object = options.queries.map(({ word }) => word).join(",");
+    requireShown(object, { gaps, clusters, strict: options.strict });
   },
 };
 
@@ -160,25 +149,10 @@ async function showAll(clusters: readonly ReadCluster[], request: ReadRequest, c
   const answers = clusters.map((cluster) => startReading(cluster, request, context));
   const shown = await showLists(answers, context);
   context.printer.end();
-  const missing = missingEverywhere(await Promise.all(answers));
-  if (missing.length > 0) {
-    throw new Failure("failure", {
-      object: some(missing),
-      problem: "not found in any of these clusters",
-      remedy: "check the name and the namespace (-n)",
-    });
-  }
+  requireNamed(await Promise.all(answers));
   if (shown > 0 || context.gaps.lacking.length > 0) return;
   const where = request.namespace === undefined ? "" : ` in namespace ${request.namespace}`;
   context.terminal.progress(`No resources found${where} of ${counted(clusters.length, "cluster")}.`);
-}
-
-/** Returns the objects that no cluster has of those that were asked by name. */
-function missingEverywhere(answers: readonly ClusterAnswer[]): readonly string[] {
-  const [first, ...others] = answers
-    .filter(({ failure }) => failure === undefined)
-    .map((answer) => new Set(answer.missing));
-  return [...(first ?? [])].filter((name) => others.every((missing) => missing.has(name)));
 }
 
 async function watchAll(clusters: readonly ReadCluster[], request: ReadRequest, context: GetContext): Promise<void> {

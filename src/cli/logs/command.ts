@@ -2,19 +2,25 @@ import { Argument } from "commander";
 import { z } from "zod";
 import { jobs } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
+import { HOST, openClusters, type WantedClusters, wantedClusters } from "../multicluster/clusters.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { Gaps } from "../shared/gaps.ts";
 import { duration, type GlobalInput, toggle, withGlobals } from "../shared/input.ts";
 import { some } from "../shared/output.ts";
 import { asViewer, notOnHost } from "../shared/reading.ts";
-import { followLogs } from "./follow.ts";
+import type { Connection, Session } from "../shared/session.ts";
+import { type FollowOptions, followLogs, followPods } from "./follow.ts";
 import { LinePrinter } from "./lines.ts";
-import { showLogs } from "./show.ts";
-import { type LogSource, openSource, placesOf } from "./sources.ts";
+import { type LogOutput, podsOfJob, selectedPods, showLogs } from "./show.ts";
+import { type LogSource, openSource, type PodSelection, placesOf } from "./sources.ts";
+
+/** The logs that the user names: of a Job's pods, of one pod, or of pods with labels. */
+type Target = { readonly job: string } | { readonly pod: string } | { readonly labelSelector: string };
 
 interface LogsInput extends GlobalInput {
-  readonly name: string;
+  readonly target: Target;
+  readonly clusters?: WantedClusters | undefined;
   readonly namespace?: string | undefined;
   readonly follow: boolean;
   readonly container?: string | undefined;
@@ -26,7 +32,8 @@ interface LogsInput extends GlobalInput {
   readonly memberKubeconfig?: string | undefined;
 }
 
-const TYPES = ["job", "jobs", "job.batch", "jobs.batch"];
+const JOBS = ["job", "jobs", "job.batch", "jobs.batch"];
+const PODS = ["pod", "pods", "po"];
 const MAX_STREAMS = 100;
 
 /** `legation logs` */
@@ -34,12 +41,21 @@ export const logsCommand: Subcommand<LogsInput> = {
   description:
     "Shows the logs of all pods of a Job, in all members that have it; of more than one pod each line begins with " +
     "[member/pod]. With -f it goes on until the Job is over. The pods of a whole Job are its member's alone, so its " +
-    "logs are read there: with a kubeconfig of your own, or else with the credentials that the host has of the member. " +
-    "What cannot be read is named on standard error, and the rest is shown.",
-  arguments: [new Argument("<job>", "job/NAME")],
+    "logs are read there: with a kubeconfig of your own, else with your own rights through the host if the member is open for " +
+    "that, or else with the credentials that the host has of the member. With pod/NAME or -l it shows the logs of pods in the " +
+    "members, whoever made them. What cannot be read is named on standard error, and the rest is shown.",
+  arguments: [new Argument("[target]", "job/NAME or pod/NAME; with -l none")],
   flags: [
-    flag("-n, --namespace <name>", "namespace of the Job (default: the context's)"),
-    flag("-f, --follow", "go on with what is written, and with pods that start later, until the Job is over"),
+    flag("-n, --namespace <name>", "namespace of the Job or the pods (default: the context's)"),
+    flag("-l, --selector <selector>", "pods with such labels, in the members"),
+    flag(
+      "--clusters <list>",
+      `of pods: members, '*' for all, and ${HOST}; or a selector of Clusters (default: all members)`,
+    ),
+    flag(
+      "-f, --follow",
+      "go on with what is written, and with pods that start later, until the Job or the pods are over",
+    ),
     flag("-c, --container <name>", "container of each pod (default: as kubectl chooses it)"),
     flag("--all-containers", "all containers of each pod; lines begin with [member/pod/container]"),
     flag("--tail <lines>", "only the last lines of each container (default: all)"),
@@ -48,17 +64,20 @@ export const logsCommand: Subcommand<LogsInput> = {
     flag("--max-log-requests <number>", `containers that -f follows at a time (default: ${MAX_STREAMS})`),
     flag(
       "--member-kubeconfig <file>",
-      "kubeconfig of your own for members: its context with the member's name, else its current one " +
-        "(default: the credentials that the host has)",
+      "of a Job: kubeconfig of your own for members: its context with the member's name, else its current one " +
+        "(default: the way through the host, or the credentials that the host has)",
     ),
   ],
   examples: [
     ["logs job/sweep -n shop", "all pods of a Job"],
     ["logs job/sweep -n shop -f --tail 10", "follow it from here on, until it is over"],
-    ["logs job/sweep -n shop --member-kubeconfig members.yaml", "with your own rights in the members"],
+    ["logs job/sweep -n shop --member-kubeconfig members.yaml", "with a kubeconfig of your own for the members"],
+    ["logs -l app=web -n shop --clusters west,east -f", "pods of two members, whoever made them"],
   ],
   input: withGlobals({
-    job: z.string(),
+    target: z.string().optional(),
+    selector: z.string().optional(),
+    clusters: wantedClusters.optional(),
     namespace: z.string().optional(),
     follow: toggle,
     container: z.string().optional(),
@@ -68,44 +87,109 @@ export const logsCommand: Subcommand<LogsInput> = {
     timestamps: toggle,
     maxLogRequests: wholeNumber(1, "500").default(MAX_STREAMS),
     memberKubeconfig: z.string().optional(),
-  }).transform(({ job, ...rest }, context) => {
-    const [, type = "", name = ""] = /^([^/]+)\/([^/]+)$/.exec(job) ?? [];
+  }).transform(({ target: written, selector, ...rest }, context) => {
+    const target = targetOf(written, selector, context);
     const refuse = (path: string, message: string): void =>
       void context.addIssue({ code: "custom", path: [path], message });
-    if (!TYPES.includes(type.toLowerCase())) {
-      refuse("job", `${JSON.stringify(job)} is no Job; write e.g. job/sweep. Logs of a pod: \`kubectl logs POD\``);
+    if ("job" in target && rest.clusters !== undefined) {
+      refuse("clusters", "is for pods; the members of a Job are on record on the host");
     }
     if (rest.container !== undefined && rest.allContainers)
       refuse("container", "contradicts --all-containers; give one");
-    return { ...rest, name };
+    return { ...rest, target };
   }),
   run: async (options, session) => {
     const host = await session.connect(options, "host");
     const { signal, terminal } = session;
-    const {
-      name,
-      namespace = host.namespace,
-      since: sinceMs,
-      allContainers: all,
-      maxLogRequests: maxStreams,
-    } = options;
-    const job = await asViewer(host.client.find(jobs, { namespace, name }, { signal }));
-    if (job === undefined) throw notOnHost(`Job ${namespace}/${name}`);
     const gaps = new Gaps((line) => terminal.progress(line));
     const output = { gaps, printer: new LinePrinter((bytes) => terminal.write(bytes)), signal };
-    const access = { host, memberKubeconfig: options.memberKubeconfig, session };
-    const open = (place: string): Promise<LogSource> => openSource(place, access);
-    const wanted = { ...options, all, sinceMs, maxStreams };
-    const source = { name: "host", client: host.client, isHost: true };
-    if (options.follow) await followLogs(job, wanted, { ...output, host: source, open, clock: realClock });
-    else await showLogs(job, await openAll(job, open, gaps), wanted, output);
+    const { target, namespace = host.namespace } = options;
+    const object =
+      "job" in target
+        ? await logsOfJob({ namespace, name: target.job }, options, { host, session, output })
+        : await logsOfPods(target, namespace, options, { host, session, output });
     if (gaps.lacking.length === 0) return;
-    throw new Failure("failure", {
-      object: `Job ${namespace}/${name}`,
-      problem: `logs are missing, as told above: ${some(gaps.lacking)}`,
-    });
+    throw new Failure("failure", { object, problem: `logs are missing, as told above: ${some(gaps.lacking)}` });
   },
 };
+
+interface LogsContext {
+  readonly host: Connection;
+  readonly session: Session;
+  readonly output: LogOutput;
+}
+
+/** Shows the logs of a Job's pods. Resolves to the Job's name for messages. */
+async function logsOfJob(
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  options: LogsInput,
+  { host, session, output }: LogsContext,
+): Promise<string> {
+  const { signal, gaps } = output;
+  const object = `Job ${namespace}/${name}`;
+  const job = await asViewer(host.client.find(jobs, { namespace, name }, { signal }));
+  if (job === undefined) throw notOnHost(object);
+  const access = { host, choice: options, memberKubeconfig: options.memberKubeconfig, session };
+  const open = (place: string): Promise<LogSource> => openSource(place, access);
+  const wanted = logOptions(options);
+  const source = { name: "host", client: host.client, isHost: true };
+  if (options.follow) await followLogs(job, wanted, { ...output, host: source, open, clock: realClock });
+  else await showLogs(await podsOfJob(job, await openAll(job, open, gaps), output), wanted, output);
+  return object;
+}
+
+/** Shows the logs of pods in members. Resolves to what messages call them. */
+async function logsOfPods(
+  target: Exclude<Target, { readonly job: string }>,
+  namespace: string,
+  options: LogsInput,
+  { host, session, output }: LogsContext,
+): Promise<string> {
+  const clusters = await openClusters(host.client, options.clusters, { choice: options, session });
+  const sources = clusters.map(({ name, client }) => ({ name, client, isHost: name === HOST }));
+  const isNamed = "pod" in target;
+  const object = isNamed ? `Pod ${namespace}/${target.pod}` : `pods ${target.labelSelector} in ${namespace}`;
+  const selection: PodSelection = {
+    namespace,
+    ...(isNamed ? { fieldSelector: `metadata.name=${target.pod}` } : { labelSelector: target.labelSelector }),
+  };
+  const found = await selectedPods(selection, sources, output);
+  if (found.length === 0 && output.gaps.lacking.length === 0) {
+    const remedy = "check the namespace (-n); `legation get pods` shows those that there are";
+    throw new Failure("failure", { object, problem: "not found in any of these clusters", remedy });
+  }
+  if (!options.follow) await showLogs(found, logOptions(options), output);
+  else {
+    const answering = sources.filter(({ name }) => !output.gaps.lacking.includes(name));
+    const wanted = { ...logOptions(options), isSingle: isNamed && found.length === 1 };
+    await followPods(selection, answering, wanted, { ...output, clock: realClock });
+  }
+  return object;
+}
+
+function logOptions(options: LogsInput): FollowOptions {
+  const { allContainers: all, since: sinceMs, maxLogRequests: maxStreams } = options;
+  return { ...options, all, sinceMs, maxStreams };
+}
+
+/** Reads `job/NAME`, `pod/NAME`, or the selector alone. Adds an issue for anything else. */
+function targetOf(written: string | undefined, labelSelector: string | undefined, context: z.RefinementCtx): Target {
+  const refuse = (message: string): Target => {
+    context.addIssue({ code: "custom", path: ["target"], message });
+    return { job: "" };
+  };
+  const choices = "write e.g. job/sweep, pod/web-0, or -l app=web";
+  if (labelSelector !== undefined) {
+    return written === undefined ? { labelSelector } : refuse(`contradicts --selector; ${choices}`);
+  }
+  if (written === undefined) return refuse(`is missing; ${choices}`);
+  const [, type = "", name = ""] = /^([^/]+)\/([^/]+)$/.exec(written) ?? [];
+  if (JOBS.includes(type.toLowerCase())) return { job: name };
+  if (PODS.includes(type.toLowerCase())) return { pod: name };
+  return refuse(
+    `${JSON.stringify(written)} is no Job or pod; ${choices}. Logs of a pod of the host: \`kubectl logs POD\``,
+  );
+}
 
 /** Opens the clusters that have the Job. Rejects with `Failure` if there is none yet. */
 async function openAll(

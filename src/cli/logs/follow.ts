@@ -6,7 +6,7 @@ import { Failure } from "../shared/failure.ts";
 import { asksForSeveralPods } from "./containers.ts";
 import { FollowedCluster, Places } from "./followed-cluster.ts";
 import type { LogOptions, LogOutput } from "./show.ts";
-import { isRunOf, type LogSource, placesOf, reflectorOfJob } from "./sources.ts";
+import { isRunOf, type LogSource, type PodSelection, placesOf, reflectorOfJob } from "./sources.ts";
 
 /** The logs to follow, and the means to follow them. */
 export interface FollowOptions extends LogOptions {
@@ -82,5 +82,24 @@ export async function followLogs(job: Stored<Job>, options: FollowOptions, conte
     await watch.stop();
     const started = await Promise.allSettled(clusters.values());
     for (const each of started) if (each.status === "fulfilled") await each.value?.stop();
+  }
+}
+
+/** Prints the logs of selected pods as they grow, also of those that start later, until all have ended. */
+export async function followPods(
+  selection: PodSelection,
+  sources: readonly LogSource[],
+  options: FollowOptions & { readonly isSingle: boolean },
+  context: Omit<FollowContext, "host" | "open">,
+): Promise<void> {
+  const places = new Places(options.maxStreams);
+  context.printer.isPrefixed = !options.isSingle;
+  const all = { ...context, places, onPod: () => undefined };
+  const clusters = sources.map((source) => new FollowedCluster(source, selection, options, all));
+  try {
+    for (const cluster of clusters) cluster.start();
+    await Promise.all(clusters.map((cluster) => cluster.finish()));
+  } finally {
+    await Promise.all(clusters.map((cluster) => cluster.stop()));
   }
 }

@@ -7,7 +7,16 @@ import { Reflector } from "../../runtime/reflector.ts";
 import { chosenContainers, type LogState, logStateOf } from "./containers.ts";
 import { LineReader } from "./lines.ts";
 import { type LogOptions, type LogOutput, logsOf, type NamedLog, namedLog } from "./show.ts";
-import { findJobIn, isRunOf, type LogSource, listPodsOf, podSelector, reflectorOfJob, SILENT } from "./sources.ts";
+import {
+  findJobIn,
+  isRunOf,
+  type LogSource,
+  listPodsOf,
+  type PodSelection,
+  podSelector,
+  reflectorOfJob,
+  SILENT,
+} from "./sources.ts";
 import { openLog, readLog, type StreamEnd } from "./stream.ts";
 
 /** A semaphore: at most so many streams at a time, first come, first served. */
@@ -63,17 +72,18 @@ const LAST_PODS_POLL_MS = 1_000;
 const ENDED_PODS_POLL_MS = 20_000;
 const FINAL_ATTEMPTS = 5;
 
-/** Follows the logs of a Job's pods in one cluster. */
+/** Follows the logs of pods in one cluster: those of a Job, or those that the user selects. */
 export class FollowedCluster {
   readonly #source: LogSource;
-  readonly #job: Stored<Job>;
+  readonly #target: Stored<Job> | PodSelection;
   readonly #options: LogOptions;
   readonly #context: FollowedClusterContext;
   readonly #beganAt: number;
   readonly #stopped = new AbortController();
   readonly #signal: AbortSignal;
-  readonly #runs: Reflector<Job>;
-  #podWatch: { readonly jobUid: string; readonly reflector: Reflector<Pod> } | undefined;
+  /** Watches the Job. Undefined for selected pods. */
+  readonly #runs: Reflector<Job> | undefined;
+  #podWatch: { readonly jobUid: string | undefined; readonly reflector: Reflector<Pod> } | undefined;
   /** The latest state of each pod. */
   readonly #pods = new Map<string, Stored<Pod>>();
   readonly #logs = new Map<string, FollowedLog>();
@@ -81,29 +91,52 @@ export class FollowedCluster {
   /** No log grows any more, whatever the pods' states say. */
   #isGivenUp = false;
 
-  constructor(source: LogSource, job: Stored<Job>, options: LogOptions, context: FollowedClusterContext) {
+  constructor(
+    source: LogSource,
+    target: Stored<Job> | PodSelection,
+    options: LogOptions,
+    context: FollowedClusterContext,
+  ) {
     const { clock, signal } = context;
     this.#source = source;
-    this.#job = job;
+    this.#target = target;
     this.#options = options;
     this.#context = context;
     this.#beganAt = clock.now();
     this.#signal = AbortSignal.any([signal, this.#stopped.signal]);
-    this.#runs = reflectorOfJob(source, job, {
+    if (!("metadata" in target)) return;
+    const runs: Reflector<Job> = reflectorOfJob(source, target, {
       clock,
       onEvent: ({ type, object }) => {
-        if (type !== "deleted" && isRunOf(object, job)) this.#watchPodsOf(object);
+        if (type !== "deleted" && isRunOf(object, target)) this.#watchPodsOf(object);
       },
-      onState: () => this.#tellFailure(this.#runs),
+      onState: () => this.#tellFailure(runs),
     });
+    this.#runs = runs;
   }
 
   start(): void {
-    this.#runs.start();
+    if (!("metadata" in this.#target)) this.#watchPods(this.#target, undefined);
+    this.#runs?.start();
   }
 
-  /** Resolves once every log is read to its end, after the host's Job is over. */
+  /** Resolves once every log is read to its end: of selected pods, or of the host's Job after it is over. */
   async finish(): Promise<void> {
+    if ("metadata" in this.#target) await this.#finishJob(this.#target);
+    else await this.#finishSelected();
+  }
+
+  async #finishSelected(): Promise<void> {
+    const { clock, gaps } = this.#context;
+    const isOver = (): boolean =>
+      this.#podWatch?.reflector.store.synced === true &&
+      this.#reading.size === 0 &&
+      [...this.#pods.values()].every(isTerminal);
+    while (!isOver()) await clock.sleep(LAST_PODS_POLL_MS, this.#signal);
+    for (const pod of this.#pods.values()) logsOf(this.#source, pod, this.#options, gaps);
+  }
+
+  async #finishJob(job: Stored<Job>): Promise<void> {
     const { clock, gaps } = this.#context;
     const overSince = clock.now();
     let failingSince: number | undefined;
@@ -112,7 +145,7 @@ export class FollowedCluster {
       if (now - overSince >= LAST_PODS_MS) this.#giveUp();
       let haveEnded = false;
       try {
-        const found = await findJobIn(this.#source, this.#job, this.#signal);
+        const found = await findJobIn(this.#source, job, this.#signal);
         const listed = found === undefined ? [] : await listPodsOf(this.#source, found, this.#signal);
         failingSince = undefined;
         this.#replace(listed);
@@ -138,18 +171,21 @@ export class FollowedCluster {
   /** Ends all streams and watches. */
   async stop(): Promise<void> {
     this.#stopped.abort(new Error("stopped"));
-    await Promise.all([this.#runs.stop(), this.#podWatch?.reflector.stop(), ...this.#reading]);
+    await Promise.all([this.#runs?.stop(), this.#podWatch?.reflector.stop(), ...this.#reading]);
   }
 
   #watchPodsOf(run: Stored<Job>): void {
     const { uid, namespace = "" } = run.metadata;
     if (this.#podWatch?.jobUid === uid || this.#signal.aborted) return;
+    this.#watchPods({ namespace, labelSelector: podSelector(run) }, uid);
+  }
+
+  #watchPods(selection: PodSelection, jobUid: string | undefined): void {
     void this.#podWatch?.reflector.stop();
     const reflector: Reflector<Pod> = new Reflector({
       client: this.#source.client,
       resource: pods,
-      namespace,
-      labelSelector: podSelector(run),
+      ...selection,
       clock: this.#context.clock,
       log: SILENT,
       onEvent: ({ type, object }) => {
@@ -158,7 +194,7 @@ export class FollowedCluster {
       },
       onState: () => this.#tellFailure(reflector),
     });
-    this.#podWatch = { jobUid: uid, reflector };
+    this.#podWatch = { jobUid, reflector };
     reflector.start();
   }
 

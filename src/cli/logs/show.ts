@@ -4,7 +4,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import type { Gaps } from "../shared/gaps.ts";
 import { type ContainerChoice, chosenContainers, containerNames, logStateOf, whyNoLog } from "./containers.ts";
 import { type LinePrinter, LineReader } from "./lines.ts";
-import { findJobIn, type LogSource, listPodsOf, logName } from "./sources.ts";
+import { findJobIn, type LogSource, listPodsOf, listSelected, logName, type PodSelection } from "./sources.ts";
 import { type LogTarget, openLog, readLog, type StreamEnd } from "./stream.ts";
 
 /** The logs that the user wants. */
@@ -29,16 +29,15 @@ export interface NamedLog extends LogTarget {
 // Streams that are open at a time: one is printed, and the next ones are on their way.
 const STREAMS = 8;
 
-/** Prints the present logs of a Job, pod by pod. What cannot be read is told of, and the rest is shown. */
-export async function showLogs(
-  job: Stored<Job>,
-  sources: readonly LogSource[],
-  options: LogOptions,
-  output: LogOutput,
-): Promise<void> {
+/** A pod, and the cluster that has it. */
+export interface FoundPod {
+  readonly source: LogSource;
+  readonly pod: Stored<Pod>;
+}
+
+/** Prints the present logs of pods, one after the other. What cannot be read is told of, and the rest is shown. */
+export async function showLogs(pods: readonly FoundPod[], options: LogOptions, output: LogOutput): Promise<void> {
   const { printer, gaps, signal } = output;
-  const found = await Promise.all(sources.map((source) => podsIn(source, job, output)));
-  const pods = found.flat();
   printer.isPrefixed = pods.length > 1;
   const logs = pods.flatMap(({ source, pod }) => logsOf(source, pod, options, gaps));
   const sinceSeconds = options.sinceMs === undefined ? undefined : Math.ceil(options.sinceMs / 1000);
@@ -90,18 +89,41 @@ export function namedLog(target: LogTarget, { all }: ContainerChoice): NamedLog 
   return { ...target, name: all ? `${podName}/${target.container}` : podName };
 }
 
+/** Finds the pods of a Job in all its clusters. Tells of what fails. */
+export async function podsOfJob(
+  job: Stored<Job>,
+  sources: readonly LogSource[],
+  output: LogOutput,
+): Promise<readonly FoundPod[]> {
+  const found = sources.map((source) =>
+    podsIn(source, output, async () => {
+      const here = await findJobIn(source, job, output.signal);
+      if (here !== undefined) return listPodsOf(source, here, output.signal);
+      const remedy = "it is not there yet, or the kubeconfig is of another cluster";
+      output.gaps.add(source.name, "has no copy of this Job", remedy);
+      return [];
+    }),
+  );
+  return (await Promise.all(found)).flat();
+}
+
+/** Finds the pods that the user selects in all clusters. Tells of what fails. */
+export async function selectedPods(
+  selection: PodSelection,
+  sources: readonly LogSource[],
+  output: LogOutput,
+): Promise<readonly FoundPod[]> {
+  const found = sources.map((source) => podsIn(source, output, () => listSelected(source, selection, output.signal)));
+  return (await Promise.all(found)).flat();
+}
+
 async function podsIn(
   source: LogSource,
-  job: Stored<Job>,
   { gaps, signal }: LogOutput,
-): Promise<readonly { readonly source: LogSource; readonly pod: Stored<Pod> }[]> {
+  list: () => Promise<readonly Stored<Pod>[]>,
+): Promise<readonly FoundPod[]> {
   try {
-    const here = await findJobIn(source, job, signal);
-    if (here === undefined) {
-      gaps.add(source.name, "has no copy of this Job", "it is not there yet, or the kubeconfig is of another cluster");
-      return [];
-    }
-    return (await listPodsOf(source, here, signal)).map((pod) => ({ source, pod }));
+    return (await list()).map((pod) => ({ source, pod }));
   } catch (error) {
     if (!isKubeError(error) || signal.aborted) throw error;
     gaps.add(source.name, error.message);

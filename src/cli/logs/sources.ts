@@ -16,7 +16,7 @@ import { credentialsSecretName } from "../member/access.ts";
 import { storedConnection } from "../member/credentials.ts";
 import { Failure } from "../shared/failure.ts";
 import { readable } from "../shared/reading.ts";
-import type { Connection, Session } from "../shared/session.ts";
+import type { ClusterChoice, Connection, Session } from "../shared/session.ts";
 import { hostContext } from "../shared/session.ts";
 
 /** A cluster that has pods of the Job: a member that has a copy of it, or the host, whose virtual nodes serve the logs of proxies. */
@@ -27,9 +27,14 @@ export interface LogSource {
   readonly isHost: boolean;
 }
 
-/** The user's way to members. Without a kubeconfig: the credentials that the host has of them. */
+/**
+ * The user's way to members. Without a kubeconfig: the host's API server, by which the user enters members that are open for that,
+ * else the credentials that the host has of them.
+ */
 export interface MemberAccess {
   readonly host: Connection;
+  /** The user's choice of the host. */
+  readonly choice: ClusterChoice;
   readonly memberKubeconfig?: string | undefined;
   readonly session: Session;
 }
@@ -48,23 +53,28 @@ const HOST = "(host)";
 
 /** Opens one of `placesOf`. Rejects with `Failure` if the user has no way into the member. */
 export async function openSource(name: string, access: MemberAccess): Promise<LogSource> {
-  const { host, memberKubeconfig: kubeconfig, session } = access;
+  const { host, choice, memberKubeconfig: kubeconfig, session } = access;
   if (name === HOST) return { name: "host", client: host.client, isHost: true };
-  const connection =
-    kubeconfig === undefined
-      ? await withStoredCredentials(name, access)
-      : await session.connect({ kubeconfig, preferredContext: name }, name);
-  return { name, client: connection.client, isHost: false };
+  if (kubeconfig !== undefined) {
+    const { client } = await session.connect({ kubeconfig, preferredContext: name }, name);
+    return { name, client, isHost: false };
+  }
+  const cluster = await readable(host.client.find(clusters, { name }, { signal: session.signal }));
+  const client =
+    cluster?.spec.access === undefined
+      ? (await withStoredCredentials(name, cluster, access)).client
+      : await session.openReading(choice, name);
+  return { name, client, isHost: false };
 }
 
-async function withStoredCredentials(name: string, { host, session }: MemberAccess): Promise<Connection> {
-  const { client } = host;
-  const { signal } = session;
-  const own = `give a kubeconfig of your own with a context ${name}: --member-kubeconfig FILE; there you need the role view in the Job's namespace`;
+async function withStoredCredentials(
+  name: string,
+  cluster: Stored<Cluster> | undefined,
+  { host, session }: MemberAccess,
+): Promise<Connection> {
+  const own = `have an administrator open it: \`legation join ${name} --access\`; or give a kubeconfig of your own with a context ${name}: --member-kubeconfig FILE; there you need the role view in the Job's namespace`;
   let connection: Connection | undefined;
-  let cluster: Stored<Cluster> | undefined;
   try {
-    cluster = await readable(client.find(clusters, { name }, { signal }));
     connection = await storedConnection(hostContext(host, session), name, cluster);
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
@@ -119,19 +129,26 @@ export function podSelector({ spec }: Job): string {
 }
 
 /** Lists the pods of a Job in one cluster, oldest first. */
-export async function listPodsOf(
+export function listPodsOf(source: LogSource, found: Stored<Job>, signal: AbortSignal): Promise<Stored<Pod>[]> {
+  const { namespace = "" } = found.metadata;
+  return listSelected(source, { namespace, labelSelector: podSelector(found) }, signal);
+}
+
+/** The pods that a user wants to read: by labels, or the one of a name. */
+export interface PodSelection {
+  readonly namespace: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+}
+
+/** Lists selected pods of one cluster, oldest first. */
+export async function listSelected(
   { client }: LogSource,
-  found: Stored<Job>,
+  selection: PodSelection,
   signal: AbortSignal,
 ): Promise<Stored<Pod>[]> {
-  const { namespace = "" } = found.metadata;
-  const listed = await listAll(client, pods, {
-    namespace,
-    labelSelector: podSelector(found),
-    dropManagedFields: true,
-    timeoutMs: LIST_TIMEOUT_MS,
-    signal,
-  });
+  const options = { dropManagedFields: true, timeoutMs: LIST_TIMEOUT_MS, signal };
+  const listed = await listAll(client, pods, { ...selection, ...options });
   return listed.sort((a, b) => compare(ageKey(a), ageKey(b)));
 }
 

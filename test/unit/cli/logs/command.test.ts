@@ -1,12 +1,20 @@
-import { expect, test } from "vitest";
+import { Readable } from "node:stream";
+import { describe, expect, test } from "vitest";
 import { runProgram } from "../../../../src/cli/program.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../client.ts";
 import { recordedSession } from "../session.ts";
 import { copyOf, FakeCluster, job, runPod } from "./fake-cluster.ts";
 
 test.each<[string[], RegExp]>([
-  [["pod/web-0"], /"pod\/web-0" is no Job; write e\.g\. job\/sweep\. Logs of a pod: `kubectl logs POD`/],
-  [["sweep"], /"sweep" is no Job/],
+  [
+    ["deploy/web"],
+    /"deploy\/web" is no Job or pod; write e\.g\. job\/sweep, pod\/web-0, or -l app=web\. Logs of a pod of the host: `kubectl logs POD`/,
+  ],
+  [["sweep"], /"sweep" is no Job or pod/],
+  [[], /<target>: is missing; write e\.g\. job\/sweep/],
+  [["pod/web-0", "-l", "app=web"], /<target>: contradicts --selector/],
+  [["job/sweep", "--clusters", "west"], /--clusters: is for pods/],
   [["job/sweep", "--tail", "many"], /--tail: "many" is not a number; write e\.g\. 10/],
   [["job/sweep", "--max-log-requests", "0"], /--max-log-requests: must be 1 or more/],
   [["job/sweep", "-c", "main", "--all-containers"], /--container: contradicts --all-containers/],
@@ -52,4 +60,69 @@ test("logs ends with 1 when the host has no such Job", async () => {
   });
   expect(await runProgram(["logs", "job/nothing"], session, "1.0.0")).toBe(1);
   expect(session.err.join("")).toContain("Job shop/nothing: is not on the host");
+});
+
+describe("logs of pods", () => {
+  const clusters = ["west", "east"];
+
+  function membersWith(...pods: readonly Readonly<Parameters<typeof runPod>>[]): {
+    readonly session: ReturnType<typeof recordedSession>;
+    readonly members: readonly FakeCluster[];
+  } {
+    const members = clusters.map((name) => {
+      const cluster = new FakeCluster(
+        name,
+        undefined,
+        pods.map((each) => runPod(...each)),
+      );
+      cluster.onStream = ({ pod }) => Readable.from([Buffer.from(`2026-01-01T00:00:00.000000000Z ${pod} says\n`)]);
+      return cluster;
+    });
+    const session = recordedSession({
+      connect: async () => ({
+        client: fakeClient({ raw: async () => ({}) }),
+        server: "https://it",
+        skipsTlsVerify: false,
+        namespace: "shop",
+      }),
+      openReading: async (_host, member = "") => {
+        const found = members[clusters.indexOf(member)];
+        if (found === undefined) throw new Error(`this test has no ${member}`);
+        return { ...found.client, listTable: neverCalled, watchTable: neverCalled };
+      },
+    });
+    return { session, members };
+  }
+
+  function neverCalled(): never {
+    throw new Error("logs read no table");
+  }
+
+  test("come from all members that are named", async () => {
+    const { session } = membersWith(["a1", "ended"]);
+    const args = ["logs", "-l", "app=web", "--clusters", "west,east"];
+    expect(await runProgram(args, session, "1.0.0")).toBe(0);
+    expect(session.out.join("")).toMatch(/^\[east\/a1\] .*a1 says\n\[west\/a1\] .*a1 says\n$/);
+  });
+
+  test("are followed until the pods have ended", async () => {
+    const { session } = membersWith(["a1", "ended"]);
+    expect(await runProgram(["logs", "pod/a1", "--clusters", "west", "-f"], session, "1.0.0")).toBe(0);
+    expect(session.out.join("")).toBe("a1 says\n");
+  });
+
+  test("end with 1 if no member has such a pod", async () => {
+    const { session } = membersWith();
+    expect(await runProgram(["logs", "pod/a1", "--clusters", "west,east"], session, "1.0.0")).toBe(1);
+    expect(session.err.join("")).toContain("Pod shop/a1: not found in any of these clusters");
+  });
+
+  test("of a member that does not answer are missing, and the rest is shown", async () => {
+    const { session, members } = membersWith(["a1", "ended"]);
+    const [west] = members;
+    if (west !== undefined) west.failure = kubeError("ServerError", "it is lost");
+    expect(await runProgram(["logs", "pod/a1", "--clusters", "west,east"], session, "1.0.0")).toBe(1);
+    expect(session.out.join("")).toContain("a1 says\n");
+    expect(session.err.join("")).toContain("logs are missing, as told above: west");
+  });
 });

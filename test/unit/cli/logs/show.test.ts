@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { describe, expect, test } from "vitest";
 import { LinePrinter } from "../../../../src/cli/logs/lines.ts";
-import { type LogOptions, showLogs } from "../../../../src/cli/logs/show.ts";
+import { type LogOptions, podsOfJob, showLogs } from "../../../../src/cli/logs/show.ts";
 import { Gaps } from "../../../../src/cli/shared/gaps.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { copyOf, FakeCluster, job, runPod } from "./fake-cluster.ts";
@@ -20,7 +20,8 @@ async function shown(
   });
   const sources = Object.entries(clusters).map(([name, { client }]) => ({ name, client, isHost: false }));
   const { signal } = new AbortController();
-  await showLogs(JOB, sources, { all: false, timestamps: false, ...options }, { gaps, printer, signal });
+  const output = { gaps, printer, signal };
+  await showLogs(await podsOfJob(JOB, sources, output), { all: false, timestamps: false, ...options }, output);
   return { out, err, lacking: gaps.lacking };
 }
 

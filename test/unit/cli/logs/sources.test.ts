@@ -17,6 +17,10 @@ const SECRET = {
   data: { kubeconfig: btoa("its kubeconfig") },
 };
 
+function unused(): never {
+  throw new Error("this test reads no table");
+}
+
 describe("the way to a member's logs", () => {
   test("is the user's own kubeconfig, of which the member's context is preferred", async () => {
     const chosen: ClusterChoice[] = [];
@@ -29,6 +33,7 @@ describe("the way to a member's logs", () => {
     });
     const source = await openSource("west", {
       host: connection(fakeClient({})),
+      choice: {},
       memberKubeconfig: "own.yaml",
       session,
     });
@@ -46,9 +51,25 @@ describe("the way to a member's logs", () => {
         return connection(fakeClient({ cluster: "west" }));
       },
     });
-    const source = await openSource("west", { host: connection(host.client), session });
+    const source = await openSource("west", { host: connection(host.client), choice: {}, session });
     expect(source.client.cluster).toBe("west");
     expect(texts).toEqual(["its kubeconfig"]);
+  });
+
+  test("is the host's API server into a member that is open for users", async () => {
+    const cluster = { metadata: { name: "west" }, spec: { access: { prefix: "legation:" } } };
+    const west = { ...fakeClient({ cluster: "west" }), listTable: unused, watchTable: unused };
+    const opened: unknown[] = [];
+    const session = recordedSession({
+      openReading: async (...wanted) => {
+        opened.push(wanted);
+        return west;
+      },
+    });
+    const choice = { context: "host" };
+    const host = connection(fakeClient({ find: async () => cluster as never }));
+    expect(await openSource("west", { host, choice, session })).toEqual({ name: "west", client: west, isHost: false });
+    expect(opened).toEqual([[choice, "west"]]);
   });
 
   test("is refused with the remedy to who may not read these", async () => {
@@ -60,7 +81,11 @@ describe("the way to a member's logs", () => {
         objectName: "member-west",
       });
     };
-    const opening = openSource("west", { host: connection(fakeClient({ find })), session: recordedSession() });
+    const opening = openSource("west", {
+      host: connection(fakeClient({ find })),
+      choice: {},
+      session: recordedSession(),
+    });
     await expect(opening).rejects.toMatchObject({
       message:
         "west: you may not read the host's credentials for it (get secrets legation-system/member-west), which are for all of its namespaces",
@@ -70,7 +95,7 @@ describe("the way to a member's logs", () => {
 
   test("is refused when the host has none", async () => {
     const host = new MemoryCluster("host", "uid");
-    const opening = openSource("west", { host: connection(host.client), session: recordedSession() });
+    const opening = openSource("west", { host: connection(host.client), choice: {}, session: recordedSession() });
     await expect(opening).rejects.toThrow(
       "no usable credentials for it, such as the Secret legation-system/member-west",
     );
@@ -78,7 +103,7 @@ describe("the way to a member's logs", () => {
 
   test("is the host itself for a Job whose pods are proxies", async () => {
     const host = connection(fakeClient({}));
-    expect(await openSource("(host)", { host, session: recordedSession() })).toEqual({
+    expect(await openSource("(host)", { host, choice: {}, session: recordedSession() })).toEqual({
       name: "host",
       client: host.client,
       isHost: true,

@@ -1,0 +1,132 @@
+import { Argument } from "commander";
+import { z } from "zod";
+import type { KubeObject } from "../../api/kubernetes.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { events, kindName } from "../../kube/resources.ts";
+import type { TablePage } from "../../kube/tables.ts";
+import { openClusters, type ReadCluster } from "../multicluster/clusters.ts";
+import { type ReadRequest, type StartedList, startReading } from "../multicluster/lists.ts";
+import {
+  READING_FLAGS,
+  type ReadingInput,
+  readingShape,
+  requireNamed,
+  requireShown,
+} from "../multicluster/reading-flags.ts";
+import { type TypeQuery, typeQueries } from "../multicluster/type-names.ts";
+import type { Subcommand } from "../shared/command.ts";
+import { Gaps } from "../shared/gaps.ts";
+import { type GlobalInput, withGlobals } from "../shared/input.ts";
+import type { Session } from "../shared/session.ts";
+import { descriptionOf } from "./text.ts";
+
+interface DescribeInput extends GlobalInput, ReadingInput {
+  readonly queries: readonly TypeQuery[];
+}
+
+const EXAMPLE = "pods or deployments.apps";
+
+/** `legation describe` */
+export const describeCommand: Subcommand<DescribeInput> = {
+  description:
+    "Shows objects of all members in full: metadata, each field as YAML, and the events of each. Members are reached as by " +
+    "`legation get`. Values of Secrets are left out.",
+  arguments: [
+    new Argument("<type>", `types as for kubectl: ${EXAMPLE}; or TYPE/NAME`),
+    new Argument("[names...]", "names of objects, or more TYPE/NAME (default: all objects)"),
+  ],
+  flags: READING_FLAGS,
+  examples: [
+    ["describe pod web-0 -n shop", "a pod in each member that has one of this name"],
+    ["describe nodes --clusters west", "all nodes of a member"],
+    ["describe deploy -n shop -l app=web --clusters region=eu", "in members with a label"],
+  ],
+  input: withGlobals({ type: z.string(), names: z.array(z.string()).default([]), ...readingShape }).transform(
+    ({ type, names, ...rest }, context) => {
+      const queries = typeQueries(type, names, context, EXAMPLE);
+      if (rest.selector !== undefined && queries.some((query) => query.names.length > 0)) {
+        context.addIssue({ code: "custom", path: ["selector"], message: "contradicts a name; give one of them" });
+      }
+      return { ...rest, queries };
+    },
+  ),
+  run: async (options, session) => {
+    const { client, namespace: current } = await session.connect(options, "host");
+    const { queries, namespace = current, selector: labelSelector, timeout: timeoutMs, strict } = options;
+    const clusters = await openClusters(client, options.clusters, { choice: options, session });
+    const request: ReadRequest = { queries, namespace, labelSelector, includeObject: "Object", timeoutMs };
+    const gaps = new Gaps((line) => session.terminal.progress(line));
+    const context = { gaps, signal: session.signal };
+    const answers = await Promise.all(clusters.map((cluster) => startReading(cluster, request, context)));
+    let isFirst = true;
+    for (const { cluster, lists } of answers) {
+      for (const list of lists) {
+        for await (const text of descriptionsOf(cluster, list, { request, gaps, session })) {
+          session.terminal.print(isFirst ? text : `\n${text}`);
+          isFirst = false;
+        }
+      }
+    }
+    requireNamed(answers);
+    requireShown(queries.map(({ word }) => word).join(","), { gaps, clusters, strict });
+  },
+};
+
+interface DescribeContext {
+  readonly request: ReadRequest;
+  readonly gaps: Gaps;
+  readonly session: Session;
+}
+
+/** Yields the description of each object of a list. Tells of what fails. */
+async function* descriptionsOf(
+  cluster: ReadCluster,
+  list: StartedList,
+  { request, gaps, session: { signal } }: DescribeContext,
+): AsyncGenerator<string> {
+  try {
+    for await (const page of list.pages()) {
+      for (const { object } of page.rows) {
+        const read = await eventsOf(cluster, list, object, { signal, timeoutMs: request.timeoutMs });
+        yield descriptionOf({ cluster: cluster.name, object, events: read });
+      }
+    }
+  } catch (error) {
+    if (!isKubeError(error) || signal.aborted) throw error;
+    gaps.add(cluster.name, `${kindName(list.resource)}: ${error.detail}`);
+  }
+}
+
+/** Reads an object's events, oldest first. Undefined if they cannot be read. */
+async function eventsOf(
+  { client }: ReadCluster,
+  { resource }: StartedList,
+  { metadata = {} }: KubeObject,
+  options: { readonly signal: AbortSignal; readonly timeoutMs: number },
+): Promise<TablePage | undefined> {
+  const { namespace, name = "", uid = "" } = metadata;
+  // The kubelet gives a node's name as the uid of its events, which are in the namespace default.
+  const of = resource.namespaced ? `involvedObject.uid=${uid}` : `involvedObject.kind=${resource.kind}`;
+  try {
+    const found = await client.listTable(events, {
+      ...(namespace === undefined ? {} : { namespace }),
+      fieldSelector: `involvedObject.name=${name},${of}`,
+      includeObject: "Object",
+      dropManagedFields: true,
+      ...options,
+    });
+    return { ...found, rows: found.rows.toSorted((a, b) => (timeOf(a.object) < timeOf(b.object) ? -1 : 1)) };
+  } catch (error) {
+    if (!isKubeError(error)) throw error;
+    options.signal.throwIfAborted();
+    return undefined;
+  }
+}
+
+const eventTimes = z.looseObject({ lastTimestamp: z.string().nullish(), eventTime: z.string().nullish() });
+
+/** Returns when an event happened last, as text that sorts. */
+function timeOf(event: KubeObject): string {
+  const { lastTimestamp, eventTime } = eventTimes.catch({}).parse(event);
+  return lastTimestamp ?? eventTime ?? event.metadata?.creationTimestamp ?? "";
+}

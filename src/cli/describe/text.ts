@@ -1,0 +1,94 @@
+import { stripVTControlCharacters } from "node:util";
+import { stringify } from "yaml";
+import type { KubeObject } from "../../api/kubernetes.ts";
+import type { TablePage } from "../../kube/tables.ts";
+import { table } from "../shared/output.ts";
+
+// kubectl's own copy of the whole manifest.
+const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+const INDENT = 2;
+// The events of one object all have it.
+const OBJECT_COLUMN = "OBJECT";
+
+/** An object with its cluster and events. */
+export interface Described {
+  readonly cluster: string;
+  readonly object: KubeObject;
+  /** Undefined: they could not be read. */
+  readonly events: TablePage | undefined;
+}
+
+/** Formats an object: its metadata, each of its fields as YAML, its events. Values of Secrets are left out. */
+export function descriptionOf({ cluster, object, events }: Described): string {
+  const { apiVersion = "", kind = "", metadata = {}, ...content } = object;
+  const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => key !== LAST_APPLIED);
+  const owners = (metadata.ownerReferences ?? []).map((owner) => `${owner.kind}/${owner.name}`);
+  const head: (readonly [string, readonly string[]])[] = [
+    ["Cluster", [cluster]],
+    ["Name", [metadata.name ?? ""]],
+    ...present("Namespace", metadata.namespace),
+    ["Kind", [`${kind} (${apiVersion})`]],
+    ["Labels", pairs(Object.entries(metadata.labels ?? {}), "=")],
+    ["Annotations", pairs(annotations, ": ")],
+    ...present("Owned by", owners.length === 0 ? undefined : owners.join(", ")),
+    ...present("Created", metadata.creationTimestamp ?? undefined),
+    ...present("Deleted", metadata.deletionTimestamp),
+    ...present("Finalizers", metadata.finalizers?.join(", ")),
+  ];
+  const width = Math.max(...head.map(([title]) => title.length)) + ":  ".length;
+  const lines = head.flatMap(([title, values]) =>
+    values.map((value, index) => (index === 0 ? `${title}:` : "").padEnd(width) + value),
+  );
+  const shown = kind === "Secret" && apiVersion === "v1" ? withoutValues(content) : content;
+  for (const [field, value] of Object.entries(shown)) lines.push(...section(field, value));
+  return plain([...lines, ...eventLines(events)].join("\n"));
+}
+
+function present(title: string, value: string | undefined): (readonly [string, readonly string[]])[] {
+  return value === undefined ? [] : [[title, [value]]];
+}
+
+function pairs(entries: readonly (readonly [string, string])[], separator: string): readonly string[] {
+  return entries.length === 0 ? ["<none>"] : entries.map(([key, value]) => `${key}${separator}${value}`);
+}
+
+function section(field: string, value: unknown): string[] {
+  const title = `${field.charAt(0).toUpperCase()}${field.slice(1)}:`;
+  if (typeof value !== "object" || value === null) return [`${title} ${String(value)}`];
+  const text = stringify(value, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd();
+  return [title, ...text.split("\n").map((line) => " ".repeat(INDENT) + line)];
+}
+
+/** Returns the fields of a Secret with the sizes of its values in their place, as kubectl shows them. */
+function withoutValues(content: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const { data, ...rest } = content;
+  if (typeof data !== "object" || data === null) return content;
+  const sizes = Object.entries(data).map(([key, value]) => [
+    key,
+    `${Buffer.from(String(value), "base64").length} bytes`,
+  ]);
+  return { ...rest, data: Object.fromEntries(sizes) };
+}
+
+function eventLines(events: TablePage | undefined): string[] {
+  if (events === undefined) return ["Events: not readable"];
+  if (events.rows.length === 0) return ["Events: <none>"];
+  const kept = events.columns
+    .map(({ name, priority }, index) => ({ title: name.toUpperCase(), priority, index }))
+    .filter(({ title, priority }) => priority === 0 && title !== OBJECT_COLUMN);
+  const rows = events.rows.map(({ cells }) =>
+    kept.map(({ index }) => String(cells[index] ?? "").replaceAll("\n", " ")),
+  );
+  const titles = kept.map(({ title }) => title);
+  return [
+    "Events:",
+    ...table(titles, rows)
+      .split("\n")
+      .map((line) => " ".repeat(INDENT) + line),
+  ];
+}
+
+/** Removes characters that control the terminal: a member may send any. */
+function plain(text: string): string {
+  return stripVTControlCharacters(text).replace(/[^\P{Cc}\n\t]|\p{Bidi_Control}/gu, "");
+}

@@ -1,0 +1,65 @@
+import type { Option } from "commander";
+import { z } from "zod";
+import { flag } from "../shared/command.ts";
+import { Failure } from "../shared/failure.ts";
+import type { Gaps } from "../shared/gaps.ts";
+import { duration, toggle } from "../shared/input.ts";
+import { some } from "../shared/output.ts";
+import { HOST, type ReadCluster, type WantedClusters, wantedClusters } from "./clusters.ts";
+import type { ClusterAnswer } from "./lists.ts";
+
+const DEFAULT_TIMEOUT_MS = 10_000;
+
+/** Input of a command that reads several clusters. */
+export interface ReadingInput {
+  readonly clusters?: WantedClusters | undefined;
+  readonly namespace?: string | undefined;
+  readonly selector?: string | undefined;
+  readonly strict: boolean;
+  readonly timeout: number;
+}
+
+/** Flags of a command that reads several clusters. */
+export const READING_FLAGS: readonly Option[] = [
+  flag("--clusters <list>", `members, '*' for all, and ${HOST}; or a selector of Clusters (default: all members)`),
+  flag("-n, --namespace <name>", "namespace in each cluster (default: the context's)"),
+  flag("-l, --selector <selector>", "only objects with such labels"),
+  flag("--strict", "end with 1 if anything could not be shown"),
+  flag("--timeout <duration>", "how long each member may take to answer (default: 10s)"),
+];
+
+/** The schema of these flags. */
+export const readingShape: { readonly [Key in keyof Required<ReadingInput>]: z.ZodType<ReadingInput[Key]> } = {
+  clusters: wantedClusters.optional(),
+  namespace: z.string().optional(),
+  selector: z.string().optional(),
+  strict: toggle,
+  timeout: duration.default(DEFAULT_TIMEOUT_MS),
+};
+
+/** Throws a `Failure` if no cluster has an object that was asked for by name. */
+export function requireNamed(answers: readonly ClusterAnswer[]): void {
+  const answered = answers.filter(({ failure }) => failure === undefined).map(({ missing }) => new Set(missing));
+  const [first = new Set<string>(), ...others] = answered;
+  const nowhere = [...first].filter((name) => others.every((missing) => missing.has(name)));
+  if (nowhere.length === 0) return;
+  throw new Failure("failure", {
+    object: some(nowhere),
+    problem: "not found in any of these clusters",
+    remedy: "check the name and the namespace (-n)",
+  });
+}
+
+/** Throws a `Failure` if something of every cluster is missing, or with `strict` of any. */
+export function requireShown(
+  object: string,
+  {
+    gaps,
+    clusters,
+    strict,
+  }: { readonly gaps: Gaps; readonly clusters: readonly ReadCluster[]; readonly strict: boolean },
+): void {
+  const lacking = clusters.map(({ name }) => name).filter((name) => gaps.lacking.includes(name));
+  if (lacking.length === 0 || (!strict && lacking.length < clusters.length)) return;
+  throw new Failure("failure", { object, problem: `not shown in full, as told above: ${some(lacking)}` });
+}
