@@ -24,7 +24,7 @@ export interface ListPrinter {
 }
 
 /** Returns the object with an annotation that names its cluster. */
-export function inCluster(object: KubeObject, cluster: string): KubeObject {
+function inCluster(object: KubeObject, cluster: string): KubeObject {
   const { metadata = {}, ...rest } = object;
   const annotations = { ...metadata.annotations, [READ_FROM_ANNOTATION]: cluster };
   const { apiVersion, kind, ...content } = rest;

@@ -1,4 +1,4 @@
-import { isKubeError, isRefusal, type KubeError } from "../../kube/errors.ts";
+import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { selectionOf } from "../../kube/list.ts";
 import type { TableColumn, TablePage, TableRow } from "../../kube/tables.ts";
 import { Backoff } from "../../runtime/backoff.ts";
@@ -192,9 +192,9 @@ export class ClusterWatch {
   }
 }
 
-/** Reports whether the cluster would refuse the same request again. */
-function isFinal(error: KubeError): boolean {
-  return error.code === "NotFound" || error.code === "BadCredentials" || isRefusal(error);
+/** Reports whether the cluster, or the way to it, would refuse the same request again. */
+function isFinal({ code, status = 0 }: KubeError): boolean {
+  return code === "BadCredentials" || (status >= 400 && status < 500 && code !== "TooManyRequests" && code !== "Gone");
 }
 
 function keyOf({ object: { metadata } }: TableRow): string {

@@ -11,6 +11,8 @@ const DISCOVERY = {
   "/apis": [["apps", "v1", "deployments", "Deployment", ["deploy"]]],
 } as const;
 
+const STATUS: Partial<Record<KubeErrorCode, number>> = { Forbidden: 403, NotFound: 404, Gone: 410, ServerError: 503 };
+
 /** A member that serves pods and deployments, as the access API shows it. */
 export class FakeMember {
   readonly client: ReadingClient;
@@ -62,7 +64,14 @@ export class FakeMember {
   }
 
   #error(cluster: string, code: KubeErrorCode): KubeError {
-    return new KubeError(`${code} it said`, { cluster, verb: "list", resource: "pods", code });
+    const status = STATUS[code];
+    return new KubeError(`${code} it said`, {
+      cluster,
+      verb: "list",
+      resource: "pods",
+      code,
+      ...(status === undefined ? {} : { status }),
+    });
   }
 
   async *#watch(name: string, signal: AbortSignal): AsyncGenerator<TableEvent> {
