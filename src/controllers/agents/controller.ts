@@ -13,6 +13,7 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient, Dial } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { secrets } from "../../kube/resources.ts";
+import { Backoff } from "../../runtime/backoff.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import { Mutex } from "../../runtime/mutex.ts";
@@ -60,6 +61,8 @@ const AGENT_LIFETIME_MS = 90 * DAY_MS;
 const SERVING_LIFETIME_MS = 90 * DAY_MS;
 const ASK_EVERY_MS = 30_000;
 const RETRY_MS = 30_000;
+// Meanwhile no agent finds the leader, and the host's API server may just be coming back.
+const SERVE_AGAIN = { initialMs: 1_000, maxMs: 30_000 };
 const LOOK_EVERY_MS = DAY_MS / 4;
 
 /**
@@ -73,6 +76,9 @@ export class AgentController implements Gatekeeper {
   #authorities: HubAuthorities | undefined;
   #tls: HubTls | undefined;
   #hub: Hub | undefined;
+  readonly #failures = new Backoff(SERVE_AGAIN);
+  /** Resolves when the hub was opened, or failed to be. */
+  readonly #loaded = Promise.withResolvers<void>();
   /** Why the hub does not serve. */
   #problem: string | undefined;
   #timer: Timer | undefined;
@@ -105,6 +111,7 @@ export class AgentController implements Gatekeeper {
   async start(): Promise<void> {
     this.#options.metrics?.agents.follow(() => this.#states());
     await this.#refresh();
+    this.#loaded.resolve();
   }
 
   async stop(): Promise<void> {
@@ -117,9 +124,11 @@ export class AgentController implements Gatekeeper {
   /** Returns how a member with an agent is reached. */
   connectionOf(name: string): AgentConnection {
     return {
-      dial: (signal) => {
+      dial: async (signal) => {
+        // Members are probed before: a new leader that opens the hub must not take them for lost.
+        if (this.#hub === undefined && this.#options.hub !== undefined) await this.#firstLoad(signal);
         if (this.#hub !== undefined) return this.#hub.dial(name, signal);
-        return Promise.reject(new Error(this.#absence(name)));
+        throw new Error(this.#absence(name));
       },
       onUnauthorized: () => {
         const now = this.#options.clock.now();
@@ -289,6 +298,14 @@ export class AgentController implements Gatekeeper {
     }
   }
 
+  /** Resolves after the first attempt to open the hub, or when the signal fires. */
+  async #firstLoad(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    const gaveUp = Promise.withResolvers<void>();
+    signal.addEventListener("abort", () => gaveUp.resolve(), { once: true });
+    await Promise.race([this.#loaded.promise, gaveUp.promise]);
+  }
+
   /** Loads now, and again later. Never rejects: other members need the controller, too. */
   async #refresh(): Promise<void> {
     const { clock, log } = this.#options;
@@ -302,7 +319,9 @@ export class AgentController implements Gatekeeper {
     this.#problem = problem;
     this.#timer?.cancel();
     if (this.#abort.signal.aborted) return;
-    this.#timer = clock.after(problem === undefined ? LOOK_EVERY_MS : RETRY_MS, () => void this.#refresh());
+    if (problem === undefined) this.#failures.reset();
+    const nextMs = problem === undefined ? LOOK_EVERY_MS : this.#failures.next();
+    this.#timer = clock.after(nextMs, () => void this.#refresh());
   }
 
   /** Brings the hub in step with its Secret, and the Secret with the time. */
@@ -340,7 +359,7 @@ export class AgentController implements Gatekeeper {
   }
 
   /** Tries until this process is the hub's endpoint: agents would go to the earlier leader. */
-  async #publish(endpoint: HubEndpoint): Promise<void> {
+  async #publish(endpoint: HubEndpoint, backoff: Backoff = new Backoff(SERVE_AGAIN)): Promise<void> {
     const { host, clock, log } = this.#options;
     const { signal } = this.#abort;
     try {
@@ -348,7 +367,7 @@ export class AgentController implements Gatekeeper {
     } catch (err) {
       if (signal.aborted) return;
       log.warn({ err }, "the hub's endpoint was not published");
-      clock.after(RETRY_MS, () => void this.#publish(endpoint));
+      clock.after(backoff.next(), () => void this.#publish(endpoint, backoff));
     }
   }
 
