@@ -53,7 +53,7 @@ export interface AgentOptions {
 
 const CONNECT_MS = 10_000;
 // At once after a cut, since the hub's controller may just have been replaced; then slower, with jitter.
-const BACKOFF = { initialMs: 1_000, maxMs: 10_000, healthyMs: 60_000 };
+const BACKOFF = { initialMs: 1_000, maxMs: 10_000, healthyMs: 10_000 };
 /** Delays after refusals by the hub: its Cluster may have left for good, and a new join starts a new agent. */
 export const REFUSED_BACKOFF: BackoffLimits = { initialMs: 1_000, maxMs: 5 * 60_000 };
 // The most connections that are being opened. The hub asks for no more than its requests need.

@@ -87,6 +87,8 @@ export async function runChaos(
   try {
     await eventually(
       async () => {
+        // As its Deployment does, where a busy machine cost it the lease.
+        await scene.legation.controller.start();
         const before = await problems();
         stillSince = new Date().toISOString();
         await sleep(STILL_MS);

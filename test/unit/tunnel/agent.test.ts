@@ -120,6 +120,24 @@ describe("an agent", () => {
     await expect(client.raw({ method: "GET", path: "/version" })).resolves.toEqual({ path: "/version" });
   });
 
+  test("connects again at once after connections that lasted, however often they are cut", async () => {
+    const { hub, url, refusals } = await startHub();
+    const { target } = await startMember();
+    const clock = new FakeClock();
+    const { agent, logged } = runAgent(url, await identityOf(west), target, { clock });
+    for (let cut = 1; cut <= 3; cut += 1) {
+      await vi.waitFor(() => expect(agent.connected).toBe(true), { timeout: 10_000 });
+      await clock.advance(10_000);
+      refusals.set("west", "cut");
+      hub.recheck("west");
+      refusals.clear();
+      await vi.waitFor(() => expect(logged).toHaveLength(2 * cut));
+      await clock.fireNext();
+    }
+    const delays = logged.flatMap((line) => (JSON.parse(line) as { delayMs?: number }).delayMs ?? []);
+    expect(Math.max(...delays)).toBeLessThanOrEqual(1_000);
+  });
+
   test("connects through an HTTP proxy, with each of its connections", async () => {
     const { hub, url, port } = await startHub();
     const { target } = await startMember();
