@@ -43,9 +43,9 @@ describe("the state of an agent", () => {
     const { state, clock, stored, options } = await stateOn({ failures: 2 });
     const trusting = state.trust("new", options);
     expect(state.current.authorities).toBe("new");
-    await clock.fireNext();
+    await clock.advance(2_000);
     expect(stored()).toBe(base64("old"));
-    await clock.fireNext();
+    await clock.advance(4_000);
     await trusting;
     expect(stored()).toBe(base64("new"));
     expect(clock.pending).toBe(0);
@@ -57,7 +57,7 @@ describe("the state of an agent", () => {
     await clock.advance(0);
     await state.store({ request: "r" }, options.signal);
     expect(state.current).toMatchObject({ authorities: "new", request: "r" });
-    await clock.fireNext();
+    await clock.advance(2_000);
     await trusting;
   });
 
