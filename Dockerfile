@@ -8,6 +8,7 @@ RUN npm ci
 COPY tsconfig.json tsconfig.build.json ./
 COPY src src
 COPY webhook webhook
+COPY scripts/build-page.ts scripts/
 RUN npm run build && npm prune --omit=dev && chmod +x dist/src/cli/main.js
 
 FROM ${NODE_IMAGE}

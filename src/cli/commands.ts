@@ -78,6 +78,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => equipped((await import("./credential/command.ts")).credentialCommand),
   },
   {
+    name: "completion",
+    summary: "print a script that completes words in bash, zsh or fish",
+    load: async () => equipped((await import("./completion/command.ts")).completionCommand),
+  },
+  {
     name: "convert",
     summary: "turn objects of KubeFed, Karmada and Admiralty into ordinary manifests",
     load: async () => equipped((await import("./convert/command.ts")).convertCommand),

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { COMMANDS } from "./commands.ts";
+import { COMPLETE } from "./completion/shells.ts";
 import { addCommands, flag } from "./shared/command.ts";
 import { diagnose, EXIT_CODES } from "./shared/failure.ts";
 import type { Session } from "./shared/session.ts";
@@ -37,6 +38,7 @@ export function createProgram(session: Session, version: string): Command {
 export async function runProgram(args: readonly string[], session: Session, version: string): Promise<number> {
   const { terminal } = session;
   const program = createProgram(session, version);
+  if (args[0] === COMPLETE) return await complete(args.slice(1), program, session);
   try {
     await program.parseAsync(args, { from: "user" });
     return EXIT_CODES.ok;
@@ -49,6 +51,15 @@ export async function runProgram(args: readonly string[], session: Session, vers
     if (isVerbose(program, session.env)) terminal.progress(stackOf(error));
     return EXIT_CODES[exit];
   }
+}
+
+/** Prints what may come next on a command line, for the scripts of `legation completion`. */
+async function complete(words: readonly string[], program: Command, session: Session): Promise<number> {
+  const { candidates } = await import("./completion/complete.ts");
+  for (const { word, description } of await candidates(words, program, COMMANDS, session)) {
+    session.terminal.print(`${word}\t${description}`);
+  }
+  return EXIT_CODES.ok;
 }
 
 function stackOf(error: unknown): string {

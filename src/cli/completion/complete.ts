@@ -1,0 +1,76 @@
+import type { Argument, Command, Option } from "commander";
+import type { CommandEntry } from "../shared/command.ts";
+import type { Session } from "../shared/session.ts";
+import { namesOf, type ValueKind } from "./names.ts";
+import { readLine, type WrittenLine } from "./written-line.ts";
+
+/** A word that may come next, and what it means. */
+export interface Candidate {
+  readonly word: string;
+  readonly description: string;
+}
+
+/** Kinds of the values of flags, by their long names. */
+const FLAG_VALUES: Readonly<Record<string, ValueKind>> = { "--namespace": "namespace" };
+
+/** Kinds of arguments, by command and name. */
+const ARGUMENT_VALUES: Readonly<Record<string, Readonly<Record<string, ValueKind>>>> = {
+  unjoin: { name: "member" },
+  join: { name: "member" },
+  kubeconfig: { name: "member" },
+  status: { type: "kind", name: "ofKind" },
+};
+
+/** Returns what may stand for the last of the words, which the user has begun to write. Never rejects: it has nothing to say then. */
+export async function candidates(
+  words: readonly string[],
+  program: Command,
+  entries: readonly CommandEntry[],
+  session: Session,
+): Promise<readonly Candidate[]> {
+  const begun = words.at(-1) ?? "";
+  const found = await allCandidates(words.slice(0, -1), begun, program, entries, session);
+  return found.filter(({ word }) => word.startsWith(begun));
+}
+
+async function allCandidates(
+  before: readonly string[],
+  begun: string,
+  program: Command,
+  entries: readonly CommandEntry[],
+  session: Session,
+): Promise<readonly Candidate[]> {
+  // The command comes before its own flags, so it is known without them.
+  const line = readLine(before, program.options);
+  if (line.open !== undefined) return await values(FLAG_VALUES[line.open.long ?? ""], line, session);
+  const [name] = line.plain;
+  const entry = entries.find((each) => each.name === name);
+  if (name === undefined || entry === undefined) {
+    if (begun.startsWith("-")) return program.options.map(flagCandidate);
+    return name === undefined ? entries.map(({ name: word, summary }) => ({ word, description: summary })) : [];
+  }
+  const command = program.commands.find((each) => each.name() === name);
+  if (command === undefined) return [];
+  (await entry.load())(command, session);
+  const whole = readLine(before, [...program.options, ...command.options]);
+  if (whole.open !== undefined) return await values(FLAG_VALUES[whole.open.long ?? ""], whole, session);
+  if (begun.startsWith("-")) return [...command.options, ...program.options].map(flagCandidate);
+  const argument: Argument | undefined = command.registeredArguments[whole.plain.length - 1];
+  if (argument === undefined) return [];
+  if (argument.argChoices !== undefined) return argument.argChoices.map((word) => ({ word, description: "" }));
+  return await values(ARGUMENT_VALUES[name]?.[argument.name()], whole, session);
+}
+
+function flagCandidate({ long, short, description }: Option): Candidate {
+  return { word: long ?? short ?? "", description };
+}
+
+async function values(kind: ValueKind | undefined, line: WrittenLine, session: Session): Promise<readonly Candidate[]> {
+  if (kind === undefined) return [];
+  try {
+    return (await namesOf(kind, line, session)).map((word) => ({ word, description: "" }));
+  } catch {
+    // Whatever fails, the user goes on writing.
+    return [];
+  }
+}
