@@ -72,7 +72,9 @@ async function withStoredCredentials(
   cluster: Stored<Cluster> | undefined,
   { host, session }: MemberAccess,
 ): Promise<Connection> {
-  const own = `have an administrator open it: \`legation join ${name} --access\`; or give a kubeconfig of your own with a context ${name}: --member-kubeconfig FILE; there you need the role view in the Job's namespace`;
+  const own =
+    `give a kubeconfig of your own with a context ${name}: --member-kubeconfig FILE; there you need the role view in the Job's ` +
+    `namespace. Or have an administrator open the member to users: \`legation join ${name} --access\``;
   let connection: Connection | undefined;
   try {
     connection = await storedConnection(hostContext(host, session), name, cluster);

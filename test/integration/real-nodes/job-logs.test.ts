@@ -8,6 +8,7 @@ import { afterFile } from "../../support/harness/after-file.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
 import { eventually } from "../../support/harness/wait.ts";
+import { createUser, openMember } from "../../support/legation/access.ts";
 import { runCli } from "../../support/legation/cli.ts";
 import { legationOn } from "../../support/legation/process.ts";
 
@@ -166,6 +167,39 @@ onRealNodes((realNodes) => {
     const { code, stdout, stderr } = await logs("proxies", "-f");
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(lines(stdout)).toEqual(await printedBy(west, "proxies"));
+  });
+
+  test("logs in a member that is open to users are read with the user's own rights there, also of other pods", async () => {
+    await realNodes().legation.access();
+    await openMember(host.cluster, west.cluster, "west");
+    const closed = JSON.stringify({ spec: { access: null } });
+    afterFile(async () => {
+      await kubectl(host.cluster, ["patch", "clusters.legation.dev/west", "--type=merge", "-p", closed]);
+    });
+    const user = await createUser(host.cluster, "log-reader", "readers");
+    const grant = ["create", "clusterrolebinding", "log-reader"];
+    await kubectl(host.cluster, [...grant, "--clusterrole=legation-access", "--user=log-reader"]);
+    const view = ["create", "rolebinding", "log-reader", "--clusterrole=view"];
+    await kubectl(host.cluster, ["-n", host.namespace, ...view, "--user=log-reader"]);
+    await kubectl(west.cluster, ["-n", west.namespace, ...view, "--group=legation:readers"]);
+    const script = "for i in 1 2 3; do echo line $i; sleep 0.5; done";
+    const pod = [
+      "run",
+      "local",
+      "--image=localhost/busybox:1",
+      "--restart=Never",
+      "--command",
+      "--",
+      "sh",
+      "-c",
+      script,
+    ];
+    await kubectl(west.cluster, ["-n", west.namespace, ...pod]);
+    const asUser = (...args: string[]): ReturnType<typeof runCli> =>
+      runCli(["logs", ...args, "-n", host.namespace, `--kubeconfig=${user.kubeconfig}`]);
+    const printed = { code: 0, stdout: "line 1\nline 2\nline 3\n", stderr: "" };
+    expect(await asUser("pod/local", "--clusters", "west", "-f")).toEqual(printed);
+    expect(await asUser("-l", "run=local", "--clusters", "west")).toEqual(printed);
   });
 
   /** Makes a service account that may view one namespace, and returns its kubeconfig. */
