@@ -5,7 +5,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { Failure } from "../shared/failure.ts";
 import { memberName } from "../shared/input.ts";
-import { asViewer, listClusters } from "../shared/reading.ts";
+import { listClusters } from "../shared/reading.ts";
 import type { ClusterChoice, ReadingClient, Session } from "../shared/session.ts";
 
 /** The name that stands for the host among the clusters to read. */
@@ -82,7 +82,12 @@ async function membersOf(
     return found.map(({ metadata: { name, labels = {} } }) => ({ name, labels }));
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
-    return asViewer(Promise.reject(error));
+    throw new Failure("failure", {
+      object: host.cluster,
+      problem: `you may not list Clusters: ${error.detail}`,
+      remedy: "name the members (--clusters west,east), or have your account bound to the ClusterRole legation-viewer",
+      cause: error,
+    });
   }
 }
 

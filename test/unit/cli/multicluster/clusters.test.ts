@@ -1,0 +1,78 @@
+import { expect, test } from "vitest";
+import { openClusters, wantedClusters } from "../../../../src/cli/multicluster/clusters.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
+import { fakeClient } from "../client.ts";
+import { recordedSession } from "../session.ts";
+
+const CLUSTERS = ["west", "east"].map((name) => ({
+  metadata: { name, uid: name, resourceVersion: "1", labels: { region: name } },
+  spec: { credentialsSecret: { name } },
+}));
+
+const HOST = {
+  cluster: "host",
+  list: async () => ({ items: CLUSTERS, resourceVersion: "1", size: 1 }) as never,
+  raw: async () => ({}),
+};
+
+/** Returns the names of the clusters that `--clusters TEXT` opens, as the session was asked for them. */
+async function opened(text: string | undefined, host: Partial<ClusterClient> = HOST): Promise<readonly unknown[]> {
+  const asked: unknown[] = [];
+  const session = recordedSession({
+    openReading: async (_choice, member) => {
+      asked.push(member);
+      return { ...fakeClient({}), listTable: unused, watchTable: unused };
+    },
+  });
+  const wanted = text === undefined ? undefined : wantedClusters.parse(text);
+  const clusters = await openClusters(fakeClient(host), wanted, { choice: {}, session });
+  expect(clusters.map(({ name }) => name)).toEqual(asked.map((member) => member ?? "host"));
+  return asked;
+}
+
+function unused(): never {
+  throw new Error("this test reads no table");
+}
+
+test.each<[string | undefined, unknown[]]>([
+  [undefined, ["east", "west"]],
+  ["west", ["west"]],
+  ["west,north, west", ["north", "west"]],
+  ["host,west", [undefined, "west"]],
+  ["*,host", [undefined, "east", "west"]],
+  ["region in (west)", ["west"]],
+])("opens the clusters of %j, the host first", async (text, expected) => {
+  expect(await opened(text)).toEqual(expected);
+});
+
+test.each(["", "region in (", "west,,east"])("refuses %j, which names no clusters", (text) => {
+  expect(wantedClusters.safeParse(text).error?.issues[0]?.message).toContain(
+    "write names, e.g. west,east or '*,host', or a selector of Clusters, e.g. region=eu",
+  );
+});
+
+test("reads the host alone without access to members", async () => {
+  expect(await opened("host", {})).toEqual([undefined]);
+});
+
+test("says what to do where the host does not lead to members", async () => {
+  const raw = async (): Promise<never> => {
+    throw kubeError("NotFound");
+  };
+  await expect(opened("west", { ...HOST, raw })).rejects.toMatchObject({
+    message: "host: it does not serve access.legation.dev, by which members are reached",
+    remedy: expect.stringContaining("legation install --access"),
+  });
+});
+
+test("opens named members for a user who may not list Clusters, and tells others to name them", async () => {
+  const list = async (): Promise<never> => {
+    throw kubeError("Forbidden", "clusters is forbidden");
+  };
+  expect(await opened("west", { ...HOST, list })).toEqual(["west"]);
+  await expect(opened("*", { ...HOST, list })).rejects.toMatchObject({
+    message: "host: you may not list Clusters: clusters is forbidden",
+    remedy: expect.stringContaining("name the members (--clusters west,east)"),
+  });
+});
