@@ -118,10 +118,10 @@ export class Identity {
     const cluster = this.#options.cluster();
     const expected = recordedUid(cluster);
     if (expected === undefined || uid === expected) return undefined;
-    const isUid = uid !== undefined && UID.test(uid);
-    const found = isUid ? `has uid ${uid}` : "has no uid";
+    const isKnown = uid !== undefined && isUid(uid);
+    const found = isKnown ? `has uid ${uid}` : "has no uid";
     const { name } = cluster.metadata;
-    const rebuilt = `kubectl annotate --overwrite clusters.legation.dev ${name} ${MEMBER_UID_ANNOTATION}=${isUid ? uid : "UID"}`;
+    const rebuilt = `kubectl annotate --overwrite clusters.legation.dev ${name} ${MEMBER_UID_ANNOTATION}=${isKnown ? uid : "UID"}`;
     return (
       `another cluster answers: its namespace kube-system ${found}, that of the member has ${expected}; correct the server and ` +
       `credentials in Secret ${SYSTEM_NAMESPACE}/${cluster.spec.credentialsSecret.name}, or, when the member was built anew and none of its pods runs any ` +
@@ -147,6 +147,11 @@ export class Identity {
     else this.#mistaken.abort(new Error(problem));
     this.#options.onChange();
   }
+}
+
+/** Reports whether a member's answer may be a uid. */
+export function isUid(uid: string): boolean {
+  return UID.test(uid);
 }
 
 export function recordedUid({ metadata }: Stored<Cluster>): string | undefined {

@@ -1,6 +1,6 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../api/cluster.ts";
 import { jsonEqual } from "../api/json.ts";
-import { SYSTEM_NAMESPACE } from "../api/keys.ts";
+import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE } from "../api/keys.ts";
 import { type ObjectKey, objectKey, type Secret, type Stored, secretText } from "../api/kubernetes.ts";
 import { clusters } from "../api/resources.ts";
 import type { ClusterClient } from "../kube/client.ts";
@@ -11,6 +11,7 @@ import { Mutex } from "../runtime/mutex.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { DelegateIndex } from "./delegate-index.ts";
+import { isUid, recordedUid } from "./identity.ts";
 import { type FoundIdentity, joinedTwice, joinedTwiceProblem } from "./joined-twice.ts";
 import { Member, type MemberEvents } from "./member.ts";
 
@@ -233,6 +234,19 @@ export class Registry {
     const before = this.#found.get(name);
     this.#found.set(name, found);
     if (before === undefined || before.uid !== found.uid || before.server !== found.server) this.#refuseSecondNames();
+    if (found.uid !== undefined && isUid(found.uid)) this.#record(name, found.uid);
+  }
+
+  /** Records the member that an agent led to first: `join` could not read it, and no other may be taken for it. */
+  #record(name: string, memberUid: string): void {
+    const cluster = this.cluster(name);
+    if (cluster?.spec.agent === undefined || recordedUid(cluster) !== undefined || this.#joinedTwice.has(name)) return;
+    const { uid, resourceVersion } = cluster.metadata;
+    const body = { metadata: { uid, resourceVersion, annotations: { [MEMBER_UID_ANNOTATION]: memberUid } } };
+    // The next check tries again.
+    this.#options.host
+      .patch(clusters, { name }, { type: "merge", body })
+      .catch((err: unknown) => this.#options.log.warn({ member: name, err }, "the member's uid was not recorded"));
   }
 
   /** Disconnects Clusters whose member joined under another name, and connects those that are no longer refused, except `own`. */

@@ -67,7 +67,7 @@ test("probes a member at once after its credentials were replaced", async () => 
   await registry.member("west")?.stop();
 });
 
-describe("a Cluster whose member has joined under another name", () => {
+describe("a Cluster", () => {
   interface Written {
     readonly type: "ADDED" | "MODIFIED" | "DELETED";
     readonly object: object;
@@ -86,6 +86,7 @@ describe("a Cluster whose member has joined under another name", () => {
 
   async function running(clusters: object[]) {
     const clock = new FakeClock();
+    const recorded: string[] = [];
     const told: string[] = [];
     let write = Promise.withResolvers<Written>();
     const host = fakeClient({
@@ -98,6 +99,13 @@ describe("a Cluster whose member has joined under another name", () => {
         if (plural !== "clusters") await new Promise(nothing);
         while (true) yield { ...(await write.promise), size: 0 };
       } as never,
+      patch: (async (
+        _resource: unknown,
+        { name }: { name: string },
+        { body }: { body: { metadata: Written["object"] } },
+      ) => {
+        recorded.push(`${name} ${JSON.stringify(body.metadata)}`);
+      }) as never,
     });
     const listed: string[] = [];
     const events = new Events<RegistryEvents>();
@@ -136,10 +144,20 @@ describe("a Cluster whose member has joined under another name", () => {
     onTestFinished(async () => {
       await Promise.all(registry.members().map((member) => member.stop()));
     });
-    return { registry, put, told, listed };
+    return { registry, put, told, listed, recorded };
   }
 
-  test("is refused with the name of the other one, and nothing of its member is read", async () => {
+  test("records the first member that its agent leads to, once", async () => {
+    const cluster = named("west", "member-west");
+    const { spec } = cluster as { spec: object };
+    const { put, recorded } = await running([{ ...cluster, spec: { ...spec, agent: {} } }]);
+    const annotations = { "legation.dev/member-uid": "uid-of-west" };
+    expect(recorded).toEqual([`west ${JSON.stringify({ uid: "west", resourceVersion: "1", annotations })}`]);
+    await put({ type: "MODIFIED", object: { ...west, spec: { ...spec, agent: {} } } });
+    expect(recorded).toHaveLength(1);
+  });
+
+  test("is refused if its member has joined under another name, with that name, and nothing is read", async () => {
     const { registry, put, told, listed } = await running([west]);
     await put({ type: "ADDED", object: named("second", "member-west") });
     expect(registry.joinedAs("second")).toBe("west");
@@ -150,13 +168,13 @@ describe("a Cluster whose member has joined under another name", () => {
     expect(told.at(-1)).toBe("second");
   });
 
-  test("is the same one after a restart, whichever is listed first", async () => {
+  test("is refused as well after a restart, whichever of the two is listed first", async () => {
     const { registry } = await running([named("second", "member-west"), west]);
     expect([registry.joinedAs("second"), registry.joinedAs("west")]).toEqual(["west", undefined]);
     expect(registry.members().map(({ name }) => name)).toEqual(["west"]);
   });
 
-  test("is connected once the other one has left", async () => {
+  test("is connected once the other one of its member has left", async () => {
     const { registry, put } = await running([west, named("second", "member-west")]);
     expect(registry.members().map(({ name }) => name)).toEqual(["west"]);
     await put({ type: "DELETED", object: west });
