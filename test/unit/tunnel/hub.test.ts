@@ -248,7 +248,7 @@ describe("a hub", () => {
   });
 
   test("waits for an agent that may still come after the hub opened, or come back", async () => {
-    const rig = await startHub();
+    const rig = await startHub({ clock: new FakeClock() });
     const identity = await identityOf(west);
     for (let connection = 0; connection < 2; connection += 1) {
       const dialled = rig.hub.dial("west", never);

@@ -281,7 +281,7 @@ describe("the hub's endpoint", () => {
     await controller.start();
     expect(endpoints).toEqual([]);
     await clock.advance(1_000);
-    await vi.waitFor(() => expect(endpoints).toEqual(["legation-hub"]));
+    await vi.waitFor(() => expect(endpoints).toEqual(["legation-hub"]), { timeout: 10_000 });
   });
 });
 
@@ -331,7 +331,7 @@ describe("a hub that cannot serve", () => {
     await expect(dialled).rejects.toThrow("the hub does not serve: listen EADDRINUSE");
     taken = false;
     await clock.advance(1_000);
-    await vi.waitFor(() => expect(endpoints).toEqual(["legation-hub"]));
+    await vi.waitFor(() => expect(endpoints).toEqual(["legation-hub"]), { timeout: 10_000 });
   });
 
   test("is waited for by those who ask before it was opened", async () => {
