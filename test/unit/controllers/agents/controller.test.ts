@@ -335,14 +335,19 @@ describe("a hub that cannot serve", () => {
   });
 
   test("is waited for by those who ask before it was opened", async () => {
-    const { controller } = await controllerOf([clusterNamed("west")], {});
-    const giveUp = new AbortController();
-    const dialled = controller.connectionOf("west").dial(giveUp.signal);
-    const rejected = expect(dialled).rejects.toThrow("no agent of west has connected to this controller");
+    const dial = (): Promise<never> => Promise.reject(new Error("asked the hub"));
+    const open = async (hub: Hub): Promise<Hub> => Object.assign(hub, { dial });
+    const { controller } = await controllerOf([clusterNamed("west")], { open });
+    const dialled = controller.connectionOf("west").dial(new AbortController().signal);
+    const rejected = expect(dialled).rejects.toThrow("asked the hub");
     await controller.start();
-    giveUp.abort();
     await rejected;
-    await controller.stop();
+  });
+
+  test("is waited for no longer than the caller does", async () => {
+    const { controller } = await controllerOf([clusterNamed("west")]);
+    const dialled = controller.connectionOf("west").dial(AbortSignal.timeout(20));
+    await expect(dialled).rejects.toThrow("Secret legation-system/legation-hub is missing");
   });
 
   test("is closed when the controller was stopped while it was opened", async () => {
