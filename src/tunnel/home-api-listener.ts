@@ -15,7 +15,7 @@ export interface HomeApiListenerOptions {
 }
 
 // Connections of pods that are open, and of those the most of one address.
-const MOST_PODS = 1_000;
+const MOST_PODS = 500;
 const MOST_OF_ADDRESS = 200;
 // Connections to the hub that are being opened: each costs it a TLS handshake.
 const MOST_OPENING = 16;

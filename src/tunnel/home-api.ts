@@ -11,8 +11,8 @@ export interface HomeApiTarget {
   readonly port: number;
 }
 
-/** The most open connections of one member's pods to the home API. */
-export const MOST_HOME_STREAMS = 1_000;
+/** The most open connections of pods to the home API: of one member, and in all. */
+export const MOST_HOME_STREAMS = { ofMember: 500, inAll: 2_000 } as const;
 
 const CONNECT_MS = 10_000;
 const KEEP_ALIVE_DELAY_MS = 30_000;

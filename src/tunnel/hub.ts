@@ -92,6 +92,8 @@ export class Hub {
   readonly #strangers = new Strangers(MOST_STRANGERS);
   readonly #agents = new Map<string, ClusterAgents>();
   #openedAt = 0;
+  /** Connections of all members' pods to the home API. */
+  #homeStreams = 0;
 
   constructor(tls: HubTls, gatekeeper: Gatekeeper, options: HubOptions) {
     this.#options = options;
@@ -296,11 +298,19 @@ export class Hub {
       );
     } else if (!(socket instanceof TLSSocket) || session === undefined) {
       this.#refuse(socket, "ServiceUnavailable", "the agent has no control connection to this controller");
-    } else if (session.homeStreams.count >= MOST_HOME_STREAMS) {
-      const message = `${MOST_HOME_STREAMS} connections of pods of ${cluster} to the home API are open already`;
+    } else if (
+      session.homeStreams.count >= MOST_HOME_STREAMS.ofMember ||
+      this.#homeStreams >= MOST_HOME_STREAMS.inAll
+    ) {
+      const { ofMember, inAll } = MOST_HOME_STREAMS;
+      const message = `pods have too many connections to the home API: at most ${ofMember} of one member, and ${inAll} in all`;
       this.#refuse(socket, "ServiceUnavailable", message);
     } else {
       session.homeStreams.add(socket);
+      this.#homeStreams += 1;
+      socket.once("close", () => {
+        this.#homeStreams -= 1;
+      });
       connectToHomeApi(socket, homeApi, clock);
     }
   }

@@ -59,7 +59,13 @@ function useEngineClusters(): () => EngineClusters {
   beforeAll(async () => {
     const [host, west] = [hostCluster(), memberCluster("west")];
     const controllerFlags = [`--home-api-server=https://${await serviceAddress(host)}`];
-    const legation = await startLegation({ host, members: { west }, controllerFlags, restart: true });
+    const legation = await startLegation({
+      host,
+      members: { west },
+      controllerFlags,
+      homeApiThroughAgents: true,
+      restart: true,
+    });
     running = {
       legation,
       host,

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -113,21 +114,50 @@ export async function joinBehindAgent(
     readonly server: string;
     /** Joins again although it has joined, since the manifest may not have been applied. */
     readonly again: boolean;
+    /** Real pods of the member reach the host's API server through the agent, too. */
+    readonly homeApi?: boolean;
   },
 ): Promise<RunningAgent> {
-  const { name, hubPort, args, server, again } = options;
+  const { name, hubPort, args, server, again, homeApi = false } = options;
   // Also outside the test runner.
   const { kubectl: program } = await findBinaries();
-  if (again || !(await hasJoined(host, name))) {
-    const hub = `--hub-address=127.0.0.1:${hubPort}`;
-    const text = await legation(["join", name, "--agent", hub, `--kubeconfig=${host.kubeconfig}`, ...args]);
+  const { text: found } = await apiRequest(host, "GET", `/apis/legation.dev/v1alpha1/clusters/${name}`);
+  const isThrough = /"homeAPI":\s*true/.test(found);
+  if (again || (homeApi && !isThrough) || !(await hasJoined(host, name))) {
+    const hub = [`--hub-address=127.0.0.1:${hubPort}`, ...(homeApi ? ["--home-api-through-agent"] : [])];
+    const text = await legation(["join", name, "--agent", ...hub, `--kubeconfig=${host.kubeconfig}`, ...args]);
     const objects = text.split(/^---$/m).filter((object) => !object.includes("kind: Deployment"));
     const input = objects.join("---\n");
     await kubectl(member, ["apply", "--server-side", "--force-conflicts", "-f", "-"], { input, program });
   }
   const uid = ["get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}"];
   const hostId = (await kubectl(host, uid, { program })).slice(0, 8);
-  const agent = await agentOf(member, `legation-agent-${hostId}`, { server });
-  await agent.start();
-  return agent;
+  const secret = `legation-agent-${hostId}`;
+  if (!homeApi) {
+    const direct = '{"spec":{"agent":{"homeAPI":null}}}';
+    if (isThrough)
+      await kubectl(host, ["patch", "clusters.legation.dev", name, "--type=merge", "-p", direct], { program });
+    const agent = await agentOf(member, secret, { server });
+    await agent.start();
+    return agent;
+  }
+  const service = ["-n", "legation-system", "get", "service", secret, "-o", "jsonpath={.spec.clusterIP}"];
+  const address = await kubectl(member, service, { program });
+  // Nodes lead Services' addresses to this machine, where no proxy leads them on.
+  const own = (verb: "replace" | "delete"): unknown => spawnSync("ip", ["address", verb, `${address}/32`, "dev", "lo"]);
+  const listens = [`--home-api-listen=${address}:443`, `--home-api-service=${secret}`];
+  const agent = await agentOf(member, secret, { server, args: listens });
+  const listening: RunningAgent = {
+    ...agent,
+    start: async () => {
+      own("replace");
+      await agent.start();
+    },
+    stop: async (signal) => {
+      await agent.stop(signal);
+      own("delete");
+    },
+  };
+  await listening.start();
+  return listening;
 }

@@ -29,6 +29,8 @@ export interface LegationOptions {
   readonly takesAgents?: boolean;
   /** Reach members through their fault proxies. Default true. */
   readonly proxied?: boolean;
+  /** Real pods of members behind agents (LEGATION_TEST_AGENTS) reach the host's API server through these. Default false. */
+  readonly homeApiThroughAgents?: boolean;
   /** More flags of `legation controller`. */
   readonly controllerFlags?: readonly string[];
   /** API server that the controller sees as the host's, e.g. a gate in front of it. Default: the host's own. */
@@ -195,7 +197,8 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
     halfJoined.add(name);
     const args = written === undefined ? [] : [`--labels=${written}`];
     const server = options.proxied === false ? member.server : member.proxiedServer;
-    agents.set(name, await joinBehindAgent(host, member, { name, hubPort: port, args, server, again }));
+    const homeApi = options.homeApiThroughAgents === true;
+    agents.set(name, await joinBehindAgent(host, member, { name, hubPort: port, args, server, again, homeApi }));
     halfJoined.delete(name);
   };
   const controllerFlags = [

@@ -104,7 +104,8 @@ function credentialsOf(
   return { server, source: "test", insecureSkipTlsVerify: false, identity, refresh: () => {}, ...more };
 }
 
-function hubClient(url: string, identity: Identity, proxyUrl?: string): ClusterClient & PathUpgrades {
+/** Returns an agent's client of the hub. */
+export function hubClient(url: string, identity: Identity, proxyUrl?: string): ClusterClient & PathUpgrades {
   const credentials = credentialsOf(
     url,
     () => identity,

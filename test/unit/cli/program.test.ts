@@ -52,6 +52,13 @@ describe("the command line", () => {
     [["join"], EXIT_CODES.usage, "missing required argument 'name'"],
     [["join", "West", "--member-kubeconfig", "f"], EXIT_CODES.usage, "<name>: must be small letters"],
     [["join", "west"], EXIT_CODES.usage, "--member-kubeconfig: is missing"],
+    [["join", "west", "--member-kubeconfig", "f", "--home-api-through-agent"], EXIT_CODES.usage, "is for --agent"],
+    [
+      ["join", "west", "--agent", "--home-api-through-agent", "--home-api-server", "https://h"],
+      EXIT_CODES.usage,
+      "--home-api-through-agent and --home-api-server are two ways to the host's API server: write one of them",
+    ],
+    [["agent", "--secret", "s", "--home-api-listen", ":6443"], EXIT_CODES.usage, "write both or neither"],
     [["install", "--webhook-url", "http://h"], EXIT_CODES.usage, "--webhook-url"],
     [["install", "--webhook-url", "https://h/path"], EXIT_CODES.usage, "write e.g. https://127.0.0.1:8443"],
     [["install", "--image", "x y"], EXIT_CODES.usage, '--image: "x y" is not the name of an image'],

@@ -157,6 +157,12 @@ describe("a delegate with the host's API", () => {
     ["an IPv6 address", { host: "fd00::1", port: "443" }, aliases, [...aliases, { ip: "fd00::1", hostnames: names }]],
     ["an address at another port: not", { host: "10.0.0.1", port: "6443" }, aliases, aliases],
     ["a name: not", { host: "host.example", port: "443" }, undefined, undefined],
+    [
+      "the address of an agent's Service",
+      { host: "kubernetes.default.svc", port: "443", ip: "10.96.7.7" },
+      undefined,
+      [{ ip: "10.96.7.7", hostnames: names }],
+    ],
     ["an address, unless the author has one", { host: "10.0.0.1", port: "443" }, own, own],
   ])("finds the host by its Service's name, too, at %s", (_, at, hostAliases, expected) => {
     const spec = { volumes: [automounted], ...(hostAliases === undefined ? {} : { hostAliases }) };

@@ -4,11 +4,13 @@ import { type AddressInfo, connect, createServer as createTcpServer, type Socket
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { issueAuthority, issueServing } from "../../../src/certificates/issue.ts";
+import type { UpgradeAnswer } from "../../../src/kube/client.ts";
 import type { HomeApiTarget } from "../../../src/tunnel/home-api.ts";
 import type { Hub } from "../../../src/tunnel/hub.ts";
+import { HOME_PATH, HOME_PROTOCOL, upgradeTo } from "../../../src/tunnel/messages.ts";
 import type { FakeClock } from "../../support/clock/fake-clock.ts";
 import { readAll } from "../../support/streams/socket-pair.ts";
-import { type AgentRig, identityOf, runAgent, startHub, startMember } from "../../support/tunnel/rig.ts";
+import { type AgentRig, hubClient, identityOf, runAgent, startHub, startMember } from "../../support/tunnel/rig.ts";
 
 const west = { cluster: "west", uid: "1" };
 const never = new AbortController().signal;
@@ -177,6 +179,26 @@ describe("the way of a member's pods to the home API", () => {
     await closed(podOn(port));
     expect(rig.logged.join("")).toContain("the controller reaches its API server by a proxy");
   });
+
+  test("takes at most 500 connections of one member, whatever its agent sends, and goes on once one has ended", async () => {
+    const home = await tcpServer((socket) => socket.resume());
+    const { hub, url } = await startHub({ homeApi: home });
+    const identity = await identityOf(west);
+    const { target } = await startMember();
+    runAgent(url, identity, target);
+    await vi.waitFor(() => expect(hub.state("west").connected).toBe(true), { timeout: 10_000 });
+    const client = hubClient(url, identity);
+    const ask = (): Promise<UpgradeAnswer> => client.upgradePath(HOME_PATH, upgradeTo(HOME_PROTOCOL, 30_000));
+    const open: UpgradeAnswer[] = [];
+    for (let batch = 0; batch < 10; batch += 1) open.push(...(await Promise.all(Array.from({ length: 50 }, ask))));
+    expect(hub.state("west").homeStreams).toBe(500);
+    const refused = await ask();
+    expect(refused.socket).toBeUndefined();
+    expect(refused).toMatchObject({ status: 503, text: expect.stringContaining("at most 500 of one member") });
+    open[0]?.socket?.destroy();
+    await vi.waitFor(() => expect(hub.state("west").homeStreams).toBe(499));
+    expect((await ask()).socket).toBeDefined();
+  }, 60_000);
 
   test("takes at most 200 connections of one address, and leaves the delegation's own streams alone", async () => {
     const home = await tcpServer((socket) => socket.pipe(socket));

@@ -64,10 +64,13 @@ async function controllerOf(
   const secrets = new Map(clusters.map(({ metadata: { name } }) => [`member-${name}`, memberSecret(name)]));
   const asked: string[] = [];
   const rechecked: string[] = [];
+  const told: { homeAddress?: string } = {};
+  const events = new Events<ControllerEvents>();
   const closed = { count: 0 };
   const hub: Partial<Hub> = {
     askForCredentials: (name) => asked.push(name),
     recheck: (name) => rechecked.push(name),
+    agent: () => ({ since: now, certificateExpires: undefined, version: "1.2.3", ...told }),
     renew: () => {},
     close: async () => {
       closed.count += 1;
@@ -100,7 +103,7 @@ async function controllerOf(
   const controller = new AgentController({
     host,
     registry: registry as unknown as AgentControllerOptions["registry"],
-    events: new Events<ControllerEvents>(),
+    events,
     hub: {
       open: async () => (await open?.(hub as Hub)) ?? (hub as Hub),
       endpoint: { service: "legation-hub", address: "10.0.0.1", port: 8132 },
@@ -109,7 +112,7 @@ async function controllerOf(
     log: createLogger({ level: "silent" }),
   });
   onTestFinished(() => controller.stop());
-  return { controller, clock, patches, secrets, asked, rechecked, endpoints, closed };
+  return { controller, clock, patches, secrets, asked, rechecked, told, events, endpoints, closed };
 }
 
 /** Returns the agent that a certificate names, as the hub reads it. */
@@ -232,6 +235,35 @@ describe("an agent's certificate", () => {
     expect(controller.refusal(agent)).toBeUndefined();
     const { request } = await requests[1];
     await expect(controller.certify(request, { agent })).resolves.toHaveProperty("certificate");
+  });
+});
+
+describe("the way of pods to the home API through an agent", () => {
+  test.each<[string, Partial<Cluster["spec"]>, boolean]>([
+    ["is open where the Cluster says so", { agent: { homeAPI: true } }, true],
+    ["is closed without that", { agent: {} }, false],
+    ["is closed where pods use another address", { agent: { homeAPI: true }, homeAPI: { server: "https://h" } }, false],
+    ["is closed without an agent", {}, false],
+  ])("%s", async (_, spec, isOpen) => {
+    const { controller } = await controllerOf([clusterNamed("west", spec)]);
+    await controller.start();
+    const refusal = controller.homeApiRefusal("west");
+    if (isOpen) expect(refusal).toBeUndefined();
+    else expect(refusal).toContain("run `legation join west --agent --home-api-through-agent` again");
+    expect(controller.homeApiRefusal("north")).toContain("pods of Cluster north do not reach");
+  });
+
+  test("wakes pods that wait for it once for each address that the agent tells", async () => {
+    const { controller, told, events } = await controllerOf([clusterNamed("west", { agent: { homeAPI: true } })]);
+    await controller.start();
+    const heard: string[] = [];
+    events.on("homeApi", () => heard.push("homeApi"));
+    events.on("agent", (name) => heard.push(name));
+    controller.onFacts("west");
+    told.homeAddress = "10.96.7.7";
+    controller.onFacts("west");
+    controller.onFacts("west");
+    expect(heard).toEqual(["west", "west", "homeApi", "west"]);
   });
 });
 

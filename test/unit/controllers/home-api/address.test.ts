@@ -3,6 +3,7 @@ import type { Cluster } from "../../../../src/api/cluster.ts";
 import type { Stored } from "../../../../src/api/kubernetes.ts";
 import { HomeAddresses, serverForMembers } from "../../../../src/controllers/home-api/address.ts";
 import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
+import type { HomeApi } from "../../../../src/pods/home-api.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { quietClient } from "../quiet-client.ts";
@@ -44,6 +45,53 @@ describe("the address in Legation's own kubeconfig", () => {
       refresh: () => {},
     };
     expect(serverForMembers(inCluster)).toBeUndefined();
+  });
+});
+
+describe("the way to the host through a member's agent", () => {
+  const ca = { "ca.crt": "-----BEGIN CERTIFICATE-----" };
+  const rootCa = {
+    metadata: { namespace: "kube-system", name: "kube-root-ca.crt", uid: "u", resourceVersion: "1" },
+    data: ca,
+  };
+  let told: string | undefined;
+
+  async function wayOf(spec: Partial<Cluster["spec"]>, server?: string): Promise<HomeApi> {
+    const clock = new FakeClock();
+    const host = quietClient([rootCa]);
+    const log = createLogger({ level: "silent" });
+    const addresses = new HomeAddresses({ host, server, agentAddress: () => told, onChange: () => {}, clock, log });
+    await addresses.start(new AbortController().signal);
+    const way = addresses.of({
+      metadata: { name: "west", uid: "c", resourceVersion: "1" },
+      spec: { credentialsSecret: { name: "west" }, ...spec },
+    });
+    await addresses.stop();
+    return way;
+  }
+
+  test("is known once the agent has told its Service's address, and precedes the address for all members", async () => {
+    told = undefined;
+    const spec = { agent: { homeAPI: true } };
+    expect(await wayOf(spec, "https://10.0.0.1:6443")).toMatchObject({
+      state: "pending",
+      message: expect.stringContaining("legation join west --agent --home-api-through-agent"),
+    });
+    told = "10.96.7.7";
+    const address = { host: "kubernetes.default.svc", port: "443", ip: "10.96.7.7" };
+    expect(await wayOf(spec, "https://10.0.0.1:6443")).toEqual({ state: "known", address });
+  });
+
+  test.each<[string, Partial<Cluster["spec"]>]>([
+    ["the Cluster names an address", { agent: { homeAPI: true }, homeAPI: { server: "https://10.0.0.2" } }],
+    ["its pods are not to use the agent", { agent: {} }],
+    ["it has no agent", {}],
+  ])("is not taken where %s", async (_, spec) => {
+    told = "10.96.7.7";
+    expect(await wayOf(spec, "https://10.0.0.2")).toEqual({
+      state: "known",
+      address: { host: "10.0.0.2", port: "443" },
+    });
   });
 });
 
