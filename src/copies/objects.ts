@@ -200,8 +200,20 @@ export function isOfAnotherType(object: KubeObject, resource: Pick<Resource<Kube
   return type !== undefined && type !== kindName(resource);
 }
 
+// Objects in stores never change, and one decision reads a record several times.
+const records = new WeakMap<KubeObject, { readonly applied: Applied | undefined }>();
+
 /** Returns what the annotation of a copy records. Undefined when it was removed or cannot be read. */
-function appliedTo({ metadata }: KubeObject): Applied | undefined {
+function appliedTo(copy: KubeObject): Applied | undefined {
+  let known = records.get(copy);
+  if (known === undefined) {
+    known = { applied: readApplied(copy) };
+    records.set(copy, known);
+  }
+  return known.applied;
+}
+
+function readApplied({ metadata }: KubeObject): Applied | undefined {
   const text = metadata?.annotations?.[APPLIED_ANNOTATION];
   if (text === undefined) return undefined;
   try {

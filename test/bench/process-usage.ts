@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 
 // The kernel counts in ticks of 1/100 s (sysconf _SC_CLK_TCK is 100 on Linux).
 const TICK_MS = 10;
@@ -14,6 +14,11 @@ export function cpuMs(pid: number): number {
 export function rssMb(pid: number): number {
   const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   return (Number(kilobytes) * 1024) / 1e6;
+}
+
+/** Processor time of processes so far, in milliseconds. A process that has ended counts no more. */
+export function cpuMsOf(pids: readonly number[]): number {
+  return pids.reduce((total, pid) => total + (existsSync(`/proc/${pid}`) ? cpuMs(pid) : 0), 0);
 }
 
 function afterName(stat: string): string[] {

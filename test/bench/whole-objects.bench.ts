@@ -9,16 +9,27 @@ import type { Legation } from "../support/legation/start.ts";
 import { WIDGETS, widgetDefinition, widgets } from "../support/legation/widget.ts";
 import { clientOf, makeNamespace, removeNamespace } from "./bursts.ts";
 import type { Figure } from "./figures.ts";
-import { cpuMs, rssMb } from "./process-usage.ts";
+import { cpuMsOf, rssMb } from "./process-usage.ts";
+import { processesOf } from "./shares.ts";
 
 export interface WholeObjectsBenchOptions {
   readonly host: Cluster;
   /** By the names of their Clusters. */
   readonly members: Readonly<Record<string, Cluster>>;
-  readonly legation: Pick<Legation, "controller">;
+  readonly legation: Pick<Legation, "controller" | "webhook">;
   readonly objects: number;
   readonly onProgress: (line: string) => void;
   readonly onFigure: (figure: Figure) => void;
+}
+
+/** `bare`: a loop applies the objects to host and members. `whole`: they are created on the host, and members get them. */
+type Way = "bare" | "whole";
+
+/** What one run took. */
+interface Run {
+  readonly ms: number;
+  /** Processor time of each group of processes; ms. */
+  readonly cpu: Readonly<Record<string, number>>;
 }
 
 /** Requests in flight of the load generator and of the bare loop. */
@@ -26,52 +37,112 @@ const WRITERS = 16;
 const QUIET_MS = 20_000;
 // The namespace's labels for Legation are read within this time.
 const SEEN_MS = 2_000;
+// The garbage collector and the quota controller of each cluster watch a new type after 30 s at most.
+const TYPE_SEEN_MS = 40_000;
+// Objects of the runs before the measurement: processes that have just started are slower.
+const WARM_UP = 200;
+// A machine that becomes slower or faster in the meantime favours neither.
+const ORDER: readonly Way[] = ["bare", "whole", "whole", "bare"];
 
 /** Measures custom resources that all members get beside a loop that applies the same objects to host and members. */
 export async function benchWholeObjects(options: WholeObjectsBenchOptions): Promise<void> {
   const { host, members, legation, objects, onProgress, onFigure } = options;
+  const { pid = 0 } = legation.controller;
   const hostClient = clientOf(host);
   const memberClients = Object.values(members).map(clientOf);
   const all = [hostClient, ...memberClients];
   const told = (name: string, value: number, unit: string, target?: Figure["target"]): void =>
     onFigure({ name: `${objects} objects: ${name}`, value, unit, ...(target === undefined ? {} : { target }) });
+  const runs: Record<Way, Run[]> = { bare: [], whole: [] };
+  const usage = usageOf(options);
   try {
     onProgress("the type of whole objects");
     await allow(host, members, all);
-    onProgress(`${objects} objects: a bare loop`);
-    const bare = await makeNamespace(hostClient, false, "objects-bare");
-    await Promise.all(memberClients.map((client) => createNamespace(client, bare)));
-    const loop = await timed(objects, async (index) => {
-      await hostClient.create(widgets, widget(bare, index));
-      await Promise.all(memberClients.map((client) => apply(client, widget(bare, index))));
-    });
-    onProgress("removing them");
-    await removeNamespace(all, bare);
-    const namespace = await makeNamespace(hostClient, true, "objects-whole");
-    await sleep(SEEN_MS);
-    onProgress(`${objects} objects: whole`);
-    const { pid = 0 } = legation.controller;
-    const before = { mb: rssMb(pid), cpuMs: cpuMs(pid) };
-    const startedAt = performance.now();
-    await timed(objects, (index) => hostClient.create(widgets, widget(namespace, index, { [WHOLE_KEY]: "true" })));
-    await Promise.all(memberClients.map((client) => untilThere(client, namespace, objects)));
-    const whole = objects / ((performance.now() - startedAt) / 1000);
-    told("applied by a bare loop", loop, "/s");
-    told("whole, in all members", whole, "/s");
-    told("whole / bare loop", whole / loop, "", { atLeast: 0.6 });
-    told("memory of the controller for each", ((rssMb(pid) - before.mb) * 1000) / objects, "kB");
-    told("processor time of the controller for each", (cpuMs(pid) - before.cpuMs) / objects, "ms");
-    onProgress("writes while nothing changes");
-    // The last records of members come a second later, and the DelegatedType's counts after five.
-    await sleep(QUIET_MS / 2);
-    const versions = await versionsOf(all, namespace);
-    await sleep(QUIET_MS);
-    const changed = (await versionsOf(all, namespace)).filter((version) => !versions.includes(version));
-    told(`written within ${QUIET_MS / 1000} s while nothing changes`, changed.length, "", { atMost: 0 });
-    await removeNamespace(all, namespace);
+    await sleep(TYPE_SEEN_MS);
+    for (const way of ["bare", "whole"] as const) {
+      const namespace = await makeNamespaces(way, all, `objects-warm-up-${way}`);
+      await run(way, all, namespace, WARM_UP);
+      await removeNamespace(all, namespace);
+    }
+    for (const [index, way] of ORDER.entries()) {
+      onProgress(`${objects} objects, run ${index + 1} of ${ORDER.length}: ${way}`);
+      const namespace = await makeNamespaces(way, all, `objects-${index + 1}-${way}`);
+      const before = { mb: rssMb(pid), cpu: usage(), at: performance.now() };
+      await run(way, all, namespace, objects);
+      const ms = performance.now() - before.at;
+      const cpu = differenceOf(usage(), before.cpu);
+      told(`${way}, run ${index + 1}`, objects / (ms / 1000), "/s");
+      if (way === "whole" && runs.whole.length === 0) {
+        told("memory of the controller for each", ((rssMb(pid) - before.mb) * 1000) / objects, "kB");
+        onProgress("writes while nothing changes");
+        // The last records of members come a second later, and the DelegatedType's counts after five.
+        await sleep(QUIET_MS / 2);
+        const versions = await versionsOf(all, namespace);
+        await sleep(QUIET_MS);
+        const changed = (await versionsOf(all, namespace)).filter((version) => !versions.includes(version));
+        told(`written within ${QUIET_MS / 1000} s while nothing changes`, changed.length, "", { atMost: 0 });
+      }
+      runs[way].push({ ms, cpu });
+      onProgress("removing them");
+      await removeNamespace(all, namespace);
+    }
+    for (const way of ["bare", "whole"] as const) {
+      const done = objects * runs[way].length;
+      for (const group of Object.keys(usage())) {
+        const total = runs[way].reduce((sum, { cpu }) => sum + (cpu[group] ?? 0), 0);
+        told(`processor time for each, ${way}: ${group}`, total / done, "ms");
+      }
+    }
+    told("whole / bare loop", msOf(runs.bare) / msOf(runs.whole), "", { atLeast: 0.6 });
   } finally {
     await Promise.all(all.map((client) => client.close()));
   }
+}
+
+function msOf(runs: readonly Run[]): number {
+  return runs.reduce((total, { ms }) => total + ms, 0);
+}
+
+async function makeNamespaces(way: Way, [host, ...members]: readonly ClusterClient[], name: string): Promise<string> {
+  if (host === undefined) throw new Error("whole objects need a host");
+  await makeNamespace(host, way === "whole", name);
+  if (way === "bare") await Promise.all(members.map((client) => createNamespace(client, name)));
+  else await sleep(SEEN_MS);
+  return name;
+}
+
+/** Resolves once all clusters have the objects. */
+async function run(
+  way: Way,
+  [host, ...members]: readonly ClusterClient[],
+  namespace: string,
+  objects: number,
+): Promise<void> {
+  const annotations = way === "whole" ? { [WHOLE_KEY]: "true" } : {};
+  await inTurns(objects, async (index) => {
+    await host?.create(widgets, widget(namespace, index, annotations));
+    if (way === "bare") await Promise.all(members.map((client) => apply(client, widget(namespace, index))));
+  });
+  await Promise.all(members.map((client) => untilThere(client, namespace, objects)));
+}
+
+/** Returns a function that returns the processor time of each group of processes so far; ms. */
+function usageOf({ host, members, legation }: WholeObjectsBenchOptions): () => Record<string, number> {
+  const groups = {
+    "the host's control plane": processesOf(host.directory),
+    "the members' control planes": Object.values(members).flatMap(({ directory }) => processesOf(directory)),
+    "Legation's controller": [legation.controller.pid ?? 0],
+    "Legation's webhook": [legation.webhook.pid ?? 0],
+    "the load generator": [process.pid],
+  };
+  return () => Object.fromEntries(Object.entries(groups).map(([name, pids]) => [name, cpuMsOf(pids)]));
+}
+
+function differenceOf(
+  after: Readonly<Record<string, number>>,
+  before: Readonly<Record<string, number>>,
+): Record<string, number> {
+  return Object.fromEntries(Object.entries(after).map(([name, ms]) => [name, ms - (before[name] ?? 0)]));
 }
 
 async function allow(
@@ -131,15 +202,13 @@ async function apply(client: ClusterClient, body: AnyObject): Promise<void> {
   );
 }
 
-/** Returns how many a second were made. */
-async function timed(count: number, make: (index: number) => Promise<unknown>): Promise<number> {
-  const startedAt = performance.now();
+/** Makes the objects, a fixed number of them at a time. */
+async function inTurns(count: number, make: (index: number) => Promise<unknown>): Promise<void> {
   let next = 0;
   const writer = async (): Promise<void> => {
     while (next < count) await make(next++);
   };
   await Promise.all(Array.from({ length: WRITERS }, writer));
-  return count / ((performance.now() - startedAt) / 1000);
 }
 
 /** The first page of a list, with the number of objects behind it. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { DELEGATION_LABEL, HOST_LABEL, WHOLE_FINALIZER, WHOLE_KEY } from "../../src/api/keys.ts";
+import { CLUSTER_ANNOTATION, DELEGATION_LABEL, HOST_LABEL, WHOLE_FINALIZER, WHOLE_KEY } from "../../src/api/keys.ts";
 import { configMaps } from "../../src/kube/resources.ts";
 import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
@@ -53,6 +53,8 @@ afterAll(async () => {
 
 const ASKS = { [WHOLE_KEY]: "true" };
 const LABEL = { [WHOLE_KEY]: "true" };
+const RECORD = { [CLUSTER_ANNOTATION]: "west" };
+const RECORDED = "is changed by Legation's controller alone, which knows where the object is";
 const COPY_LABELS = { ...LABEL, [HOST_LABEL]: "another" };
 const NOT_A_COPY = "is written by Legation on copies that another cluster gives to this one";
 const object = (name: string, metadata: object) => ({
@@ -106,6 +108,25 @@ describe.concurrent("an author without the verb delegate", () => {
     }
     const { finalizers = [] } = (await host.get(configMaps, { namespace, name })).metadata;
     expect(finalizers).toEqual([]);
+  });
+
+  test("is refused the record of a member on an object that is not whole, which would choose the member later", async () => {
+    const made = asTenant(places.plain, ["create", "-f", "-"], object("recorded", { annotations: RECORD }));
+    await expect(made).rejects.toThrow(RECORDED);
+  });
+
+  test("is refused to remove the record of an object that was taken back while its member was silent", async () => {
+    await asTenant(places.opted, ["create", "-f", "-"], object("taken-back", {}));
+    await kubectl(hostCluster(), [
+      "-n",
+      places.opted,
+      `--as=${CONTROLLER}`,
+      "annotate",
+      "configmap/taken-back",
+      `${CLUSTER_ANNOTATION}=west`,
+    ]);
+    const remove = asTenant(places.opted, ["annotate", "configmap/taken-back", `${CLUSTER_ANNOTATION}-`]);
+    await expect(remove).rejects.toThrow(RECORDED);
   });
 
   test("is refused the annotation on an object that is there", async () => {

@@ -316,12 +316,12 @@ export class CopyExecutor<T extends KubeObject> {
   }
 
   /** Counts a write that the member took. After too many for one version of the source, another manager undoes them. */
-  #written({ member, kind, namespace, name }: CopyRef, source: Stored<T>, { key, log }: Context): void {
+  #written({ member, kind, namespace, name }: CopyRef, source: Stored<T>, context: Context): void {
     const version = versionOf(source);
     const hold = { content: version, holdMs: UNDONE_FOR_MS };
-    if (!this.#guard.written(key, COPY, { version }, hold)) return;
+    if (!this.#guard.written(context.key, COPY, { version }, hold)) return;
     const words = `another manager keeps changing or deleting ${kind} ${name} there: the copy is left so for ten minutes`;
-    log.warn({ member, namespace }, words);
+    context.log.warn({ member, namespace }, words);
   }
 
   /** Names the source, which authors know. */

@@ -91,10 +91,11 @@ export class SourceWriter<T extends KubeObject> {
   async sendStatus(
     source: Stored<T>,
     { write, version, ...held }: StatusWrite,
-    { key, log }: Pick<ActionContext<ObjectKey>, "key" | "log">,
+    context: Pick<ActionContext<ObjectKey>, "key" | "log">,
     send: () => Promise<PatchOutcome>,
   ): Promise<"sent" | "unchanged" | "refused" | "moved"> {
     const { guard } = this.#options;
+    const { key } = context;
     try {
       const outcome = await send();
       if (outcome === "unchanged") {
@@ -111,7 +112,7 @@ export class SourceWriter<T extends KubeObject> {
     }
     if (guard.written(key, write, { version }, { holdMs: CONTESTED_FOR_MS })) {
       const message = `another manager keeps changing ${this.#statusName}: it is left as it is for ten minutes`;
-      log.warn(message);
+      context.log.warn(message);
       this.tell(source, "StatusContested", message);
     }
     return "sent";

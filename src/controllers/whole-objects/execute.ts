@@ -120,7 +120,7 @@ export class Executor {
 
   async #writeMembers({ object, members }: ActionOf<"members">, context: Context): Done {
     const { guard } = this.#options;
-    const { key, log, signal } = context;
+    const { key, signal } = context;
     const { resourceVersion } = object.metadata;
     const version = membersContent(members);
     const annotations = { [MEMBERS_ANNOTATION]: JSON.stringify(members) };
@@ -132,11 +132,11 @@ export class Executor {
     } catch (error) {
       if (!isLastingRefusal(error)) throw error;
       guard.refuse(key, MEMBERS, { message: error.detail }, { content: version });
-      log.warn({ err: error }, "this cluster refuses the record of an object's members");
+      context.log.warn({ err: error }, "this cluster refuses the record of an object's members");
       return () => true;
     }
     if (guard.written(key, MEMBERS, { version }, { holdMs: CONTESTED_FOR_MS })) {
-      log.warn("another manager keeps changing the record of an object's members: it is left for ten minutes");
+      context.log.warn("another manager keeps changing the record of an object's members: it is left for ten minutes");
     }
     return changedSince(object);
   }
