@@ -54,8 +54,17 @@ const recordSchema: z.ZodType<readonly MemberRecord[]> = z.array(
 // An annotation holds 256 KiB in all, and a host may have hundreds of members.
 const LONGEST_MESSAGE = 300;
 
+// Objects in stores never change, and each reconcile reads the record.
+const read = new WeakMap<Stored<AnyObject>, { readonly members: readonly MemberRecord[] | undefined }>();
+
 /** Returns the members on record. Undefined if there is no record, or an unreadable one. */
-export function membersOfObject({ metadata }: Stored<AnyObject>): readonly MemberRecord[] | undefined {
+export function membersOfObject(object: Stored<AnyObject>): readonly MemberRecord[] | undefined {
+  const known = read.get(object) ?? { members: readMembers(object) };
+  read.set(object, known);
+  return known.members;
+}
+
+function readMembers({ metadata }: Stored<AnyObject>): readonly MemberRecord[] | undefined {
   const text = metadata.annotations?.[MEMBERS_ANNOTATION];
   if (text === undefined) return undefined;
   try {

@@ -205,11 +205,8 @@ const records = new WeakMap<KubeObject, { readonly applied: Applied | undefined 
 
 /** Returns what the annotation of a copy records. Undefined when it was removed or cannot be read. */
 function appliedTo(copy: KubeObject): Applied | undefined {
-  let known = records.get(copy);
-  if (known === undefined) {
-    known = { applied: readApplied(copy) };
-    records.set(copy, known);
-  }
+  const known = records.get(copy) ?? { applied: readApplied(copy) };
+  records.set(copy, known);
   return known.applied;
 }
 

@@ -40,7 +40,7 @@ const SEEN_MS = 2_000;
 // The garbage collector and the quota controller of each cluster watch a new type after 30 s at most.
 const TYPE_SEEN_MS = 40_000;
 // Objects of the runs before the measurement: processes that have just started are slower.
-const WARM_UP = 200;
+const WARM_UP = 1_000;
 // A machine that becomes slower or faster in the meantime favours neither.
 const ORDER: readonly Way[] = ["bare", "whole", "whole", "bare"];
 
@@ -62,7 +62,7 @@ export async function benchWholeObjects(options: WholeObjectsBenchOptions): Prom
     for (const way of ["bare", "whole"] as const) {
       const namespace = await makeNamespaces(way, all, `objects-warm-up-${way}`);
       await run(way, all, namespace, WARM_UP);
-      await removeNamespace(all, namespace);
+      await remove(all, namespace);
     }
     for (const [index, way] of ORDER.entries()) {
       onProgress(`${objects} objects, run ${index + 1} of ${ORDER.length}: ${way}`);
@@ -84,7 +84,7 @@ export async function benchWholeObjects(options: WholeObjectsBenchOptions): Prom
       }
       runs[way].push({ ms, cpu });
       onProgress("removing them");
-      await removeNamespace(all, namespace);
+      await remove(all, namespace);
     }
     for (const way of ["bare", "whole"] as const) {
       const done = objects * runs[way].length;
@@ -124,6 +124,12 @@ async function run(
     if (way === "bare") await Promise.all(members.map((client) => apply(client, widget(namespace, index))));
   });
   await Promise.all(members.map((client) => untilThere(client, namespace, objects)));
+}
+
+/** The host's namespace goes first: members get a namespace anew as long as the host has objects for it. */
+async function remove([host, ...members]: readonly ClusterClient[], namespace: string): Promise<void> {
+  if (host !== undefined) await removeNamespace([host], namespace);
+  await removeNamespace(members, namespace);
 }
 
 /** Returns a function that returns the processor time of each group of processes so far; ms. */

@@ -69,6 +69,13 @@ function asTenant(namespace: string, args: readonly string[], input?: object): P
   return kubectl(hostCluster(), ["-n", namespace, `--as=${tenant}`, ...args], options);
 }
 
+/** Applies labels or annotations to a ConfigMap, as the one whom the policies let write Legation's own keys. */
+async function applyAsController(name: string, metadata: object): Promise<void> {
+  const apply = ["apply", "--server-side", "--field-manager=test", "--validate=false", "-f", "-"];
+  const body = { apiVersion: "v1", kind: "ConfigMap", metadata: { namespace: places.opted, name, ...metadata } };
+  await kubectl(hostCluster(), [`--as=${CONTROLLER}`, ...apply], { input: JSON.stringify(body) });
+}
+
 describe.concurrent("an author without the verb delegate", () => {
   const MAY_NOT = "may not have these objects given to other clusters";
   const NOT_OPTED_IN = "is written by Legation in namespaces with the label";
@@ -117,14 +124,7 @@ describe.concurrent("an author without the verb delegate", () => {
 
   test("is refused to remove the record of an object that was taken back while its member was silent", async () => {
     await asTenant(places.opted, ["create", "-f", "-"], object("taken-back", {}));
-    await kubectl(hostCluster(), [
-      "-n",
-      places.opted,
-      `--as=${CONTROLLER}`,
-      "annotate",
-      "configmap/taken-back",
-      `${CLUSTER_ANNOTATION}=west`,
-    ]);
+    await applyAsController("taken-back", { annotations: RECORD });
     const remove = asTenant(places.opted, ["annotate", "configmap/taken-back", `${CLUSTER_ANNOTATION}-`]);
     await expect(remove).rejects.toThrow(RECORDED);
   });
@@ -162,9 +162,7 @@ describe.concurrent("an author without the verb delegate", () => {
     await eventually(() => west.find(configMaps, ref), { what: "the copy" });
     const label = ["label", "configmap/hidden", `${HOST_LABEL}=another`];
     await expect(asTenant(places.opted, label)).rejects.toThrow(NOT_A_COPY);
-    const apply = ["apply", "--server-side", "--field-manager=test", "--validate=false", "-f", "-"];
-    const labelled = { apiVersion: "v1", kind: "ConfigMap", metadata: { ...ref, labels: { [HOST_LABEL]: "another" } } };
-    await kubectl(hostCluster(), [`--as=${CONTROLLER}`, ...apply], { input: JSON.stringify(labelled) });
+    await applyAsController("hidden", { labels: { [HOST_LABEL]: "another" } });
     await kubectl(hostCluster(), ["-n", places.opted, "delete", "configmap/hidden", "--timeout=30s"]);
     await eventuallyPasses(async () => expect(await west.find(configMaps, ref)).toBeUndefined());
   });
