@@ -40,7 +40,7 @@ const SEEN_MS = 2_000;
 // The garbage collector and the quota controller of each cluster watch a new type after 30 s at most.
 const TYPE_SEEN_MS = 40_000;
 // Objects of the runs before the measurement: processes that have just started are slower.
-const WARM_UP = 1_000;
+const WARM_UP = 200;
 // A machine that becomes slower or faster in the meantime favours neither.
 const ORDER: readonly Way[] = ["bare", "whole", "whole", "bare"];
 
