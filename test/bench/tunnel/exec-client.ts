@@ -101,4 +101,5 @@ function tell(message: ExecClientMessage): void {
   process.send?.(message);
 }
 
+process.once("disconnect", () => process.exit());
 await run(JSON.parse(process.argv[2] ?? "{}"));

@@ -379,7 +379,8 @@ function streams(): void {
     second.thaw();
     await expectEnded(ofSecond);
     await secondEnded;
-  });
+    // An agent takes a frozen leader for gone after 30 s of silence.
+  }, 400_000);
 
   // Last, since the member is reached through its agent from here on.
   describe("streams through an agent", () => {
