@@ -7,6 +7,8 @@ export const ACCESS_VERSION = "v1";
 export const ACCESS_NAMESPACE = "legation-access";
 /** Key in a Secret of that namespace: kubeconfig of the impersonating account in the member. */
 export const ACCESS_KUBECONFIG_KEY = "kubeconfig";
+/** Secret of that namespace with the client certificate for the hub, through which members with agents are reached. */
+export const RELAY_SECRET = "hub-relay";
 
 /** Prefix of users and groups in a member, so that none is one of the member's own. */
 export const ACCESS_PREFIX_DEFAULT = "legation:";
