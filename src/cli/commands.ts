@@ -43,6 +43,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => equipped((await import("./unjoin/command.ts")).unjoinCommand),
   },
   {
+    name: "kubeconfig",
+    summary: "print a kubeconfig for a member, which is reached through the host",
+    load: async () => equipped((await import("./kubeconfig/command.ts")).kubeconfigCommand),
+  },
+  {
     name: "plan",
     summary: "show where the pods of a manifest would go, and why not elsewhere",
     load: async () => equipped((await import("./plan/command.ts")).planCommand),

@@ -42,23 +42,36 @@ export interface TextOptions {
  */
 export function loadKubeConfig(options: LoadOptions): ClusterCredentials {
   const { env } = options;
-  if (options.kubeconfig !== undefined) return fromFiles([options.kubeconfig], options);
-  const listed = (env.KUBECONFIG ?? "").split(delimiter).filter((path) => path !== "");
-  // As in kubectl, some files of the list may be missing, but not all.
-  const present = listed.filter((path) => existsSync(path));
-  if (present.length > 0) return fromFiles(present, options);
-  if (listed.length > 0) {
-    throw badCredentials(`no such file; KUBECONFIG must name a kubeconfig that exists`, listed.join(delimiter));
-  }
-  const home = join(env.HOME ?? homedir(), ".kube", "config");
-  if (existsSync(home)) return fromFiles([home], options);
+  const paths = kubeconfigPaths(options);
+  if (paths !== undefined) return fromFiles(paths, options);
   const folder = options.serviceAccountFolder ?? SERVICE_ACCOUNT_FOLDER;
   const inCluster = inClusterCredentials(env, folder);
   if (inCluster !== undefined) return inCluster;
   throw badCredentials(
-    `found none of: --kubeconfig, KUBECONFIG, ${home}, a service account in ${folder}; give --kubeconfig FILE`,
+    `found none of: --kubeconfig, KUBECONFIG, ${homeKubeconfig(env)}, a service account in ${folder}; give --kubeconfig FILE`,
     "kubeconfig",
   );
+}
+
+/** Returns the files of `loadKubeConfig`. Undefined if it uses the pod's service account. Throws KubeError `BadCredentials`. */
+export function kubeconfigPaths({
+  kubeconfig,
+  env,
+}: Pick<LoadOptions, "kubeconfig" | "env">): readonly string[] | undefined {
+  if (kubeconfig !== undefined) return [kubeconfig];
+  const listed = (env.KUBECONFIG ?? "").split(delimiter).filter((path) => path !== "");
+  // As in kubectl, some files of the list may be missing, but not all.
+  const present = listed.filter((path) => existsSync(path));
+  if (present.length > 0) return present;
+  if (listed.length > 0) {
+    throw badCredentials(`no such file; KUBECONFIG must name a kubeconfig that exists`, listed.join(delimiter));
+  }
+  const home = homeKubeconfig(env);
+  return existsSync(home) ? [home] : undefined;
+}
+
+function homeKubeconfig(env: Environment): string {
+  return join(env.HOME ?? homedir(), ".kube", "config");
 }
 
 /**

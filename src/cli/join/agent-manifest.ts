@@ -1,3 +1,4 @@
+import { accessAccountName } from "../../api/access.ts";
 import { AGENT_TOKEN_ANNOTATION, HOST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { secretData } from "../../api/kubernetes.ts";
 import { sha256 } from "../../controllers/agents/credentials.ts";
@@ -16,6 +17,8 @@ export interface AgentManifestOptions {
   readonly token: string;
   /** Adds what pods of the member need to reach the host's API server through it. */
   readonly homeApi: boolean;
+  /** The agent also requests tokens of the account by which `legation access` acts for users. */
+  readonly access: boolean;
 }
 
 const RBAC_VERSION = "rbac.authorization.k8s.io/v1";
@@ -28,12 +31,14 @@ const NODE_LOST_SECONDS = 30;
 
 /**
  * Returns the objects that run a host's agent in a member. Its rights: to read and write its own Secret, and to create tokens of the
- * host's service account; to read its own Service where pods use it.
+ * host's service accounts; to read its own Service where pods use it.
  */
 export function agentObjects(options: AgentManifestOptions): Manifest[] {
-  const { hostId, cluster, image, hub, authorities, token, homeApi } = options;
+  const { hostId, cluster, image, hub, authorities, token, access, homeApi } = options;
   const name = agentName(hostId);
   const account = hostAccountName(hostId);
+  const accessAccount = access ? accessAccountName(hostId) : "";
+  const accounts = access ? [account, accessAccount] : [account];
   const labels = { [MANAGED_BY_LABEL]: MANAGED_BY, [HOST_LABEL]: hostId, [MEMBER_CLUSTER_LABEL]: cluster };
   const metadata = { name, namespace: SYSTEM_NAMESPACE, labels };
   const podLabels = { "app.kubernetes.io/name": name };
@@ -52,7 +57,7 @@ export function agentObjects(options: AgentManifestOptions): Manifest[] {
       metadata,
       rules: [
         { apiGroups: [""], resources: ["secrets"], resourceNames: [name], verbs: ["get", "patch"] },
-        { apiGroups: [""], resources: ["serviceaccounts/token"], resourceNames: [account], verbs: ["create"] },
+        { apiGroups: [""], resources: ["serviceaccounts/token"], resourceNames: accounts, verbs: ["create"] },
         ...(homeApi ? [{ apiGroups: [""], resources: ["services"], resourceNames: [name], verbs: ["get"] }] : []),
       ],
     },
@@ -72,6 +77,7 @@ export function agentObjects(options: AgentManifestOptions): Manifest[] {
         [hubKey]: hub,
         [clusterKey]: cluster,
         [accountKey]: account,
+        [AGENT_KEYS.accessAccount]: accessAccount,
         [authoritiesKey]: authorities,
         [tokenKey]: token,
         // An earlier certificate may be for an earlier Cluster of the name.

@@ -2,6 +2,7 @@ import { join as joinPath } from "node:path";
 import { Argument } from "commander";
 import { stringify } from "yaml";
 import { z } from "zod";
+import { accessPrefixProblem } from "../../api/access.ts";
 import { GROUP } from "../../api/keys.ts";
 import { DEFAULT_HOST_NAME, recordedHostName } from "../../clusters/host-name.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
@@ -56,11 +57,19 @@ interface JoinInput extends GlobalInput {
   readonly hubAddress?: string | undefined;
   readonly agentImage?: string | undefined;
   readonly homeApiThroughAgent: boolean;
+  readonly access: boolean;
+  readonly accessPrefix?: string | undefined;
+  readonly removeAccess: boolean;
   readonly timeout: number;
 }
 
 const serverUrl = z.string().refine((text) => URL.parse(text)?.protocol === "https:", {
   error: ({ input }) => `${JSON.stringify(input)} is not an https address; write e.g. https://10.0.0.1:6443`,
+});
+
+const accessPrefix = z.string().superRefine((text, context) => {
+  const problem = accessPrefixProblem(text);
+  if (problem !== undefined) context.addIssue({ code: "custom", message: `${JSON.stringify(text)} ${problem}` });
 });
 
 /** `legation join` */
@@ -104,6 +113,17 @@ export const joinCommand: Subcommand<JoinInput> = {
       "--home-api-through-agent",
       "pods in the member have no route to the host's API server: the agent leads them there (default: as joined)",
     ),
+    flag(
+      "--access",
+      "users of the host reach the member's API server through the host's, as themselves and with the rights that the member " +
+        "gives them (docs/access.md); stays until --remove-access",
+    ),
+    flag(
+      "--access-prefix <text>",
+      "with --access: precedes the names of users and groups in the member, e.g. legation: or '' for none " +
+        "(default: as joined, else legation:)",
+    ),
+    flag("--remove-access", "users reach the member no more; its account for that is deleted"),
     flag("--timeout <duration>", "how long to wait until it is Ready (default: 60s)"),
   ],
   examples: [
@@ -117,6 +137,7 @@ export const joinCommand: Subcommand<JoinInput> = {
       "join west --member-kubeconfig west.yaml --types certificates.cert-manager.io",
       "again, so that west takes Certificates of this host",
     ],
+    ["join west --member-kubeconfig west.yaml --access", "users of the host may look into it as themselves"],
     [
       "join west --agent --hub-address hub.example.org:8132 | kubectl --kubeconfig west.yaml apply -f -",
       "a member that the host cannot reach",
@@ -135,6 +156,9 @@ export const joinCommand: Subcommand<JoinInput> = {
     hubAddress: hubAddress.optional(),
     agentImage: z.string().min(1).optional(),
     homeApiThroughAgent: toggle,
+    access: toggle,
+    accessPrefix: accessPrefix.optional(),
+    removeAccess: toggle,
     timeout: duration.default(60_000),
   })
     .refine(({ agent, memberKubeconfig }) => agent || memberKubeconfig !== undefined, {
@@ -156,6 +180,12 @@ export const joinCommand: Subcommand<JoinInput> = {
     .refine(({ homeApiThroughAgent, homeApiServer: server }) => !homeApiThroughAgent || server === undefined, {
       error: "--home-api-through-agent and --home-api-server are two ways to the host's API server: write one of them",
     })
+    .refine(({ access, accessPrefix: prefix }) => access || prefix === undefined, {
+      error: "--access-prefix is for --access: write both, or leave it out",
+    })
+    .refine(({ access, removeAccess }) => !access || !removeAccess, {
+      error: "--access and --remove-access exclude each other: write one of them",
+    })
     .refine(({ memberKubeconfig, types }) => memberKubeconfig !== undefined || types.length === 0, {
       error: "--types are looked up in the member: write --member-kubeconfig FILE, too",
     })
@@ -174,7 +204,10 @@ export const joinCommand: Subcommand<JoinInput> = {
           image: options.agentImage ?? (await agentImage(host.client, await loadManifests(root), signal)),
         }
       : undefined;
-    const join = { name, labels, types, definitions, memberServer, homeApiServer: homeServer, timeoutMs, hostName };
+    const { access: opens, accessPrefix: prefix, removeAccess } = options;
+    const access = opens ? { prefix } : removeAccess ? ("remove" as const) : undefined;
+    const addresses = { memberServer, homeApiServer: homeServer };
+    const join = { name, labels, types, definitions, ...addresses, access, timeoutMs, hostName };
     if (agent !== undefined && options.memberKubeconfig === undefined) {
       const objects = await joinByManifest({ ...join, agent }, { ...hostContext(host, session), role });
       terminal.write(objects.map((object) => stringify(object)).join("---\n"));

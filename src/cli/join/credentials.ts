@@ -1,7 +1,8 @@
-import { CLUSTER_DEFAULTS } from "../../api/cluster.ts";
+import { ACCESS_KUBECONFIG_KEY, ACCESS_NAMESPACE, accessSecretName } from "../../api/access.ts";
+import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
-import { type Secret, secretData } from "../../api/kubernetes.ts";
-import { memberKubeconfig, requestToken } from "../../controllers/member-token/token.ts";
+import { type Secret, type Stored, secretData } from "../../api/kubernetes.ts";
+import { type MemberAddress, memberKubeconfig, requestToken } from "../../controllers/member-token/token.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { secrets } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
@@ -9,25 +10,30 @@ import { credentialsSecretName, hostAccountName } from "../member/access.ts";
 import { storedConnection } from "../member/credentials.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Connection, HostContext } from "../shared/session.ts";
-import { findJoinSecret, type ValidJoin } from "./validate.ts";
+import type { AccessToken } from "./user-access.ts";
+import { findJoinSecret } from "./validate.ts";
 
 /** Field manager of what `join` writes. */
 export const FIELD_MANAGER = "legation-join";
 
-/** Requests a token in the member, tries it, and stores it on the host. Resolves to the address that the controller will use. */
-export async function giveCredentials(
+/** How the host will reach a member, and whether that is another address than the kubeconfig's. */
+export interface JoinedAddress {
+  readonly address: MemberAddress;
+  readonly isElsewhere: boolean;
+}
+
+/** Returns the address that the host will use: the given one, else as before, else the kubeconfig's. */
+export async function addressOf(
   { name, memberServer }: { readonly name: string; readonly memberServer?: string | undefined },
-  { hostId, joined }: ValidJoin,
+  joined: Stored<Cluster> | undefined,
   context: HostContext & { readonly member: Connection },
-): Promise<string> {
-  const { host, member, signal, report } = context;
-  const account = { namespace: SYSTEM_NAMESPACE, name: hostAccountName(hostId) };
-  const { token, expires } = await requestToken(member.client, account, signal);
+): Promise<JoinedAddress> {
+  const { member } = context;
   const before = joined === undefined ? undefined : await storedConnection(context, name, joined);
   const server = memberServer ?? before?.server ?? member.server;
   const isElsewhere = !isSameServer(server, member.server);
   const { certificateAuthority, skipsTlsVerify, tlsServerName } = member;
-  const kubeconfig = memberKubeconfig({
+  const address = {
     cluster: name,
     server,
     certificateAuthority,
@@ -35,14 +41,26 @@ export async function giveCredentials(
     tlsServerName,
     // This machine's proxy leads to the kubeconfig's address. The controller reaches another address its own way.
     proxyUrl: isElsewhere ? undefined : member.proxyUrl,
-    token,
-  });
-  await tryAccess(kubeconfig, { name, isElsewhere }, context);
-  await storeCredentials({ cluster: name, kubeconfig, expires }, context);
+  };
+  return { address, isElsewhere };
+}
+
+/** Requests a token of the host's account in the member, tries it, and stores it on the host. */
+export async function giveCredentials(
+  hostId: string,
+  { address, isElsewhere }: JoinedAddress,
+  context: HostContext & { readonly member: Connection },
+): Promise<void> {
+  const { host, member, signal, report } = context;
+  const { cluster } = address;
+  const account = { namespace: SYSTEM_NAMESPACE, name: hostAccountName(hostId) };
+  const { token, expires } = await requestToken(member.client, account, signal);
+  const kubeconfig = memberKubeconfig({ ...address, token });
+  await tryAccess(kubeconfig, { name: cluster, isElsewhere }, context);
+  await storeCredentials({ cluster, kubeconfig, expires }, context);
   report(
-    `${host.cluster}: Secret ${credentialsSecretName(name)} stored; its token ends ${expires} and is renewed before`,
+    `${host.cluster}: Secret ${credentialsSecretName(cluster)} stored; its token ends ${expires} and is renewed before`,
   );
-  return server;
 }
 
 // A new binding takes a moment to reach the authorizer's cache.
@@ -101,6 +119,28 @@ export async function storeCredentials(
       cause: error,
     });
   }
+}
+
+/** Stores what `legation access` reaches the member with. */
+export async function storeAccessCredentials(
+  address: MemberAddress,
+  { token, expires }: AccessToken,
+  { host, signal, report }: HostContext,
+): Promise<void> {
+  const { cluster } = address;
+  const ref = { namespace: ACCESS_NAMESPACE, name: accessSecretName(cluster) };
+  const labels = { [VIRTUAL_NODE_LABEL]: cluster };
+  const annotations = { [TOKEN_EXPIRES_ANNOTATION]: expires };
+  const body: Secret = {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { ...ref, labels, annotations },
+    type: "Opaque",
+    data: secretData({ [ACCESS_KUBECONFIG_KEY]: memberKubeconfig({ ...address, token }) }),
+  };
+  const write = { fieldManager: FIELD_MANAGER, signal };
+  await host.patch(secrets, ref, { type: "apply", body, force: true }, write);
+  report(`${host.cluster}: Secret ${ref.namespace}/${ref.name} stored; \`legation access\` renews its token`);
 }
 
 /** Reports whether two URLs name the same API server. */

@@ -103,12 +103,12 @@ const RESOURCES: ReadonlyMap<string, Resource<KubeObject>> = new Map(
 );
 
 /**
- * Applies the host's service account and its rights in the member, with those on types, and the objects of its agent. Safe to
- * repeat.
+ * Applies the host's service account and its rights in the member, with those on types, and further objects that go with them.
+ * Safe to repeat.
  */
 export async function grantAccess(
   account: HostAccount,
-  { agent, ...granted }: GrantedTypes & { readonly agent: readonly Manifest[] },
+  { further, ...granted }: GrantedTypes & { readonly further: (role: Manifest) => readonly Manifest[] },
   context: JoinContext,
 ): Promise<void> {
   const { role, signal, report } = context;
@@ -134,7 +134,7 @@ export async function grantAccess(
     objects.user,
     objects.binding,
     ...typeObjects(granted, { hostId, metadata: objects.role.metadata }),
-    ...agent,
+    ...further(objects.role),
   ];
   for (const manifest of owned) {
     await apply({ ...manifest, metadata: { ...manifest.metadata, ownerReferences: [owner] } });

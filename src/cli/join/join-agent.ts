@@ -123,24 +123,17 @@ export async function storedKubeconfig(
   return secretText(await host.find(secrets, ref, { signal }), CLUSTER_DEFAULTS.credentialsKey);
 }
 
-/**
- * Waits until an agent has used the token of this join, and brought other credentials than those of before. Returns false on
- * timeout.
- */
+/** Waits until an agent has brought other credentials than those of before. Returns false on timeout. */
 export async function waitForAgent(
-  name: string,
+  stored: () => Promise<string | undefined>,
   { before, timeoutMs }: { readonly before: string | undefined; readonly timeoutMs: number },
-  context: Pick<HostContext, "host" | "signal">,
+  signal: AbortSignal,
 ): Promise<boolean> {
-  const { signal } = context;
-  const connected = await waitFor(
-    async () => {
-      const kubeconfig = await storedKubeconfig(name, context);
-      return kubeconfig !== undefined && kubeconfig !== before ? true : undefined;
-    },
-    { timeoutMs, signal },
-  );
-  return connected ?? false;
+  const brought = async (): Promise<true | undefined> => {
+    const kubeconfig = await stored();
+    return kubeconfig !== undefined && kubeconfig !== before ? true : undefined;
+  };
+  return (await waitFor(brought, { timeoutMs, signal })) ?? false;
 }
 
 /** Returns the image of the host's controller, which the agent runs, too. `manifests` name it where the controller runs outside. */

@@ -1,3 +1,4 @@
+import { accessAccountName } from "../../api/access.ts";
 import type { Cluster } from "../../api/cluster.ts";
 import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
@@ -5,14 +6,17 @@ import { clusters } from "../../api/resources.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { credentialsSecretName, hostAccountName } from "../member/access.ts";
+import { removeAccessAccount, removeAccessCredentials, storedAccess } from "../member/user-access.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
 import type { HostContext } from "../shared/session.ts";
 import { waitFor, withoutRepeats } from "../shared/wait.ts";
-import { FIELD_MANAGER, giveCredentials, isSameServer } from "./credentials.ts";
+import { accessAccountObjects, type Impersonation, impersonationOf, readImpersonation } from "./access-account.ts";
+import { addressOf, FIELD_MANAGER, giveCredentials, isSameServer, storeAccessCredentials } from "./credentials.ts";
 import { accessObjects, grantAccess, systemNamespace } from "./grant-access.ts";
 import { typeObjects } from "./grant-types.ts";
 import { prepareAgent, storedKubeconfig, waitForAgent } from "./join-agent.ts";
+import { impersonatingToken, impersonationRefused } from "./user-access.ts";
 import { type JoinContext, type JoinOptions, type ValidJoin, validateHost, validateJoin } from "./validate.ts";
 
 /**
@@ -21,25 +25,54 @@ import { type JoinContext, type JoinOptions, type ValidJoin, validateHost, valid
  */
 export async function join(options: JoinOptions, context: JoinContext): Promise<Stored<Cluster>> {
   const { name, hostName, timeoutMs } = options;
-  const { host, report } = context;
+  const { host, signal, report } = context;
   const valid = await validateJoin(options, context);
-  const { hostId, types, joined, operatorsSecret } = valid;
+  const { hostId, types, joined, access, operatorsSecret } = valid;
   await writeCluster(options, valid, context, { dryRun: true });
   let server: string | undefined;
   const before = await storedKubeconfig(name, context);
+  const accessBefore = await storedAccess(name, context);
   try {
     const agent =
       options.agent === undefined
         ? undefined
         : await prepareAgent(
-            { hostId, cluster: name, ...options.agent, homeApi: leadsToHomeApi(options, joined) },
+            {
+              hostId,
+              cluster: name,
+              ...options.agent,
+              homeApi: leadsToHomeApi(options, joined),
+              access: access !== undefined,
+            },
             context,
           );
-    const objects = { types, definitions: options.definitions, agent: agent?.objects ?? [] };
-    await grantAccess({ hostId, hostName, cluster: name }, objects, context);
+    const grant = (impersonation: Impersonation): Promise<void> => {
+      const ofAccess = (role: Manifest): readonly Manifest[] =>
+        access === undefined ? [] : accessAccountObjects(hostId, impersonation, role.metadata);
+      const further = (role: Manifest): readonly Manifest[] => [...(agent?.objects ?? []), ...ofAccess(role)];
+      const account = { hostId, hostName, cluster: name };
+      return grantAccess(account, { types, definitions: options.definitions, further }, context);
+    };
+    const impersonation = access === undefined ? "any" : await readImpersonation(context.member.client, signal);
+    await grant(impersonation);
+    const ofAccess = access && { hostId, cluster: name, prefix: access.prefix };
+    let token = ofAccess && (await impersonatingToken(ofAccess, context));
+    if (ofAccess !== undefined && token === undefined) {
+      if (impersonation === "any") throw impersonationRefused(name);
+      report(`${name}: constrained impersonation is switched off there: the account may impersonate any user`);
+      await grant("any");
+      token = await impersonatingToken(ofAccess, context);
+      if (token === undefined) throw impersonationRefused(name);
+    }
     if (agent !== undefined) await agent.storeToken();
-    else if (operatorsSecret === undefined) server = await giveCredentials(options, valid, context);
-    else report(`${host.cluster}: Secret ${operatorsSecret.name} stays: ${operatorsSecret.why}, so it is your own`);
+    else {
+      const joinedAddress = await addressOf(options, joined, context);
+      if (operatorsSecret === undefined) {
+        await giveCredentials(hostId, joinedAddress, context);
+        server = joinedAddress.address.server;
+      } else report(`${host.cluster}: Secret ${operatorsSecret.name} stays: ${operatorsSecret.why}, so it is your own`);
+      if (token !== undefined) await storeAccessCredentials(joinedAddress.address, token, context);
+    }
     await writeCluster(options, valid, context, {});
   } catch (error) {
     const account = `ServiceAccount ${SYSTEM_NAMESPACE}/${hostAccountName(hostId)}`;
@@ -50,13 +83,24 @@ export async function join(options: JoinOptions, context: JoinContext): Promise<
     );
     throw error;
   }
+  if (options.access === "remove") {
+    await removeAccessCredentials(name, context);
+    await removeAccessAccount(hostId, context);
+  }
   report(`${host.cluster}: Cluster ${name} is stored; waiting until it is Ready`);
   if (options.agent === undefined) return await waitReady(name, server, timeoutMs, context);
   const begin = realClock.now();
   // An earlier connection to the member may be Ready still.
-  if (!(await waitForAgent(name, { before, timeoutMs }, context))) throw noAgent(name, timeoutMs);
-  const leftSeconds = Math.ceil((timeoutMs - (realClock.now() - begin)) / 1000);
-  return await waitReady(name, server, Math.max(1, leftSeconds) * 1000, context);
+  if (!(await waitForAgent(() => storedKubeconfig(name, context), { before, timeoutMs }, signal)))
+    throw noAgent(name, timeoutMs);
+  const leftMs = (): number => Math.max(1, Math.ceil((timeoutMs - (realClock.now() - begin)) / 1000)) * 1000;
+  const cluster = await waitReady(name, server, leftMs(), context);
+  if (access === undefined) return cluster;
+  const waiting = { before: accessBefore, timeoutMs: leftMs() };
+  if (!(await waitForAgent(() => storedAccess(name, context), waiting, signal))) {
+    report(`${name}: its agent has not brought a token for \`legation access\` yet: until then users do not reach it`);
+  }
+  return cluster;
 }
 
 /**
@@ -68,16 +112,25 @@ export async function joinByManifest(
   context: HostContext & { readonly role: Manifest },
 ): Promise<Manifest[]> {
   const { name, hostName, agent } = options;
+  const { report } = context;
   const valid = await validateHost(options, context);
   await writeCluster(options, valid, context, { dryRun: true });
   const { hostId, joined } = valid;
   const objects = accessObjects(context.role, { hostId, hostName, cluster: name });
+  const { access } = valid;
   const prepared = await prepareAgent(
-    { hostId, cluster: name, ...agent, homeApi: leadsToHomeApi(options, joined) },
+    { hostId, cluster: name, ...agent, homeApi: leadsToHomeApi(options, joined), access: access !== undefined },
     context,
   );
   await prepared.storeToken();
   await writeCluster(options, valid, context, {});
+  if (options.access === "remove") {
+    await removeAccessCredentials(name, context);
+    report(
+      `${name}: ServiceAccount ${SYSTEM_NAMESPACE}/${accessAccountName(hostId)} and its rights stay there until ` +
+        "`legation join --remove-access --member-kubeconfig FILE`, or until an administrator of the member deletes them",
+    );
+  }
   const { role, user, binding } = objects;
   return [
     systemNamespace,
@@ -85,6 +138,9 @@ export async function joinByManifest(
     user,
     binding,
     ...typeObjects({ types: [] }, { hostId, metadata: role.metadata }),
+    ...(access === undefined
+      ? []
+      : accessAccountObjects(hostId, impersonationOf(joined?.status?.version), role.metadata)),
     ...prepared.objects,
   ];
 }
@@ -98,7 +154,7 @@ function leadsToHomeApi({ agent, homeApiServer }: JoinOptions, joined: Pick<Clus
 /** Creates the Cluster, or adds the given settings to the one that joined before. */
 async function writeCluster(
   joinOptions: JoinOptions,
-  { memberUid, joined }: Pick<ValidJoin, "memberUid" | "joined">,
+  { memberUid, joined, access }: Pick<ValidJoin, "memberUid" | "joined" | "access">,
   { host, signal }: HostContext,
   options: { readonly dryRun?: boolean },
 ): Promise<void> {
@@ -109,6 +165,7 @@ async function writeCluster(
   const settings = {
     ...(homeApiServer === undefined ? {} : { homeAPI: { server: homeApiServer } }),
     ...(agent === undefined ? {} : { agent: leadsToHomeApi(joinOptions, joined) ? { homeAPI: true } : {} }),
+    ...(access === undefined ? {} : { access }),
   };
   if (joined !== undefined) {
     // A member that is joined directly has an agent no more.
@@ -116,6 +173,7 @@ async function writeCluster(
       ...(agent === undefined && joined.spec.agent !== undefined ? { agent: null } : {}),
       ...(agent?.homeApi === true && joined.spec.homeAPI !== undefined ? { homeAPI: null } : {}),
       ...(agent !== undefined && homeApiServer !== undefined ? { agent: { homeAPI: null } } : {}),
+      ...(joinOptions.access === "remove" ? { access: null } : {}),
     };
     const body = { metadata: { ...metadata, uid: joined.metadata.uid }, spec: { ...settings, ...way } };
     await host.patch(clusters, { name }, { type: "merge", body }, write);

@@ -1,4 +1,4 @@
-import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
+import { type AccessSpec, CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
 import type { KubeObject, Secret, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -13,6 +13,7 @@ import type { Manifest } from "../shared/manifests.ts";
 import { COPY_VERBS, findDefined, findTypes, type TypeName } from "../shared/named-types.ts";
 import { clusterId, listClusters } from "../shared/reading.ts";
 import type { Connection, HostContext } from "../shared/session.ts";
+import { type AccessWish, accessAfter, requireAccessServer } from "./user-access.ts";
 
 export interface JoinOptions {
   readonly name: string;
@@ -35,6 +36,7 @@ export interface JoinOptions {
         readonly homeApi: boolean;
       }
     | undefined;
+  readonly access?: AccessWish | undefined;
   readonly timeoutMs: number;
   /** Name of the host, as shown in the member. */
   readonly hostName: string;
@@ -55,13 +57,15 @@ export interface ValidJoin {
   readonly types: readonly Resource<KubeObject>[];
   /** The Cluster, when this very member has joined under the name before. */
   readonly joined: Stored<Cluster> | undefined;
+  /** How users of the host reach the member after the join. Undefined: they do not. */
+  readonly access: AccessSpec | undefined;
   /** The Secret that the Cluster names, when an operator made it, and why it counts as such. `join` leaves it as it is. */
   readonly operatorsSecret: { readonly name: string; readonly why: string } | undefined;
 }
 
 /** Checks everything that can be wrong before the first write. Rejects with `Failure`. */
 export async function validateJoin(
-  { name, memberServer, agent, types: typeNames = [], definitions = false }: JoinOptions,
+  { name, memberServer, agent, access: wish, types: typeNames = [], definitions = false }: JoinOptions,
   { host, member: { client: member }, signal }: JoinContext,
 ): Promise<ValidJoin> {
   const hostId = await clusterId(host, signal);
@@ -70,6 +74,8 @@ export async function validateJoin(
   const { memberUid, isMember, other } = identity;
   if (joined !== undefined && !isMember) throw notThatMember(joined, identity);
   if (other !== undefined) throw joinedAlready(name, other, { hostId, isTwice: isMember });
+  const access = accessAfter(wish, joined);
+  if (access !== undefined) await requireAccessServer(host, signal);
   // A member gets definitions that it lacks.
   const types = definitions
     ? await findDefined(host, new Discovery(host, signal), typeNames, { verbs: COPY_VERBS, signal })
@@ -77,7 +83,7 @@ export async function validateJoin(
   if (joined === undefined) {
     await refuseTakenNode(host, name, signal);
     await findJoinSecret(host, name, signal);
-    return { hostId, memberUid, types, joined, operatorsSecret: undefined };
+    return { hostId, memberUid, types, joined, access, operatorsSecret: undefined };
   }
   const operatorsSecret = await findOperatorsSecret(host, joined, signal);
   if (operatorsSecret !== undefined && agent !== undefined) throw noAgentFor(name, operatorsSecret);
@@ -88,17 +94,22 @@ export async function validateJoin(
       remedy: "leave out --member-server, and write the address into that Secret's kubeconfig",
     });
   }
-  return { hostId, memberUid, types, joined, operatorsSecret };
+  return { hostId, memberUid, types, joined, access, operatorsSecret };
 }
 
 /** Checks what can be wrong on the host before a join whose member is not at hand. Rejects with `Failure`. */
-export async function validateHost({ name }: JoinOptions, { host, signal }: HostContext): Promise<ValidJoin> {
+export async function validateHost(
+  { name, access: wish }: JoinOptions,
+  { host, signal }: HostContext,
+): Promise<ValidJoin> {
   const hostId = await clusterId(host, signal);
   const joined = (await listClusters(host, signal)).find(({ metadata }) => metadata.name === name);
   if (joined === undefined) await refuseTakenNode(host, name, signal);
   const operatorsSecret = joined === undefined ? undefined : await findOperatorsSecret(host, joined, signal);
   if (operatorsSecret !== undefined) throw noAgentFor(name, operatorsSecret);
-  return { hostId, memberUid: undefined, types: [], joined, operatorsSecret };
+  const access = accessAfter(wish, joined);
+  if (access !== undefined) await requireAccessServer(host, signal);
+  return { hostId, memberUid: undefined, types: [], joined, access, operatorsSecret };
 }
 
 function noAgentFor(name: string, secret: NonNullable<ValidJoin["operatorsSecret"]>): Failure {

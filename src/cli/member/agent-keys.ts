@@ -6,6 +6,8 @@ export const AGENT_KEYS = {
   cluster: "cluster",
   /** Name of the host's service account in the member. */
   account: "account",
+  /** Name of the account by which `legation access` acts for users; empty without one. */
+  accessAccount: "access-account",
   /** PEM bundle of the hub's authorities. */
   authorities: "ca.crt",
   /** Token for the first certificate. */

@@ -11,6 +11,7 @@ import { cleanMember } from "../member/clean.ts";
 import { findCredentials, removeCredentials, storedConnection } from "../member/credentials.ts";
 import { type Asked, identify, identifyCommand, otherJoined } from "../member/identity.ts";
 import { removeCluster, removeVirtualNode, successor } from "../member/remove-cluster.ts";
+import { removeAccessCredentials } from "../member/user-access.ts";
 import { Failure } from "../shared/failure.ts";
 import { counted } from "../shared/output.ts";
 import { clusterId, listClusters, listServed, readable } from "../shared/reading.ts";
@@ -62,6 +63,9 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
     await removeVirtualNode(host, name, signal);
   }
 
+  // Users may not act in the member while it is cleaned.
+  const removal = removeAccessCredentials(name, context);
+  await (cluster?.spec.access === undefined ? readable(removal) : removal);
   // The stored credentials go last.
   const why =
     cluster?.spec.agent === undefined

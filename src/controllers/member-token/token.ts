@@ -48,8 +48,8 @@ export async function requestToken(
   return { token, expires: expirationTimestamp };
 }
 
-/** The address of a member's API server, and a token for it. */
-export interface MemberAccess {
+/** How a member's API server is reached. */
+export interface MemberAddress {
   readonly cluster: string;
   readonly server: string;
   /** PEM bundle. Undefined: the system's authorities. */
@@ -57,12 +57,23 @@ export interface MemberAccess {
   readonly skipsTlsVerify?: boolean;
   readonly tlsServerName?: string | undefined;
   readonly proxyUrl?: string | undefined;
-  readonly token: string;
+}
+
+/** A user whom a kubeconfig impersonates. */
+export interface ImpersonatedUser {
+  readonly user: string;
+  readonly uid: string;
+  readonly groups: readonly string[];
+  readonly extra: Readonly<Record<string, readonly string[]>>;
 }
 
 /** Builds a kubeconfig that names no file and runs no program, so that it works wherever the controller is. */
-export function memberKubeconfig(access: MemberAccess): string {
-  const { cluster, server, certificateAuthority, skipsTlsVerify, tlsServerName, proxyUrl, token } = access;
+export function memberKubeconfig(
+  access: MemberAddress & { readonly token: string; readonly as?: ImpersonatedUser },
+): string {
+  const { cluster, server, certificateAuthority, skipsTlsVerify, tlsServerName, proxyUrl, token, as } = access;
+  const impersonated =
+    as === undefined ? {} : { as: as.user, "as-uid": as.uid, "as-groups": as.groups, "as-user-extra": as.extra };
   return stringify({
     apiVersion: "v1",
     kind: "Config",
@@ -80,7 +91,7 @@ export function memberKubeconfig(access: MemberAccess): string {
         },
       },
     ],
-    users: [{ name: "legation", user: { token } }],
+    users: [{ name: "legation", user: { token, ...impersonated } }],
     contexts: [{ name: cluster, context: { cluster, user: "legation" } }],
     "current-context": cluster,
   });

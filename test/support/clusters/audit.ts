@@ -8,6 +8,7 @@ export interface AuditEvent {
   readonly verb: string;
   readonly requestURI: string;
   readonly user: { readonly username: string };
+  readonly impersonatedUser?: { readonly username: string };
   readonly userAgent?: string;
   readonly objectRef?: {
     readonly resource?: string;

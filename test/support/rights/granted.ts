@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import type { KubeObject } from "../../../src/api/kubernetes.ts";
 import { delegatedTypeObjects } from "../../../src/cli/install/types.ts";
+import { accessAccountObjects } from "../../../src/cli/join/access-account.ts";
 import { agentObjects } from "../../../src/cli/join/agent-manifest.ts";
 import { typeObjects } from "../../../src/cli/join/grant-types.ts";
 import { loadManifests, type Manifest } from "../../../src/cli/shared/manifests.ts";
@@ -32,7 +33,7 @@ const rulesSchema = z.looseObject({
   ),
 });
 
-/** Every right that the manifests and `join --agent` give Legation's accounts, each as `describeRight` puts it. */
+/** Every right that the manifests, `join --agent` and `join --access` give Legation's accounts, each as `describeRight` puts it. */
 export async function grantedRights(folder: string = MANIFESTS): Promise<string[]> {
   return [...new Set((await grants(folder)).map(({ right }) => right))].sort();
 }
@@ -43,16 +44,20 @@ export async function rightsToAnyName(): Promise<string[]> {
 }
 
 async function grants(folder: string): Promise<readonly Grant[]> {
-  const ofAgent = agentObjects({
-    hostId: "host",
-    cluster: "west",
-    image: "",
-    hub: "",
-    authorities: "",
-    token: "",
-    homeApi: true,
-  });
-  return grantsOf([...(await loadManifests(folder)), ...(await loadManifests(join(folder, "member"))), ...ofAgent]);
+  const ofJoin = [
+    ...agentObjects({
+      hostId: "host",
+      cluster: "west",
+      image: "",
+      hub: "",
+      authorities: "",
+      token: "",
+      homeApi: true,
+      access: true,
+    }),
+    ...accessAccountObjects("host", "constrained", { name: "" }),
+  ];
+  return grantsOf([...(await loadManifests(folder)), ...(await loadManifests(join(folder, "member"))), ...ofJoin]);
 }
 
 /** Returns the rights that an operator adds for the types that tests give to members, by manifest or by the commands. */
@@ -81,9 +86,13 @@ function grantsOf(manifests: readonly Manifest[]): readonly Grant[] {
         ? "webhook"
         : metadata.name.startsWith("legation-agent-")
           ? "agent"
-          : "host";
+          : metadata.name.startsWith("legation-access-")
+            ? "access"
+            : "host";
     const namespace = metadata.namespace ?? "";
-    return rules.flatMap(({ apiGroups, resources, resourceNames, nonResourceURLs, verbs }) => {
+    return rules.flatMap(({ apiGroups, resources, resourceNames, nonResourceURLs, verbs: all }) => {
+      // Audit logs show the request of an impersonated user, not the right to impersonate.
+      const verbs = all.filter((verb) => !verb.startsWith("impersonate"));
       const rights = [
         ...verbs.flatMap((verb) => nonResourceURLs.map((url) => `${account}: ${verb} ${url}`)),
         ...apiGroups.flatMap((group) =>

@@ -5,8 +5,8 @@ import type { ClusterInfo } from "../clusters/types.ts";
 
 /** Variable with the folder in which runs leave what Legation's accounts did; without it nothing is noted. */
 export const RIGHTS_FOLDER = "LEGATION_RIGHTS";
-/** Accounts of Legation: `controller` and `webhook` on a host, `host` and `agent` in a member. */
-export type Account = "controller" | "webhook" | "host" | "agent";
+/** Accounts of Legation: `controller` and `webhook` on a host; `host`, `agent` and `access` (impersonates users) in a member. */
+export type Account = "controller" | "webhook" | "host" | "agent" | "access";
 
 /** Rights that an account used, and that it lacked, in the form of `describeRight`. */
 export interface Noted {
@@ -68,8 +68,9 @@ function rightsInForce(changes: readonly AuditEvent[]): (event: AuditEvent) => b
   };
 }
 
-function isOwn({ user }: AuditEvent): boolean {
-  return user.username.startsWith(PREFIX);
+/** Reports whether an account asked for itself: under impersonation, the user's rights count. */
+function isOwn({ user, impersonatedUser }: AuditEvent): boolean {
+  return impersonatedUser === undefined && user.username.startsWith(PREFIX);
 }
 
 /** Reports whether the request changed a role or a binding. */
@@ -87,6 +88,7 @@ function rightOf({ user, verb, objectRef, requestURI }: AuditEvent): string {
 
 function accountOf(name: string): Account {
   if (name === "controller" || name === "webhook") return name;
+  if (name.startsWith("access-")) return "access";
   return name.startsWith("agent-") ? "agent" : "host";
 }
 

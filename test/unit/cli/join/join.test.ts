@@ -1,10 +1,11 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import type { KubeNode, Secret } from "../../../../src/api/kubernetes.ts";
+import type { Cluster } from "../../../../src/api/cluster.ts";
+import type { KubeNode, KubeObject, Secret } from "../../../../src/api/kubernetes.ts";
 import { clusters } from "../../../../src/api/resources.ts";
 import { join } from "../../../../src/cli/join/join.ts";
 import type { JoinOptions } from "../../../../src/cli/join/validate.ts";
-import { clusterRoleBindings, clusterRoles } from "../../../../src/cli/member/access.ts";
+import { clusterRoleBindings, clusterRoles, roleBindings, roles } from "../../../../src/cli/member/access.ts";
 import type { Connection } from "../../../../src/cli/shared/session.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
@@ -15,6 +16,8 @@ import { MemoryCluster } from "./memory-cluster.ts";
 
 const HOST = "01234567-host";
 const ACCOUNT = { namespace: "legation-system", name: "legation-host-01234567" };
+const ACCESS_ACCOUNT = { namespace: "legation-system", name: "legation-access-01234567" };
+const ACCESS_SECRET = { namespace: "legation-access", name: "member-west" };
 const SECRET = { namespace: "legation-system", name: "member-west" };
 const READY = { conditions: [{ type: "Ready", status: "True" }] };
 const SERVER = "https://192.0.2.1";
@@ -36,12 +39,17 @@ let authority: string;
 const INTERNAL = "https://10.0.0.1:6443";
 /** Parts of the member's kubeconfig that the operator gives. */
 let given: Partial<Connection>;
+/** The verb that the member's authorizer wants for impersonation. */
+let impersonationVerb: string;
+let impersonations: object[];
 beforeEach(() => {
   host = new MemoryCluster("host", HOST);
   member = new MemoryCluster("west", "uid-of-west");
   host.onCreate = (object) => (object.kind === "Cluster" ? { ...object, status: READY } : object);
   authority = authorityNamed("first");
   given = {};
+  impersonationVerb = "impersonate:user-info";
+  impersonations = [];
 });
 
 /** The member through a kubeconfig, whose token and authority count. */
@@ -50,15 +58,25 @@ async function connectText(text: string): Promise<Connection> {
     allowExec: false,
     env: {},
   });
-  const { ca, authorization } = await identity();
+  const { ca, authorization, headers } = await identity();
   const fail = (code: KubeErrorCode, message: string): never => {
     throw kubeError(code, message, { verb: "get" });
   };
   const raw = async (): Promise<object> => {
     if (server === INTERNAL) fail("NotSent", "connect ETIMEDOUT");
     if (ca !== authority) fail("NotSent", "unable to verify the first certificate");
+    if (headers !== undefined) return impersonate(authorization, headers);
     const account = member.peek(serviceAccounts, ACCOUNT);
     if (authorization !== `Bearer token-of-${account?.metadata.uid}`) fail("Unauthorized", "Unauthorized");
+    return {};
+  };
+  /** Answers a request of an impersonated user, which the rights of the account permit or not. */
+  const impersonate = (as: string | undefined, impersonated: object): object => {
+    const account = member.peek(serviceAccounts, ACCESS_ACCOUNT);
+    const role = member.peek<KubeObject & { readonly rules?: object[] }>(clusterRoles, { name: ACCESS_ACCOUNT.name });
+    if (as !== `Bearer token-of-${account?.metadata.uid}`) fail("Unauthorized", "Unauthorized");
+    if (!JSON.stringify(role?.rules).includes(`"${impersonationVerb}"`)) fail("Forbidden", "may not impersonate");
+    impersonations.push(impersonated);
     return {};
   };
   return {
@@ -423,4 +441,67 @@ describe("a member that joins again with an operator's Secret", () => {
       expect(host.peek<Secret>(secrets, ref)).toEqual(before);
     },
   );
+});
+
+describe("a join with access for users", () => {
+  const rules = (): string =>
+    JSON.stringify(
+      member.peek<KubeObject & { readonly rules?: object[] }>(clusterRoles, { name: ACCESS_ACCOUNT.name })?.rules,
+    );
+  const access = (): unknown => host.peek<Cluster>(clusters, { name: "west" })?.spec.access;
+  beforeEach(() => host.put(namespaces, { metadata: { name: "legation-access" } }));
+
+  test("is refused on a host where nothing serves it, before anything is written", async () => {
+    host.drop(namespaces, { name: "legation-access" });
+    await expect(joinAs("west", { access: {} })).rejects.toThrow(
+      /namespace legation-access.*legation install --access/,
+    );
+    expect(member.peek(serviceAccounts, ACCOUNT)).toBeUndefined();
+  });
+
+  test("stores the token of an account that may impersonate, and tries it as a user of the prefix", async () => {
+    await joinAs("west", { access: {} });
+    const kubeconfig = atob(host.peek<Secret>(secrets, ACCESS_SECRET)?.data?.kubeconfig ?? "");
+    expect(kubeconfig).toContain(`token-of-${member.peek(serviceAccounts, ACCESS_ACCOUNT)?.metadata.uid}`);
+    expect(kubeconfig).not.toContain("as:");
+    expect(access()).toEqual({ prefix: "legation:" });
+    expect(impersonations).toMatchObject([{ "impersonate-user": "legation:legation-join" }]);
+    expect(rules()).toContain('"impersonate-on:user-info:deletecollection"');
+    expect(rules()).not.toContain('"impersonate"');
+  });
+
+  test("permits impersonation of any user where the member is older than 1.36, or has switched constraints off", async () => {
+    impersonationVerb = "impersonate";
+    member.minor = "35+";
+    await joinAs("west", { access: {} });
+    expect(rules()).not.toContain("user-info");
+    member.minor = "36";
+    const reported: string[] = [];
+    await joinAs("west", {}, reported);
+    expect(rules()).not.toContain("user-info");
+    expect(reported.join()).toContain("constrained impersonation is switched off");
+  }, 20_000);
+
+  test("keeps access and its prefix when it is repeated without, and changes the prefix alone", async () => {
+    await joinAs("west", { access: { prefix: "eu:" } });
+    await joinAs("west");
+    expect(access()).toEqual({ prefix: "eu:" });
+    await joinAs("west", { access: {} });
+    expect(access()).toEqual({ prefix: "eu:" });
+    await joinAs("west", { access: { prefix: "" } });
+    expect(access()).toEqual({ prefix: "" });
+  });
+
+  test("takes access away on both sides", async () => {
+    await joinAs("west", { access: {} });
+    await joinAs("west", { access: "remove" });
+    expect(access()).toBeUndefined();
+    expect(host.peek(secrets, ACCESS_SECRET)).toBeUndefined();
+    for (const resource of [serviceAccounts, roles, roleBindings]) {
+      expect(member.peek(resource, ACCESS_ACCOUNT)).toBeUndefined();
+    }
+    for (const resource of [clusterRoles, clusterRoleBindings]) {
+      expect(member.peek(resource, { name: ACCESS_ACCOUNT.name })).toBeUndefined();
+    }
+  });
 });

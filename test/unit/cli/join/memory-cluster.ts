@@ -32,6 +32,8 @@ export class MemoryCluster {
   onCreate: (object: KubeObject) => KubeObject = (object) => object;
   /** Called after each deletion; may change the store, as another client would. */
   afterDelete: (plural: string, ref: ObjectRef) => void = () => {};
+  /** Minor version of Kubernetes 1. */
+  minor = "36";
   readonly #objects = new Map<string, KubeObject>();
   #version = 0;
 
@@ -65,7 +67,10 @@ export class MemoryCluster {
         const token = `token-of-${account.metadata.uid}`;
         return { status: { token, expirationTimestamp: new Date(Date.now() + 1e9).toISOString() } };
       },
-      raw: async ({ path }: RawRequest) => DISCOVERY[path] ?? fail("NotFound", path),
+      raw: async ({ path }: RawRequest) => {
+        if (path === "/version") return { major: "1", minor: this.minor };
+        return DISCOVERY[path] ?? fail("NotFound", path);
+      },
     });
     this.put({ plural: "namespaces" }, { metadata: { name: "kube-system", uid } });
   }

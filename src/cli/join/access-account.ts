@@ -1,0 +1,67 @@
+import { z } from "zod";
+import { accessAccountName } from "../../api/access.ts";
+import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import type { Manifest } from "../shared/manifests.ts";
+
+const RBAC = { group: "rbac.authorization.k8s.io", apiVersion: "rbac.authorization.k8s.io/v1" } as const;
+const AUTHENTICATION_GROUP = "authentication.k8s.io";
+const VERBS = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+const HTTP_VERBS = ["get", "head", "post", "put", "patch", "delete", "options"];
+
+/** How a member's API server checks impersonation: `constrained` (KEP-5284) refuses system:masters, service accounts and nodes. */
+export type Impersonation = "constrained" | "any";
+
+const IMPERSONATION_RULES: Readonly<Record<Impersonation, readonly object[]>> = {
+  // RBAC has no pattern for `userextras/KEY`, so all resources of the group are named.
+  constrained: [
+    { apiGroups: [AUTHENTICATION_GROUP], resources: ["*"], verbs: ["impersonate:user-info"] },
+    { apiGroups: ["*"], resources: ["*"], verbs: VERBS.map((verb) => `impersonate-on:user-info:${verb}`) },
+    { nonResourceURLs: ["*"], verbs: HTTP_VERBS.map((verb) => `impersonate-on:user-info:${verb}`) },
+  ],
+  any: [
+    { apiGroups: [""], resources: ["users", "groups"], verbs: ["impersonate"] },
+    { apiGroups: [AUTHENTICATION_GROUP], resources: ["*"], verbs: ["impersonate"] },
+  ],
+};
+
+/**
+ * Returns the objects of the account in a member by which `legation access` acts for users. Its rights: to impersonate users, and
+ * to renew its own token. The objects have the metadata of the host's own role.
+ */
+export function accessAccountObjects(
+  hostId: string,
+  impersonation: Impersonation,
+  { labels, annotations }: Manifest["metadata"],
+): readonly Manifest[] {
+  const name = accessAccountName(hostId);
+  const metadata = { name, labels, annotations };
+  const inNamespace = { ...metadata, namespace: SYSTEM_NAMESPACE };
+  const subjects = [{ kind: "ServiceAccount", name, namespace: SYSTEM_NAMESPACE }];
+  const renewal = { apiGroups: [""], resources: ["serviceaccounts/token"], resourceNames: [name], verbs: ["create"] };
+  const refTo = (kind: string): object => ({ apiGroup: RBAC.group, kind, name });
+  const { apiVersion } = RBAC;
+  return [
+    { apiVersion: "v1", kind: "ServiceAccount", metadata: inNamespace },
+    { apiVersion, kind: "ClusterRole", metadata, rules: [...IMPERSONATION_RULES[impersonation]] },
+    { apiVersion, kind: "ClusterRoleBinding", metadata, roleRef: refTo("ClusterRole"), subjects },
+    { apiVersion, kind: "Role", metadata: inNamespace, rules: [renewal] },
+    { apiVersion, kind: "RoleBinding", metadata: inNamespace, roleRef: refTo("Role"), subjects },
+  ];
+}
+
+const versionAnswer = z.looseObject({ major: z.string(), minor: z.string() });
+// KEP-5284 is on by default from here.
+const CONSTRAINED_SINCE_MINOR = 36;
+
+/** Returns how an API server of this version checks impersonation by default: of `/version`, or `v1.36.3`. */
+export function impersonationOf(version: string | undefined): Impersonation {
+  const [, major = "0", minor = "0"] = /^v?(\d+)\.(\d+)/.exec(version ?? "") ?? [];
+  return Number(major) > 1 || Number(minor) >= CONSTRAINED_SINCE_MINOR ? "constrained" : "any";
+}
+
+/** Reads how the member's API server checks impersonation by default. */
+export async function readImpersonation(member: ClusterClient, signal: AbortSignal): Promise<Impersonation> {
+  const { major, minor } = versionAnswer.parse(await member.raw({ method: "GET", path: "/version", signal }));
+  return impersonationOf(`${major}.${minor}`);
+}

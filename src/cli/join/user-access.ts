@@ -1,0 +1,79 @@
+import { ACCESS_NAMESPACE, ACCESS_PREFIX_DEFAULT, accessAccountName } from "../../api/access.ts";
+import type { AccessSpec, Cluster } from "../../api/cluster.ts";
+import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { memberKubeconfig, requestToken } from "../../controllers/member-token/token.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { namespaces } from "../../kube/resources.ts";
+import { realClock } from "../../runtime/clock.ts";
+import { Failure } from "../shared/failure.ts";
+import type { Connection, HostContext } from "../shared/session.ts";
+
+/** A join's wish for users of the host. `remove` takes earlier access away. Undefined in a join: as before. */
+export type AccessWish = { readonly prefix?: string | undefined } | "remove";
+
+/** Returns how users of the host reach the member after the join. Undefined: they do not. */
+export function accessAfter(wish: AccessWish | undefined, joined: Cluster | undefined): AccessSpec | undefined {
+  const before = joined?.spec.access;
+  if (wish === "remove") return undefined;
+  return wish === undefined ? before : { prefix: wish.prefix ?? before?.prefix ?? ACCESS_PREFIX_DEFAULT };
+}
+
+/** Rejects with `Failure` on a host where nothing serves the access. */
+export async function requireAccessServer(host: ClusterClient, signal: AbortSignal): Promise<void> {
+  if ((await host.find(namespaces, { name: ACCESS_NAMESPACE }, { signal })) !== undefined) return;
+  throw new Failure("refused", {
+    object: "--access",
+    problem: `the host has no namespace ${ACCESS_NAMESPACE}, so \`legation access\`, which serves it, is not installed`,
+    remedy: "run `legation install --access` first, or add --remove-access when users shall not reach this member",
+  });
+}
+
+// A new binding takes a moment to reach the authorizer's cache.
+const ATTEMPTS = 20;
+const RETRY_MS = 250;
+
+/** A token of the impersonating account. */
+export interface AccessToken {
+  readonly token: string;
+  /** RFC 3339. */
+  readonly expires: string;
+}
+
+/**
+ * Returns a token by which users of the prefix can be impersonated in the member, with groups, a uid and extra. Undefined if the
+ * member refuses that.
+ */
+export async function impersonatingToken(
+  { hostId, cluster, prefix }: { readonly hostId: string; readonly cluster: string; readonly prefix: string },
+  { member, connectText, signal }: HostContext & { readonly member: Connection },
+): Promise<AccessToken | undefined> {
+  const account = { namespace: SYSTEM_NAMESPACE, name: accessAccountName(hostId) };
+  const given = await requestToken(member.client, account, signal);
+  const name = `${prefix}legation-join`;
+  const as = { user: name, uid: name, groups: [name], extra: { "legation.dev/join": [name] } };
+  const { client } = await connectText(memberKubeconfig({ ...member, cluster, token: given.token, as }), cluster);
+  const spec = { resourceAttributes: { verb: "get", resource: "pods" } };
+  const body = { apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectAccessReview", spec };
+  const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await client.raw({ method: "POST", path, body, signal });
+      return given;
+    } catch (error) {
+      if (!isKubeError(error, "Forbidden", "Unauthorized")) throw error;
+      if (attempt === ATTEMPTS) return undefined;
+      await realClock.sleep(RETRY_MS, signal);
+    }
+  }
+}
+
+/** Returns the refusal of a member that does not let its account impersonate. */
+export function impersonationRefused(cluster: string): Failure {
+  return new Failure("refused", {
+    object: `Cluster ${cluster}`,
+    field: "--access",
+    problem: "the member's API server refuses impersonation by the new account, though its ClusterRole permits it",
+    remedy: "look for an authorization webhook of the member that denies it, or join without --access",
+  });
+}
