@@ -9,6 +9,16 @@ export const ACCESS_NAMESPACE = "legation-access";
 export const ACCESS_KUBECONFIG_KEY = "kubeconfig";
 /** Secret of that namespace with the client certificate for the hub, through which members with agents are reached. */
 export const RELAY_SECRET = "hub-relay";
+export const RELAY_KEYS = {
+  cert: "tls.crt",
+  key: "tls.key",
+  /** PEM bundle of the hub's authorities. */
+  authorities: "ca.crt",
+  /** `HOST:PORT` of the leading controller's hub. */
+  address: "address",
+} as const;
+/** Name in the hub's certificate that `legation access` verifies, whatever the address. */
+export const RELAY_SERVER_NAME = "legation-hub.legation-system.svc";
 
 /** Prefix of users and groups in a member, so that none is one of the member's own. */
 export const ACCESS_PREFIX_DEFAULT = "legation:";

@@ -79,7 +79,7 @@ export class Controllers {
     this.#recorder = recorder;
     const running = { host, registry, events, clock, log, ...(metrics === undefined ? {} : { metrics }) };
     this.#podEvents = podEvents && new PodEventController({ ...running, ...podEvents, proxies });
-    this.#agents = new AgentController({ ...running, hub: options.hub });
+    this.#agents = new AgentController({ ...running, hostId: identity.id, hub: options.hub });
     this.#tokens = new MemberTokenController(running);
     const refusedWrites = new RefusedWrites({ writes: proxyWrites(clock), recorder, proxies, events });
     this.#homeApi = new HomeApiController({

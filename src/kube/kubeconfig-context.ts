@@ -19,7 +19,11 @@ const written = z.looseObject({
   clusters: z.array(entry.extend({ cluster: z.looseObject({ server: z.string() }) })).nullish(),
   users: z.array(entry.extend({ user: z.looseObject({}).nullish() })).nullish(),
   contexts: z
-    .array(entry.extend({ context: z.looseObject({ cluster: z.string(), user: z.string().nullish(), namespace: z.string().nullish() }) }))
+    .array(
+      entry.extend({
+        context: z.looseObject({ cluster: z.string(), user: z.string().nullish(), namespace: z.string().nullish() }),
+      }),
+    )
     .nullish(),
   "current-context": z.string().nullish(),
 });
@@ -37,9 +41,12 @@ export function readWrittenContext(options: LoadOptions): WrittenContext {
   if (paths === undefined) return inClusterContext(options);
   const files = paths.map((path) => readFile(path));
   const source = paths.join(", ");
-  const contextName = options.context ?? files.find((file) => file["current-context"])?.["current-context"] ?? undefined;
+  const contextName =
+    options.context ?? files.find((file) => file["current-context"])?.["current-context"] ?? undefined;
   const context = files.flatMap(({ contexts }) => contexts ?? []).find(({ name }) => name === contextName)?.context;
-  const cluster = files.flatMap(({ clusters }) => clusters ?? []).find(({ name }) => name === context?.cluster)?.cluster;
+  const cluster = files
+    .flatMap(({ clusters }) => clusters ?? [])
+    .find(({ name }) => name === context?.cluster)?.cluster;
   if (context === undefined || cluster === undefined) {
     throw badCredentials(`no context ${contextName ?? ""} with a cluster; name one with --context`, source);
   }
@@ -69,12 +76,17 @@ function readFile(path: string): Written {
   return {
     ...parsed.data,
     clusters: parsed.data.clusters?.map((each) => ({ ...each, cluster: absolute(each.cluster, folder) })),
-    users: parsed.data.users?.map((each) => ({ ...each, user: withCommand(absolute(each.user ?? {}, folder), folder) })),
+    users: parsed.data.users?.map((each) => ({
+      ...each,
+      user: withCommand(absolute(each.user ?? {}, folder), folder),
+    })),
   };
 }
 
 function absolute<Entry extends Readonly<Record<string, unknown>>>(fields: Entry, folder: string): Entry {
-  const files = Object.entries(fields).filter(([name, value]) => FILE_FIELDS.includes(name) && typeof value === "string");
+  const files = Object.entries(fields).filter(
+    ([name, value]) => FILE_FIELDS.includes(name) && typeof value === "string",
+  );
   return { ...fields, ...Object.fromEntries(files.map(([name, path]) => [name, resolve(folder, String(path))])) };
 }
 

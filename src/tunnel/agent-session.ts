@@ -9,6 +9,7 @@ import {
   agentMessage,
   type HubMessage,
   type MemberCredentials,
+  type TokenAccount,
 } from "./messages.ts";
 
 /** An agent as its client certificate names it. */
@@ -24,7 +25,7 @@ export interface AgentSessionOptions {
   readonly agent: AgentIdentity;
   /** When its certificate expires; epoch ms. */
   readonly certificateExpires?: number | undefined;
-  readonly onCredentials: (credentials: MemberCredentials) => void;
+  readonly onCredentials: (account: TokenAccount, credentials: MemberCredentials) => void;
   readonly onFacts: () => void;
   readonly onEnd: (reason: string) => void;
   readonly clock: Clock;
@@ -87,7 +88,7 @@ export class AgentSession {
   #facts: AgentFacts | undefined;
   #factsTold = 0;
   /** Requests for credentials that the agent has not answered. */
-  #credentialsAsked = 0;
+  readonly #credentialsAsked: Record<TokenAccount, number> = { host: 0, access: 0 };
 
   constructor(socket: Duplex, options: AgentSessionOptions) {
     const { agent, certificateExpires, onCredentials, onFacts, onEnd, clock } = options;
@@ -99,9 +100,9 @@ export class AgentSession {
       receives: agentMessage,
       onMessage: (message) => {
         // Each costs a write of the host: an agent answers as often as it was asked.
-        if (message.type === "credentials" && this.#credentialsAsked > 0) {
-          this.#credentialsAsked -= 1;
-          onCredentials(message.credentials);
+        if (message.type === "credentials" && this.#credentialsAsked[message.account] > 0) {
+          this.#credentialsAsked[message.account] -= 1;
+          onCredentials(message.account, message.credentials);
         }
         if (message.type === "facts" && this.#factsTold < MOST_FACTS) {
           this.#factsTold += 1;
@@ -135,9 +136,9 @@ export class AgentSession {
     this.#channel.send({ type: "welcome", authorities });
   }
 
-  askForCredentials(): void {
-    this.#credentialsAsked += 1;
-    this.#channel.send({ type: "credentials" });
+  askForCredentials(account: TokenAccount): void {
+    this.#credentialsAsked[account] += 1;
+    this.#channel.send({ type: "credentials", account });
   }
 
   /** Asks the agent for a connection to its API server. Rejects when the signal fires. */

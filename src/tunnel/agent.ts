@@ -21,6 +21,7 @@ import {
   messageOf,
   STREAM_PATH,
   STREAM_PROTOCOL,
+  type TokenAccount,
   upgradeTo,
 } from "./messages.ts";
 
@@ -43,8 +44,8 @@ export interface AgentOptions {
   readonly version: string;
   /** Leads pods of the member to the home API. */
   readonly home?: AgentHomeApi | undefined;
-  /** Requests a token of the host's service account. */
-  readonly credentials: (signal: AbortSignal) => Promise<MemberCredentials>;
+  /** Requests a token of an account. Resolves to undefined if the agent has no such account. */
+  readonly credentials: (account: TokenAccount, signal: AbortSignal) => Promise<MemberCredentials | undefined>;
   /** Receives the authorities (PEM) that the hub's certificate may come from, at each connection. */
   readonly onAuthorities: (authorities: string) => void;
   readonly clock: Clock;
@@ -76,8 +77,8 @@ export class Agent {
   readonly #options: AgentOptions;
   /** Both ends of each stream. */
   readonly #streams = new Set<Duplex>();
-  /** Signal of the connection whose request for credentials is being answered. */
-  #requesting: AbortSignal | undefined;
+  /** Signal of the connection whose request for credentials is being answered, by account. */
+  readonly #requesting = new Map<TokenAccount, AbortSignal>();
   #opening = 0;
   #connected = false;
 
@@ -131,7 +132,7 @@ export class Agent {
             home?.listener.open();
             onAuthorities(message.authorities);
           } else if (message.type === "dial") void this.#dialBack(message.id, channel, ended);
-          else if (message.type === "credentials") void this.#sendCredentials(channel, ended);
+          else if (message.type === "credentials") void this.#sendCredentials(message.account, channel, ended);
         },
         onClose: (why) => {
           reason = why;
@@ -223,19 +224,24 @@ export class Agent {
     socket.once("close", () => this.#streams.delete(socket));
   }
 
-  async #sendCredentials(channel: ControlChannel<AgentMessage, HubMessage>, signal: AbortSignal): Promise<void> {
+  async #sendCredentials(
+    account: TokenAccount,
+    channel: ControlChannel<AgentMessage, HubMessage>,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { credentials, clock, log } = this.#options;
-    if (this.#requesting === signal) return;
-    this.#requesting = signal;
+    if (this.#requesting.get(account) === signal) return;
+    this.#requesting.set(account, signal);
     const backoff = new Backoff(BACKOFF);
     while (!signal.aborted) {
       try {
-        channel.send({ type: "credentials", credentials: await credentials(signal) });
-        if (this.#requesting === signal) this.#requesting = undefined;
+        const requested = await credentials(account, signal);
+        if (requested !== undefined) channel.send({ type: "credentials", account, credentials: requested });
+        if (this.#requesting.get(account) === signal) this.#requesting.delete(account);
         return;
       } catch (error) {
         if (signal.aborted) return;
-        log.warn({ err: error }, "no token of the host's service account");
+        log.warn({ err: error, account }, "no token of the host's service account");
         await clock.sleep(backoff.next(), signal).catch(() => {});
       }
     }

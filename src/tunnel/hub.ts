@@ -25,7 +25,9 @@ import {
   type MemberCredentials,
   STREAM_PATH,
   STREAM_PROTOCOL,
+  type TokenAccount,
 } from "./messages.ts";
+import { isRelay, RELAY_PATH, RELAY_PROTOCOL, serveRelay } from "./relay.ts";
 import { Strangers } from "./strangers.ts";
 
 /** The token of a join, for an agent's first certificate. */
@@ -49,7 +51,9 @@ export interface Gatekeeper {
   authorities(): string;
   /** Reports whether a connected agent is to send a token of the host's service account. */
   wantsCredentials(cluster: string): boolean;
-  onCredentials(cluster: string, credentials: MemberCredentials): void;
+  onCredentials(cluster: string, account: TokenAccount, credentials: MemberCredentials): void;
+  /** Returns why users do not reach the cluster through its agent. Undefined: they do. */
+  relayRefusal(cluster: string): string | undefined;
   /** Called when the cluster's agent has told of itself, after its connection. */
   onFacts(cluster: string): void;
 }
@@ -157,9 +161,9 @@ export class Hub {
     return this.#agents.get(cluster)?.agent;
   }
 
-  /** Asks the cluster's agent for a token of the host's service account. */
-  askForCredentials(cluster: string): void {
-    this.#agents.get(cluster)?.sessions.at(-1)?.askForCredentials();
+  /** Asks the cluster's agent for a token of an account. */
+  askForCredentials(cluster: string, account: TokenAccount): void {
+    this.#agents.get(cluster)?.sessions.at(-1)?.askForCredentials(account);
   }
 
   /** Ends the connections of agents that may not connect any more. */
@@ -231,6 +235,13 @@ export class Hub {
   #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on("error", () => {});
     const { url = "", headers } = request;
+    if (url.startsWith(RELAY_PATH) && headers.upgrade === RELAY_PROTOCOL && isRelay(request)) {
+      const cluster = url.slice(RELAY_PATH.length);
+      const { clock } = this.#options;
+      const refusal = this.#gatekeeper.relayRefusal(cluster);
+      void serveRelay(socket, { refusal, dial: (signal) => this.dial(cluster, signal), clock });
+      return;
+    }
     const agent = agentOf(request);
     const refusal = agent === undefined ? certificateProblem(request) : this.#gatekeeper.refusal(agent);
     if (agent === undefined || refusal !== undefined) {
@@ -258,7 +269,7 @@ export class Hub {
     const session = new AgentSession(socket, {
       agent,
       certificateExpires: expiryOf(socket),
-      onCredentials: (credentials) => this.#gatekeeper.onCredentials(cluster, credentials),
+      onCredentials: (account, credentials) => this.#gatekeeper.onCredentials(cluster, account, credentials),
       onFacts: () => this.#gatekeeper.onFacts(cluster),
       onEnd: (reason) => {
         agents.remove(session, reason);
@@ -270,7 +281,7 @@ export class Hub {
     agents.add(session);
     log.info({ member: cluster }, "agent connected");
     session.welcome(this.#gatekeeper.authorities());
-    if (this.#gatekeeper.wantsCredentials(cluster)) session.askForCredentials();
+    if (this.#gatekeeper.wantsCredentials(cluster)) session.askForCredentials("host");
     onChange(cluster);
   }
 

@@ -31,23 +31,29 @@ interface Ping {
   readonly type: "ping";
 }
 
+/** An account in the member: the host's own, or that by which `legation access` acts for users. */
+export const TOKEN_ACCOUNTS = ["host", "access"] as const;
+export type TokenAccount = (typeof TOKEN_ACCOUNTS)[number];
+// An agent or hub of an earlier version knows the host's account alone.
+const account = z.enum(TOKEN_ACCOUNTS).default("host");
+
 /** A message of the hub. `dial` names no target, since an agent connects to its own API server only. */
 export type HubMessage =
   /** The first message, and whenever `authorities` change: the PEM bundle that the agent trusts from now on. */
   | { readonly type: "welcome"; readonly authorities: string }
   | { readonly type: "dial"; readonly id: string }
-  /** Asks for a token of the host's service account. */
-  | { readonly type: "credentials" }
+  /** Asks for a token of an account. */
+  | { readonly type: "credentials"; readonly account: TokenAccount }
   | Ping;
 
 export const hubMessage: z.ZodType<HubMessage> = z.discriminatedUnion("type", [
   z.object({ type: z.literal("welcome"), authorities: pem }),
   z.object({ type: z.literal("dial"), id }),
-  z.object({ type: z.literal("credentials") }),
+  z.object({ type: z.literal("credentials"), account }),
   z.object({ type: z.literal("ping") }),
 ]);
 
-/** A token of the host's service account in the member. */
+/** A token of an account in the member. */
 export interface MemberCredentials {
   /** URL of the API server, as the agent names it. The host never connects to it: the name is for certificates. */
   readonly server: string;
@@ -70,7 +76,7 @@ export interface AgentFacts {
 export type AgentMessage =
   | ({ readonly type: "facts" } & AgentFacts)
   | { readonly type: "refused"; readonly id: string; readonly message: string }
-  | { readonly type: "credentials"; readonly credentials: MemberCredentials }
+  | { readonly type: "credentials"; readonly account: TokenAccount; readonly credentials: MemberCredentials }
   | Ping;
 
 export const agentMessage: z.ZodType<AgentMessage> = z.discriminatedUnion("type", [
@@ -82,6 +88,7 @@ export const agentMessage: z.ZodType<AgentMessage> = z.discriminatedUnion("type"
   z.object({ type: z.literal("refused"), id, message: z.string().max(4_096) }),
   z.object({
     type: z.literal("credentials"),
+    account,
     credentials: z.object({
       server: z.string().regex(/^https:\/\/[\w.:[\]-]{1,262}$/),
       token: z.string().regex(/^[\w.-]{1,16384}$/),

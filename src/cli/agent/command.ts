@@ -76,7 +76,11 @@ export const agentCommand: Subcommand<AgentInput> = {
       version: packageVersion(),
       home: listener && { listener, address: (ending) => clusterIpOf(member.client, homeApiService, ending) },
       target: { host: hostOfAddress(host), port: Number(port || 443) },
-      credentials: (ending) => credentialsOf(member, state.current.account, ending),
+      credentials: async (which, ending) => {
+        const { account, accessAccount } = state.current;
+        const name = which === "host" ? account : accessAccount;
+        return name === undefined ? undefined : await credentialsOf(member, name, ending);
+      },
       onAuthorities: (authorities) => void state.trust(authorities, { clock: realClock, log, signal }),
       clock: realClock,
       log,

@@ -13,6 +13,7 @@ export interface AgentSecret {
   readonly hub: string;
   readonly cluster: string;
   readonly account: string;
+  readonly accessAccount: string | undefined;
   readonly authorities: string;
   readonly token: string | undefined;
   readonly cert: string | undefined;
@@ -104,6 +105,7 @@ function parse(secret: Stored<Secret> | undefined, name: string): AgentSecret {
       cluster,
       account,
       authorities,
+      accessAccount: text(AGENT_KEYS.accessAccount),
       token: text(AGENT_KEYS.token),
       cert: text(AGENT_KEYS.cert),
       key: text(AGENT_KEYS.key),

@@ -1,3 +1,4 @@
+import { isIPv6 } from "node:net";
 import { z } from "zod";
 import { NODE_ADDRESS_TYPES, type NodeAddressType } from "../../api/virtual-node.ts";
 import type { MemberConnection } from "../../clusters/registry.ts";
@@ -159,6 +160,7 @@ function hubOf(
       return hub;
     },
     endpoint: hubService === undefined || address === undefined ? undefined : { service: hubService, address, port },
+    address: address === undefined ? undefined : `${isIPv6(address) ? `[${address}]` : address}:${port}`,
   };
 }
 

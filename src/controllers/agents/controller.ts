@@ -1,3 +1,4 @@
+import { RELAY_SERVER_NAME } from "../../api/access.ts";
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import {
   AGENT_JOIN_ANNOTATION,
@@ -24,17 +25,20 @@ import type { AgentIdentity } from "../../tunnel/agent-session.ts";
 import type { ConnectedAgent } from "../../tunnel/cluster-agents.ts";
 import { AgentRefusal, type Gatekeeper, type Hub, type HubTls, type Proof, type TokenProof } from "../../tunnel/hub.ts";
 import { hostOfAddress } from "../../tunnel/hub-address.ts";
-import type { CertificateAnswer, MemberCredentials } from "../../tunnel/messages.ts";
+import type { CertificateAnswer, MemberCredentials, TokenAccount } from "../../tunnel/messages.ts";
 import type { ControllerEvents } from "../events.ts";
 import { memberKubeconfig, tokenClaims } from "../member-token/token.ts";
 import { type HubAuthorities, readAuthorities, renewed, trusted } from "./authority.ts";
 import { sha256, tokenProblem } from "./credentials.ts";
 import { type HubEndpoint, publishEndpoint } from "./endpoint.ts";
+import { UserAccess } from "./user-access.ts";
 
 /** How this process serves the hub. */
 export interface HubServing {
   readonly open: (tls: HubTls, gatekeeper: Gatekeeper, onChange: (cluster: string) => void) => Promise<Hub>;
   readonly endpoint: HubEndpoint | undefined;
+  /** `HOST:PORT` of this process in the host's network. Undefined: as agents reach it. */
+  readonly address: string | undefined;
 }
 
 /** How a member is reached through its agent. */
@@ -47,6 +51,7 @@ export interface AgentConnection {
 
 export interface AgentControllerOptions {
   readonly host: ClusterClient;
+  readonly hostId: string;
   readonly registry: Registry;
   readonly events: Events<ControllerEvents>;
   /** Undefined: this controller takes no agents. */
@@ -87,18 +92,29 @@ export class AgentController implements Gatekeeper {
   readonly #storedAt = new Map<string, number>();
   /** Joins that were recorded by this controller, whose Secrets may not show it yet. */
   readonly #joins = new Map<string, string>();
+  readonly #userAccess: UserAccess;
   /** Addresses at which pods reach the home API through agents, as last told. */
   readonly #homeAddresses = new Map<string, string | undefined>();
 
   constructor(options: AgentControllerOptions) {
     this.#options = options;
-    const { events } = options;
+    const { events, host, hostId, registry, clock, log } = options;
+    this.#userAccess = new UserAccess({
+      host,
+      hostId,
+      registry,
+      hub: () => this.#relayed(),
+      ask: (name) => this.#hub?.askForCredentials(name, "access"),
+      clock,
+      log,
+    });
     events.on("secret", (name) => {
       if (name === HUB_SECRET) void this.#refresh();
     });
     events.on("cluster", (name) => {
       if (this.#recordedJoin(name) === this.#joins.get(name)) this.#joins.delete(name);
       this.#hub?.recheck(name);
+      this.#userAccess.ensure(name);
       if (options.registry.cluster(name) !== undefined) return;
       this.#askedAt.delete(name);
       this.#storedAt.delete(name);
@@ -117,6 +133,7 @@ export class AgentController implements Gatekeeper {
   async stop(): Promise<void> {
     this.#options.metrics?.agents.follow(undefined);
     this.#abort.abort();
+    this.#userAccess.stop();
     this.#timer?.cancel();
     await this.#hub?.close();
   }
@@ -134,7 +151,7 @@ export class AgentController implements Gatekeeper {
         const now = this.#options.clock.now();
         if (now - (this.#askedAt.get(name) ?? Number.NEGATIVE_INFINITY) < ASK_EVERY_MS) return;
         this.#askedAt.set(name, now);
-        this.#hub?.askForCredentials(name);
+        this.#hub?.askForCredentials(name, "host");
       },
     };
   }
@@ -154,8 +171,13 @@ export class AgentController implements Gatekeeper {
     return `pods of Cluster ${name} do not reach the host's API server through its agent: run \`legation join ${name} --agent --home-api-through-agent\` again`;
   }
 
+  relayRefusal(name: string): string | undefined {
+    return this.#userAccess.refusal(name);
+  }
+
   onFacts(name: string): void {
     const { events } = this.#options;
+    this.#userAccess.ensure(name);
     events.emit("agent", name);
     const address = this.agent(name)?.homeAddress;
     if (address === this.#homeAddresses.get(name)) return;
@@ -207,12 +229,13 @@ export class AgentController implements Gatekeeper {
     return claims === undefined || claims.expiresAt <= clock.wall() || this.#askedAt.has(name);
   }
 
-  onCredentials(name: string, credentials: MemberCredentials): void {
+  onCredentials(name: string, account: TokenAccount, credentials: MemberCredentials): void {
     const { clock, log } = this.#options;
-    this.#store(name, credentials).catch((err: unknown) => {
+    const storing = account === "access" ? this.#userAccess.store(name, credentials) : this.#store(name, credentials);
+    storing.catch((err: unknown) => {
       if (this.#abort.signal.aborted) return;
-      log.warn({ err, member: name }, "credentials of an agent not stored");
-      clock.after(RETRY_MS, () => this.#hub?.askForCredentials(name));
+      log.warn({ err, member: name, account }, "credentials of an agent not stored");
+      clock.after(RETRY_MS, () => this.#hub?.askForCredentials(name, account));
     });
   }
 
@@ -258,6 +281,7 @@ export class AgentController implements Gatekeeper {
     // Credentials of an earlier join may be for another address or authority.
     this.#askedAt.set(name, this.#options.clock.now());
     this.#storedAt.delete(name);
+    this.#userAccess.renew(name);
     return { cluster: name, uid: cluster.metadata.uid, join };
   }
 
@@ -289,6 +313,13 @@ export class AgentController implements Gatekeeper {
     if (this.#options.hub === undefined) return "this controller takes no agents: start it with --hub-listen";
     if (this.#problem !== undefined) return `the hub does not serve: ${this.#problem}`;
     return `Secret ${SYSTEM_NAMESPACE}/${HUB_SECRET} is missing: run \`legation join ${name} --agent\``;
+  }
+
+  /** Returns where `legation access` reaches the hub. Undefined while it does not serve. */
+  #relayed(): { readonly authorities: HubAuthorities; readonly address: string } | undefined {
+    const authorities = this.#authorities;
+    const address = this.#options.hub?.address ?? authorities?.addresses[0];
+    return authorities === undefined || address === undefined ? undefined : { authorities, address };
   }
 
   *#states(): Iterable<AgentTraffic> {
@@ -350,6 +381,7 @@ export class AgentController implements Gatekeeper {
       this.#tls = tls;
       metrics?.setCertificateExpiry("hub", expiresAt(tls.cert));
       const data = await renewed(authorities, clock.wall());
+      for (const { metadata } of registry.clusters()) this.#userAccess.ensure(metadata.name);
       if (data === undefined) return;
       const body = { metadata: { resourceVersion: secret.metadata.resourceVersion }, data };
       await host.patch(secrets, { namespace: SYSTEM_NAMESPACE, name: HUB_SECRET }, { type: "merge", body }, { signal });
@@ -374,7 +406,7 @@ export class AgentController implements Gatekeeper {
   /** Returns the hub's certificate, a new one when due. */
   async #serving(authorities: HubAuthorities): Promise<HubTls> {
     const { current, addresses } = authorities;
-    const hosts = addresses.map((address) => hostOfAddress(address));
+    const hosts = [...addresses.map((address) => hostOfAddress(address)), RELAY_SERVER_NAME];
     const now = this.#options.clock.wall();
     const serving = this.#tls;
     const reason =

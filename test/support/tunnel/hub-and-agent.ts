@@ -41,6 +41,7 @@ export async function startHubAndAgent(target: AgentTarget): Promise<HubAndAgent
     {
       refusal: () => undefined,
       homeApiRefusal: () => undefined,
+      relayRefusal: () => undefined,
       onFacts: () => {},
       certify: () => Promise.reject(new Error("this hub issues no certificate")),
       authorities: () => authority.cert,

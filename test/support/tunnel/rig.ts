@@ -9,7 +9,7 @@ import {
   readRequest,
   requestClient,
 } from "../../../src/certificates/issue.ts";
-import type { ClusterClient, PathUpgrades } from "../../../src/kube/client.ts";
+import type { ClusterClient, Dial, PathUpgrades } from "../../../src/kube/client.ts";
 import type { ClusterCredentials, Identity } from "../../../src/kube/credentials.ts";
 import { createClusterClient } from "../../../src/kube/http-client.ts";
 import { type Clock, realClock } from "../../../src/runtime/clock.ts";
@@ -82,11 +82,12 @@ export async function startHub({
     {
       refusal: ({ cluster }) => refusals.get(cluster),
       homeApiRefusal: () => undefined,
+      relayRefusal: () => undefined,
       onFacts: () => {},
       certify: () => Promise.reject(new Error("not in this test")),
       authorities: () => authorities,
       wantsCredentials: () => false,
-      onCredentials: (_cluster, received) => credentials.push(received),
+      onCredentials: (_cluster, _account, received) => credentials.push(received),
       ...gatekeeper,
     },
     { onChange: (cluster) => changes.push(cluster), homeApi, clock, log: silent },
@@ -104,7 +105,7 @@ function credentialsOf(
   return { server, source: "test", insecureSkipTlsVerify: false, identity, refresh: () => {}, ...more };
 }
 
-/** Returns an agent's client of the hub. */
+/** Returns a client of the hub that presents this identity. */
 export function hubClient(url: string, identity: Identity, proxyUrl?: string): ClusterClient & PathUpgrades {
   const credentials = credentialsOf(
     url,
@@ -178,11 +179,15 @@ export async function startMember(): Promise<{ readonly server: Server; readonly
   return { server, target: { host: "127.0.0.1", port: (server.address() as AddressInfo).port } };
 }
 
-/** Returns the controller's client of a member behind an agent. */
-export async function memberClient(hub: Hub, cluster: string): Promise<ClusterClient & PathUpgrades> {
+/** Returns a client of a member behind an agent; without `dial`, the controller's. */
+export async function memberClient(
+  hub: Pick<Hub, "dial">,
+  cluster: string,
+  dial: Dial = (signal) => hub.dial(cluster, signal),
+): Promise<ClusterClient & PathUpgrades> {
   const identity = { ca: (await memberAuthority).cert };
   const credentials = credentialsOf("https://kubernetes.default.svc", () => identity);
-  const client = createClusterClient({ cluster, credentials, dial: (signal) => hub.dial(cluster, signal) });
+  const client = createClusterClient({ cluster, credentials, dial });
   onTestFinished(() => client.close());
   return client;
 }

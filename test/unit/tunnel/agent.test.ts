@@ -319,7 +319,7 @@ describe("an agent", () => {
     };
     runAgent(url, await identityOf(west), target, { clock: new FakeClock(), credentials });
     await connected(hub);
-    for (let asked = 0; asked < 5; asked += 1) hub.askForCredentials("west");
+    for (let asked = 0; asked < 5; asked += 1) hub.askForCredentials("west", "host");
     // The hub's messages arrive in order: the dial is answered after them.
     await hub.dial("west", never);
     expect(attempts).toBe(1);

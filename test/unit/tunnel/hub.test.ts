@@ -310,8 +310,8 @@ describe("a hub", () => {
     const rig = await startHub();
     const agent = await control(rig, await identityOf(west));
     const credentials = { server: "https://10.0.0.1", token: "t", expires: "", certificateAuthority: "" };
-    rig.hub.askForCredentials("west");
-    for (let sent = 0; sent < 3; sent += 1) agent.send({ type: "credentials", credentials });
+    rig.hub.askForCredentials("west", "host");
+    for (let sent = 0; sent < 3; sent += 1) agent.send({ type: "credentials", account: "host", credentials });
     const dialled = rig.hub.dial("west", never);
     dialled.catch(() => {});
     const [id = ""] = await agent.dialled(1);

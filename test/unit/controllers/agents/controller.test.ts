@@ -102,11 +102,13 @@ async function controllerOf(
   };
   const controller = new AgentController({
     host,
+    hostId: "host-id",
     registry: registry as unknown as AgentControllerOptions["registry"],
     events,
     hub: {
       open: async () => (await open?.(hub as Hub)) ?? (hub as Hub),
       endpoint: { service: "legation-hub", address: "10.0.0.1", port: 8132 },
+      address: "10.0.0.1:8132",
     },
     clock,
     log: createLogger({ level: "silent" }),
@@ -291,10 +293,10 @@ describe("credentials from an agent", () => {
     });
     await controller.start();
     expect(controller.wantsCredentials("west")).toBe(true);
-    controller.onCredentials("west", credentials);
+    controller.onCredentials("west", "host", credentials);
     await clock.advance(30_000);
     expect(asked).toEqual(["west"]);
-    controller.onCredentials("west", credentials);
+    controller.onCredentials("west", "host", credentials);
     await clock.advance(30_000);
     expect(patches.map(({ name }) => name)).toEqual(["member-west"]);
     expect(controller.wantsCredentials("west")).toBe(false);

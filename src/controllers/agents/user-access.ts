@@ -1,0 +1,175 @@
+import {
+  ACCESS_KUBECONFIG_KEY,
+  ACCESS_NAMESPACE,
+  accessAccountName,
+  accessSecretName,
+  RELAY_KEYS,
+  RELAY_SECRET,
+} from "../../api/access.ts";
+import { INSTALLED_LABELS, SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
+import { type Secret, secretData, secretText } from "../../api/kubernetes.ts";
+import { issueClient, readRequest, requestClient } from "../../certificates/issue.ts";
+import { renewalReason } from "../../certificates/validity.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { secrets } from "../../kube/resources.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Mutex } from "../../runtime/mutex.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { MemberCredentials } from "../../tunnel/messages.ts";
+import { RELAY_NAME } from "../../tunnel/relay.ts";
+import { memberKubeconfig, tokenClaims } from "../member-token/token.ts";
+import { type HubAuthorities, trusted } from "./authority.ts";
+
+const RELAY_LIFETIME_MS = 30 * 24 * 60 * 60_000;
+const RETRY_MS = 30_000;
+// An agent that brings useless tokens does not cost as many writes.
+const STORE_EVERY_MS = 30_000;
+
+export interface UserAccessOptions {
+  readonly host: ClusterClient;
+  readonly hostId: string;
+  readonly registry: Pick<Registry, "cluster">;
+  /** Authorities of the hub, and the `HOST:PORT` at which `legation access` reaches it. Undefined: it does not serve. */
+  readonly hub: () => { readonly authorities: HubAuthorities; readonly address: string } | undefined;
+  /** Asks the cluster's agent for a token of the account by which `legation access` acts for users. */
+  readonly ask: (cluster: string) => void;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/**
+ * Gives `legation access` what it needs for members with agents: a certificate for the hub, and the first token in each member. It
+ * renews tokens itself.
+ */
+export class UserAccess {
+  readonly #options: UserAccessOptions;
+  readonly #abort = new AbortController();
+  readonly #mutex = new Mutex();
+  /** Members whose agent is new: earlier credentials may be for another address or authority. */
+  readonly #stale = new Set<string>();
+  readonly #storedAt = new Map<string, number>();
+
+  constructor(options: UserAccessOptions) {
+    this.#options = options;
+  }
+
+  stop(): void {
+    this.#abort.abort();
+  }
+
+  /** Returns why `legation access` is not connected to the member through its agent. Undefined: it is. */
+  refusal(name: string): string | undefined {
+    const { spec } = this.#options.registry.cluster(name) ?? {};
+    if (spec?.access === undefined) return `Cluster ${name} takes no requests of users`;
+    return spec.agent === undefined ? `Cluster ${name} has joined without an agent` : undefined;
+  }
+
+  /** Replaces the member's token, since another agent has come. */
+  renew(name: string): void {
+    this.#stale.add(name);
+    this.#storedAt.delete(name);
+  }
+
+  /** Asks for what is missing for a member. */
+  ensure(name: string): void {
+    const { clock, log } = this.#options;
+    if (this.refusal(name) !== undefined) return;
+    this.#ensure(name).catch((err: unknown) => {
+      if (this.#abort.signal.aborted) return;
+      log.warn({ err, member: name }, "users do not reach the member yet");
+      clock.after(RETRY_MS, () => this.ensure(name));
+    });
+  }
+
+  /** Stores a token that the member's agent brought. Another account's is never stored: users would act with its rights. */
+  async store(name: string, { server, certificateAuthority, token, expires }: MemberCredentials): Promise<void> {
+    const { host, hostId, clock, log } = this.#options;
+    const { signal } = this.#abort;
+    if (this.refusal(name) !== undefined) return;
+    const kubeconfig = memberKubeconfig({ cluster: name, server, certificateAuthority, token });
+    const claims = tokenClaims(kubeconfig);
+    const account = accessAccountName(hostId);
+    if (claims?.namespace !== SYSTEM_NAMESPACE || claims.name !== account) {
+      log.warn({ member: name }, `the agent brought a token that is not of ${SYSTEM_NAMESPACE}/${account}`);
+      return;
+    }
+    const now = clock.now();
+    if (now - (this.#storedAt.get(name) ?? Number.NEGATIVE_INFINITY) < STORE_EVERY_MS) return;
+    if (!(await this.#isWanted(name))) return;
+    this.#storedAt.set(name, now);
+    const metadata = {
+      namespace: ACCESS_NAMESPACE,
+      name: accessSecretName(name),
+      labels: { [VIRTUAL_NODE_LABEL]: name },
+      annotations: { [TOKEN_EXPIRES_ANNOTATION]: expires },
+    };
+    await this.#apply({ metadata, data: secretData({ [ACCESS_KUBECONFIG_KEY]: kubeconfig }) }, host, signal);
+    this.#stale.delete(name);
+    log.info({ member: name, expires }, "credentials for users' requests received from the agent");
+  }
+
+  async #ensure(name: string): Promise<void> {
+    const unlock = await this.#mutex.lock(this.#abort.signal);
+    try {
+      await this.#ensureRelay();
+    } finally {
+      unlock();
+    }
+    if (await this.#isWanted(name)) this.#options.ask(name);
+  }
+
+  async #isWanted(name: string): Promise<boolean> {
+    const { host, clock } = this.#options;
+    if (this.#stale.has(name)) return true;
+    const ref = { namespace: ACCESS_NAMESPACE, name: accessSecretName(name) };
+    const text = secretText(await host.find(secrets, ref, { signal: this.#abort.signal }), ACCESS_KUBECONFIG_KEY);
+    const claims = text === undefined ? undefined : tokenClaims(text);
+    return claims === undefined || claims.expiresAt <= clock.wall();
+  }
+
+  /** Brings the relay's Secret in step with the hub's authorities, its address and the time. */
+  async #ensureRelay(): Promise<void> {
+    const { host, clock, log } = this.#options;
+    const { signal } = this.#abort;
+    const hub = this.#options.hub();
+    if (hub === undefined) return;
+    const { authorities, address } = hub;
+    const ref = { namespace: ACCESS_NAMESPACE, name: RELAY_SECRET };
+    const found = await host.find(secrets, ref, { signal });
+    const now = clock.wall();
+    const authority = authorities.current.cert;
+    const isDue = renewalReason(secretText(found, RELAY_KEYS.cert) ?? "", { now, authority }) !== undefined;
+    const bundle = trusted(authorities);
+    const isCurrent = secretText(found, RELAY_KEYS.authorities) === bundle;
+    if (!isDue && isCurrent && secretText(found, RELAY_KEYS.address) === address) return;
+    const texts = { [RELAY_KEYS.authorities]: bundle, [RELAY_KEYS.address]: address };
+    const issued = isDue ? await issueRelay(authorities, now) : {};
+    const metadata = { ...ref, labels: { ...INSTALLED_LABELS } };
+    await this.#apply({ metadata, data: { ...found?.data, ...secretData({ ...texts, ...issued }) } }, host, signal);
+    log.info({ address }, "certificate issued for users' connections through the hub");
+  }
+
+  async #apply(
+    {
+      metadata,
+      data,
+    }: { readonly metadata: { readonly namespace: string; readonly name: string }; readonly data: object },
+    host: ClusterClient,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const body = { apiVersion: "v1", kind: "Secret", metadata, type: "Opaque", data } satisfies object;
+    const { namespace, name } = metadata;
+    const write = { fieldManager: "legation", signal };
+    await host.patch<Secret>(secrets, { namespace, name }, { type: "apply", body, force: true }, write);
+  }
+}
+
+async function issueRelay({ current }: HubAuthorities, now: number): Promise<Record<string, string>> {
+  const { request, key } = await requestClient();
+  const asked = readRequest(request);
+  if (asked === undefined) throw new Error("the request for the relay's certificate cannot be read");
+  const subject = { name: RELAY_NAME, uid: RELAY_NAME };
+  const cert = issueClient(current, asked.publicKey, subject, { now, lifetimeMs: RELAY_LIFETIME_MS });
+  return { [RELAY_KEYS.cert]: cert, [RELAY_KEYS.key]: key };
+}

@@ -1,0 +1,128 @@
+import { X509Certificate } from "node:crypto";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import type { Cluster } from "../../../../src/api/cluster.ts";
+import { type Secret, type Stored, secretText } from "../../../../src/api/kubernetes.ts";
+import { firstAuthorities, readAuthorities } from "../../../../src/controllers/agents/authority.ts";
+import { UserAccess } from "../../../../src/controllers/agents/user-access.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { fakeClient } from "../../cli/client.ts";
+
+const DAY_MS = 24 * 60 * 60_000;
+const now = Date.UTC(2026, 0, 1);
+const hubSecrets = [
+  firstAuthorities("hub.example.org:8132", now),
+  firstAuthorities("hub.example.org:8132", now),
+] as const;
+const HOST = "01234567-89ab";
+const OPEN: Partial<Cluster["spec"]> = { agent: {}, access: { prefix: "legation:" } };
+
+/** Returns a token of an account of Legation's namespace, which ends in an hour. */
+function tokenOf(account: string, wall = now): string {
+  const claims = { sub: `system:serviceaccount:legation-system:${account}`, iat: wall / 1000, exp: wall / 1000 + 3600 };
+  return `h.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.s`;
+}
+
+const credentialsWith = (token: string): Parameters<UserAccess["store"]>[1] => ({
+  server: "https://10.0.0.1:6443",
+  token,
+  expires: "2026-01-01T01:00:00Z",
+  certificateAuthority: "",
+});
+
+async function accessOf(spec: Partial<Cluster["spec"]>) {
+  const clock = new FakeClock(now);
+  const stored = new Map<string, Stored<Secret>>();
+  const asked: string[] = [];
+  const host = fakeClient({
+    find: (async (_resource: object, { name }: { name: string }) => stored.get(name)) as never,
+    patch: (async (
+      _resource: object,
+      { namespace, name }: { namespace: string; name: string },
+      { body }: { body: object },
+    ) => {
+      expect(namespace).toBe("legation-access");
+      stored.set(name, body as Stored<Secret>);
+    }) as never,
+  });
+  const cluster = { metadata: { name: "west" }, spec } as Stored<Cluster>;
+  let hubSecret = await hubSecrets[0];
+  const access = new UserAccess({
+    host,
+    hostId: HOST,
+    registry: { cluster: () => cluster },
+    hub: () => {
+      const authorities = readAuthorities(hubSecret);
+      return authorities === undefined ? undefined : { authorities, address: "10.0.0.1:8132" };
+    },
+    ask: (name) => asked.push(name),
+    clock,
+    log: createLogger({ level: "silent" as "error" }),
+  });
+  onTestFinished(() => access.stop());
+  const text = (name: string, key: string): string => secretText(stored.get(name), key) ?? "";
+  const replaceAuthority = async (): Promise<void> => {
+    hubSecret = await hubSecrets[1];
+  };
+  return { access, clock, stored, asked, text, replaceAuthority };
+}
+
+describe("a token for users' requests to a member with an agent", () => {
+  test("is asked for when there is none, and when it has expired", async () => {
+    const { access, clock, asked, text } = await accessOf(OPEN);
+    access.ensure("west");
+    await vi.waitUntil(() => asked.length === 1);
+    await access.store("west", credentialsWith(tokenOf("legation-access-01234567")));
+    expect(text("member-west", "kubeconfig")).toContain(tokenOf("legation-access-01234567"));
+    access.ensure("west");
+    await clock.advance(3_600_000);
+    access.ensure("west");
+    await vi.waitUntil(() => asked.length === 2);
+  });
+
+  test("is asked for again when another agent has come", async () => {
+    const { access, asked } = await accessOf(OPEN);
+    await access.store("west", credentialsWith(tokenOf("legation-access-01234567")));
+    access.renew("west");
+    access.ensure("west");
+    await vi.waitUntil(() => asked.length === 1);
+  });
+
+  test.each(["legation-host-01234567", "legation-access-fedcba98", "default"])(
+    "is not stored when it is of the account %s, with whose rights users would act",
+    async (account) => {
+      const { access, stored } = await accessOf(OPEN);
+      await access.store("west", credentialsWith(tokenOf(account)));
+      await access.store("west", credentialsWith("no-token"));
+      expect(stored.size).toBe(0);
+    },
+  );
+
+  test.each([
+    ["takes no requests of users", { agent: {} }],
+    ["has joined without an agent", { access: { prefix: "" } }],
+  ])("is neither asked for nor stored where the member %s", async (reason, spec) => {
+    const { access, stored, asked } = await accessOf(spec);
+    access.ensure("west");
+    await access.store("west", credentialsWith(tokenOf("legation-access-01234567")));
+    expect([stored.size, asked, access.refusal("west")]).toEqual([0, [], `Cluster west ${reason}`]);
+  });
+});
+
+test("the relay's certificate is issued with the hub's authority, renewed in time, and replaced with the authority", async () => {
+  const { access, clock, text, replaceAuthority } = await accessOf(OPEN);
+  const certificate = (): string => text("hub-relay", "tls.crt");
+  const changes = async (before: string): Promise<string> => {
+    access.ensure("west");
+    await vi.waitUntil(() => certificate() !== before);
+    return certificate();
+  };
+  const first = await changes("");
+  expect(new X509Certificate(first).subject).toContain("CN=legation:access");
+  expect(text("hub-relay", "address")).toBe("10.0.0.1:8132");
+  await clock.advance(21 * DAY_MS);
+  const second = await changes(first);
+  await replaceAuthority();
+  const third = await changes(second);
+  expect(new X509Certificate(third).checkIssued(new X509Certificate(text("hub-relay", "ca.crt")))).toBe(true);
+});
