@@ -453,9 +453,9 @@ describe("a join with access for users", () => {
 
   test("is refused on a host where nothing serves it, before anything is written", async () => {
     host.drop(namespaces, { name: "legation-access" });
-    await expect(joinAs("west", { access: {} })).rejects.toThrow(
-      /namespace legation-access.*legation install --access/,
-    );
+    await expect(joinAs("west", { access: {} })).rejects.toMatchObject({
+      remedy: expect.stringContaining("legation install --access"),
+    });
     expect(member.peek(serviceAccounts, ACCOUNT)).toBeUndefined();
   });
 
