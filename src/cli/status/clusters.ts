@@ -1,4 +1,9 @@
-import { type Cluster, type ClusterStatus as ClusterStatusFields, RELEASED_CONDITION } from "../../api/cluster.ts";
+import {
+  type AccessSpec,
+  type Cluster,
+  type ClusterStatus as ClusterStatusFields,
+  RELEASED_CONDITION,
+} from "../../api/cluster.ts";
 import { HOST_LABEL, LEADERLESS_ANNOTATION, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
 import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { addAmounts, parseAmounts } from "../../api/quantity.ts";
@@ -29,6 +34,8 @@ export interface ClusterStatus {
   readonly connection: ClusterStatusFields["connection"];
   /** The agent through which it is reached, as it last connected. */
   readonly agent: ClusterStatusFields["agent"];
+  /** How users of the host reach it through the host. Undefined: they do not. */
+  readonly access: AccessSpec | undefined;
   readonly version: string | undefined;
   readonly nodes: number | undefined;
   readonly cpu: Share;
@@ -81,7 +88,7 @@ function clusterStatus(
   proxies: readonly Stored<Pod>[],
   node: Stored<KubeNode> | undefined,
 ): ClusterStatus {
-  const { metadata, status } = cluster;
+  const { metadata, spec, status } = cluster;
   const readiness = readinessOf(cluster, node);
   const used: Record<string, number> = {};
   for (const proxy of proxies) addAmounts(used, podRequests(proxy));
@@ -93,6 +100,7 @@ function clusterStatus(
   return {
     name: metadata.name,
     connection: status?.connection,
+    access: spec.access,
     agent: status?.agent,
     ready: readiness.ready,
     reason: removalOf(cluster) ?? readiness.reason,
@@ -162,7 +170,15 @@ export function statusTable({ clusters, waiting }: HostStatus, now: number, term
     cluster.reason ?? "",
   ]);
   const reasons = clusters.some(({ reason }) => reason !== undefined);
-  return table(reasons ? [...header, "REASON"] : header, rows) + waitingLine(waiting) + heldLines(clusters);
+  return table(reasons ? [...header, "REASON"] : header, rows) + waitingLine(waiting) + accessLine(clusters) + heldLines(clusters);
+}
+
+/** Returns which members users of the host reach, and by which names of users and groups. */
+function accessLine(clusters: readonly ClusterStatus[]): string {
+  const open = clusters.flatMap(({ name, access }) =>
+    access === undefined ? [] : [`${name} (as ${access.prefix}USER)`],
+  );
+  return open.length === 0 ? "" : `\nopen to users by \`legation kubeconfig NAME\`: ${open.join(", ")}`;
 }
 
 /** Returns `directly`, or `agent 0.1.0, 5m`: its version, and since when it is connected. */

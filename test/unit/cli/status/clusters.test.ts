@@ -146,6 +146,16 @@ describe("the status of all members", () => {
     expect(text.split("\n")[1]?.split(/ {2,}/)[2]).toBe(words);
   });
 
+  test("names the members that users reach, and by which names", () => {
+    const west = cluster("west");
+    const open = { ...west, spec: { ...west.spec, access: { prefix: "legation:" } } };
+    const state = hostStatus({ clusters: [open, cluster("east")], nodes: [], proxies: [] });
+    expect(statusTable(state, NOW, recordedSession().terminal).split("\n").at(-1)).toBe(
+      "open to users by `legation kubeconfig NAME`: west (as legation:USER)",
+    );
+    expect(state.clusters.map(({ access }) => access)).toEqual([undefined, { prefix: "legation:" }]);
+  });
+
   test("aligns coloured columns, and uses no colours with NO_COLOR", () => {
     const one = hostStatus({ clusters: [cluster("west")], nodes: [], proxies: [] });
     const plain = statusTable(one, NOW, recordedSession().terminal);
