@@ -1,16 +1,28 @@
-import { ACCESS_KUBECONFIG_KEY, ACCESS_NAMESPACE, accessPrefixProblem, accessSecretName } from "../api/access.ts";
+import {
+  ACCESS_ACCOUNT_PREFIX,
+  ACCESS_KUBECONFIG_KEY,
+  ACCESS_NAMESPACE,
+  accessPrefixProblem,
+  accessSecretName,
+  RELAY_SECRET,
+} from "../api/access.ts";
 import type { Cluster } from "../api/cluster.ts";
-import { objectKey, type Secret, secretText } from "../api/kubernetes.ts";
+import { SYSTEM_NAMESPACE } from "../api/keys.ts";
+import { objectKey, type Secret, type Stored, secretText } from "../api/kubernetes.ts";
 import { clusters } from "../api/resources.ts";
-import type { ClusterClient, Forwarder } from "../kube/client.ts";
+import { tokenClaims } from "../controllers/member-token/token.ts";
+import type { ClusterClient, Dial, Forwarder } from "../kube/client.ts";
 import { type RenewableCredentials, renewable } from "../kube/credentials.ts";
 import type { Environment } from "../kube/environment-proxy.ts";
 import { createForwarder } from "../kube/forwarder.ts";
+import { createClusterClient } from "../kube/http-client.ts";
 import { credentialsFromKubeconfigText } from "../kube/kubeconfig.ts";
 import { secrets } from "../kube/resources.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { Relay } from "./relay.ts";
+import { TokenRenewal } from "./token-renewal.ts";
 
 /** A member that takes users' requests. */
 export interface AccessMember {
@@ -31,6 +43,7 @@ export type FoundMember =
 
 interface Connected {
   kubeconfig: string;
+  readonly hasAgent: boolean;
   readonly credentials: RenewableCredentials;
   readonly forwarder: Forwarder;
 }
@@ -50,6 +63,8 @@ export class AccessMembers {
   readonly #secrets: Reflector<Secret>;
   readonly #connected = new Map<string, Connected>();
   readonly #problems = new Map<string, string>();
+  readonly #relay = new Relay();
+  readonly #renewal: TokenRenewal;
 
   constructor(options: AccessMembersOptions) {
     this.#options = options;
@@ -67,9 +82,23 @@ export class AccessMembers {
       namespace: ACCESS_NAMESPACE,
       clock,
       log,
-      onEvent: () => {
+      onEvent: ({ object }) => {
+        if (object.metadata.name === RELAY_SECRET) this.#relay.update(this.#secret(RELAY_SECRET));
         for (const { metadata } of this.#clusters.store.list()) this.#reconcile(metadata.name);
       },
+    });
+    this.#renewal = new TokenRenewal({
+      host: client,
+      secretOf: (name) => (this.#connected.has(name) ? this.#secret(accessSecretName(name)) : undefined),
+      connect: (name, kubeconfig) =>
+        createClusterClient({
+          cluster: name,
+          credentials: this.#read(name, kubeconfig),
+          untrusted: true,
+          ...this.#way(name),
+        }),
+      clock,
+      log,
     });
   }
 
@@ -82,8 +111,9 @@ export class AccessMembers {
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.#clusters.stop(), this.#secrets.stop()]);
+    await Promise.all([this.#clusters.stop(), this.#secrets.stop(), this.#renewal.stop()]);
     await Promise.all([...this.#connected.values()].map(({ forwarder }) => forwarder.close()));
+    await this.#relay.close();
   }
 
   find(name: string): FoundMember {
@@ -117,11 +147,15 @@ export class AccessMembers {
       this.#disconnect(name);
       return;
     }
-    if (existing?.kubeconfig === kubeconfig) return;
+    // A member that is reached another way needs new connections.
+    const isSameWay = existing?.hasAgent === this.#hasAgent(name);
+    if (existing?.kubeconfig === kubeconfig && isSameWay) return;
     try {
-      if (existing?.credentials.renew(this.#read(name, kubeconfig)) === true) existing.kubeconfig = kubeconfig;
+      const credentials = this.#read(name, kubeconfig);
+      if (isSameWay && existing?.credentials.renew(credentials) === true) existing.kubeconfig = kubeconfig;
       else this.#connect(name, kubeconfig);
       this.#problems.delete(name);
+      this.#renewal.note(name);
     } catch (error) {
       this.#noteProblem(name, error instanceof Error ? error.message : String(error));
     }
@@ -129,9 +163,22 @@ export class AccessMembers {
 
   #connect(name: string, kubeconfig: string): void {
     const credentials = renewable(this.#read(name, kubeconfig));
-    const forwarder = createForwarder({ cluster: name, credentials: credentials.credentials });
+    const forwarder = createForwarder({ cluster: name, credentials: credentials.credentials, ...this.#way(name) });
     this.#disconnect(name);
-    this.#connected.set(name, { kubeconfig, credentials, forwarder });
+    this.#connected.set(name, { kubeconfig, hasAgent: this.#hasAgent(name), credentials, forwarder });
+  }
+
+  #hasAgent(name: string): boolean {
+    return this.#cluster(name)?.spec.agent !== undefined;
+  }
+
+  /** Returns how the member is reached where its address is not. */
+  #way(name: string): { readonly dial?: Dial } {
+    return this.#hasAgent(name) ? { dial: this.#relay.dial(name) } : {};
+  }
+
+  #secret(name: string): Stored<Secret> | undefined {
+    return this.#secrets.store.get(objectKey({ namespace: ACCESS_NAMESPACE, name }));
   }
 
   /** Ends every request of the member, too: its users' rights may be over. */
@@ -145,13 +192,20 @@ export class AccessMembers {
 
   #read(name: string, kubeconfig: string): ReturnType<typeof credentialsFromKubeconfigText> {
     const source = `Secret ${ACCESS_NAMESPACE}/${accessSecretName(name)}`;
+    const account = tokenClaims(kubeconfig);
+    // Any other account has rights of its own, with which a request might be answered.
+    if (account?.namespace !== SYSTEM_NAMESPACE || !account.name.startsWith(ACCESS_ACCOUNT_PREFIX)) {
+      throw new Error(
+        `${source} has no token of ${SYSTEM_NAMESPACE}/${ACCESS_ACCOUNT_PREFIX}…: run \`legation join ${name} --access\` again`,
+      );
+    }
     return credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source, env: this.#options.env });
   }
 
   #kubeconfig(name: string): string | undefined {
     const secret = accessSecretName(name);
-    const stored = this.#secrets.store.get(objectKey({ namespace: ACCESS_NAMESPACE, name: secret }));
-    const text = stored === undefined ? undefined : secretText(stored, ACCESS_KUBECONFIG_KEY);
+    const stored = this.#secret(secret);
+    const text = secretText(stored, ACCESS_KUBECONFIG_KEY);
     if (text !== undefined) return text;
     const lacking = stored === undefined ? "is missing" : `has no key ${ACCESS_KUBECONFIG_KEY}`;
     this.#noteProblem(

@@ -27,6 +27,9 @@ export const ACCESS_PREFIX_MAX = 63;
 /** A prefix ends with a separator: otherwise `sys` would make the group `tem:masters` one of Kubernetes' own. */
 export const ACCESS_PREFIX_PATTERN: RegExp = /^([A-Za-z0-9._-]+[:/#])*$/;
 
+/** Accounts that may impersonate users, in Legation's namespace of a member. */
+export const ACCESS_ACCOUNT_PREFIX = "legation-access-";
+
 // The label legation.dev/host holds the whole uid.
 const SHORT_ID_LENGTH = 8;
 
@@ -51,7 +54,7 @@ export function shortHostId(hostId: string): string {
 
 /** Returns the name of the account in a member that may impersonate users, for one host. Also of its role and binding. */
 export function accessAccountName(hostId: string): string {
-  return `legation-access-${shortHostId(hostId)}`;
+  return ACCESS_ACCOUNT_PREFIX + shortHostId(hostId);
 }
 
 /** Returns the path on the host's API server that leads to the root of a member's. */

@@ -1,4 +1,6 @@
 import { spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join as joinPath } from "node:path";
 import { beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { applyAll, kubectl } from "../support/harness/kubectl.ts";
@@ -6,6 +8,8 @@ import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually } from "../support/harness/wait.ts";
 import { createUser, type HostUser, openMember } from "../support/legation/access.ts";
+import { runCli } from "../support/legation/cli.ts";
+import { legationOn } from "../support/legation/process.ts";
 
 const running = useLegation();
 let alice: HostUser;
@@ -83,5 +87,53 @@ describe("a user of the host, in a member", () => {
     await expect(asBob).rejects.toThrow('User "bob" cannot get resource "clusters/proxy"');
     await expect(asAlice(["get", "pods"], "east")).rejects.toThrow("legation join east --access");
     await expect(asAlice(["get", "pods"], "nowhere")).rejects.toThrow('clusters.legation.dev "nowhere" not found');
+  });
+});
+
+describe("a member that is joined with --access", () => {
+  const join = async (...args: string[]): Promise<void> => {
+    const member = ["--member-kubeconfig", memberCluster("east").kubeconfig];
+    const { code, stderr } = await legationOn(hostCluster(), "join", "east", ...member, ...args);
+    expect(code, stderr).toBe(0);
+  };
+
+  test("is open to a user of the host by legation kubeconfig, as the member's RBAC says, until access is removed", async () => {
+    const host = hostCluster();
+    const east = memberCluster("east");
+    await join("--access", "--access-prefix=guests:");
+    await join();
+    const { code, stdout, stderr } = await runCli(["kubeconfig", "east", `--kubeconfig=${alice.kubeconfig}`]);
+    expect(code, stderr).toBe(0);
+    const kubeconfig = joinPath(host.directory, "alice-by-cli.kubeconfig");
+    writeFileSync(kubeconfig, stdout, { mode: 0o600 });
+    const inEast = (...args: string[]): Promise<string> => kubectl(host, args, { kubeconfig });
+    await eventually(async () => (await inEast("auth", "whoami", "-o", "json")).includes('"guests:alice"'), {
+      what: "the member is open",
+    });
+    const namespace = await freshNamespace(east);
+    await expect(inEast("get", "configmaps", "-n", namespace)).rejects.toThrow('User "guests:alice" cannot list');
+    await kubectl(east, [
+      "create",
+      "rolebinding",
+      "guests",
+      "-n",
+      namespace,
+      "--clusterrole=view",
+      "--user=guests:alice",
+    ]);
+    await eventually(async () => (await inEast("get", "configmaps", "-n", namespace)).includes("kube-root-ca.crt"), {
+      what: "the member's RBAC admits the user",
+    });
+    await join("--remove-access");
+    await eventually(
+      () =>
+        inEast("get", "configmaps", "-n", namespace).then(
+          () => false,
+          (error: unknown) => String(error).includes("takes no requests of users"),
+        ),
+      { what: "the member is closed" },
+    );
+    const left = await kubectl(east, ["get", "clusterroles,clusterrolebindings", "-o", "name"]);
+    expect(left).not.toContain("legation-access-");
   });
 });

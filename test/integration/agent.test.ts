@@ -1,14 +1,21 @@
 import { Agent } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, type TestContext, test } from "vitest";
 import { type Pod, secretText } from "../../src/api/kubernetes.ts";
 import { clusters } from "../../src/api/resources.ts";
+import type { ClusterClient } from "../../src/kube/client.ts";
+import type { Identity } from "../../src/kube/credentials.ts";
+import { isKubeError } from "../../src/kube/errors.ts";
+import { createClusterClient } from "../../src/kube/http-client.ts";
+import { credentialsFromKubeconfigText } from "../../src/kube/kubeconfig.ts";
 import { nodes, pods, secrets } from "../../src/kube/resources.ts";
 import { apiSecretName } from "../../src/pods/home-api.ts";
+import { relayDial } from "../../src/tunnel/relay.ts";
 import { type ApiAnswer, apiRequest } from "../support/clusters/api-request.ts";
 import { freePort } from "../support/clusters/ports.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { MANIFESTS } from "../support/harness/installed.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { inPhase, podGone, podThat } from "../support/harness/pods-of.ts";
@@ -20,6 +27,8 @@ import { type Legation, startLegation } from "../support/legation/start.ts";
 import { type ConnectProxy, connectProxy } from "../support/tunnel/connect-proxy.ts";
 
 const THIEF = "legation-agent-thief";
+
+const accessManifest = (name: string): string => `${MANIFESTS}/access/${name}.yaml`;
 
 const clients = useClients();
 let legation: Legation;
@@ -86,6 +95,43 @@ async function withThief(stolen: object, check: (thief: RunningAgent) => Promise
 
 const says = (running: RunningAgent, words: string): Promise<void> =>
   eventuallyPasses(async () => expect(running.log()).toContain(words), { timeoutMs: 20_000 });
+
+/** Returns the text of a Secret of `legation access` on the host, once there is one. */
+function accessSecret(name: string): Promise<(key: string) => string> {
+  return eventually(
+    async () => {
+      const found = await clients().host.find(secrets, { namespace: "legation-access", name });
+      return found && ((key: string) => secretText(found, key) ?? "");
+    },
+    { what: `Secret legation-access/${name}`, timeoutMs: 20_000 },
+  );
+}
+
+/** Reaches north as `legation access` does: through the hub, by the stored credentials, as a user or as the account itself. */
+async function accessClient(): Promise<(headers?: Identity["headers"]) => ClusterClient> {
+  const relay = await accessSecret("hub-relay");
+  const certificate = { cert: relay("tls.crt"), key: relay("tls.key"), ca: relay("ca.crt") };
+  const kubeconfig = (await accessSecret("member-north"))("kubeconfig");
+  const unchanging = { source: "test", insecureSkipTlsVerify: false, refresh: () => {} };
+  const hub = createClusterClient({
+    cluster: "hub",
+    credentials: {
+      ...unchanging,
+      server: `https://127.0.0.1:${hubPort}`,
+      tlsServerName: "legation-hub.legation-system.svc",
+      identity: () => certificate,
+    },
+  });
+  onTestFinished(() => hub.close());
+  const stored = credentialsFromKubeconfigText(kubeconfig, { allowExec: false, env: {} });
+  return (headers = {}) => {
+    const identity = async (): Promise<Identity> => ({ ...(await stored.identity()), headers });
+    const credentials = { ...stored, identity };
+    const client = createClusterClient({ cluster: "north", credentials, dial: relayDial(hub, "north") });
+    onTestFinished(() => client.close());
+    return client;
+  };
+}
 
 /** Sends a request to the host's API server, as a pod of the member does through the agent. */
 function homeRequest(ca: string, token: string): Promise<ApiAnswer> {
@@ -289,6 +335,46 @@ describe("a member that connects through an agent", () => {
     expect(proxy.requests.at(-1)).toBe(`hub2.example.org:${hubPort}`);
   });
 
+  test("has a certificate that is worth nothing at the host's API server", async () => {
+    const found = await clients().west.get(secrets, { namespace: "legation-system", name: agentName });
+    const [cert = "", key = ""] = [secretText(found, "tls.crt"), secretText(found, "tls.key")];
+    expect(cert).toContain("BEGIN CERTIFICATE");
+    const presenting = new Agent({ cert, key });
+    const { server, caData } = hostCluster();
+    const answer = await apiRequest({ server, caData, token: "" }, "GET", "/api/v1/pods", { agent: presenting });
+    expect(answer.status).toBe(401);
+  });
+
+  test("takes requests of users through its agent, by an account that may only impersonate", async () => {
+    await kubectl(hostCluster(), ["apply", "-f", accessManifest("namespace"), "-f", accessManifest("rbac")]);
+    manifest = await join("--agent", "--access");
+    await agent.stop();
+    await kubectl(memberCluster("west"), ["apply", "-f", "-"], { input: manifest });
+    await agent.start();
+    const clientOf = await accessClient();
+    const review = { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" };
+    const path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    const alice = { "impersonate-user": "legation:alice", "impersonate-group": ["legation:dev"] };
+    const who = await clientOf(alice).raw({ method: "POST", path, body: review });
+    const groups = ["legation:dev", "system:authenticated"];
+    expect(who).toMatchObject({ status: { userInfo: { username: "legation:alice", groups } } });
+    // A thief of the credentials gets no more than that.
+    const stolen: Identity["headers"][] = [
+      {},
+      { "impersonate-user": "legation:alice", "impersonate-group": "system:masters" },
+      { "impersonate-user": "system:serviceaccount:kube-system:default" },
+      { "impersonate-user": "system:node:node-1", "impersonate-group": "system:nodes" },
+    ];
+    for (const headers of stolen) {
+      const reading = clientOf(headers).list(secrets);
+      const refusal = await reading.then(
+        () => "nothing",
+        (error: unknown) => (isKubeError(error) ? error.code : String(error)),
+      );
+      expect(refusal, JSON.stringify(headers)).toBe("Forbidden");
+    }
+  });
+
   test("keeps nothing of the agent after unjoin", async () => {
     const west = memberCluster("west");
     const left = await legationOn(hostCluster(), "unjoin", "north", "--member-kubeconfig", west.kubeconfig);
@@ -298,5 +384,15 @@ describe("a member that connects through an agent", () => {
     expect(names.split("\n").filter((name) => name.includes("legation"))).toEqual([]);
     const wide = await kubectl(west, ["get", "clusterroles,clusterrolebindings", "-o", "name"]);
     expect(wide.split("\n").filter((name) => name.includes("legation"))).toEqual([]);
+    const ref = { namespace: "legation-access", name: "member-north" };
+    expect(await clients().host.find(secrets, ref)).toBeUndefined();
+    await kubectl(hostCluster(), [
+      "delete",
+      "--wait=false",
+      "-f",
+      accessManifest("namespace"),
+      "-f",
+      accessManifest("rbac"),
+    ]);
   });
 });

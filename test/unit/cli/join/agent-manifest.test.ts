@@ -3,7 +3,9 @@ import { agentObjects } from "../../../../src/cli/join/agent-manifest.ts";
 
 test("lets the agent's pod leave a lost node long before the host evicts the member's pods", () => {
   const agent = { hostId: "1f0c2a9b", cluster: "west", image: "i", hub: "hub:8132", authorities: "a", token: "t" };
-  const deployment = agentObjects({ ...agent, homeApi: false }).find(({ kind }) => kind === "Deployment");
+  const deployment = agentObjects({ ...agent, homeApi: false, access: false }).find(
+    ({ kind }) => kind === "Deployment",
+  );
   expect(deployment).toMatchObject({
     spec: {
       template: {
