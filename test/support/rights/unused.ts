@@ -4,6 +4,8 @@ const SAME_WAY = "copies of service accounts change and go as those of ConfigMap
 /** Rights that tests use seldom or never, each with the reason why it is given all the same. */
 export const UNUSED: Readonly<Record<string, string>> = {
   "controller: create discovery.k8s.io/endpointslices in legation-system": APPLIED,
+  "access: create serviceaccounts/token in legation-system":
+    "at half of a token's life, of 15 days: test/unit/access/token-renewal.test.ts",
   "host: get /readyz": "the members' probe; audit logs leave health checks out",
   "host: delete serviceaccounts": SAME_WAY,
   "host: patch serviceaccounts": SAME_WAY,
