@@ -30,9 +30,14 @@ async function membersOf(spec: Partial<Cluster["spec"]>, token: string): Promise
       resourceVersion: "1",
       size: 0,
     })) as never,
-    watch: async function* (_resource: object, { signal }: { signal: AbortSignal }) {
-      if (!signal.aborted) await once(signal, "abort");
-    } as never,
+    watch: ((_resource: object, { signal }: { signal: AbortSignal }) => ({
+      [Symbol.asyncIterator]: () => ({
+        next: async () => {
+          if (!signal.aborted) await once(signal, "abort");
+          return { done: true, value: undefined };
+        },
+      }),
+    })) as never,
   });
   const log = createLogger({ level: "silent" as "error" });
   const members = new AccessMembers({ host, env: {}, clock: realClock, log });
