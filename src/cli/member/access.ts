@@ -1,4 +1,4 @@
-import { shortHostId } from "../../api/access.ts";
+import { accessAccountName, shortHostId } from "../../api/access.ts";
 import { HOST_LABEL, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { KubeObject, ObjectRef, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -82,7 +82,7 @@ export interface HostAccess {
   readonly role: Found | undefined;
   readonly binding: Found | undefined;
   readonly account: Found | undefined;
-  /** Roles for types, and the binding of the role that gathers them. Empty if the credentials may not read them. */
+  /** Roles for types and for users' access, and their bindings. Empty if the credentials may not read them. */
   readonly types: readonly Owned[];
 }
 
@@ -117,8 +117,13 @@ async function typeRoles(
 ): Promise<readonly Owned[]> {
   const all = (await readable(listAll(client, resource, { labelSelector: `${HOST_LABEL}=${hostId}`, signal }))) ?? [];
   return all
-    .filter(({ metadata }) => metadata.name.startsWith(`${hostAccountName(hostId)}-`))
+    .filter(({ metadata: { name } }) => isOfHost(name, hostId))
     .map((object) => ({ resource, ref: { name: object.metadata.name }, object: { uid: object.metadata.uid, object } }));
+}
+
+/** Reports whether a role is one for types, or that by which `legation access` acts for users. */
+function isOfHost(name: string, hostId: string): boolean {
+  return name.startsWith(`${hostAccountName(hostId)}-`) || name === accessAccountName(hostId);
 }
 
 async function found(reading: Promise<Stored<KubeObject> | undefined>): Promise<Found | undefined> {
