@@ -170,7 +170,12 @@ export function statusTable({ clusters, waiting }: HostStatus, now: number, term
     cluster.reason ?? "",
   ]);
   const reasons = clusters.some(({ reason }) => reason !== undefined);
-  return table(reasons ? [...header, "REASON"] : header, rows) + waitingLine(waiting) + accessLine(clusters) + heldLines(clusters);
+  return (
+    table(reasons ? [...header, "REASON"] : header, rows) +
+    waitingLine(waiting) +
+    accessLine(clusters) +
+    heldLines(clusters)
+  );
 }
 
 /** Returns which members users of the host reach, and by which names of users and groups. */
