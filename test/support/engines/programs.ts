@@ -64,7 +64,7 @@ function makeWritable(folder: string): void {
 const NAMES = ["argo", "tekton", "jobset"] as const;
 
 /** Name of one of them, or of one that takes minutes to build and runs on demand. */
-export type ProgramEngine = (typeof NAMES)[number] | "cert-manager";
+export type ProgramEngine = (typeof NAMES)[number] | "cert-manager" | "kueue";
 
 /** Programs built from their own sources, with the objects that they need. */
 const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
@@ -102,6 +102,14 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
     adds: { "cmd/controller/main.go": "../engines/cert-manager/main.go" },
     packages: { "cert-manager": "./cmd/controller" },
     keeps: { crds: "deploy/crds" },
+  },
+  kueue: {
+    module: "sigs.k8s.io/kueue",
+    version: "v0.17.0",
+    sum: "h1:7hzb38M4eKGzYW+CFv2s1L+swzzacUCHOCXxZmAV90I=",
+    adds: { "cmd/multikueue/main.go": "../engines/kueue/main.go" },
+    packages: { multikueue: "./cmd/multikueue" },
+    keeps: { crds: "config/components/crd/bases", rbac: "config/components/rbac" },
   },
 };
 
