@@ -6,10 +6,10 @@ import { expiresAt } from "../src/certificates/validity.ts";
 import type { ClusterClient } from "../src/kube/client.ts";
 import { CertificateKeeper, type TlsSource } from "../src/serving/certificate-keeper.ts";
 import type { CertificateSecret } from "../src/serving/certificate-secret.ts";
+import { GracefulShutdown } from "../src/serving/graceful-shutdown.ts";
 import type { Logger } from "../src/telemetry/logger.ts";
 import { ensureCaBundle } from "./ca-bundle.ts";
 import { systemClock, type WebhookClock } from "./clock.ts";
-import { GracefulShutdown } from "./graceful-shutdown.ts";
 import { createWebhookServer, type WebhookServerOptions } from "./server.ts";
 
 export interface WebhookOptions {

@@ -1,10 +1,10 @@
 import type { Server } from "node:https";
 import fastify, { type FastifyInstance } from "fastify";
 import type { Certificate } from "../src/certificates/issue.ts";
+import type { GracefulShutdown } from "../src/serving/graceful-shutdown.ts";
 import type { Logger } from "../src/telemetry/logger.ts";
 import type { ReviewedName } from "../src/telemetry/traces.ts";
 import { type AdmissionRequest, type ParsedReview, parseReview } from "./admission-review.ts";
-import type { GracefulShutdown } from "./graceful-shutdown.ts";
 import { type FindType, mutateObject } from "./mutate-object.ts";
 import { mutatePod } from "./mutate-pod.ts";
 import { mutateWorkload } from "./mutate-workload.ts";
@@ -68,7 +68,7 @@ export function createWebhookServer(options: WebhookServerOptions): FastifyInsta
   for (const [path, handle] of Object.entries(HANDLERS)) {
     server.post(path, (request, reply) => {
       const startedAt = performance.now();
-      shutdown?.reviewed();
+      shutdown?.requested();
       const parsed = parseReview(request.body);
       if (!parsed.ok && parsed.uid === undefined) return reply.code(400).send({ message: parsed.message });
       const uid = parsed.ok ? parsed.request.uid : (parsed.uid ?? "");

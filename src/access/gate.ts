@@ -14,6 +14,8 @@ import { targetOf } from "./path.ts";
 
 /** A request that may go to a member, as it is sent there but for its body. */
 export interface AdmittedRequest {
+  /** Name on the host. */
+  readonly user: string;
   readonly member: AccessMember;
   readonly request: Omit<ForwardedRequest, "body" | "signal">;
 }
@@ -78,7 +80,11 @@ export class Gate {
     if ("problem" in identity) {
       return statusAnswer("Forbidden", `user ${user.name} has no access to Cluster ${cluster}: ${identity.problem}`);
     }
-    return { member, request: { method, path, headers: this.#withoutIdentity(rawHeaders), impersonation: identity } };
+    return {
+      user: user.name,
+      member,
+      request: { method, path, headers: this.#withoutIdentity(rawHeaders), impersonation: identity },
+    };
   }
 
   async #denial(user: User, verb: string, name: string): Promise<PlainAnswer | undefined> {

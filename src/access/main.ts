@@ -8,6 +8,7 @@ import { AccessReviews } from "../serving/access-reviews.ts";
 import { CertificateKeeper, type TlsSource } from "../serving/certificate-keeper.ts";
 import type { CertificateSecret } from "../serving/certificate-secret.ts";
 import { PublishedAuthentication } from "../serving/published-authentication.ts";
+import type { AccessMetrics } from "../telemetry/access.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ensureApiServiceTrust } from "./api-service.ts";
 import { Gate } from "./gate.ts";
@@ -25,6 +26,7 @@ export interface AccessOptions {
   readonly env: Environment;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly metrics?: AccessMetrics;
   /** Called with the expiry of each served certificate, epoch ms. */
   readonly onCertificate?: (expiresAt: number | undefined) => void;
 }
@@ -44,7 +46,7 @@ const REVIEW_LIFETIME_MS = 10_000;
 
 /** Serves the members' API servers to users of the host. Rejects without a first certificate or port. */
 export async function startAccess(options: AccessOptions, signal: AbortSignal): Promise<RunningAccess> {
-  const { client, clock, log, env, tls: source, onCertificate } = options;
+  const { client, clock, log, env, tls: source, metrics, onCertificate } = options;
   const keeper = new CertificateKeeper({
     source,
     secret: CERTIFICATE_SECRET,
@@ -89,7 +91,13 @@ export async function startAccess(options: AccessOptions, signal: AbortSignal): 
       return keeper.trusted ? undefined : "the APIService is missing or does not trust this server yet";
     };
     const tls = { certificate, clientAuthority: authentication.proxyAuthority };
-    const serving = new AccessServer(tls, { gate, notReady, clock, log });
+    const serving = new AccessServer(tls, {
+      gate,
+      notReady,
+      clock,
+      log,
+      ...(metrics === undefined ? {} : { metrics }),
+    });
     server = serving;
     const port = await serving.listen(options.host, options.port);
     await keeper.follow((next) => {

@@ -30,6 +30,8 @@ export interface AccessMember {
   /** Precedes the names of users and groups in the member. */
   readonly prefix: string;
   readonly forwarder: Forwarder;
+  /** Returns why the member does not answer, as the controller has found. Undefined when it does. */
+  trouble(): string | undefined;
 }
 
 /** A member, or why it takes no requests. */
@@ -129,11 +131,19 @@ export class AccessMembers {
       return { reason: "ServiceUnavailable", message: `Cluster ${name}: spec.access.prefix ${wrongPrefix}` };
     }
     const connected = this.#connected.get(name);
-    if (connected !== undefined) return { member: { name, prefix: access.prefix, forwarder: connected.forwarder } };
+    if (connected !== undefined) {
+      const { forwarder } = connected;
+      return { member: { name, prefix: access.prefix, forwarder, trouble: () => this.#trouble(name) } };
+    }
     return {
       reason: "ServiceUnavailable",
       message: `Cluster ${name}: ${this.#problems.get(name) ?? "it is not connected yet"}`,
     };
+  }
+
+  #trouble(name: string): string | undefined {
+    const ready = this.#cluster(name)?.status?.conditions?.find(({ type }) => type === "Ready");
+    return ready === undefined || ready.status === "True" ? undefined : ready.message;
   }
 
   #cluster(name: string): Cluster | undefined {

@@ -1,39 +1,57 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Duplex, PassThrough } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { isKubeError, type KubeError } from "../kube/errors.ts";
-import { statusMessage } from "../kube/json.ts";
-import type { Clock } from "../runtime/clock.ts";
+import type { UpgradeAnswer } from "../kube/client.ts";
+import { isKubeError } from "../kube/errors.ts";
+import type { Clock, Timer } from "../runtime/clock.ts";
 import { closeInTime } from "../runtime/joined-sockets.ts";
 import { type PlainAnswer, refuse, statusAnswer } from "../runtime/upgrade-answers.ts";
 import { CertifiedServer, type TlsMaterial } from "../serving/certified-server.ts";
-import { UpgradedStreams } from "../serving/upgraded-streams.ts";
+import { GracefulShutdown } from "../serving/graceful-shutdown.ts";
+import { type StreamRequest, UpgradedStreams } from "../serving/upgraded-streams.ts";
+import type { AccessMetrics } from "../telemetry/access.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { failed, refusedByMember, send, tooMany } from "./answers.ts";
 import { DISCOVERY } from "./discovery.ts";
 import type { AdmittedRequest, Gate } from "./gate.ts";
+import { InFlight, type InFlightLimits } from "./in-flight.ts";
+import type { AccessMember } from "./members.ts";
 import { isClusterPath } from "./path.ts";
 
 export interface AccessServerOptions {
   readonly gate: Gate;
   /** Returns why `/readyz` must fail. */
   readonly notReady: () => string | undefined;
+  /** Default: those for one process in the cluster. */
+  readonly limits?: InFlightLimits;
+  readonly metrics?: AccessMetrics;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 const STOPPING = "legation access is stopping: try again";
 const PROTOCOLS = /^(websocket|spdy\/3\.1)$/i;
+// Other requests that are in flight at the end get this long; watches and streams begin anew elsewhere.
+const LAST_REQUESTS_MS = 10_000;
+// A member that is known not to answer is waited for this long, since it may be back.
+const TROUBLED_MS = 10_000;
 
 /** The aggregated API: answers discovery itself, and passes every other request on to the member that its path names. */
 export class AccessServer {
   readonly #options: AccessServerOptions;
   readonly #server: CertifiedServer;
   readonly #streams: UpgradedStreams;
+  readonly #shutdown: GracefulShutdown;
+  readonly #inFlight: InFlight;
+  /** Ends of requests that are no watches. */
+  readonly #ending = new Set<Promise<void>>();
 
   constructor(tls: TlsMaterial, options: AccessServerOptions) {
     this.#options = options;
-    const { clock, log } = options;
+    const { clock, log, limits } = options;
     this.#streams = new UpgradedStreams({ clock, stopping: STOPPING });
+    this.#shutdown = new GracefulShutdown(clock);
+    this.#inFlight = new InFlight(limits);
     this.#server = new CertifiedServer(tls, {
       onRequest: (request, response) => void this.#onRequest(request, response),
       onUpgrade: (request, socket, head) => void this.#onUpgrade(request, socket, head),
@@ -53,47 +71,47 @@ export class AccessServer {
     this.#server.renew(tls);
   }
 
+  /** Answers until no request comes any more, lets those in flight end for a while, and cuts watches and streams. */
   async close(): Promise<void> {
-    await Promise.all([this.#streams.close(), this.#server.close()]);
+    await this.#shutdown.begin();
+    const listening = this.#server.stopListening();
+    const late = Promise.withResolvers<void>();
+    const timer = this.#options.clock.after(LAST_REQUESTS_MS, late.resolve);
+    await Promise.race([late.promise, Promise.all(this.#ending)]);
+    timer.cancel();
+    await Promise.all([this.#streams.close(), this.#server.close(), listening]);
   }
 
   async #onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.#shutdown.requested();
     try {
       const admitted = await this.#admit(request);
-      if ("status" in admitted) send(response, request.url, admitted);
+      const cluster = "member" in admitted ? admitted.member.name : "";
+      response.once("close", () => this.#options.metrics?.count(cluster, response.statusCode));
+      if ("status" in admitted) this.#send(response, admitted);
       else await this.#forward(request, response, admitted);
     } catch (error) {
       this.#options.log.error({ err: error, url: request.url }, "request failed");
       if (response.headersSent) response.destroy();
-      else
-        send(
-          response,
-          request.url,
-          statusAnswer("InternalError", "the request failed: see the log of legation access"),
-        );
+      else this.#send(response, statusAnswer("InternalError", "the request failed: see the log of legation access"));
     }
   }
 
   async #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const { clock, log } = this.#options;
+    this.#shutdown.requested();
     try {
       const problem = upgradeProblem(request);
       const admitted = problem === undefined ? await this.#admit(request) : statusAnswer("BadRequest", problem);
       if ("status" in admitted) {
+        this.#options.metrics?.count("", admitted.status);
         refuse(socket, admitted);
         closeInTime(socket, clock);
         return;
       }
-      const { member, request: asked } = admitted;
-      const ask: Parameters<UpgradedStreams["open"]>[0]["ask"] = async (signal) => {
-        try {
-          return await member.forwarder.upgrade({ ...asked, signal }, request.headers.upgrade ?? "");
-        } catch (error) {
-          if (!isKubeError(error)) throw error;
-          return failed(error, member.name);
-        }
-      };
-      await this.#streams.open({ socket, head, member: member.name, log: log.child({ member: member.name }), ask });
+      const { name } = admitted.member;
+      const ask: StreamRequest["ask"] = (signal) => this.#upgrade(request, socket, admitted, signal);
+      await this.#streams.open({ socket, head, member: name, log: log.child({ member: name }), ask });
     } catch (error) {
       log.error({ err: error, url: request.url }, "upgrade failed");
       socket.destroy();
@@ -113,7 +131,8 @@ export class AccessServer {
   }
 
   #health(path: string): PlainAnswer {
-    const reason = path === "/livez" ? undefined : this.#options.notReady();
+    const reason =
+      path === "/livez" ? undefined : this.#shutdown.leaving ? "it is about to end" : this.#options.notReady();
     return {
       status: reason === undefined ? 200 : 503,
       headers: { "content-type": "text/plain" },
@@ -121,57 +140,115 @@ export class AccessServer {
     };
   }
 
-  async #forward(
-    request: IncomingMessage,
-    response: ServerResponse,
-    { member, request: asked }: AdmittedRequest,
-  ): Promise<void> {
+  async #forward(request: IncomingMessage, response: ServerResponse, admitted: AdmittedRequest): Promise<void> {
+    const { member, request: asked } = admitted;
+    const responded = this.#begin(admitted, response);
+    if (responded === undefined) {
+      this.#send(response, tooMany());
+      return;
+    }
     const abort = new AbortController();
     response.once("close", () => abort.abort());
     const body = bodyOf(request);
+    const trouble = this.#onTrouble(member, abort);
     try {
       const answer = await member.forwarder.forward({
         ...asked,
         signal: abort.signal,
         ...(body === undefined ? {} : { body }),
       });
+      trouble.cancel();
+      responded();
       if (answer.status === 401) {
-        // The client's own credentials are the host's, and were accepted there.
         answer.body.destroy();
-        send(response, request.url, refusedByMember(member.name));
+        this.#send(response, refusedByMember(member.name));
         return;
       }
-      response.writeHead(answer.status, [...answer.headers]);
+      response.writeHead(answer.status, [
+        ...answer.headers,
+        ...(this.#shutdown.leaving ? ["connection", "close"] : []),
+      ]);
       // A watch without events, or a log without lines, has begun.
       response.flushHeaders();
-      await pipeline(answer.body, response).catch(() => {
+      const ended = pipeline(answer.body, response).catch(() => {
         // Either side is gone, and the other one was cut with it.
       });
+      await (isWatch(asked.path) ? ended : this.#noteEnd(ended));
+      // A member that answers early reads no more of the body; the rest must not block the connection.
+      if (!request.complete) request.resume();
     } catch (error) {
       if (!isKubeError(error)) throw error;
-      if (!response.destroyed) send(response, request.url, failed(error, member.name));
+      if (!response.destroyed) this.#send(response, failed(error, member.name, member.trouble()));
+    } finally {
+      trouble.cancel();
     }
+  }
+
+  async #upgrade(
+    request: IncomingMessage,
+    socket: Duplex,
+    admitted: AdmittedRequest,
+    signal: AbortSignal,
+  ): Promise<UpgradeAnswer> {
+    const { member, request: asked } = admitted;
+    const count = (answer: UpgradeAnswer): UpgradeAnswer => {
+      this.#options.metrics?.count(member.name, answer.socket === undefined ? answer.status : 101);
+      return answer;
+    };
+    const responded = this.#begin(admitted, socket);
+    if (responded === undefined) return count(tooMany());
+    const abort = new AbortController();
+    const trouble = this.#onTrouble(member, abort);
+    try {
+      const both = AbortSignal.any([signal, abort.signal]);
+      const answer = await member.forwarder.upgrade({ ...asked, signal: both }, request.headers.upgrade ?? "");
+      responded();
+      const isRefusal = answer.socket === undefined && answer.status === 401;
+      return count(isRefusal ? refusedByMember(member.name) : answer);
+    } catch (error) {
+      if (!isKubeError(error)) throw error;
+      return count(failed(error, member.name, member.trouble()));
+    } finally {
+      trouble.cancel();
+    }
+  }
+
+  /** Counts a request until its connection, or its response, is closed. Undefined, and not counted, when there are too many. */
+  #begin({ user, member }: AdmittedRequest, until: Duplex | ServerResponse): (() => void) | undefined {
+    const end = this.#inFlight.begin(user);
+    if (end === undefined) return undefined;
+    const counted = this.#options.metrics?.begin(member.name);
+    until.once("close", () => {
+      end();
+      counted?.ended();
+    });
+    return () => counted?.responded();
+  }
+
+  /** Gives a request up whose response has not begun, once the controller knows that the member does not answer. */
+  #onTrouble(member: AccessMember, abort: AbortController): Timer {
+    let timer: Timer;
+    const look = (): void => {
+      if (member.trouble() === undefined) timer = this.#options.clock.after(TROUBLED_MS, look);
+      else abort.abort();
+    };
+    timer = this.#options.clock.after(TROUBLED_MS, look);
+    return { cancel: () => timer.cancel() };
+  }
+
+  async #noteEnd(ended: Promise<void>): Promise<void> {
+    this.#ending.add(ended);
+    await ended;
+    this.#ending.delete(ended);
+  }
+
+  #send(response: ServerResponse, answer: PlainAnswer): void {
+    send(response, answer, this.#shutdown.leaving);
   }
 }
 
 const HEALTH: ReadonlySet<string> = new Set(["/livez", "/readyz", "/healthz"]);
 const JSON_TYPE = { "content-type": "application/json" };
-
-// Paths of discovery in a member: /api, /api/v1, /apis, /apis/GROUP and /apis/GROUP/VERSION.
-const MEMBER_DISCOVERY = /\/proxy\/(api(\/[^/?]*)?|apis(\/[^/?]*){0,2})(\?|$)/;
-
-/** kubectl shows of a failed discovery the text, and nothing of a Status. */
-function shown(url: string, answer: PlainAnswer): PlainAnswer {
-  const message = answer.status < 400 || !MEMBER_DISCOVERY.test(url) ? undefined : statusMessage(answer.text);
-  return message === undefined ? answer : { ...answer, headers: { "content-type": "text/plain" }, text: message };
-}
-
-function send(response: ServerResponse, url: string | undefined, answer: PlainAnswer): void {
-  const { status, headers, text } = shown(url ?? "", answer);
-  // The rest of a body that is not read must not be taken for the next request.
-  const connection = response.req.complete ? {} : { connection: "close" };
-  response.writeHead(status, { ...headers, ...connection }).end(text);
-}
 
 /** Returns the body as a stream whose failure leaves the client's connection open for the answer. */
 function bodyOf(request: IncomingMessage): PassThrough | undefined {
@@ -192,20 +269,8 @@ function upgradeProblem({ headers }: IncomingMessage): string | undefined {
   return length === "0" && encoding === undefined ? undefined : "an upgrade request has no body";
 }
 
-function refusedByMember(member: string): PlainAnswer {
-  return statusAnswer(
-    "ServiceUnavailable",
-    `Cluster ${member} refuses the credentials of legation access: an administrator has to run \`legation join ${member} --access\` again`,
-  );
-}
-
-function failed(error: KubeError, member: string): PlainAnswer {
-  const { code, detail } = error;
-  if (code === "AnswerLost") {
-    return statusAnswer(
-      "ServiceUnavailable",
-      `Cluster ${member} did not answer; what was asked may have been done: ${detail}`,
-    );
-  }
-  return statusAnswer("ServiceUnavailable", `Cluster ${member} cannot be reached: ${detail}`);
+/** Reports whether a request has no end of its own, so that waiting for it would be in vain. */
+function isWatch(path: string): boolean {
+  const query = new URLSearchParams(path.split("?")[1]);
+  return ["watch", "follow"].some((name) => ["true", "1"].includes(query.get(name) ?? ""));
 }

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { AccessMetrics } from "./access.ts";
 import { AgentMetrics } from "./agents.ts";
 import { MemberMetrics } from "./members.ts";
 import { WorkqueueMetrics } from "./workqueue.ts";
@@ -19,6 +20,7 @@ export class Metrics {
   readonly queues: WorkqueueMetrics = new WorkqueueMetrics(this.registry);
   readonly members: MemberMetrics = new MemberMetrics(this.registry);
   readonly agents: AgentMetrics = new AgentMetrics(this.registry);
+  readonly access: AccessMetrics = new AccessMetrics(this.registry);
   readonly #latency: Histogram;
   readonly #requests: Counter;
   readonly #watches: Counter;

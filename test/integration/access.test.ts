@@ -2,19 +2,19 @@ import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join as joinPath } from "node:path";
 import { beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
+import { type AuditEvent, allAuditEvents } from "../support/clusters/audit.ts";
+import type { Cluster } from "../support/clusters/types.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
-import { applyAll, kubectl } from "../support/harness/kubectl.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually } from "../support/harness/wait.ts";
-import { createUser, type HostUser, openMember } from "../support/legation/access.ts";
+import { bindClusterRole, createUser, type HostUser, openMember } from "../support/legation/access.ts";
 import { runCli } from "../support/legation/cli.ts";
 import { legationOn } from "../support/legation/process.ts";
 
 const running = useLegation();
 let alice: HostUser;
-
-const rbac = "rbac.authorization.k8s.io";
 
 /** Runs kubectl as alice, against a member through the host's API server. */
 function asAlice(args: readonly string[], member = "west"): Promise<string> {
@@ -26,24 +26,8 @@ beforeAll(async () => {
   const host = hostCluster();
   alice = await createUser(host, "alice", "developers");
   await openMember(host, memberCluster("west"), "west");
-  await applyAll(host, [
-    {
-      apiVersion: `${rbac}/v1`,
-      kind: "ClusterRoleBinding",
-      metadata: { name: "access-alice" },
-      roleRef: { apiGroup: rbac, kind: "ClusterRole", name: "legation-access" },
-      subjects: [{ apiGroup: rbac, kind: "User", name: "alice" }],
-    },
-  ]);
-  await applyAll(memberCluster("west"), [
-    {
-      apiVersion: `${rbac}/v1`,
-      kind: "ClusterRoleBinding",
-      metadata: { name: "access-developers" },
-      roleRef: { apiGroup: rbac, kind: "ClusterRole", name: "edit" },
-      subjects: [{ apiGroup: rbac, kind: "Group", name: "legation:developers" }],
-    },
-  ]);
+  await bindClusterRole(host, "legation-access", { kind: "User", name: "alice" });
+  await bindClusterRole(memberCluster("west"), "edit", { kind: "Group", name: "legation:developers" });
 });
 
 describe("a user of the host, in a member", () => {
@@ -80,13 +64,69 @@ describe("a user of the host, in a member", () => {
     );
   });
 
+  test("leaves one Audit-ID in the audit logs of host and member, with the user in both", async () => {
+    const [host, west] = [hostCluster(), memberCluster("west")];
+    const namespace = await freshNamespace(west);
+    await asAlice(["create", "configmap", "audited", "-n", namespace]);
+    const created = async (cluster: Cluster): Promise<AuditEvent> =>
+      await eventually(async () => {
+        const path = `/namespaces/${namespace}/configmaps?`;
+        const isCreate = ({ verb, requestURI }: AuditEvent): boolean => verb === "create" && requestURI.includes(path);
+        return (await allAuditEvents(cluster, isCreate, [namespace]))[0];
+      });
+    const [atHost, inMember] = await Promise.all([created(host), created(west)]);
+    expect(atHost).toMatchObject({
+      user: { username: "alice" },
+      objectRef: { apiGroup: "access.legation.dev", resource: "clusters", subresource: "proxy", name: "west" },
+    });
+    expect(inMember).toMatchObject({
+      auditID: atHost.auditID,
+      user: { username: "system:serviceaccount:legation-system:legation-access-test" },
+      impersonatedUser: { username: "legation:alice" },
+    });
+  });
+
   test("is refused by the host without the right to the Cluster, and told how a closed one is opened", async () => {
     const host = hostCluster();
     const bob = await createUser(host, "bob", "developers");
     const asBob = kubectl(host, ["get", "pods"], { kubeconfig: bob.kubeconfigOf("west") });
     await expect(asBob).rejects.toThrow('User "bob" cannot get resource "clusters/proxy"');
     await expect(asAlice(["get", "pods"], "east")).rejects.toThrow("legation join east --access");
-    await expect(asAlice(["get", "pods"], "nowhere")).rejects.toThrow('clusters.legation.dev "nowhere" not found');
+    // kubectl has words of its own for a discovery that is not found.
+    await expect(asAlice(["get", "--raw", "/version"], "nowhere")).rejects.toThrow(
+      'clusters.legation.dev "nowhere" not found',
+    );
+  });
+
+  test("uses any client: @kubernetes/client-node, with a watch", async () => {
+    const namespace = await freshNamespace(memberCluster("west"));
+    const { CoreV1Api, KubeConfig, Watch } = await import("@kubernetes/client-node");
+    const config = new KubeConfig();
+    config.loadFromFile(alice.kubeconfigOf("west"));
+    const seen: string[] = [];
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const onEvent = (type: string, object: { metadata: { name: string } }): void => {
+      seen.push(`${type} ${object.metadata.name}`);
+    };
+    const watch = await new Watch(config).watch(path, {}, onEvent, () => {});
+    onTestFinished(() => watch.abort());
+    const api = config.makeApiClient(CoreV1Api);
+    await api.createNamespacedConfigMap({ namespace, body: { metadata: { name: "made" } } });
+    await eventually(() => seen.includes("ADDED made"), { what: "the watch of client-node" });
+    await api.deleteNamespacedConfigMap({ namespace, name: "made" });
+    await eventually(() => seen.includes("DELETED made"), { what: "the watch of client-node" });
+  });
+
+  test("is told that a member cannot be reached, while the host's discovery goes on", async () => {
+    const { proxy } = memberCluster("west");
+    onTestFinished(() => proxy.heal());
+    await proxy.cut();
+    await expect(asAlice(["get", "--raw", "/version"])).rejects.toThrow("Cluster west cannot be reached");
+    await expect(asAlice(["get", "pods"])).rejects.toThrow("Cluster west cannot be reached");
+    const resources = await kubectl(hostCluster(), ["get", "--raw", "/apis/access.legation.dev/v1"]);
+    expect(resources).toContain("clusters/proxy");
+    await proxy.heal();
+    expect(await asAlice(["get", "--raw", "/version"])).toContain("gitVersion");
   });
 });
 

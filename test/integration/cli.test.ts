@@ -561,6 +561,9 @@ describe("legation uninstall", () => {
     const left = await legationOn(host, "unjoin", "east", "--member-kubeconfig", east.kubeconfig);
     expect(left.code, left.stderr).toBe(0);
     await running.stop();
+    // An aggregated API without a server would keep every namespace.
+    const access = await legationOn(host, "install", "--access", "--access-address=localhost:1");
+    expect(access.code, access.stderr).toBe(0);
 
     const run = await legationProcessOn(host, "uninstall", "-o", "json");
     expect(run.code, run.stderr).toBe(0);
@@ -569,6 +572,7 @@ describe("legation uninstall", () => {
     expect(await kubectl(host, ["-n", namespace, "get", "pods", "-o", "name"])).toBe("pod/here\n");
     expect(JSON.parse(await labelsOf("here"))).toEqual({ app: "here" });
     expect(await traces(host)).toEqual([]);
+    expect(await kubectl(host, ["get", "apiservice", "v1.access.legation.dev", "--ignore-not-found"])).toBe("");
     expect(await legationOn(host, "uninstall")).toMatchObject({ code: 0 });
   });
 

@@ -38,6 +38,7 @@ export const accessCommand: Subcommand<ServingInput> = {
             env: session.env,
             clock: realClock,
             log,
+            metrics: metrics.access,
             onCertificate: (expiresAt) => metrics.setCertificateExpiry("access", expiresAt),
           },
           session.signal,

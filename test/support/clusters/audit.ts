@@ -5,6 +5,7 @@ import type { ClusterInfo } from "./types.ts";
 
 /** A request in the API server's audit log. */
 export interface AuditEvent {
+  readonly auditID?: string;
   readonly verb: string;
   readonly requestURI: string;
   readonly user: { readonly username: string };
@@ -29,9 +30,11 @@ export interface AuditEvent {
 }
 
 const auditEvent: z.ZodType<AuditEvent> = z.object({
+  auditID: z.string().exactOptional(),
   verb: z.string(),
   requestURI: z.string(),
   user: z.object({ username: z.string() }),
+  impersonatedUser: z.object({ username: z.string() }).exactOptional(),
   userAgent: z.string().exactOptional(),
   objectRef: z
     .object({

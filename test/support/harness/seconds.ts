@@ -1,5 +1,6 @@
 /** Seconds that a file under `test/integration` takes beside others; what is missing counts as `UNKNOWN`. */
 export const SECONDS: Readonly<Record<string, number>> = {
+  "access.test.ts": 25,
   "event-recorder.test.ts": 19,
   "budget.test.ts": 13,
   "capacity.test.ts": 13,
@@ -47,6 +48,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "parity.test.ts": 35,
   "plan.test.ts": 18,
   "preferences.test.ts": 61,
+  "real-nodes/access.test.ts": 30,
   "real-nodes/conformance.test.ts": 90,
   "real-nodes/dependencies.test.ts": 29,
   "real-nodes/engine-airflow-executor.test.ts": 64,

@@ -5,6 +5,7 @@ import { apiRequest } from "../clusters/api-request.ts";
 import { kubeconfigText } from "../clusters/kubeconfig.ts";
 import { Authority } from "../clusters/pki.ts";
 import type { Cluster } from "../clusters/types.ts";
+import { afterFile } from "../harness/after-file.ts";
 import { applyAll, kubectl } from "../harness/kubectl.ts";
 import { eventually } from "../harness/wait.ts";
 import { legation } from "./cli.ts";
@@ -33,8 +34,12 @@ export async function withdrawAccess(host: Cluster): Promise<void> {
   await kubectl(host, ["delete", API_SERVICE, "--ignore-not-found"]);
 }
 
-/** Lets users of the host into a member: an account there that may impersonate, its credentials on the host, and the prefix. */
+/**
+ * Lets users of the host into a member until the end of the file: an account there that may impersonate, its credentials on the
+ * host, and the prefix.
+ */
 export async function openMember(host: Cluster, member: Cluster, name: string, prefix = "legation:"): Promise<void> {
+  afterFile(() => closeMember(host, member, name));
   const namespace = "legation-system";
   const metadata = { name: ACCOUNT };
   const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: ACCOUNT };
@@ -69,6 +74,38 @@ export async function openMember(host: Cluster, member: Cluster, name: string, p
   await applyAll(host, [secret]);
   const spec = JSON.stringify({ spec: { access: { prefix } } });
   await kubectl(host, ["patch", `clusters.legation.dev/${name}`, "--type=merge", "-p", spec]);
+}
+
+async function closeMember(host: Cluster, member: Cluster, name: string): Promise<void> {
+  const remove = (cluster: Cluster, ...what: string[]): Promise<string> =>
+    kubectl(cluster, ["delete", ...what, "--ignore-not-found"]);
+  const spec = JSON.stringify({ spec: { access: null } });
+  await kubectl(host, ["patch", `clusters.legation.dev/${name}`, "--type=merge", "-p", spec]);
+  await remove(host, "secret", `member-${name}`, "-n", "legation-access");
+  await remove(member, `clusterrolebinding/${ACCOUNT}`, `clusterrole/${ACCOUNT}`);
+  await remove(member, `serviceaccount/${ACCOUNT}`, "-n", "legation-system");
+}
+
+/** Binds a ClusterRole to a user or group until the end of the file. */
+export async function bindClusterRole(
+  cluster: Cluster,
+  role: string,
+  subject: { readonly kind: "User" | "Group"; readonly name: string },
+): Promise<void> {
+  const apiGroup = "rbac.authorization.k8s.io";
+  const name = `${role}-${subject.name.replace(/[^a-z]/g, "-")}`;
+  afterFile(async () => {
+    await kubectl(cluster, ["delete", `clusterrolebinding/${name}`, "--ignore-not-found"]);
+  });
+  await applyAll(cluster, [
+    {
+      apiVersion: `${apiGroup}/v1`,
+      kind: "ClusterRoleBinding",
+      metadata: { name },
+      roleRef: { apiGroup, kind: "ClusterRole", name: role },
+      subjects: [{ apiGroup, ...subject }],
+    },
+  ]);
 }
 
 /** A user of the host, by a client certificate. */

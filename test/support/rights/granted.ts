@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import type { KubeObject } from "../../../src/api/kubernetes.ts";
@@ -12,7 +13,8 @@ import { widgets } from "../legation/widgets.ts";
 import { type Account, describeRight } from "./used.ts";
 
 /** Reports whether a role is for people, so that no account of Legation has it. */
-function isForPeople(name: string): boolean {
+function isForPeople(kind: string, name: string): boolean {
+  if (kind === "ClusterRole" && name === "legation-access") return true;
   return name === "legation-viewer" || name.startsWith("legation-authors");
 }
 
@@ -57,7 +59,8 @@ async function grants(folder: string): Promise<readonly Grant[]> {
     }),
     ...accessAccountObjects("host", "constrained", { name: "" }),
   ];
-  return grantsOf([...(await loadManifests(folder)), ...(await loadManifests(join(folder, "member"))), ...ofJoin]);
+  const folders = [folder, join(folder, "member"), join(folder, "access")].filter((each) => existsSync(each));
+  return grantsOf([...(await Promise.all(folders.map(loadManifests))).flat(), ...ofJoin]);
 }
 
 /** Returns the rights that an operator adds for the types that tests give to members, by manifest or by the commands. */
@@ -78,7 +81,7 @@ interface Grant {
 function grantsOf(manifests: readonly Manifest[]): readonly Grant[] {
   return manifests.flatMap((manifest) => {
     const parsed = rulesSchema.safeParse(manifest);
-    if (!parsed.success || isForPeople(parsed.data.metadata.name)) return [];
+    if (!parsed.success || isForPeople(parsed.data.kind, parsed.data.metadata.name)) return [];
     const { metadata, rules } = parsed.data;
     const account: Account = metadata.name.startsWith("legation-controller")
       ? "controller"
@@ -86,7 +89,7 @@ function grantsOf(manifests: readonly Manifest[]): readonly Grant[] {
         ? "webhook"
         : metadata.name.startsWith("legation-agent-")
           ? "agent"
-          : metadata.name.startsWith("legation-access-")
+          : metadata.name.startsWith("legation-access")
             ? "access"
             : "host";
     const namespace = metadata.namespace ?? "";

@@ -6,6 +6,8 @@ export const UNUSED: Readonly<Record<string, string>> = {
   "controller: create discovery.k8s.io/endpointslices in legation-system": APPLIED,
   "access: create serviceaccounts/token in legation-system":
     "at half of a token's life, of 15 days: test/unit/access/token-renewal.test.ts",
+  "controller: create secrets in legation-access": APPLIED,
+  "access: update secrets in legation-access": "the certificate is renewed after two thirds of its life",
   "host: get /readyz": "the members' probe; audit logs leave health checks out",
   "host: delete serviceaccounts": SAME_WAY,
   "host: patch serviceaccounts": SAME_WAY,

@@ -5,8 +5,8 @@ import type { ClusterInfo } from "../clusters/types.ts";
 
 /** Variable with the folder in which runs leave what Legation's accounts did; without it nothing is noted. */
 export const RIGHTS_FOLDER = "LEGATION_RIGHTS";
-/** Accounts of Legation: `controller` and `webhook` on a host; `host`, `agent` and `access` (impersonates users) in a member. */
-export type Account = "controller" | "webhook" | "host" | "agent" | "access";
+/** Accounts of Legation: `controller`, `webhook` and `access` on a host; `host`, `agent` and `access` (impersonates users) in a member. */
+export type Account = "controller" | "webhook" | "access" | "host" | "agent";
 
 /** Rights that an account used, and that it lacked, in the form of `describeRight`. */
 export interface Noted {
@@ -15,6 +15,7 @@ export interface Noted {
 }
 
 const PREFIX = "system:serviceaccount:legation-system:legation-";
+const ACCESS = "system:serviceaccount:legation-access:legation-access";
 // Admission forbids, too: only this says what the rights were.
 const DECISION = "authorization.k8s.io/decision";
 const RBAC = "rbac.authorization.k8s.io";
@@ -32,6 +33,7 @@ export async function noteRights(clusters: readonly ClusterInfo[]): Promise<void
     const forbidden = new Set<string>();
     const events = await allAuditEvents({ auditLog }, (event) => isOwn(event) || isChange(event), [
       PREFIX,
+      ACCESS,
       `"${RBAC}"`,
     ]);
     const inForce = rightsInForce(events.filter(isChange));
@@ -58,7 +60,7 @@ export function readNoted(folder: string): Noted {
 function rightsInForce(changes: readonly AuditEvent[]): (event: AuditEvent) => boolean {
   return ({ requestReceivedTimestamp: at, user }) => {
     // Roles and bindings are called after the account.
-    const name = `legation-${accountOf(user.username.slice(PREFIX.length))}`;
+    const name = `legation-${accountOf(user.username)}`;
     const last = changes.findLast(
       ({ objectRef, requestReceivedTimestamp }) =>
         requestReceivedTimestamp <= at && objectRef?.name?.startsWith(name) === true,
@@ -70,7 +72,7 @@ function rightsInForce(changes: readonly AuditEvent[]): (event: AuditEvent) => b
 
 /** Reports whether an account asked for itself: under impersonation, the user's rights count. */
 function isOwn({ user, impersonatedUser }: AuditEvent): boolean {
-  return impersonatedUser === undefined && user.username.startsWith(PREFIX);
+  return impersonatedUser === undefined && (user.username.startsWith(PREFIX) || user.username === ACCESS);
 }
 
 /** Reports whether the request changed a role or a binding. */
@@ -80,15 +82,16 @@ function isChange(event: AuditEvent): boolean {
 
 /** Formats the use of a right for comparison; see `describeRight`. */
 function rightOf({ user, verb, objectRef, requestURI }: AuditEvent): string {
-  const account = accountOf(user.username.slice(PREFIX.length));
+  const account = accountOf(user.username);
   if (objectRef?.resource === undefined) return `${account}: ${verb} ${requestURI.split("?", 1)[0]}`;
   const { apiGroup = "", resource, subresource, namespace = "" } = objectRef;
   return describeRight({ account, verb, group: apiGroup, resource, subresource, namespace });
 }
 
-function accountOf(name: string): Account {
+function accountOf(username: string): Account {
+  const name = username.slice(PREFIX.length);
+  if (username === ACCESS || name.startsWith("access-")) return "access";
   if (name === "controller" || name === "webhook") return name;
-  if (name.startsWith("access-")) return "access";
   return name.startsWith("agent-") ? "agent" : "host";
 }
 
@@ -107,4 +110,10 @@ export function describeRight(right: {
 }
 
 // Namespaces where a Role gives more than the ClusterRole.
-const NAMED: ReadonlySet<string> = new Set(["legation-system", "kube-system", "kube-public", "kube-node-lease"]);
+const NAMED: ReadonlySet<string> = new Set([
+  "legation-system",
+  "legation-access",
+  "kube-system",
+  "kube-public",
+  "kube-node-lease",
+]);

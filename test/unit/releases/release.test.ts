@@ -15,10 +15,10 @@ describe("a release", () => {
     expect(released.version).toBe(version);
     expect(JSON.parse(read(released.folder, "package.json")).version).toBe(version);
     expect(newestRelease(read(ROOT, "CHANGELOG.md"))).toBe(version);
-    const images = ["controller.yaml", "webhook.yaml"].flatMap((file) =>
+    const images = ["controller.yaml", "webhook.yaml", "access/deployment.yaml"].flatMap((file) =>
       [...read(ROOT, "manifests", file).matchAll(/^\s+image: \S+:(\S+)$/gm)].map(([, tag]) => tag),
     );
-    expect(images).toEqual([version, version]);
+    expect(images).toEqual([version, version, version]);
   });
 
   test("contains a program with manifests, and no sources", () => {

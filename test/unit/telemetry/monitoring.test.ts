@@ -191,9 +191,13 @@ test("gives the Prometheus operator the same rules, and scrapes ports of the man
   );
   const rule = objects.find(({ kind }) => kind === "PrometheusRule");
   expect(rule.spec).toEqual(parse(read("examples/monitoring/alerts.yaml")));
-  for (const component of ["controller", "webhook"]) {
+  for (const [component, file] of [
+    ["controller", "controller.yaml"],
+    ["webhook", "webhook.yaml"],
+    ["access", "access/deployment.yaml"],
+  ]) {
     const monitor = objects.find(({ metadata }) => metadata.name === `legation-${component}`);
-    const [workload] = parseAllDocuments(read(`manifests/${component}.yaml`))
+    const [workload] = parseAllDocuments(read(`manifests/${file}`))
       .map((document) => document.toJS())
       .filter((object) => object?.kind === "Deployment");
     const { labels } = workload.spec.template.metadata;

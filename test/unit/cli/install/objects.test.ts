@@ -1,6 +1,8 @@
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { planInstall } from "../../../../src/cli/install/objects.ts";
-import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
+import { loadManifests, type Manifest } from "../../../../src/cli/shared/manifests.ts";
+import { packageRoot } from "../../../../src/cli/shared/package-root.ts";
 
 const manifest = (kind: string, more: Record<string, unknown> = {}): Manifest => ({
   apiVersion: "v1",
@@ -107,5 +109,38 @@ describe("the plan of an installation", () => {
         data: { "cluster-name": "berlin" },
       },
     ]);
+  });
+});
+
+describe("access to members", () => {
+  const own = { clusterName: "host", version: "1.2.3" };
+  const folder = join(packageRoot(), "manifests", "access");
+  const kindsOf = (manifests: readonly Manifest[]): string[] => manifests.map(({ kind }) => kind);
+  const find = (manifests: readonly Manifest[], kind: string): Manifest | undefined =>
+    manifests.find((each) => each.kind === kind);
+
+  test("is deployed with its Service, in a cluster whose webhook runs outside, too", async () => {
+    const manifests = await loadManifests(folder);
+    const { apply, leaveOut } = planInstall(manifests, { ...own, webhookUrl: "https://192.0.2.1" });
+    expect(kindsOf(apply)).toEqual(
+      expect.arrayContaining(["Deployment", "PodDisruptionBudget", "Service", "APIService"]),
+    );
+    expect(leaveOut).toEqual([]);
+    expect(find(apply, "Service")).toMatchObject({ spec: { selector: {}, ports: [{ port: 443 }] } });
+    expect(kindsOf(apply).indexOf("APIService")).toBeGreaterThan(kindsOf(apply).indexOf("Deployment"));
+  });
+
+  test("is called at an address outside the cluster by an ExternalName Service, and the APIService's port", async () => {
+    const manifests = await loadManifests(folder);
+    const { apply, leaveOut } = planInstall(manifests, { ...own, accessAddress: "access.example.org:9444" });
+    expect(kindsOf(leaveOut)).toEqual(["Deployment", "PodDisruptionBudget"]);
+    expect(find(apply, "Service")?.spec).toEqual({
+      type: "ExternalName",
+      externalName: "access.example.org",
+      ports: [{ name: "https", port: 9444 }],
+    });
+    expect(find(apply, "APIService")).toMatchObject({
+      spec: { service: { namespace: "legation-access", name: "legation-access", port: 9444 } },
+    });
   });
 });

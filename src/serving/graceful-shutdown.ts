@@ -1,21 +1,21 @@
-import type { WebhookClock } from "./clock.ts";
+import type { Clock } from "../runtime/clock.ts";
 
-// An API server without a review for this long counts as idle.
+// An API server without a request for this long counts as idle.
 const QUIET_MS = 500;
 // Bounds the wait for clients that keep sending.
 const LONGEST_MS = 5_000;
 const CHECK_EVERY_MS = 50;
 
 /**
- * A webhook's graceful shutdown. API servers do not repeat reviews of closed connections, so each answer first asks
- * for the end of its connection. Connections are closed only when no review comes any more.
+ * The graceful shutdown of a server that API servers call. They do not repeat requests of closed connections, so each answer
+ * first asks for the end of its connection. Connections are closed only when no request comes any more.
  */
 export class GracefulShutdown {
-  readonly #clock: WebhookClock;
-  #lastReviewAt = Number.NEGATIVE_INFINITY;
+  readonly #clock: Pick<Clock, "now" | "after">;
+  #lastRequestAt = Number.NEGATIVE_INFINITY;
   #leaving = false;
 
-  constructor(clock: WebhookClock) {
+  constructor(clock: Pick<Clock, "now" | "after">) {
     this.#clock = clock;
   }
 
@@ -24,8 +24,8 @@ export class GracefulShutdown {
     return this.#leaving;
   }
 
-  reviewed(): void {
-    this.#lastReviewAt = this.#clock.now();
+  requested(): void {
+    this.#lastRequestAt = this.#clock.now();
   }
 
   /** Starts the shutdown. Resolves when connections may be closed. */
@@ -35,7 +35,7 @@ export class GracefulShutdown {
     return new Promise((resolve) => {
       const check = (): void => {
         const now = this.#clock.now();
-        if (now - this.#lastReviewAt >= QUIET_MS || now - begunAt >= LONGEST_MS) resolve();
+        if (now - this.#lastRequestAt >= QUIET_MS || now - begunAt >= LONGEST_MS) resolve();
         else this.#clock.after(CHECK_EVERY_MS, check);
       };
       check();

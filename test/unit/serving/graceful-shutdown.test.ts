@@ -1,12 +1,12 @@
 import type { LightMyRequestResponse } from "fastify";
 import { expect, test } from "vitest";
 import { issueAuthority } from "../../../src/certificates/issue.ts";
+import { GracefulShutdown } from "../../../src/serving/graceful-shutdown.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
-import { GracefulShutdown } from "../../../webhook/graceful-shutdown.ts";
 import { createWebhookServer } from "../../../webhook/server.ts";
 import { pod } from "../../support/builders/pod.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { review } from "./reviews.ts";
+import { review } from "../webhook/reviews.ts";
 
 /** A shutdown that has begun, and whether it is over. */
 function begun(shutdown: GracefulShutdown): { readonly over: () => boolean } {
@@ -20,7 +20,7 @@ function begun(shutdown: GracefulShutdown): { readonly over: () => boolean } {
 test("ends at once without reviews", async () => {
   const clock = new FakeClock();
   const shutdown = new GracefulShutdown(clock);
-  shutdown.reviewed();
+  shutdown.requested();
   await clock.advance(600);
   const { over } = begun(shutdown);
   await clock.advance(0);
@@ -30,10 +30,10 @@ test("ends at once without reviews", async () => {
 test("stays until no review came for a moment", async () => {
   const clock = new FakeClock();
   const shutdown = new GracefulShutdown(clock);
-  shutdown.reviewed();
+  shutdown.requested();
   const { over } = begun(shutdown);
   for (let time = 0; time < 2_000; time += 100) {
-    shutdown.reviewed();
+    shutdown.requested();
     await clock.advance(100);
     expect(over()).toBe(false);
   }
@@ -45,9 +45,9 @@ test("ends although callers do not stop", async () => {
   const clock = new FakeClock();
   const shutdown = new GracefulShutdown(clock);
   const { over } = begun(shutdown);
-  shutdown.reviewed();
+  shutdown.requested();
   for (let time = 0; time < 6_000; time += 100) {
-    shutdown.reviewed();
+    shutdown.requested();
     await clock.advance(100);
   }
   expect(over()).toBe(true);

@@ -1,0 +1,371 @@
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { TLSSocket } from "node:tls";
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { Authority } from "../../support/clusters/pki.ts";
+import { exchange, Rig, requestOf, WEST } from "./rig.ts";
+
+const CLOSE = "Connection: close";
+
+let rig: Rig;
+
+beforeEach(async () => {
+  rig = await Rig.start();
+});
+
+afterEach(() => rig.close());
+
+function linesOf({ rawHeaders }: IncomingMessage, name: string): string[] {
+  return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
+}
+
+async function statusOf(text: string | Buffer, certificate?: Parameters<Rig["connect"]>[0]): Promise<number> {
+  const answer = await exchange(await rig.connect(certificate), text);
+  return Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
+}
+
+describe("who is believed", () => {
+  test("is the host's API server, whose user the member is asked as", async () => {
+    const lines = ["X-Remote-Uid: u1", "X-Remote-Extra-Acme.com%2Fteam: x", "Audit-ID: a1", CLOSE];
+    expect(await statusOf(requestOf(`${WEST}/api/v1/pods?limit=1`, lines))).toBe(200);
+    const [request] = rig.member.requests;
+    expect(request?.url).toBe("/api/v1/pods?limit=1");
+    expect(request?.headers).toMatchObject({
+      authorization: "Bearer legation-token",
+      "impersonate-user": "legation:alice",
+      "impersonate-group": "legation:a",
+      "impersonate-uid": "u1",
+      "impersonate-extra-acme.com%2fteam": "x",
+      "audit-id": "a1",
+    });
+    expect(request?.rawHeaders.some((each) => /^x-remote-/i.test(each))).toBe(false);
+    expect(rig.reviews).toEqual([
+      expect.objectContaining({
+        attributes: {
+          verb: "get",
+          group: "access.legation.dev",
+          version: "v1",
+          resource: "clusters",
+          subresource: "proxy",
+          name: "west",
+        },
+      }),
+    ]);
+  });
+
+  test("is nobody without a certificate, with one of another authority, or with one that may not speak for users", async () => {
+    const other = await Authority.create("other");
+    const [foreign, wrongName] = await Promise.all([
+      other.issue({ commonName: "front-proxy-client", usage: "clientAuth" }),
+      rig.authority.issue({ commonName: "alice", usage: "clientAuth" }),
+    ]);
+    const asked = requestOf(`${WEST}/api`, ["Authorization: Bearer some", CLOSE]);
+    expect(await Promise.all([statusOf(asked, "none"), statusOf(asked, foreign), statusOf(asked, wrongName)])).toEqual([
+      401, 401, 401,
+    ]);
+    expect(rig.reviews).toEqual([]);
+    expect(rig.member.requests).toEqual([]);
+  });
+
+  test("is nobody any more by a certificate of an authority that was replaced", async () => {
+    const socket = await rig.connect();
+    const next = await Authority.create("next");
+    const made = await next.issue({ commonName: "access", usage: "serverAuth", addresses: ["127.0.0.1"] });
+    rig.server.renew({ certificate: { cert: made.certificate, key: made.key }, clientAuthority: next.pem });
+    expect(await exchange(socket, requestOf(`${WEST}/api`))).toBe("");
+    expect(rig.member.requests).toEqual([]);
+  });
+});
+
+describe("what a member is asked", () => {
+  test("is the user's own, whatever the bytes of a request are: never with the rights of Legation", async () => {
+    const header = fc.oneof(
+      fc.constantFrom(
+        "Impersonate-User: admin",
+        "Impersonate-Group: system:masters",
+        "impersonate-extra-a: b",
+        "Impersonate-User : admin",
+        "Authorization: Bearer stolen",
+        "X-Remote-Group: system:masters",
+        "X-Remote-User: admin",
+        "X-Remote-User:",
+        "Connection: X-Remote-User, Impersonate-User",
+        "Connection: keep-alive, Upgrade",
+        "Upgrade: websocket",
+        "Upgrade: h2c",
+        "Transfer-Encoding: chunked",
+        "Transfer-Encoding: identity, chunked",
+        "Content-Length: 5",
+        "Content-Length: 0",
+        "Content-Length: +5",
+        "Host: other",
+        "Expect: 100-continue",
+        " folded: line",
+        "X\tY: z",
+      ),
+      fc.string({ maxLength: 20 }),
+    );
+    const rest = fc.constantFrom(
+      "/api",
+      "/../east/proxy/api",
+      "/api%2f..",
+      "//api",
+      "?a=b",
+      "/%00",
+      "",
+      "/api HTTP/1.1\r\nX: y\r\n",
+    );
+    const body = fc.constantFrom("", "hello", "5\r\nhello\r\n0\r\n\r\n", requestOf(`${WEST}/smuggled`));
+    const method = fc.constantFrom("GET", "POST", "DELETE", "CONNECT", "TRACE", "get");
+    rig.member.onUpgrade = (_request, socket) => socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+    await fc.assert(
+      fc.asyncProperty(method, rest, fc.array(header, { maxLength: 4 }), body, async (verb, path, headers, sent) => {
+        rig.member.requests.length = 0;
+        const socket = await rig.connect();
+        const wait = exchange(socket, `${requestOf(`${WEST}${path}`, [...headers, CLOSE], verb)}${sent}`);
+        await Promise.race([wait, sleep(300)]);
+        socket.destroy();
+        for (const request of rig.member.requests) {
+          expect(linesOf(request, "impersonate-user")).toEqual(["legation:alice"]);
+          expect(linesOf(request, "authorization")).toEqual(["Bearer legation-token"]);
+          expect(linesOf(request, "impersonate-group").every((group) => group.startsWith("legation:"))).toBe(true);
+          expect(request.headers["impersonate-extra-a"]).toBeUndefined();
+          expect(request.url).not.toMatch(/\.\.|\/\/|%2f|%00/i);
+        }
+      }),
+      { numRuns: 40 },
+    );
+  }, 60_000);
+
+  test("is not more than one request for one, if its length is told in two ways", async () => {
+    const lines = ["Content-Length: 4", "Transfer-Encoding: chunked"];
+    const socket = await rig.connect();
+    const smuggled = `0\r\n\r\n${requestOf(`${WEST}/smuggled`)}`;
+    const answer = await Promise.race([
+      exchange(socket, requestOf(`${WEST}/api`, lines, "POST") + smuggled),
+      sleep(500),
+    ]);
+    socket.destroy();
+    expect(answer ?? "").toMatch(/^HTTP\/1\.1 400/);
+    expect(rig.member.requests).toEqual([]);
+  });
+});
+
+describe("a refused request", () => {
+  test("reaches no member, and says why", async () => {
+    rig.allowed = false;
+    const denied = await exchange(await rig.connect(), requestOf(`${WEST}/version`, [CLOSE]));
+    expect(denied).toMatch(/^HTTP\/1\.1 403 [\s\S]*User \\"alice\\" cannot get resource \\"clusters\/proxy\\"/);
+    rig.allowed = true;
+    rig.found = { reason: "Forbidden", message: "closed" };
+    const closed = await exchange(await rig.connect(), requestOf(`${WEST}/version`, [CLOSE]));
+    expect(closed).toMatch(/^HTTP\/1\.1 403 [\s\S]*"message":"closed"/);
+    // kubectl shows the text of a failed discovery alone.
+    const discovery = await exchange(await rig.connect(), requestOf(`${WEST}/api?timeout=1s`, [CLOSE]));
+    expect(discovery).toMatch(/^HTTP\/1\.1 403 [\s\S]*text\/plain[\s\S]*\r\n\r\nclosed$/);
+    rig.found = undefined;
+    expect(await statusOf(requestOf(`${WEST}/api/../x`, [CLOSE]))).toBe(400);
+    expect(await statusOf(requestOf("/apis/other/v1", [CLOSE]))).toBe(404);
+    expect(rig.member.requests).toEqual([]);
+  });
+
+  test("has the status 503 where the member refuses Legation, since the user's own credentials are good", async () => {
+    rig.member.onRequest = (_request, response) => void response.writeHead(401).end("Unauthorized");
+    const answer = await exchange(await rig.connect(), requestOf(`${WEST}/version`, [CLOSE]));
+    expect(answer).toMatch(/^HTTP\/1\.1 503 [\s\S]*legation join west --access/);
+  });
+
+  test("has the status 503 where the member cannot be reached", async () => {
+    rig.member.server.closeAllConnections();
+    rig.member.server.close();
+    const answer = await exchange(await rig.connect(), requestOf(`${WEST}/version`, [CLOSE]));
+    expect(answer).toMatch(/^HTTP\/1\.1 503 [\s\S]*Cluster west cannot be reached/);
+  });
+
+  test.each([
+    ["with a body", ["Connection: Upgrade", "Upgrade: websocket", "Content-Length: 5"], "hello"],
+    ["to another protocol than streams have", ["Connection: Upgrade", "Upgrade: h2c"], ""],
+  ])("is an upgrade %s", async (_, lines, body) => {
+    expect(await statusOf(`${requestOf(`${WEST}/api`, lines, "POST")}${body}`)).toBe(400);
+    expect(rig.member.requests).toEqual([]);
+  });
+});
+
+describe("bytes", () => {
+  const CHUNK = Buffer.alloc(256 * 1024, "x");
+
+  test("of a body wait at the client while the member does not read", async () => {
+    let arrived: IncomingMessage | undefined;
+    rig.member.onRequest = (request) => {
+      arrived = request;
+    };
+    const socket = await rig.connect();
+    socket.write(requestOf(`${WEST}/api`, ["Transfer-Encoding: chunked"], "POST"));
+    let sent = 0;
+    const pump = (): void => {
+      while (!socket.destroyed) {
+        sent += CHUNK.length;
+        const more = socket.write(
+          Buffer.concat([Buffer.from(`${CHUNK.length.toString(16)}\r\n`), CHUNK, Buffer.from("\r\n")]),
+        );
+        if (!more) {
+          socket.once("drain", pump);
+          return;
+        }
+      }
+    };
+    pump();
+    await expectStill(() => sent);
+    // Buffers of the kernel for two connections, and little of this process.
+    expect(sent).toBeLessThan(32 * 2 ** 20);
+    expect(arrived?.headers["impersonate-user"]).toBe("legation:alice");
+    socket.destroy();
+  });
+
+  test("of a response wait at the member while the client does not read, and come in full later", async () => {
+    let sent = 0;
+    const all = 64 * 2 ** 20;
+    rig.member.onRequest = (_request, response) => {
+      const pump = (): void => {
+        while (sent < all) {
+          sent += CHUNK.length;
+          if (!response.write(CHUNK)) {
+            response.once("drain", pump);
+            return;
+          }
+        }
+        response.end();
+      };
+      pump();
+    };
+    const socket = await rig.connect();
+    socket.pause();
+    socket.write(requestOf(`${WEST}/api`, [CLOSE]));
+    await expectStill(() => sent);
+    expect(sent).toBeLessThan(32 * 2 ** 20);
+    let received = 0;
+    socket.on("data", (chunk: Buffer) => {
+      received += chunk.length;
+    });
+    socket.resume();
+    await once(socket, "close");
+    expect(received).toBeGreaterThanOrEqual(all);
+  });
+
+  test("of a response that the member cuts end with a cut for the client, not with an end", async () => {
+    rig.member.onRequest = (_request, response) => {
+      response.writeHead(200, { "content-length": "100" });
+      response.write("half", () => response.destroy());
+    };
+    const answer = await exchange(await rig.connect(), requestOf(`${WEST}/api`));
+    const [head, body = ""] = answer.split("\r\n\r\n");
+    expect(head).toMatch(/content-length: 100/i);
+    expect("half".startsWith(body)).toBe(true);
+  });
+
+  test("of an upgraded connection pass both ways as they are, those behind the request first", async () => {
+    rig.member.onUpgrade = (_request, socket, head) => {
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\nhello");
+      let heard = head.toString("latin1");
+      socket.on("data", (chunk: Buffer) => {
+        heard += chunk.toString("latin1");
+        if (heard.endsWith("end")) socket.end(`heard ${heard}`);
+      });
+    };
+    const lines = ["Connection: Upgrade", "Upgrade: SPDY/3.1", "X-Stream-Protocol-Version: v4.channel.k8s.io"];
+    const socket = await rig.connect();
+    const answer = await exchange(
+      socket,
+      `${requestOf(`${WEST}/api/v1/namespaces/a/pods/b/exec`, lines, "POST")}first end`,
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 101 [\s\S]*hello[\s\S]*heard first end$/);
+    expect(rig.member.requests[0]?.headers["impersonate-user"]).toBe("legation:alice");
+  });
+
+  test("end at the member when the client goes", async () => {
+    const ended = Promise.withResolvers<void>();
+    rig.member.onRequest = (_request, response) => {
+      response.flushHeaders();
+      response.once("close", () => ended.resolve());
+    };
+    const socket = await rig.connect();
+    socket.write(requestOf(`${WEST}/api/v1/pods?watch=true`));
+    await once(socket, "data");
+    socket.destroy();
+    await ended.promise;
+  });
+});
+
+test("refuses a request of a user who has too many in flight, and of all users when they have, until one ends", async () => {
+  rig.member.onRequest = (_request, response) => response.flushHeaders();
+  const watch = async (user: string): Promise<TLSSocket> => {
+    const socket = await rig.connect();
+    socket.write(requestOf(`${WEST}/api/v1/pods?watch=true`, [], "GET", user));
+    await once(socket, "data");
+    return socket;
+  };
+  const asked = (user: string): Promise<string> =>
+    rig.connect().then((socket) => exchange(socket, requestOf(`${WEST}/version`, [CLOSE], "GET", user)));
+  const [first] = [await watch("alice"), await watch("alice"), await watch("alice")];
+  expect(await asked("alice")).toMatch(/^HTTP\/1\.1 429 [\s\S]*retry-after: 1/i);
+  await watch("bob");
+  expect(await asked("carol")).toMatch(/^HTTP\/1\.1 429 /);
+  first?.destroy();
+  rig.member.onRequest = (_request, response) => void response.end("{}");
+  for (let answer = ""; !answer.startsWith("HTTP/1.1 200"); ) answer = await asked("carol");
+});
+
+test("gives a request up that the member does not answer, with the reason that the controller knows", async () => {
+  const clock = new FakeClock(Date.now());
+  const slow = await Rig.start({ clock });
+  onTestFinished(async () => {
+    let isClosed = false;
+    void slow.close().then(() => {
+      isClosed = true;
+    });
+    while (!isClosed) {
+      await clock.advance(1_000);
+      await sleep(10);
+    }
+  });
+  slow.member.onRequest = () => {};
+  const asked = Promise.withResolvers<void>();
+  slow.member.server.once("request", () => asked.resolve());
+  const answer = exchange(await slow.connect(), requestOf(`${WEST}/version`, [CLOSE]));
+  await asked.promise;
+  await clock.advance(60_000);
+  slow.trouble = "it has not answered since 10:00";
+  await clock.advance(10_000);
+  expect(await answer).toMatch(/^HTTP\/1\.1 503 [\s\S]*it has not answered since 10:00/);
+});
+
+test("lets a request end before it stops, and asks clients for other connections", async () => {
+  const answering = Promise.withResolvers<ServerResponse>();
+  rig.member.onRequest = (_request, response) => answering.resolve(response);
+  const answer = exchange(await rig.connect(), requestOf(`${WEST}/version`));
+  const response = await answering.promise;
+  const closed = rig.server.close();
+  const health = await exchange(await rig.connect("none"), "GET /readyz HTTP/1.1\r\nHost: access\r\n\r\n");
+  expect(health).toMatch(/^HTTP\/1\.1 503 [\s\S]*it is about to end/);
+  response.end("{}");
+  expect(await answer).toMatch(/^HTTP\/1\.1 200 [\s\S]*connection: close/i);
+  await closed;
+});
+
+test("answers discovery, also without any member", async () => {
+  rig.found = { reason: "NotFound", message: "none" };
+  const answer = await exchange(await rig.connect(), requestOf("/apis/access.legation.dev/v1", [CLOSE]));
+  expect(answer).toMatch(/^HTTP\/1\.1 200 [\s\S]*"name":"clusters\/proxy"/);
+});
+
+/** Waits until a number has not grown for a while. */
+async function expectStill(read: () => number): Promise<void> {
+  let before = -1;
+  while (before !== read()) {
+    before = read();
+    await sleep(300);
+  }
+}
