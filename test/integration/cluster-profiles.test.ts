@@ -111,6 +111,17 @@ describe("the ClusterProfile of each Cluster", () => {
     expect(writes.map(({ verb }) => verb).toSorted()).toEqual(["create", "patch", "patch", "patch"]);
   });
 
+  test("gets the label of its manager back", async () => {
+    const label = "x-k8s.io/cluster-manager";
+    const body = { metadata: { labels: { [label]: null } } };
+    await clients().host.patch(
+      profilesV1alpha1,
+      { namespace: SYSTEM_NAMESPACE, name: "east" },
+      { type: "merge", body },
+    );
+    await eventually(async () => (await profile("east"))?.metadata.labels?.[label] === "legation", patient);
+  });
+
   test("has an access provider while the Cluster lets users in", async () => {
     const { host } = clients();
     onTestFinished(async () => {
