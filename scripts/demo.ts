@@ -108,8 +108,8 @@ function printKept(clusters: Clusters): void {
   printEnvironment(clusters);
   terminal.print("\nKubeconfigs:");
   for (const { name, kubeconfig } of clusters.all) terminal.print(`   ${name.padEnd(6)} ${kubeconfig}`);
-  terminal.print(`Logs:   ${join(KEPT, "webhook.log")}, ${join(KEPT, "controller.log")}`);
-  terminal.print("The tokens of webhook and controller end after 24 hours.");
+  terminal.print(`Logs:   ${join(KEPT, "webhook.log")}, ${join(KEPT, "controller.log")}, ${join(KEPT, "access.log")}`);
+  terminal.print("The tokens of webhook, controller and access end after 24 hours.");
   terminal.print("\nTo stop it:\n   npm run demo -- --stop");
 }
 

@@ -1,6 +1,6 @@
 import type { Cluster } from "../../test/support/clusters/types.ts";
 import { stopProcesses } from "./process.ts";
-import { MEMBERS, type Tour } from "./tour.ts";
+import { MEMBERS, type Tour, VIEWER } from "./tour.ts";
 
 /** Deletes the workloads and checks that their delegates are gone. */
 export async function deleteWorkloads(tour: Tour): Promise<void> {
@@ -19,9 +19,11 @@ export async function removeLegation(tour: Tour): Promise<void> {
   const { clusters, shell } = tour;
   shell.step("Take Legation out again");
   for (const name of Object.keys(MEMBERS)) {
-    await shell.run("legation", "unjoin", name, "--member-kubeconfig", clusters.get(name).kubeconfig);
+    const { kubeconfig } = clusters.get(name);
+    await shell.run("legation", "unjoin", name, "--member-kubeconfig", kubeconfig);
+    await shell.run("kubectl", "--kubeconfig", kubeconfig, "delete", "clusterrolebinding", VIEWER);
   }
-  shell.show("kill %1 %2 %3   # webhook, controller and agent");
+  shell.show("kill %1 %2 %3 %4   # webhook, controller, access and agent");
   await stopProcesses(clusters.info.directory);
   await shell.run("legation", "uninstall");
 
@@ -44,6 +46,7 @@ const KINDS = [
   "validatingwebhookconfigurations",
   "validatingadmissionpolicies",
   "validatingadmissionpolicybindings",
+  "apiservices",
   "leases",
 ].join(",");
 

@@ -7,7 +7,7 @@ import { LEGATION, withoutFlags } from "./shell.ts";
 
 /** A process of Legation in the demo. */
 export interface ProcessSpec {
-  readonly name: "webhook" | "controller" | "agent";
+  readonly name: "webhook" | "controller" | "access" | "agent";
   readonly args: readonly string[];
   /** Folder for its log and process id. */
   readonly directory: string;
@@ -63,7 +63,7 @@ export async function stopProcesses(directory: string): Promise<void> {
 
 /** Returns the last lines of the logs. */
 export function logTails(directory: string): string {
-  return ["webhook", "controller", "agent"]
+  return ["webhook", "controller", "access", "agent"]
     .map((name) => logFile(directory, name))
     .filter(existsSync)
     .map((file) => `--- end of ${file}\n${lastLines(file)}`)

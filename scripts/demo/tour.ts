@@ -1,5 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { ACCESS_NAMESPACE } from "../../src/api/access.ts";
+import { SYSTEM_NAMESPACE } from "../../src/api/keys.ts";
 import { kubeconfigText } from "../../test/support/clusters/kubeconfig.ts";
 import { realNodesPossible } from "../../test/support/clusters/node/possible.ts";
 import { freePort } from "../../test/support/clusters/ports.ts";
@@ -17,11 +19,14 @@ export interface Tour {
 /** Members of the demo, and the labels of the examples. */
 export const MEMBERS: Readonly<Record<string, string>> = { west: "region=eu,tier=gold", east: "region=us" };
 
+/** Binding by which the host's administrator may look into a member. */
+export const VIEWER = "legation-demo-viewer";
+
 /** A member behind an agent. It has a real node, if this machine can run one. */
 export const AGENT_MEMBER = "north";
 
 /**
- * Installs Legation on the host and runs its two processes with their own service accounts. Returns the address at which agents
+ * Installs Legation on the host and runs its three processes with their own service accounts. Returns the address at which agents
  * connect.
  */
 export async function installLegation({ clusters, shell, signal }: Tour): Promise<string> {
@@ -30,34 +35,47 @@ export async function installLegation({ clusters, shell, signal }: Tour): Promis
   const listen = `127.0.0.1:${await freePort()}`;
   const kubeletListen = `127.0.0.1:${await freePort()}`;
   const hubListen = `127.0.0.1:${await freePort()}`;
+  const accessPort = await freePort();
   shell.step("Install Legation on the host");
   shell.say("The webhook will run on this machine, so nothing is deployed in the cluster.");
-  await shell.run("legation", "install", "--webhook-url", `https://${listen}`, "--cluster-name", "host");
+  const outside = ["--webhook-url", `https://${listen}`, "--access", "--access-address", `localhost:${accessPort}`];
+  await shell.run("legation", "install", ...outside, "--cluster-name", "host");
 
-  shell.step("Run the webhook and the controller");
+  shell.step("Run the webhook, the controller, and users' access to members");
   shell.say("Each has the rights of its own service account and no more.");
-  for (const name of ["webhook", "controller"] as const) {
-    const kubeconfig = await accountKubeconfig(shell, host, { account: `legation-${name}`, directory });
-    const flags =
-      name === "webhook" ? ["--listen", listen] : ["--kubelet-listen", kubeletListen, "--hub-listen", hubListen];
+  const processes = {
+    webhook: { flags: ["--listen", listen], readyText: "webhook serves" },
+    controller: {
+      flags: ["--kubelet-listen", kubeletListen, "--hub-listen", hubListen],
+      readyText: "controllers started",
+    },
+    access: { flags: ["--listen", `127.0.0.1:${accessPort}`], readyText: "access serves" },
+  };
+  for (const name of ["webhook", "controller", "access"] as const) {
+    const { flags, readyText } = processes[name];
+    const namespace = name === "access" ? ACCESS_NAMESPACE : SYSTEM_NAMESPACE;
+    const kubeconfig = await accountKubeconfig(shell, host, { account: `legation-${name}`, namespace, directory });
     const args = ["--kubeconfig", kubeconfig, ...flags];
     const log = join(directory, `${name}.log`);
     shell.show(`legation ${name} ${args.join(" ")} >${log} &`.replaceAll(directory, "$DEMO"));
-    const readyText = name === "webhook" ? "webhook serves" : "controllers started";
     await startProcess({ name, args, directory, readyText, signal });
     shell.say(readyText);
   }
   return hubListen;
 }
 
-/** Writes a kubeconfig with a token of a service account in `legation-system`. */
+/** Writes a kubeconfig with a token of a service account. */
 async function accountKubeconfig(
   shell: Shell,
   { name: cluster, server, caData, kubeconfig: admin }: Cluster,
-  { account, directory }: { readonly account: string; readonly directory: string },
+  {
+    account,
+    namespace,
+    directory,
+  }: { readonly account: string; readonly namespace: string; readonly directory: string },
 ): Promise<string> {
   const file = join(directory, `${account}.kubeconfig`);
-  const command = ["--kubeconfig", admin, "-n", "legation-system", "create", "token", account, "--duration=24h"];
+  const command = ["--kubeconfig", admin, "-n", namespace, "create", "token", account, "--duration=24h"];
   shell.show(`kubectl ${command.join(" ")}   # kept in ${file}`.replaceAll(directory, "$DEMO"));
   const token = (await shell.read("kubectl", ...command)).trim();
   writeFileSync(file, kubeconfigText({ name: cluster, server, caData, user: account, token }), { mode: 0o600 });
@@ -69,7 +87,7 @@ export async function joinMembers({ clusters, shell }: Tour): Promise<void> {
   shell.step("Join two members");
   for (const [name, labels] of Object.entries(MEMBERS)) {
     const { kubeconfig } = clusters.get(name);
-    await shell.run("legation", "join", name, "--member-kubeconfig", kubeconfig, "--labels", labels);
+    await shell.run("legation", "join", name, "--member-kubeconfig", kubeconfig, "--labels", labels, "--access");
   }
   await shell.run("legation", "status");
   shell.say("", "To the host, each member is one large node:");
@@ -114,7 +132,7 @@ export async function joinBehindAgent({ clusters, shell, signal }: Tour, hub: st
     "An agent there connects to the host. `legation join` prints what runs it, for the member's administrator.",
   );
   const file = join(directory, "agent.yaml");
-  const words = ["join", AGENT_MEMBER, "--agent", "--hub-address", hub];
+  const words = ["join", AGENT_MEMBER, "--agent", "--hub-address", hub, "--access"];
   shell.show(`legation ${words.join(" ")} > $DEMO/agent.yaml`);
   const manifest = await shell.read("legation", ...words);
   writeFileSync(file, manifest, { mode: 0o600 });
@@ -125,7 +143,7 @@ export async function joinBehindAgent({ clusters, shell, signal }: Tour, hub: st
   await shell.run("kubectl", "--kubeconfig", kubeconfig, ...scaled);
   const args = [
     "--kubeconfig",
-    await accountKubeconfig(shell, member, { account: agent, directory }),
+    await accountKubeconfig(shell, member, { account: agent, namespace: SYSTEM_NAMESPACE, directory }),
     "--secret",
     agent,
   ];
@@ -148,9 +166,23 @@ export async function joinBehindAgent({ clusters, shell, signal }: Tour, hub: st
       `No container runs here that could show it: the members' nodes are played by kwok, and ${obstacle}.`,
     );
   }
+  await showAllMembers({ clusters, shell });
   await shell.run("kubectl", "-n", "shop", "delete", "pod", "talker", "--timeout=90s");
   shell.say("", "It goes again, so that none of the next pods is placed there: its node has no image but one.");
   await shell.run("legation", "unjoin", AGENT_MEMBER, "--member-kubeconfig", kubeconfig);
+  await shell.run("kubectl", "--kubeconfig", kubeconfig, "delete", "clusterrolebinding", VIEWER);
+}
+
+/** Gives the host's administrator rights in all members, and shows the objects there. */
+async function showAllMembers({ clusters, shell }: Pick<Tour, "clusters" | "shell">): Promise<void> {
+  shell.step("Look into all members at once");
+  shell.say("In a member a user of the host is itself, with a prefix, and has the rights that it is given there.");
+  for (const name of [...Object.keys(MEMBERS), AGENT_MEMBER]) {
+    const { kubeconfig } = clusters.get(name);
+    const rights = ["--clusterrole=view", "--user=legation:admin"];
+    await shell.run("kubectl", "--kubeconfig", kubeconfig, "create", "clusterrolebinding", VIEWER, ...rights);
+  }
+  await shell.run("legation", "get", "pods", "-A");
 }
 
 /** Scales a Deployment over the members. */
