@@ -17,13 +17,15 @@ export class Strangers {
   }
 
   add(socket: Socket): void {
-    if (this.#count >= this.#most) this.#cutOne();
     const address = networkOf(socket.remoteAddress);
     const { remotePort: port = 0 } = socket;
+    // An earlier connection of the port has ended, and its close event is still to come.
+    this.#remove(address, port);
+    if (this.#count >= this.#most) this.#cutOne();
     const sockets = this.#byAddress.get(address) ?? new Map<number, Socket>();
     this.#byAddress.set(address, sockets.set(port, socket));
     this.#count += 1;
-    // A later connection may have the same port.
+    // A later connection may have taken its place.
     socket.once("close", () => {
       if (this.#byAddress.get(address)?.get(port) === socket) this.#remove(address, port);
     });

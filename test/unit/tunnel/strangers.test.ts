@@ -64,6 +64,17 @@ describe("connections without a certificate", () => {
     expect(cutOf([shown, first, second])).toEqual([false, false, false]);
   });
 
+  test("count once when they come from a port whose earlier connection is not known to have ended", () => {
+    const strangers = new Strangers(2);
+    // Neither has an address: both were reset before they were accepted.
+    const resets = Array.from({ length: 2 }, () => Object.assign(socketFrom(""), { remotePort: undefined }));
+    for (const socket of resets) strangers.add(socket);
+    for (const socket of resets) socket.destroy();
+    const agents = ["198.51.100.1", "198.51.100.2"].map(socketFrom);
+    for (const socket of agents) strangers.add(socket);
+    expect(cutOf(agents)).toEqual([false, false]);
+  });
+
   test("are closed for their clients when they are cut", async () => {
     const strangers = new Strangers(1);
     const server = createServer((socket) => strangers.add(socket.on("error", () => {}).resume()));
