@@ -13,7 +13,7 @@ import { renewalReason } from "../../certificates/validity.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { secrets } from "../../kube/resources.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
 import { Mutex } from "../../runtime/mutex.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { MemberCredentials } from "../../tunnel/messages.ts";
@@ -49,6 +49,7 @@ export class UserAccess {
   /** Members whose agent is new: earlier credentials may be for another address or authority. */
   readonly #stale = new Set<string>();
   readonly #storedAt = new Map<string, number>();
+  readonly #retries = new Map<string, Timer>();
 
   constructor(options: UserAccessOptions) {
     this.#options = options;
@@ -78,7 +79,13 @@ export class UserAccess {
     this.#ensure(name).catch((err: unknown) => {
       if (this.#abort.signal.aborted) return;
       log.warn({ err, member: name }, "users do not reach the member yet");
-      clock.after(RETRY_MS, () => this.ensure(name));
+      // An agent that comes again and again starts no second retry.
+      this.#retries.get(name)?.cancel();
+      const retry = (): void => {
+        this.#retries.delete(name);
+        this.ensure(name);
+      };
+      this.#retries.set(name, clock.after(RETRY_MS, retry));
     });
   }
 

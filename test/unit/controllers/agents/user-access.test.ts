@@ -15,6 +15,8 @@ const hubSecrets = [
   firstAuthorities("hub.example.org:8132", now),
 ] as const;
 const HOST = "01234567-89ab";
+// Generating keys takes seconds on a busy machine.
+const PATIENCE = { timeout: 20_000 };
 const OPEN: Partial<Cluster["spec"]> = { agent: {}, access: { prefix: "legation:" } };
 
 /** Returns a token of an account of Legation's namespace, which ends in an hour. */
@@ -30,12 +32,17 @@ const credentialsWith = (token: string): Parameters<UserAccess["store"]>[1] => (
   certificateAuthority: "",
 });
 
-async function accessOf(spec: Partial<Cluster["spec"]>) {
+async function accessOf(spec: Partial<Cluster["spec"]>, { failing = false }: { readonly failing?: boolean } = {}) {
   const clock = new FakeClock(now);
   const stored = new Map<string, Stored<Secret>>();
   const asked: string[] = [];
+  const reads: string[] = [];
   const host = fakeClient({
-    find: (async (_resource: object, { name }: { name: string }) => stored.get(name)) as never,
+    find: (async (_resource: object, { name }: { name: string }) => {
+      reads.push(name);
+      if (failing) throw new Error("the host does not answer");
+      return stored.get(name);
+    }) as never,
     patch: (async (
       _resource: object,
       { namespace, name }: { namespace: string; name: string },
@@ -64,20 +71,20 @@ async function accessOf(spec: Partial<Cluster["spec"]>) {
   const replaceAuthority = async (): Promise<void> => {
     hubSecret = await hubSecrets[1];
   };
-  return { access, clock, stored, asked, text, replaceAuthority };
+  return { access, clock, stored, asked, reads, text, replaceAuthority };
 }
 
 describe("a token for users' requests to a member with an agent", () => {
   test("is asked for when there is none, and when it has expired", async () => {
     const { access, clock, asked, text } = await accessOf(OPEN);
     access.ensure("west");
-    await vi.waitUntil(() => asked.length === 1);
+    await vi.waitUntil(() => asked.length === 1, PATIENCE);
     await access.store("west", credentialsWith(tokenOf("legation-access-01234567")));
     expect(text("member-west", "kubeconfig")).toContain(tokenOf("legation-access-01234567"));
     access.ensure("west");
     await clock.advance(3_600_000);
     access.ensure("west");
-    await vi.waitUntil(() => asked.length === 2);
+    await vi.waitUntil(() => asked.length === 2, PATIENCE);
   });
 
   test("is asked for again when another agent has come", async () => {
@@ -85,7 +92,15 @@ describe("a token for users' requests to a member with an agent", () => {
     await access.store("west", credentialsWith(tokenOf("legation-access-01234567")));
     access.renew("west");
     access.ensure("west");
-    await vi.waitUntil(() => asked.length === 1);
+    await vi.waitUntil(() => asked.length === 1, PATIENCE);
+  });
+
+  test("is looked for again once in 30 s while the host does not answer, however often the agent has come", async () => {
+    const { access, clock, reads } = await accessOf(OPEN, { failing: true });
+    for (let time = 0; time < 3; time += 1) access.ensure("west");
+    await vi.waitUntil(() => reads.length === 3, PATIENCE);
+    await clock.advance(90_000);
+    expect(reads).toHaveLength(6);
   });
 
   test.each(["legation-host-01234567", "legation-access-fedcba98", "default"])(
@@ -114,7 +129,7 @@ test("the relay's certificate is issued with the hub's authority, renewed in tim
   const certificate = (): string => text("hub-relay", "tls.crt");
   const changes = async (before: string): Promise<string> => {
     access.ensure("west");
-    await vi.waitUntil(() => certificate() !== before);
+    await vi.waitUntil(() => certificate() !== before, PATIENCE);
     return certificate();
   };
   const first = await changes("");
