@@ -100,7 +100,10 @@ export function checkDestination({ cluster }: ExecInfo, host: OwnHost): void {
   const given = Buffer.from(cluster["certificate-authority-data"] ?? "", "base64").toString("utf8");
   const own = new Set(certificatesIn(host.certificateAuthority ?? ""));
   const trusted = certificatesIn(given);
-  if (trusted.some((certificate) => !own.has(certificate)) || (trusted.length === 0 && own.size > 0)) {
+  // Some clients also trust blocks such as X509 CERTIFICATE.
+  const hasOthers = given.split("-----BEGIN").length - 1 !== trusted.length;
+  const isForeign = hasOthers || trusted.some((certificate) => !own.has(certificate));
+  if (isForeign || (trusted.length === 0 && own.size > 0)) {
     refuse(
       "its certificate would be verified by another authority than the host's",
       "use a kubeconfig whose certificate-authority is that of ConfigMap kube-system/kube-root-ca.crt",
@@ -108,7 +111,11 @@ export function checkDestination({ cluster }: ExecInfo, host: OwnHost): void {
   }
 }
 
+// Clients read backslashes, dots and encoded characters of a URL in different ways.
+const PLAIN_URL = /^https:\/\/[\w.:[\]-]+(\/(?!\.{1,2}(\/|$))[\w.-]+)+\/?$/i;
+
 function leadsToMember(server: string, hosts: readonly string[]): boolean {
+  if (!PLAIN_URL.test(server)) return false;
   const [, name = ""] = /\/clusters\/([^/]+)\/proxy\/?$/.exec(server) ?? [];
   if (name === "" || clusterNameProblem(name) !== undefined) return false;
   const wanted = hrefOf(server);

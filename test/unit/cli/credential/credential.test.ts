@@ -99,6 +99,12 @@ describe("the credential of a reader of ClusterProfiles", () => {
     ["the host itself", { server: "https://host:6443" }, "is no member's path on the host"],
     ["a path before the member's", { server: `https://host:6443/x${MEMBER}` }, "is no member's path on the host"],
     ["a user in the address", { server: `https://host:6443@evil${MEMBER}` }, "is no member's path on the host"],
+    [
+      "an address that clients read in different ways",
+      { server: `https://host:6443\\@evil.example.org/..${MEMBER}` },
+      "is no member's path on the host",
+    ],
+    ["encoded dots in the path", { server: `https://host:6443/x/%2e%2e${MEMBER}` }, "is no member's path on the host"],
     ["a server without TLS", { server: `http://host:6443${MEMBER}` }, "is no member's path on the host"],
     ["dots in the path", { server: `https://host:6443${MEMBER}/../proxy` }, "is no member's path on the host"],
     ["a name that is none", { server: `https://host:6443${MEMBER.replace("west", "..")}` }, "is no member's path"],
@@ -106,6 +112,11 @@ describe("the credential of a reader of ClusterProfiles", () => {
     ["another name in the certificate", { "tls-server-name": "kubelet" }, 'for another name, "kubelet"'],
     ["another authority", { "certificate-authority-data": base64(OTHER) }, "by another authority than the host's"],
     ["a further authority", { "certificate-authority-data": base64(OWN + OTHER) }, "by another authority"],
+    [
+      "a further authority of another form",
+      { "certificate-authority-data": base64(OWN + OTHER.replaceAll("CERTIFICATE", "X509 CERTIFICATE")) },
+      "by another authority",
+    ],
     ["the system's authorities", { "certificate-authority-data": undefined }, "by another authority"],
   ])("is not given for %s", async (_, cluster, problem) => {
     const { code, out, err } = await ask({ cluster });
