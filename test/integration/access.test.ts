@@ -1,8 +1,11 @@
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
+import { request } from "node:https";
 import { join as joinPath } from "node:path";
-import { beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
+import { clusterProxyPath } from "../../src/api/access.ts";
 import { type AuditEvent, allAuditEvents } from "../support/clusters/audit.ts";
+import { freePort } from "../support/clusters/ports.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
@@ -10,15 +13,64 @@ import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually } from "../support/harness/wait.ts";
 import { bindClusterRole, createUser, type HostUser, openMember } from "../support/legation/access.ts";
+import { joinBehindAgent, type RunningAgent } from "../support/legation/agent.ts";
 import { runCli } from "../support/legation/cli.ts";
 import { legationOn } from "../support/legation/process.ts";
+import type { LegationProcess } from "../support/legation/start.ts";
 
-const running = useLegation();
+// Short, since the last tests kill the leader.
+const LEASE = "--lease-duration=6s";
+const running = useLegation({ takesAgents: true, controllerFlags: [LEASE] });
 let alice: HostUser;
 
 /** Runs kubectl as alice, against a member through the host's API server. */
 function asAlice(args: readonly string[], member = "west"): Promise<string> {
   return kubectl(hostCluster(), args, { kubeconfig: alice.kubeconfigOf(member) });
+}
+
+/** Watches a namespace's ConfigMaps as alice until the test ends. Returns what kubectl has printed so far. */
+function watchConfigMaps(namespace: string, member: string): () => string {
+  const watch = spawn(inject("kubectl"), [
+    `--kubeconfig=${alice.kubeconfigOf(member)}`,
+    ...["get", "configmaps", "-n", namespace, "--watch", "-o", "name"],
+  ]);
+  onTestFinished(() => {
+    watch.kill();
+  });
+  let seen = "";
+  watch.stdout.on("data", (chunk: Buffer) => {
+    seen += chunk.toString();
+  });
+  return () => seen;
+}
+
+/** Opens a watch as a WebSocket, which API servers answer with 101. Returns what it has brought so far. */
+function webSocketWatch(member: string, path: string): Promise<() => string> {
+  const { server, caData: ca } = hostCluster();
+  const { certificate: cert, key } = alice;
+  const headers = {
+    ...{ connection: "Upgrade", upgrade: "websocket" },
+    ...{ "sec-websocket-version": "13", "sec-websocket-key": "bGVnYXRpb24gYWNjZXNzIQ==" },
+    // API servers refuse a WebSocket without an origin.
+    origin: server,
+  };
+  const outgoing = request(`${server}${clusterProxyPath(member)}${path}`, { ca, cert, key, headers, agent: false });
+  return new Promise((resolve, reject) => {
+    outgoing.once("error", reject);
+    outgoing.once("response", ({ statusCode }) => reject(new Error(`answered with ${statusCode}`)));
+    outgoing.once("upgrade", (_answer, socket, head) => {
+      onTestFinished(() => {
+        socket.destroy();
+      });
+      let seen = head.toString();
+      socket.on("error", () => {});
+      socket.on("data", (chunk: Buffer) => {
+        seen += chunk.toString();
+      });
+      resolve(() => seen);
+    });
+    outgoing.end();
+  });
 }
 
 beforeAll(async () => {
@@ -42,19 +94,9 @@ describe("a user of the host, in a member", () => {
   test("creates, reads, watches and deletes objects as the member's RBAC allows, and no others", async () => {
     const west = memberCluster("west");
     const namespace = await freshNamespace(west);
-    const watch = spawn(inject("kubectl"), [
-      `--kubeconfig=${alice.kubeconfigOf("west")}`,
-      ...["get", "configmaps", "-n", namespace, "--watch", "-o", "name"],
-    ]);
-    onTestFinished(() => {
-      watch.kill();
-    });
-    let seen = "";
-    watch.stdout.on("data", (chunk: Buffer) => {
-      seen += chunk.toString();
-    });
+    const seen = watchConfigMaps(namespace, "west");
     await asAlice(["create", "configmap", "written", "-n", namespace, "--from-literal=by=alice"]);
-    await eventually(() => seen.includes("configmap/written"), { what: "the watch brings the new object" });
+    await eventually(() => seen().includes("configmap/written"), { what: "the watch brings the new object" });
     expect(await kubectl(west, ["get", "configmap", "written", "-n", namespace, "-o", "jsonpath={.data.by}"])).toBe(
       "alice",
     );
@@ -175,5 +217,71 @@ describe("a member that is joined with --access", () => {
     );
     const left = await kubectl(east, ["get", "clusterroles,clusterrolebindings", "-o", "name"]);
     expect(left).not.toContain("legation-access-");
+  });
+});
+
+// Last, since the leader is killed.
+describe("a member behind an agent, which users reach through the leader's hub", () => {
+  let agent: RunningAgent;
+  const namespace = "relayed";
+  let second: LegationProcess;
+
+  beforeAll(async () => {
+    const [host, east] = [hostCluster(), memberCluster("east")];
+    const identity = ["--identity=second", `--kubelet-listen=127.0.0.1:${await freePort()}`];
+    second = await running().another("controller", [...identity, LEASE]);
+    await second.start();
+    const behind = { name: "east", hubPort: running().hubPort, args: ["--access"], server: east.proxiedServer };
+    agent = await joinBehindAgent(host, east, { ...behind, again: true });
+    await kubectl(east, ["create", "namespace", namespace]);
+    const binding = ["create", "rolebinding", "relayed", "--clusterrole=edit", "--user=legation:alice"];
+    await kubectl(east, ["-n", namespace, ...binding]);
+    await reached();
+  });
+  afterAll(async () => {
+    await agent?.stop();
+    const east = memberCluster("east");
+    await kubectl(east, ["delete", "namespace", namespace, "--wait=false"]);
+    // The next file joins it directly.
+    const left = await legationOn(hostCluster(), "unjoin", "east", "--member-kubeconfig", east.kubeconfig);
+    expect(left.code, left.stderr).toBe(0);
+  });
+
+  /** Waits until alice reads the member's ConfigMaps. */
+  async function reached(): Promise<void> {
+    await eventually(
+      async () => (await asAlice(["get", "configmaps", "-n", namespace], "east")).includes("kube-root-ca.crt"),
+      { what: "the member answers" },
+    );
+  }
+
+  const create = (name: string): Promise<string> => asAlice(["create", "configmap", name, "-n", namespace], "east");
+
+  test("answers reads and writes, brings changes to watches, and upgrades connections", async () => {
+    const who = JSON.parse(await asAlice(["auth", "whoami", "-o", "json"], "east"));
+    expect(who.status.userInfo).toMatchObject({
+      username: "legation:alice",
+      groups: ["legation:developers", "system:authenticated"],
+    });
+    const seen = watchConfigMaps(namespace, "east");
+    const frames = await webSocketWatch("east", `/api/v1/namespaces/${namespace}/configmaps?watch=true`);
+    await create("first");
+    await eventually(() => seen().includes("configmap/first"), { what: "the watch brings the new object" });
+    await eventually(() => frames().includes('"name":"first"'), { what: "the WebSocket brings the new object" });
+    await expect(asAlice(["get", "nodes"], "east")).rejects.toThrow(
+      'User "legation:alice" cannot list resource "nodes"',
+    );
+  });
+
+  test("answers again through the next leader when the leader is killed", async () => {
+    await running().controller.stop("SIGKILL");
+    await expect(asAlice(["get", "configmaps", "-n", namespace], "east")).rejects.toThrow(
+      "Cluster east cannot be reached",
+    );
+    await reached();
+    expect(second.log()).toContain('"msg":"agent connected"');
+    const seen = watchConfigMaps(namespace, "east");
+    await create("second");
+    await eventually(() => seen().includes("configmap/second"), { what: "a new watch brings the new object" });
   });
 });
