@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import type { UpgradeAnswer } from "../kube/client.ts";
 import type { KubeError } from "../kube/errors.ts";
 import { statusMessage } from "../kube/json.ts";
 import { type PlainAnswer, statusAnswer } from "../runtime/upgrade-answers.ts";
@@ -28,12 +29,45 @@ export function tooMany(): PlainAnswer {
   return { ...answer, headers: { ...answer.headers, "retry-after": "1" } };
 }
 
-/** Answers for a member that takes Legation's credentials no more. The client's own are the host's, and were accepted there. */
-export function refusedByMember(member: string): PlainAnswer {
-  return statusAnswer(
-    "ServiceUnavailable",
-    `Cluster ${member} refuses the credentials of legation access: an administrator has to run \`legation join ${member} --access\` again`,
-  );
+/** Returns the answer in place of a member's response that must not reach a user. Undefined if it may. */
+export function unsafeResponse(
+  member: string,
+  status: number,
+  headerNames: readonly string[],
+): PlainAnswer | undefined {
+  // The client's own credentials are the host's, and were accepted there.
+  if (status === 401) {
+    return statusAnswer(
+      "ServiceUnavailable",
+      `Cluster ${member} refuses the credentials of legation access: an administrator has to run \`legation join ${member} --access\` again`,
+    );
+  }
+  // A client would follow it with its credentials for the host.
+  const isRedirect = status >= 300 && status < 400 && headerNames.some((name) => LOCATION.test(name));
+  return isRedirect
+    ? statusAnswer("ServiceUnavailable", `Cluster ${member} answered with a redirect, which is not passed on`)
+    : undefined;
+}
+
+const LOCATION = /^location$/i;
+const SET_COOKIE = /^set-cookie$/i;
+
+/** Returns the names of headers: names and values in turn. */
+export function namesOf(headers: readonly string[]): string[] {
+  return headers.filter((_each, at) => at % 2 === 0);
+}
+
+/** Leaves out cookies, which browsers would keep for the host. Names and values in turn. */
+export function withoutCookies(headers: readonly string[]): string[] {
+  return headers.filter((_each, at) => !SET_COOKIE.test(headers[at - (at % 2)] ?? ""));
+}
+
+/** Returns the response to an upgrade as it is passed on. */
+export function safeUpgrade(member: string, answer: UpgradeAnswer): UpgradeAnswer {
+  const entries = Object.entries(answer.headers).filter(([name]) => !SET_COOKIE.test(name));
+  const headers = Object.fromEntries(entries);
+  if (answer.socket !== undefined) return { ...answer, headers };
+  return unsafeResponse(member, answer.status, Object.keys(headers)) ?? { ...answer, headers };
 }
 
 /** Answers for a request that got no response. `trouble`: why the member does not answer anyone, if that is known. */

@@ -11,7 +11,7 @@ import { GracefulShutdown } from "../serving/graceful-shutdown.ts";
 import { type StreamRequest, UpgradedStreams } from "../serving/upgraded-streams.ts";
 import type { AccessMetrics } from "../telemetry/access.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { failed, refusedByMember, send, tooMany } from "./answers.ts";
+import { failed, namesOf, safeUpgrade, send, tooMany, unsafeResponse, withoutCookies } from "./answers.ts";
 import { DISCOVERY } from "./discovery.ts";
 import type { AdmittedRequest, Gate } from "./gate.ts";
 import { InFlight, type InFlightLimits } from "./in-flight.ts";
@@ -159,13 +159,14 @@ export class AccessServer {
       });
       trouble.cancel();
       responded();
-      if (answer.status === 401) {
+      const refusal = unsafeResponse(member.name, answer.status, namesOf(answer.headers));
+      if (refusal !== undefined) {
         answer.body.destroy();
-        this.#send(response, refusedByMember(member.name));
+        this.#send(response, refusal);
         return;
       }
       response.writeHead(answer.status, [
-        ...answer.headers,
+        ...withoutCookies(answer.headers),
         ...(this.#shutdown.leaving ? ["connection", "close"] : []),
       ]);
       // A watch without events, or a log without lines, has begun.
@@ -203,8 +204,7 @@ export class AccessServer {
       const both = AbortSignal.any([signal, abort.signal]);
       const answer = await member.forwarder.upgrade({ ...asked, signal: both }, request.headers.upgrade ?? "");
       responded();
-      const isRefusal = answer.socket === undefined && answer.status === 401;
-      return count(isRefusal ? refusedByMember(member.name) : answer);
+      return count(safeUpgrade(member.name, answer));
     } catch (error) {
       if (!isKubeError(error)) throw error;
       return count(failed(error, member.name, member.trouble()));
