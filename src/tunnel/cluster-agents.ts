@@ -33,7 +33,8 @@ export class ClusterAgents {
   #ended: Bytes = { receivedBytes: 0, sentBytes: 0, homeReceivedBytes: 0, homeSentBytes: 0 };
   /** Epoch ms when the hub opened or the last agent left. */
   #aloneSince: number;
-  #left: string | undefined;
+  /** The departure of the last agent, at an RFC 3339 time. */
+  #left: { readonly at: string; readonly reason: string } | undefined;
 
   constructor(cluster: string, openedAt: number, clock: Clock) {
     this.#cluster = cluster;
@@ -78,7 +79,7 @@ export class ClusterAgents {
     this.#sessions.splice(this.#sessions.indexOf(session), 1);
     this.#ended = addBytes(this.#ended, bytesOf(session));
     this.#aloneSince = this.#clock.now();
-    this.#left = reason;
+    this.#left = { at: new Date(this.#clock.wall()).toISOString(), reason };
   }
 
   /**
@@ -127,8 +128,8 @@ export class ClusterAgents {
 
   #absence(): string {
     if (this.#left === undefined) return `no agent of ${this.#cluster} has connected to this controller`;
-    const seconds = Math.round((this.#clock.now() - this.#aloneSince) / 1000);
-    return `the agent of ${this.#cluster} left ${seconds} s ago: ${this.#left}`;
+    // Fixed, since each change of the text is a write of the Cluster and its Node.
+    return `the agent of ${this.#cluster} left at ${this.#left.at}: ${this.#left.reason}`;
   }
 }
 
