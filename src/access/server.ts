@@ -43,7 +43,7 @@ export class AccessServer {
   readonly #streams: UpgradedStreams;
   readonly #shutdown: GracefulShutdown;
   readonly #inFlight: InFlight;
-  /** Ends of requests that are no watches. */
+  /** Requests in flight that are no watches. */
   readonly #ending = new Set<Promise<void>>();
 
   constructor(tls: TlsMaterial, options: AccessServerOptions) {
@@ -77,7 +77,7 @@ export class AccessServer {
     const listening = this.#server.stopListening();
     const late = Promise.withResolvers<void>();
     const timer = this.#options.clock.after(LAST_REQUESTS_MS, late.resolve);
-    await Promise.race([late.promise, Promise.all(this.#ending)]);
+    await Promise.race([late.promise, Promise.allSettled(this.#ending)]);
     timer.cancel();
     await Promise.all([this.#streams.close(), this.#server.close(), listening]);
   }
@@ -86,10 +86,15 @@ export class AccessServer {
     this.#shutdown.requested();
     try {
       const admitted = await this.#admit(request);
+      // The client is gone: its end would not be told again.
+      if (response.destroyed) return;
       const cluster = "member" in admitted ? admitted.member.name : "";
       response.once("close", () => this.#options.metrics?.count(cluster, response.statusCode));
       if ("status" in admitted) this.#send(response, admitted);
-      else await this.#forward(request, response, admitted);
+      else {
+        const forwarded = this.#forward(request, response, admitted);
+        await (isWatch(admitted.request.path) ? forwarded : this.#noteEnd(forwarded));
+      }
     } catch (error) {
       this.#options.log.error({ err: error, url: request.url }, "request failed");
       if (response.headersSent) response.destroy();
@@ -103,6 +108,7 @@ export class AccessServer {
     try {
       const problem = upgradeProblem(request);
       const admitted = problem === undefined ? await this.#admit(request) : statusAnswer("BadRequest", problem);
+      if (socket.destroyed) return;
       if ("status" in admitted) {
         this.#options.metrics?.count("", admitted.status);
         refuse(socket, admitted);
@@ -171,10 +177,9 @@ export class AccessServer {
       ]);
       // A watch without events, or a log without lines, has begun.
       response.flushHeaders();
-      const ended = pipeline(answer.body, response).catch(() => {
+      await pipeline(answer.body, response).catch(() => {
         // Either side is gone, and the other one was cut with it.
       });
-      await (isWatch(asked.path) ? ended : this.#noteEnd(ended));
       // A member that answers early reads no more of the body; the rest must not block the connection.
       if (!request.complete) request.resume();
     } catch (error) {
@@ -238,8 +243,11 @@ export class AccessServer {
 
   async #noteEnd(ended: Promise<void>): Promise<void> {
     this.#ending.add(ended);
-    await ended;
-    this.#ending.delete(ended);
+    try {
+      await ended;
+    } finally {
+      this.#ending.delete(ended);
+    }
   }
 
   #send(response: ServerResponse, answer: PlainAnswer): void {

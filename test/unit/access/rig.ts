@@ -85,6 +85,8 @@ export class Rig {
   /** Every right that the host was asked for. */
   readonly reviews: object[] = [];
   allowed = true;
+  /** Delays the host's answers. */
+  deciding: Promise<void> | undefined;
   /** Why the member does not answer, as the controller knows. */
   trouble: string | undefined;
   found: FoundMember | undefined;
@@ -116,6 +118,7 @@ export class Rig {
       reviews: {
         allows: async (user, attributes) => {
           rig.reviews.push({ user, attributes });
+          await rig.deciding;
           return rig.allowed;
         },
       },

@@ -342,6 +342,25 @@ test("gives a request up that the member does not answer, with the reason that t
   expect(await answer).toMatch(/^HTTP\/1\.1 503 [\s\S]*it has not answered since 10:00/);
 });
 
+test("counts no request in flight whose client has gone before it was decided on", async () => {
+  for (let gone = 0; gone < 3; gone += 1) {
+    const deciding = Promise.withResolvers<void>();
+    rig.deciding = deciding.promise;
+    const asked = rig.reviews.length;
+    const socket = await rig.connect();
+    socket.write(requestOf(`${WEST}/api/v1/pods`));
+    while (rig.reviews.length === asked) await sleep(5);
+    socket.destroy();
+    // A later connection is answered once the end of this one was seen.
+    await exchange(await rig.connect("none"), `GET /livez HTTP/1.1\r\nHost: access\r\n${CLOSE}\r\n\r\n`);
+    deciding.resolve();
+    await sleep(20);
+  }
+  rig.deciding = undefined;
+  expect(await statusOf(requestOf(`${WEST}/version`, [CLOSE]))).toBe(200);
+  expect(rig.member.requests).toHaveLength(1);
+});
+
 test("lets a request end before it stops, and asks clients for other connections", async () => {
   const answering = Promise.withResolvers<ServerResponse>();
   rig.member.onRequest = (_request, response) => answering.resolve(response);
@@ -350,6 +369,8 @@ test("lets a request end before it stops, and asks clients for other connections
   const closed = rig.server.close();
   const health = await exchange(await rig.connect("none"), "GET /readyz HTTP/1.1\r\nHost: access\r\n\r\n");
   expect(health).toMatch(/^HTTP\/1\.1 503 [\s\S]*it is about to end/);
+  // Longer than a server waits for further requests.
+  await sleep(700);
   response.end("{}");
   expect(await answer).toMatch(/^HTTP\/1\.1 200 [\s\S]*connection: close/i);
   await closed;
