@@ -48,6 +48,8 @@ export class CertifiedServer {
       // The URL of an exec holds the whole command. The limit is that of a kubelet (net/http).
       maxHeaderSize: MAX_HEADER_BYTES,
       keepAliveTimeout: KEEP_ALIVE_MS,
+      // Node.js counts unused connections as requests without headers, and sets no limit if `requestTimeout` is 0.
+      headersTimeout: KEEP_ALIVE_MS,
       // Detects a vanished host, so that a followed log does not stay open forever.
       keepAlive: true,
       keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS,
