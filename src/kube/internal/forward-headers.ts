@@ -16,6 +16,9 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 // Credentials of the client for another server, and claims about who it is.
 const CREDENTIALS: ReadonlySet<string> = new Set(["authorization", "cookie", "proxy-authorization"]);
 const CLAIMS = /^(impersonate|x-remote)-/;
+// Browsers send a bearer token as a protocol of a WebSocket (k8s.io/apiserver, pkg/authentication/request/websocket).
+const WEBSOCKET_PROTOCOLS = "sec-websocket-protocol";
+const BEARER_PROTOCOL = "base64url.bearer.authorization.k8s.io.";
 
 /** Returns the headers of a request as they are sent: the client's, the credentials, and the user that they impersonate. */
 export function forwardedHeaders(
@@ -23,10 +26,20 @@ export function forwardedHeaders(
   impersonation: Impersonation,
   authorization: string | undefined,
 ): string[] {
-  const sent = withoutHopByHop(headers, (name) => CREDENTIALS.has(name) || CLAIMS.test(name));
+  const passed = withoutHopByHop(headers, (name) => CREDENTIALS.has(name) || CLAIMS.test(name));
+  const sent = withoutBearerProtocols(passed);
   if (authorization !== undefined) sent.push("authorization", authorization);
   sent.push(...impersonationHeaders(impersonation));
   return sent;
+}
+
+function withoutBearerProtocols(headers: readonly string[]): string[] {
+  return [...pairs(headers)].flatMap(([name, value, spelled]) => {
+    if (name !== WEBSOCKET_PROTOCOLS || !value.includes(BEARER_PROTOCOL)) return [spelled, value];
+    const protocols = value.split(",").map((protocol) => protocol.trim());
+    const kept = protocols.filter((protocol) => !protocol.startsWith(BEARER_PROTOCOL));
+    return kept.length === 0 ? [] : [spelled, kept.join(", ")];
+  });
 }
 
 /** Returns end-to-end headers. `isDropped` names more to leave out, by names in lower case. */

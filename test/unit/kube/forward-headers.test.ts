@@ -35,6 +35,13 @@ test("sends end-to-end headers as they came, the credentials, and the user", () 
   ]);
 });
 
+test("sends no bearer token that a WebSocket client has among its protocols", () => {
+  const bearer = "base64url.bearer.authorization.k8s.io.c2VjcmV0";
+  const came = ["Sec-WebSocket-Protocol", `${bearer}, v5.channel.k8s.io`, "Sec-WebSocket-Protocol", bearer];
+  const sent = forwardedHeaders(came, ALICE, "Bearer own");
+  expect(valuesOf(sent, "sec-websocket-protocol")).toEqual(["v5.channel.k8s.io"]);
+});
+
 test("sends nothing without a user", () => {
   expect(() => forwardedHeaders([], { ...ALICE, user: "" }, "Bearer own")).toThrow("needs a user");
 });
