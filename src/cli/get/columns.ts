@@ -44,7 +44,7 @@ export function headerOf(titles: readonly string[], { events, namespaces, showLa
     ...(events ? ["EVENT"] : []),
     "CLUSTER",
     ...(namespaces ? ["NAMESPACE"] : []),
-    ...titles,
+    ...titles.map(cellText),
     ...(showLabels ? ["LABELS"] : []),
   ];
 }

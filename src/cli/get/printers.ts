@@ -3,7 +3,7 @@ import { READ_FROM_ANNOTATION } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { kindName, type Resource } from "../../kube/resources.ts";
 import type { TablePage } from "../../kube/tables.ts";
-import type { EventType } from "./columns.ts";
+import { cellText, type EventType } from "./columns.ts";
 
 /** A page of a cluster's objects of one type. */
 export interface ClusterPage {
@@ -54,7 +54,9 @@ export class NamePrinter implements ListPrinter {
   begin(): void {}
 
   print({ cluster, resource, page }: ClusterPage): void {
-    const lines = page.rows.map(({ object }) => `${cluster} ${typePrefix(resource)}/${object.metadata?.name ?? ""}\n`);
+    const lines = page.rows.map(
+      ({ object }) => `${cluster} ${typePrefix(resource)}/${cellText(object.metadata?.name)}\n`,
+    );
     this.#write(lines.join(""));
   }
 

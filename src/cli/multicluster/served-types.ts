@@ -6,6 +6,10 @@ import type { ServedType } from "./type-names.ts";
 // KEP-3352: all groups in two answers. Kubernetes 1.30 and newer serve v2.
 const ACCEPT = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
+// A member may send any text: a type's names are printed, and are part of paths.
+const NAME = /^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$/;
+const GROUP = /^[-.a-z0-9]*$/;
+
 const texts = orEmpty(z.string());
 const resource = z.object({
   resource: z.string(),
@@ -44,7 +48,7 @@ export async function readServedTypes(client: ClusterClient, options: RequestOpt
       });
     }),
   );
-  return answers.flat().flatMap(({ metadata: { name: group }, versions }) =>
+  const types = answers.flat().flatMap(({ metadata: { name: group }, versions }) =>
     versions.flatMap(({ version, resources }) =>
       resources
         .filter(({ verbs }) => verbs.includes("list") || verbs.includes("get"))
@@ -55,5 +59,9 @@ export async function readServedTypes(client: ClusterClient, options: RequestOpt
           categories,
         })),
     ),
+  );
+  return types.filter(
+    ({ resource: { group, version, plural, kind } }) =>
+      GROUP.test(group) && [version, plural, kind].every((name) => NAME.test(name)),
   );
 }

@@ -149,3 +149,16 @@ test.each<["json" | "yaml", string]>([
   );
   expect(text).toContain(expected);
 });
+
+test("prints no characters that control the terminal, whatever a member calls its objects and columns", () => {
+  const evil = "a\u001b[2Jb\u009bc";
+  const table = podPage([`shop/${evil}`], { columns: [{ name: `Name${evil}`, priority: 0 }] });
+  const page = { cluster: "west", resource: pods, page: table };
+  const use = (printer: ListPrinter): void => {
+    printer.begin([page], true);
+    printer.print(page);
+  };
+  for (const text of [printed((write) => new NamePrinter(write), use), printedTable(use)]) {
+    expect(text).not.toMatch(/(?!\n)\p{Cc}/u);
+  }
+});
