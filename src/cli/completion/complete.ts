@@ -70,7 +70,7 @@ async function values(kind: ValueKind | undefined, line: WrittenLine, session: S
   try {
     return (await namesOf(kind, line, session)).map((word) => ({ word, description: "" }));
   } catch {
-    // Whatever fails, the user goes on writing.
+    // The user goes on writing without candidates.
     return [];
   }
 }

@@ -72,7 +72,7 @@ export type LiveMessage =
   /** Why the host cannot be read. Undefined once it can. */
   | { readonly type: "problem"; readonly message?: string | undefined };
 
-/** One pod, as the host has it. */
+/** A pod, as the host has it. */
 export interface PodView {
   readonly journey: Journey;
   readonly yaml: string;

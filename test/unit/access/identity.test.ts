@@ -17,7 +17,7 @@ test("prefixes the user and the groups, and keeps uid and extra", () => {
   });
 });
 
-test("gives Kubernetes' own users of the host a name that is nobody's in the member", () => {
+test("gives Kubernetes' own users of the host a name that no user of the member has", () => {
   const user = { name: "system:serviceaccount:team:ci", groups: ["system:serviceaccounts", "system:masters"] };
   expect(memberIdentity(user, "legation:")).toMatchObject({
     user: "legation:system:serviceaccount:team:ci",

@@ -56,7 +56,7 @@ describe("who is believed", () => {
     ]);
   });
 
-  test("is nobody without a certificate, with one of another authority, or with one that may not speak for users", async () => {
+  test("refuses a caller without a certificate, with one of another authority, or with one that may not speak for users", async () => {
     const other = await Authority.create("other");
     const [foreign, wrongName] = await Promise.all([
       other.issue({ commonName: "front-proxy-client", usage: "clientAuth" }),
@@ -70,7 +70,7 @@ describe("who is believed", () => {
     expect(rig.member.requests).toEqual([]);
   });
 
-  test("is nobody any more by a certificate of an authority that was replaced", async () => {
+  test("refuses a certificate of an authority that was replaced", async () => {
     const socket = await rig.connect();
     const next = await Authority.create("next");
     const made = await next.issue({ commonName: "access", usage: "serverAuth", addresses: ["127.0.0.1"] });

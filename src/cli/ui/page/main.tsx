@@ -75,7 +75,7 @@ function focusContent(): void {
   document.getElementById("content")?.focus();
 }
 
-/** One letter opens a view, and `/` goes to the search, unless something is being written. */
+/** Opens a view by its letter, and the search by `/`, unless the user is writing. */
 function onKey({ key, target, ctrlKey, metaKey, altKey }: KeyboardEvent): void {
   if (ctrlKey || metaKey || altKey) return;
   if (

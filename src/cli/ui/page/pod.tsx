@@ -16,7 +16,7 @@ const TAB_NAMES: Readonly<Record<(typeof TABS)[number], string>> = {
   yaml: "YAML",
 };
 
-/** One pod: its way, log, events and object. */
+/** The view of a pod: its way, log, events and object. */
 export function PodPage({ route, namespace, name }: { route: Route; namespace: string; name: string }): JSX.Element {
   const { pods } = useLive();
   const row = [...pods.values()].find((each) => each.namespace === namespace && each.name === name);

@@ -122,7 +122,7 @@ function workloadsOf(pods: readonly PodRow[]): Workload[] {
     .sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
 }
 
-/** One workload: what its scheduling preferences want in each member, beside what is there. */
+/** The view of a workload: the pods that its scheduling preferences want in each member, beside those that are there. */
 export function WorkloadPage({
   kind,
   namespace,
