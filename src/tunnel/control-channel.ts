@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import type { z } from "zod";
+import { isRecord } from "../kube/json.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 import { PING_MS, SILENCE_MS } from "./messages.ts";
 
@@ -73,17 +74,31 @@ export class ControlChannel<Sent extends { readonly type: string }, Received ext
     if (this.#line.length > LONGEST_LINE) this.close("a message is too long");
     for (const line of lines) {
       if (this.#closed) return;
-      const message = this.#parse(line);
-      if (message === undefined) this.close("a message is not as expected");
-      else if (message.type !== "ping") this.#options.onMessage(message);
+      this.#onLine(line);
     }
   }
 
-  #parse(line: string): Received | undefined {
-    try {
-      return this.#options.receives.safeParse(JSON.parse(line)).data;
-    } catch {
-      return undefined;
+  #onLine(line: string): void {
+    const written = parsed(line);
+    const { success, data, error } = this.#options.receives.safeParse(written);
+    if (success) {
+      if (data.type !== "ping") this.#options.onMessage(data);
+      return;
     }
+    // The other side may be of a newer version, which knows more types.
+    const isOther = isRecord(written) && typeof written.type === "string" && error.issues.every(isOfType);
+    if (!isOther) this.close("a message is not as expected");
+  }
+}
+
+function isOfType({ path }: { readonly path: readonly PropertyKey[] }): boolean {
+  return path.length === 1 && path[0] === "type";
+}
+
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
   }
 }

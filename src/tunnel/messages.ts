@@ -64,7 +64,7 @@ export interface MemberCredentials {
   readonly certificateAuthority: string;
 }
 
-/** What an agent tells of itself. */
+/** Facts of an agent, which it tells at each connection. */
 export interface AgentFacts {
   /** Version of its program. */
   readonly version: string;

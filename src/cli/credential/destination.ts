@@ -75,7 +75,7 @@ export function readExecInfo(text: string | undefined): ExecInfo {
 
 /**
  * Throws `Failure` unless the client sends the credential to a member's path on the host itself, over TLS that the host's own
- * authority vouches for. Who may write a ClusterProfile could otherwise have the reader's credential sent anywhere.
+ * authority vouches for. A user who may write a ClusterProfile could otherwise have the reader's credential sent anywhere.
  */
 export function checkDestination({ cluster }: ExecInfo, host: OwnHost): void {
   const { server } = cluster;

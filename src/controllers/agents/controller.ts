@@ -372,7 +372,7 @@ export class AgentController implements Gatekeeper {
           registry.member(cluster)?.noteRenewal();
           events.emit("agent", cluster);
         });
-        // Stopped meanwhile: nobody else would close it.
+        // Stopped meanwhile, when there was nothing to close yet.
         if (signal.aborted) return await opened.close();
         this.#hub = opened;
         log.info({ addresses: authorities.addresses }, "hub serves");

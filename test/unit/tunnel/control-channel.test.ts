@@ -59,7 +59,8 @@ describe("a control channel", () => {
   test.each([
     ["text that is not JSON", "GET / HTTP/1.1\n"],
     ["an empty line", "\n"],
-    ["an unknown type", '{"type":"connect","host":"10.0.0.1"}\n'],
+    ["a type that is no text", '{"type":1}\n'],
+    ["an object without a type", '{"host":"10.0.0.1"}\n'],
     ["an id of another form", '{"type":"refused","id":"../x","message":"no"}\n'],
     ["a message without a field", `{"type":"refused","id":"${id}"}\n`],
     ["JSON that is no object", "[]\n"],
@@ -69,6 +70,14 @@ describe("a control channel", () => {
     await settle();
     expect(ends).toEqual(["a message is not as expected"]);
     expect(received).toEqual([]);
+  });
+
+  test("passes over a message of a type that only newer versions know", async () => {
+    const { peer, ends, received } = channelOn();
+    peer.write(`{"type":"connect","host":"10.0.0.1"}\n{"type":"refused","id":"${id}","message":"after"}\n`);
+    await settle();
+    expect(ends).toEqual([]);
+    expect(received).toEqual([{ type: "refused", id, message: "after" }]);
   });
 
   test("ends on a line without an end, of more than 256 KiB", async () => {
