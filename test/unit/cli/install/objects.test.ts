@@ -133,7 +133,7 @@ describe("access to members", () => {
   test("is called at an address outside the cluster by an ExternalName Service, and the APIService's port", async () => {
     const manifests = await loadManifests(folder);
     const { apply, leaveOut } = planInstall(manifests, { ...own, accessAddress: "access.example.org:9444" });
-    expect(kindsOf(leaveOut)).toEqual(["Deployment", "PodDisruptionBudget"]);
+    expect(kindsOf(leaveOut)).toEqual(["ResourceQuota", "Deployment", "PodDisruptionBudget"]);
     expect(find(apply, "Service")?.spec).toEqual({
       type: "ExternalName",
       externalName: "access.example.org",
