@@ -1,6 +1,6 @@
 import { constants } from "node:crypto";
 import { once } from "node:events";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage, ServerOptions, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -28,6 +28,16 @@ const KEEP_ALIVE_DELAY_MS = 30_000;
 const MAX_HEADER_BYTES = 2 ** 20;
 const HANDSHAKE_MS = 10_000;
 
+/** Returns the time limits of a server. `requestTimeoutMs`: for a whole request; 0 for no limit. */
+export function timeouts(requestTimeoutMs: number | undefined): ServerOptions {
+  return {
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    // Node.js counts unused connections as requests without headers, and sets no limit if `requestTimeout` is 0.
+    headersTimeout: KEEP_ALIVE_MS,
+    ...(requestTimeoutMs === undefined ? {} : { requestTimeout: requestTimeoutMs }),
+  };
+}
+
 /** An HTTPS server whose certificate and whose authority of client certificates change while it runs. */
 export class CertifiedServer {
   readonly #server: Server;
@@ -47,13 +57,10 @@ export class CertifiedServer {
       handshakeTimeout: HANDSHAKE_MS,
       // The URL of an exec holds the whole command. The limit is that of a kubelet (net/http).
       maxHeaderSize: MAX_HEADER_BYTES,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      // Node.js counts unused connections as requests without headers, and sets no limit if `requestTimeout` is 0.
-      headersTimeout: KEEP_ALIVE_MS,
+      ...timeouts(options.requestTimeoutMs),
       // Detects a vanished host, so that a followed log does not stay open forever.
       keepAlive: true,
       keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS,
-      ...(options.requestTimeoutMs === undefined ? {} : { requestTimeout: options.requestTimeoutMs }),
     });
     // Limited by their size: a header beyond a limit of their number would be lost in silence.
     this.#server.maxHeadersCount = 0;
