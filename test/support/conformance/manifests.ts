@@ -74,7 +74,7 @@ export function events(...reasons: readonly string[]): Call {
   const columns = "TYPE:.type,REASON:.reason,FROM:.source.component,OBJECT:.involvedObject.fieldPath,SAYS:.message";
   return {
     kubectl: `get events --field-selector=involvedObject.name=web --no-headers -o 'custom-columns=${columns}'`,
-    until: new RegExp(reasons.map((reason) => `(?=[^]* ${reason} )`).join("")),
+    until: new RegExp(["Scheduled", ...reasons].map((reason) => `(?=[^]* ${reason} )`).join("")),
     unordered: true,
   };
 }

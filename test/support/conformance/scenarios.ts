@@ -2,8 +2,12 @@ import { CONTAINER_SCENARIOS } from "./container-scenarios.ts";
 import { apply, endsIn, events, IMAGE, inPhase, main, pod, runs, sh, WAITS, yaml } from "./manifests.ts";
 import type { Call, Scenario } from "./scenario.ts";
 
-// Events come a moment after the status.
-const described: Call = { kubectl: "describe pod web", until: / Started /, unordered: true };
+// Events come a moment after the status, those of the scheduler and of the kubelet apart.
+const described: Call = {
+  kubectl: "describe pod web",
+  until: /(?=[\s\S]* Scheduled )(?=[\s\S]* Started )/,
+  unordered: true,
+};
 
 /** A probe whose first failure counts; one that takes long to say so is no other failure. */
 function failsAtOnce(command: readonly string[]): object {
