@@ -49,12 +49,7 @@ function putInCgroups(groups: readonly Sharers[], { version1, version2 }: CpuSet
   const root = isVersion1 ? VERSION_1 : VERSION_2;
   const made: string[] = [];
   const undo = (): void => {
-    for (const folder of made.splice(0)) {
-      for (const pid of readFileSync(join(folder, "cgroup.procs"), "utf8").split("\n")) {
-        if (pid !== "") move(pid, root);
-      }
-      rmdirSync(folder);
-    }
+    for (const folder of made.splice(0)) remove(folder, root);
   };
   try {
     for (const { name, pids } of groups) {
@@ -71,6 +66,26 @@ function putInCgroups(groups: readonly Sharers[], { version1, version2 }: CpuSet
     throw error;
   }
   return undo;
+}
+
+// A process that ends, or was just moved, is in its group for a moment longer.
+const REMOVE_ATTEMPTS = 100;
+const REMOVE_AGAIN_MS = 20;
+
+/** Moves the processes of a group to another one, and removes it. */
+function remove(folder: string, to: string): void {
+  for (let attempt = 1; ; attempt += 1) {
+    for (const pid of readFileSync(join(folder, "cgroup.procs"), "utf8").split("\n")) {
+      if (pid !== "") move(pid, to);
+    }
+    try {
+      rmdirSync(folder);
+      return;
+    } catch (error) {
+      if (attempt === REMOVE_ATTEMPTS) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, REMOVE_AGAIN_MS);
+    }
+  }
 }
 
 /** The processes whose command line names the folder. */
