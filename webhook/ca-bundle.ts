@@ -1,7 +1,7 @@
 import type { KubeObject } from "../src/api/kubernetes.ts";
 import type { ClusterClient } from "../src/kube/client.ts";
-import { isKubeError } from "../src/kube/errors.ts";
 import type { Resource } from "../src/kube/resources.ts";
+import { retryOnConflict } from "../src/kube/retry.ts";
 import type { Callers, Trust } from "../src/serving/certificate-keeper.ts";
 
 interface WebhookEntry {
@@ -38,9 +38,6 @@ const CONFIGURATIONS = [
   { resource: validating, name: "legation" },
 ] as const;
 
-// Replicas that write at once conflict; one lost race shows the other's bundle.
-const ATTEMPTS = 5;
-
 /**
  * Updates the `caBundle` of Legation's webhook configurations where needed. Without `trust` another writer, such as
  * cert-manager's injector, owns it. Rejects with KubeError.
@@ -61,14 +58,14 @@ export async function ensureCaBundle(
 }
 
 /** Returns the entries of a configuration, updated. Undefined if it is not installed. */
-async function ensureIn(
+function ensureIn(
   { resource, name }: (typeof CONFIGURATIONS)[number],
   client: ClusterClient,
   trust: Trust | undefined,
   signal: AbortSignal,
 ): Promise<readonly WebhookEntry[] | undefined> {
   const ref = { name };
-  for (let attempt = 1; ; attempt++) {
+  return retryOnConflict(async () => {
     const found = await client.find(resource, ref, { signal });
     if (found === undefined) return undefined;
     const { webhooks: entries = [] } = found;
@@ -76,13 +73,9 @@ async function ensureIn(
     if (stale.length === 0) return entries;
     // Merged by name, with resourceVersion: another replica's write must not be lost.
     const body = { metadata: { resourceVersion: found.metadata.resourceVersion }, webhooks: stale };
-    try {
-      await client.patch(resource, ref, { type: "strategic", body }, { signal });
-      return entries;
-    } catch (error) {
-      if (!isKubeError(error, "Conflict") || attempt === ATTEMPTS) throw error;
-    }
-  }
+    await client.patch(resource, ref, { type: "strategic", body }, { signal });
+    return entries;
+  });
 }
 
 /** Returns an entry's update, if it lacks trust. */

@@ -4,8 +4,8 @@ import { certificatesOf, unended } from "../certificates/bundle.ts";
 import { type Authority, type Certificate, issueAuthority, issueServing } from "../certificates/issue.ts";
 import { hostsOf, renewalReason } from "../certificates/validity.ts";
 import type { ClusterClient } from "../kube/client.ts";
-import { isKubeError } from "../kube/errors.ts";
 import { secrets } from "../kube/resources.ts";
+import { retryOnConflict } from "../kube/retry.ts";
 
 /** The Secret that all replicas of a server share. */
 export interface CertificateSecret {
@@ -36,17 +36,15 @@ export interface OwnCertificateOptions {
 const DAY_MS = 24 * 60 * 60_000;
 const AUTHORITY_LIFETIME_MS = 10 * 365 * DAY_MS;
 const SERVING_LIFETIME_MS = 90 * DAY_MS;
-// Replicas that start together find the other's Secret after one conflict.
-const ATTEMPTS = 5;
 
 /**
  * Returns the certificate of the Secret, issued or renewed when due. The first writer wins, others read it. A Secret
  * without a part gets a new authority. Rejects with KubeError.
  */
-export async function ensureOwnMaterial(client: ClusterClient, options: OwnCertificateOptions): Promise<OwnMaterial> {
+export function ensureOwnMaterial(client: ClusterClient, options: OwnCertificateOptions): Promise<OwnMaterial> {
   const { signal, served, secret } = options;
   const ref = { namespace: secret.namespace, name: secret.name };
-  for (let attempt = 1; ; attempt++) {
+  return retryOnConflict(async () => {
     const found = await client.find(secrets, ref, { signal });
     const stored = found === undefined ? undefined : read(found);
     if (stored !== undefined && isCurrent(stored, options)) return stored;
@@ -54,14 +52,10 @@ export async function ensureOwnMaterial(client: ClusterClient, options: OwnCerti
     const keepsAuthority = isMissing || stored !== undefined;
     const putBack = isMissing && served !== undefined && isCurrent(served, options);
     const wanted = putBack ? served : await renew(stored ?? served, { ...options, keepsAuthority });
-    try {
-      if (found === undefined) await client.create(secrets, toSecret(ref, wanted), { signal });
-      else await client.replace(secrets, { ...found, data: dataOf(wanted) }, { signal });
-      return wanted;
-    } catch (error) {
-      if (!isKubeError(error, "AlreadyExists", "Conflict") || attempt === ATTEMPTS) throw error;
-    }
-  }
+    if (found === undefined) await client.create(secrets, toSecret(ref, wanted), { signal });
+    else await client.replace(secrets, { ...found, data: dataOf(wanted) }, { signal });
+    return wanted;
+  });
 }
 
 /** Returns all authorities that API servers must trust, PEM. */

@@ -14,8 +14,8 @@ import { type Secret, type Stored, secretText } from "../../api/kubernetes.ts";
 import { firstAuthorities, type HubAuthorities, readAuthorities, trusted } from "../../controllers/agents/authority.ts";
 import { sha256 } from "../../controllers/agents/credentials.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
 import { deployments, secrets } from "../../kube/resources.ts";
+import { retryOnConflict } from "../../kube/retry.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { credentialsSecretName } from "../member/access.ts";
 import { imageOf } from "../shared/deployment-image.ts";
@@ -38,22 +38,18 @@ async function ensureHub(
   { host, signal, report }: HostContext,
 ): Promise<{ readonly authorities: HubAuthorities; readonly address: string }> {
   const ref = { namespace: SYSTEM_NAMESPACE, name: HUB_SECRET };
-  for (let attempt = 1; ; attempt++) {
+  return await retryOnConflict(async () => {
     const found = await host.find(secrets, ref, { signal });
     const before = readAuthorities(found);
     const chosen = address ?? before?.addresses[0];
     if (chosen === undefined) throw noAddress();
     if (before?.addresses.includes(chosen) === true) return { authorities: before, address: chosen };
-    try {
-      const stored = await writeHub(host, { found, before, address: chosen }, signal);
-      const authorities = readAuthorities(stored);
-      if (authorities === undefined) throw new Error(`Secret ${HUB_SECRET} was stored without its keys`);
-      report(`${host.cluster}: Secret ${HUB_SECRET} stored: agents reach the hub at ${chosen}`);
-      return { authorities, address: chosen };
-    } catch (error) {
-      if (!isKubeError(error, "AlreadyExists", "Conflict") || attempt === ATTEMPTS) throw error;
-    }
-  }
+    const stored = await writeHub(host, { found, before, address: chosen }, signal);
+    const authorities = readAuthorities(stored);
+    if (authorities === undefined) throw new Error(`Secret ${HUB_SECRET} was stored without its keys`);
+    report(`${host.cluster}: Secret ${HUB_SECRET} stored: agents reach the hub at ${chosen}`);
+    return { authorities, address: chosen };
+  }, ATTEMPTS);
 }
 
 async function writeHub(
