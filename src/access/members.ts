@@ -10,14 +10,14 @@ import type { Cluster } from "../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../api/keys.ts";
 import { objectKey, type Secret, type Stored, secretText } from "../api/kubernetes.ts";
 import { clusters } from "../api/resources.ts";
-import { tokenClaims } from "../controllers/member-token/token.ts";
 import type { ClusterClient, Dial, Forwarder } from "../kube/client.ts";
 import { type RenewableCredentials, renewable } from "../kube/credentials.ts";
 import type { Environment } from "../kube/environment-proxy.ts";
 import { createForwarder } from "../kube/forwarder.ts";
 import { createClusterClient } from "../kube/http-client.ts";
-import { credentialsFromKubeconfigText } from "../kube/kubeconfig.ts";
+import { type ClusterCredentials, credentialsFromKubeconfigText } from "../kube/kubeconfig.ts";
 import { secrets } from "../kube/resources.ts";
+import { tokenClaims } from "../kube/service-account-token.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -163,7 +163,7 @@ export class AccessMembers {
     try {
       const credentials = this.#read(name, kubeconfig);
       if (isSameWay && existing?.credentials.renew(credentials) === true) existing.kubeconfig = kubeconfig;
-      else this.#connect(name, kubeconfig);
+      else this.#connect(name, kubeconfig, credentials);
       this.#problems.delete(name);
       this.#renewal.note(name);
     } catch (error) {
@@ -171,8 +171,8 @@ export class AccessMembers {
     }
   }
 
-  #connect(name: string, kubeconfig: string): void {
-    const credentials = renewable(this.#read(name, kubeconfig));
+  #connect(name: string, kubeconfig: string, read: ClusterCredentials): void {
+    const credentials = renewable(read);
     const forwarder = createForwarder({ cluster: name, credentials: credentials.credentials, ...this.#way(name) });
     this.#disconnect(name);
     this.#connected.set(name, { kubeconfig, hasAgent: this.#hasAgent(name), credentials, forwarder });
@@ -200,7 +200,7 @@ export class AccessMembers {
       .catch((error: unknown) => this.#options.log.warn({ member: name, err: error }, "disconnect failed"));
   }
 
-  #read(name: string, kubeconfig: string): ReturnType<typeof credentialsFromKubeconfigText> {
+  #read(name: string, kubeconfig: string): ClusterCredentials {
     const source = `Secret ${ACCESS_NAMESPACE}/${accessSecretName(name)}`;
     const account = tokenClaims(kubeconfig);
     // Any other account has rights of its own, with which a request might be answered.

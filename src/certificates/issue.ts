@@ -138,8 +138,27 @@ export function issueClient(
   subject: ClientSubject,
   options: IssueOptions,
 ): string {
+  return clientCertificate(authority, forge.pki.publicKeyFromPem(publicKey), subject, options);
+}
+
+/** Issues a client certificate with a new key. */
+export async function issueClientWithKey(
+  authority: Authority,
+  subject: ClientSubject,
+  options: IssueOptions,
+): Promise<Certificate> {
+  const { publicKey, privateKey } = await generateKeys();
+  return { cert: clientCertificate(authority, publicKey, subject, options), key: privateKey };
+}
+
+function clientCertificate(
+  authority: Authority,
+  publicKey: forge.pki.PublicKey,
+  subject: ClientSubject,
+  options: IssueOptions,
+): string {
   const issuer = forge.pki.certificateFromPem(authority.cert);
-  const cert = blank(forge.pki.publicKeyFromPem(publicKey), options);
+  const cert = blank(publicKey, options);
   cert.setSubject([
     { name: "commonName", value: subject.name },
     { name: "organizationalUnitName", value: subject.uid },

@@ -67,7 +67,7 @@ function readFile(path: string): Written {
   try {
     document = parse(readFileSync(path, "utf8"), { logLevel: "error" });
   } catch (cause) {
-    // Its message would quote the text, which may hold a secret.
+    // The parser's message would quote the text, which may hold a secret.
     throw badCredentials("cannot be read as YAML", path, cause);
   }
   const parsed = written.safeParse(document ?? {});

@@ -148,6 +148,14 @@ export interface ObjectRef {
   readonly name: string;
 }
 
+/** The claims of a service account token. Times are epoch ms. */
+export interface TokenClaims {
+  readonly namespace: string;
+  readonly name: string;
+  readonly issuedAt: number;
+  readonly expiresAt: number;
+}
+
 declare const objectKeyBrand: unique symbol;
 /** `namespace/name`, or `name` for cluster-scoped objects: the key of stores and work queues. */
 export type ObjectKey = string & { readonly [objectKeyBrand]: true };

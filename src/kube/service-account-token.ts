@@ -1,9 +1,8 @@
-import { parse, stringify } from "yaml";
+import { parse } from "yaml";
 import { z } from "zod";
-import type { ObjectRef } from "../../api/kubernetes.ts";
-import type { ClusterClient } from "../../kube/client.ts";
-import { serviceAccounts } from "../../kube/resources.ts";
-import type { TokenClaims } from "./decide.ts";
+import type { ClusterClient } from "./client.ts";
+import type { ObjectRef, TokenClaims } from "./objects.ts";
+import { serviceAccounts } from "./resources.ts";
 
 const kubeconfig = z.looseObject({
   users: z.tuple([z.looseObject({ user: z.looseObject({ token: z.string() }) })]),
@@ -46,55 +45,6 @@ export async function requestToken(
   const answer = await member.createSubresource(serviceAccounts, account, "token", body, { signal });
   const { token, expirationTimestamp } = tokenAnswer.parse(answer).status;
   return { token, expires: expirationTimestamp };
-}
-
-/** How a member's API server is reached. */
-export interface MemberAddress {
-  readonly cluster: string;
-  readonly server: string;
-  /** PEM bundle. Undefined: the system's authorities. */
-  readonly certificateAuthority?: string | undefined;
-  readonly skipsTlsVerify?: boolean;
-  readonly tlsServerName?: string | undefined;
-  readonly proxyUrl?: string | undefined;
-}
-
-/** A user whom a kubeconfig impersonates. */
-export interface ImpersonatedUser {
-  readonly user: string;
-  readonly uid: string;
-  readonly groups: readonly string[];
-  readonly extra: Readonly<Record<string, readonly string[]>>;
-}
-
-/** Builds a kubeconfig that names no file and runs no program, so that it works wherever the controller is. */
-export function memberKubeconfig(
-  access: MemberAddress & { readonly token: string; readonly as?: ImpersonatedUser },
-): string {
-  const { cluster, server, certificateAuthority, skipsTlsVerify, tlsServerName, proxyUrl, token, as } = access;
-  const impersonated =
-    as === undefined ? {} : { as: as.user, "as-uid": as.uid, "as-groups": as.groups, "as-user-extra": as.extra };
-  return stringify({
-    apiVersion: "v1",
-    kind: "Config",
-    clusters: [
-      {
-        name: cluster,
-        cluster: {
-          server,
-          ...(certificateAuthority === undefined
-            ? {}
-            : { "certificate-authority-data": Buffer.from(certificateAuthority).toString("base64") }),
-          ...(skipsTlsVerify === true ? { "insecure-skip-tls-verify": true } : {}),
-          ...(tlsServerName === undefined ? {} : { "tls-server-name": tlsServerName }),
-          ...(proxyUrl === undefined ? {} : { "proxy-url": proxyUrl }),
-        },
-      },
-    ],
-    users: [{ name: "legation", user: { token, ...impersonated } }],
-    contexts: [{ name: cluster, context: { cluster, user: "legation" } }],
-    "current-context": cluster,
-  });
 }
 
 function readToken(text: string): string | undefined {

@@ -2,14 +2,15 @@ import { ACCESS_KUBECONFIG_KEY, ACCESS_NAMESPACE, accessSecretName } from "../..
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import { type Secret, type Stored, secretData } from "../../api/kubernetes.ts";
-import { type MemberAddress, memberKubeconfig, requestToken } from "../../controllers/member-token/token.ts";
+import { type MemberAddress, memberKubeconfig } from "../../controllers/member-token/kubeconfig.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { secrets } from "../../kube/resources.ts";
-import { realClock } from "../../runtime/clock.ts";
+import { requestToken } from "../../kube/service-account-token.ts";
 import { credentialsSecretName, hostAccountName } from "../member/access.ts";
 import { storedConnection } from "../member/credentials.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Connection, HostContext } from "../shared/session.ts";
+import { withNewRights } from "../shared/wait.ts";
 import type { AccessToken } from "./user-access.ts";
 import { findJoinSecret } from "./validate.ts";
 
@@ -63,10 +64,6 @@ export async function giveCredentials(
   );
 }
 
-// A new binding takes a moment to reach the authorizer's cache.
-const ACCESS_ATTEMPTS = 20;
-const ACCESS_RETRY_MS = 250;
-
 /** Uses the new account once, so that wrong rights or a wrong address show here and not in the controller's log. */
 async function tryAccess(
   kubeconfig: string,
@@ -74,20 +71,12 @@ async function tryAccess(
   { connectText, signal, report }: HostContext,
 ): Promise<void> {
   const { client, server } = await connectText(kubeconfig, name);
-  for (let attempt = 1; ; attempt++) {
-    try {
-      await client.raw({ method: "GET", path: "/api/v1/pods?limit=1", signal });
-      return;
-    } catch (error) {
-      if (isKubeError(error, "Forbidden", "Unauthorized") && attempt < ACCESS_ATTEMPTS) {
-        await realClock.sleep(ACCESS_RETRY_MS, signal);
-        continue;
-      }
-      // This machine need not reach the controller's address.
-      if (!isElsewhere || !isKubeError(error, "NotSent", "AnswerLost")) throw error;
-      report(`${name}: ${server} cannot be reached from here; the controller must reach it`);
-      return;
-    }
+  try {
+    await withNewRights(() => client.raw({ method: "GET", path: "/api/v1/pods?limit=1", signal }), signal);
+  } catch (error) {
+    // This machine need not reach the controller's address.
+    if (!isElsewhere || !isKubeError(error, "NotSent", "AnswerLost")) throw error;
+    report(`${name}: ${server} cannot be reached from here; the controller must reach it`);
   }
 }
 

@@ -1,13 +1,14 @@
 import { ACCESS_NAMESPACE, ACCESS_PREFIX_DEFAULT, accessAccountName } from "../../api/access.ts";
 import type { AccessSpec, Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
-import { memberKubeconfig, requestToken } from "../../controllers/member-token/token.ts";
+import { memberKubeconfig } from "../../controllers/member-token/kubeconfig.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { namespaces } from "../../kube/resources.ts";
-import { realClock } from "../../runtime/clock.ts";
+import { requestToken } from "../../kube/service-account-token.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Connection, HostContext } from "../shared/session.ts";
+import { withNewRights } from "../shared/wait.ts";
 
 /** A join's wish for users of the host. `remove` takes earlier access away. Undefined in a join: as before. */
 export type AccessWish = { readonly prefix?: string | undefined } | "remove";
@@ -28,10 +29,6 @@ export async function requireAccessServer(host: ClusterClient, signal: AbortSign
     remedy: "run `legation install --access` first, or add --remove-access when users shall not reach this member",
   });
 }
-
-// A new binding takes a moment to reach the authorizer's cache.
-const ATTEMPTS = 20;
-const RETRY_MS = 250;
 
 /** A token of the impersonating account. */
 export interface AccessToken {
@@ -56,15 +53,12 @@ export async function impersonatingToken(
   const spec = { resourceAttributes: { verb: "get", resource: "pods" } };
   const body = { apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectAccessReview", spec };
   const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-  for (let attempt = 1; ; attempt++) {
-    try {
-      await client.raw({ method: "POST", path, body, signal });
-      return given;
-    } catch (error) {
-      if (!isKubeError(error, "Forbidden", "Unauthorized")) throw error;
-      if (attempt === ATTEMPTS) return undefined;
-      await realClock.sleep(RETRY_MS, signal);
-    }
+  try {
+    await withNewRights(() => client.raw({ method: "POST", path, body, signal }), signal);
+    return given;
+  } catch (error) {
+    if (isKubeError(error, "Forbidden", "Unauthorized")) return undefined;
+    throw error;
   }
 }
 

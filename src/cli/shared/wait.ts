@@ -1,3 +1,4 @@
+import { isKubeError } from "../../kube/errors.ts";
 import { type Clock, realClock } from "../../runtime/clock.ts";
 
 /** Options of a wait. */
@@ -35,4 +36,21 @@ export function withoutRepeats(report: (line: string) => void): (line: string) =
     if (line !== last) report(line);
     last = line;
   };
+}
+
+// A new binding takes a moment to reach the authorizer's cache.
+const NEW_RIGHTS_ATTEMPTS = 20;
+const NEW_RIGHTS_RETRY_MS = 250;
+
+/** Repeats a request whose rights are new while they are refused. Rejects with the last error. */
+export async function withNewRights(request: () => Promise<unknown>, signal: AbortSignal): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await request();
+      return;
+    } catch (error) {
+      if (!isKubeError(error, "Forbidden", "Unauthorized") || attempt === NEW_RIGHTS_ATTEMPTS) throw error;
+      await realClock.sleep(NEW_RIGHTS_RETRY_MS, signal);
+    }
+  }
 }

@@ -14,6 +14,7 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient, Dial } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { secrets } from "../../kube/resources.ts";
+import { tokenClaims } from "../../kube/service-account-token.ts";
 import { Backoff } from "../../runtime/backoff.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/event-bus.ts";
@@ -27,7 +28,7 @@ import { AgentRefusal, type Gatekeeper, type Hub, type HubTls, type Proof, type 
 import { hostOfAddress } from "../../tunnel/hub-address.ts";
 import type { CertificateAnswer, MemberCredentials, TokenAccount } from "../../tunnel/messages.ts";
 import type { ControllerEvents } from "../events.ts";
-import { memberKubeconfig, tokenClaims } from "../member-token/token.ts";
+import { memberKubeconfig } from "../member-token/kubeconfig.ts";
 import { type HubAuthorities, readAuthorities, renewed, trusted } from "./authority.ts";
 import { sha256, tokenProblem } from "./credentials.ts";
 import { type HubEndpoint, publishEndpoint } from "./endpoint.ts";

@@ -8,17 +8,18 @@ import {
 } from "../../api/access.ts";
 import { INSTALLED_LABELS, SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import { type Secret, secretData, secretText } from "../../api/kubernetes.ts";
-import { issueClient, readRequest, requestClient } from "../../certificates/issue.ts";
+import { issueClientWithKey } from "../../certificates/issue.ts";
 import { renewalReason } from "../../certificates/validity.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { secrets } from "../../kube/resources.ts";
+import { tokenClaims } from "../../kube/service-account-token.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { Mutex } from "../../runtime/mutex.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { MemberCredentials } from "../../tunnel/messages.ts";
 import { RELAY_NAME } from "../../tunnel/relay.ts";
-import { memberKubeconfig, tokenClaims } from "../member-token/token.ts";
+import { memberKubeconfig } from "../member-token/kubeconfig.ts";
 import { type HubAuthorities, trusted } from "./authority.ts";
 
 const RELAY_LIFETIME_MS = 30 * 24 * 60 * 60_000;
@@ -173,10 +174,7 @@ export class UserAccess {
 }
 
 async function issueRelay({ current }: HubAuthorities, now: number): Promise<Record<string, string>> {
-  const { request, key } = await requestClient();
-  const asked = readRequest(request);
-  if (asked === undefined) throw new Error("the request for the relay's certificate cannot be read");
-  const subject = { name: RELAY_NAME, uid: RELAY_NAME };
-  const cert = issueClient(current, asked.publicKey, subject, { now, lifetimeMs: RELAY_LIFETIME_MS });
+  const options = { now, lifetimeMs: RELAY_LIFETIME_MS };
+  const { cert, key } = await issueClientWithKey(current, { name: RELAY_NAME, uid: RELAY_NAME }, options);
   return { [RELAY_KEYS.cert]: cert, [RELAY_KEYS.key]: key };
 }

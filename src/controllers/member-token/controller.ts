@@ -5,13 +5,13 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { secrets } from "../../kube/resources.ts";
+import { requestToken, tokenClaims, withToken } from "../../kube/service-account-token.ts";
 import { Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { ControllerEvents } from "../events.ts";
 import { type Action, decide, type Observed } from "./decide.ts";
-import { requestToken, tokenClaims, withToken } from "./token.ts";
 
 export interface MemberTokenOptions extends ControllerOptions {
   readonly host: ClusterClient;

@@ -1,10 +1,4 @@
-/** The claims of a service account token. Times are epoch ms. */
-export interface TokenClaims {
-  readonly namespace: string;
-  readonly name: string;
-  readonly issuedAt: number;
-  readonly expiresAt: number;
-}
+import type { TokenClaims } from "../../api/kubernetes.ts";
 
 export interface Observed {
   /** Undefined if the credentials are no such token: the operator renews them. */

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { TokenRenewal } from "../../../src/access/token-renewal.ts";
 import { type Secret, type Stored, secretText } from "../../../src/api/kubernetes.ts";
-import { memberKubeconfig } from "../../../src/controllers/member-token/token.ts";
+import { memberKubeconfig } from "../../../src/controllers/member-token/kubeconfig.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";

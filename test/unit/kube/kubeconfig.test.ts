@@ -5,10 +5,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { stringify } from "yaml";
-import { tokenClaims } from "../../../src/controllers/member-token/token.ts";
 import { isKubeError } from "../../../src/kube/errors.ts";
 import { ExecPlugin } from "../../../src/kube/internal/exec-plugin.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
+import { tokenClaims } from "../../../src/kube/service-account-token.ts";
 
 const PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----";
 const base64 = (text: string): string => Buffer.from(text).toString("base64");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { memberKubeconfig } from "../../../../src/controllers/member-token/token.ts";
+import { memberKubeconfig } from "../../../../src/controllers/member-token/kubeconfig.ts";
 import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
 
 const CA = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n";

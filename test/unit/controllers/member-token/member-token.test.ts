@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { MemberTokenController } from "../../../../src/controllers/member-token/controller.ts";
 import { decide } from "../../../../src/controllers/member-token/decide.ts";
-import { tokenClaims, withToken } from "../../../../src/controllers/member-token/token.ts";
+import { tokenClaims, withToken } from "../../../../src/kube/service-account-token.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
