@@ -25,7 +25,7 @@ export interface WholeObjectsBenchOptions {
 /** `bare`: a loop applies the objects to host and members. `whole`: they are created on the host, and members get them. */
 type Way = "bare" | "whole";
 
-/** What one run took. */
+/** The cost of a run. */
 interface Run {
   readonly ms: number;
   /** Processor time of each group of processes; ms. */

@@ -322,7 +322,7 @@ describe("a member that connects through an agent", () => {
   test("is refused once its Cluster is deleted, and joins again with a new token", async () => {
     await kubectl(hostCluster(), ["delete", "cluster.legation.dev", "north"]);
     await says(agent, "Cluster north has not joined");
-    // It asks ever less often from now on, and a new agent at once.
+    // The refused agent asks ever less often from now on, and a new agent at once.
     await agent.stop();
     // Another address is added to the certificate that the hub serves.
     manifest = await join("--agent", "--hub-address", `hub2.example.org:${hubPort}`);

@@ -97,7 +97,7 @@ describe("the ClusterProfile of each Cluster", () => {
       spec: { displayName: "The West" },
       status: { conditions: expect.arrayContaining([expect.objectContaining(other)]) },
     });
-    // One create and one status at first, and one status per change.
+    // The controller writes a create and a status at first, and a status per change.
     const writes = await auditEvents(
       hostCluster(),
       (event) =>

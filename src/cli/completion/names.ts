@@ -3,7 +3,7 @@ import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { namespaces, type Resource } from "../../kube/resources.ts";
 import type { Session } from "../shared/session.ts";
-import { isWorkloadKind, WORKLOAD_RESOURCES } from "../simulation/workloads.ts";
+import { WORKLOAD_RESOURCES } from "../simulation/workloads.ts";
 import type { WrittenLine } from "./written-line.ts";
 
 /** A kind of names. `ofKind`: objects of the kind that the argument before names. */
@@ -21,9 +21,7 @@ export async function namesOf(kind: ValueKind, { flags, plain }: WrittenLine, se
   if (kind === "member") return await list(client, clusters, session.signal);
   if (kind === "namespace") return await list(client, namespaces, session.signal);
   const word = plain[1] ?? "";
-  const resource = Object.entries(WORKLOAD_RESOURCES).find(
-    ([each]) => isWorkloadKind(each) && each.toLowerCase() === word,
-  );
+  const resource = Object.entries(WORKLOAD_RESOURCES).find(([each]) => each.toLowerCase() === word);
   if (resource === undefined) return [];
   return await list(client, resource[1], session.signal, flags.get("--namespace") ?? namespace);
 }

@@ -119,7 +119,7 @@ export class LiveView {
 
 /** Drops the parts of a pod that rows do not show, which are most of it. */
 function withoutUnread(pod: Stored<Pod>): Stored<Pod> {
-  const { metadata, spec, status } = pod;
+  const { spec } = pod;
   if (spec !== undefined) {
     delete spec.volumes;
     delete spec.tolerations;
@@ -134,9 +134,5 @@ function withoutUnread(pod: Stored<Pod>): Stored<Pod> {
       delete container.startupProbe;
     }
   }
-  return {
-    metadata,
-    ...(spec === undefined ? {} : { spec }),
-    ...(status === undefined ? {} : { status }),
-  } as Stored<Pod>;
+  return pod;
 }

@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import fastify, { type FastifyInstance, type FastifyReply } from "fastify";
 import { stringify } from "yaml";
@@ -79,9 +80,7 @@ export function createPageServer(options: PageServerOptions): FastifyInstance {
     server.get(path, (_request, reply) => reply.type(type).send(content));
   }
   server.get("/api/live", async (_request, reply) => {
-    reply.hijack();
-    for (const [name, value] of Object.entries(HEADERS)) reply.raw.setHeader(name, value);
-    await new LiveStream(view, reply.raw, realClock).run(options.hostName);
+    await new LiveStream(view, streamOf(reply), realClock).run(options.hostName);
   });
   server.get("/api/pods/:namespace/:name", async (request): Promise<PodView> => {
     const { pod, journey } = await readJourney(host, ref.parse(request.params), session.signal);
@@ -122,12 +121,18 @@ async function sendLog(
   if (answer.body === undefined) {
     return reply.code(502).send({ message: statusMessage(answer.text) ?? answer.text });
   }
+  const response = streamOf(reply);
+  response.writeHead(200, { "content-type": "text/plain; charset=utf-8" });
+  // A log that the API server cuts ends the answer, too: the page says so.
+  await pipeline(answer.body, response).catch(() => response.destroy());
+  return reply;
+}
+
+/** Takes the response over from fastify, which would drop the headers. */
+function streamOf(reply: FastifyReply): ServerResponse {
   reply.hijack();
   for (const [name, value] of Object.entries(HEADERS)) reply.raw.setHeader(name, value);
-  reply.raw.writeHead(200, { "content-type": "text/plain; charset=utf-8" });
-  // A log that the API server cuts ends the answer, too: the page says so.
-  await pipeline(answer.body, reply.raw).catch(() => reply.raw.destroy());
-  return reply;
+  return reply.raw;
 }
 
 function problemOf(error: unknown): { readonly status: number; readonly message: string } {

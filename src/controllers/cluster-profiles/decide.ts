@@ -41,7 +41,7 @@ export function decide(observed: Observed, now: number, wall: number = now): Pro
     return due([{ type: "create", profile: newProfile(observed, cluster) }], "Created", observed, now);
   }
   if (!isOwn(profile)) return { actions: observed.told ? [] : [taken(profile, cluster)], outcome: "Foreign" };
-  // It is created anew once it is gone.
+  // A profile that is being deleted is created anew once it is gone.
   if (profile.metadata.deletionTimestamp !== undefined) return { actions: [], outcome: "Deleting" };
   const actions: Action[] = [];
   const metadata = metadataPatch(profile, cluster);

@@ -56,7 +56,7 @@ export async function startKonnectivity(onProgress: (line: string) => void): Pro
       "--server-count=1",
     ],
     logFile: join(directory, "server.log"),
-    // It is ready with an agent, and healthy before.
+    // Konnectivity's server is ready with an agent, and healthy before.
     ready: () => answers(serverHealth, "/healthz"),
     readyTimeoutMs: READY_MS,
   });
@@ -74,7 +74,7 @@ export async function startKonnectivity(onProgress: (line: string) => void): Pro
       `--agent-key=${files.agentKey}`,
     ],
     logFile: join(directory, "agent.log"),
-    // It is ready once it is connected to the server.
+    // Konnectivity's agent is ready once it is connected to the server.
     ready: () => answers(agentHealth, "/readyz"),
     readyTimeoutMs: READY_MS,
   });

@@ -143,7 +143,7 @@ test("Kueue gives the Workload of a Job to the member", async () => {
     metadata: { namespace, name: "sweep", labels: { [`${GROUP}/queue-name`]: "queue" } },
     spec: { suspend: true, managedBy: `${GROUP}/multikueue`, template } as never,
   });
-  // What Kueue's scheduler and Job controller do on the host, which do not run here.
+  // Kueue's scheduler and Job controller do not run here; the test does their part on the host.
   const ref = { namespace, name: "job-sweep" };
   const owner = { apiVersion: "batch/v1", kind: "Job", name: "sweep", uid: job.metadata.uid, controller: true };
   const workload = object(

@@ -62,7 +62,7 @@ export function createNetworkNamespace(): NetworkNamespace {
     within,
     resolve: (names) => {
       const lines = Object.entries({ localhost: "127.0.0.1", ...names }).map(([host, address]) => `${address} ${host}`);
-      // The same file, which `ip netns exec` mounts over /etc/hosts.
+      // `ip netns exec` mounts this file over /etc/hosts.
       writeFileSync(`${FOLDER}/${name}/hosts`, `${lines.join("\n")}\n`);
     },
     drop: ({ direction, address }) => {

@@ -84,7 +84,7 @@ describe("for any path", () => {
   );
   const anyUrl = fc.array(piece, { maxLength: 12 }).map((pieces) => `${CLUSTERS}/west/proxy${pieces.join("")}`);
 
-  test("what is sent stays below the member's root, however often it is unescaped, and is a part of what came", () => {
+  test("sends a part of the path that came, which stays below the member's root however often it is unescaped", () => {
     fc.assert(
       fc.property(anyUrl, (url) => {
         const target = targetOf(url);

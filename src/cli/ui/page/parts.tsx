@@ -31,6 +31,19 @@ export function UseBar({ resource, allocatable, ours, others }: ResourceUse): JS
   );
 }
 
+/** Searches the rows of a view by words. */
+export function Search({ value, onSearch }: { value: string; onSearch: (words: string) => void }): JSX.Element {
+  return (
+    <input
+      type="search"
+      placeholder="Search"
+      aria-label="Search"
+      value={value}
+      onInput={({ currentTarget }) => onSearch(currentTarget.value)}
+    />
+  );
+}
+
 /** A view without content, and what to do first. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }): JSX.Element {
   return (

@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import type { PodRow } from "../model.ts";
 import { ageOf, counted } from "./format.ts";
 import { useLive } from "./live.ts";
-import { Badge, Empty, useNow } from "./parts.tsx";
+import { Badge, Empty, Search, useNow } from "./parts.tsx";
 import { changeQuery, linkTo, type Route } from "./route.ts";
 import { type Column, type Order, ordered, Rows } from "./rows.tsx";
 
@@ -77,13 +77,7 @@ export function Pods({ route }: { route: Route }): JSX.Element {
           {!isComplete && ", still reading…"}
         </p>
         <div class="filters">
-          <input
-            type="search"
-            placeholder="Search"
-            aria-label="Search"
-            value={q}
-            onInput={({ currentTarget }) => set({ q: currentTarget.value })}
-          />
+          <Search value={q} onSearch={(words) => set({ q: words })} />
           <select
             aria-label="Member"
             value={member}

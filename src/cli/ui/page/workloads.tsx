@@ -4,7 +4,7 @@ import type { WorkloadStatus } from "../../status/workload.ts";
 import type { PodRow } from "../model.ts";
 import { counted } from "./format.ts";
 import { useLive } from "./live.ts";
-import { Badge, Empty, useReading } from "./parts.tsx";
+import { Badge, Empty, Search, useReading } from "./parts.tsx";
 import { changeQuery, linkTo, type Route } from "./route.ts";
 
 /** The delegated pods of one workload. */
@@ -32,13 +32,7 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
         <h1>Workloads</h1>
         <p>{isComplete ? counted(shown.length, "workload") : "still reading…"}</p>
         <div class="filters">
-          <input
-            type="search"
-            placeholder="Search"
-            aria-label="Search"
-            value={q}
-            onInput={({ currentTarget }) => changeQuery(route, { q: currentTarget.value })}
-          />
+          <Search value={q} onSearch={(words) => changeQuery(route, { q: words })} />
         </div>
       </header>
       {isComplete && all.length === 0 ? (

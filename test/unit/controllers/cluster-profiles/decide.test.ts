@@ -118,7 +118,7 @@ describe("the ClusterProfile of a Cluster", () => {
     const before = profile({ metadata, status: written() });
     const { actions } = decide(observed({ cluster: closed, profile: before }), NOW);
     expect(types(actions)).toEqual(["status"]);
-    // What an apply leaves out, the API server removes.
+    // The API server removes the fields that an apply leaves out.
     expect(actions[0]).not.toHaveProperty("status.accessProviders");
   });
 

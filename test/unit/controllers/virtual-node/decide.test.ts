@@ -330,7 +330,7 @@ describe("a member's virtual node", () => {
     const reported = { ...ready, connection: "Agent" as const, agent: shown };
     const known = { ...behindAgent, status: reported };
     expect(statusOf({ cluster: known, facts: facts({ agent }) })).toBeUndefined();
-    // It stays while no agent is connected, and goes with a join without one.
+    // The agent's version stays while no agent is connected, and goes with a join without one.
     expect(statusOf({ cluster: known })).toBeUndefined();
     expect(statusOf({ cluster: { ...known, spec } })).toMatchObject({ connection: "Direct", agent: null });
   });
