@@ -18,10 +18,9 @@ export async function startBalancer(port: number): Promise<Balancer> {
     socket.on("error", () => socket.destroy());
     socket.on("close", () => sockets.delete(socket));
   };
-  /** Forwards a connection. Skips a backend that does not listen. */
-  const pass = (incoming: Socket, attempts: number): void => {
-    const backend = backends[turn++ % backends.length];
-    if (backend === undefined || attempts === 0) {
+  /** Forwards a connection to the first of the backends that listens. */
+  const pass = (incoming: Socket, [backend, ...others]: readonly number[]): void => {
+    if (backend === undefined) {
       incoming.destroy();
       return;
     }
@@ -34,13 +33,14 @@ export async function startBalancer(port: number): Promise<Balancer> {
     });
     outgoing.once("close", () => {
       if (connected) incoming.destroy();
-      else pass(incoming, attempts - 1);
+      else pass(incoming, others);
     });
     incoming.once("close", () => outgoing.destroy());
   };
   const server = createServer({ noDelay: true }, (incoming) => {
     keep(incoming);
-    pass(incoming, backends.length);
+    const first = turn++ % Math.max(1, backends.length);
+    pass(incoming, [...backends.slice(first), ...backends.slice(0, first)]);
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
