@@ -14,8 +14,6 @@ import { targetOf } from "./path.ts";
 
 /** A request that may go to a member, as it is sent there but for its body. */
 export interface AdmittedRequest {
-  /** Name on the host. */
-  readonly user: string;
   readonly member: AccessMember;
   readonly request: Omit<ForwardedRequest, "body" | "signal">;
 }
@@ -81,7 +79,6 @@ export class Gate {
       return statusAnswer("Forbidden", `user ${user.name} has no access to Cluster ${cluster}: ${identity.problem}`);
     }
     return {
-      user: user.name,
       member,
       request: { method, path, headers: this.#withoutIdentity(rawHeaders), impersonation: identity },
     };

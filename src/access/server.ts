@@ -24,6 +24,8 @@ export interface AccessServerOptions {
   readonly notReady: () => string | undefined;
   /** Default: those for one process in the cluster. */
   readonly limits?: InFlightLimits;
+  /** Most connections without a certificate. Default: above the connections that API servers open at the same moment. */
+  readonly mostStrangers?: number;
   readonly metrics?: AccessMetrics;
   readonly clock: Clock;
   readonly log: Logger;
@@ -33,6 +35,8 @@ const STOPPING = "legation access is stopping: try again";
 const PROTOCOLS = /^(websocket|spdy\/3\.1)$/i;
 // Other requests that are in flight at the end get this long; watches and streams begin anew elsewhere.
 const LAST_REQUESTS_MS = 10_000;
+// Kubelets' probes, connections of the host's API servers during the handshake, and strangers.
+const MOST_STRANGERS = 3_000;
 // A member that is known not to answer is waited for this long, since it may be back.
 const TROUBLED_MS = 10_000;
 
@@ -48,7 +52,7 @@ export class AccessServer {
 
   constructor(tls: TlsMaterial, options: AccessServerOptions) {
     this.#options = options;
-    const { clock, log, limits } = options;
+    const { clock, log, limits, mostStrangers = MOST_STRANGERS } = options;
     this.#streams = new UpgradedStreams({ clock, stopping: STOPPING });
     this.#shutdown = new GracefulShutdown(clock);
     this.#inFlight = new InFlight(limits);
@@ -58,6 +62,7 @@ export class AccessServer {
       onError: (error) => log.error({ err: error }, "access server"),
       // A body may be of any size, and its sender of any speed.
       requestTimeoutMs: 0,
+      mostStrangers,
     });
   }
 
@@ -85,7 +90,7 @@ export class AccessServer {
   async #onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.#shutdown.requested();
     try {
-      const admitted = await this.#admit(request);
+      const admitted = await this.#admit(request, response);
       // The client is gone: its end would not be told again.
       if (response.destroyed) return;
       const cluster = "member" in admitted ? admitted.member.name : "";
@@ -107,7 +112,7 @@ export class AccessServer {
     this.#shutdown.requested();
     try {
       const problem = upgradeProblem(request);
-      const admitted = problem === undefined ? await this.#admit(request) : statusAnswer("BadRequest", problem);
+      const admitted = problem === undefined ? await this.#admit(request, socket) : statusAnswer("BadRequest", problem);
       if (socket.destroyed) return;
       if ("status" in admitted) {
         this.#options.metrics?.count("", admitted.status);
@@ -124,7 +129,8 @@ export class AccessServer {
     }
   }
 
-  async #admit(request: IncomingMessage): Promise<AdmittedRequest | PlainAnswer> {
+  /** Decides about a request, which counts as in flight until `until` is closed. */
+  async #admit(request: IncomingMessage, until: Duplex | ServerResponse): Promise<AdmittedRequest | PlainAnswer> {
     const { url = "" } = request;
     const [path = ""] = url.split("?", 1);
     if (HEALTH.has(path)) return this.#health(path);
@@ -133,6 +139,10 @@ export class AccessServer {
     const document = DISCOVERY.get(path.replace(/\/$/, ""));
     if (document !== undefined) return { status: 200, headers: JSON_TYPE, text: JSON.stringify(document) };
     if (!isClusterPath(url)) return statusAnswer("NotFound", "the server could not find the requested resource");
+    // Begins before the host is asked for the user's rights, so that a flood of one user delays no answer for others.
+    const end = this.#inFlight.begin(user.name);
+    if (end === undefined) return tooMany();
+    until.once("close", end);
     return this.#options.gate.admit(request, user);
   }
 
@@ -148,13 +158,12 @@ export class AccessServer {
 
   async #forward(request: IncomingMessage, response: ServerResponse, admitted: AdmittedRequest): Promise<void> {
     const { member, request: asked } = admitted;
-    const responded = this.#begin(admitted, response);
-    if (responded === undefined) {
-      this.#send(response, tooMany());
-      return;
-    }
+    const counted = this.#options.metrics?.begin(member.name);
     const abort = new AbortController();
-    response.once("close", () => abort.abort());
+    response.once("close", () => {
+      abort.abort();
+      counted?.ended();
+    });
     const body = bodyOf(request);
     const trouble = this.#onTrouble(member, abort);
     try {
@@ -164,7 +173,7 @@ export class AccessServer {
         ...(body === undefined ? {} : { body }),
       });
       trouble.cancel();
-      responded();
+      counted?.responded();
       const refusal = unsafeResponse(member.name, answer.status, namesOf(answer.headers));
       if (refusal !== undefined) {
         answer.body.destroy();
@@ -201,14 +210,14 @@ export class AccessServer {
       this.#options.metrics?.count(member.name, answer.socket === undefined ? answer.status : 101);
       return answer;
     };
-    const responded = this.#begin(admitted, socket);
-    if (responded === undefined) return count(tooMany());
+    const counted = this.#options.metrics?.begin(member.name);
+    socket.once("close", () => counted?.ended());
     const abort = new AbortController();
     const trouble = this.#onTrouble(member, abort);
     try {
       const both = AbortSignal.any([signal, abort.signal]);
       const answer = await member.forwarder.upgrade({ ...asked, signal: both }, request.headers.upgrade ?? "");
-      responded();
+      counted?.responded();
       return count(safeUpgrade(member.name, answer));
     } catch (error) {
       if (!isKubeError(error)) throw error;
@@ -216,18 +225,6 @@ export class AccessServer {
     } finally {
       trouble.cancel();
     }
-  }
-
-  /** Counts a request until its connection, or its response, is closed. Undefined, and not counted, when there are too many. */
-  #begin({ user, member }: AdmittedRequest, until: Duplex | ServerResponse): (() => void) | undefined {
-    const end = this.#inFlight.begin(user);
-    if (end === undefined) return undefined;
-    const counted = this.#options.metrics?.begin(member.name);
-    until.once("close", () => {
-      end();
-      counted?.ended();
-    });
-    return () => counted?.responded();
   }
 
   /** Gives a request up whose response has not begun, once the controller knows that the member does not answer. */

@@ -4,7 +4,9 @@ import type { IncomingMessage, ServerOptions, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import type { TLSSocket } from "node:tls";
 import type { Certificate } from "../certificates/issue.ts";
+import { Strangers } from "../runtime/strangers.ts";
 
 export interface TlsMaterial {
   readonly certificate: Certificate;
@@ -19,6 +21,8 @@ export interface CertifiedServerOptions {
   readonly onError: (error: Error) => void;
   /** Milliseconds for a client to send a whole request; 0 for no limit. Default: Node.js'. */
   readonly requestTimeoutMs?: number;
+  /** Most connections without a verified client certificate at a time. Default: no limit, where clients have tokens. */
+  readonly mostStrangers?: number;
 }
 
 // Longer than Go clients keep idle connections (90 s), because a server that closes first loses requests.
@@ -64,12 +68,15 @@ export class CertifiedServer {
     });
     // Limited by their size: a header beyond a limit of their number would be lost in silence.
     this.#server.maxHeadersCount = 0;
+    const strangers = options.mostStrangers === undefined ? undefined : new Strangers(options.mostStrangers);
     this.#server.on("connection", (socket: Socket) => {
+      strangers?.add(socket);
       const peer = peerOf(socket);
       this.#handshaking.set(peer, socket);
       socket.once("close", () => this.#handshaking.delete(peer));
     });
-    this.#server.on("secureConnection", (socket: Socket) => {
+    this.#server.on("secureConnection", (socket: TLSSocket) => {
+      if (socket.authorized) strangers?.verified(socket);
       this.#handshaking.delete(peerOf(socket));
       this.#sockets.add(socket);
       socket.once("close", () => this.#sockets.delete(socket));

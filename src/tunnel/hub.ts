@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import type { Clock } from "../runtime/clock.ts";
 import { closeInTime } from "../runtime/joined-sockets.ts";
+import { Strangers } from "../runtime/strangers.ts";
 import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
 import type { AgentTraffic } from "../telemetry/agents.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -28,7 +29,6 @@ import {
   type TokenAccount,
 } from "./messages.ts";
 import { isRelay, RELAY_PATH, RELAY_PROTOCOL, serveRelay } from "./relay.ts";
-import { Strangers } from "./strangers.ts";
 
 /** The token of a join, for an agent's first certificate. */
 export interface TokenProof {

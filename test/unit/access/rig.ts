@@ -58,6 +58,7 @@ export interface RigOptions {
   readonly prefix?: string;
   /** Clock of the server. */
   readonly clock?: Clock;
+  readonly mostStrangers?: number;
 }
 
 /** The host's authority, the certificate of its API server, and that of the server. */
@@ -101,7 +102,7 @@ export class Rig {
     this.#frontProxy = frontProxy;
   }
 
-  static async start({ prefix = "legation:", clock = realClock }: RigOptions = {}): Promise<Rig> {
+  static async start({ prefix = "legation:", clock = realClock, ...more }: RigOptions = {}): Promise<Rig> {
     pki ??= createPki();
     const { authority, frontProxy, serving } = await pki;
     const rig = new Rig(authority, frontProxy);
@@ -130,7 +131,7 @@ export class Rig {
       clientAuthority: authority.pem,
     };
     const limits = { ofUser: 3, ofAll: 4 };
-    rig.#server = new AccessServer(tls, { gate, notReady: () => undefined, limits, clock, log });
+    rig.#server = new AccessServer(tls, { gate, notReady: () => undefined, limits, clock, log, ...more });
     rig.port = await rig.#server.listen("127.0.0.1", 0);
     rig.#close = async () => {
       await forwarder.close();

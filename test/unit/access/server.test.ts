@@ -313,6 +313,40 @@ test("refuses a request of a user who has too many in flight, and of all users w
   for (let answer = ""; !answer.startsWith("HTTP/1.1 200"); ) answer = await asked("carol");
 });
 
+test("counts a request before the host has said whether its user may", async () => {
+  const deciding = Promise.withResolvers<void>();
+  rig.deciding = deciding.promise;
+  const asked = async (): Promise<string> => exchange(await rig.connect(), requestOf(`${WEST}/version`, [CLOSE]));
+  const waiting = [asked(), asked(), asked()];
+  while (rig.reviews.length < waiting.length) await sleep(5);
+  const [refused, upgrade] = await Promise.all([asked(), rig.connect()]);
+  expect(refused).toMatch(/^HTTP\/1\.1 429 /);
+  const lines = ["Connection: Upgrade", "Upgrade: websocket"];
+  expect(await exchange(upgrade, requestOf(`${WEST}/api`, lines))).toMatch(/^HTTP\/1\.1 429 /);
+  expect(rig.reviews).toHaveLength(waiting.length);
+  rig.allowed = false;
+  deciding.resolve();
+  for (const answer of await Promise.all(waiting)) expect(answer).toMatch(/^HTTP\/1\.1 403 /);
+  // Refused requests have ended, too.
+  rig.allowed = true;
+  expect(await asked()).toMatch(/^HTTP\/1\.1 200 /);
+});
+
+test("cuts the oldest connection without a certificate when there are too many, and none of the host's API server", async () => {
+  const small = await Rig.start({ mostStrangers: 3 });
+  onTestFinished(() => small.close());
+  const known = [await small.connect(), await small.connect(), await small.connect(), await small.connect()];
+  const strangers = [await small.connect("none"), await small.connect("none"), await small.connect("none")];
+  const cut = once(strangers[0] as TLSSocket, "close");
+  await small.connect("none");
+  await cut;
+  for (const socket of known) {
+    expect(await exchange(socket, requestOf(`${WEST}/version`, [CLOSE]))).toMatch(/^HTTP\/1\.1 200 /);
+  }
+  const health = await exchange(strangers[2] as TLSSocket, `GET /livez HTTP/1.1\r\nHost: access\r\n${CLOSE}\r\n\r\n`);
+  expect(health).toMatch(/^HTTP\/1\.1 200 /);
+});
+
 test("gives a request up that the member does not answer, with the reason that the controller knows", async () => {
   const clock = new FakeClock(Date.now());
   const slow = await Rig.start({ clock });

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { Strangers } from "../../../src/tunnel/strangers.ts";
+import { Strangers } from "../../../src/runtime/strangers.ts";
 
 let port = 1;
 

@@ -3,8 +3,8 @@ import { isIPv6, type Socket } from "node:net";
 type Peer = Pick<Socket, "remoteAddress" | "remotePort">;
 
 /**
- * Connections without a verified client certificate: agents that are connecting, and strangers. Beyond `most` the oldest one of the
- * address with the most of them is cut, so that no single address keeps all others out.
+ * Connections without a verified client certificate: clients that are connecting, and strangers. Beyond `most` the oldest one of
+ * the address with the most of them is cut, so that no single address keeps all others out.
  */
 export class Strangers {
   readonly #most: number;
