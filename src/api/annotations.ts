@@ -97,7 +97,8 @@ export type Annotations = Readonly<Record<string, string>>;
 
 // The prefix of every key of Legation.
 const KEY_PREFIX = `${GROUP}/`;
-const AUTHOR_KEYS: readonly string[] = [
+/** Annotations that authors may write. */
+export const AUTHOR_KEYS: readonly string[] = [
   DELEGATE_ANNOTATION,
   CLUSTERS_ANNOTATION,
   CLUSTER_SELECTOR_ANNOTATION,

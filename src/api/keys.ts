@@ -7,8 +7,11 @@ export const GROUP = "legation.dev";
 export const DELEGATION_LABEL = "legation.dev/delegation";
 
 // Annotations of authors on pods, workloads or, as defaults, namespaces.
+/** Delegates a pod, `true`, or keeps it on the host, `false`. */
 export const DELEGATE_ANNOTATION = "legation.dev/delegate";
+/** Members by name, with commas between them: any of them may get the pod. */
 export const CLUSTERS_ANNOTATION = "legation.dev/clusters";
+/** Members by the labels of their Clusters: a label selector as in `kubectl get -l`. */
 export const CLUSTER_SELECTOR_ANNOTATION = "legation.dev/cluster-selector";
 /** Required and preferred terms over Clusters: a pod's `nodeAffinity` as JSON or YAML. */
 export const CLUSTER_AFFINITY_ANNOTATION = "legation.dev/cluster-affinity";
@@ -20,6 +23,7 @@ export const GROUP_ANNOTATION = "legation.dev/group";
 export const GROUP_BY_ANNOTATION = "legation.dev/group-by";
 /** Division of a workload's replicas over Clusters, as JSON or YAML. */
 export const PREFERENCES_ANNOTATION = "legation.dev/scheduling-preferences";
+/** `never`: the pod waits for a lost member instead of being evicted. */
 export const FAILOVER_ANNOTATION = "legation.dev/failover";
 /** The only value: pods wait for a lost member without end. */
 export const FAILOVER_NEVER = "never";
@@ -70,17 +74,19 @@ export const SCHEDULER_NAME = "legation";
 export const DEFAULT_SCHEDULER = "default-scheduler";
 /** The author's own `spec.schedulerName` of a proxy. */
 export const SCHEDULER_NAME_ANNOTATION = "legation.dev/scheduler-name";
-/** Written by the Binding: the member, the delegate's uid and its node. */
+/** The member that has a pod, a claim, a whole Job or an exclusive object; on a pod the Binding writes it. */
 export const CLUSTER_ANNOTATION = "legation.dev/cluster";
+/** The delegate's uid, which the Binding writes; status comes from no other pod. */
 export const DELEGATE_UID_ANNOTATION = "legation.dev/delegate-uid";
+/** The delegate's node in the member, which the Binding writes. */
 export const MEMBER_NODE_ANNOTATION = "legation.dev/member-node";
 /** Kubernetes' deletion cost: a shrinking ReplicaSet deletes the lowest first. Authors may write it, too. */
 export const DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost";
 /** The deletion cost that Legation wrote; a different one is the author's. */
 export const OWN_DELETION_COST_ANNOTATION = "legation.dev/deletion-cost";
-/** Pod condition of version 0.1 on a waiting proxy. Removed where it says False. */
+/** Condition on a waiting proxy of version 0.1. Removed where it says False. */
 export const PLACED_CONDITION = "legation.dev/Placed";
-/** Pod condition: True while a cluster refuses a write for the pod. */
+/** Condition on a proxy: True while a cluster refuses a write for the pod. */
 export const REFUSED_CONDITION = "legation.dev/Refused";
 
 // Marks of Legation on a PersistentVolumeClaim of the host, beside the member's name.
@@ -114,7 +120,7 @@ export const FORWARDED_ANNOTATION = "legation.dev/forwarded";
 /** Label on a delegate's token Secret, and on nothing else. */
 export const HOME_API_LABEL = "legation.dev/home-api";
 export const HOME_API_LABEL_VALUE = "true";
-/** Annotation on such a Secret: when to replace its tokens (RFC 3339). */
+/** Annotation on a delegate's token Secret: when to replace its tokens (RFC 3339). */
 export const RENEW_AT_ANNOTATION = "legation.dev/renew-at";
 
 // Virtual nodes.
@@ -133,6 +139,9 @@ export const VIRTUAL_NODE_PREFIX = "legation-";
 
 /** Annotation on a member's Secret: when its token expires (RFC 3339). */
 export const TOKEN_EXPIRES_ANNOTATION = "legation.dev/token-expires";
+
+/** Annotation on a host's access in a member: the name by which that host calls itself. */
+export const HOST_NAME_ANNOTATION = "legation.dev/host-name";
 
 /** Annotation on a Cluster: uid of its member's kube-system namespace, written by `legation join`. */
 export const MEMBER_UID_ANNOTATION = "legation.dev/member-uid";
@@ -165,14 +174,14 @@ export const INSTALLED_LABELS: Readonly<Record<string, string>> = {
 };
 /** Name of the controllers' Lease there. */
 export const CONTROLLER_LEASE = "legation-controller";
-/** Annotation of that Lease: the intervals without a leader. */
+/** Annotation on the controllers' Lease: the intervals without a leader. */
 export const LEADERLESS_ANNOTATION = "legation.dev/unled";
 
 /** Annotation on a member's Secret: SHA-256 (hex) of the token with which its agent asks for its first certificate. */
 export const AGENT_TOKEN_ANNOTATION = "legation.dev/agent-token-sha256";
-/** Annotation on a member's Secret: when that token expires (RFC 3339). */
+/** Annotation on a member's Secret: when the token of its agent expires (RFC 3339). */
 export const AGENT_TOKEN_EXPIRES_ANNOTATION = "legation.dev/agent-token-expires";
-/** Annotation on a member's Secret: SHA-256 (hex) of the key that used the token. No other key may use it. */
+/** Annotation on a member's Secret: SHA-256 (hex) of the key that used its agent's token. No other key may use it. */
 export const AGENT_KEY_ANNOTATION = "legation.dev/agent-key-sha256";
 /**
  * Annotation on a member's Secret: the join whose agents may connect, by the SHA-256 (hex) of the first key of its agent. Agents'
@@ -181,7 +190,7 @@ export const AGENT_KEY_ANNOTATION = "legation.dev/agent-key-sha256";
 export const AGENT_JOIN_ANNOTATION = "legation.dev/agent-join";
 /** Name of the Secret with the authority of the hub and its agents. */
 export const HUB_SECRET = "legation-hub";
-/** Annotation of that Secret: `HOST:PORT` under which agents reach the hub, comma-separated. */
+/** Annotation on the Secret with the hub's authority: `HOST:PORT` under which agents reach the hub, comma-separated. */
 export const HUB_ADDRESSES_ANNOTATION = "legation.dev/hub-addresses";
 
 export function virtualNodeName(cluster: string): string {

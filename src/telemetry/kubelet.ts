@@ -12,13 +12,13 @@ const LONG_RUNNING: ReadonlySet<string> = new Set(["exec", "attach", "portForwar
 
 /** The `/metrics` of one virtual node: its name, its pods and the requests to its API, under a kubelet's names and labels. */
 export class KubeletMetrics {
-  readonly #registry: Registry = new Registry();
+  readonly registry: Registry = new Registry();
   readonly #requests: Counter<(typeof LABELS)[number]>;
   readonly #inFlight: Gauge<(typeof LABELS)[number]>;
   readonly #durations: Histogram<(typeof LABELS)[number]>;
 
   constructor(node: string, pods: () => NodePods) {
-    const registers = [this.#registry];
+    const registers = [this.registry];
     this.#requests = new Counter({
       name: "kubelet_http_requests_total",
       help: "Number of the http requests received since the server started",
@@ -72,6 +72,6 @@ export class KubeletMetrics {
 
   /** Returns all of it in Prometheus' text format. */
   text(): Promise<string> {
-    return this.#registry.metrics();
+    return this.registry.metrics();
   }
 }

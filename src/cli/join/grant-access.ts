@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { HOST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { HOST_LABEL, HOST_NAME_ANNOTATION, MANAGED_BY, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import {
   deployments,
@@ -28,7 +28,6 @@ import { type GrantedTypes, typeObjects, waitForTypes } from "./grant-types.ts";
 import type { JoinContext } from "./validate.ts";
 
 const RBAC = { group: "rbac.authorization.k8s.io", apiVersion: "rbac.authorization.k8s.io/v1" } as const;
-const HOST_NAME_ANNOTATION = "legation.dev/host-name";
 
 /** The identity of a host in a member. */
 export interface HostAccount {
