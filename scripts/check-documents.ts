@@ -1,14 +1,32 @@
 import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { commandProblems } from "./documents/command-line.ts";
+import { keyProblems } from "./documents/keys.ts";
 import { problemsOf } from "./documents/links.ts";
 import { readOptions } from "./options.ts";
+import { documentedKeys } from "./reference/keys.ts";
+import { loadedProgram } from "./reference/program.ts";
 
 readOptions(
-  "Checks that links and names of source files in documents lead somewhere.\n\n  node scripts/check-documents.ts",
+  `Checks documents and examples: links and names of source files lead somewhere, and Legation has all its commands, flags, labels
+and annotations that they name.
+
+  node scripts/check-documents.ts`,
   {},
 );
 const root = fileURLToPath(new URL("..", import.meta.url));
-const files = globSync("**/*", { cwd: root, exclude: ["node_modules", ".git", "dist", "coverage"] });
-const problems = problemsOf(files, (file) => readFileSync(root + file, "utf8"));
+const ignored = ["node_modules", "**/node_modules", ".git", "dist", "coverage"];
+const files = globSync("**/*", { cwd: root, exclude: ignored });
+const read = (file: string): string => readFileSync(root + file, "utf8");
+const program = await loadedProgram();
+const keys = new Set(documentedKeys().map(({ key }) => key));
+const pages = files.filter((file) => file.endsWith(".md"));
+const examples = globSync("examples/**/*.*", { cwd: root });
+const problems = [
+  ...problemsOf(files, read),
+  ...pages.flatMap((file) => commandProblems(file, read(file), program)),
+  ...examples.flatMap((file) => commandProblems(file, `\`\`\`sh\n${read(file)}\n\`\`\`\n`, program)),
+  ...[...pages, ...examples].flatMap((file) => keyProblems(file, read(file), keys)),
+];
 for (const problem of problems) console.error(problem);
 if (problems.length > 0) process.exitCode = 1;
