@@ -4,6 +4,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { namespaces, type Resource } from "../../kube/resources.ts";
 import type { Session } from "../shared/session.ts";
 import { WORKLOAD_RESOURCES } from "../simulation/workloads.ts";
+import { SUBJECT_NAMES, subjectOf } from "../status/subjects.ts";
 import type { WrittenLine } from "./written-line.ts";
 
 /** A kind of names. `ofKind`: objects of the kind that the argument before names. */
@@ -16,14 +17,13 @@ const MOST = 500;
 /** Reads the names of a kind, with the kubeconfig and context of the line. Rejects with KubeError. */
 export async function namesOf(kind: ValueKind, { flags, plain }: WrittenLine, session: Session): Promise<string[]> {
   const choice = { kubeconfig: flags.get("--kubeconfig"), context: flags.get("--context") };
-  if (kind === "kind") return Object.keys(WORKLOAD_RESOURCES).map((each) => each.toLowerCase());
+  if (kind === "kind") return [...SUBJECT_NAMES];
   const { client, namespace } = await session.connect(choice, "host");
   if (kind === "member") return await list(client, clusters, session.signal);
   if (kind === "namespace") return await list(client, namespaces, session.signal);
-  const word = plain[1] ?? "";
-  const resource = Object.entries(WORKLOAD_RESOURCES).find(([each]) => each.toLowerCase() === word);
-  if (resource === undefined) return [];
-  return await list(client, resource[1], session.signal, flags.get("--namespace") ?? namespace);
+  const subject = subjectOf(plain[1] ?? "");
+  if (subject === undefined) return [];
+  return await list(client, WORKLOAD_RESOURCES[subject], session.signal, flags.get("--namespace") ?? namespace);
 }
 
 async function list(

@@ -10,18 +10,8 @@ import type { WorkloadKind } from "../simulation/workloads.ts";
 import { readClusters } from "./clusters.ts";
 import { readPod } from "./read-pod.ts";
 import { readWorkload } from "./read-workload.ts";
+import { SUBJECT_NAMES, subjectOf } from "./subjects.ts";
 import { readWholeObject } from "./whole-object.ts";
-
-/** Names by which kubectl knows the objects that this command shows. */
-const NAMES: readonly (readonly [WorkloadKind, readonly string[]])[] = [
-  ["Pod", ["pod", "pods", "po"]],
-  ["Deployment", ["deployment", "deployments", "deploy"]],
-  ["ReplicaSet", ["replicaset", "replicasets", "rs"]],
-  ["StatefulSet", ["statefulset", "statefulsets", "sts"]],
-  ["ReplicationController", ["replicationcontroller", "replicationcontrollers", "rc"]],
-  ["Job", ["job", "jobs"]],
-  ["CronJob", ["cronjob", "cronjobs", "cj"]],
-];
 
 interface StatusInput extends GlobalInput {
   readonly namespace?: string | undefined;
@@ -42,10 +32,7 @@ export const statusCommand: Subcommand<StatusInput> = {
     "member that refused it, its events, and what is wrong with its member. With a workload: how many pods its scheduling " +
     "preferences give to each member and how many that has, and what pods without a member wait for. With a whole Job: its member, and its status there. With an object of a delegated type: what each member has of it. All of it is read from the host.",
   arguments: [
-    new Argument(
-      "[type]",
-      `${NAMES.map(([, [name]]) => name).join(", ")}, a delegated type, or TYPE/NAME (default: all members)`,
-    ),
+    new Argument("[type]", `${SUBJECT_NAMES.join(", ")}, a delegated type, or TYPE/NAME (default: all members)`),
     new Argument("[name]", "name of the pod or workload on the host"),
   ],
   flags: [flag("-n, --namespace <name>", "namespace of the pod, workload or object (default: the context's)")],
@@ -89,9 +76,9 @@ function targetOf(
   const refuse = (argument: string, message: string): undefined =>
     void context.addIssue({ code: "custom", path: [argument], message });
   const [, word = "", first] = /^([^/]+)(?:\/([^/]+))?$/.exec(type) ?? [];
-  const kind = NAMES.find(([, names]) => names.includes(word.toLowerCase()))?.[0];
+  const kind = subjectOf(word);
   if (kind === undefined && (word === "" || (first ?? second) === undefined)) {
-    const known = NAMES.map(([, [name]]) => name).join(", ");
+    const known = SUBJECT_NAMES.join(", ");
     return refuse(
       "type",
       `${JSON.stringify(type)} is nothing that it shows; write ${known} or a delegated type, with a name: e.g. \`legation status deployment/web\``,

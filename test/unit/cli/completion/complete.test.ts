@@ -39,6 +39,8 @@ test.each([
   ["namespaces", ["status", "-n", "name"], ["namespaces-a"]],
   ["namespaces of another command", ["plan", "-f", "x", "--namespace", ""], ["namespaces-a", "other"]],
   ["kinds", ["status", "po"], ["pod"]],
+  ["every kind that status shows, and no DaemonSet", ["status", "d"], ["deployment"]],
+  ["objects of a kind by its short name", ["status", "po", ""], ["pods-a", "other"]],
   ["objects of a kind", ["status", "pod", ""], ["pods-a", "other"]],
   ["nothing for an unknown command", ["nonsense", ""], []],
   ["nothing beyond the last argument", ["unjoin", "west", ""], []],
