@@ -3,8 +3,8 @@ import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { namespaces, type Resource } from "../../kube/resources.ts";
 import type { Session } from "../shared/session.ts";
+import { SUBJECT_NAMES, subjectOf } from "../simulation/subjects.ts";
 import { WORKLOAD_RESOURCES } from "../simulation/workloads.ts";
-import { SUBJECT_NAMES, subjectOf } from "../status/subjects.ts";
 import type { WrittenLine } from "./written-line.ts";
 
 /** A kind of names. `ofKind`: objects of the kind that the argument before names. */

@@ -6,11 +6,11 @@ import { type GlobalInput, withGlobals } from "../shared/input.ts";
 import { type Outcome, printOutcome } from "../shared/output.ts";
 import { asViewer } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
+import { SUBJECT_NAMES, subjectOf } from "../simulation/subjects.ts";
 import type { WorkloadKind } from "../simulation/workloads.ts";
 import { readClusters } from "./clusters.ts";
 import { readPod } from "./read-pod.ts";
 import { readWorkload } from "./read-workload.ts";
-import { SUBJECT_NAMES, subjectOf } from "./subjects.ts";
 import { readWholeObject } from "./whole-object.ts";
 
 interface StatusInput extends GlobalInput {

@@ -1,4 +1,4 @@
-import type { WorkloadKind } from "../simulation/workloads.ts";
+import type { WorkloadKind } from "./workloads.ts";
 
 /** A kind that `legation status` shows by itself. A DaemonSet belongs to the host's own nodes, and has no division. */
 type Subject = Exclude<WorkloadKind, "DaemonSet">;
