@@ -4,7 +4,8 @@ import type { Resource } from "../src/kube/resources.ts";
 import { retryOnConflict } from "../src/kube/retry.ts";
 import type { Callers, Trust } from "../src/serving/certificate-keeper.ts";
 
-interface WebhookEntry {
+/** An entry of a webhook configuration. */
+export interface WebhookEntry {
   readonly name: string;
   readonly clientConfig: {
     readonly caBundle?: string;
@@ -14,7 +15,7 @@ interface WebhookEntry {
 }
 
 /** The part of a webhook configuration that is read. */
-interface WebhookConfiguration extends KubeObject {
+export interface WebhookConfiguration extends KubeObject {
   readonly webhooks?: readonly WebhookEntry[];
 }
 
@@ -32,11 +33,14 @@ const validating: Resource<WebhookConfiguration> = {
 };
 
 /** Webhook configurations of `legation install`. API servers call mutating ones in name order. */
-const CONFIGURATIONS = [
+export const CONFIGURATIONS: readonly {
+  readonly resource: Resource<WebhookConfiguration>;
+  readonly name: string;
+}[] = [
   { resource: mutating, name: "legation" },
   { resource: mutating, name: "zz-legation" },
   { resource: validating, name: "legation" },
-] as const;
+];
 
 /**
  * Updates the `caBundle` of Legation's webhook configurations where needed. Without `trust` another writer, such as

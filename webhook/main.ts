@@ -1,14 +1,13 @@
 import type { Server } from "node:https";
 import type { FastifyInstance } from "fastify";
-import { SYSTEM_NAMESPACE } from "../src/api/keys.ts";
 import type { Certificate } from "../src/certificates/issue.ts";
 import { expiresAt } from "../src/certificates/validity.ts";
 import type { ClusterClient } from "../src/kube/client.ts";
 import { CertificateKeeper, type TlsSource } from "../src/serving/certificate-keeper.ts";
-import type { CertificateSecret } from "../src/serving/certificate-secret.ts";
 import { GracefulShutdown } from "../src/serving/graceful-shutdown.ts";
 import type { Logger } from "../src/telemetry/logger.ts";
 import { ensureCaBundle } from "./ca-bundle.ts";
+import { CERTIFICATE_SECRET } from "./certificate.ts";
 import { systemClock, type WebhookClock } from "./clock.ts";
 import { createWebhookServer, type WebhookServerOptions } from "./server.ts";
 
@@ -33,13 +32,6 @@ export interface RunningWebhook {
   /** Drains open connections, then closes. */
   close(): Promise<void>;
 }
-
-/** The Secret with the webhook's serving certificate. */
-export const CERTIFICATE_SECRET: CertificateSecret = {
-  namespace: SYSTEM_NAMESPACE,
-  name: "legation-webhook-certificate",
-  authority: "legation-webhook-ca",
-};
 
 // In-flight reviews take milliseconds.
 const LAST_REVIEWS_MS = 1_000;

@@ -1,4 +1,3 @@
-import { ACCESS_NAMESPACE } from "../api/access.ts";
 import type { Certificate } from "../certificates/issue.ts";
 import { expiresAt } from "../certificates/validity.ts";
 import type { ClusterClient } from "../kube/client.ts";
@@ -6,11 +5,11 @@ import type { Environment } from "../kube/environment-proxy.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { AccessReviews } from "../serving/access-reviews.ts";
 import { CertificateKeeper, type TlsSource } from "../serving/certificate-keeper.ts";
-import type { CertificateSecret } from "../serving/certificate-secret.ts";
 import { PublishedAuthentication } from "../serving/published-authentication.ts";
 import type { AccessMetrics } from "../telemetry/access.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ensureApiServiceTrust } from "./api-service.ts";
+import { CERTIFICATE_SECRET } from "./certificate.ts";
 import { Gate } from "./gate.ts";
 import { AccessMembers } from "./members.ts";
 import { AccessServer } from "./server.ts";
@@ -36,11 +35,6 @@ export interface RunningAccess {
   close(): Promise<void>;
 }
 
-const CERTIFICATE_SECRET: CertificateSecret = {
-  namespace: ACCESS_NAMESPACE,
-  name: "legation-access-certificate",
-  authority: "legation-access-ca",
-};
 // The defaults of extension API servers (k8s.io/apiserver, DelegatingAuthorizationOptions).
 const REVIEW_LIFETIME_MS = 10_000;
 

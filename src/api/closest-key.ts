@@ -2,11 +2,11 @@
 const MOST_EDITS = 4;
 
 /** Returns the known key nearest to a misspelled one. Undefined if none is near. */
-export function closestKey(key: string, known: readonly string[]): string | undefined {
+export function closestKey(key: string, known: readonly string[], most: number = MOST_EDITS): string | undefined {
   let closest: string | undefined;
-  let fewest = MOST_EDITS + 1;
+  let fewest = most + 1;
   for (const near of known) {
-    if (Math.abs(near.length - key.length) > MOST_EDITS) continue;
+    if (Math.abs(near.length - key.length) > most) continue;
     const edits = editDistance(key, near);
     if (edits < fewest) {
       fewest = edits;
@@ -14,6 +14,11 @@ export function closestKey(key: string, known: readonly string[]): string | unde
     }
   }
   return closest;
+}
+
+/** Returns the known name nearest to a misspelled one. Names are short: a third of the letters may differ. */
+export function closestName(name: string, known: readonly string[]): string | undefined {
+  return closestKey(name, known, Math.ceil(name.length / 3));
 }
 
 /** Returns the Levenshtein distance. */

@@ -58,6 +58,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => equipped((await import("./status/command.ts")).statusCommand),
   },
   {
+    name: "doctor",
+    summary: "check an installation from end to end, with a remedy for each finding",
+    load: async () => equipped((await import("./doctor/command.ts")).doctorCommand),
+  },
+  {
     name: "get",
     summary: "show objects of all members in one table",
     load: async () => equipped((await import("./get/command.ts")).getCommand),

@@ -15,6 +15,10 @@ const WEBHOOK_FAILED = /failed (?:calling|to call) webhook/;
 // apiserver/pkg/admission/plugin/webhook/errors/statuserror.go, ToStatusErr and NewDryRunUnsupportedErr.
 const WEBHOOK_DENIED = /^admission webhook ".*" denied the request/;
 const NO_DRY_RUN = /does not support dry run/;
+// apiserver/pkg/admission/plugin/policy/validating/plugin.go: the policy's name comes first.
+const POLICY_DENIED = /\bValidatingAdmissionPolicy '([^']+)' with binding '[^']+' denied request/;
+// pkg/proxy/util/utils.go, ErrAddressNotAllowed: API servers proxy to no loopback or link-local address.
+const ADDRESS_NOT_ALLOWED = /\baddress not allowed\b/;
 // apiserver/pkg/admission/plugin/resourcequota/controller.go, checkQuotas and CheckRequest.
 const QUOTA = /^(exceeded|failed|status unknown for) quota: |^insufficient quota to consume: /;
 // plugin/pkg/admission/serviceaccount/admission.go, Admit.
@@ -69,6 +73,21 @@ export function withoutPodName(message: string): string {
 /** Reports whether an admission webhook denied the request, or did not answer. */
 export function isOfWebhook(message: string): boolean {
   return WEBHOOK_FAILED.test(message) || WEBHOOK_DENIED.test(message);
+}
+
+/** Reports whether an admission webhook was reached and denied the request. */
+export function isDeniedByWebhook(message: string): boolean {
+  return WEBHOOK_DENIED.test(message);
+}
+
+/** Returns the name of the admission policy that denied the request. Undefined for another message. */
+export function denyingPolicy(message: string): string | undefined {
+  return POLICY_DENIED.exec(message)?.[1];
+}
+
+/** Reports whether the API server does not proxy to an address, since it leads to its own machine. */
+export function isAddressNotAllowed(message: string): boolean {
+  return ADDRESS_NOT_ALLOWED.test(message);
 }
 
 /** Returns the message without the name of the object that it is about. */

@@ -50,6 +50,7 @@ export const describeCommand: Subcommand<DescribeInput> = {
       return { ...rest, queries };
     },
   ),
+  working: "reading",
   run: async (options, session) => {
     const { client, namespace: current } = await session.connect(options, "host");
     const { queries, namespace = current, selector: labelSelector, timeout: timeoutMs, strict } = options;

@@ -100,6 +100,7 @@ export const getCommand: Subcommand<GetInput> = {
     if (rest.outputWatchEvents && !rest.watch) refuse("outputWatchEvents", "is for -w; add it");
     return { ...rest, queries };
   }),
+  working: "reading",
   run: async (options, session) => {
     const { client, namespace: current } = await session.connect(options, "host");
     const clusters = await openClusters(client, options.clusters, { choice: options, session });

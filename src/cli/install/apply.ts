@@ -23,12 +23,16 @@ export interface Applied {
   readonly change: Change;
 }
 
-/** Applies one object by server-side apply. Fields that the manifest does not name stay with their field managers. */
+/**
+ * Applies one object by server-side apply. Fields that the manifest does not name stay with their field managers. A dry run stores
+ * nothing, and tells what would change.
+ */
 export async function applyManifest(
   client: ClusterClient,
   discovery: Discovery,
   manifest: Manifest,
   signal: AbortSignal,
+  { dryRun = false }: { readonly dryRun?: boolean } = {},
 ): Promise<Applied> {
   const resource = await discovery.get(manifest.apiVersion, manifest.kind);
   const ref = referenceOf(manifest, resource);
@@ -37,7 +41,7 @@ export async function applyManifest(
     resource,
     ref,
     { type: "apply", body: keepSizes(manifest, before, FIELD_MANAGER), force: true },
-    { fieldManager: FIELD_MANAGER, signal },
+    { fieldManager: FIELD_MANAGER, dryRun, signal },
   );
   const change = before === undefined ? "created" : sameContent(before, after) ? "unchanged" : "configured";
   return { kind: manifest.kind, ...ref, change };

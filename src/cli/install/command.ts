@@ -119,6 +119,7 @@ export const installCommand: Subcommand<InstallInput> = {
       error: "--access-address is for --access: write both, or leave it out",
     })
     .superRefine(refuseDefinitionsAlone),
+  working: "installing",
   run: async (options, session) => {
     const { terminal, signal } = session;
     const { client, clusterName } = await session.connect(options, "host");

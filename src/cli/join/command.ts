@@ -190,6 +190,7 @@ export const joinCommand: Subcommand<JoinInput> = {
       error: "--types are looked up in the member: write --member-kubeconfig FILE, too",
     })
     .superRefine(refuseDefinitionsAlone),
+  working: "joining",
   run: async (options, session) => {
     const { terminal, signal } = session;
     const { name, labels, types, definitions, memberServer, homeApiServer: homeServer, timeout: timeoutMs } = options;

@@ -8,7 +8,7 @@ import { readWrittenContext, type WrittenContext } from "../../kube/kubeconfig-c
 import { flag, type Subcommand } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { type GlobalInput, memberName, withGlobals } from "../shared/input.ts";
-import { listClusters, readable } from "../shared/reading.ts";
+import { listClusters, notJoined, readable } from "../shared/reading.ts";
 
 interface KubeconfigInput extends GlobalInput {
   readonly name: string;
@@ -44,14 +44,9 @@ export const kubeconfigCommand: Subcommand<KubeconfigInput> = {
 async function requireAccess(host: ClusterClient, name: string, signal: AbortSignal): Promise<void> {
   const found = await readable(host.find(clusters, { name }, { signal }).then((cluster) => ({ cluster })));
   if (found === undefined || found.cluster?.spec.access !== undefined) return;
-  const object = `Cluster ${name}`;
-  if (found.cluster === undefined) {
-    const names = (await listClusters(host, signal)).map(({ metadata }) => metadata.name).join(", ");
-    const problem = `has not joined; ${names === "" ? "no cluster has" : `joined: ${names}`}`;
-    throw new Failure("refused", { object, problem });
-  }
+  if (found.cluster === undefined) throw notJoined(name, await listClusters(host, signal));
   throw new Failure("refused", {
-    object,
+    object: `Cluster ${name}`,
     field: "spec.access",
     problem: "is missing: users do not reach this member through the host",
     remedy: `have an administrator run \`legation join ${name} --access --member-kubeconfig FILE\``,

@@ -98,6 +98,7 @@ export const logsCommand: Subcommand<LogsInput> = {
       refuse("container", "contradicts --all-containers; give one");
     return { ...rest, target };
   }),
+  working: "waiting for logs",
   run: async (options, session) => {
     const host = await session.connect(options, "host");
     const { signal, terminal } = session;

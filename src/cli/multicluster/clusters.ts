@@ -5,8 +5,9 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { Failure } from "../shared/failure.ts";
 import { memberName } from "../shared/input.ts";
-import { listClusters } from "../shared/reading.ts";
+import { findClusters, listClusters, readable } from "../shared/reading.ts";
 import type { ClusterChoice, ReadingClient, Session } from "../shared/session.ts";
+import { didYouMean } from "../shared/suggestion.ts";
 
 /** The name that stands for the host among the clusters to read. */
 export const HOST = "host";
@@ -45,10 +46,26 @@ export async function openClusters(
   { choice, session }: { readonly choice: ClusterChoice; readonly session: Session },
 ): Promise<readonly ReadCluster[]> {
   const names = await namesOf(host, wanted ?? { names: [ALL_MEMBERS] }, session.signal);
+  if (wanted !== undefined && "names" in wanted) await noteMisspelled(host, wanted.names, session);
   if (names.some((name) => name !== HOST)) await requireAccess(host, session.signal);
   return Promise.all(
     names.map(async (name) => ({ name, client: await session.openReading(choice, name === HOST ? undefined : name) })),
   );
+}
+
+/** Tells which member a name that has not joined may mean. Users who may not list Clusters are told nothing. */
+async function noteMisspelled(
+  host: ClusterClient,
+  names: readonly string[],
+  { signal, terminal }: Pick<Session, "signal" | "terminal">,
+): Promise<void> {
+  const wanted = names.filter((name) => name !== HOST && name !== ALL_MEMBERS);
+  const found = wanted.length === 0 ? undefined : await readable(findClusters(host, signal));
+  const joined = (found ?? []).map(({ metadata }) => metadata.name);
+  for (const name of wanted) {
+    const meant = joined.includes(name) ? undefined : didYouMean(name, joined);
+    if (meant !== undefined) terminal.progress(`${name} has not joined: ${meant}`);
+  }
 }
 
 /** Returns the names of the wanted clusters in order: the host first, if it is one of them. */

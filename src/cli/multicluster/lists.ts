@@ -4,9 +4,10 @@ import { selectionOf } from "../../kube/list.ts";
 import { kindName, type Resource } from "../../kube/resources.ts";
 import type { TablePage, TableRow } from "../../kube/tables.ts";
 import type { Gaps } from "../shared/gaps.ts";
+import { didYouMean } from "../shared/suggestion.ts";
 import type { ReadCluster } from "./clusters.ts";
 import { readServedTypes } from "./served-types.ts";
-import { type TypeQuery, typesNamed } from "./type-names.ts";
+import { namesOfTypes, type TypeQuery, typesNamed } from "./type-names.ts";
 
 // As kubectl's --chunk-size.
 const PAGE_SIZE = 500;
@@ -66,7 +67,9 @@ export async function startReading(
   }
   const wanted = request.queries.flatMap(({ word, names }) => {
     const types = typesNamed(served, word);
-    if (types.length === 0) gaps.add(name, `has no resource type ${JSON.stringify(word)}`);
+    if (types.length === 0) {
+      gaps.add(name, `has no resource type ${JSON.stringify(word)}`, didYouMean(word, namesOfTypes(served)));
+    }
     return types.map(({ resource }) => ({ resource, names }));
   });
   const missing: string[] = [];

@@ -36,6 +36,11 @@ export function typesNamed(served: readonly ServedType[], word: string): readonl
   return [];
 }
 
+/** Returns the plurals and singulars of the types. */
+export function namesOfTypes(served: readonly ServedType[]): readonly string[] {
+  return served.flatMap(({ resource, singular }) => [resource.plural, singular]);
+}
+
 function hasName({ resource, singular }: ServedType, name: string): boolean {
   return [resource.plural, singular, resource.kind.toLowerCase()].includes(name);
 }

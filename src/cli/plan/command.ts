@@ -30,6 +30,7 @@ export const planCommand: Subcommand<PlanInput> = {
     ["plan -f - -o json < job.yaml | jq .fits", "for a script"],
   ],
   input: withGlobals({ filename: manifestPaths, namespace: z.string().min(1).optional() }),
+  working: "planning",
   run: async ({ filename, namespace, ...options }, session) => {
     const { stdin, terminal, signal } = session;
     const objects = await readDocuments(filename, stdin, signal);

@@ -5,6 +5,9 @@ import { hasNoPlace, isWaiting, type Plan, type PlannedMember, type WorkloadPlan
 
 const COLOURS = { fits: "green", waits: "red", refused: "red", notDelegated: "dim" } as const;
 
+// Columns by which the lines of a workload are indented.
+const INDENT = 2;
+
 /** Returns the plan as text. */
 export function planText({ workloads, guesses, notChecked }: Plan, terminal: Terminal): string {
   const list = (title: string, lines: readonly string[]): string[] =>
@@ -26,10 +29,10 @@ function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
   const lines = [...notes, ...warnings.map((warning) => `${terminal.paint("yellow", "warning:")} ${warning}`)];
   if (clusters.length > 0) {
     const rows = clusters.flatMap((member) => memberRows(member, pods.length));
-    lines.push(...table(["CLUSTER", "PODS", "WHY NOT MORE"], rows).split("\n"));
+    lines.push(...table(["CLUSTER", "PODS", "WHY NOT MORE"], rows, terminal.width - INDENT).split("\n"));
   }
-  if (whole !== undefined) lines.push(...wholeLines(whole));
-  if (object !== undefined) lines.push(...objectLines(object));
+  if (whole !== undefined) lines.push(...wholeLines(whole, terminal.width - INDENT));
+  if (object !== undefined) lines.push(...objectLines(object, terminal.width - INDENT));
   const waiting = Map.groupBy(pods.filter(isWaiting), ({ reason = "", message: why = "" }) => `${reason}: ${why}`);
   for (const [why, those] of waiting) lines.push(`${waitingText(those.map((pod) => pod.name))}: ${why}`);
   return [
@@ -64,7 +67,7 @@ function wholeSummary(whole: WholePlace): string {
 }
 
 /** Returns the lines of a whole Job: its shares, why each other member does not get it, or why none does. */
-function wholeLines({ cluster, shares = [], reason = "", message, others }: WholePlace): string[] {
+function wholeLines({ cluster, shares = [], reason = "", message, others }: WholePlace, width: number): string[] {
   if (cluster === undefined && shares.length === 0 && others.length === 0) return [`${reason}: ${message ?? ""}`];
   const declined = others.map((other) => [other.cluster, other.message]).toSorted(byCluster);
   if (shares.length > 0) {
@@ -77,10 +80,10 @@ function wholeLines({ cluster, shares = [], reason = "", message, others }: Whol
       ]),
       ...declined.map(([member = "", why = ""]) => [member, "0", "0", why]),
     ];
-    return table(["CLUSTER", "COMPLETIONS", "PARALLELISM", "WHY NOT MORE"], rows).split("\n");
+    return table(["CLUSTER", "COMPLETIONS", "PARALLELISM", "WHY NOT MORE"], rows, width).split("\n");
   }
   const room = cluster === undefined || message === undefined ? [] : [`waits there for room: ${message}`];
-  return [...room, ...(declined.length === 0 ? [] : table(["CLUSTER", "WHY NOT"], declined).split("\n"))];
+  return [...room, ...(declined.length === 0 ? [] : table(["CLUSTER", "WHY NOT"], declined, width).split("\n"))];
 }
 
 function objectSummary({ clusters, misfits }: ObjectPlace): string {
@@ -91,7 +94,7 @@ function objectSummary({ clusters, misfits }: ObjectPlace): string {
 }
 
 /** Returns the lines of a whole object: overrides that do not fit, members that get it later, and why each other does not. */
-function objectLines({ problem, clusters, others, misfits }: ObjectPlace): string[] {
+function objectLines({ problem, clusters, others, misfits }: ObjectPlace, width: number): string[] {
   if (problem !== undefined) return [`NotPlaced: ${problem}`];
   const unfitting = misfits.map(({ cluster, message }) => `NotPlaced: ${cluster}: ${message}`);
   const later = clusters.flatMap(({ cluster, message }) => (message === undefined ? [] : [`${cluster}: ${message}`]));
@@ -100,7 +103,7 @@ function objectLines({ problem, clusters, others, misfits }: ObjectPlace): strin
   return [
     ...unfitting,
     ...later,
-    ...(declined.length === 0 ? [] : table(["CLUSTER", "WHY NOT"], declined).split("\n")),
+    ...(declined.length === 0 ? [] : table(["CLUSTER", "WHY NOT"], declined, width).split("\n")),
   ];
 }
 

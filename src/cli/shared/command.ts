@@ -25,6 +25,8 @@ export interface Subcommand<Input = never> {
   readonly examples: readonly (readonly [line: string, meaning: string])[];
   /** Checks arguments and flags together, by their camelCase names. */
   readonly input: z.ZodType<Input>;
+  /** Words for what it does, which a terminal shows while it takes long: `joining`. Undefined: it runs until it is ended. */
+  readonly working?: string;
   readonly run: (input: Input, session: Session) => Promise<void>;
 }
 
@@ -49,7 +51,9 @@ export function equipped<Input>(spec: Subcommand<Input>): Equip {
       const args = Object.fromEntries(
         (spec.arguments ?? []).map((argument, index) => [argument.name(), command.processedArgs[index]]),
       );
-      await spec.run(readInput(command, args, session.env, spec.input), session);
+      const input = readInput(command, args, session.env, spec.input);
+      const run = (): Promise<void> => spec.run(input, session);
+      await (spec.working === undefined ? run() : session.terminal.working(spec.working, run));
     });
   };
 }

@@ -4,6 +4,7 @@ import { delegatedTypes } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { Failure } from "./failure.ts";
 import { listServed } from "./reading.ts";
+import { didYouMean } from "./suggestion.ts";
 
 /** Lists DelegatedTypes, which an installation of an earlier version lacks. */
 export async function listDelegatedTypes(
@@ -13,8 +14,15 @@ export async function listDelegatedTypes(
   return (await listServed(host, delegatedTypes, signal)) ?? [];
 }
 
-/** Returns the type that a user names as for kubectl: plural, singular or kind, also with a dot and the group. Throws a `Failure` if there is none, or more. */
-export function typeNamed(types: readonly Stored<DelegatedType>[], word: string): Stored<DelegatedType> {
+/**
+ * Returns the type that a user names as for kubectl: plural, singular or kind, also with a dot and the group. Throws a
+ * `Failure` if there is none, or more. `otherNames`: words that the user may have meant instead.
+ */
+export function typeNamed(
+  types: readonly Stored<DelegatedType>[],
+  word: string,
+  otherNames: readonly string[] = [],
+): Stored<DelegatedType> {
   const wanted = word.toLowerCase();
   const [type, other] = types.filter(({ spec: { plural, kind, group = "" } }) =>
     [plural, kind.toLowerCase()].some((name) => wanted === name || (group !== "" && wanted === `${name}.${group}`)),
@@ -26,9 +34,12 @@ export function typeNamed(types: readonly Stored<DelegatedType>[], word: string)
     throw new Failure("usage", { object, problem, remedy: `write ${type.metadata.name}` });
   }
   const names = types.map(({ metadata }) => metadata.name).join(", ");
+  const own = types.flatMap(({ spec: { plural, kind } }) => [plural, kind.toLowerCase()]);
+  const known = `write pod, deployment or another workload, or a delegated type (${names === "" ? "there are none" : names})`;
+  const meant = didYouMean(word, [...otherNames, ...own]);
   throw new Failure("usage", {
     object,
     problem: "is nothing that it shows: no DelegatedType names it",
-    remedy: `write pod, deployment or another workload, or a delegated type (${names === "" ? "there are none" : names})`,
+    remedy: meant === undefined ? known : `${meant} Or ${known}`,
   });
 }

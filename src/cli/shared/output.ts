@@ -1,7 +1,7 @@
-import { stripVTControlCharacters } from "node:util";
 import { stringify } from "yaml";
 import { z } from "zod";
 import type { Terminal } from "./terminal.ts";
+import { shortened, textWidth, wrapped } from "./text-width.ts";
 
 /** Format of a command's result. */
 export const outputFormat: z.ZodType<"text" | "json" | "yaml"> = z
@@ -25,25 +25,64 @@ export function printOutcome(terminal: Terminal, format: "text" | "json" | "yaml
   else if (outcome.text !== "") terminal.print(outcome.text);
 }
 
-/** Aligns rows in columns, two spaces apart, as kubectl does. Colours have no width. */
-export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+const GAP = "  ";
+// A shortened name still tells what it is, and a reason has room for some words.
+const LEAST_COLUMN = 6;
+const LEAST_TEXT = 20;
+
+/**
+ * Aligns rows in columns, two spaces apart, as kubectl does. Colours have no width. No line is longer than `width`, the columns of
+ * the terminal: the last column is broken between words, and others are shortened.
+ */
+export function table(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  width: number = Number.POSITIVE_INFINITY,
+): string {
   const all = [header, ...rows];
-  const widths = header.map((_, column) => Math.max(...all.map((row) => visibleLength(row[column] ?? ""))));
+  const natural = header.map((_, column) => Math.max(...all.map((row) => textWidth(row[column] ?? ""))));
+  const widths = fittedWidths(natural, width);
   return all
-    .map((row) =>
-      header
-        .map((_, column) => {
-          const cell = row[column] ?? "";
-          return cell + " ".repeat((widths[column] ?? 0) - visibleLength(cell));
-        })
-        .join("  ")
-        .trimEnd(),
+    .flatMap((row) => cellLines(row, widths))
+    .map((cells) =>
+      shortened(
+        cells
+          .map((cell, column) => padded(cell, widths[column] ?? 0))
+          .join(GAP)
+          .trimEnd(),
+        width,
+      ),
     )
     .join("\n");
 }
 
-function visibleLength(text: string): number {
-  return stripVTControlCharacters(text).length;
+/** Returns the lines of one row: the last column may take several. */
+function cellLines(row: readonly string[], widths: readonly number[]): string[][] {
+  const last = widths.length - 1;
+  const shown = widths.map((width, column) => shortened(row[column] ?? "", width));
+  const text = row[last] ?? "";
+  const most = widths[last] ?? 0;
+  if (textWidth(text) <= most) return [shown];
+  const [first = "", ...rest] = wrapped(text, most);
+  return [[...shown.slice(0, last), first], ...rest.map((line) => [...widths.slice(0, last).map(() => ""), line])];
+}
+
+/** Returns the widths of the columns in a terminal: the last one gives way first, then the widest of the others. */
+function fittedWidths(natural: readonly number[], width: number): number[] {
+  const fitted = [...natural];
+  const last = fitted.length - 1;
+  const excess = (): number => fitted.reduce((sum, each) => sum + each, 0) + GAP.length * last - width;
+  if (excess() > 0) fitted[last] = Math.max(Math.min(natural[last] ?? 0, LEAST_TEXT), (natural[last] ?? 0) - excess());
+  while (excess() > 0) {
+    const widest = Math.max(...fitted.slice(0, last));
+    if (last < 1 || widest <= LEAST_COLUMN) break;
+    fitted[fitted.indexOf(widest)] = widest - 1;
+  }
+  return fitted;
+}
+
+function padded(cell: string, width: number): string {
+  return cell + " ".repeat(Math.max(0, width - textWidth(cell)));
 }
 
 /** Formats a time span as kubectl formats ages. */

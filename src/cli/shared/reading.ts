@@ -8,6 +8,7 @@ import { listAll } from "../../kube/list.ts";
 import { namespaces, nodes, pods, type Resource } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/pod-state.ts";
 import { Failure } from "./failure.ts";
+import { didYouMean } from "./suggestion.ts";
 
 /** Reads from the host on behalf of a user. Rejects with a `Failure` that names the missing role. */
 export async function asViewer<T>(reading: Promise<T>): Promise<T> {
@@ -37,6 +38,17 @@ export function notOnHost(object: string): Failure {
     object,
     problem: "is not on the host",
     remedy: "check its name and namespace (-n)",
+  });
+}
+
+/** Returns the failure of a command whose member has not joined. `otherwise`: what to do if that is right. */
+export function notJoined(name: string, clusters: readonly Stored<Cluster>[], otherwise?: string): Failure {
+  const joined = clusters.map(({ metadata }) => metadata.name);
+  const remedy = [didYouMean(name, joined), otherwise].filter((each) => each !== undefined).join(" Otherwise: ");
+  return new Failure("refused", {
+    object: `Cluster ${name}`,
+    problem: `has not joined; ${joined.length === 0 ? "no cluster has" : `joined: ${joined.join(", ")}`}`,
+    ...(remedy === "" ? {} : { remedy }),
   });
 }
 

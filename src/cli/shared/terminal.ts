@@ -1,43 +1,84 @@
 import { styleText } from "node:util";
+import { type Clock, realClock } from "../../runtime/clock.ts";
+import { ProgressLine } from "./progress-line.ts";
 
 /** A stream of the process, as commands see it. */
 export interface Stream {
   write(text: string | Buffer): unknown;
   readonly isTTY?: boolean;
+  /** Columns of the terminal. */
+  readonly columns?: number;
 }
 
 type Style = Parameters<typeof styleText>[0];
+type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The terminal: results go to `out`, progress goes to `err`. */
 export class Terminal {
   readonly #out: Stream;
   readonly #err: Stream;
-  readonly #env: Readonly<Record<string, string | undefined>>;
+  readonly #env: Environment;
+  readonly #progress: ProgressLine | undefined;
 
-  constructor(out: Stream, err: Stream, env: Readonly<Record<string, string | undefined>>) {
+  constructor(out: Stream, err: Stream, env: Environment, clock: Pick<Clock, "now" | "after"> = realClock) {
     this.#out = out;
     this.#err = err;
     this.#env = env;
+    if (err.isTTY === true && env.TERM !== "dumb") this.#progress = new ProgressLine(err, clock);
+  }
+
+  /** Columns that a line of the result may take. Infinite where the result is no terminal's. */
+  get width(): number {
+    const { isTTY, columns = 0 } = this.#out;
+    return isTTY === true && columns > 0 ? columns : Number.POSITIVE_INFINITY;
+  }
+
+  /** The result goes to a terminal whose screen can be written anew. */
+  get canRedraw(): boolean {
+    return this.#out.isTTY === true && this.#env.TERM !== "dumb";
   }
 
   /** Prints a line of the result to standard output. */
   print(line: string): void {
-    this.#out.write(`${line}\n`);
+    this.write(`${line}\n`);
   }
 
   /** Writes text or bytes to standard output without a line break. */
   write(text: string | Buffer): void {
+    // The result says more than that the command works.
+    this.#progress?.end();
     this.#out.write(text);
   }
 
   /** Prints a line of progress to standard error. */
   progress(line: string): void {
-    this.#err.write(`${line}\n`);
+    this.complain(`${line}\n`);
   }
 
   /** Writes text to standard error without a line break. */
   complain(text: string): void {
+    this.#progress?.clear();
     this.#err.write(text);
+  }
+
+  /** Clears the screen and prints the result from its top. */
+  redraw(text: string): void {
+    this.write(`${CLEAR_SCREEN}${text}\n`);
+  }
+
+  /** Shows on a terminal, from its second second to its first result, that a command works, and since when. Nothing of it stays. */
+  async working<T>(what: string, work: () => Promise<T>): Promise<T> {
+    this.#progress?.begin(what);
+    try {
+      return await work();
+    } finally {
+      this.#progress?.end();
+    }
+  }
+
+  /** Names what the command works at, or waits for. */
+  step(what: string): void {
+    this.#progress?.step(what);
   }
 
   /** Colours a part of the result on a terminal. */
@@ -56,3 +97,6 @@ export class Terminal {
     return stream.isTTY === true && (NO_COLOR === undefined || NO_COLOR === "") && TERM !== "dumb";
   }
 }
+
+// ECMA-48: cursor to the first line, and the rest of the screen erased.
+const CLEAR_SCREEN = "\u001b[H\u001b[2J";

@@ -157,6 +157,7 @@ export function statusTable({ clusters, waiting }: HostStatus, now: number, term
     "PODS RUN/ALL",
     "AGE",
   ];
+  const reasons = clusters.some(({ reason }) => reason !== undefined);
   const rows = clusters.map((cluster) => [
     cluster.name,
     terminal.paint(cluster.ready === "True" ? "green" : "red", cluster.ready),
@@ -167,11 +168,10 @@ export function statusTable({ clusters, waiting }: HostStatus, now: number, term
     `${bytes(cluster.memory.free)}/${bytes(cluster.memory.allocatable)}`,
     `${cluster.pods.running}/${cluster.pods.unfinished}`,
     cluster.created === undefined ? "-" : age(now - Date.parse(cluster.created)),
-    cluster.reason ?? "",
+    ...(reasons ? [cluster.reason ?? ""] : []),
   ]);
-  const reasons = clusters.some(({ reason }) => reason !== undefined);
   return (
-    table(reasons ? [...header, "REASON"] : header, rows) +
+    table(reasons ? [...header, "REASON"] : header, rows, terminal.width) +
     waitingLine(waiting) +
     accessLine(clusters) +
     heldLines(clusters)

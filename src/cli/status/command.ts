@@ -1,20 +1,24 @@
 import { Argument } from "commander";
 import { z } from "zod";
 import type { ClusterClient } from "../../kube/client.ts";
+import { realClock } from "../../runtime/clock.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
-import { type GlobalInput, withGlobals } from "../shared/input.ts";
+import { type GlobalInput, toggle, withGlobals } from "../shared/input.ts";
 import { type Outcome, printOutcome } from "../shared/output.ts";
 import { asViewer } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
+import { didYouMean } from "../shared/suggestion.ts";
 import { SUBJECT_NAMES, subjectOf } from "../simulation/subjects.ts";
 import type { WorkloadKind } from "../simulation/workloads.ts";
 import { readClusters } from "./clusters.ts";
+import { followStatus } from "./follow.ts";
 import { readPod } from "./read-pod.ts";
 import { readWorkload } from "./read-workload.ts";
 import { readWholeObject } from "./whole-object.ts";
 
 interface StatusInput extends GlobalInput {
   readonly namespace?: string | undefined;
+  readonly watch: boolean;
   /** Undefined: all members. */
   readonly target?: Target | undefined;
 }
@@ -35,25 +39,35 @@ export const statusCommand: Subcommand<StatusInput> = {
     new Argument("[type]", `${SUBJECT_NAMES.join(", ")}, a delegated type, or TYPE/NAME (default: all members)`),
     new Argument("[name]", "name of the pod or workload on the host"),
   ],
-  flags: [flag("-n, --namespace <name>", "namespace of the pod, workload or object (default: the context's)")],
+  flags: [
+    flag("-n, --namespace <name>", "namespace of the pod, workload or object (default: the context's)"),
+    flag("-w, --watch", "show it again whenever it changes, until Ctrl-C"),
+  ],
   examples: [
     ["status", "all members"],
     ["status -o json | jq '.clusters[] | select(.ready != \"True\")'", "those in trouble, for a script"],
+    ["status deployment/web -n shop -w", "follow a workload as its pods move"],
     ["status pod web-0 -n shop", "where one pod is, and why"],
     ["status deployment/web -n shop", "how a workload is divided, and why pods of it wait"],
     ["status configmap/settings -n shop", "which members have an object that goes to them whole"],
   ],
   input: withGlobals({
     namespace: z.string().optional(),
+    watch: toggle,
     type: z.string().optional(),
     name: z.string().optional(),
   }).transform(({ type, name, ...rest }, context) => ({ ...rest, target: targetOf(type, name, context) })),
+  working: "reading",
   run: async (options, session) => {
     const { client, namespace: current } = await session.connect(options, "host");
-    const { target, namespace = current } = options;
-    const shown =
-      target === undefined ? readClusters(client, session) : readTarget(client, { namespace, ...target }, session);
-    printOutcome(session.terminal, options.output, await asViewer(shown));
+    const { target, namespace = current, output: format } = options;
+    const { terminal, signal } = session;
+    const read = (): Promise<Outcome> =>
+      asViewer(
+        target === undefined ? readClusters(client, session) : readTarget(client, { namespace, ...target }, session),
+      );
+    if (options.watch) await followStatus(read, { format, terminal, clock: realClock, signal });
+    printOutcome(terminal, format, await read());
   },
 };
 
@@ -79,9 +93,10 @@ function targetOf(
   const kind = subjectOf(word);
   if (kind === undefined && (word === "" || (first ?? second) === undefined)) {
     const known = SUBJECT_NAMES.join(", ");
+    const meant = didYouMean(word, SUBJECT_NAMES);
     return refuse(
       "type",
-      `${JSON.stringify(type)} is nothing that it shows; write ${known} or a delegated type, with a name: e.g. \`legation status deployment/web\``,
+      `${JSON.stringify(type)} is nothing that it shows; ${meant === undefined ? "" : `${meant} Or `}write ${known} or a delegated type, with a name: e.g. \`legation status deployment/web\``,
     );
   }
   if (first !== undefined && second !== undefined) {

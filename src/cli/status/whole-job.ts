@@ -203,7 +203,7 @@ export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string
   return [
     `Job ${namespace}/${name}: ${where}`,
     started === undefined ? waiting : `started ${started}: ${counts}`,
-    ...(shares.length === 0 ? [] : [sharesTable(shares)]),
+    ...(shares.length === 0 ? [] : [sharesTable(shares, terminal.width)]),
     ...status.conditions.map(({ type, since, why }) => `${type} since ${since}${why === "" ? "" : `: ${why}`}`),
     ...status.troubles.map((trouble) => troubleText(trouble, terminal)),
     ...(notPlaced === undefined
@@ -215,7 +215,7 @@ export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string
   ].join("\n");
 }
 
-function sharesTable(shares: readonly ShareStatus[]): string {
+function sharesTable(shares: readonly ShareStatus[], width: number): string {
   const rows = shares.map((share) => [
     share.cluster,
     `${share.succeeded} of ${share.completions}`,
@@ -224,5 +224,5 @@ function sharesTable(shares: readonly ShareStatus[]): string {
     String(share.ready),
     share.state,
   ]);
-  return table(["CLUSTER", "SUCCEEDED", "FAILED", "ACTIVE", "READY", "STATE"], rows);
+  return table(["CLUSTER", "SUCCEEDED", "FAILED", "ACTIVE", "READY", "STATE"], rows, width);
 }

@@ -15,6 +15,7 @@ import type { Session } from "../shared/session.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { type HostState, readWithoutProxies } from "../simulation/host-state.ts";
 import { type ObjectPlace, Simulation } from "../simulation/simulation.ts";
+import { SUBJECT_NAMES } from "../simulation/subjects.ts";
 import { readinessOf } from "./clusters.ts";
 import { type Trouble, timeOf, troubleText } from "./trouble.ts";
 
@@ -64,7 +65,7 @@ export async function readWholeObject(
   { word, namespace, name }: { readonly word: string; readonly namespace: string; readonly name: string },
   { signal, terminal }: Session,
 ): Promise<Outcome> {
-  const type = typeNamed(await listDelegatedTypes(client, signal), word);
+  const type = typeNamed(await listDelegatedTypes(client, signal), word, SUBJECT_NAMES);
   const resource = resourceOfType(type);
   const ref = resource.namespaced ? { namespace, name } : { name };
   const object = await client.find(resource, ref, { signal });
@@ -177,7 +178,9 @@ export function wholeObjectText(status: WholeObjectStatus, now: number, terminal
   ]);
   return [
     `${objectText(kind, { namespace, name })}: ${summary(status)}`,
-    ...(rows.length === 0 ? [] : [table(["CLUSTER", "STATE", "GENERATION", "HEALTH", "SINCE", "WHY"], rows)]),
+    ...(rows.length === 0
+      ? []
+      : [table(["CLUSTER", "STATE", "GENERATION", "HEALTH", "SINCE", "WHY"], rows, terminal.width)]),
     ...conditions.map(({ type, status: is, message }) => `${type} is ${is}${message === "" ? "" : `: ${message}`}`),
     ...troubles.map((trouble) => troubleText(trouble, terminal)),
     ...(notPlaced === undefined ? [] : [`${terminal.paint("red", "waits:")} NotPlaced`, `  ${notPlaced}`]),

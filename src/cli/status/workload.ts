@@ -207,7 +207,7 @@ export function workloadText(status: WorkloadStatus, terminal: Terminal): string
   const rows = clusters.map((member) => memberRow(member, divided, terminal));
   const lines = [
     `${kind} ${namespace}/${name}: ${replicas} wanted, ${pods} there, ${readyCount} ready`,
-    table(header, rows),
+    table(header, rows, terminal.width),
   ];
   if (rebalance === false)
     lines.push("rebalance is off: pods that run stay where they are; new ones keep the division");

@@ -22,6 +22,7 @@ export const uninstallCommand: Subcommand<UninstallInput> = {
     ["uninstall --force", "delegated pods are deleted; their controllers start them on the host"],
   ],
   input: withGlobals({ force: toggle }),
+  working: "uninstalling",
   run: async (options, session) => {
     const { terminal, signal } = session;
     const { client: host } = await session.connect(options, "host");

@@ -55,6 +55,7 @@ export const unjoinCommand: Subcommand<UnjoinInput> = {
     force: toggle,
     timeout: duration.default(300_000),
   }),
+  working: "taking the member out",
   run: async (options, session) => {
     const { terminal } = session;
     const { name, drain, force, timeout, memberKubeconfig, memberContext } = options;

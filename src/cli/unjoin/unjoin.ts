@@ -14,7 +14,7 @@ import { removeCluster, removeVirtualNode, successor } from "../member/remove-cl
 import { removeAccessCredentials } from "../member/user-access.ts";
 import { Failure } from "../shared/failure.ts";
 import { counted } from "../shared/output.ts";
-import { clusterId, listClusters, listServed, readable } from "../shared/reading.ts";
+import { clusterId, listClusters, listServed, notJoined, readable } from "../shared/reading.ts";
 import type { Connection } from "../shared/session.ts";
 import { emptyMember, type UnjoinContext, type UnjoinOptions } from "./drain.ts";
 
@@ -36,7 +36,13 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
   const stored = await findCredentials(host, name, cluster, signal);
   const refuseSuccessor = (): Promise<void> => refuseSuccessorOf(host, { name, uid: cluster?.metadata.uid }, signal);
   const member = context.member ?? (await storedConnection(context, name, cluster));
-  if (cluster === undefined && member === undefined && stored.length === 0) throw await notJoined(host, name, signal);
+  if (cluster === undefined && member === undefined && stored.length === 0) {
+    throw notJoined(
+      name,
+      await listClusters(host, signal),
+      "to clean a member that was left behind, add --member-kubeconfig FILE",
+    );
+  }
   if (context.member !== undefined) {
     const { client } = context.member;
     await refuseOtherMember({ host, member: client, hostId, name, cluster, force }, signal);
@@ -159,15 +165,6 @@ async function refuseOtherMember(
     remedy:
       `${chooseContext}; leave out --member-kubeconfig when you gave the host credentials of your own; ` +
       `when it is ${name}, and that ServiceAccount was deleted, write \`${identifyCommand(name, memberUid)}\` first`,
-  });
-}
-
-async function notJoined(host: ClusterClient, name: string, signal: AbortSignal): Promise<Failure> {
-  const joined = (await listClusters(host, signal)).map(({ metadata }) => metadata.name);
-  return new Failure("refused", {
-    object: `Cluster ${name}`,
-    problem: `has not joined; ${joined.length === 0 ? "no cluster has" : `joined: ${joined.join(", ")}`}`,
-    remedy: "to clean a member that was left behind, add --member-kubeconfig FILE",
   });
 }
 

@@ -71,6 +71,8 @@ describe("the command line", () => {
     [["status", "pod", "a", "b"], EXIT_CODES.usage, "too many arguments for 'status'"],
     [["status", "sts"], EXIT_CODES.usage, "<name>: is missing; write e.g. `legation status sts web`"],
     [["status", "--kubeconf", "host.yaml"], EXIT_CODES.usage, "(Did you mean --kubeconfig?)"],
+    [["staus"], EXIT_CODES.usage, "(Did you mean status?)"],
+    [["status", "deploymnt"], EXIT_CODES.usage, "did you mean deployment?"],
     [["status", "-l", "app=web"], EXIT_CODES.usage, "unknown option '-l'"],
     [["status", "--timeout", "5m"], EXIT_CODES.usage, "unknown option '--timeout'"],
     [["-ojson", "status", "--namespace=shop", "west"], EXIT_CODES.usage, '"west" is nothing that it shows'],

@@ -10,7 +10,7 @@ import { type Resource, secrets } from "../../../src/kube/resources.ts";
 import { CertificateKeeper, type TlsSource } from "../../../src/serving/certificate-keeper.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { ensureCaBundle } from "../../../webhook/ca-bundle.ts";
-import { CERTIFICATE_SECRET } from "../../../webhook/main.ts";
+import { CERTIFICATE_SECRET } from "../../../webhook/certificate.ts";
 import { FakeClock, settle } from "../../support/clock/fake-clock.ts";
 import { bundlesOf, MemoryClient } from "../webhook/memory-client.ts";
 

@@ -80,7 +80,7 @@ describe("logs of pods", () => {
     });
     const session = recordedSession({
       connect: async () => ({
-        client: fakeClient({ raw: async () => ({}) }),
+        client: fakeClient({ raw: async () => ({}), list: async () => ({ items: [], resourceVersion: "1", size: 0 }) }),
         server: "https://it",
         skipsTlsVerify: false,
         namespace: "shop",

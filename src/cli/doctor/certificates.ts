@@ -1,0 +1,55 @@
+import { certificatesOf } from "../../certificates/bundle.ts";
+import { expiresAt, renewalReason } from "../../certificates/validity.ts";
+import { age } from "../shared/output.ts";
+import { type Finding, fail, ok, warn } from "./finding.ts";
+
+/** Judges a certificate that its keeper renews at two thirds of its life. `now` is epoch ms. */
+export function certificateFinding(
+  subject: string,
+  certificate: string,
+  { now, remedy, authority }: { readonly now: number; readonly remedy: string; readonly authority?: string },
+): Finding {
+  const ends = expiresAt(certificate);
+  if (ends === undefined) return fail(`${subject} cannot be read`, remedy);
+  if (ends <= now) return fail(`${subject} expired ${age(now - ends)} ago, at ${iso(ends)}`, remedy);
+  const until = `until ${iso(ends)}`;
+  const reason = renewalReason(certificate, { now, ...(authority === undefined ? {} : { authority }) });
+  if (reason === "early") return fail(`${subject} is not valid yet`, remedy);
+  if (reason === "authority") return fail(`${subject} is not signed by the authority beside it`, remedy);
+  if (reason === "expiring") return warn(`${subject} is valid ${until}, and should have been renewed by now`, remedy);
+  return ok(`${subject} is valid ${until}`);
+}
+
+/** Judges a PEM bundle of authorities, of which one must be valid. */
+export function authoritiesFinding(
+  subject: string,
+  bundle: string,
+  { now, remedy }: { readonly now: number; readonly remedy: string },
+): Finding {
+  const ends = certificatesOf(bundle).map((certificate) => expiresAt(certificate) ?? 0);
+  const last = Math.max(...ends, 0);
+  if (last === 0) return fail(`${subject} holds no certificate`, remedy);
+  return last <= now
+    ? fail(`${subject} expired at ${iso(last)}`, remedy)
+    : ok(`${subject} is valid until ${iso(last)}`);
+}
+
+/** Judges a token that its keeper renews at half of its life. Times are epoch ms. */
+export function tokenFinding(
+  subject: string,
+  { issuedAt, expiresAt: ends }: { readonly issuedAt: number; readonly expiresAt: number },
+  { now, remedy }: { readonly now: number; readonly remedy: string },
+): Finding {
+  if (ends <= now) return fail(`${subject} expired ${age(now - ends)} ago, at ${iso(ends)}`, remedy);
+  const spent = (now - issuedAt) / (ends - issuedAt);
+  return spent > TOKEN_OVERDUE
+    ? warn(`${subject} ends at ${iso(ends)}, and should have been renewed by now`, remedy)
+    : ok(`${subject} is valid until ${iso(ends)}`);
+}
+
+// Renewal is due at half of a token's life; a member that was away may be late.
+const TOKEN_OVERDUE = 0.75;
+
+function iso(at: number): string {
+  return new Date(at).toISOString().replace(/\.\d+Z$/, "Z");
+}

@@ -1,0 +1,76 @@
+import { z } from "zod";
+import { flag, type Subcommand } from "../shared/command.ts";
+import { Failure } from "../shared/failure.ts";
+import { duration, type GlobalInput, memberName, withGlobals } from "../shared/input.ts";
+import { counted, printOutcome } from "../shared/output.ts";
+import { packageVersion } from "../shared/package-root.ts";
+import { findClusters } from "../shared/reading.ts";
+import { didYouMean } from "../shared/suggestion.ts";
+import { examine } from "./examine.ts";
+import { countStates } from "./finding.ts";
+import { findingsText } from "./text.ts";
+
+interface DoctorInput extends GlobalInput {
+  readonly members?: readonly string[] | undefined;
+  readonly timeout: number;
+}
+
+const memberList = z.string().transform((text, context) => {
+  const names = text.split(",").map((name) => name.trim());
+  const wrong = names.filter((name) => !memberName.safeParse(name).success);
+  if (wrong.length === 0) return names;
+  const message = `${JSON.stringify(wrong[0])} is no member's name; write names with commas between them, e.g. west,east`;
+  context.addIssue({ code: "custom", message });
+  return z.NEVER;
+});
+
+/** `legation doctor` */
+export const doctorCommand: Subcommand<DoctorInput> = {
+  description:
+    "Checks an installation from end to end: versions, what is installed, the admission webhook as the API server reaches it, " +
+    "certificates and tokens, the leading controller, each member with its rights, clock and kubelet API, access for users, and " +
+    "namespaces. It only reads, and asks by server-side dry run. Each finding has its remedy. Exits with 1 if one is FAIL.",
+  flags: [
+    flag("--members <list>", "members to check, e.g. west,east (default: all)"),
+    flag("--timeout <duration>", "how long each part, and each member, may take to answer (default: 10s)"),
+  ],
+  examples: [
+    ["doctor", "everything"],
+    ["doctor --members west", "the host and one member"],
+    ["doctor -o json | jq -r '.groups[].findings[] | select(.state == \"FAIL\") | .remedy'", "remedies, for a script"],
+  ],
+  input: withGlobals({ members: memberList.optional(), timeout: duration.default(10_000) }),
+  working: "checking",
+  run: async ({ members, timeout: timeoutMs, ...options }, session) => {
+    const { terminal, signal } = session;
+    const { client } = await session.connect(options, "host");
+    if (members !== undefined) await refuseUnknown(client, members, signal);
+    const version = packageVersion();
+    const groups = await examine(client, { members, timeoutMs, version }, session, (step) =>
+      terminal.step(`checking ${step}`),
+    );
+    const counts = countStates(groups);
+    printOutcome(terminal, options.output, {
+      text: findingsText(groups, terminal),
+      document: { healthy: counts.FAIL === 0, counts, groups },
+    });
+    if (counts.FAIL === 0) return;
+    throw new Failure("failure", { object: "doctor", problem: `found ${counted(counts.FAIL, "failure")}` });
+  },
+};
+
+/** Refuses names of `--members` that no Cluster has. */
+async function refuseUnknown(
+  host: Parameters<typeof findClusters>[0],
+  members: readonly string[],
+  signal: AbortSignal,
+): Promise<void> {
+  const known = ((await findClusters(host, signal)) ?? []).map(({ metadata }) => metadata.name);
+  const unknown = members.find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  throw new Failure("usage", {
+    object: "--members",
+    problem: `${unknown} has not joined`,
+    remedy: didYouMean(unknown, known) ?? `members are ${known.join(", ") || "none"}`,
+  });
+}

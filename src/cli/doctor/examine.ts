@@ -1,0 +1,222 @@
+import { join } from "node:path";
+import type { Cluster } from "../../api/cluster.ts";
+import { delegationModeOf } from "../../api/delegation-mode.ts";
+import { virtualNodeName } from "../../api/keys.ts";
+import type { KubeNode, Namespace, Stored } from "../../api/kubernetes.ts";
+import { clusters as clusterResource } from "../../api/resources.ts";
+import { joinedTwice, joinedTwiceProblem } from "../../clusters/joined-twice.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { listAll } from "../../kube/list.ts";
+import { namespaces as namespaceResource } from "../../kube/resources.ts";
+import { accessObjects, loadMemberRole } from "../join/grant-access.ts";
+import { atMost } from "../shared/at-most.ts";
+import { packageRoot } from "../shared/package-root.ts";
+import { clusterId, findClusters, listVirtualNodes } from "../shared/reading.ts";
+import type { Session } from "../shared/session.ts";
+import { accessFindings, hubFindings } from "./access.ts";
+import { checked, type Deadline, deadlineOf, problemOf } from "./check.ts";
+import { type ClockOffset, clockFinding, readClock } from "./clock.ts";
+import { controllerFindings } from "./controller.ts";
+import { type Finding, type FindingGroup, fail } from "./finding.ts";
+import { homeApiFindings } from "./home-api.ts";
+import {
+  compareObjects,
+  objectFindings,
+  partFinding,
+  policyWarnings,
+  type RunningPart,
+  readInstallation,
+  readParts,
+} from "./installed-objects.ts";
+import { type CheckedMember, checkMember } from "./member.ts";
+import { namespaceFindings } from "./namespaces.ts";
+import { type Right, rightsOf } from "./rights.ts";
+import { hostVersion, installedVersions, readVersion } from "./versions.ts";
+import { kubeletFindings, staleNodeFindings } from "./virtual-nodes.ts";
+import { configurationFindings, podFindings, reachFindings, type WebhookContext } from "./webhook.ts";
+
+/** What to examine, and how long each part may take. */
+export interface ExamineOptions {
+  /** Names of the members to check. Undefined: all. */
+  readonly members: readonly string[] | undefined;
+  readonly timeoutMs: number;
+  /** Version of this command. */
+  readonly version: string;
+}
+
+// Each member is asked by connections of its own.
+const MEMBERS_AT_ONCE = 16;
+
+/** The host as it was read first. */
+interface HostFacts {
+  readonly host: ClusterClient;
+  readonly clusters: readonly Stored<Cluster>[];
+  readonly nodes: readonly Stored<KubeNode>[];
+  readonly namespaces: readonly Stored<Namespace>[];
+  readonly clock: ClockOffset | undefined;
+  /** The host's time, epoch ms. */
+  readonly now: number;
+}
+
+/** Checks an installation from end to end. Changes nothing. `onStep` receives what is checked next. */
+export async function examine(
+  host: ClusterClient,
+  { members, timeoutMs, version }: ExamineOptions,
+  session: Pick<Session, "connectText" | "signal">,
+  onStep: (step: string) => void,
+): Promise<readonly FindingGroup[]> {
+  const { signal } = session;
+  const deadline = (): Deadline => deadlineOf(signal, timeoutMs);
+  onStep("the host");
+  const reached = await checkHost(host, deadline());
+  if (reached.clock === "unreached") return [{ name: "Host", findings: reached.findings }];
+  const { clock } = reached;
+  const now = Date.now() + (clock?.aheadMs ?? 0);
+  const first = deadline();
+  const clusters = await findClusters(host, first.signal);
+  if (clusters === undefined) {
+    const what = `Legation is not installed: the host does not serve ${clusterResource.plural}.${clusterResource.group}`;
+    return [{ name: "Host", findings: [...reached.findings, fail(what, "legation install")] }];
+  }
+  const [nodes, namespaces] = await Promise.all([
+    listVirtualNodes(host, first.signal),
+    listAll(host, namespaceResource, { dropManagedFields: true, signal: first.signal }),
+  ]);
+  const facts: HostFacts = { host, clusters, nodes, namespaces, clock, now };
+  onStep("the installation");
+  const installation = await checkInstallation(facts, version, deadline());
+  const chosen = clusters.filter(({ metadata }) => members === undefined || members.includes(metadata.name));
+  onStep("webhook, controller and members");
+  const names = new Set(clusters.map(({ metadata }) => metadata.name));
+  const [webhook, controller, ofMembers, access, homeApi] = await Promise.all([
+    checkWebhook(facts, installation.url, deadline()),
+    checked("controller", deadline(), () =>
+      controllerFindings(host, { now, inCluster: installation.url === undefined, signal: deadline().signal }),
+    ),
+    checkMembers(facts, chosen, deadline, session),
+    checkShared(facts, deadline),
+    checked("home API", deadline(), () => homeApiFindings(host, chosen, deadline().signal)),
+  ]);
+  return [
+    { name: "Host", findings: reached.findings },
+    { name: "Installation", findings: installation.findings },
+    { name: "Admission webhook", findings: webhook },
+    { name: "Controller", findings: [...controller, ...staleNodeFindings(nodes, names)] },
+    ...ofMembers,
+    { name: "API server of pods in members", findings: homeApi },
+    { name: "Agents and access", findings: access },
+    { name: "Namespaces", findings: namespaceFindings(namespaces, names) },
+  ];
+}
+
+async function checkHost(
+  host: ClusterClient,
+  { signal, timeoutMs, command }: Deadline,
+): Promise<{ readonly findings: readonly Finding[]; readonly clock: ClockOffset | undefined | "unreached" }> {
+  try {
+    const version = await readVersion(host, { signal, timeoutMs });
+    const clock = await readClock(host, { signal, timeoutMs });
+    const ofClock = clock === undefined ? [] : [clockFinding("its clock", "this machine's", clock)];
+    return { findings: [hostVersion(version), ...ofClock], clock };
+  } catch (error) {
+    command.throwIfAborted();
+    if (!isKubeError(error)) throw error;
+    const remedy = "see that it runs, and that --kubeconfig and --context name it";
+    return { findings: [fail(`the host does not answer: ${problemOf(error)}`, remedy)], clock: "unreached" };
+  }
+}
+
+async function checkInstallation(
+  { host }: HostFacts,
+  version: string,
+  deadline: Deadline,
+): Promise<{ readonly findings: readonly Finding[]; readonly url: string | undefined }> {
+  let url: string | undefined;
+  const findings = await checked("installation", deadline, async () => {
+    const { signal } = deadline;
+    const { before, wanted } = await readInstallation(host, version, signal);
+    url = before.webhookUrl;
+    const parts = await readParts(host, signal);
+    const compared = await compareObjects(host, wanted, signal);
+    return [
+      ...installedVersions(version, new Map(parts.map((part: RunningPart) => [part.name, part.version]))),
+      ...parts.map(partFinding),
+      ...objectFindings(compared),
+      ...(await policyWarnings(host, wanted, signal)),
+    ];
+  });
+  return { findings, url };
+}
+
+async function checkWebhook(
+  { host, namespaces, now }: HostFacts,
+  url: string | undefined,
+  deadline: Deadline,
+): Promise<readonly Finding[]> {
+  const namespace = namespaces.find(
+    ({ metadata }) => delegationModeOf(metadata.labels) !== undefined && metadata.deletionTimestamp === undefined,
+  );
+  const context: WebhookContext = { now, url, namespace, signal: deadline.signal };
+  const parts = await Promise.all([
+    checked("webhook configurations", deadline, () => configurationFindings(host, context)),
+    checked("reachability of the webhook", deadline, () => reachFindings(host, context)),
+    checked("admission of a pod", deadline, () => podFindings(host, context)),
+  ]);
+  return parts.flat();
+}
+
+async function checkMembers(
+  { host, clusters, nodes, clock, now }: HostFacts,
+  chosen: readonly Stored<Cluster>[],
+  deadline: () => Deadline,
+  session: Pick<Session, "connectText" | "signal">,
+): Promise<readonly FindingGroup[]> {
+  if (chosen.length === 0) return [];
+  const rights = await neededRights(host, session.signal);
+  const nodeOf = new Map(nodes.map((node) => [node.metadata.name, node]));
+  const results = await atMost(MEMBERS_AT_ONCE, chosen, async (cluster) => {
+    const { name } = cluster.metadata;
+    const node = nodeOf.get(virtualNodeName(name));
+    const own = deadline();
+    const kubelet = checked(`kubelet API of ${name}`, own, () => kubeletFindings(host, name, node, own));
+    const context = { host, cluster, node, rights, hostClock: clock, now, deadline: own, session };
+    const [member, ofKubelet] = await Promise.all([checkMember(context), kubelet]);
+    return { name, member, ofKubelet };
+  });
+  const found = new Map(results.map(({ name, member }) => [name, member]));
+  const twice = twiceFindings(clusters, found);
+  return results.map(({ name, member, ofKubelet }) => ({
+    name: `Member ${name}`,
+    findings: [...member.findings, ...(twice.get(name) ?? []), ...ofKubelet],
+  }));
+}
+
+function twiceFindings(
+  clusters: readonly Stored<Cluster>[],
+  members: ReadonlyMap<string, CheckedMember>,
+): ReadonlyMap<string, readonly Finding[]> {
+  const joined = clusters.map((cluster) => ({ cluster, found: members.get(cluster.metadata.name)?.found }));
+  return new Map(
+    [...joinedTwice(joined)].map(([name, keeper]) => [
+      name,
+      [fail(`${name}: ${joinedTwiceProblem(name, keeper)}`, `legation unjoin ${name}`)],
+    ]),
+  );
+}
+
+/** Returns the rights that `legation join` gives the host in a member. */
+async function neededRights(host: ClusterClient, signal: AbortSignal): Promise<readonly Right[]> {
+  const role = await loadMemberRole(join(packageRoot(), "manifests", "member"));
+  const hostId = await clusterId(host, signal);
+  return rightsOf(accessObjects(role, { hostId, hostName: "", cluster: "" }).role.rules);
+}
+
+async function checkShared({ host, clusters, now }: HostFacts, deadline: () => Deadline): Promise<readonly Finding[]> {
+  const one = deadline();
+  const parts = await Promise.all([
+    checked("hub", one, () => hubFindings(host, clusters, { now, signal: one.signal })),
+    checked("access for users", one, () => accessFindings(host, { now, signal: one.signal })),
+  ]);
+  return parts.flat();
+}

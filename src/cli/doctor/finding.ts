@@ -1,0 +1,40 @@
+/** The outcome of one check. `SKIP`: it could not be checked from here, and says why. */
+export type State = "OK" | "WARN" | "FAIL" | "SKIP";
+
+/** The result of one check. */
+export interface Finding {
+  readonly state: State;
+  /** The subject and what was found, in one line. */
+  readonly what: string;
+  /** The command, or the step, that puts it right. */
+  readonly remedy?: string;
+}
+
+/** The findings about one part of the installation. */
+export interface FindingGroup {
+  readonly name: string;
+  readonly findings: readonly Finding[];
+}
+
+export function ok(what: string): Finding {
+  return { state: "OK", what };
+}
+
+export function warn(what: string, remedy: string): Finding {
+  return { state: "WARN", what, remedy };
+}
+
+export function fail(what: string, remedy: string): Finding {
+  return { state: "FAIL", what, remedy };
+}
+
+export function skip(what: string, remedy?: string): Finding {
+  return remedy === undefined ? { state: "SKIP", what } : { state: "SKIP", what, remedy };
+}
+
+/** Counts the findings of each state. */
+export function countStates(groups: readonly FindingGroup[]): Readonly<Record<State, number>> {
+  const counts: Record<State, number> = { OK: 0, WARN: 0, FAIL: 0, SKIP: 0 };
+  for (const { state } of groups.flatMap(({ findings }) => findings)) counts[state] += 1;
+  return counts;
+}

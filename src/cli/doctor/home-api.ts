@@ -1,0 +1,69 @@
+import type { Cluster } from "../../api/cluster.ts";
+import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
+import { certificatesOf } from "../../certificates/bundle.ts";
+import { publishedServer } from "../../controllers/home-api/address.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { events } from "../../kube/resources.ts";
+import { counted, some } from "../shared/output.ts";
+import { type Finding, fail, ok, skip, warn } from "./finding.ts";
+
+/** Reads where pods of members find the host's API server, as far as the host tells it. Rejects with KubeError. */
+export async function homeApiFindings(
+  host: ClusterClient,
+  clusters: readonly Stored<Cluster>[],
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  if (clusters.length === 0) return [];
+  const published = await publishedServer(host, signal);
+  const ways = clusters.map((cluster) => homeApiWay(cluster, published));
+  return [...ways, ...refusedPods(await readEvents(host, signal))];
+}
+
+/** Judges the way to the host's API server that a Cluster names. `published`: the address of kube-public/cluster-info. */
+export function homeApiWay(
+  { metadata: { name }, spec, status }: Stored<Cluster>,
+  published: string | undefined,
+): Finding {
+  const { homeAPI, agent } = spec;
+  if (homeAPI !== undefined) {
+    const data = homeAPI.certificateAuthorityData;
+    if (data !== undefined && certificatesOf(Buffer.from(data, "base64").toString("utf8")).length === 0) {
+      const what = `${name}: spec.homeAPI.certificateAuthorityData is not the base64 of a PEM certificate`;
+      return fail(what, `kubectl edit clusters.legation.dev ${name}`);
+    }
+    return ok(`pods in ${name} find the host at ${homeAPI.server}, as its Cluster says`);
+  }
+  if (agent?.homeAPI === true) {
+    return status?.connection === "Agent"
+      ? ok(`pods in ${name} find the host through its agent`)
+      : warn(
+          `pods in ${name} find the host through its agent, which has not connected`,
+          `legation join ${name} --agent --home-api-through-agent`,
+        );
+  }
+  if (published !== undefined)
+    return ok(`pods in ${name} find the host at ${published}, or where the controller's --home-api-server says`);
+  return skip(
+    `pods in ${name}: where they find the host is known to the controller alone (--home-api-server)`,
+    `legation join ${name} --member-kubeconfig FILE --home-api-server URL`,
+  );
+}
+
+const REASONS = ["NoHomeAPI", "NoToken"] as const;
+
+async function readEvents(host: ClusterClient, signal: AbortSignal): Promise<readonly Stored<KubeEvent>[]> {
+  const lists = REASONS.map((reason) => host.list(events, { fieldSelector: `reason=${reason}`, limit: 100, signal }));
+  return (await Promise.all(lists)).flatMap(({ items }) => items);
+}
+
+/** Judges pods that do not get what they need to reach the host's API server, by their events. */
+export function refusedPods(found: readonly KubeEvent[]): Finding[] {
+  if (found.length === 0) return [];
+  const pods = new Set(found.map(({ involvedObject }) => `${involvedObject?.namespace}/${involvedObject?.name}`));
+  return [
+    warn(
+      `${counted(pods.size)} could lately not reach the host's API server (${some([...pods])}): ${found[0]?.message}`,
+      "see docs/troubleshooting.md#a-pod-does-not-reach-its-api-server",
+    ),
+  ];
+}

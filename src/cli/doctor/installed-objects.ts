@@ -1,0 +1,212 @@
+import { join } from "node:path";
+import { z } from "zod";
+import { ACCESS_NAMESPACE } from "../../api/access.ts";
+import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import type { KubeObject } from "../../api/kubernetes.ts";
+import { DEFAULT_HOST_NAME } from "../../clusters/host-name.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { deployments, type Resource } from "../../kube/resources.ts";
+import { applyManifest } from "../install/apply.ts";
+import { type Standing, standing } from "../install/installed.ts";
+import { planInstall, VERSION_LABEL } from "../install/objects.ts";
+import { atMost } from "../shared/at-most.ts";
+import { Discovery } from "../shared/discovery.ts";
+import { Failure } from "../shared/failure.ts";
+import { loadManifests, type Manifest } from "../shared/manifests.ts";
+import { counted, objectText, some } from "../shared/output.ts";
+import { packageRoot } from "../shared/package-root.ts";
+import { problemOf } from "./check.ts";
+import { type Finding, fail, ok, skip, warn } from "./finding.ts";
+
+// An installation has about sixty objects.
+const AT_ONCE = 8;
+const REPAIR = "legation install";
+
+/** The outcome of a server-side dry run of one object. */
+export interface Compared {
+  readonly kind: string;
+  readonly object: string;
+  readonly is: "same" | "missing" | "different" | "forbidden" | "unknown";
+  /** Words of the API server. */
+  readonly problem?: string;
+}
+
+/** Reads what is installed, and the objects that `legation install` would apply. Rejects with KubeError. */
+export async function readInstallation(
+  host: ClusterClient,
+  version: string,
+  signal: AbortSignal,
+): Promise<{ readonly before: Standing; readonly wanted: readonly Manifest[] }> {
+  const folder = join(packageRoot(), "manifests");
+  const own = await loadManifests(folder);
+  const before = await standing(host, own, signal);
+  const manifests = before.access === undefined ? own : [...own, ...(await loadManifests(join(folder, "access")))];
+  const { apply } = planInstall(manifests, {
+    webhookUrl: before.webhookUrl,
+    accessAddress: before.access?.address,
+    image: before.ownImage,
+    clusterName: before.clusterName ?? DEFAULT_HOST_NAME,
+    // The version has a finding of its own.
+    version: before.version ?? version,
+  });
+  return { before, wanted: apply };
+}
+
+/** Compares each object with the host's by a dry run of what `legation install` does. */
+export async function compareObjects(
+  host: ClusterClient,
+  wanted: readonly Manifest[],
+  signal: AbortSignal,
+): Promise<readonly Compared[]> {
+  const discovery = new Discovery(host, signal);
+  return atMost(AT_ONCE, wanted, async (manifest) => {
+    const { kind, metadata } = manifest;
+    const object = objectText(kind, metadata);
+    try {
+      const { change } = await applyManifest(host, discovery, manifest, signal, { dryRun: true });
+      return { kind, object, is: change === "created" ? "missing" : change === "unchanged" ? "same" : "different" };
+    } catch (error) {
+      if (signal.aborted) throw error;
+      if (error instanceof Failure) return { kind, object, is: "unknown", problem: error.message };
+      if (!isKubeError(error)) throw error;
+      // A dry run does not create the namespace of the next object.
+      if (error.code === "NotFound") return { kind, object, is: "missing" };
+      return { kind, object, is: error.code === "Forbidden" ? "forbidden" : "unknown", problem: problemOf(error) };
+    }
+  });
+}
+
+// A difference in one of these takes rights, checks or fields away.
+const GRAVE: ReadonlySet<string> = new Set([
+  "CustomResourceDefinition",
+  "ClusterRole",
+  "ClusterRoleBinding",
+  "Role",
+  "RoleBinding",
+  "ValidatingAdmissionPolicy",
+  "ValidatingAdmissionPolicyBinding",
+  "MutatingWebhookConfiguration",
+  "ValidatingWebhookConfiguration",
+  "APIService",
+]);
+
+/** Judges the compared objects, CustomResourceDefinitions and policies apart. */
+export function objectFindings(compared: readonly Compared[]): Finding[] {
+  const kinds = [
+    ["CustomResourceDefinitions", ({ kind }: Compared) => kind === "CustomResourceDefinition"],
+    ["admission policies and their bindings", ({ kind }: Compared) => kind.startsWith("ValidatingAdmissionPolicy")],
+    ["rights of webhook and controller", ({ kind }: Compared) => /Role(Binding)?$/.test(kind)],
+    ["webhook configurations", ({ kind }: Compared) => kind.endsWith("WebhookConfiguration")],
+  ] as const;
+  const named = kinds.map(([name, isOf]) => [name, compared.filter(isOf)] as const);
+  const others = compared.filter((each) => !kinds.some(([, isOf]) => isOf(each)));
+  return [...named, ["other objects", others] as const].flatMap(([name, of]) => partFindings(name, of));
+}
+
+function partFindings(name: string, compared: readonly Compared[]): Finding[] {
+  const objects = (is: Compared["is"]): Compared[] => compared.filter((each) => each.is === is);
+  const [missing, different, forbidden, unknown] = [
+    objects("missing"),
+    objects("different"),
+    objects("forbidden"),
+    objects("unknown"),
+  ];
+  const names = (of: readonly Compared[]): string => some(of.map(({ object }) => object));
+  const findings: Finding[] = [];
+  if (missing.length > 0) findings.push(fail(`${name}: missing: ${names(missing)}`, REPAIR));
+  if (different.length > 0) {
+    const what = `${name}: not as this version installs them: ${names(different)}`;
+    findings.push(different.some(({ kind }) => GRAVE.has(kind)) ? fail(what, REPAIR) : warn(what, REPAIR));
+  }
+  for (const { object, problem } of unknown)
+    findings.push(fail(`${object}: ${problem ?? "cannot be checked"}`, REPAIR));
+  if (forbidden.length > 0) {
+    const what = `${name}: ${counted(forbidden.length, "object")} not compared: you may not dry-run their change`;
+    findings.push(skip(what, "run it with an administrator's account of the host"));
+  }
+  const same = compared.length - missing.length - different.length - forbidden.length - unknown.length;
+  if (same === compared.length && same > 0) findings.push(ok(`${name}: ${same} as this version installs them`));
+  return findings;
+}
+
+const deployment = z.looseObject({
+  metadata: z.looseObject({ labels: z.record(z.string(), z.string()).optional() }),
+  spec: z.looseObject({ replicas: z.number().default(1) }),
+  status: z.looseObject({ readyReplicas: z.number().default(0) }).prefault({}),
+});
+
+/** A Deployment of Legation's, as installed. */
+export interface RunningPart {
+  readonly name: string;
+  readonly namespace: string;
+  readonly version: string | undefined;
+  readonly replicas: number;
+  readonly ready: number;
+}
+
+/** Reads the Deployments of webhook, controller and access, as far as they run in the cluster. Rejects with KubeError. */
+export async function readParts(host: ClusterClient, signal: AbortSignal): Promise<readonly RunningPart[]> {
+  const wanted = [
+    { namespace: SYSTEM_NAMESPACE, name: "legation-webhook" },
+    { namespace: SYSTEM_NAMESPACE, name: "legation-controller" },
+    { namespace: ACCESS_NAMESPACE, name: "legation-access" },
+  ];
+  const found = await atMost(wanted.length, wanted, async (ref) => {
+    const { data } = deployment.safeParse(await host.find(deployments, ref, { signal }));
+    if (data === undefined) return [];
+    const { metadata, spec, status } = data;
+    const version = metadata.labels?.[VERSION_LABEL];
+    return [{ ...ref, version, replicas: spec.replicas, ready: status.readyReplicas }];
+  });
+  return found.flat();
+}
+
+/** Judges the replicas of a Deployment. */
+export function partFinding({ name, namespace, replicas, ready }: RunningPart): Finding {
+  const what = `${name}: ${ready} of ${counted(replicas, "replica")} ready`;
+  if (ready >= replicas && ready > 0) return ok(what);
+  const remedy = `kubectl -n ${namespace} describe deployment ${name}; kubectl -n ${namespace} logs deployment/${name}`;
+  return ready === 0 ? fail(what, remedy) : warn(what, remedy);
+}
+
+const policies: Resource<KubeObject> = {
+  group: "admissionregistration.k8s.io",
+  version: "v1",
+  plural: "validatingadmissionpolicies",
+  kind: "ValidatingAdmissionPolicy",
+  namespaced: false,
+};
+
+const policyStatus = z.looseObject({
+  status: z
+    .looseObject({
+      typeChecking: z
+        .looseObject({ expressionWarnings: z.array(z.looseObject({ warning: z.string() })).default([]) })
+        .nullish(),
+    })
+    .nullish(),
+});
+
+/** Returns findings for policies whose expressions the API server doubts. */
+export async function policyWarnings(
+  host: ClusterClient,
+  wanted: readonly Manifest[],
+  signal: AbortSignal,
+): Promise<Finding[]> {
+  const own = new Set(wanted.filter(({ kind }) => kind === policies.kind).map(({ metadata }) => metadata.name));
+  const { items } = await host.list(policies, { signal, dropManagedFields: true });
+  return items
+    .filter(({ metadata }) => own.has(metadata.name))
+    .flatMap((policy) => {
+      const warnings = policyStatus.safeParse(policy).data?.status?.typeChecking?.expressionWarnings ?? [];
+      if (warnings.length === 0) return [];
+      const [first] = warnings;
+      return [
+        warn(
+          `ValidatingAdmissionPolicy ${policy.metadata.name}: the API server doubts ${counted(warnings.length, "expression")}: ${first?.warning.slice(0, 200)}`,
+          `kubectl get validatingadmissionpolicy ${policy.metadata.name} -o yaml`,
+        ),
+      ];
+    });
+}

@@ -1,0 +1,36 @@
+import { stripVTControlCharacters } from "node:util";
+import { counted } from "../shared/output.ts";
+import type { Terminal } from "../shared/terminal.ts";
+import { countStates, type Finding, type FindingGroup, type State } from "./finding.ts";
+
+const COLOURS = { OK: "green", WARN: "yellow", FAIL: "red", SKIP: "gray" } as const satisfies Record<State, string>;
+
+/** Formats findings for people: a heading for each group, one line for each finding, and a summary. */
+export function findingsText(groups: readonly FindingGroup[], terminal: Terminal): string {
+  const shown = groups.filter(({ findings }) => findings.length > 0);
+  const parts = shown.map(({ name, findings }) =>
+    [terminal.paint("bold", name), ...findings.map((finding) => line(finding, terminal))].join("\n"),
+  );
+  return [...parts, summary(groups)].join("\n\n");
+}
+
+function line({ state, what, remedy }: Finding, terminal: Terminal): string {
+  const fix = remedy === undefined ? "" : `. Fix: ${oneLine(remedy)}`;
+  return `  ${terminal.paint(COLOURS[state], state.padEnd(4))}  ${oneLine(what)}${fix}`;
+}
+
+/** Messages of API servers may hold line breaks, and members' may hold control characters. */
+function oneLine(text: string): string {
+  return stripVTControlCharacters(text).replace(/\s+/g, " ").trim();
+}
+
+function summary(groups: readonly FindingGroup[]): string {
+  const { OK, WARN, FAIL, SKIP } = countStates(groups);
+  const parts = [
+    `${OK} OK`,
+    ...(WARN === 0 ? [] : [counted(WARN, "warning")]),
+    ...(FAIL === 0 ? [] : [counted(FAIL, "failure")]),
+    ...(SKIP === 0 ? [] : [`${SKIP} not checked`]),
+  ];
+  return parts.join(", ");
+}

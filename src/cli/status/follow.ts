@@ -1,0 +1,63 @@
+import { isKubeError } from "../../kube/errors.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { type Outcome, printOutcome } from "../shared/output.ts";
+import type { Terminal } from "../shared/terminal.ts";
+import { withoutRepeats } from "../shared/wait.ts";
+
+/** How a followed status is shown. */
+export interface FollowOptions {
+  readonly format: "text" | "json" | "yaml";
+  readonly terminal: Terminal;
+  readonly clock: Pick<Clock, "now" | "sleep">;
+  readonly signal: AbortSignal;
+}
+
+const PERIOD_MS = 2_000;
+// A host that takes long to answer is asked less often.
+const PAUSE_PER_READ = 2;
+
+/**
+ * Shows a status until the signal fires: a terminal is written anew, and elsewhere each change follows. Goes on when the host does not
+ * answer for a while. Rejects with the signal's reason, and with an error that another attempt does not mend.
+ */
+export async function followStatus(
+  read: () => Promise<Outcome>,
+  { format, terminal, clock, signal }: FollowOptions,
+): Promise<never> {
+  const redraws = format === "text" && terminal.canRedraw;
+  const tell = withoutRepeats((line) => terminal.progress(terminal.paintProgress("yellow", line)));
+  let shown: string | undefined;
+  for (;;) {
+    const startedAt = clock.now();
+    try {
+      const outcome = await read();
+      // Ages change each second: elsewhere than on a screen only the facts count.
+      const seen = redraws ? outcome.text : JSON.stringify(outcome.document);
+      if (seen !== shown) show(outcome, { isFirst: shown === undefined, redraws, format, terminal });
+      shown = seen;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (shown === undefined || !isKubeError(error) || error.retryClass === "never") throw error;
+      tell(`${error.message}; asking again`);
+    }
+    const tookMs = clock.now() - startedAt;
+    await clock.sleep(Math.max(PERIOD_MS, tookMs * PAUSE_PER_READ), signal);
+  }
+}
+
+function show(
+  outcome: Outcome,
+  {
+    isFirst,
+    redraws,
+    format,
+    terminal,
+  }: { readonly isFirst: boolean; readonly redraws: boolean } & Pick<FollowOptions, "format" | "terminal">,
+): void {
+  if (redraws) {
+    terminal.redraw(outcome.text);
+    return;
+  }
+  if (!isFirst && format !== "json") terminal.print(format === "yaml" ? "---" : "");
+  printOutcome(terminal, format, outcome);
+}

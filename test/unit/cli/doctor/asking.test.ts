@@ -1,0 +1,213 @@
+import { PassThrough } from "node:stream";
+import { describe, expect, test } from "vitest";
+import { deadlineOf } from "../../../../src/cli/doctor/check.ts";
+import { readClock } from "../../../../src/cli/doctor/clock.ts";
+import { checkMember } from "../../../../src/cli/doctor/member.ts";
+import { findLacking, rightsOf } from "../../../../src/cli/doctor/rights.ts";
+import { kubeletFindings } from "../../../../src/cli/doctor/virtual-nodes.ts";
+import { podFindings, reachFindings } from "../../../../src/cli/doctor/webhook.ts";
+import { runProgram } from "../../../../src/cli/program.ts";
+import { EXIT_CODES } from "../../../../src/cli/shared/failure.ts";
+import type { Connection } from "../../../../src/cli/shared/session.ts";
+import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
+import { fakeClient } from "../client.ts";
+import { recordedSession } from "../session.ts";
+
+const signal = new AbortController().signal;
+const limits = { signal, timeoutMs: 1_000 };
+const stored = { uid: "u", resourceVersion: "1" };
+const namespace = { metadata: { name: "shop", ...stored } };
+const refusing = (code: KubeErrorCode, detail: string) => async (): Promise<never> => {
+  throw kubeError(code, detail, { cluster: "host", verb: "create", resource: "x" });
+};
+
+describe("the webhook", () => {
+  const context = { now: 0, url: "https://127.0.0.1:1", namespace, signal };
+  const denied = 'admission webhook "namespaces.legation.dev" denied the request: annotation';
+  const failed = 'failed calling webhook "namespaces.legation.dev": connect: connection refused';
+  const policy =
+    "ValidatingAdmissionPolicy 'legation-delegation' with binding 'legation-delegation' denied request: no";
+
+  test.each([
+    ["denies the Namespace", refusing("Unprocessable", denied), "OK"],
+    ["is down", refusing("ServerError", failed), "FAIL"],
+    ["is hidden by another refusal", refusing("Unprocessable", "no"), "SKIP"],
+  ])("%s", async (_, create, state) => {
+    expect(await reachFindings(fakeClient({ create }), context)).toMatchObject([{ state }]);
+  });
+
+  test("is not called where its configuration is gone", async () => {
+    const asked: unknown[] = [];
+    const client = fakeClient({
+      create: async (_resource, object, options) => {
+        asked.push(options?.dryRun);
+        return object as never;
+      },
+    });
+    expect(await reachFindings(client, context)).toMatchObject([{ state: "FAIL", remedy: "legation install" }]);
+    expect(asked).toEqual([true]);
+  });
+
+  test.each([
+    ["takes a pod", { labels: { "legation.dev/proxy": "true" } }, "OK"],
+    ["leaves a pod alone", {}, "FAIL"],
+  ])("%s", async (_, metadata, state) => {
+    const client = fakeClient({ create: async () => ({ metadata: { name: "p", ...stored, ...metadata } }) as never });
+    expect(await podFindings(client, context)).toMatchObject([{ state }]);
+  });
+
+  test.each([
+    ["Legation's policy", policy, "FAIL"],
+    ["a quota", 'pods "x" is forbidden: exceeded quota: small', "WARN"],
+  ])("is told from %s that refuses a pod", async (_, detail, state) => {
+    expect(await podFindings(fakeClient({ create: refusing("Forbidden", detail) }), context)).toMatchObject([
+      { state },
+    ]);
+  });
+
+  test("has no pod to try without an opted-in namespace", async () => {
+    expect(await podFindings(fakeClient({}), { ...context, namespace: undefined })).toMatchObject([{ state: "SKIP" }]);
+  });
+});
+
+describe("a virtual node's kubelet API", () => {
+  const node = {
+    metadata: { name: "legation-west", ...stored },
+    status: { daemonEndpoints: { kubeletEndpoint: { Port: 10250 } } },
+  };
+  const judge = async (raw: () => Promise<unknown>, of: typeof node | undefined = node) =>
+    await kubeletFindings(fakeClient({ raw }), "west", of, limits);
+
+  test.each([
+    ["answers", async () => "ok", "OK"],
+    ["is on the API server's own machine", refusing("BadRequest", "address not allowed"), "SKIP"],
+    ["does not answer", refusing("ServerError", "error trying to reach service: dial tcp: refused"), "FAIL"],
+    ["has a certificate that is not trusted", refusing("ServerError", "x509: certificate signed by unknown"), "FAIL"],
+  ])("%s", async (_, raw, state) => {
+    expect(await judge(raw)).toMatchObject([{ state }]);
+  });
+
+  test("is missing with its node, or without a port", async () => {
+    expect(await kubeletFindings(fakeClient({}), "west", undefined, limits)).toMatchObject([{ state: "FAIL" }]);
+    const without = { metadata: node.metadata };
+    expect(await kubeletFindings(fakeClient({}), "west", without, limits)).toMatchObject([{ state: "WARN" }]);
+  });
+});
+
+describe("rights", () => {
+  const wanted = rightsOf([{ apiGroups: [""], resources: ["pods/log", "nodes"], verbs: ["get"] }]);
+
+  test("that an authorizer lists no rules for are asked for one by one", async () => {
+    const asked: unknown[] = [];
+    const raw = async ({ path, body }: { path: string; body?: object }) => {
+      if (path.endsWith("rulesreviews"))
+        return { status: { resourceRules: [], nonResourceRules: [], incomplete: true } };
+      const { spec } = body as { spec: { resourceAttributes: { resource: string } } };
+      asked.push(spec.resourceAttributes);
+      return { status: { allowed: spec.resourceAttributes.resource === "pods" } };
+    };
+    expect(await findLacking(fakeClient({ raw }), wanted, limits)).toEqual([
+      { verb: "get", group: "", resource: "nodes", name: undefined },
+    ]);
+    expect(asked).toContainEqual({ verb: "get", group: "", resource: "pods", subresource: "log" });
+  });
+});
+
+test("reads a clock from a refusal, too", async () => {
+  const at = Date.parse("Fri, 27 Nov 2026 12:00:00 GMT");
+  const answer = { status: 403, headers: { date: "Fri, 27 Nov 2026 12:00:30 GMT" }, text: "" };
+  const client = fakeClient({ stream: async () => answer });
+  expect(await readClock(client, { ...limits, now: () => at })).toEqual({ aheadMs: 30_500, uncertainMs: 500 });
+});
+
+test("closes the answer that it reads a clock from", async () => {
+  const body = new PassThrough();
+  const client = fakeClient({ stream: async () => ({ body, headers: {} }) });
+  expect(await readClock(client, limits)).toBeUndefined();
+  expect(body.destroyed).toBe(true);
+});
+
+describe("a member", () => {
+  const cluster = { metadata: { name: "west", ...stored }, spec: { credentialsSecret: { name: "member-west" } } };
+  const data = { kubeconfig: Buffer.from("apiVersion: v1").toString("base64") };
+  const secret = { metadata: { name: "member-west", ...stored }, data };
+  const context = { node: undefined, rights: [], hostClock: undefined, now: 0, cluster };
+  const host = (found: unknown) => fakeClient({ find: async () => found as never });
+
+  test("that hangs is given up at its deadline", async () => {
+    const deadline = deadlineOf(signal, 20);
+    const hanging = fakeClient({
+      raw: ({ signal: of }) =>
+        new Promise((_, reject) => {
+          of?.addEventListener("abort", () => refusing("AnswerLost", "gave up")().catch(reject));
+        }),
+    });
+    const session = { connectText: async () => ({ client: hanging, server: "https://west" }) as Connection };
+    const { findings } = await checkMember({ ...context, host: host(secret), deadline, session });
+    expect(findings.at(-1)).toMatchObject({
+      state: "FAIL",
+      what: "west does not answer at https://west: no answer within 0.02 s",
+    });
+  });
+
+  test("without its Secret is joined again", async () => {
+    const session = { connectText: async () => ({}) as Connection };
+    const { findings } = await checkMember({
+      ...context,
+      host: host(undefined),
+      deadline: deadlineOf(signal, 1_000),
+      session,
+    });
+    expect(findings.at(-1)).toMatchObject({
+      state: "FAIL",
+      what: "west: Secret legation-system/member-west with its credentials is missing",
+      remedy: "legation join west --member-kubeconfig FILE",
+    });
+  });
+});
+
+describe("the command", () => {
+  test.each([
+    [["doctor", "--members", "West"], '--members: "West" is no member\'s name'],
+    [["doctor", "--timeout", "soon"], '--timeout: "soon" is not a duration'],
+  ])("refuses %j", async (args, message) => {
+    const session = recordedSession();
+    expect(await runProgram(args, session, "1")).toBe(EXIT_CODES.usage);
+    expect(session.err.join("")).toContain(message);
+  });
+
+  const connected = (client: ReturnType<typeof fakeClient>) =>
+    recordedSession({ connect: async () => ({ client, namespace: "default" }) as Connection });
+
+  test("suggests the member that was meant", async () => {
+    const items = [{ metadata: { name: "west", ...stored } }];
+    const client = fakeClient({ list: async () => ({ items, resourceVersion: "1", size: 0 }) as never });
+    const session = connected(client);
+    expect(await runProgram(["doctor", "--members", "wset"], session, "1")).toBe(EXIT_CODES.usage);
+    expect(session.err.join("")).toContain("did you mean west?");
+  });
+
+  test("finds a host that does not answer, and nothing else", async () => {
+    const session = connected(fakeClient({ raw: refusing("NotSent", "connection refused") }));
+    expect(await runProgram(["doctor", "-o", "json"], session, "1")).toBe(EXIT_CODES.failure);
+    expect(JSON.parse(session.out.join(""))).toMatchObject({
+      healthy: false,
+      counts: { FAIL: 1 },
+      groups: [{ name: "Host", findings: [{ what: "the host does not answer: connection refused" }] }],
+    });
+    expect(session.err.join("")).toContain("doctor: found 1 failure");
+  });
+
+  test("finds a host without Legation", async () => {
+    const client = fakeClient({
+      raw: async () => ({ gitVersion: "v1.36.3" }),
+      stream: async () => ({ status: 403, headers: { date: new Date().toUTCString() }, text: "" }),
+      list: refusing("NotFound", "not found"),
+    });
+    const session = connected(client);
+    expect(await runProgram(["doctor"], session, "1")).toBe(EXIT_CODES.failure);
+    expect(session.out.join("")).toContain("FAIL  Legation is not installed");
+    expect(session.out.join("")).toContain("Fix: legation install");
+  });
+});
