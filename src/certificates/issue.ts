@@ -1,7 +1,33 @@
-import { constants, createPrivateKey, generateKeyPair, privateEncrypt } from "node:crypto";
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPair,
+  type KeyObject,
+  randomBytes,
+  sign,
+  verify,
+  X509Certificate,
+} from "node:crypto";
 import { promisify } from "node:util";
-import forge from "node-forge";
+import { bitString, sequence, TAG } from "./der.ts";
 import { BACKDATE_MS } from "./validity.ts";
+import {
+  authorityKeyIdentifier,
+  basicConstraints,
+  certificateContent,
+  type DistinguishedName,
+  distinguishedName,
+  extendedKeyUsage,
+  extensionRequest,
+  KEY_ALGORITHMS,
+  keyUsage,
+  partsOf,
+  requestContent,
+  SIGNATURES,
+  subjectAltName,
+  subjectKeyIdentifier,
+  subjectOf,
+} from "./x509.ts";
 
 /** A certificate and its private key, PEM. */
 export interface Certificate {
@@ -18,37 +44,27 @@ export interface IssueOptions {
   readonly lifetimeMs: number;
 }
 
-// node-forge supports only RSA. Every API server accepts 2048 bits, which take 100 ms to generate.
-const KEY_BITS = 2048;
-// The DER prefix of a signed SHA-256 digest (RFC 8017, section 9.2).
-const SHA256_DIGEST_INFO = Buffer.from("3031300d060960864801650304020105000420", "hex");
-
-/** Issues a self-signed CA. */
+/** Issues a self-signed CA. Its key is RSA, which earlier versions read, and which costs less to verify than P-256. */
 export async function issueAuthority(name: string, options: IssueOptions): Promise<Authority> {
-  const keys = await generateKeys();
-  const cert = blank(keys.publicKey, options);
-  const subject = [{ name: "commonName", value: name }];
-  cert.setSubject(subject);
-  cert.setIssuer(subject);
-  cert.setExtensions([
-    { name: "basicConstraints", cA: true, critical: true },
-    { name: "keyUsage", keyCertSign: true, cRLSign: true, digitalSignature: true, critical: true },
-    { name: "subjectKeyIdentifier" },
-  ]);
-  sign(cert, keys.privateKey);
-  return pem(cert, keys.privateKey);
+  const { publicKey, privateKey } = await promisify(generateKeyPair)("rsa", { modulusLength: KEY_BITS });
+  const spki = spkiOf(publicKey);
+  const subject = distinguishedName({ commonName: name });
+  const extensions = [basicConstraints(true), keyUsage("authority"), subjectKeyIdentifier(spki)];
+  return {
+    cert: issue({ name: subject, key: privateKey }, { subject, publicKey: spki, extensions }, options),
+    key: pemOfKey(privateKey),
+  };
 }
 
 /** Issues a self-signed serving certificate, for clients that do not verify it. */
 export async function issueSelfSigned(hosts: readonly string[], options: IssueOptions): Promise<Certificate> {
-  const keys = await generateKeys();
-  const cert = blank(keys.publicKey, options);
-  const subject = subjectOf(hosts);
-  cert.setSubject(subject);
-  cert.setIssuer(subject);
-  cert.setExtensions(servingExtensions(hosts));
-  sign(cert, keys.privateKey);
-  return pem(cert, keys.privateKey);
+  const { publicKey, privateKey } = await generateLeafKeys();
+  const subject = servingSubject(hosts);
+  const extensions = servingExtensions(hosts);
+  return {
+    cert: issue({ name: subject, key: privateKey }, { subject, publicKey: spkiOf(publicKey), extensions }, options),
+    key: pemOfKey(privateKey),
+  };
 }
 
 /** Issues a serving certificate for DNS names and IP addresses. */
@@ -57,20 +73,11 @@ export async function issueServing(
   hosts: readonly string[],
   options: IssueOptions,
 ): Promise<Certificate> {
-  const issuer = forge.pki.certificateFromPem(authority.cert);
-  const keys = await generateKeys();
-  const cert = blank(keys.publicKey, options);
-  cert.setSubject(subjectOf(hosts));
-  cert.setIssuer(issuer.subject.attributes);
-  // A certificate is not valid beyond its CA's expiry, so it must not claim to be.
-  if (cert.validity.notAfter > issuer.validity.notAfter) cert.validity.notAfter = issuer.validity.notAfter;
-  cert.setExtensions([
-    ...servingExtensions(hosts),
-    // A renewed CA has the same name; the key identifier tells verifiers which one signed.
-    { name: "authorityKeyIdentifier", keyIdentifier: issuer.generateSubjectKeyIdentifier().getBytes() },
-  ]);
-  sign(cert, authority.key);
-  return pem(cert, keys.privateKey);
+  const issuer = issuerOf(authority);
+  const { publicKey, privateKey } = await generateLeafKeys();
+  const extensions = [...servingExtensions(hosts), authorityKeyIdentifier(issuer.publicKey)];
+  const cert = issue(issuer, { subject: servingSubject(hosts), publicKey: spkiOf(publicKey), extensions }, options);
+  return { cert, key: pemOfKey(privateKey) };
 }
 
 /** A certificate signing request and its private key, PEM. */
@@ -84,45 +91,49 @@ export async function requestServing(
   subject: { readonly commonName: string; readonly organization: string },
   hosts: readonly string[],
 ): Promise<CertificateRequest> {
-  const keys = await generateKeys();
-  const request = forge.pki.createCertificationRequest();
-  request.publicKey = keys.publicKey;
-  request.setSubject([
-    { name: "organizationName", value: subject.organization },
-    { name: "commonName", value: subject.commonName },
-  ]);
-  const names = { name: "subjectAltName", altNames: hosts.map(altName) };
-  request.setAttributes([{ name: "extensionRequest", extensions: [names] }]);
-  sign(request, keys.privateKey);
-  return { request: forge.pki.certificationRequestToPem(request), key: keys.privateKey };
+  const { commonName, organization } = subject;
+  return await request({ organization, commonName }, [extensionRequest(subjectAltName(hosts))]);
 }
 
 /** Creates a signing request for a client certificate. Its issuer chooses the subject. */
 export async function requestClient(): Promise<CertificateRequest> {
-  const keys = await generateKeys();
-  return { request: clientRequest(keys), key: keys.privateKey };
+  return await request({ commonName: "legation-agent" }, []);
 }
 
-// Larger numbers would block the event loop for minutes, when the signature of a stranger's request is verified.
+// RSA keys of agents of earlier versions. Larger numbers would block the event loop for minutes, when the signature of a
+// stranger's request is verified.
+const KEY_BITS = 2048;
 const MOST_KEY_BITS = 4096;
-const MOST_EXPONENT_BITS = 32;
+const MOST_EXPONENT = 2n ** 32n;
 
 /**
- * Returns the public key (PEM) of a signing request. Undefined without a valid signature by that key, or for a key of unusual
- * size.
+ * Returns the public key (PEM) of a signing request. Undefined without a valid signature by that key, or for a key other than
+ * P-256 and RSA of usual size.
  */
 export function readRequest(request: string): { readonly publicKey: string } | undefined {
   try {
-    const parsed = forge.pki.certificationRequestFromPem(request);
-    if (parsed.publicKey === null || !("n" in parsed.publicKey)) return undefined;
-    const { n, e } = parsed.publicKey;
-    const isUsual = n.bitLength() >= KEY_BITS && n.bitLength() <= MOST_KEY_BITS && e.bitLength() <= MOST_EXPONENT_BITS;
-    if (!isUsual || !parsed.verify()) return undefined;
-    return { publicKey: forge.pki.publicKeyToPem(parsed.publicKey) };
+    const [, base64 = ""] = PEM_REQUEST.exec(request) ?? [];
+    const [content, algorithm, signature] = partsOf(Buffer.from(base64, "base64"));
+    if (content === undefined || signature === undefined) return undefined;
+    const [, , spki] = partsOf(content.bytes);
+    const [keyAlgorithm] = spki === undefined ? [] : partsOf(spki.bytes);
+    // No bits of the last byte are unused.
+    if (spki === undefined || signature.tag !== TAG.bitString || signature.content[0] !== 0) return undefined;
+    const type = KEY_TYPES.find((each) => keyAlgorithm?.bytes.equals(KEY_ALGORITHMS[each]));
+    if (type === undefined || algorithm?.bytes.equals(SIGNATURES[type]) !== true) return undefined;
+    const key = createPublicKey({ key: spki.bytes, type: "spki", format: "der" });
+    const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};
+    const isUsual = modulusLength >= KEY_BITS && modulusLength <= MOST_KEY_BITS && publicExponent < MOST_EXPONENT;
+    if (type === "rsa" && !isUsual) return undefined;
+    if (!verify("sha256", content.bytes, key, signature.content.subarray(1))) return undefined;
+    return { publicKey: key.export({ type: "spki", format: "pem" }).toString() };
   } catch {
     return undefined;
   }
 }
+
+const PEM_REQUEST = /-----BEGIN (?:NEW )?CERTIFICATE REQUEST-----([^-]+)-----END/;
+const KEY_TYPES = ["ec", "rsa"] as const;
 
 /** The subject of a client certificate: a name, the uid of the object with the name, and the join of that object. */
 export interface ClientSubject {
@@ -135,10 +146,18 @@ export interface ClientSubject {
 export function issueClient(
   authority: Authority,
   publicKey: string,
-  subject: ClientSubject,
+  { name, uid, join }: ClientSubject,
   options: IssueOptions,
 ): string {
-  return clientCertificate(authority, forge.pki.publicKeyFromPem(publicKey), subject, options);
+  const issuer = issuerOf(authority);
+  const subject = distinguishedName({ commonName: name, organizationalUnit: uid, organization: join });
+  const extensions = [
+    basicConstraints(false),
+    keyUsage("digitalSignature"),
+    extendedKeyUsage("client"),
+    authorityKeyIdentifier(issuer.publicKey),
+  ];
+  return issue(issuer, { subject, publicKey: spkiOf(createPublicKey(publicKey)), extensions }, options);
 }
 
 /** Issues a client certificate with a new key. */
@@ -147,102 +166,80 @@ export async function issueClientWithKey(
   subject: ClientSubject,
   options: IssueOptions,
 ): Promise<Certificate> {
-  const { publicKey, privateKey } = await generateKeys();
-  return { cert: clientCertificate(authority, publicKey, subject, options), key: privateKey };
+  const { publicKey, privateKey } = await generateLeafKeys();
+  const pem = publicKey.export({ type: "spki", format: "pem" }).toString();
+  return { cert: issueClient(authority, pem, subject, options), key: pemOfKey(privateKey) };
 }
 
-function clientCertificate(
-  authority: Authority,
-  publicKey: forge.pki.PublicKey,
-  subject: ClientSubject,
-  options: IssueOptions,
+/** Signs certificates. */
+interface Issuer {
+  readonly name: Buffer;
+  readonly key: KeyObject;
+  /** Its certificates must not claim to be valid for longer than its own. Undefined for a self-signed one. */
+  readonly notAfter?: Date;
+}
+
+function issuerOf({ cert, key }: Authority): Issuer & { readonly publicKey: Buffer } {
+  const parsed = new X509Certificate(cert);
+  return { ...subjectOf(parsed.raw), key: createPrivateKey(key), notAfter: parsed.validToDate };
+}
+
+/** Returns a certificate (PEM). */
+function issue(
+  { name: issuer, key, notAfter }: Issuer,
+  holder: { readonly subject: Buffer; readonly publicKey: Buffer; readonly extensions: readonly Buffer[] },
+  { now, lifetimeMs }: IssueOptions,
 ): string {
-  const issuer = forge.pki.certificateFromPem(authority.cert);
-  const cert = blank(publicKey, options);
-  cert.setSubject([
-    { name: "commonName", value: subject.name },
-    { name: "organizationalUnitName", value: subject.uid },
-    ...(subject.join === undefined ? [] : [{ name: "organizationName", value: subject.join }]),
-  ]);
-  cert.setIssuer(issuer.subject.attributes);
-  cert.setExtensions([
-    { name: "basicConstraints", cA: false, critical: true },
-    { name: "keyUsage", digitalSignature: true, critical: true },
-    { name: "extKeyUsage", clientAuth: true },
-    { name: "authorityKeyIdentifier", keyIdentifier: issuer.generateSubjectKeyIdentifier().getBytes() },
-  ]);
-  sign(cert, authority.key);
-  return forge.pki.certificateToPem(cert);
-}
-
-interface Keys {
-  readonly publicKey: forge.pki.PublicKey;
-  /** PEM. */
-  readonly privateKey: string;
-}
-
-async function generateKeys(): Promise<Keys> {
-  const { publicKey, privateKey } = await promisify(generateKeyPair)("rsa", {
-    modulusLength: KEY_BITS,
-    publicKeyEncoding: { type: "spki", format: "pem" },
-    privateKeyEncoding: { type: "pkcs1", format: "pem" },
+  const signature = SIGNATURES[typeOf(key)];
+  const content = certificateContent({
+    ...holder,
+    // The leading 01 keeps the serial positive and in minimal DER, which OpenSSL requires.
+    serial: Buffer.concat([Buffer.of(1), randomBytes(15)]),
+    signature,
+    issuer,
+    notBefore: new Date(now - BACKDATE_MS),
+    notAfter: new Date(Math.min(now + lifetimeMs, notAfter?.getTime() ?? Number.POSITIVE_INFINITY)),
   });
-  return { publicKey: forge.pki.publicKeyFromPem(publicKey), privateKey };
+  return pemOf("CERTIFICATE", signed(content, key));
 }
 
-/** A structure that is signed over its own DER bytes. */
-interface Signable {
-  sign(key: forge.pki.PrivateKey, digest: forge.md.MessageDigest): void;
+async function request(subject: DistinguishedName, attributes: readonly Buffer[]): Promise<CertificateRequest> {
+  const { publicKey, privateKey } = await generateLeafKeys();
+  const content = requestContent(distinguishedName(subject), spkiOf(publicKey), attributes);
+  return { request: pemOf("CERTIFICATE REQUEST", signed(content, privateKey)), key: pemOfKey(privateKey) };
 }
 
-/** Signs with OpenSSL, because node-forge would block the event loop for tens of milliseconds. */
-function sign(target: Signable, keyPem: string): void {
-  const key = createPrivateKey(keyPem);
-  const signer = {
-    sign: (digest: forge.md.MessageDigest) => {
-      const info = Buffer.concat([SHA256_DIGEST_INFO, Buffer.from(digest.digest().getBytes(), "latin1")]);
-      return privateEncrypt({ key, padding: constants.RSA_PKCS1_PADDING }, info).toString("latin1");
-    },
-  };
-  target.sign(signer as forge.pki.rsa.PrivateKey, forge.md.sha256.create());
+/** Generates a key of P-256, which every API server accepts, and which signs 20 times as fast as RSA. */
+async function generateLeafKeys(): Promise<{ readonly publicKey: KeyObject; readonly privateKey: KeyObject }> {
+  return await promisify(generateKeyPair)("ec", { namedCurve: "P-256" });
 }
 
-function clientRequest({ publicKey, privateKey }: Keys): string {
-  const request = forge.pki.createCertificationRequest();
-  request.publicKey = publicKey;
-  request.setSubject([{ name: "commonName", value: "legation-agent" }]);
-  sign(request, privateKey);
-  return forge.pki.certificationRequestToPem(request);
+function servingSubject(hosts: readonly string[]): Buffer {
+  return distinguishedName({ commonName: hosts[0] ?? "legation" });
 }
 
-function subjectOf(hosts: readonly string[]): forge.pki.CertificateField[] {
-  return [{ name: "commonName", value: hosts[0] ?? "legation" }];
+function servingExtensions(hosts: readonly string[]): Buffer[] {
+  return [basicConstraints(false), keyUsage("digitalSignature"), extendedKeyUsage("server"), subjectAltName(hosts)];
 }
 
-function servingExtensions(hosts: readonly string[]): object[] {
-  return [
-    { name: "basicConstraints", cA: false, critical: true },
-    { name: "keyUsage", digitalSignature: true, keyEncipherment: true, critical: true },
-    { name: "extKeyUsage", serverAuth: true },
-    { name: "subjectAltName", altNames: hosts.map(altName) },
-  ];
+function signed(content: Buffer, key: KeyObject): Buffer {
+  return sequence(content, SIGNATURES[typeOf(key)], bitString(sign("sha256", content, key)));
 }
 
-function blank(publicKey: forge.pki.PublicKey, { now, lifetimeMs }: IssueOptions): forge.pki.Certificate {
-  const cert = forge.pki.createCertificate();
-  cert.publicKey = publicKey;
-  // The leading 01 keeps the serial positive and in minimal DER, which OpenSSL requires.
-  cert.serialNumber = `01${forge.util.bytesToHex(forge.random.getBytesSync(15))}`;
-  cert.validity.notBefore = new Date(now - BACKDATE_MS);
-  cert.validity.notAfter = new Date(now + lifetimeMs);
-  return cert;
+function typeOf({ asymmetricKeyType }: KeyObject): "rsa" | "ec" {
+  if (asymmetricKeyType === "rsa" || asymmetricKeyType === "ec") return asymmetricKeyType;
+  throw new Error(`a key of type ${asymmetricKeyType} cannot sign certificates here: RSA and P-256 can`);
 }
 
-function altName(host: string): { type: number; value?: string; ip?: string } {
-  // RFC 5280: 2 is dNSName, 7 is iPAddress.
-  return /^[\d.]+$/.test(host) || host.includes(":") ? { type: 7, ip: host } : { type: 2, value: host };
+function spkiOf(publicKey: KeyObject): Buffer {
+  return publicKey.export({ type: "spki", format: "der" });
 }
 
-function pem(cert: forge.pki.Certificate, key: string): Certificate {
-  return { cert: forge.pki.certificateToPem(cert), key };
+function pemOfKey(privateKey: KeyObject): string {
+  return privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+}
+
+function pemOf(label: string, bytes: Buffer): string {
+  const lines = bytes.toString("base64").match(/.{1,64}/g) ?? [];
+  return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ""].join("\n");
 }

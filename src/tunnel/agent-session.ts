@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../runtime/clock.ts";
 import { ControlChannel } from "./control-channel.ts";
+import { DialPace } from "./dial-pace.ts";
 import {
   type AgentFacts,
   type AgentMessage,
@@ -78,6 +79,7 @@ export class AgentSession {
   readonly agent: AgentIdentity;
   readonly #channel: ControlChannel<HubMessage, AgentMessage>;
   readonly #dialled = new Map<string, Dialled>();
+  readonly #pace: DialPace;
   /** Connections to the member's API server. */
   readonly streams: Streams = new Streams();
   /** Connections of the member's pods to the home API. */
@@ -95,6 +97,7 @@ export class AgentSession {
     this.agent = agent;
     this.certificateExpires = certificateExpires;
     this.since = clock.wall();
+    this.#pace = new DialPace(clock);
     const { cluster } = agent;
     this.#channel = new ControlChannel<HubMessage, AgentMessage>(socket, {
       receives: agentMessage,
@@ -165,7 +168,9 @@ export class AgentSession {
         resolve: (socket) => settle(() => resolve(socket)),
         reject: (error) => settle(() => reject(error)),
       });
-      this.#channel.send({ type: "dial", id });
+      this.#pace.take(() => {
+        if (this.awaits(id)) this.#channel.send({ type: "dial", id });
+      });
     });
   }
 

@@ -10,8 +10,8 @@ import { Strangers } from "../runtime/strangers.ts";
 import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
 import type { AgentTraffic } from "../telemetry/agents.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { agentOf, certificateProblem, expiryOf } from "./agent-certificate.ts";
 import { type AgentIdentity, AgentSession } from "./agent-session.ts";
+import { clientOf, type HubClient } from "./client-certificate.ts";
 import { ClusterAgents, type ConnectedAgent } from "./cluster-agents.ts";
 import { connectToHomeApi, type HomeApiTarget, MOST_HOME_STREAMS } from "./home-api.ts";
 import {
@@ -28,7 +28,7 @@ import {
   STREAM_PROTOCOL,
   type TokenAccount,
 } from "./messages.ts";
-import { isRelay, RELAY_PATH, RELAY_PROTOCOL, serveRelay } from "./relay.ts";
+import { RELAY_NAME, RELAY_PATH, RELAY_PROTOCOL, serveRelay } from "./relay.ts";
 
 /** The token of a join, for an agent's first certificate. */
 export interface TokenProof {
@@ -212,12 +212,10 @@ export class Hub {
       return;
     }
     try {
-      const proof = proofOf(request);
+      const { agent, problem } = this.#clientOf(request.socket);
+      const proof = agent === undefined ? tokenOf(request) : { agent };
       if (proof === undefined) {
-        fail(
-          "Forbidden",
-          `neither a token nor a certificate of this hub was presented: ${certificateProblem(request)}`,
-        );
+        fail("Forbidden", `neither a token nor a certificate of this hub was presented: ${problem}`);
         return;
       }
       const parsed = certificateRequest.safeParse(await readJson(request));
@@ -235,25 +233,30 @@ export class Hub {
   #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on("error", () => {});
     const { url = "", headers } = request;
-    if (url.startsWith(RELAY_PATH) && headers.upgrade === RELAY_PROTOCOL && isRelay(request)) {
+    const client = this.#clientOf(socket);
+    if (url.startsWith(RELAY_PATH) && headers.upgrade === RELAY_PROTOCOL && client.commonName === RELAY_NAME) {
       const cluster = url.slice(RELAY_PATH.length);
       const { clock } = this.#options;
       const refusal = this.#gatekeeper.relayRefusal(cluster);
       void serveRelay(socket, { refusal, dial: (signal) => this.dial(cluster, signal), clock });
       return;
     }
-    const agent = agentOf(request);
-    const refusal = agent === undefined ? certificateProblem(request) : this.#gatekeeper.refusal(agent);
+    const { agent, problem } = client;
+    const refusal = agent === undefined ? problem : this.#gatekeeper.refusal(agent);
     if (agent === undefined || refusal !== undefined) {
       this.#refuse(socket, "Forbidden", refusal ?? "");
       return;
     }
     if (head.length > 0) socket.unshift(head);
-    if (url === CONTROL_PATH && headers.upgrade === CONTROL_PROTOCOL) this.#control(agent, socket);
+    if (url === CONTROL_PATH && headers.upgrade === CONTROL_PROTOCOL) this.#control(agent, client, socket);
     else if (url.startsWith(STREAM_PATH) && headers.upgrade === STREAM_PROTOCOL) {
       this.#stream(agent, url.slice(STREAM_PATH.length), socket);
     } else if (url === HOME_PATH && headers.upgrade === HOME_PROTOCOL) this.#home(agent, socket);
     else this.#refuse(socket, "NotFound", `the hub has no ${url}`);
+  }
+
+  #clientOf(socket: Duplex): HubClient {
+    return clientOf(socket, this.#options.clock.wall());
   }
 
   #refuse(socket: Duplex, reason: "Forbidden" | "NotFound" | "ServiceUnavailable", message: string): void {
@@ -261,14 +264,14 @@ export class Hub {
     closeInTime(socket, this.#options.clock);
   }
 
-  #control(agent: AgentIdentity, socket: Duplex): void {
+  #control(agent: AgentIdentity, { certificateExpires }: HubClient, socket: Duplex): void {
     const { cluster } = agent;
     const { clock, log, onChange } = this.#options;
     const agents = this.#agentsOf(cluster);
     switchProtocols(socket, { connection: "Upgrade", upgrade: CONTROL_PROTOCOL });
     const session = new AgentSession(socket, {
       agent,
-      certificateExpires: expiryOf(socket),
+      certificateExpires,
       onCredentials: (account, credentials) => this.#gatekeeper.onCredentials(cluster, account, credentials),
       onFacts: () => this.#gatekeeper.onFacts(cluster),
       onEnd: (reason) => {
@@ -331,11 +334,9 @@ function tlsOptions({ cert, key, authorities }: HubTls): object {
   return { cert, key, ca: authorities, minVersion: "TLSv1.3" };
 }
 
-function proofOf(request: IncomingMessage): Proof | undefined {
-  const agent = agentOf(request);
-  if (agent !== undefined) return { agent };
-  const token = /^Bearer (\S+)$/.exec(request.headers.authorization ?? "")?.[1];
-  const cluster = request.headers[CLUSTER_HEADER];
+function tokenOf({ headers }: IncomingMessage): TokenProof | undefined {
+  const token = /^Bearer (\S+)$/.exec(headers.authorization ?? "")?.[1];
+  const cluster = headers[CLUSTER_HEADER];
   return token === undefined || typeof cluster !== "string" ? undefined : { cluster, token };
 }
 

@@ -1,7 +1,5 @@
-import type { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { TLSSocket } from "node:tls";
 import type { Dial, PathUpgrades } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { closeInTime, join } from "../runtime/joined-sockets.ts";
@@ -17,11 +15,6 @@ export const RELAY_PATH = "/relay/v1/clusters/";
 export const RELAY_NAME = "legation:access";
 
 const DIAL_MS = 10_000;
-
-/** Reports whether a request's client certificate is that of `legation access`. */
-export function isRelay({ socket }: IncomingMessage): boolean {
-  return socket instanceof TLSSocket && socket.authorized && socket.getPeerCertificate().subject?.CN === RELAY_NAME;
-}
 
 /** Connects `legation access` to the API server of a member. */
 export async function serveRelay(

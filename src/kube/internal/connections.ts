@@ -137,10 +137,11 @@ export class Connections {
       });
     }
     if (proxyUrl === undefined) {
+      // TCP keep-alive detects a vanished peer; 30 s is shorter than the idle timeout of common load balancers.
+      const connect = { ...tls, ...way, allowH2: false, keepAlive: true, keepAliveInitialDelay: 30_000 };
       return new Pool(new URL(server).origin, {
         ...options,
-        // TCP keep-alive detects a vanished peer; 30 s is shorter than the idle timeout of common load balancers.
-        connect: { ...tls, ...way, keepAlive: true, keepAliveInitialDelay: 30_000 },
+        connect: use === "once" ? resuming(buildConnector(connect)) : connect,
       });
     }
     if (proxyUrl.startsWith("socks")) {
@@ -159,6 +160,21 @@ export class Connections {
       requestTls: { ...tls, timeout: connectTimeout },
     });
   }
+}
+
+/** Keeps the latest TLS session, since undici loses it at a garbage collection: a full handshake costs three times as much. */
+function resuming(connect: buildConnector.connector): buildConnector.connector {
+  const kept: { session?: Buffer } = {};
+  return (target, callback) =>
+    connect(target, (...[error, socket]: buildConnector.CallbackArgs) => {
+      if (error !== null) callback(error, null);
+      else {
+        socket.on("session", (session: Buffer) => {
+          kept.session = session;
+        });
+        callback(null, socket);
+      }
+    });
 }
 
 /** Returns a connector that speaks TLS on a dialled connection. The connect timeout holds for each of the two. */

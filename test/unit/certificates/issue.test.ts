@@ -1,6 +1,7 @@
 import { createPrivateKey, createPublicKey, X509Certificate } from "node:crypto";
 import { createServer, type Server } from "node:https";
 import { connect } from "node:tls";
+import forge from "node-forge";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   type Authority,
@@ -65,6 +66,40 @@ test("signs a self-signed certificate with its own key, for its names", async ()
   expect(parsed.verify(createPublicKey(createPrivateKey(key)))).toBe(true);
   expect(hostsOf(cert)).toEqual(hostsOf(serving.cert));
   expect(parsed.ca).toBe(false);
+});
+
+test("issues P-256 keys under an RSA authority, which earlier versions read", () => {
+  const [ca, leaf] = [new X509Certificate(authority.cert), new X509Certificate(serving.cert)];
+  expect(ca.publicKey.asymmetricKeyType).toBe("rsa");
+  expect(leaf.publicKey.asymmetricKeyDetails).toEqual({ namedCurve: "prime256v1" });
+  expect(leaf.checkIssued(ca)).toBe(true);
+  expect(leaf.verify(ca.publicKey)).toBe(true);
+  expect(leaf.checkPrivateKey(createPrivateKey(serving.key))).toBe(true);
+});
+
+test("issues under an authority of an earlier version, whose name is encoded in another way", async () => {
+  const keys = forge.pki.rsa.generateKeyPair(2048);
+  const cert = forge.pki.createCertificate();
+  cert.publicKey = keys.publicKey;
+  cert.serialNumber = "01";
+  cert.validity.notBefore = new Date(now - DAY_MS);
+  cert.validity.notAfter = new Date(now + DAY_MS);
+  cert.setSubject([{ name: "commonName", value: "legation-hub-ca" }]);
+  cert.setIssuer(cert.subject.attributes);
+  cert.setExtensions([{ name: "basicConstraints", cA: true, critical: true }, { name: "subjectKeyIdentifier" }]);
+  cert.sign(keys.privateKey, forge.md.sha256.create());
+  const earlier = { cert: forge.pki.certificateToPem(cert), key: forge.pki.privateKeyToPem(keys.privateKey) };
+  const issued = new X509Certificate((await issueServing(earlier, hosts, { now, lifetimeMs: DAY_MS })).cert);
+  // OpenSSL compares names and key identifiers.
+  expect(issued.checkIssued(new X509Certificate(earlier.cert))).toBe(true);
+  const content = (pem: string) => forge.asn1.fromDer(forge.pem.decode(pem)[0]?.body ?? "").value[0];
+  const nameAt = (pem: string, index: number) => {
+    const whole = content(pem);
+    const name = typeof whole === "object" ? whole.value[index] : undefined;
+    return typeof name === "object" ? forge.asn1.toDer(name).toHex() : undefined;
+  };
+  // Go compares the bytes: the issuer's name is the fourth field, and the subject the sixth.
+  expect(nameAt(issued.toString(), 3)).toBe(nameAt(earlier.cert, 5));
 });
 
 describe("the renewal of a certificate", () => {

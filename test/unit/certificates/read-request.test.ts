@@ -1,8 +1,36 @@
+import { createPublicKey, generateKeyPairSync, sign } from "node:crypto";
+import fc from "fast-check";
 import forge from "node-forge";
 import { describe, expect, test } from "vitest";
+import { bitString, sequence } from "../../../src/certificates/der.ts";
 import { readRequest, requestClient } from "../../../src/certificates/issue.ts";
+import { distinguishedName, requestContent, SIGNATURES } from "../../../src/certificates/x509.ts";
 
-/** A request with a key of the test's choice, and a signature of zeros. */
+const NAME = distinguishedName({ commonName: "legation-agent" });
+
+function pemOf(bytes: Buffer): string {
+  return `-----BEGIN CERTIFICATE REQUEST-----\n${bytes.toString("base64")}\n-----END CERTIFICATE REQUEST-----\n`;
+}
+
+function bytesOf(pem: string): Buffer {
+  return Buffer.from(pem.replaceAll(/-----.*-----/g, ""), "base64");
+}
+
+/** A request of an agent of an earlier version, whose key was RSA. */
+function earlierRequest(): string {
+  const { privateKey, publicKey } = generateKeyPairSync("rsa", {
+    modulusLength: 2048,
+    publicKeyEncoding: { type: "spki", format: "pem" },
+    privateKeyEncoding: { type: "pkcs1", format: "pem" },
+  });
+  const request = forge.pki.createCertificationRequest();
+  request.publicKey = forge.pki.publicKeyFromPem(publicKey);
+  request.setSubject([{ name: "commonName", value: "legation-agent" }]);
+  request.sign(forge.pki.privateKeyFromPem(privateKey), forge.md.sha256.create());
+  return forge.pki.certificationRequestToPem(request);
+}
+
+/** A request with an RSA key of the test's choice, and a signature of ones. */
 function forgedRequest(modulusBits: number, exponentBits: number): string {
   const number = (bits: number): forge.jsbn.BigInteger =>
     new forge.jsbn.BigInteger(`1${"0".repeat(bits / 4 - 2)}1`, 16);
@@ -15,9 +43,12 @@ function forgedRequest(modulusBits: number, exponentBits: number): string {
 }
 
 describe("reading a certificate request", () => {
-  test("returns the public key of a request that its key has signed", async () => {
-    const { request } = await requestClient();
-    expect(readRequest(request)?.publicKey).toContain("BEGIN PUBLIC KEY");
+  test.each([
+    ["ec", async () => (await requestClient()).request],
+    ["rsa", async () => earlierRequest()],
+  ])("returns the public key (%s) of a request that its key has signed", async (type, create) => {
+    const { publicKey = "" } = readRequest(await create()) ?? {};
+    expect(createPublicKey(publicKey).asymmetricKeyType).toBe(type);
   });
 
   test.each([
@@ -31,6 +62,13 @@ describe("reading a certificate request", () => {
     expect((process.cpuUsage().user - before) / 1_000).toBeLessThan(300);
   });
 
+  test.each(["P-384", "secp256k1"])("refuses a key of the curve %s", (namedCurve) => {
+    const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve });
+    const content = requestContent(NAME, publicKey.export({ type: "spki", format: "der" }), []);
+    const signature = bitString(sign("sha256", content, privateKey));
+    expect(readRequest(pemOf(sequence(content, SIGNATURES.ec, signature)))).toBeUndefined();
+  });
+
   test.each([["text"], [""], ["-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"]])(
     "refuses %j",
     (text) => {
@@ -38,12 +76,35 @@ describe("reading a certificate request", () => {
     },
   );
 
-  test("refuses a request whose content was changed after it was signed", async () => {
-    const parsed = forge.pki.certificationRequestFromPem((await requestClient()).request);
-    const other = forge.pki.certificationRequestFromPem((await requestClient()).request);
-    parsed.publicKey = other.publicKey;
-    const { signature } = parsed;
-    parsed.sign({ sign: () => String(signature) } as unknown as forge.pki.rsa.PrivateKey, forge.md.sha256.create());
-    expect(readRequest(forge.pki.certificationRequestToPem(parsed))).toBeUndefined();
+  test("refuses a request that another key has signed", async () => {
+    const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+    const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+    const content = requestContent(NAME, publicKey.export({ type: "spki", format: "der" }), []);
+    const signature = bitString(sign("sha256", content, privateKey));
+    expect(readRequest(pemOf(sequence(content, SIGNATURES.ec, signature)))).toBeUndefined();
+  });
+
+  test.each([
+    ["P-256", async () => (await requestClient()).request],
+    ["RSA", async () => earlierRequest()],
+  ])("refuses a request (%s) of which any byte was changed or is missing", async (_name, create) => {
+    const bytes = bytesOf(await create());
+    const byte = fc.integer({ min: 1, max: 255 });
+    fc.assert(
+      fc.property(fc.nat(bytes.length - 1), byte, (at, change) => {
+        const changed = Buffer.from(bytes);
+        changed.writeUInt8(changed.readUInt8(at) ^ change, at);
+        expect(readRequest(pemOf(changed))).toBeUndefined();
+        expect(readRequest(pemOf(bytes.subarray(0, at)))).toBeUndefined();
+      }),
+    );
+  });
+
+  test("refuses any other bytes", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
+        expect(readRequest(pemOf(Buffer.from(bytes)))).toBeUndefined();
+      }),
+    );
   });
 });
