@@ -15,6 +15,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "cluster-profiles.test.ts": 12,
   "convert.test.ts": 16,
   "crash.test.ts": 251,
+  "delegated-types.test.ts": 45,
   "deletion.test.ts": 60,
   "dependencies-refused.test.ts": 25,
   "dependencies.test.ts": 95,
@@ -75,12 +76,13 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "selection.test.ts": 15,
   "services.test.ts": 111,
   "upgrade.test.ts": 53,
+  "whole-config-maps.test.ts": 25,
   "whole-definitions.test.ts": 25,
   "whole-jobs-crash.test.ts": 85,
   "whole-jobs-parity.test.ts": 12,
   "whole-node.test.ts": 19,
   "whole-objects-autoscaler.test.ts": 50,
-  "whole-objects.test.ts": 76,
+  "whole-objects.test.ts": 45,
   "workloads.test.ts": 17,
 };
 
