@@ -166,6 +166,11 @@ export class Controller<Key extends string, Observed, Action> {
     return state?.runningSince !== undefined || state?.awaiting !== undefined;
   }
 
+  /** Returns how many reconciles are executing their actions. */
+  get running(): number {
+    return this.#running.size;
+  }
+
   /** Enqueues the known keys that `concerns` accepts, including those whose object may be gone. */
   enqueueKnown(concerns: (key: Key) => boolean): void {
     for (const key of this.#keys.keys()) if (concerns(key)) this.enqueue(key);

@@ -225,6 +225,11 @@ export class Copier<T extends KubeObject> {
     };
   }
 
+  /** Returns how many copies are being written. */
+  get writesInFlight(): number {
+    return this.#loop.running;
+  }
+
   /** Reports whether a write of the copy is under way, or not shown yet. */
   isChanging(member: Member, name: ObjectName): boolean {
     return this.#loop.isWriting(copyKey({ member: member.name, ...name }));

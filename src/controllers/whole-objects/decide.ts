@@ -10,8 +10,8 @@ const STATUS_PAUSE_MS = 1_000;
 const LOOK_AGAIN_MS = 30_000;
 // Members change one after the other, and one write tells of them all.
 const MEMBERS_PAUSE_MS = 1_000;
-// A member that is about to take the object tells its next state soon, in a burst of objects somewhat later.
-const UNDER_WAY_PAUSE_MS = 10_000;
+// A member that is about to take the object has its next state soon. In a burst of objects, copies come before records.
+const LONGEST_MEMBERS_PAUSE_MS = 10_000;
 
 /** Decides in this order; the first answer wins. */
 const PHASES = [retire, end, refuse, place, hold, recordMembers, tell, follow] as const;
@@ -79,11 +79,14 @@ function recordMembers(observed: Observed, now: number, wall: number): ObjectDec
 }
 
 /** Returns when the members' record is to be written; epoch ms. Undefined if the object has it. */
-function membersDueAt({ staleMembers, held }: Observed, now: number): number | undefined {
+function membersDueAt({ staleMembers, held, isBusy = false }: Observed, now: number): number | undefined {
   if (staleMembers === undefined) return undefined;
   const { members, since } = staleMembers;
   const until = held && heldUntil(held, { write: MEMBERS, content: membersContent(members), now });
-  return until ?? since + (members.some(isUnderWay) ? UNDER_WAY_PAUSE_MS : MEMBERS_PAUSE_MS);
+  if (until !== undefined) return until;
+  const soonestAt = since + MEMBERS_PAUSE_MS;
+  const waits = members.some(isUnderWay) || (isBusy && now >= soonestAt);
+  return waits ? since + LONGEST_MEMBERS_PAUSE_MS : soonestAt;
 }
 
 /** Reports whether the member's copy is being created or changed, and the object's record does not say so yet. */

@@ -25,6 +25,8 @@ export interface Observed {
   readonly statusSentAt?: number;
   /** The members' record that the object lacks, without times of new states, and since when; epoch ms. */
   readonly staleMembers?: { readonly members: readonly MemberRecord[]; readonly since: number };
+  /** Many copies of the type are being written, so that records of members wait. Default false. */
+  readonly isBusy?: boolean;
   /** Writes that the host refuses, or that another manager undoes. */
   readonly held?: HeldWrites;
 }

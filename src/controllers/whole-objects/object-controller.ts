@@ -43,6 +43,8 @@ export interface ObjectControllerOptions extends Omit<PodCopierOptions, "proxies
   readonly onChange: () => void;
 }
 
+// Writes of copies in flight that no single object causes in a fleet of a few members.
+const BUSY_WRITES = 4;
 // A copy that the host has after all, or that an operator has to look at, is asked for again.
 const KEPT_MS = 60_000;
 
@@ -256,6 +258,7 @@ export class ObjectController {
       ...(status === undefined ? {} : { status }),
       ...(statusSentAt === undefined ? {} : { statusSentAt }),
       ...(staleMembers === undefined ? {} : { staleMembers }),
+      isBusy: this.#copier.writesInFlight >= BUSY_WRITES,
       ...(held === undefined ? {} : { held }),
     };
   }

@@ -214,7 +214,7 @@ describe("a key that keeps failing", () => {
   });
 });
 
-test("stops only after its last write was answered", async () => {
+test("counts a write as running until it is answered, and stops only then", async () => {
   const answer = Promise.withResolvers<undefined>();
   let stopped = false;
   const loop = new Controller<string, object, string>(
@@ -233,6 +233,8 @@ test("stops only after its last write was answered", async () => {
   });
   await settle();
   expect(stopped).toBe(false);
+  expect(loop.running).toBe(1);
   answer.resolve(undefined);
   await stopping;
+  expect(loop.running).toBe(0);
 });

@@ -160,6 +160,21 @@ test.each<[string, Given, unknown[]]>([
     ["InStep", 9_000],
   ],
   [
+    "lets the record wait while many copies are being written",
+    { isBusy: true, membersStaleSince: NOW - 1_000 },
+    ["InStep", 9_000],
+  ],
+  [
+    "looks after a second whether copies are still being written",
+    { isBusy: true, membersStaleSince: NOW - 400 },
+    ["InStep", 600],
+  ],
+  [
+    "records the members after ten seconds though copies are being written",
+    { isBusy: true, membersStaleSince: NOW - 10_000 },
+    ["Recording", "members west InStep since 1970-01-01T00:16:40.000Z"],
+  ],
+  [
     "records a member that does not take the object for long",
     { places: [place(), without(place({ member: "east", inStep: false }))], membersStaleSince: NOW - 10_000 },
     ["Recording", "members east Waiting since 1970-01-01T00:16:40.000Z, west InStep since 1970-01-01T00:16:40.000Z"],
