@@ -1,4 +1,4 @@
-import type { Place } from "../harness/real-nodes.ts";
+import type { ClusterInfo } from "../clusters/types.ts";
 import { eventually } from "../harness/wait.ts";
 import { runStreaming } from "../streams/kubectl.ts";
 import type { Call, Scenario, Side } from "./scenario.ts";
@@ -6,14 +6,20 @@ import type { Call, Scenario, Side } from "./scenario.ts";
 /** Lines of what a person at a terminal has seen, without what no two runs have in common. */
 export type Transcript = readonly string[];
 
+/** A namespace, and the credentials by which a person works there. */
+interface Terminal {
+  readonly cluster: Pick<ClusterInfo, "name" | "kubeconfig">;
+  readonly namespace: string;
+}
+
 /** Runs every call of a scenario, one after the other. */
-export async function transcribe({ calls }: Scenario, place: Place, side: Side): Promise<Transcript> {
+export async function transcribe({ calls }: Scenario, place: Terminal, side: Side): Promise<Transcript> {
   const lines: string[] = [];
   for (const call of calls) lines.push(...(await outcomeOf(call, place, side)));
   return lines;
 }
 
-async function outcomeOf(call: Call, place: Place, side: Side): Promise<string[]> {
+async function outcomeOf(call: Call, place: Terminal, side: Side): Promise<string[]> {
   const once = async (): Promise<string[]> => {
     const { cluster, namespace } = place;
     const { code, stdout, stderr } = await runStreaming(
@@ -97,7 +103,7 @@ function withoutLastResources(text: string): string {
   return kept.join("\n");
 }
 
-function normalLines(text: string, { namespace, cluster }: Place): string[] {
+function normalLines(text: string, { namespace, cluster }: Terminal): string[] {
   let normal = withoutLastResources(text)
     .replaceAll(namespace, "<namespace>")
     .replaceAll(`${cluster.name}-real`, "<node>");

@@ -38,7 +38,7 @@ export function turnFile(turns: string, name: string): string {
 
 /** Reports whether the file's pods run on real nodes. */
 export function isOnRealNodes(path: string): boolean {
-  return path.includes("/test/integration/real-nodes/");
+  return path.includes("/real-nodes/");
 }
 
 /** Reports whether the file uninstalls Legation from its clusters. */
