@@ -9,10 +9,12 @@ import { freePort } from "../../../support/clusters/ports.ts";
 import { startClusters } from "../../../support/clusters/start.ts";
 import type { Cluster, Clusters } from "../../../support/clusters/types.ts";
 import { uniqueName } from "../../../support/delegated/unique-name.ts";
+import { cleanUpFile } from "../../../support/harness/after-file.ts";
 import { kubectl } from "../../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../../support/harness/namespace.ts";
 import { whereRealNodesRun } from "../../../support/harness/real-nodes.ts";
 import { eventually, eventuallyPasses } from "../../../support/harness/wait.ts";
+import { bindClusterRole, createUser, type HostUser, openMember } from "../../../support/legation/access.ts";
 import { joinBehindAgent, type RunningAgent } from "../../../support/legation/agent.ts";
 import { type Legation, type LegationProcess, startLegation } from "../../../support/legation/start.ts";
 import { testCarriedStreams } from "../../../support/streams/carried.ts";
@@ -128,16 +130,23 @@ function streams(): void {
       ...(input === undefined ? {} : { input }),
     });
   /** Returns the result of a command through Legation and on the plain cluster. */
-  const both = async (transport: Transport, args: readonly string[], input = ""): Promise<[unknown, unknown]> => {
+  const both = (transport: Transport, args: readonly string[], input = ""): Promise<[unknown, unknown]> =>
+    compared(run, transport, args, input);
+  const compared = async (
+    here: typeof run,
+    transport: Transport,
+    args: readonly string[],
+    input: string,
+  ): Promise<[unknown, unknown]> => {
     const there = await runStreaming(at(plain, args), { kubeconfig: away.kubeconfig, transport, input });
-    const here = await run(transport, args, input);
+    const ran = await here(transport, args, input);
     const shown = ({ code, stdout, stderr }: Ran, namespace: string): object => ({
       code,
       stdout: stdout.toString(),
       // Namespace and container ids differ.
       stderr: stderr.replaceAll(namespace, "NAMESPACE").replaceAll(/[0-9a-f]{64}/g, "ID"),
     });
-    return [shown(here, delegated), shown(there, plain)];
+    return [shown(ran, delegated), shown(there, plain)];
   };
 
   describe.each(TRANSPORTS)("streams by %s", (transport) => {
@@ -401,6 +410,36 @@ function streams(): void {
     test("follow a log", async () => {
       await apply(podManifest("teller", [{ name: "main", script: "while true; do echo beat; sleep 0.5; done" }]));
       await open("SPDY", "logs", "-f", "teller").says(/beat\nbeat\n/);
+    });
+
+    describe.each(TRANSPORTS)("of a user of the host, in the member's own pod, by %s", (transport) => {
+      let alice: HostUser;
+      beforeAll(async () => {
+        await legation.access();
+        await openMember(home, away, "away");
+        alice = await createUser(home, "alice", "developers");
+        await bindClusterRole(home, "legation-access", { kind: "User", name: "alice" });
+        await bindClusterRole(away, "edit", { kind: "User", name: "legation:alice" });
+        await eventuallyPasses(async () => expect((await runAsAlice("SPDY", EXEC)).code).toBe(0), patient);
+      });
+      afterAll(cleanUpFile);
+
+      const runAsAlice: typeof run = (protocol, args, input) =>
+        runStreaming(at(plain, args), {
+          kubeconfig: alice.kubeconfigOf("away"),
+          transport: protocol,
+          ...(input === undefined ? {} : { input }),
+        });
+      testCarriedStreams(transport, {
+        open: (protocol, ...args) => {
+          const options = { kubeconfig: alice.kubeconfigOf("away"), transport: protocol };
+          const running = new StreamingKubectl(at(plain, args), options);
+          onTestFinished(() => running[Symbol.dispose]());
+          return running;
+        },
+        run: runAsAlice,
+        both: (protocol, args, input = "") => compared(runAsAlice, protocol, args, input),
+      });
     });
 
     test("end with the agent, and are refused by its name", async () => {
