@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
+import { tmpdir } from "node:os";
 import { join as joinPath } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
 import { clusterProxyPath } from "../../src/api/access.ts";
@@ -24,8 +25,8 @@ const running = useLegation({ takesAgents: true, controllerFlags: [LEASE] });
 let alice: HostUser;
 
 /** Runs kubectl as alice, against a member through the host's API server. */
-function asAlice(args: readonly string[], member = "west"): Promise<string> {
-  return kubectl(hostCluster(), args, { kubeconfig: alice.kubeconfigOf(member) });
+function asAlice(args: readonly string[], member = "west", timeoutMs = 60_000): Promise<string> {
+  return kubectl(hostCluster(), args, { kubeconfig: alice.kubeconfigOf(member), timeoutMs });
 }
 
 /** Watches a namespace's ConfigMaps as alice until the test ends. Returns what kubectl has printed so far. */
@@ -170,6 +171,48 @@ describe("a user of the host, in a member", () => {
     await proxy.heal();
     expect(await asAlice(["get", "--raw", "/version"])).toContain("gitVersion");
   });
+});
+
+test("while a member is frozen, the host's discovery, garbage collector and deletion of namespaces do not wait for it", async () => {
+  const [host, west] = [hostCluster(), memberCluster("west")];
+  const namespace = await freshNamespace(west);
+  onTestFinished(() => west.mend());
+  await west.apiServer.freeze();
+  const waiting = Array.from({ length: 20 }, () =>
+    asAlice(["get", "--raw", `/api/v1/namespaces/${namespace}/configmaps`], "west", 120_000),
+  );
+  const ended = Promise.allSettled(waiting);
+  let answered = 0;
+  for (const each of waiting) {
+    each.then(
+      () => {
+        answered += 1;
+      },
+      () => {},
+    );
+  }
+  const cache = mkdtempSync(joinPath(tmpdir(), "legation-discovery-"));
+  onTestFinished(() => rmSync(cache, { recursive: true }));
+  const onHost = (...args: string[]): Promise<string> => kubectl(host, [`--cache-dir=${cache}`, ...args]);
+  // Each of kubectl's requests has this long.
+  expect(await onHost("api-resources", "--request-timeout=5s")).toMatch(/^clusters +legation\.dev\/v1alpha1 /m);
+  const gone = await freshNamespace(host);
+  await onHost("-n", gone, "create", "configmap", "owner");
+  const uid = await onHost("-n", gone, "get", "configmap", "owner", "-o", "jsonpath={.metadata.uid}");
+  const ownerReferences = [{ apiVersion: "v1", kind: "ConfigMap", name: "owner", uid }];
+  const owned = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "owned", ownerReferences } };
+  await kubectl(host, ["-n", gone, "create", "-f", "-"], { input: JSON.stringify(owned) });
+  await onHost("-n", gone, "delete", "configmap", "owner", "--cascade=background");
+  await onHost("-n", gone, "wait", "--for=delete", "configmap/owned", "--timeout=30s");
+  await onHost("delete", "namespace", gone, "--timeout=30s");
+  expect(answered).toBe(0);
+  await west.mend();
+  for (const result of await ended) {
+    // The controller may have found the member frozen before.
+    if (result.status === "rejected")
+      expect(String(result.reason)).toMatch(/Cluster west (did not answer|cannot be reached)/);
+    else expect(result.value).toContain("kube-root-ca.crt");
+  }
 });
 
 describe("a member that is joined with --access", () => {

@@ -1,14 +1,18 @@
+import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { ensureEngine } from "../../support/engines/python.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
 import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../support/harness/namespace.ts";
 import { onRealNodes } from "../../support/harness/real-nodes.ts";
 import { bindClusterRole, createUser, type HostUser, openMember } from "../../support/legation/access.ts";
+import { ROOT } from "../../support/legation/cli.ts";
 import { type Ran, runStreaming, StreamingKubectl, type StreamingOptions } from "../../support/streams/kubectl.ts";
 import { podManifest } from "../../support/streams/pods.ts";
 
@@ -18,6 +22,7 @@ const SCRIPT = [
   'trap "exit 0" TERM; sleep 3600 & wait',
 ].join("; ");
 const BYTES = 2 ** 20;
+const CLIENT = join(ROOT, "test", "support", "clients", "python", "client.py");
 
 onRealNodes((realNodes) => {
   let alice: HostUser;
@@ -70,6 +75,22 @@ onRealNodes((realNodes) => {
       expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe("hello from the member\n");
     });
   });
+
+  test("serves Python's client: creates, lists, watches, patches, commands, logs and deletions", async () => {
+    // Parsl's environment has the package.
+    const { python } = await ensureEngine("parsl", (line) => process.stderr.write(`engines: ${line}\n`));
+    const own = await freshNamespace(memberCluster("west"));
+    const { stdout } = await promisify(execFile)(python, [CLIENT, alice.kubeconfigOf("west"), own]);
+    expect(stdout.trim().split("\n")).toEqual([
+      "listed True",
+      "watched ADDED first",
+      "watched MODIFIED second",
+      "watched DELETED second",
+      "executed",
+      "log line 1",
+      "pod deleted",
+    ]);
+  }, 600_000);
 
   test("reads and follows logs", async () => {
     const options = { kubeconfig: alice.kubeconfigOf("west"), transport: "SPDY" as const };
