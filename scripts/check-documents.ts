@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { commandProblems } from "./documents/command-line.ts";
 import { keyProblems } from "./documents/keys.ts";
 import { problemsOf } from "./documents/links.ts";
+import { marksOf } from "./documents/marks.ts";
 import { readOptions } from "./options.ts";
 import { documentedKeys } from "./reference/keys.ts";
 import { loadedProgram } from "./reference/program.ts";
@@ -22,7 +23,14 @@ const program = await loadedProgram();
 const keys = new Set(documentedKeys().map(({ key }) => key));
 const pages = files.filter((file) => file.endsWith(".md"));
 const examples = globSync("examples/**/*.*", { cwd: root });
+// Pages by which people begin: each command is tested, or says why it is not.
+const tested = pages.filter((file) => file === "README.md" || file.startsWith("docs/tasks/"));
+const marks = tested.map((file) => ({ file, ...marksOf(file, read(file)) }));
+for (const { file, run, elsewhere } of marks) {
+  if (run + elsewhere > 0) console.log(`${file}: ${run} blocks of commands are run by tests, ${elsewhere} elsewhere`);
+}
 const problems = [
+  ...marks.flatMap((page) => page.problems),
   ...problemsOf(files, read),
   ...pages.flatMap((file) => commandProblems(file, read(file), program)),
   ...examples.flatMap((file) => commandProblems(file, `\`\`\`sh\n${read(file)}\n\`\`\`\n`, program)),

@@ -6,6 +6,7 @@ import { realNodesPossible } from "../test/support/clusters/node/possible.ts";
 import { openClusters, startClusters } from "../test/support/clusters/start.ts";
 import { ensureAllPrograms } from "../test/support/engines/programs.ts";
 import { ensureEngines } from "../test/support/engines/python.ts";
+import { ProgressLine } from "./demo/progress-line.ts";
 import { readOptions, refuse, wholeNumber } from "./options.ts";
 
 const USAGE = `Real Kubernetes clusters on this machine, left running to try things by hand.
@@ -32,19 +33,27 @@ function countOf(flag: "members" | "nodes"): number {
   return wholeNumber(USAGE, flag, values[flag], 0, 1000);
 }
 
+const progress = new ProgressLine(process.stderr);
+
 function say(line: string): void {
+  progress.clear();
   process.stderr.write(`${line}\n`);
+}
+
+function show(line: string): void {
+  progress.show(line);
 }
 
 const FIRST_MEMBERS = ["west", "east", "north", "south"];
 
 async function build(): Promise<void> {
-  await findBinaries(say);
+  await findBinaries(show);
   const obstacle = realNodesPossible();
-  if (obstacle === undefined) await findNodeBinaries(say);
+  if (obstacle === undefined) await findNodeBinaries(show);
   else say(`not built: kubelet and containerd, for ${obstacle}`);
-  await ensureEngines(say);
-  await ensureAllPrograms(say);
+  await ensureEngines(show);
+  await ensureAllPrograms(show);
+  progress.clear();
 }
 
 async function up(): Promise<void> {
@@ -56,7 +65,7 @@ async function up(): Promise<void> {
     clusters: { host: { nodes: [{ count: 2 }] }, ...Object.fromEntries(members.map((name) => [name, member])) },
     directory: values.dir,
     detached: true,
-    onProgress: say,
+    onProgress: show,
   });
   say(`all up in ${((performance.now() - begin) / 1000).toFixed(1)} s`);
   process.stdout.write(`kubectl  ${clusters.info.kubectl}\n`);

@@ -4,12 +4,15 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Terminal } from "../src/cli/shared/terminal.ts";
 import { answerSignals } from "../src/cli/signals.ts";
+import { binariesToBuild } from "../test/support/clusters/binaries.ts";
 import { cacheDirectory } from "../test/support/clusters/build.ts";
 import { realNodesPossible } from "../test/support/clusters/node/possible.ts";
 import { openClusters, startClusters } from "../test/support/clusters/start.ts";
 import type { Clusters } from "../test/support/clusters/types.ts";
+import { firstRun } from "./demo/first-run.ts";
 import { deleteWorkloads, removeLegation } from "./demo/leave.ts";
 import { logTails, stopProcesses } from "./demo/process.ts";
+import { ProgressLine } from "./demo/progress-line.ts";
 import { Shell } from "./demo/shell.ts";
 import {
   AGENT_MEMBER,
@@ -61,6 +64,8 @@ async function start(keep: boolean): Promise<Clusters> {
       ? "\nFour Kubernetes control planes start on this machine. The nodes of three are played by kwok, one is real."
       : "\nFour Kubernetes control planes start on this machine. Their nodes are played by kwok.",
   );
+  sayWhatIsBuilt();
+  const progress = new ProgressLine(process.stdout);
   const starting = startClusters({
     names,
     clusters: {
@@ -69,15 +74,23 @@ async function start(keep: boolean): Promise<Clusters> {
       ...(real ? { [AGENT_MEMBER]: { realNode: true } } : {}),
     },
     ...(keep ? { directory: KEPT, detached: true } : {}),
-    onProgress: (line) => terminal.print(`   ${line}`),
+    onProgress: (line) => progress.show(line),
   });
   // A keeper ends with this process; a started cluster has to be stopped.
   const giveUp = new Promise<undefined>((resolve) => {
     signal.addEventListener("abort", () => void sleep(PATIENCE_MS, undefined, { ref: false }).then(resolve));
   });
   const clusters = await Promise.race([starting, giveUp]);
+  progress.clear();
   if (clusters === undefined) process.exit();
   return clusters;
+}
+
+/** Says before the first run what it takes, and how to avoid that. */
+function sayWhatIsBuilt(): void {
+  const names = binariesToBuild();
+  if (names.length === 0) return;
+  for (const line of firstRun(names)) terminal.print(line === "" ? "" : `   ${line}`);
 }
 
 /** Prints how to run the same commands in another terminal. */

@@ -26,7 +26,7 @@ export function blocksOf(document: string): Block[] {
 }
 
 /** Reports whether a block has commands of a shell. */
-function isShell({ language }: Block): boolean {
+export function isShell({ language }: Block): boolean {
   return SHELLS.has(language);
 }
 

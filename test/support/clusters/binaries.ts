@@ -27,20 +27,30 @@ function isExecutable(path: string): boolean {
   }
 }
 
+/** Returns what is neither in KUBEBUILDER_ASSETS nor in the cache, so that `findBinaries` builds it. */
+export function binariesToBuild(): string[] {
+  const cache = cacheOf(planesPrograms());
+  return notGiven().filter((name) => !isExecutable(join(cache, name)));
+}
+
+function notGiven(): (typeof NAMES)[number][] {
+  const assets = process.env.KUBEBUILDER_ASSETS ?? "";
+  return NAMES.filter((name) => assets === "" || !isExecutable(join(assets, name)));
+}
+
 /**
  * Finds every binary in KUBEBUILDER_ASSETS, as envtest does, then in the cache. Builds missing ones with Go, once per
  * version.
  */
 export async function findBinaries(onProgress: (line: string) => void = () => {}): Promise<Binaries> {
   const assets = process.env.KUBEBUILDER_ASSETS ?? "";
-  const given = new Set<string>(assets === "" ? [] : NAMES.filter((name) => isExecutable(join(assets, name))));
-  const others = NAMES.filter((name) => !given.has(name));
+  const others = notGiven();
   const module = planesPrograms();
-  if (assets !== "" && others.some((name) => !isExecutable(join(cacheOf(module), name)))) {
+  if (assets !== "" && binariesToBuild().length > 0) {
     onProgress(`KUBEBUILDER_ASSETS=${assets} has no ${others.join(", ")}: building from source`);
   }
   const cache = await ensureBuilt(module, others, onProgress);
-  const pathOf = (name: (typeof NAMES)[number]): string => join(given.has(name) ? assets : cache, name);
+  const pathOf = (name: (typeof NAMES)[number]): string => join(others.includes(name) ? cache : assets, name);
   return {
     etcd: pathOf("etcd"),
     "kube-apiserver": pathOf("kube-apiserver"),

@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
-import { homedir } from "node:os";
+import { availableParallelism, homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { withLock } from "./lock.ts";
@@ -36,6 +36,8 @@ export interface GoSources {
 
 const PROGRESS_MS = 5000;
 const WORK_PREFIX = "building-";
+// A build uses all cores while it compiles, and one while it links.
+const CORES_PER_BUILD = 2;
 
 /** Folder of a module in the source tree. */
 export function moduleFolder(path: string): string {
@@ -142,6 +144,28 @@ async function buildOne(
   await goBuild(`${name} (${place})`, args, sources, env, onProgress);
 }
 
+/** Works on all items, at most so many at a time; begins no other once one has failed. */
+export async function inParallel<T>(
+  items: readonly T[],
+  most: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const waiting = [...items];
+  let failed = false;
+  const worker = async (): Promise<void> => {
+    for (let item = waiting.shift(); item !== undefined && !failed; item = waiting.shift()) {
+      try {
+        await work(item);
+      } catch (error) {
+        failed = true;
+        throw error;
+      }
+    }
+  };
+  const results = await Promise.allSettled(Array.from({ length: Math.max(1, most) }, worker));
+  for (const result of results) if (result.status === "rejected") throw result.reason;
+}
+
 /** Builds missing binaries and extras, and returns the cache's folder. A second process waits for the first. */
 export async function ensureBuilt(
   programs: GoPrograms,
@@ -162,16 +186,20 @@ export async function ensureBuilt(
     const wanted = missing();
     if (wanted.length === 0) return;
     const work = mkdtempSync(join(cache, WORK_PREFIX));
-    const built = join(work, "built");
     try {
       onProgress(`building ${wanted.join(", ")} into ${cache}: minutes the first time, then never again`);
       const sources = programs.sources(join(work, "sources"));
-      for (const [index, name] of wanted.entries()) {
-        const place = `${index + 1} of ${wanted.length}`;
-        await buildOne(programs, name, { output: built, sources, place }, onProgress);
-        // A rename is atomic: what is there is whole.
-        renameSync(built, join(cache, name));
-      }
+      await inParallel(
+        [...wanted.entries()],
+        Math.floor(availableParallelism() / CORES_PER_BUILD),
+        async ([index, name]) => {
+          const output = join(work, `built-${index}`);
+          const place = `${index + 1} of ${wanted.length}`;
+          await buildOne(programs, name, { output, sources, place }, onProgress);
+          // A rename is atomic: what is there is whole.
+          renameSync(output, join(cache, name));
+        },
+      );
     } finally {
       rmSync(work, { recursive: true, force: true });
     }

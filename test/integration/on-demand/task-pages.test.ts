@@ -1,0 +1,68 @@
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from "vitest";
+import { runPage } from "../../support/documents/run-page.ts";
+import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
+import { kubectl } from "../../support/harness/kubectl.ts";
+import { useLegation } from "../../support/harness/legation.ts";
+import { createUser } from "../../support/legation/access.ts";
+import { agentOf } from "../../support/legation/agent.ts";
+import { legation, MAIN, ROOT } from "../../support/legation/cli.ts";
+
+const running = useLegation({ takesAgents: true, agents: new Map() });
+let directory: string;
+let env: Record<string, string | undefined>;
+
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), "legation-pages-"));
+  for (const folder of ["examples", "manifests"]) symlinkSync(join(ROOT, folder), join(directory, folder));
+  copyFileSync(hostCluster().kubeconfig, join(directory, "host.kubeconfig"));
+  for (const name of ["west", "east"] as const)
+    copyFileSync(memberCluster(name).kubeconfig, join(directory, `${name}.kubeconfig`));
+  const bin = join(directory, "bin");
+  mkdirSync(bin);
+  symlinkSync(inject("kubectl"), join(bin, "kubectl"));
+  writeFileSync(join(bin, "legation"), `#!/bin/sh\nexec ${process.execPath} ${MAIN} "$@"\n`, { mode: 0o755 });
+  env = { ...process.env, KUBECONFIG: join(directory, "host.kubeconfig"), PATH: `${bin}:${process.env.PATH}` };
+});
+
+afterAll(() => {
+  rmSync(directory, { recursive: true, force: true });
+});
+
+test.each(["first-pod", "whole-job", "configmap"])("runs every command of the page %s", async (name) => {
+  expect(await runPage({ page: `docs/tasks/${name}.md`, directory, env })).toBeGreaterThan(4);
+});
+
+test("runs the commands of the README for clusters of one's own", async () => {
+  expect(await runPage({ page: "README.md", directory, env })).toBeGreaterThan(2);
+  await kubectl(hostCluster(), ["delete", "namespace", "shop", "--timeout=120s"]);
+});
+
+test("runs every command of the page on access as alice of the host's developers", async () => {
+  await running().access();
+  const { kubeconfig } = await createUser(hostCluster(), "alice", "developers");
+  copyFileSync(kubeconfig, join(directory, "alice.kubeconfig"));
+  expect(await runPage({ page: "docs/tasks/access.md", directory, env })).toBe(6);
+});
+
+test("runs every command of the page on agents, with the agent outside of its Deployment", async () => {
+  const east = memberCluster("east");
+  await legation([
+    "unjoin",
+    "east",
+    `--kubeconfig=${hostCluster().kubeconfig}`,
+    `--member-kubeconfig=${east.kubeconfig}`,
+  ]);
+  const after = async ({ text }: { readonly text: string }): Promise<void> => {
+    if (!text.includes("apply -f east-agent.yaml")) return;
+    const names = await kubectl(east, ["-n", "legation-system", "get", "deployments", "-o", "name"]);
+    const [, secret = ""] = /deployment\.apps\/(legation-agent-\w+)/.exec(names) ?? [];
+    const agent = await agentOf(east, secret);
+    await agent.start();
+    onTestFinished(async () => agent.stop());
+  };
+  const hub = { HUB: `127.0.0.1:${running().hubPort}` };
+  expect(await runPage({ page: "docs/tasks/agent.md", directory, env: { ...env, ...hub }, after })).toBe(5);
+});

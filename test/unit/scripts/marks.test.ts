@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { marksOf } from "../../../scripts/documents/marks.ts";
+import { missingLine } from "../../support/documents/run-page.ts";
+
+const block = (info: string): string => `\`\`\`${info}\nlegation status\n\`\`\`\n`;
+
+test("counts blocks that a test runs, and those that none can", () => {
+  const text = [block("sh run"), block("sh elsewhere: needs a load balancer"), block("text"), block("yaml")].join("\n");
+  expect(marksOf("a.md", text)).toEqual({ run: 1, elsewhere: 1, problems: [] });
+});
+
+test.each(["sh", "sh runs", "sh elsewhere:"])("names the line of a block with the info string `%s`", (info) => {
+  const { problems } = marksOf("a.md", `# A\n\n${block(info)}`);
+  expect(problems).toEqual([expect.stringMatching(/^a\.md:3: commands with/)]);
+});
+
+test("expects lines in their order, with any spaces, and any text for …", () => {
+  const output = "CLUSTER  READY   VERSION\neast     yes     v1.36.3\nwest     yes     v1.36.3\n";
+  expect(missingLine("east yes …\nwest   yes v1.36.3\n", output)).toBeUndefined();
+  expect(missingLine("west yes …\neast yes …", output)).toBe("east yes …");
+  expect(missingLine("east yes", output)).toBe("east yes");
+  expect(missingLine("east yes v1.36.*", output)).toBe("east yes v1.36.*");
+});
