@@ -24,7 +24,9 @@ export function completeSite(site: string, repository: string): string[] {
     if (anchor === "" || !file.endsWith(".html") || anchorsIn(file).has(anchor)) return undefined;
     return `${target} leads to no heading`;
   };
-  return globSync("**/*.html", { cwd: site }).flatMap((page) => {
+  const pages = globSync("**/*.html", { cwd: site });
+  if (pages.length === 0) return [`${site} has no pages`];
+  return pages.flatMap((page) => {
     const text = readFileSync(join(site, page), "utf8");
     const links = new Map([...text.matchAll(LINK)].map(([, tag = "", target = ""]) => [target, tag]));
     return [...links].flatMap(([target, tag]) => {

@@ -61,8 +61,6 @@ export default defineConfig({
   // The pages are those of the repository, where they are, so that GitHub shows them, too.
   srcDir: "..",
   srcExclude: ["**/node_modules/**", "test/**", "dist/**", "coverage/**", "scripts/**", ".ci/**"],
-  outDir: "./dist",
-  cacheDir: "./cache",
   rewrites: { "site/index.md": "index.md" },
   lastUpdated: false,
   vite: { plugins: [ownPackages] },

@@ -53,3 +53,7 @@ test("copies files of the repository to which pages link, and lists folders", ()
   expect(readFileSync(join(site, "examples/index.html"), "utf8")).toContain('<a href="pod.yaml">pod.yaml</a>');
   expect(existsSync(join(site, "examples/pod.yaml"))).toBe(true);
 });
+
+test("refuses a site without pages", () => {
+  expect(completeSite(join(site, "gone"), repository)).toEqual([`${join(site, "gone")} has no pages`]);
+});
