@@ -11,7 +11,11 @@ export interface Candidate {
 }
 
 /** Kinds of the values of flags, by their long names. */
-const FLAG_VALUES: Readonly<Record<string, ValueKind>> = { "--namespace": "namespace" };
+const FLAG_VALUES: Readonly<Record<string, ValueKind>> = {
+  "--namespace": "namespace",
+  "--members": "member",
+  "--clusters": "member",
+};
 
 /** Kinds of arguments, by command and name. */
 const ARGUMENT_VALUES: Readonly<Record<string, Readonly<Record<string, ValueKind>>>> = {

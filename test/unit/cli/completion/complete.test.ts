@@ -38,6 +38,8 @@ test.each([
   ["members behind a flag with a value", ["--context", "c", "unjoin", "cl"], ["clusters-a"]],
   ["namespaces", ["status", "-n", "name"], ["namespaces-a"]],
   ["namespaces of another command", ["plan", "-f", "x", "--namespace", ""], ["namespaces-a", "other"]],
+  ["members of doctor and get", ["doctor", "--members", ""], ["clusters-a", "other"]],
+  ["members to read", ["get", "pods", "--clusters", "clus"], ["clusters-a"]],
   ["kinds", ["status", "po"], ["pod"]],
   ["every kind that status shows, and no DaemonSet", ["status", "d"], ["deployment"]],
   ["objects of a kind by its short name", ["status", "po", ""], ["pods-a", "other"]],
