@@ -12,7 +12,7 @@ import { namespaces as namespaceResource } from "../../kube/resources.ts";
 import { accessObjects, loadMemberRole } from "../join/grant-access.ts";
 import { atMost } from "../shared/at-most.ts";
 import { packageRoot } from "../shared/package-root.ts";
-import { clusterId, findClusters, listVirtualNodes } from "../shared/reading.ts";
+import { asViewer, clusterId, findClusters, listVirtualNodes } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
 import { accessFindings, hubFindings } from "./access.ts";
 import { checked, type Deadline, deadlineOf, problemOf } from "./check.ts";
@@ -74,29 +74,32 @@ export async function examine(
   const { clock } = reached;
   const now = Date.now() + (clock?.aheadMs ?? 0);
   const first = deadline();
-  const clusters = await findClusters(host, first.signal);
+  const clusters = await asViewer(findClusters(host, first.signal));
   if (clusters === undefined) {
     const what = `Legation is not installed: the host does not serve ${clusterResource.plural}.${clusterResource.group}`;
     return [{ name: "Host", findings: [...reached.findings, fail(what, "legation install")] }];
   }
-  const [nodes, namespaces] = await Promise.all([
-    listVirtualNodes(host, first.signal),
-    listAll(host, namespaceResource, { dropManagedFields: true, signal: first.signal }),
-  ]);
+  const [nodes, namespaces] = await asViewer(
+    Promise.all([
+      listVirtualNodes(host, first.signal),
+      listAll(host, namespaceResource, { dropManagedFields: true, signal: first.signal }),
+    ]),
+  );
   const facts: HostFacts = { host, clusters, nodes, namespaces, clock, now };
   onStep("the installation");
   const installation = await checkInstallation(facts, version, deadline());
   const chosen = clusters.filter(({ metadata }) => members === undefined || members.includes(metadata.name));
   onStep("webhook, controller and members");
   const names = new Set(clusters.map(({ metadata }) => metadata.name));
+  const shared = deadline();
   const [webhook, controller, ofMembers, access, homeApi] = await Promise.all([
     checkWebhook(facts, installation.url, deadline()),
-    checked("controller", deadline(), () =>
-      controllerFindings(host, { now, inCluster: installation.url === undefined, signal: deadline().signal }),
+    checked("controller", shared, () =>
+      controllerFindings(host, { now, inCluster: installation.url === undefined, signal: shared.signal }),
     ),
     checkMembers(facts, chosen, deadline, session),
-    checkShared(facts, deadline),
-    checked("home API", deadline(), () => homeApiFindings(host, chosen, deadline().signal)),
+    checkShared(facts, shared),
+    checked("home API", shared, () => homeApiFindings(host, chosen, shared.signal)),
   ]);
   return [
     { name: "Host", findings: reached.findings },
@@ -123,7 +126,8 @@ async function checkHost(
     command.throwIfAborted();
     if (!isKubeError(error)) throw error;
     const remedy = "see that it runs, and that --kubeconfig and --context name it";
-    return { findings: [fail(`the host does not answer: ${problemOf(error)}`, remedy)], clock: "unreached" };
+    const problem = signal.aborted ? `no answer within ${timeoutMs / 1000} s` : problemOf(error);
+    return { findings: [fail(`the host does not answer: ${problem}`, remedy)], clock: "unreached" };
   }
 }
 
@@ -212,11 +216,11 @@ async function neededRights(host: ClusterClient, signal: AbortSignal): Promise<r
   return rightsOf(accessObjects(role, { hostId, hostName: "", cluster: "" }).role.rules);
 }
 
-async function checkShared({ host, clusters, now }: HostFacts, deadline: () => Deadline): Promise<readonly Finding[]> {
-  const one = deadline();
+async function checkShared({ host, clusters, now }: HostFacts, deadline: Deadline): Promise<readonly Finding[]> {
+  const { signal } = deadline;
   const parts = await Promise.all([
-    checked("hub", one, () => hubFindings(host, clusters, { now, signal: one.signal })),
-    checked("access for users", one, () => accessFindings(host, { now, signal: one.signal })),
+    checked("hub", deadline, () => hubFindings(host, clusters, { now, signal })),
+    checked("access for users", deadline, () => accessFindings(host, { now, signal })),
   ]);
   return parts.flat();
 }

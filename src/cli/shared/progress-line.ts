@@ -10,6 +10,7 @@ interface LineStream {
 // Commands that are done sooner show nothing.
 const FIRST_MS = 1_000;
 const EVERY_MS = 1_000;
+// Some terminals do not tell their width.
 const DEFAULT_COLUMNS = 80;
 // ECMA-48: cursor to the first column, and the line erased.
 const ERASE = "\r\u001b[2K";
@@ -62,8 +63,9 @@ export class ProgressLine {
 
   #draw(): void {
     const seconds = Math.floor((this.#clock.now() - this.#startedAt) / 1000);
+    const { columns = 0 } = this.#stream;
     // A line as long as the terminal is wide would move the cursor to the next one.
-    const most = (this.#stream.columns ?? DEFAULT_COLUMNS) - 1;
+    const most = (columns > 0 ? columns : DEFAULT_COLUMNS) - 1;
     this.#stream.write(ERASE + shortened(`${this.#what}, ${seconds} s`, most));
     this.#shown = true;
   }

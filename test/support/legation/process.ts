@@ -22,12 +22,16 @@ export class LegationRun {
   readonly #child: ChildProcess;
   readonly #ended: Promise<number | null>;
   #stderr = "";
+  #stdout = "";
 
   constructor(host: Pick<Cluster, "kubeconfig">, args: readonly string[]) {
     const [command = "", ...rest] = [...DEATH_SIGNAL, process.execPath, MAIN, ...args];
-    this.#child = spawn(command, [...rest, `--kubeconfig=${host.kubeconfig}`], { stdio: ["ignore", "ignore", "pipe"] });
+    this.#child = spawn(command, [...rest, `--kubeconfig=${host.kubeconfig}`], { stdio: ["ignore", "pipe", "pipe"] });
     this.#child.stderr?.on("data", (chunk: Buffer) => {
       this.#stderr += chunk.toString();
+    });
+    this.#child.stdout?.on("data", (chunk: Buffer) => {
+      this.#stdout += chunk.toString();
     });
     this.#ended = new Promise((resolve, reject) => {
       this.#child.once("error", reject);
@@ -38,6 +42,11 @@ export class LegationRun {
   /** Standard error so far. */
   get stderr(): string {
     return this.#stderr;
+  }
+
+  /** Standard output so far. */
+  get stdout(): string {
+    return this.#stdout;
   }
 
   /** Waits until standard error has the text. Rejects if the run ends without it. */

@@ -199,6 +199,17 @@ describe("the command", () => {
     expect(session.err.join("")).toContain("doctor: found 1 failure");
   });
 
+  test("names the role that it needs at least", async () => {
+    const client = fakeClient({
+      raw: async () => ({ gitVersion: "v1.36.3" }),
+      stream: async () => ({ status: 403, headers: {}, text: "" }),
+      list: refusing("Forbidden", "no"),
+    });
+    const session = connected(client);
+    expect(await runProgram(["doctor"], session, "1")).toBe(EXIT_CODES.failure);
+    expect(session.err.join("")).toContain("have your account bound to the ClusterRole legation-viewer");
+  });
+
   test("finds a host without Legation", async () => {
     const client = fakeClient({
       raw: async () => ({ gitVersion: "v1.36.3" }),

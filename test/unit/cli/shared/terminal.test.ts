@@ -61,6 +61,12 @@ test("shortens the line to the terminal's width", async () => {
   expect(written[0]).toBe(`err:${ERASE}taking t…`);
 });
 
+test("takes a terminal that does not tell its width for one of 80 columns", async () => {
+  const { clock, written, terminal } = terminalOf({ columns: 0 });
+  await terminal.working("joining", () => clock.advance(1_000));
+  expect(written[0]).toBe(`err:${ERASE}joining, 1 s`);
+});
+
 test.each([
   ["a pipe", { isTTY: false }],
   ["a dumb terminal", { env: { TERM: "dumb" } }],
