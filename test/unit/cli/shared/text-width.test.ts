@@ -61,8 +61,28 @@ describe("a table", () => {
     );
   });
 
-  test("then shortens the widest column", () => {
-    expect(table(header, rows, 40).split("\n")[1]).toBe(`東京-a-lon…  ${red("False")}  connect ECONNREFUSED`);
+  test("puts the last column beneath its row where it has no room", () => {
+    expect(table(header, rows, 40)).toBe(
+      [
+        "NAME              READY",
+        `東京-a-long-name  ${red("False")}`,
+        "    connect ECONNREFUSED 10.0.0.1:6443",
+        "west              True",
+      ].join("\n"),
+    );
+  });
+
+  test("shortens names at last", () => {
+    expect(table(header, rows, 18).split("\n").slice(0, 3)).toEqual([
+      "NAME          REA…",
+      `東京-a-long…  ${red("Fal…")}`,
+      "    connect",
+    ]);
+  });
+
+  test("shortens titles before what is under them", () => {
+    const lines = table(["NAME", "CPU FREE/ALL", "AGE"], [["west", "192/192", "5d"]], 20).split("\n");
+    expect(lines).toEqual(["NAME  CPU FREE…  AGE", "west  192/192    5d"]);
   });
 
   test("is never wider than the terminal", () => {
