@@ -5,7 +5,8 @@ import { clusters } from "../../src/api/resources.ts";
 import { type MemberRecord, membersOfObject } from "../../src/copies/object-members.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { configMaps, pods, secrets } from "../../src/kube/resources.ts";
-import { auditEvents, isWrite } from "../support/clusters/audit.ts";
+import { type AuditEvent, auditEvents, isWrite } from "../support/clusters/audit.ts";
+import type { Cluster } from "../support/clusters/types.ts";
 import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
@@ -19,6 +20,8 @@ useLegation();
 const clients = useClients();
 const WEST = { "legation.dev/clusters": "west" };
 const TYPES = ["configmaps", "secrets"].flatMap((name) => ["-f", `manifests/delegated-types/${name}.yaml`]);
+// Enough for records to wait while copies are written.
+const BURST = 60;
 const ROLES = ["-f", "manifests/delegated-types/rbac.yaml"];
 
 beforeAll(async () => {
@@ -36,13 +39,13 @@ function newNamespace(): Promise<string> {
   return freshNamespace(all, { labels: { [DELEGATION_LABEL]: "annotated" }, onFinished: afterFile });
 }
 
+function wholeConfigMap(namespace: string, name: string, data: Record<string, string>, annotations = {}): ConfigMap {
+  const metadata = { name, namespace, annotations: { [WHOLE_KEY]: "true", ...annotations } };
+  return { apiVersion: "v1", kind: "ConfigMap", metadata, data };
+}
+
 function configMap(namespace: string, data: Record<string, string>, annotations = {}): Promise<Stored<ConfigMap>> {
-  return clients().host.create(configMaps, {
-    apiVersion: "v1",
-    kind: "ConfigMap",
-    metadata: { name: "settings", namespace, annotations: { [WHOLE_KEY]: "true", ...annotations } },
-    data,
-  });
+  return clients().host.create(configMaps, wholeConfigMap(namespace, "settings", data, annotations));
 }
 
 function find(client: ClusterClient, namespace: string): Promise<Stored<ConfigMap> | undefined> {
@@ -53,19 +56,32 @@ async function statesOf(namespace: string, name: string): Promise<readonly Membe
   return membersOfObject({ ...(await clients().host.get(configMaps, { namespace, name })) }) ?? [];
 }
 
+/** Returns Legation's writes on objects of a namespace. */
+function legationEvents(cluster: Cluster, namespace: string): Promise<AuditEvent[]> {
+  const isOurs = (event: AuditEvent): boolean =>
+    event.user.username.startsWith("system:serviceaccount:legation-system:") &&
+    isWrite(event) &&
+    event.objectRef?.resource !== "events" &&
+    event.objectRef?.namespace === namespace;
+  return auditEvents(cluster, isOurs, [namespace]);
+}
+
 /** Returns Legation's writes on an object of the host. */
 async function writesOn(namespace: string, name: string): Promise<string[]> {
-  const found = await auditEvents(
-    hostCluster(),
-    (event) =>
-      event.user.username.startsWith("system:serviceaccount:legation-system:") &&
-      isWrite(event) &&
-      event.objectRef?.resource !== "events" &&
-      event.objectRef?.namespace === namespace &&
-      event.objectRef.name === name,
-    [namespace],
-  );
-  return found.map(({ verb, objectRef }) => `${verb} ${objectRef?.resource}`);
+  const found = await legationEvents(hostCluster(), namespace);
+  return found
+    .filter(({ objectRef }) => objectRef?.name === name)
+    .map(({ verb, objectRef }) => `${verb} ${objectRef?.resource}`);
+}
+
+/** Returns Legation's writes on all ConfigMaps of a namespace, with their responses. */
+function writesIn(namespace: string): (cluster: Cluster) => Promise<string[]> {
+  return async (cluster) => {
+    const found = await legationEvents(cluster, namespace);
+    return found
+      .filter(({ objectRef }) => objectRef?.resource === "configmaps")
+      .map(({ verb, responseStatus }) => `${verb} configmaps ${responseStatus?.code}`);
+  };
 }
 
 describe.concurrent("a ConfigMap with legation.dev/whole", () => {
@@ -158,6 +174,40 @@ describe.concurrent("a ConfigMap with legation.dev/whole", () => {
     expect(await writesOn(namespace, "settings")).toEqual(before);
     await kubectl(hostCluster(), ["delete", "configmap/settings", "-n", namespace, "--timeout=30s"]);
     expect(await writesOn(namespace, "settings")).toHaveLength(before.length + 1);
+  });
+
+  test("costs each member one write and the host one, or two on a slow machine, in a burst of others", async () => {
+    const namespace = await newNamespace();
+    const { host, west, east } = clients();
+    const names = Array.from({ length: BURST }, (_, index) => `burst-${index}`);
+    await Promise.all(names.map((name) => host.create(configMaps, wholeConfigMap(namespace, name, { a: "1" }))));
+    await eventuallyPasses(
+      async () => {
+        const { items } = await host.list(configMaps, { namespace, labelSelector: WHOLE_KEY });
+        const states = items.map((item) =>
+          membersOfObject(item)
+            ?.map(({ state }) => state)
+            .join(),
+        );
+        expect(states).toEqual(names.map(() => "InStep,InStep"));
+      },
+      { timeoutMs: 60_000 },
+    );
+    const all = await Promise.all(
+      [hostCluster(), memberCluster("west"), memberCluster("east")].map(writesIn(namespace)),
+    );
+    const [onHost = [], ...inMembers] = all;
+    for (const writes of inMembers) {
+      // The member refuses what comes before the namespace.
+      const made = writes.filter((write) => write === "create configmaps 201");
+      expect(made).toHaveLength(BURST);
+    }
+    expect(new Set(onHost)).toEqual(new Set(["patch configmaps 200"]));
+    expect(onHost.length).toBeLessThanOrEqual(2 * BURST);
+    for (const member of [west, east]) {
+      const { items } = await member.list(configMaps, { namespace, labelSelector: WHOLE_KEY });
+      expect(items).toHaveLength(BURST);
+    }
   });
 
   test("moves with its placement, and is taken back when the annotation goes", async () => {
