@@ -1,14 +1,18 @@
 import { mkdtempSync, rmSync } from "node:fs";
+import { Agent, request } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { clusterProxyPath } from "../../../../src/api/access.ts";
 import { startClusters } from "../../../support/clusters/start.ts";
 import type { Cluster, Clusters } from "../../../support/clusters/types.ts";
+import { cleanUpFile } from "../../../support/harness/after-file.ts";
 import { kubectl } from "../../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../../support/harness/namespace.ts";
 import { whereRealNodesRun } from "../../../support/harness/real-nodes.ts";
 import { eventually, eventuallyPasses } from "../../../support/harness/wait.ts";
+import { accessAvailable, bindClusterRole, createUser, type HostUser } from "../../../support/legation/access.ts";
 import { legation } from "../../../support/legation/cli.ts";
 import { LEGATION_IMAGE, writeLegationImage } from "../../../support/legation/image.ts";
 import { podManifest } from "../../../support/streams/pods.ts";
@@ -17,6 +21,13 @@ import { podManifest } from "../../../support/streams/pods.ts";
 // files. No part runs outside.
 
 const SYSTEM = "legation-system";
+const ACCESS = "legation-access";
+
+/** An answer of a member to a user of the host. */
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
 
 whereRealNodesRun(() => {
   let clusters: Clusters | undefined;
@@ -41,17 +52,19 @@ whereRealNodesRun(() => {
     });
     host = clusters.get("host");
     west = clusters.get("west");
-    await legation(["install", `--kubeconfig=${host.kubeconfig}`, `--image=${LEGATION_IMAGE}`]);
+    await legation(["install", `--kubeconfig=${host.kubeconfig}`, `--image=${LEGATION_IMAGE}`, "--access"]);
     await waitLongForWebhooks();
     // Pods reach the member at its service address.
     const service = await kubectl(west, ["get", "service/kubernetes", "-o", "jsonpath={.spec.clusterIP}"]);
     for (const name of ["webhook", "controller"]) await rolledOut(name);
+    await rolledOut("access", ACCESS);
     await legation([
       "join",
       "west",
       `--kubeconfig=${host.kubeconfig}`,
       `--member-kubeconfig=${west.kubeconfig}`,
       `--member-server=https://${service}`,
+      "--access",
     ]);
     namespace = await freshNamespace(host, {
       prefix: "inside",
@@ -59,14 +72,15 @@ whereRealNodesRun(() => {
       annotations: { "legation.dev/api": "none" },
       onFinished: () => {},
     });
-  });
+  }, 600_000);
   afterAll(async () => {
+    await cleanUpFile();
     await clusters?.stop();
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
   });
 
-  function rolledOut(name: string): Promise<string> {
-    return run("-n", SYSTEM, "rollout", "status", `deployment/legation-${name}`, "--timeout=240s");
+  function rolledOut(name: string, system = SYSTEM): Promise<string> {
+    return run("-n", system, "rollout", "status", `deployment/legation-${name}`, "--timeout=240s");
   }
 
   /** Sets the webhooks' timeouts to the maximum: a late response is no refusal. */
@@ -88,16 +102,89 @@ whereRealNodesRun(() => {
   test("runs two replicas of each Deployment under the restricted Pod Security profile", async () => {
     const columns =
       "jsonpath={range .items[*]}{.metadata.name} {.status.phase} {.spec.nodeName} {.status.containerStatuses[0].restartCount}{'\\n'}{end}";
-    const pods = (await run("-n", SYSTEM, "get", "pods", "-o", columns)).trim().split("\n");
-    expect(pods).toHaveLength(4);
-    for (const pod of pods) {
-      const [name = "", phase, node, restarts] = pod.split(" ");
-      expect([phase, node]).toEqual(["Running", "host-real"]);
-      // A controller that loses its lease, as on a slow machine, exits and restarts.
-      if (restarts !== "0") expect(await run("-n", SYSTEM, "logs", name, "--previous")).toContain("lost the lease");
-    }
     const label = "jsonpath={.metadata.labels.pod-security\\.kubernetes\\.io/enforce}";
-    expect(await run("get", "namespace", SYSTEM, "-o", label)).toBe("restricted");
+    for (const [system, count] of [[SYSTEM, 4] as const, [ACCESS, 2] as const]) {
+      const pods = (await run("-n", system, "get", "pods", "-o", columns)).trim().split("\n");
+      expect(pods).toHaveLength(count);
+      for (const pod of pods) {
+        const [name = "", phase, node, restarts] = pod.split(" ");
+        expect([phase, node]).toEqual(["Running", "host-real"]);
+        // A controller that loses its lease, as on a slow machine, exits and restarts.
+        if (restarts !== "0") expect(await run("-n", system, "logs", name, "--previous")).toContain("lost the lease");
+      }
+      expect(await run("get", "namespace", system, "-o", label)).toBe("restricted");
+    }
+  });
+
+  describe("access of a user of the host to the member", () => {
+    let alice: HostUser;
+    beforeAll(async () => {
+      await accessAvailable(host);
+      alice = await createUser(host, "alice", "developers");
+      await bindClusterRole(host, "legation-access", { kind: "User", name: "alice" });
+      await bindClusterRole(west, "edit", { kind: "User", name: "legation:alice" });
+      await eventuallyPasses(async () => expect((await ask("GET")).status).toBe(200), { timeoutMs: 60_000 });
+    });
+
+    const agent = new Agent({ keepAlive: true });
+    afterAll(() => agent.destroy());
+
+    /** Reads or creates ConfigMaps in the member as alice. The status is 0 if the connection was cut. */
+    function ask(method: "GET" | "POST"): Promise<Answer> {
+      const { certificate: cert, key } = alice;
+      const url = `${host.server}${clusterProxyPath("west")}/api/v1/namespaces/default/configmaps`;
+      const headers = { "content-type": "application/json" };
+      const outgoing = request(url, { method, ca: host.caData, cert, key, agent, headers });
+      outgoing.end(method === "GET" ? undefined : JSON.stringify({ metadata: { generateName: "short-" } }));
+      return new Promise((resolve) => {
+        const end = (status: number, text: string): void => resolve({ status, text });
+        outgoing.once("error", (error) => end(0, String(error)));
+        outgoing.once("response", (response) => {
+          let text = "";
+          response.on("data", (chunk: Buffer) => {
+            text += chunk.toString();
+          });
+          response.once("error", (error) => end(0, String(error)));
+          response.once("end", () => end(response.statusCode ?? 0, text));
+        });
+      });
+    }
+
+    /** Asks without a pause until the work is done, a few at a time. Returns the answers that are no success, and how many are one. */
+    async function askDuring(work: () => Promise<void>): Promise<{ failures: Answer[]; successes: number }> {
+      const failures: Answer[] = [];
+      let [successes, working] = [0, true];
+      const asking = (["GET", "POST", "GET", "POST"] as const).map(async (method) => {
+        while (working) {
+          const answer = await ask(method);
+          if (answer.status === 200 || answer.status === 201) successes += 1;
+          else failures.push(answer);
+          await sleep(20);
+        }
+      });
+      await work().finally(() => {
+        working = false;
+      });
+      await Promise.all(asking);
+      return { failures, successes };
+    }
+
+    test("cuts no request in a rolling restart", async () => {
+      const { failures, successes } = await askDuring(async () => {
+        await run("-n", ACCESS, "rollout", "restart", "deployment/legation-access");
+        await rolledOut("access", ACCESS);
+        // The last replica of before ends after its successor is ready.
+        await eventually(
+          async () => (await run("-n", ACCESS, "get", "pods", "-o", "name")).trim().split("\n").length === 2,
+          {
+            timeoutMs: 90_000,
+            what: "two replicas are left",
+          },
+        );
+      });
+      expect(failures).toEqual([]);
+      expect(successes).toBeGreaterThan(100);
+    }, 400_000);
   });
 
   test("delegates a pod, and serves its log and commands", async () => {
@@ -124,7 +211,7 @@ whereRealNodesRun(() => {
     })();
     const restart = ["rollout", "restart", "deployment/legation-webhook", "deployment/legation-controller"];
     const rolled = run("-n", SYSTEM, ...restart)
-      .then(() => Promise.all(["webhook", "controller"].map(rolledOut)))
+      .then(() => Promise.all(["webhook", "controller"].map((name) => rolledOut(name))))
       .finally(() => {
         rolling = false;
       });
