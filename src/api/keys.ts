@@ -167,6 +167,8 @@ export const SYSTEM_NAMESPACE = "legation-system";
 /** Label on every object that Legation's command line creates. */
 export const MANAGED_BY_LABEL = "app.kubernetes.io/managed-by";
 export const MANAGED_BY = "legation";
+/** Value of that label on objects of a Helm release. */
+export const HELM = "Helm";
 /** Labels on every installed object, by which `uninstall` and an upgrade find it. */
 export const INSTALLED_LABELS: Readonly<Record<string, string>> = {
   [MANAGED_BY_LABEL]: MANAGED_BY,

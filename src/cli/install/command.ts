@@ -6,10 +6,10 @@ import { flag, type Subcommand } from "../shared/command.ts";
 import { type GlobalInput, toggle, withGlobals } from "../shared/input.ts";
 import { loadManifests } from "../shared/manifests.ts";
 import { refuseDefinitionsAlone, type TypeName, typeList } from "../shared/named-types.ts";
-import { objectText, printOutcome } from "../shared/output.ts";
+import { counted, objectText, printOutcome } from "../shared/output.ts";
 import { packageRoot, packageVersion } from "../shared/package-root.ts";
-import { install } from "./install.ts";
-import { imageToKeep, standing } from "./installed.ts";
+import { allowTypes, type InstallContext, install } from "./install.ts";
+import { imageToKeep, refuseBesideHelm, standing } from "./installed.ts";
 
 /** The host's name: a label value, so that users can select by it. */
 export const hostName: z.ZodType<string> = z
@@ -62,6 +62,11 @@ function refuseBoth({ image, webhookUrl }: InstallInput, context: z.RefinementCt
   const message = "is for a webhook and a controller in the cluster";
   context.addIssue({ code: "custom", path: ["image"], message });
   context.addIssue({ code: "custom", path: ["webhookUrl"], message: "has them run outside: leave one of the two out" });
+}
+
+function allowsTypesAlone({ types, access, accessAddress, clusterName, image, webhookUrl }: InstallInput): boolean {
+  const others = [accessAddress, clusterName, image, webhookUrl];
+  return types.length > 0 && !access && others.every((value) => value === undefined);
 }
 
 /** `legation install` */
@@ -127,6 +132,19 @@ export const installCommand: Subcommand<InstallInput> = {
     const own = await loadManifests(folder);
     const knownTypes = await loadManifests(join(folder, "delegated-types"));
     const before = await standing(client, own, signal);
+    const context: InstallContext = {
+      client,
+      signal,
+      onApplied: (applied) => terminal.progress(`${objectText(applied.kind, applied)} ${applied.change}`),
+      onAdvice: (advice) => terminal.progress(advice),
+    };
+    if (before.helmRelease !== undefined) {
+      if (!allowsTypesAlone(options)) refuseBesideHelm(before.helmRelease);
+      const done = await allowTypes({ ...options, knownTypes }, context);
+      const text = `Types are allowed: ${counted(done.length, "object")}; the rest stays as Helm installed it`;
+      printOutcome(terminal, options.output, { text, document: { clusterName: before.clusterName, objects: done } });
+      return;
+    }
     const version = packageVersion();
     const name = options.clusterName ?? before.clusterName ?? hostName.safeParse(clusterName).data ?? DEFAULT_HOST_NAME;
     // With --image the webhook runs in the cluster.
@@ -146,12 +164,7 @@ export const installCommand: Subcommand<InstallInput> = {
         definitions: options.definitions,
         knownTypes,
       },
-      {
-        client,
-        signal,
-        onApplied: (applied) => terminal.progress(`${objectText(applied.kind, applied)} ${applied.change}`),
-        onAdvice: (advice) => terminal.progress(advice),
-      },
+      context,
     );
     const changed = done.filter(({ change }) => change !== "unchanged").length;
     printOutcome(terminal, options.output, {

@@ -1,8 +1,9 @@
 import { VIRTUAL_NODE_LABEL, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
+import type { KubeObject } from "../../api/kubernetes.ts";
 import { delegatedTypes } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
-import { kindName, nodes } from "../../kube/resources.ts";
+import { kindName, nodes, type Resource } from "../../kube/resources.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
@@ -43,9 +44,7 @@ export async function install(
   const { apply, leaveOut } = planInstall(manifests, options);
   // Checked before the first write: a server that lacks a kind must not keep half an installation.
   for (const { apiVersion, kind } of apply) await discovery.get(apiVersion, kind);
-  const types = definitions
-    ? await findDefined(client, discovery, typeNames, { verbs: SOURCE_VERBS, signal })
-    : await findTypes(discovery, typeNames, { cluster: client.cluster, verbs: SOURCE_VERBS });
+  const types = await findAllowable(client, discovery, { types: typeNames, definitions }, signal);
   await refuseTerminatingNamespace(client, signal);
   await refuseNodesNamedAsOurs(client, signal);
 
@@ -67,17 +66,50 @@ export async function install(
     const removed = await removeManifest(client, discovery, manifest, signal);
     if (removed !== undefined) report(removed);
   }
+  await applyTypes(types, { definitions, knownTypes }, { client, signal, onApplied: report, onAdvice });
+  return done;
+}
+
+/** Allows types on a host where Legation is installed. Resolves to the applied objects. */
+export async function allowTypes(options: TypeOptions, context: InstallContext): Promise<Applied[]> {
+  const { client, signal } = context;
+  const done: Applied[] = [];
+  const onApplied = (applied: Applied): void => {
+    done.push(applied);
+    context.onApplied(applied);
+  };
+  const types = await findAllowable(client, new Discovery(client, signal), options, signal);
+  await applyTypes(types, options, { ...context, onApplied });
+  return done;
+}
+
+function findAllowable(
+  client: ClusterClient,
+  discovery: Discovery,
+  { types = [], definitions = false }: TypeOptions,
+  signal: AbortSignal,
+): Promise<readonly Resource<KubeObject>[]> {
+  return definitions
+    ? findDefined(client, discovery, types, { verbs: SOURCE_VERBS, signal })
+    : findTypes(discovery, types, { cluster: client.cluster, verbs: SOURCE_VERBS });
+}
+
+async function applyTypes(
+  types: readonly Resource<KubeObject>[],
+  { definitions = false, knownTypes = [] }: TypeOptions,
+  { client, signal, onApplied, onAdvice }: InstallContext,
+): Promise<void> {
+  const discovery = new Discovery(client, signal);
   for (const type of types) {
     const installed = await client.find(delegatedTypes, { name: kindName(type) }, { signal });
     const definition = definitions ? "Follow" : undefined;
     const fields = typeFields(type, { manifests: knownTypes, installed: installed?.spec, definition });
     for (const manifest of delegatedTypeObjects(type, fields)) {
-      report(await applyManifest(client, discovery, manifest, signal));
+      onApplied(await applyManifest(client, discovery, manifest, signal));
     }
     const advice = installed && lackingFields(type, { manifests: knownTypes, installed: installed.spec });
     if (advice !== undefined) onAdvice(advice);
   }
-  return done;
 }
 
 /**

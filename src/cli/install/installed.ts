@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { API_SERVICE, apiServices } from "../../access/api-service.ts";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
-import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { HELM, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { recordedHostName } from "../../clusters/host-name.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -30,6 +30,14 @@ export interface Standing {
   readonly access: { readonly address?: string } | undefined;
   /** The installed image, if its repository is not the manifests'. */
   readonly ownImage: string | undefined;
+  /** The Helm release that owns the installation. */
+  readonly helmRelease?: HelmRelease | undefined;
+}
+
+/** A release of the chart, as Helm names it. */
+export interface HelmRelease {
+  readonly name: string;
+  readonly namespace: string;
 }
 
 const configuration = z.looseObject({
@@ -56,7 +64,27 @@ export async function standing(
     webhookUrl: url === undefined ? undefined : new URL(url).origin,
     access: await standingAccess(client, signal),
     ownImage: isOwn ? image : undefined,
+    helmRelease: webhook === undefined ? undefined : helmReleaseOf(webhook),
   };
+}
+
+// Helm sets both on each object of a release: https://helm.sh/docs/chart_best_practices/labels
+function helmReleaseOf({ metadata }: KubeObject): HelmRelease | undefined {
+  if (metadata?.labels?.[MANAGED_BY_LABEL] !== HELM) return undefined;
+  const { annotations = {} } = metadata;
+  const namespace = annotations["meta.helm.sh/release-namespace"] ?? SYSTEM_NAMESPACE;
+  return { name: annotations["meta.helm.sh/release-name"] ?? "legation", namespace };
+}
+
+/** Refuses to change a Helm release's objects: its next upgrade would change them back. */
+export function refuseBesideHelm({ name, namespace }: HelmRelease): never {
+  throw new Failure("refused", {
+    object: "Legation",
+    problem: `is installed by the Helm release ${name} in namespace ${namespace}`,
+    remedy:
+      `run \`helm upgrade ${name} CHART --namespace ${namespace}\` instead, or \`helm uninstall ${name} --namespace ` +
+      `${namespace}\` first, which keeps members and pods as they are; \`--types\` alone is allowed`,
+  });
 }
 
 const externalService = z.looseObject({

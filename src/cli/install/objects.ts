@@ -94,7 +94,7 @@ function adjust(manifest: Manifest, options: InstallOptions): Manifest {
   const { metadata } = manifest;
   // Version and image are one write, so that an interruption cannot separate the two.
   const labels = { ...labelMap.parse(metadata.labels), [VERSION_LABEL]: options.version };
-  const versioned = { ...manifest, metadata: { ...metadata, labels } };
+  const versioned = withPodVersion({ ...manifest, metadata: { ...metadata, labels } }, options.version);
   return options.image === undefined ? versioned : withImage(versioned, options.image);
 }
 
@@ -135,6 +135,18 @@ function addressUrl(address: string): { readonly hostname: string; readonly port
   const { hostname, port } = new URL(`https://${address}`);
   return { hostname, port: port === "" ? 443 : Number(port) };
 }
+
+/** Labels the pods, too: `legation version` tells those of an earlier version by it. */
+function withPodVersion(manifest: Manifest, version: string): Manifest {
+  const spec = labelledPods.parse(manifest.spec);
+  const { metadata } = spec.template;
+  const labels = { ...metadata.labels, [VERSION_LABEL]: version };
+  return { ...manifest, spec: { ...spec, template: { ...spec.template, metadata: { ...metadata, labels } } } };
+}
+
+const labelledPods = z.looseObject({
+  template: z.looseObject({ metadata: z.looseObject({ labels: labelMap }).default({ labels: {} }) }),
+});
 
 function withImage(manifest: Manifest, image: string): Manifest {
   const spec = deploymentSpec.parse(manifest.spec);

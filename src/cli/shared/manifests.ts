@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { parse } from "yaml";
 import { z } from "zod";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
-import { HOST_LABEL, INSTALLED_LABELS, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { HELM, HOST_LABEL, INSTALLED_LABELS, MANAGED_BY, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
@@ -73,8 +73,10 @@ const INSTALLED_NAMESPACES: ReadonlySet<string | undefined> = new Set([
   "kube-system",
 ]);
 
+const INSTALLERS: ReadonlySet<string | undefined> = new Set([MANAGED_BY, HELM]);
+
 /**
- * Returns the objects of a kind that this or another version installed. Leaves out other hosts' objects, if this cluster is their
+ * Returns the objects of a kind that this or another version installed, by its command line or its chart. Leaves out other hosts' objects, if this cluster is their
  * member, and what users labelled in their own namespaces.
  */
 export async function listInstalled(
@@ -82,8 +84,12 @@ export async function listInstalled(
   resource: Resource<KubeObject>,
   signal: AbortSignal,
 ): Promise<readonly Stored<KubeObject>[]> {
-  const own = Object.entries(INSTALLED_LABELS).map(([key, value]) => `${key}=${value}`);
+  const { [MANAGED_BY_LABEL]: _, ...others } = INSTALLED_LABELS;
+  const own = Object.entries(others).map(([key, value]) => `${key}=${value}`);
   const labelSelector = [...own, `!${HOST_LABEL}`].join(",");
   const found = await listAll(client, resource, { labelSelector, signal });
-  return found.filter(({ metadata: { namespace } }) => INSTALLED_NAMESPACES.has(namespace));
+  return found.filter(
+    ({ metadata: { namespace, labels } }) =>
+      INSTALLED_NAMESPACES.has(namespace) && INSTALLERS.has(labels?.[MANAGED_BY_LABEL]),
+  );
 }

@@ -63,8 +63,8 @@ function makeWritable(folder: string): void {
 /** Engines that are Go programs and that the integration tests run. */
 const NAMES = ["argo", "tekton", "jobset"] as const;
 
-/** Name of one of them, or of one that takes minutes to build and runs on demand. */
-export type ProgramEngine = (typeof NAMES)[number] | "cert-manager" | "kueue";
+/** Name of one of them, or of a program that takes minutes to build and runs on demand. */
+export type ProgramEngine = (typeof NAMES)[number] | "cert-manager" | "kueue" | "helm" | "krew";
 
 /** Programs built from their own sources, with the objects that they need. */
 const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
@@ -110,6 +110,20 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
     adds: { "cmd/multikueue/main.go": "../engines/kueue/main.go" },
     packages: { multikueue: "./cmd/multikueue" },
     keeps: { crds: "config/components/crd/bases", rbac: "config/components/rbac" },
+  },
+  helm: {
+    module: "helm.sh/helm/v4",
+    version: "v4.3.1",
+    sum: "h1:UndCoLe9UPmNoL7IvWzaUXveL7T5t/ijoorEmgJdI9g=",
+    packages: { helm: "./cmd/helm" },
+    keeps: {},
+  },
+  krew: {
+    module: "sigs.k8s.io/krew",
+    version: "v0.4.3",
+    sum: "h1:nvV4ifUM+wuy8ITy32FAib240lXSbMeHOxizqVy6+U0=",
+    packages: { "validate-krew-manifest": "./cmd/validate-krew-manifest", "kubectl-krew": "./cmd/krew" },
+    keeps: {},
   },
 };
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { imageToKeep, type Standing, standing } from "../../../../src/cli/install/installed.ts";
+import { imageToKeep, refuseBesideHelm, type Standing, standing } from "../../../../src/cli/install/installed.ts";
 import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
 import { fakeClient } from "../client.ts";
 
@@ -72,4 +72,21 @@ test("keeps an operator's own image for its version, and requires --image for an
     "--image: is missing: the cluster runs registry.example/l:1, which is version 0.1.0, and this is 0.2.0",
   );
   expect(() => imageToKeep({ ...own, version: undefined }, "0.2.0")).toThrow("which is of another installation");
+});
+
+test("names the Helm release that owns the installation", async () => {
+  const annotations = { "meta.helm.sh/release-name": "fleet", "meta.helm.sh/release-namespace": "infra" };
+  const labels = { "app.kubernetes.io/managed-by": "Helm" };
+  const owned = { ...configuration({ service: {} }), metadata: { name: "legation", labels, annotations } };
+  const { helmRelease } = await read({ mutatingwebhookconfigurations: owned });
+  expect(helmRelease).toEqual({ name: "fleet", namespace: "infra" });
+  expect(() => refuseBesideHelm({ name: "fleet", namespace: "infra" })).toThrow(
+    "Legation: is installed by the Helm release fleet in namespace infra",
+  );
+});
+
+test("knows an installation of the command line from a release of Helm", async () => {
+  const labels = { "app.kubernetes.io/managed-by": "legation" };
+  const own = { ...configuration({ service: {} }), metadata: { name: "legation", labels } };
+  expect((await read({ mutatingwebhookconfigurations: own })).helmRelease).toBeUndefined();
 });

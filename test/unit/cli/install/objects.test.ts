@@ -78,7 +78,7 @@ describe("the plan of an installation", () => {
     expect(apply.at(-1)?.webhooks).toEqual([{ name: "pods.legation.dev", failurePolicy: "Fail", clientConfig }]);
   });
 
-  test("sets the image in every container, and nothing else of the pod template", () => {
+  test("sets the image in every container and the version of the pods, and nothing else of their template", () => {
     const { apply } = planInstall([deployment], {
       clusterName: "host",
       version: "1.2.3",
@@ -86,7 +86,10 @@ describe("the plan of an installation", () => {
     });
     expect(apply.find(({ kind }) => kind === "Deployment")?.spec).toEqual({
       replicas: 2,
-      template: { spec: { containers: [{ name: "c", image: "registry.example/legation:2", args: ["webhook"] }] } },
+      template: {
+        metadata: { labels: { "app.kubernetes.io/version": "1.2.3" } },
+        spec: { containers: [{ name: "c", image: "registry.example/legation:2", args: ["webhook"] }] },
+      },
     });
   });
 

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { INSTALLED_LABELS } from "../../../../src/api/keys.ts";
 import { prepareWebhooks } from "../../../../src/cli/install/webhooks.ts";
 import { Discovery } from "../../../../src/cli/shared/discovery.ts";
 import type { Patch } from "../../../../src/kube/client.ts";
@@ -25,7 +26,11 @@ async function prepared(
       resources: [{ name: "mutatingwebhookconfigurations", kind: KIND.kind, namespaced: false, verbs: [] }],
     }),
     find: async () => (found && { ...KIND, metadata: { name: "legation" }, webhooks: found }) as never,
-    list: async () => ({ items: [{ metadata: { name: "other" }, webhooks: others }], resourceVersion: "1" }) as never,
+    list: async () =>
+      ({
+        items: [{ metadata: { name: "other", labels: INSTALLED_LABELS }, webhooks: others }],
+        resourceVersion: "1",
+      }) as never,
     create: async (_resource, body) => {
       written = { body };
       return {} as never;

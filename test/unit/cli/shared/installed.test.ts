@@ -41,7 +41,13 @@ describe("an installed object", () => {
     expect(await installed(manifests)).toEqual(manifests.map(({ metadata }) => metadata.name));
   });
 
+  test("is every object of the chart, to which Helm gives its own label", async () => {
+    const labels = { ...OWN, "app.kubernetes.io/managed-by": "Helm" };
+    expect(await installed([{ metadata: { name: "one", labels } }])).toEqual(["one"]);
+  });
+
   test.each([
+    ["that another installer manages", { name: "one", labels: { ...OWN, "app.kubernetes.io/managed-by": "other" } }],
     ["in a user's namespace", { namespace: "shop", name: "one", labels: OWN }],
     ["that only says who manages it", { name: "one", labels: { "app.kubernetes.io/managed-by": "legation" } }],
     ["that another host has here", { name: "one", labels: { ...OWN, "legation.dev/host": "uid" } }],

@@ -1,0 +1,8 @@
+{{- /* Generated from manifests/ and examples/ by `npm run generate`: change those, not this file. */}}
+{{- define "legation.image" -}}
+{{- with .Values.image }}
+{{- if .digest }}{{ .repository }}@{{ .digest }}
+{{- else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,122 @@
+import { parse } from "yaml";
+import { z } from "zod";
+import { VERSION_LABEL } from "../../src/cli/install/objects.ts";
+import type { ObjectDocument, TemplateText } from "./template.ts";
+import type { Component, Sizes } from "./values.ts";
+
+const POD = ["spec", "template", "spec"] as const;
+const CONTAINER = [...POD, "containers", 0] as const;
+
+const quantities = z.record(z.string(), z.union([z.string(), z.number()]));
+const deployment = z.looseObject({
+  metadata: z.looseObject({ labels: z.record(z.string(), z.string()) }),
+  spec: z.looseObject({
+    replicas: z.number(),
+    template: z.looseObject({
+      spec: z.looseObject({
+        containers: z.tuple([
+          z.looseObject({
+            image: z.string(),
+            env: z.array(z.unknown()).optional(),
+            resources: z.strictObject({ requests: quantities, limits: quantities }),
+          }),
+        ]),
+      }),
+    }),
+  }),
+});
+
+const patch = z.object({
+  spec: z.object({
+    template: z.object({
+      spec: z.object({
+        containers: z.tuple([z.object({ env: z.array(z.unknown()), volumeMounts: z.array(z.unknown()) })]),
+        volumes: z.array(z.unknown()),
+      }),
+    }),
+  }),
+});
+
+/** Returns a Deployment's own sizes. */
+export function sizesOf(document: ObjectDocument): Sizes {
+  const { spec } = deployment.parse(document.toJS());
+  const [{ resources }] = spec.template.spec.containers;
+  return { replicas: spec.replicas, resources };
+}
+
+/** Returns a Deployment's image without its tag. */
+export function repositoryOf(document: ObjectDocument): string {
+  const [{ image }] = deployment.parse(document.toJS()).spec.template.spec.containers;
+  return image.replace(/:[^/:]*$/, "");
+}
+
+/** Returns the component that a Deployment runs. */
+export function componentOf(document: ObjectDocument): string | undefined {
+  return deployment.parse(document.toJS()).metadata.labels["app.kubernetes.io/component"];
+}
+
+/** Puts the chart's values into a Deployment. `certificatePatch`: YAML of what it needs for a certificate of cert-manager. */
+export function templateDeployment(
+  document: ObjectDocument,
+  component: Component,
+  text: TemplateText,
+  certificatePatch?: string,
+): void {
+  const values = `$.Values.${component}`;
+  const { env } = deployment.parse(document.toJS()).spec.template.spec.containers[0];
+  for (const labelled of [["metadata"], ["spec", "template", "metadata"]]) {
+    text.expression(document, [...labelled, "labels", VERSION_LABEL], "$.Chart.AppVersion | quote");
+  }
+  text.expression(document, ["spec", "replicas"], `${values}.replicas`);
+  text.block(document, ["spec", "template", "metadata", "annotations"], `${values}.podAnnotations`, { optional: true });
+  text.expression(document, [...CONTAINER, "image"], 'include "legation.image" $');
+  text.lines(document, [...CONTAINER, "imagePullPolicy"], (indent) => [
+    `${indent}{{- with $.Values.image.pullPolicy }}`,
+    `${indent}imagePullPolicy: {{ . }}`,
+    `${indent}{{- end }}`,
+  ]);
+  text.block(document, [...CONTAINER, "resources"], `${values}.resources`);
+  if (certificatePatch !== undefined) templateCertificate(document, text, certificatePatch);
+  else if (env !== undefined)
+    text.append(document, [...CONTAINER, "env"], (indent) => listLines(indent, `${values}.env`));
+  else text.block(document, [...CONTAINER, "env"], `${values}.env`, { optional: true });
+  text.block(document, [...POD, "imagePullSecrets"], "$.Values.image.pullSecrets", { optional: true });
+  for (const field of ["nodeSelector", "tolerations", "affinity"]) {
+    text.block(document, [...POD, field], `${values}.${field}`, { optional: true });
+  }
+}
+
+function listLines(indent: string, value: string): string[] {
+  return [
+    `${indent}{{- with ${value} }}`,
+    `${indent}{{- toYaml . | nindent ${indent.length} }}`,
+    `${indent}{{- end }}`,
+  ];
+}
+
+/** Lets the webhook read cert-manager's Secret. */
+function templateCertificate(document: ObjectDocument, text: TemplateText, certificatePatch: string): void {
+  const { containers, volumes } = patch.parse(parse(certificatePatch)).spec.template.spec;
+  const [{ env, volumeMounts }] = containers;
+  const isManaged = 'eq $.Values.webhook.certificate.source "cert-manager"';
+  const json = (value: unknown): string => JSON.stringify(value);
+  text.lines(document, [...CONTAINER, "env"], (indent) => [
+    `${indent}{{- if or (${isManaged}) $.Values.webhook.env }}`,
+    `${indent}env:`,
+    `${indent}  {{- if ${isManaged} }}`,
+    ...env.map((each) => `${indent}  - ${json(each)}`),
+    `${indent}  {{- end }}`,
+    ...listLines(`${indent}  `, "$.Values.webhook.env"),
+    `${indent}{{- end }}`,
+  ]);
+  text.lines(document, [...CONTAINER, "volumeMounts"], (indent) => [
+    `${indent}{{- if ${isManaged} }}`,
+    `${indent}volumeMounts: ${json(volumeMounts)}`,
+    `${indent}{{- end }}`,
+  ]);
+  text.lines(document, [...POD, "volumes"], (indent) => [
+    `${indent}{{- if ${isManaged} }}`,
+    `${indent}volumes: ${json(volumes)}`,
+    `${indent}{{- end }}`,
+  ]);
+}

@@ -1,0 +1,179 @@
+import { z } from "zod";
+
+/** A container's requests and limits. */
+interface Resources {
+  readonly requests?: Readonly<Record<string, string | number>> | undefined;
+  readonly limits?: Readonly<Record<string, string | number>> | undefined;
+}
+
+/** Sizes of a Deployment, as the manifests have them. */
+export interface Sizes {
+  readonly replicas: number;
+  readonly resources: Resources;
+}
+
+/** The Deployments of the chart. */
+export const COMPONENTS = ["controller", "webhook", "access"] as const;
+export type Component = (typeof COMPONENTS)[number];
+
+const quantity = z.union([
+  z.string().regex(/^[0-9.]+(m|k|Ki|M|Mi|G|Gi|T|Ti|P|Pi|E|Ei|[eE][+-]?[0-9]+)?$/),
+  z.number().nonnegative(),
+]);
+const quantities = z.record(z.string(), quantity);
+const labelMap = z.record(z.string(), z.string());
+const anyObject = z.looseObject({});
+
+const process = {
+  replicas: z.int().min(0).max(10).describe("Pods of the Deployment."),
+  resources: z
+    .strictObject({ requests: quantities.exactOptional(), limits: quantities.exactOptional() })
+    .describe("Requests and limits of the container."),
+  env: z
+    .array(
+      z.strictObject({
+        name: z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/),
+        value: z.string().exactOptional(),
+        valueFrom: anyObject.exactOptional(),
+      }),
+    )
+    .describe("More environment variables. Each flag of the process is one: `LEGATION_POD_EVENTS`."),
+  nodeSelector: labelMap.describe("Labels that a node of the pods must have."),
+  tolerations: z.array(anyObject).describe("Taints that the pods tolerate."),
+  affinity: anyObject.describe("Affinity of the pods."),
+  podAnnotations: labelMap.describe("Annotations of the pods."),
+};
+
+/** Schema of the chart's values. */
+export const valuesSchema: z.ZodType = z
+  .strictObject({
+    clusterName: z
+      .string()
+      .min(1)
+      .max(63)
+      .regex(/^[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$/)
+      .describe("What members call this host. Each host of a member needs its own name."),
+    image: z.strictObject({
+      repository: z
+        .string()
+        .regex(/^[a-z0-9[][a-zA-Z0-9.:/_[\]-]*$/)
+        .describe("Image of all processes, without its tag."),
+      tag: z
+        .string()
+        .regex(/^[A-Za-z0-9_.-]*$/)
+        .describe("Tag of the image. Empty: the version of the chart."),
+      digest: z
+        .string()
+        .regex(/^(sha256:[a-f0-9]{64})?$/)
+        .describe("Digest of the image, which wins over the tag: `sha256:…`."),
+      pullPolicy: z
+        .enum(["", "Always", "IfNotPresent", "Never"])
+        .describe("When kubelets pull the image. Empty: as Kubernetes decides."),
+      pullSecrets: z
+        .array(z.strictObject({ name: z.string().min(1) }))
+        .describe("Secrets with which kubelets pull the image. They must be in the namespaces of the pods."),
+    }),
+    crds: z.strictObject({
+      install: z
+        .boolean()
+        .describe("Render the custom resource definitions. They stay when the release is uninstalled."),
+    }),
+    controller: z.strictObject(process),
+    webhook: z.strictObject({
+      ...process,
+      certificate: z.strictObject({
+        source: z
+          .enum(["self", "cert-manager"])
+          .describe("Origin of the serving certificate: the webhook itself, or cert-manager, which must be installed."),
+        issuerRef: z
+          .strictObject({
+            name: z.string().min(1),
+            kind: z.enum(["Issuer", "ClusterIssuer"]).exactOptional(),
+            group: z.string().exactOptional(),
+          })
+          .partial()
+          .describe(
+            "Issuer that cert-manager asks, of type CA or Vault. Empty: the chart makes a certificate authority of its own.",
+          ),
+      }),
+    }),
+    access: z.strictObject({
+      enabled: z
+        .boolean()
+        .describe("Users of the host reach the API servers of members that join with `--access` (access.md)."),
+      ...process,
+    }),
+    hub: z.strictObject({
+      enabled: z.boolean().describe("Make the Service at which agents of members reach the controller (agents.md)."),
+      type: z.enum(["LoadBalancer", "NodePort", "ClusterIP"]).describe("Type of this Service."),
+      annotations: labelMap.describe("Annotations of this Service."),
+    }),
+    monitoring: z.strictObject({
+      podMonitors: z
+        .boolean()
+        .describe("Make PodMonitors for the Prometheus operator. Each pod has its own metrics, so no Service has any."),
+      rules: z.boolean().describe("Make the PrometheusRule with the alerts of runbook.md."),
+      labels: labelMap.describe("Labels of both, as the Prometheus selects them: `release: NAME`."),
+    }),
+    networkPolicy: z.strictObject({
+      enabled: z.boolean().describe("Make NetworkPolicies that close every other port of the pods."),
+    }),
+    // Helm passes it to charts that are part of another.
+    global: anyObject.exactOptional(),
+  })
+  .describe("Values of the chart legation");
+
+/** Returns the default values: an installation as `legation install` makes it. */
+export function defaultValues(sizes: Readonly<Record<Component, Sizes>>, repository: string): object {
+  const processOf = (component: Component): object => ({
+    ...sizes[component],
+    env: [],
+    nodeSelector: {},
+    tolerations: [],
+    affinity: {},
+    podAnnotations: {},
+  });
+  return {
+    clusterName: "host",
+    image: { repository, tag: "", digest: "", pullPolicy: "", pullSecrets: [] },
+    crds: { install: true },
+    controller: processOf("controller"),
+    webhook: { ...processOf("webhook"), certificate: { source: "self", issuerRef: {} } },
+    access: { enabled: false, ...processOf("access") },
+    hub: { enabled: false, type: "LoadBalancer", annotations: {} },
+    monitoring: { podMonitors: false, rules: false, labels: {} },
+    networkPolicy: { enabled: false },
+  };
+}
+
+/** Returns values.schema.json, in the draft that every Helm 3 and 4 reads. */
+export function jsonSchema(): object {
+  return z.toJSONSchema(valuesSchema, { target: "draft-7", io: "input" });
+}
+
+/** A value and what it means. */
+interface ValueRow {
+  readonly path: string;
+  readonly value: unknown;
+  readonly description: string;
+}
+
+const schemaNode = z.looseObject({
+  description: z.string().optional(),
+  properties: z.record(z.string(), z.unknown()).optional(),
+});
+const objectValue = z.record(z.string(), z.unknown());
+
+/** Returns each value that has a description, with its default. */
+export function valueRows(values: object): ValueRow[] {
+  return rowsOf(jsonSchema(), values, []);
+}
+
+function rowsOf(schema: unknown, value: unknown, path: readonly string[]): ValueRow[] {
+  const { description, properties } = schemaNode.parse(schema);
+  if (path.length > 0 && description !== undefined) return [{ path: path.join("."), value, description }];
+  const values = objectValue.parse(value ?? {});
+  return Object.entries(properties ?? {}).flatMap(([name, inner]) =>
+    values[name] === undefined ? [] : rowsOf(inner, values[name], [...path, name]),
+  );
+}

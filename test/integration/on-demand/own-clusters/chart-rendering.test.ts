@@ -1,0 +1,207 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { type InstallOptions, planInstall } from "../../../../src/cli/install/objects.ts";
+import { loadManifests, type Manifest, parseManifests } from "../../../../src/cli/shared/manifests.ts";
+import { packageVersion } from "../../../../src/cli/shared/package-root.ts";
+import { CHART, helm, renderChart } from "../../../support/legation/chart.ts";
+import { ROOT } from "../../../support/legation/cli.ts";
+
+// Renders by Helm itself, and needs no cluster.
+const KEEP = "helm.sh/resource-policy";
+
+const identity = ({ apiVersion, kind, metadata }: Manifest): string =>
+  `${apiVersion} ${kind} ${metadata.namespace ?? ""}/${metadata.name}`;
+
+function byIdentity(manifests: readonly Manifest[]): Record<string, Manifest> {
+  return Object.fromEntries(manifests.map((manifest) => [identity(manifest), manifest]));
+}
+
+/** Returns what `legation install` applies. */
+async function applied(options: Partial<InstallOptions> = {}, folders: readonly string[] = []): Promise<Manifest[]> {
+  const loaded = await Promise.all(["", ...folders].map((folder) => loadManifests(join(ROOT, "manifests", folder))));
+  const plan = planInstall(loaded.flat(), { clusterName: "host", version: packageVersion(), ...options });
+  return [...plan.apply];
+}
+
+/** Takes Helm's own annotation off. Returns the objects that had it. */
+function withoutKeep(manifests: readonly Manifest[]): { objects: Manifest[]; kept: string[] } {
+  const kept: string[] = [];
+  const objects = manifests.map((manifest) => {
+    const { annotations, ...metadata } = manifest.metadata as Manifest["metadata"] & { annotations?: object };
+    const { [KEEP]: policy, ...others } = (annotations ?? {}) as Record<string, string>;
+    if (policy === undefined) return manifest;
+    expect(policy).toBe("keep");
+    kept.push(manifest.kind);
+    return {
+      ...manifest,
+      metadata: Object.keys(others).length === 0 ? metadata : { ...metadata, annotations: others },
+    };
+  });
+  return { objects, kept };
+}
+
+function read(file: string): Manifest[] {
+  return parseManifests(readFileSync(join(ROOT, file), "utf8"), file);
+}
+
+function only(manifests: readonly Manifest[], kind: string, name: string): Manifest {
+  const [found, ...more] = manifests.filter((each) => each.kind === kind && each.metadata.name === name);
+  if (found === undefined || more.length > 0) throw new Error(`${more.length + 1} of ${kind} ${name}`);
+  return found;
+}
+
+describe("the chart renders", () => {
+  test.each<[string, object, Partial<InstallOptions>, string[]]>([
+    ["without values", {}, {}, []],
+    [
+      "with a name and an image",
+      { clusterName: "berlin.1", image: { repository: "registry.example:5000/team/legation", tag: "7" } },
+      { clusterName: "berlin.1", image: "registry.example:5000/team/legation:7" },
+      [],
+    ],
+    [
+      "with an image by its digest",
+      { image: { digest: `sha256:${"0123456789abcdef".repeat(4)}` } },
+      { image: `ghcr.io/legation/legation@sha256:${"0123456789abcdef".repeat(4)}` },
+      [],
+    ],
+    ["with a name that YAML takes for a number", { clusterName: "0123" }, { clusterName: "0123" }, []],
+    ["with access", { access: { enabled: true } }, {}, ["access"]],
+  ])("what `legation install` applies, %s", async (_how, values, options, folders) => {
+    const { objects, kept } = withoutKeep(await renderChart(values));
+    expect(byIdentity(objects)).toEqual(byIdentity(await applied(options, folders)));
+    expect(new Set(kept)).toEqual(new Set(["CustomResourceDefinition", "Namespace"]));
+  });
+
+  test("all but the namespace of the release", async () => {
+    const rendered = byIdentity(await renderChart({}, "legation-system"));
+    const elsewhere = byIdentity(await renderChart());
+    const { "v1 Namespace /legation-system": namespace, ...others } = elsewhere;
+    expect(namespace).toBeDefined();
+    expect(rendered).toEqual(others);
+  });
+
+  test("no definitions where somebody else applies them", async () => {
+    const kinds = (await renderChart({ crds: { install: false } })).map(({ kind }) => kind);
+    expect(kinds).not.toContain("CustomResourceDefinition");
+    expect(kinds).toContain("Deployment");
+  });
+
+  test("sizes, places and variables of each Deployment", async () => {
+    const process = {
+      replicas: 3,
+      resources: { requests: { cpu: "500m", memory: "512Mi" }, limits: { memory: "1Gi" } },
+      env: [{ name: "LEGATION_POD_EVENTS", value: "warnings" }],
+      nodeSelector: { pool: "control" },
+      tolerations: [{ key: "control", operator: "Exists" }],
+      affinity: { nodeAffinity: {} },
+      podAnnotations: { team: "a" },
+    };
+    const image = { pullPolicy: "Always", pullSecrets: [{ name: "registry" }] };
+    const values = { image, controller: process, webhook: process, access: { enabled: true, ...process } };
+    const rendered = await renderChart(values);
+    for (const name of ["legation-controller", "legation-webhook", "legation-access"]) {
+      const { replicas, resources, env, podAnnotations, ...placing } = process;
+      expect(only(rendered, "Deployment", name), name).toMatchObject({
+        spec: {
+          replicas,
+          template: {
+            metadata: { annotations: podAnnotations },
+            spec: {
+              ...placing,
+              imagePullSecrets: [{ name: "registry" }],
+              containers: [
+                {
+                  resources,
+                  imagePullPolicy: "Always",
+                  env: expect.arrayContaining(env) as unknown,
+                  name: name.slice(9),
+                },
+              ],
+            },
+          },
+        },
+      });
+    }
+    const env = (name: string): unknown =>
+      (only(rendered, "Deployment", name).spec as { template: { spec: { containers: { env: unknown }[] } } }).template
+        .spec.containers[0]?.env;
+    expect(env("legation-webhook")).toEqual(process.env);
+    expect(env("legation-controller")).toEqual([expect.objectContaining({ name: "POD_IP" }), ...process.env]);
+  });
+
+  test("a certificate of cert-manager as the examples have it, by an authority of its own", async () => {
+    const rendered = await renderChart({ webhook: { certificate: { source: "cert-manager" } } });
+    const folder = "examples/webhook-certificate";
+    const wanted = read(join(folder, "certificate.yaml"));
+    expect(byIdentity(rendered)).toMatchObject(byIdentity(wanted));
+    const patched = only(rendered, "Deployment", "legation-webhook").spec;
+    const patch = parse(readFileSync(join(ROOT, folder, "patch.yaml"), "utf8"));
+    expect(patched).toMatchObject(patch.spec);
+  });
+
+  test("a certificate by an issuer that is there", async () => {
+    const issuerRef = { name: "company", kind: "ClusterIssuer" };
+    const rendered = await renderChart({ webhook: { certificate: { source: "cert-manager", issuerRef } } });
+    const own = rendered.filter(({ apiVersion }) => apiVersion.startsWith("cert-manager.io/"));
+    expect(own.map(identity)).toEqual(["cert-manager.io/v1 Certificate legation-system/legation-webhook"]);
+    expect(own[0]?.spec).toMatchObject({ issuerRef, secretName: "legation-webhook-tls" });
+  });
+
+  test("hub, monitoring and network policies as their own files have them", async () => {
+    const hub = { enabled: true, type: "NodePort", annotations: { "example.com/zone": "a" } };
+    const labels = { release: "prometheus" };
+    const rendered = byIdentity(
+      await renderChart({
+        hub,
+        access: { enabled: true },
+        monitoring: { podMonitors: true, rules: true, labels },
+        networkPolicy: { enabled: true },
+      }),
+    );
+    const [service] = read("manifests/hub/service.yaml");
+    expect(rendered["v1 Service legation-system/legation-hub"]).toEqual({
+      ...service,
+      metadata: { ...service?.metadata, annotations: hub.annotations },
+      spec: { ...(service?.spec as object), type: "NodePort" },
+    });
+    const monitors = read("examples/monitoring/prometheus-operator.yaml");
+    expect(monitors.length).toBe(4);
+    for (const monitor of monitors) {
+      expect(rendered[identity(monitor)]).toEqual({ ...monitor, metadata: { ...monitor.metadata, labels } });
+    }
+    const policies = ["system", "access"].flatMap((name) => read(`manifests/network-policies/${name}.yaml`));
+    expect(policies.length).toBe(3);
+    for (const policy of policies) expect(rendered[identity(policy)]).toEqual(policy);
+  });
+
+  test("nothing of access without access", async () => {
+    const values = { monitoring: { podMonitors: true, rules: true }, networkPolicy: { enabled: true } };
+    const namespaces = (await renderChart(values)).map(({ metadata }) => metadata.namespace);
+    expect(namespaces).toContain("legation-system");
+    expect(namespaces).not.toContain("legation-access");
+  });
+});
+
+describe("the chart refuses", () => {
+  test.each<[string, object, RegExp]>([
+    ["an unknown value", { controler: {} }, /additional properties 'controler' not allowed/],
+    ["an unknown value within", { webhook: { replica: 1 } }, /at '\/webhook': additional properties 'replica'/],
+    ["text for a number", { controller: { replicas: "two" } }, /at '\/controller\/replicas': got string, want integer/],
+    ["a name that is no label", { clusterName: "my host" }, /at '\/clusterName': 'my host' does not match pattern/],
+    ["no name", { clusterName: "" }, /at '\/clusterName'/],
+    ["a tag in the repository's place", { image: { digest: "latest" } }, /at '\/image\/digest'/],
+    ["an unknown source", { webhook: { certificate: { source: "vault" } } }, /at '\/webhook\/certificate\/source'/],
+    ["a memory that is none", { webhook: { resources: { limits: { memory: "lots" } } } }, /resources\/limits\/memory/],
+  ])("%s, and names it", async (_what, values, message) => {
+    await expect(renderChart(values)).rejects.toThrow(message);
+  });
+});
+
+test("the chart passes Helm's own check", async () => {
+  const { code, stdout } = await helm(["lint", CHART, "--strict"]);
+  expect(stdout).toContain("0 chart(s) failed");
+  expect(code).toBe(0);
+});

@@ -1,0 +1,178 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startClusters } from "../../../support/clusters/start.ts";
+import type { Cluster, Clusters } from "../../../support/clusters/types.ts";
+import { kubectl } from "../../../support/harness/kubectl.ts";
+import { freshNamespace } from "../../../support/harness/namespace.ts";
+import { whereRealNodesRun } from "../../../support/harness/real-nodes.ts";
+import { CHART, helm } from "../../../support/legation/chart.ts";
+import { legation, runCli } from "../../../support/legation/cli.ts";
+import { LEGATION_IMAGE, writeLegationImage } from "../../../support/legation/image.ts";
+import { podManifest } from "../../../support/streams/pods.ts";
+
+// Legation as Helm deploys it: pods on a node of the host, from the image of a release. The tests are the life of one release.
+const SYSTEM = "legation-system";
+const [REPOSITORY = "", TAG = ""] = LEGATION_IMAGE.split(/:(?=[^:]*$)/);
+const VALUES = {
+  clusterName: "charted",
+  image: { repository: REPOSITORY, tag: TAG },
+  networkPolicy: { enabled: true },
+};
+// The definitions stay.
+const DEFINITIONS = ["clusters.legation.dev", "delegatedtypes.legation.dev", "placementdefaults.legation.dev"];
+
+whereRealNodesRun(() => {
+  let clusters: Clusters | undefined;
+  let folder: string | undefined;
+  let host: Cluster;
+  let west: Cluster;
+  let namespace: string;
+  const run = (...args: string[]): Promise<string> => kubectl(host, args, { timeoutMs: 250_000 });
+
+  async function runHelm(args: readonly string[], values: object = VALUES): Promise<string> {
+    const { code, stdout, stderr } = await helm(
+      [...args, `--kubeconfig=${host.kubeconfig}`, `--namespace=${SYSTEM}`],
+      values,
+    );
+    if (code !== 0) throw new Error(`helm ${args.join(" ")}: exit ${code}: ${stderr}`);
+    return stdout;
+  }
+
+  async function install(): Promise<string> {
+    const notes = await runHelm(["install", "legation", CHART, "--create-namespace", "--values=-"]);
+    await waitLongForWebhooks();
+    for (const name of ["webhook", "controller"]) await rolledOut(name);
+    return notes;
+  }
+
+  function rolledOut(name: string): Promise<string> {
+    return run("-n", SYSTEM, "rollout", "status", `deployment/legation-${name}`, "--timeout=240s");
+  }
+
+  /** Sets the webhooks' timeouts to the maximum: a late response is no refusal. */
+  async function waitLongForWebhooks(): Promise<void> {
+    const [mutating, validating] = ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"];
+    for (const configuration of [`${mutating}/legation`, `${mutating}/zz-legation`, `${validating}/legation`]) {
+      const names = await run("get", configuration, "-o", "jsonpath={.webhooks[*].name}");
+      const webhooks = names.split(" ").map((name) => ({ name, timeoutSeconds: 30 }));
+      await run("patch", configuration, `--patch=${JSON.stringify({ webhooks })}`);
+    }
+  }
+
+  async function runPod(name: string): Promise<void> {
+    const script = `echo hello from ${name}; trap 'exit 0' TERM; sleep 600 & wait`;
+    await kubectl(host, ["apply", "-n", namespace, "-f", "-"], {
+      input: podManifest(name, [{ name: "main", script }]),
+    });
+    await run("-n", namespace, "wait", `pod/${name}`, "--for=condition=Ready", "--timeout=150s");
+  }
+
+  const phaseOf = (name: string): Promise<string> =>
+    run("-n", namespace, "get", "pod", name, "-o", "jsonpath={.status.phase} {.spec.nodeName}");
+  const bundles = (): Promise<string> =>
+    run("get", "mutatingwebhookconfiguration/legation", "-o", "jsonpath={.webhooks[*].clientConfig.caBundle}");
+  const owned = (): Promise<string> =>
+    run(
+      "get",
+      "deployments,services,serviceaccounts,clusterroles,clusterrolebindings,validatingadmissionpolicies,mutatingwebhookconfigurations,networkpolicies",
+      "-A",
+      "-lapp.kubernetes.io/part-of=legation",
+      "-o",
+      "name",
+    );
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), "legation-image-"));
+    const image = join(folder, "legation.tar");
+    await writeLegationImage(image);
+    clusters = await startClusters({
+      names: ["host", "west"],
+      clusters: {
+        // Without kube-proxy, the API server finds the webhook's pods by itself.
+        host: { realNode: true, images: [image], apiServerFlags: ["--enable-aggregator-routing=true"] },
+        west: { realNode: true },
+      },
+      onProgress: (line) => process.stderr.write(`clusters: ${line}\n`),
+    });
+    host = clusters.get("host");
+    west = clusters.get("west");
+  }, 600_000);
+  afterAll(async () => {
+    await clusters?.stop();
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+  });
+
+  test("installs Legation, which delegates a pod", async () => {
+    const notes = await install();
+    const [label = ""] = /kubectl label namespace legation-system .*/.exec(notes) ?? [];
+    await run(...label.split(" ").slice(1));
+    const service = await kubectl(west, ["get", "service/kubernetes", "-o", "jsonpath={.spec.clusterIP}"]);
+    const { kubeconfig } = west;
+    const member = [`--member-kubeconfig=${kubeconfig}`, `--member-server=https://${service}`];
+    await legation(["join", "west", `--kubeconfig=${host.kubeconfig}`, ...member]);
+    namespace = await freshNamespace(host, {
+      prefix: "charted",
+      labels: { "legation.dev/delegation": "all" },
+      annotations: { "legation.dev/api": "none" },
+      onFinished: () => {},
+    });
+    await runPod("first");
+    expect(await phaseOf("first")).toBe("Running legation-west");
+  }, 600_000);
+
+  test("is known by `legation version` and respected by `legation install`", async () => {
+    const { host: versions } = JSON.parse(await legation(["version", `--kubeconfig=${host.kubeconfig}`, "-o", "json"]));
+    expect(versions.legation).toMatchObject({ hostName: "charted", installer: "Helm", members: [{ name: "west" }] });
+    expect(versions.legation.processes).toHaveLength(2);
+    for (const { version, pods } of versions.legation.processes) {
+      expect(pods).toEqual([0, 1].map(() => expect.objectContaining({ version, image: LEGATION_IMAGE, ready: true })));
+    }
+    const refused = await runCli(["install", `--kubeconfig=${host.kubeconfig}`]);
+    expect(refused.code).toBe(3);
+    expect(refused.stderr).toContain("is installed by the Helm release legation in namespace legation-system");
+    const allowed = await runCli(["install", "--types=configmaps", `--kubeconfig=${host.kubeconfig}`]);
+    expect(allowed, allowed.stderr).toMatchObject({ code: 0 });
+    expect(await run("get", "delegatedtypes.legation.dev", "-o", "name")).toBe(
+      "delegatedtype.legation.dev/configmaps\n",
+    );
+    await run("delete", "delegatedtypes.legation.dev", "--all");
+  });
+
+  test("upgrades, and keeps the webhook's certificate and the pods", async () => {
+    const before = await bundles();
+    expect(before).not.toBe("");
+    await runHelm(["upgrade", "legation", CHART, "--reuse-values", "--values=-"], { controller: { replicas: 1 } });
+    await rolledOut("controller");
+    expect(await run("-n", SYSTEM, "get", "deployment/legation-controller", "-o", "jsonpath={.spec.replicas}")).toBe(
+      "1",
+    );
+    expect(await bundles()).toBe(before);
+    expect(await phaseOf("first")).toBe("Running legation-west");
+    await waitLongForWebhooks();
+    await runPod("second");
+  }, 600_000);
+
+  test("uninstalls and leaves definitions, Clusters and pods, with which a new release goes on", async () => {
+    await runHelm(["uninstall", "legation", "--wait"]);
+    expect(await owned()).toBe("");
+    for (const name of DEFINITIONS) await run("get", `customresourcedefinition/${name}`);
+    expect(await run("get", "clusters.legation.dev", "-o", "name")).toBe("cluster.legation.dev/west\n");
+    expect(await phaseOf("first")).toBe("Running legation-west");
+    await install();
+    await runPod("third");
+    await run("-n", namespace, "delete", "pod/first", "--timeout=200s");
+    expect(await kubectl(west, ["-n", namespace, "get", "pods", "-o", "name"])).toBe("pod/second\npod/third\n");
+  }, 900_000);
+
+  test("is removed for good by `legation uninstall`", async () => {
+    await run("delete", "namespace", namespace, "--timeout=240s");
+    const { kubeconfig } = host;
+    await legation(["unjoin", "west", `--kubeconfig=${kubeconfig}`, `--member-kubeconfig=${west.kubeconfig}`]);
+    await legation(["uninstall", `--kubeconfig=${kubeconfig}`]);
+    expect(await owned()).toBe("");
+    expect(await run("get", "customresourcedefinitions", "-o", "name")).not.toContain("legation.dev");
+    expect(await run("get", "namespaces", "-o", "name")).not.toContain("namespace/legation");
+  }, 600_000);
+});
