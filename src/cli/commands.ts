@@ -93,6 +93,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => equipped((await import("./completion/command.ts")).completionCommand),
   },
   {
+    name: "version",
+    summary: "print the versions of the command line, the host and the members",
+    load: async () => equipped((await import("./version/command.ts")).versionCommand),
+  },
+  {
     name: "convert",
     summary: "turn objects of KubeFed, Karmada and Admiralty into ordinary manifests",
     load: async () => equipped((await import("./convert/command.ts")).convertCommand),

@@ -1,0 +1,150 @@
+import { z } from "zod";
+import { ACCESS_NAMESPACE } from "../../api/access.ts";
+import { HELM, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import type { KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
+import { recordedHostName } from "../../clusters/host-name.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { listAll } from "../../kube/list.ts";
+import { deployments, pods } from "../../kube/resources.ts";
+import { imageOf } from "../shared/deployment-image.ts";
+import { findClusters } from "../shared/reading.ts";
+
+const VERSION_LABEL = "app.kubernetes.io/version";
+const COMPONENT_LABEL = "app.kubernetes.io/component";
+const LABELS = "app.kubernetes.io/name=legation";
+
+/** A pod of Legation on the host. */
+export interface RunningPod {
+  readonly name: string;
+  /** Version that was installed when the pod was made. */
+  readonly version?: string | undefined;
+  readonly image?: string | undefined;
+  readonly ready: boolean;
+}
+
+/** A Deployment of Legation on the host, and its pods. */
+export interface InstalledProcess {
+  readonly component: string;
+  readonly namespace: string;
+  /** Version of the command line or chart that installed it. */
+  readonly version?: string | undefined;
+  readonly image?: string | undefined;
+  readonly replicas: number;
+  readonly pods: readonly RunningPod[];
+}
+
+/** A member, and its agent if it is reached through one. */
+export interface MemberVersion {
+  readonly name: string;
+  /** Version of its API server. */
+  readonly kubernetes?: string | undefined;
+  readonly connection?: "Direct" | "Agent" | undefined;
+  /** Version of its agent. */
+  readonly agent?: string | undefined;
+}
+
+/** Versions on the host. */
+export interface HostVersions {
+  readonly server: string;
+  readonly kubernetes: string;
+  /** Absent if Legation is not installed. */
+  readonly legation?: LegationVersions | undefined;
+}
+
+export interface LegationVersions {
+  /** What members call the host. */
+  readonly hostName?: string | undefined;
+  readonly installer?: "legation" | "Helm" | undefined;
+  /** Version of the Deployments, if all have one. */
+  readonly version?: string | undefined;
+  /** Absent if the user may not read Deployments and pods there. Empty if all processes run outside. */
+  readonly processes?: readonly InstalledProcess[] | undefined;
+  /** Absent if the user may not read Clusters. */
+  readonly members?: readonly MemberVersion[] | undefined;
+}
+
+const versionAnswer = z.object({ gitVersion: z.string() });
+
+/** Reads the versions on the host, as far as the user may. Rejects with KubeError if the host cannot be reached. */
+export async function readHost(client: ClusterClient, server: string, signal: AbortSignal): Promise<HostVersions> {
+  const { gitVersion: kubernetes } = versionAnswer.parse(await client.raw({ method: "GET", path: "/version", signal }));
+  const clusters = await allowed(findClusters(client, signal).then((found) => found ?? "absent"));
+  if (clusters === "absent") return { server, kubernetes };
+  const members = clusters?.map(
+    ({ metadata: { name }, status }): MemberVersion => ({
+      name,
+      kubernetes: status?.version,
+      connection: status?.connection,
+      agent: status?.agent?.version,
+    }),
+  );
+  const hostName = await allowed(recordedHostName(client, signal));
+  const found = await allowed(readDeployments(client, signal));
+  const processes = found?.map(({ process }) => process);
+  return {
+    server,
+    kubernetes,
+    legation: { hostName, installer: found?.[0]?.installer, version: commonVersion(processes), processes, members },
+  };
+}
+
+interface Found {
+  readonly process: InstalledProcess;
+  readonly installer: "legation" | "Helm" | undefined;
+}
+
+async function readDeployments(client: ClusterClient, signal: AbortSignal): Promise<Found[]> {
+  const found = await Promise.all(
+    [SYSTEM_NAMESPACE, ACCESS_NAMESPACE].map(async (namespace) => {
+      const selection = { namespace, labelSelector: LABELS, dropManagedFields: true, signal };
+      const [installed, running] = await Promise.all([
+        listAll(client, deployments, selection),
+        listAll(client, pods, selection),
+      ]);
+      return installed.map((deployment) => processOf(deployment, namespace, running));
+    }),
+  );
+  return found.flat();
+}
+
+const replicasOf = z.looseObject({ spec: z.looseObject({ replicas: z.number().default(1) }) });
+
+function processOf(deployment: Stored<KubeObject>, namespace: string, running: readonly Stored<Pod>[]): Found {
+  const { labels = {}, name } = deployment.metadata;
+  const component = labels[COMPONENT_LABEL] ?? name;
+  const manager = labels[MANAGED_BY_LABEL];
+  const process: InstalledProcess = {
+    component,
+    namespace,
+    version: labels[VERSION_LABEL],
+    image: imageOf(deployment),
+    replicas: replicasOf.parse(deployment).spec.replicas,
+    pods: running.filter(({ metadata }) => metadata.labels?.[COMPONENT_LABEL] === component).map(runningPod),
+  };
+  return { process, installer: manager === HELM || manager === "legation" ? manager : undefined };
+}
+
+function runningPod({ metadata, spec, status }: Stored<Pod>): RunningPod {
+  return {
+    name: metadata.name,
+    version: metadata.labels?.[VERSION_LABEL],
+    image: spec?.containers[0]?.image,
+    ready: status?.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True") ?? false,
+  };
+}
+
+function commonVersion(processes: readonly InstalledProcess[] | undefined): string | undefined {
+  const versions = new Set(processes?.map(({ version }) => version));
+  return versions.size === 1 ? [...versions][0] : undefined;
+}
+
+/** Resolves to undefined where the user may not read. */
+async function allowed<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (isKubeError(error, "Forbidden")) return undefined;
+    throw error;
+  }
+}
