@@ -1,8 +1,9 @@
 import { execFileSync } from "node:child_process";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { lastRelease, RELEASES } from "../test/support/releases/last-release.ts";
+import { writeArtefacts } from "./release/artefacts.ts";
 import { cutChangelog } from "./release/changelog.ts";
 
 // `npm version` runs this once package.json has the new version, and commits what is added here.
@@ -25,9 +26,15 @@ const image = `legation:${last}`;
 const naming = run("git", "grep", "-l", "--fixed-strings", image).split("\n").filter(Boolean);
 for (const file of naming) writeFileSync(join(root, file), read(file).replaceAll(image, `legation:${version}`));
 
-// Upgrades are tested from this package until the next release, so it is built from scratch.
-rmSync(join(root, "dist"), { recursive: true, force: true });
-run("npm", "pack", `--pack-destination=${RELEASES}`);
+// The chart has the version, too.
+run(process.execPath, "scripts/generate.ts");
+
+const folder = join(root, "release");
+const names = await writeArtefacts({ folder, onProgress: (line) => console.error(`release: ${line}`) });
+console.error(`release: publish ${names.length} files of ${folder}`);
+
+// Upgrades are tested from this package until the next release.
+copyFileSync(join(folder, `legation-${version}.tgz`), join(RELEASES, `legation-${version}.tgz`));
 rmSync(join(RELEASES, `legation-${last}.tgz`));
 
-run("git", "add", "--all", changelog, ...naming, RELEASES);
+run("git", "add", "--all", changelog, ...naming, "charts", RELEASES);

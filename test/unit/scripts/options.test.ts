@@ -11,7 +11,7 @@ function call(
   return { code: status, out: stdout.toString(), err: stderr.toString() };
 }
 
-test.each(["bench", "chaos", "clusters", "demo", "generate", "monitoring"])(
+test.each(["artefacts", "bench", "chaos", "clusters", "demo", "generate", "monitoring"])(
   "%s says what it may be called with",
   (script) => {
     const { code, out, err } = call(script, "--help");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { copiesOf } from "../../support/legation/dockerfile.ts";
+import { copiesOf } from "../../../scripts/release/dockerfile.ts";
 
 const FIRST = ["FROM node AS build", "WORKDIR /build", "COPY src src"];
 
