@@ -31,7 +31,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   files = await writeArtefacts({ folder: release, url: `http://127.0.0.1:${port}/` });
-}, 300_000);
+}, 900_000);
 afterAll(() => {
   server.close();
   rmSync(work, { recursive: true, force: true });
@@ -108,7 +108,7 @@ describe("the plugin of kubectl", () => {
     const root = folder("krew");
     const path = [bin, join(root, "bin"), dirname(process.execPath), process.env.PATH].join(delimiter);
     env = { ...process.env, PATH: path, KREW_ROOT: root };
-  }, 300_000);
+  }, 900_000);
 
   async function validate(manifest: string): Promise<{ code: number | null; output: string }> {
     const options = { env, cwd: work, logFile: join(work, "validate.log") };
