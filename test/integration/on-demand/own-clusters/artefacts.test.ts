@@ -129,7 +129,7 @@ describe("the plugin of kubectl", () => {
   test("is refused by krew if its archive is another", async () => {
     const manifest = readFileSync(file("legation.yaml"), "utf8");
     const other = join(folder("other"), "legation.yaml");
-    writeFileSync(other, manifest.replace(/sha256: .*/, `sha256: ${"0".repeat(64)}`));
+    writeFileSync(other, manifest.replace(/sha256: .*/, `sha256: ${"f".repeat(64)}`));
     const { code, output } = await validate(other);
     expect(output).toContain("checksum does not match");
     expect(code).not.toBe(0);

@@ -143,7 +143,9 @@ whereRealNodesRun(() => {
   test("upgrades, and keeps the webhook's certificate and the pods", async () => {
     const before = await bundles();
     expect(before).not.toBe("");
-    await runHelm(["upgrade", "legation", CHART, "--reuse-values", "--values=-"], { controller: { replicas: 1 } });
+    // The tests have set timeouts of webhooks.
+    const upgrade = ["upgrade", "legation", CHART, "--reuse-values", "--force-conflicts", "--values=-"];
+    await runHelm(upgrade, { controller: { replicas: 1 } });
     await rolledOut("controller");
     expect(await run("-n", SYSTEM, "get", "deployment/legation-controller", "-o", "jsonpath={.spec.replicas}")).toBe(
       "1",
