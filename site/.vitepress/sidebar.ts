@@ -28,6 +28,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
     text: "Tasks",
     items: [
       page("All tasks", "tasks/README"),
+      page("From nothing to a running pod", "tasks/kind"),
       page("A first pod", "tasks/first-pod"),
       page("Run a whole Job", "tasks/whole-job"),
       page("Give members a ConfigMap", "tasks/configmap"),
