@@ -1,171 +1,126 @@
 import { createHash } from "node:crypto";
-import { isIP, isIPv4 } from "node:net";
+import { isIP, isIPv6 } from "node:net";
+import { CertificationRequestInfo } from "@peculiar/asn1-csr";
+import { AsnConvert, OctetString } from "@peculiar/asn1-schema";
 import {
-  bitString,
-  der,
-  objectIdentifier,
-  readAll,
-  sequence,
-  TAG,
-  tagged,
-  taggedBytes,
-  time,
-  type Value,
-} from "./der.ts";
+  AlgorithmIdentifier,
+  Attribute,
+  AttributeTypeAndValue,
+  AttributeValue,
+  AuthorityKeyIdentifier,
+  BasicConstraints,
+  ExtendedKeyUsage,
+  Extension,
+  Extensions,
+  GeneralName,
+  id_ce_authorityKeyIdentifier,
+  id_ce_basicConstraints,
+  id_ce_extKeyUsage,
+  id_ce_keyUsage,
+  id_ce_subjectAltName,
+  id_ce_subjectKeyIdentifier,
+  id_kp_clientAuth,
+  id_kp_serverAuth,
+  KeyIdentifier,
+  KeyUsage,
+  KeyUsageFlags,
+  Name,
+  RelativeDistinguishedName,
+  SubjectAlternativeName,
+  SubjectKeyIdentifier,
+  type SubjectPublicKeyInfo,
+} from "@peculiar/asn1-x509";
 
-/** The parts of certificates and signing requests (RFC 5280, RFC 2986), in DER. */
+/** The parts of certificates and signing requests (RFC 5280, RFC 2986) that are in use here. */
 
 const ATTRIBUTES = { commonName: "2.5.4.3", organization: "2.5.4.10", organizationalUnit: "2.5.4.11" } as const;
+const EXTENSION_REQUEST = "1.2.840.113549.1.9.14";
 
 /** A distinguished name, its attributes in order. */
 export type DistinguishedName = { readonly [Attribute in keyof typeof ATTRIBUTES]?: string | undefined };
 
-/** Signature algorithms, by the type of the key. */
-export const SIGNATURES: Readonly<Record<"rsa" | "ec", Buffer>> = {
-  // sha256WithRSAEncryption, whose parameters are NULL (RFC 4055), and ecdsa-with-SHA256, which has none (RFC 5758).
-  rsa: sequence(objectIdentifier("1.2.840.113549.1.1.11"), Buffer.of(5, 0)),
-  ec: sequence(objectIdentifier("1.2.840.10045.4.3.2")),
+/** Signature algorithms with SHA-256, by the type of the key. */
+export const SIGNATURES: Readonly<Record<"rsa" | "ec", AlgorithmIdentifier>> = {
+  // RSA has parameters, which are NULL (RFC 4055); ECDSA has none (RFC 5758).
+  rsa: new AlgorithmIdentifier({ algorithm: "1.2.840.113549.1.1.11", parameters: null }),
+  ec: new AlgorithmIdentifier({ algorithm: "1.2.840.10045.4.3.2" }),
 };
 
-/** Algorithms of public keys, by their type: RSA, and the curve P-256. */
-export const KEY_ALGORITHMS: Readonly<Record<"rsa" | "ec", Buffer>> = {
-  rsa: sequence(objectIdentifier("1.2.840.113549.1.1.1"), Buffer.of(5, 0)),
-  ec: sequence(objectIdentifier("1.2.840.10045.2.1"), objectIdentifier("1.2.840.10045.3.1.7")),
-};
-
-export function distinguishedName(name: DistinguishedName): Buffer {
-  const parts = Object.entries(name).flatMap(([attribute, value]) =>
-    value === undefined
-      ? []
-      : der(
-          TAG.set,
-          sequence(
-            objectIdentifier(ATTRIBUTES[attribute as keyof typeof ATTRIBUTES]),
-            der(TAG.utf8String, Buffer.from(value)),
-          ),
-        ),
+export function distinguishedName(name: DistinguishedName): Name {
+  const attributes: [keyof typeof ATTRIBUTES, string | undefined][] = [
+    ["commonName", name.commonName],
+    ["organizationalUnit", name.organizationalUnit],
+    ["organization", name.organization],
+  ];
+  return new Name(
+    attributes.flatMap(([attribute, utf8String]) => {
+      if (utf8String === undefined) return [];
+      const value = new AttributeValue({ utf8String });
+      return [new RelativeDistinguishedName([new AttributeTypeAndValue({ type: ATTRIBUTES[attribute], value })])];
+    }),
   );
-  return sequence(...parts);
 }
 
-/** Key usages: bits of the first byte, and how many of the last bits are unused. */
-const KEY_USAGE = {
-  digitalSignature: bitString(Buffer.of(0b1000_0000), 7),
-  // With keyCertSign and cRLSign.
-  authority: bitString(Buffer.of(0b1000_0110), 1),
+const KEY_USAGES = {
+  digitalSignature: KeyUsageFlags.digitalSignature,
+  authority: KeyUsageFlags.digitalSignature | KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign,
 } as const;
-
-const EXTENDED_KEY_USAGE = { server: "1.3.6.1.5.5.7.3.1", client: "1.3.6.1.5.5.7.3.2" } as const;
+const EXTENDED_KEY_USAGES = { server: id_kp_serverAuth, client: id_kp_clientAuth } as const;
 
 /** Returns the extension that says that the certificate is an authority's, or is not. */
-export function basicConstraints(isAuthority: boolean): Buffer {
-  return extension("2.5.29.19", sequence(...(isAuthority ? [der(TAG.boolean, Buffer.of(0xff))] : [])), true);
+export function basicConstraints(cA: boolean): Extension {
+  return extension(id_ce_basicConstraints, new BasicConstraints({ cA }), true);
 }
 
-export function keyUsage(usage: "digitalSignature" | "authority"): Buffer {
-  return extension("2.5.29.15", KEY_USAGE[usage], true);
+export function keyUsage(usage: "digitalSignature" | "authority"): Extension {
+  return extension(id_ce_keyUsage, new KeyUsage(KEY_USAGES[usage]), true);
 }
 
-export function extendedKeyUsage(usage: "server" | "client"): Buffer {
-  return extension("2.5.29.37", sequence(objectIdentifier(EXTENDED_KEY_USAGE[usage])));
+export function extendedKeyUsage(usage: "server" | "client"): Extension {
+  return extension(id_ce_extKeyUsage, new ExtendedKeyUsage([EXTENDED_KEY_USAGES[usage]]));
 }
 
 /** Returns the extension with the identifier of the own key. */
-export function subjectKeyIdentifier(publicKey: Buffer): Buffer {
-  return extension("2.5.29.14", der(TAG.octetString, keyIdentifier(publicKey)));
+export function subjectKeyIdentifier(key: SubjectPublicKeyInfo): Extension {
+  return extension(id_ce_subjectKeyIdentifier, new SubjectKeyIdentifier(keyIdentifier(key)));
 }
 
 /** Returns the extension with the identifier of the issuer's key. */
-export function authorityKeyIdentifier(publicKey: Buffer): Buffer {
-  return extension("2.5.29.35", sequence(taggedBytes(0, keyIdentifier(publicKey))));
+export function authorityKeyIdentifier(key: SubjectPublicKeyInfo): Extension {
+  const identifier = new AuthorityKeyIdentifier({ keyIdentifier: new KeyIdentifier(keyIdentifier(key)) });
+  return extension(id_ce_authorityKeyIdentifier, identifier);
 }
 
 /** Returns the extension with DNS names and IP addresses. */
-export function subjectAltName(hosts: readonly string[]): Buffer {
-  const [dnsName, ipAddress] = [2, 7];
-  const names = hosts.map((host) =>
-    isIP(host) === 0 ? taggedBytes(dnsName, Buffer.from(host)) : taggedBytes(ipAddress, addressBytes(host)),
-  );
-  return extension("2.5.29.17", sequence(...names));
-}
-
-/** Returns the attribute of a signing request that asks for these extensions. */
-export function extensionRequest(...extensions: readonly Buffer[]): Buffer {
-  return sequence(objectIdentifier("1.2.840.113549.1.9.14"), der(TAG.set, sequence(...extensions)));
-}
-
-/** What a certificate says, without its signature. */
-export interface CertificateContent {
-  readonly serial: Uint8Array;
-  readonly signature: Buffer;
-  readonly issuer: Buffer;
-  readonly subject: Buffer;
-  readonly notBefore: Date;
-  readonly notAfter: Date;
-  /** SubjectPublicKeyInfo. */
-  readonly publicKey: Buffer;
-  readonly extensions: readonly Buffer[];
-}
-
-/** Returns the part of a certificate that is signed. */
-export function certificateContent(content: CertificateContent): Buffer {
-  const { serial, signature, issuer, subject, notBefore, notAfter, publicKey, extensions } = content;
-  const version3 = tagged(0, der(TAG.integer, Buffer.of(2)));
-  const validity = sequence(time(notBefore), time(notAfter));
-  const number = der(TAG.integer, serial);
-  return sequence(
-    version3,
-    number,
-    signature,
-    issuer,
-    validity,
-    subject,
-    publicKey,
-    tagged(3, sequence(...extensions)),
-  );
+export function subjectAltName(hosts: readonly string[]): Extension {
+  const names = hosts.map((host) => {
+    if (isIP(host) === 0) return new GeneralName({ dNSName: host });
+    // URLs have IPv6 addresses without dotted parts, which the library does not read.
+    const iPAddress = isIPv6(host) ? new URL(`https://[${host}]`).hostname.slice(1, -1) : host;
+    return new GeneralName({ iPAddress });
+  });
+  return extension(id_ce_subjectAltName, new SubjectAlternativeName(names));
 }
 
 /** Returns the part of a signing request that is signed. */
-export function requestContent(subject: Buffer, publicKey: Buffer, attributes: readonly Buffer[]): Buffer {
-  return sequence(der(TAG.integer, Buffer.of(0)), subject, publicKey, tagged(0, ...attributes));
+export function requestInfo(
+  subject: DistinguishedName,
+  subjectPKInfo: SubjectPublicKeyInfo,
+  extensions: readonly Extension[],
+): CertificationRequestInfo {
+  const info = new CertificationRequestInfo({ subject: distinguishedName(subject), subjectPKInfo });
+  if (extensions.length > 0) {
+    const values = [AsnConvert.serialize(new Extensions([...extensions]))];
+    info.attributes.push(new Attribute({ type: EXTENSION_REQUEST, values }));
+  }
+  return info;
 }
 
-/** Returns the subject of a certificate, and its public key, as they are written there. */
-export function subjectOf(certificate: Buffer): { readonly name: Buffer; readonly publicKey: Buffer } {
-  const [, , , , , name, publicKey] = partsOf(partsOf(certificate)[0]?.bytes ?? Buffer.alloc(0));
-  if (name === undefined || publicKey === undefined) throw new Error("the certificate has no subject");
-  return { name: name.bytes, publicKey: publicKey.bytes };
-}
-
-/** Returns the parts of the sequence that begins in `bytes`. Throws if there is something else. */
-export function partsOf(bytes: Buffer): Value[] {
-  const [value, ...others] = readAll(bytes);
-  if (value?.tag !== TAG.sequence || others.length > 0) throw new Error("this is no sequence");
-  return readAll(value.content);
-}
-
-function extension(id: string, value: Buffer, isCritical = false): Buffer {
-  const critical = isCritical ? [der(TAG.boolean, Buffer.of(0xff))] : [];
-  return sequence(objectIdentifier(id), ...critical, der(TAG.octetString, value));
+function extension(extnID: string, value: object, critical = false): Extension {
+  return new Extension({ extnID, critical, extnValue: new OctetString(AsnConvert.serialize(value)) });
 }
 
 /** Returns the SHA-1 digest of a public key's bits (RFC 5280, 4.2.1.2), as other authorities do. */
-function keyIdentifier(publicKey: Buffer): Buffer {
-  const [, bits] = partsOf(publicKey);
-  if (bits === undefined) throw new Error("the public key has no bits");
-  return createHash("sha1").update(bits.content.subarray(1)).digest();
-}
-
-const IPV6_GROUPS = 8;
-
-function addressBytes(address: string): Buffer {
-  if (isIPv4(address)) return Buffer.from(address.split(".").map(Number));
-  // URLs have IPv6 addresses in one form, without dotted parts.
-  const [head = [], tail = []] = new URL(`https://[${address}]`).hostname
-    .slice(1, -1)
-    .split("::")
-    .map((part) => part.split(":").filter((group) => group !== ""));
-  const zeros = Array<string>(IPV6_GROUPS - head.length - tail.length).fill("0");
-  const groups = [...head, ...zeros, ...tail].map((group) => Number.parseInt(group, 16));
-  return Buffer.from(groups.flatMap((group) => [group >> 8, group & 0xff]));
+function keyIdentifier({ subjectPublicKey }: SubjectPublicKeyInfo): Buffer {
+  return createHash("sha1").update(Buffer.from(subjectPublicKey)).digest();
 }

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { createSecureContext } from "node:tls";
 import { type Certificate, issueSelfSigned } from "../certificates/issue.ts";
+import { checkPair } from "../certificates/pair.ts";
 import { renewalReason } from "../certificates/validity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
@@ -91,7 +91,7 @@ export class ServingCertificate {
       const cert = await readFile(certFile, "utf8");
       const key = await readFile(keyFile, "utf8");
       // Throws while only one of the two files has been replaced.
-      createSecureContext({ cert, key });
+      checkPair({ cert, key });
       return { cert, key };
     }
     if (this.#request !== undefined && !this.#isGood(this.#signed)) {

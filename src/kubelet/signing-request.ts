@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import { createSecureContext } from "node:tls";
 import type { CertificateSigningRequest, Stored } from "../api/kubernetes.ts";
 import { type Certificate, type CertificateRequest, requestServing } from "../certificates/issue.ts";
+import { checkPair } from "../certificates/pair.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { certificateSigningRequests } from "../kube/resources.ts";
@@ -71,7 +71,7 @@ export class SigningRequest {
     const cert = Buffer.from(certificate, "base64").toString("utf8");
     this.#asked = undefined;
     // Throws when the certificate is not for this key.
-    createSecureContext({ cert, key });
+    checkPair({ cert, key });
     return { cert, key };
   }
 

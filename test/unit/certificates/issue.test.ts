@@ -10,6 +10,7 @@ import {
   issueSelfSigned,
   issueServing,
 } from "../../../src/certificates/issue.ts";
+import { checkPair } from "../../../src/certificates/pair.ts";
 import { expiresAt, hostsOf, renewalReason } from "../../../src/certificates/validity.ts";
 
 const DAY_MS = 24 * 3_600_000;
@@ -143,4 +144,19 @@ test("names the holder of a certificate", () => {
 test("issues no certificate beyond its authority's life", async () => {
   const long = await issueServing(authority, ["a"], { now, lifetimeMs: 400 * DAY_MS });
   expect(expiresAt(long.cert)).toBe(expiresAt(authority.cert));
+});
+
+describe("a certificate and a private key", () => {
+  test("are a pair if the key is the certificate's", () => {
+    expect(() => checkPair(authority)).not.toThrow();
+    expect(() => checkPair(serving)).not.toThrow();
+  });
+
+  test.each([
+    ["of its type", async () => (await issueSelfSigned(hosts, { now, lifetimeMs: DAY_MS })).key],
+    ["of another type", async () => authority.key],
+  ])("are no pair with another key %s", async (_name, create) => {
+    const key = await create();
+    expect(() => checkPair({ cert: serving.cert, key })).toThrow(/key values mismatch/);
+  });
 });
