@@ -8,6 +8,7 @@ import type { Clock } from "../runtime/clock.ts";
 import { join } from "../runtime/joined-sockets.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ControlChannel } from "./control-channel.ts";
+import { DialPace } from "./dial-pace.ts";
 import type { HomeApiListener } from "./home-api-listener.ts";
 import {
   type AgentFacts,
@@ -122,6 +123,7 @@ export class Agent {
       }
       const { socket } = answer;
       let reason = "stopped";
+      const pace = new DialPace(clock);
       const channel: ControlChannel<AgentMessage, HubMessage> = new ControlChannel(socket, {
         receives: hubMessage,
         onMessage: (message) => {
@@ -131,7 +133,7 @@ export class Agent {
             this.#connected = true;
             home?.listener.open();
             onAuthorities(message.authorities);
-          } else if (message.type === "dial") void this.#dialBack(message.id, channel, ended);
+          } else if (message.type === "dial") pace.take(() => void this.#dialBack(message.id, channel, ended));
           else if (message.type === "credentials") void this.#sendCredentials(message.account, channel, ended);
         },
         onClose: (why) => {

@@ -5,7 +5,10 @@ import type { Clock } from "../runtime/clock.ts";
 const AT_ONCE = 4;
 const WINDOW_MS = 8;
 
-/** Spreads the dials of a burst. Those that come one at a time do not wait. */
+/**
+ * Spreads the dials of a burst; those that come one at a time do not wait. Both ends have one, since messages that arrive while a
+ * process waits for a processor come all at once.
+ */
 export class DialPace {
   readonly #clock: Clock;
   readonly #waiting: (() => void)[] = [];

@@ -2,6 +2,8 @@ import { createServer as createHttpServer, type Server } from "node:http";
 import { connect as connectTcp, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { ClusterClient, UpgradeOptions } from "../../../src/kube/client.ts";
 import type { ClusterCredentials, Identity } from "../../../src/kube/credentials.ts";
@@ -93,6 +95,24 @@ function closed(socket: Duplex): Promise<void> {
     else socket.resume().once("close", resolve);
   });
 }
+
+test("resumes the TLS session of an earlier upgrade, also after a garbage collection", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect: unknown = runInNewContext("gc");
+  const client = connect();
+  const sessions: boolean[] = [];
+  server.onUpgrade = (_request, socket) => {
+    sessions.push(socket instanceof TLSSocket && socket.isSessionReused());
+    accept(socket);
+  };
+  for (let count = 1; count <= 3; count += 1) {
+    const socket = await upgraded(client);
+    socket.destroy();
+    await closed(socket);
+    if (typeof collect === "function") collect();
+  }
+  expect(sessions).toEqual([false, true, true]);
+});
 
 describe("an upgrade", () => {
   test("sends method, query, protocol, every header line, and the credentials", async () => {

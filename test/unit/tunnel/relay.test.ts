@@ -16,7 +16,7 @@ async function startRelay({ agent = true } = {}) {
   const { server, target } = await startMember();
   if (agent) {
     runAgent(rig.url, await identityOf(west), target);
-    await vi.waitUntil(() => rig.hub.state("west").connected);
+    await vi.waitUntil(() => rig.hub.state("west").connected, { timeout: 10_000 });
   }
   return { ...rig, relayRefusals, server };
 }
