@@ -10,6 +10,7 @@ import { benchScale } from "../test/bench/scale/scale.bench.ts";
 import { benchSoak } from "../test/bench/scale/soak.bench.ts";
 import { benchShares } from "../test/bench/shares.bench.ts";
 import { benchTunnel } from "../test/bench/tunnel/tunnel.bench.ts";
+import { benchUi } from "../test/bench/ui/ui.bench.ts";
 import { benchWebhook } from "../test/bench/webhook.bench.ts";
 import { benchWholeJobs } from "../test/bench/whole-jobs.bench.ts";
 import { benchWholeObjects } from "../test/bench/whole-objects.bench.ts";
@@ -18,12 +19,25 @@ import { ROOT } from "../test/support/legation/cli.ts";
 import { startLegation } from "../test/support/legation/start.ts";
 import { readOptions, refuse } from "./options.ts";
 
-const PARTS = ["client", "webhook", "delegation", "shares", "division", "jobs", "objects", "tunnel", "scale", "soak"];
+const PARTS = [
+  "client",
+  "webhook",
+  "delegation",
+  "shares",
+  "division",
+  "jobs",
+  "objects",
+  "tunnel",
+  "ui",
+  "scale",
+  "soak",
+];
 const USAGE = `Figures, and whether they meet their targets (docs/performance.md).
 
   npm run bench -- [--only client,webhook,delegation,shares] [--pods 1000,5000]
   npm run bench -- --only scale [--sizes 1x1000,100x20000] [--plot FILE.svg]
   npm run bench -- --only soak [--pods 9000]
+  npm run bench -- --only ui [--pods 5000,20000]   pods that change, rows of the table; needs Chromium
   npm run bench -- --only jobs [--pods 10000]    ten minutes with 10,000 pods
 
   --only   what to measure: ${PARTS.join(", ")}; the last two alone
@@ -85,6 +99,26 @@ if (parts.has("tunnel")) {
   });
   await benchTunnel({ member: alone.get("west"), onProgress: progress, onFigure });
   parts.delete("tunnel");
+}
+if (parts.has("ui")) {
+  progress("the page in Chromium, and pods that change");
+  await using alone = await startClusters({
+    names: ["host"],
+    clusters: { host: { nodes: [], audit: false } },
+    onProgress: progress,
+  });
+  const { nodeFlags, env } = shipped();
+  const [pods = 0, rows = pods] = counts;
+  await benchUi({
+    host: alone.get("host"),
+    program: [...nodeFlags, MAIN],
+    env,
+    pods,
+    rows,
+    onProgress: progress,
+    onFigure,
+  });
+  parts.delete("ui");
 }
 if (parts.size === 0) {
   conclude();

@@ -88,13 +88,18 @@ export function journeyOf(
     ].sort(byTime),
     troubles,
     notRead,
-    events: events
-      .map((event) => {
-        const { type = "", reason = "", message = "" } = event;
-        return { at: timeOf(event), type, reason, message };
-      })
-      .sort((a, b) => (a.at < b.at ? -1 : 1)),
+    events: toldEvents(events),
   };
+}
+
+/** Returns what events tell, oldest first. */
+export function toldEvents(events: readonly KubeEvent[]): Journey["events"] {
+  return events
+    .map((event) => {
+      const { type = "", reason = "", message = "" } = event;
+      return { at: timeOf(event), type, reason, message };
+    })
+    .sort((a, b) => (a.at < b.at ? -1 : 1));
 }
 
 /** Orders by time. A step without a time is pending and comes last. */

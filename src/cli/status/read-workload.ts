@@ -27,7 +27,11 @@ import { isWholeJob, readWholeJob } from "./whole-job.ts";
 import { type WorkloadFacts, workloadStatus, workloadText } from "./workload.ts";
 
 /** Reads a workload, its division and its pods. Rejects with `Failure` when the host has no such workload, else with KubeError. */
-export async function readWorkload(client: ClusterClient, workload: NamedWorkload, session: Session): Promise<Outcome> {
+export async function readWorkload(
+  client: ClusterClient,
+  workload: NamedWorkload,
+  session: Pick<Session, "signal" | "terminal">,
+): Promise<Outcome> {
   const { signal, terminal } = session;
   const { namespace, kind } = workload;
   const object = await readWorkloadObject(client, workload, signal);

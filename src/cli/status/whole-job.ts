@@ -78,7 +78,7 @@ export function isWholeJob({ kind, metadata }: Pick<WrittenObject, "kind" | "met
 export async function readWholeJob(
   client: ClusterClient,
   { namespace, name }: Pick<NamedWorkload, "namespace" | "name">,
-  { signal, terminal }: Session,
+  { signal, terminal }: Pick<Session, "signal" | "terminal">,
 ): Promise<Outcome> {
   const job = await client.find(jobs, { namespace, name }, { signal });
   if (job === undefined) throw notOnHost(`Job ${namespace}/${name}`);

@@ -63,7 +63,7 @@ export interface WholeObjectFacts {
 export async function readWholeObject(
   client: ClusterClient,
   { word, namespace, name }: { readonly word: string; readonly namespace: string; readonly name: string },
-  { signal, terminal }: Session,
+  { signal, terminal }: Pick<Session, "signal" | "terminal">,
 ): Promise<Outcome> {
   const type = typeNamed(await listDelegatedTypes(client, signal), word, SUBJECT_NAMES);
   const resource = resourceOfType(type);

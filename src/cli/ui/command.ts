@@ -6,16 +6,28 @@ import { flag, type Subcommand } from "../shared/command.ts";
 import { type GlobalInput, listenAddress, withGlobals } from "../shared/input.ts";
 import { type ListenAddress, listenAt } from "../shared/listening.ts";
 import { asViewer, listClusters } from "../shared/reading.ts";
+import type { Connection, Session } from "../shared/session.ts";
 import { LiveView } from "./live-view.ts";
+import { memberOpener } from "./members.ts";
 import { pageFiles } from "./page-files.ts";
+import { serveUsers } from "./serve-users.ts";
 import { createPageServer } from "./server.ts";
 import { SignIn } from "./sign-in.ts";
+import { ViewInUse } from "./view-in-use.ts";
+import { MemberClients } from "./viewer.ts";
 
 interface UiInput extends GlobalInput {
-  readonly listen: ListenAddress;
+  readonly listen?: ListenAddress | undefined;
   readonly namespace?: string | undefined;
+  readonly memberKubeconfig?: string | undefined;
+  readonly signIn: "address" | "token";
+  readonly hosts: readonly string[];
+  readonly tlsCertFile?: string | undefined;
+  readonly tlsKeyFile?: string | undefined;
 }
 
+const ON_LOOPBACK: ListenAddress = { host: "127.0.0.1", port: 0 };
+const EVERYWHERE: ListenAddress = listenAddress.parse(":8443");
 const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "::1", "localhost"]);
 
 /** `legation ui` */
@@ -23,46 +35,104 @@ export const uiCommand: Subcommand<UiInput> = {
   description:
     "Serves a web page on this machine: the members with their room and their troubles, workloads and pods as they change, and " +
     "one pod's way, log and events. Everything is read with your own rights on the host, and nothing is stored. The address that " +
-    "it prints works once, in one browser.",
+    "it prints works once, in one browser. With --sign-in token it serves HTTPS to a team: each user signs in with a bearer token.",
   flags: [
-    flag("--listen <address>", "loopback address of the page (default: 127.0.0.1 and a free port)"),
+    flag(
+      "--listen <address>",
+      "loopback address of the page (default: 127.0.0.1 and a free port); with --sign-in token any address (default: :8443)",
+    ),
     flag("-n, --namespace <name>", "show the pods of this namespace only, e.g. where you may not list all pods"),
+    flag(
+      "--member-kubeconfig <file>",
+      "kubeconfig of your own for members, to show what they have: its context with the member's name, else its current " +
+        "one (default: the way through the host)",
+    ),
+    flag(
+      "--sign-in <how>",
+      "address, by the printed address, or token, by a bearer token for the host (default: address)",
+    ),
+    flag("--hosts <list>", "of --sign-in token: names by which browsers reach the page, separated by commas"),
+    flag("--tls-cert-file <file>", "of --sign-in token: serve with this certificate (default: a self-signed one)"),
+    flag("--tls-key-file <file>", "its private key"),
   ],
   examples: [
     ["ui", "then open the printed address"],
     ["ui --context production -n shop", "pods of one namespace"],
+    ["ui --sign-in token --hosts legation.example.org", "for a team, behind a Service or an Ingress"],
   ],
   input: withGlobals({
-    listen: listenAddress.prefault("127.0.0.1:0").refine(({ host }) => LOOPBACK.has(host), {
-      error: "is not a loopback address, and the page has no TLS; write e.g. 127.0.0.1:8080",
-    }),
+    listen: listenAddress.optional(),
     namespace: z.string().optional(),
-  }),
-  run: async ({ listen, namespace, ...options }, session) => {
-    const { signal, terminal } = session;
-    const { client, clusterName = "host", namespace: current } = await session.connect(options, "host");
-    // Refuses early, with the role that is missing.
-    await asViewer(listClusters(client, signal));
-    const view = new LiveView({ host: client, namespace, clock: realClock, log: createLogger({ level: "silent" }) });
-    const signIn = new SignIn();
-    const server = createPageServer({
-      host: client,
-      hostName: clusterName,
-      namespace: namespace ?? current,
-      view,
-      files: await pageFiles(),
-      signIn,
-      session,
-    });
-    view.start();
-    try {
-      const address = await listenAt("--listen", () => server.listen(listen));
-      terminal.print(`${address}${signIn.path}`);
-      terminal.progress("open this address in a browser on this machine; Ctrl-C ends the page");
-      if (!signal.aborted) await once(signal, "abort");
-    } finally {
-      await server.close();
-      await view.stop();
-    }
+    memberKubeconfig: z.string().optional(),
+    signIn: z.enum(["address", "token"]).default("address"),
+    hosts: z
+      .string()
+      .transform((text) => text.split(",").map((host) => host.trim()))
+      .default([]),
+    tlsCertFile: z.string().optional(),
+    tlsKeyFile: z.string().optional(),
+  })
+    .refine(({ signIn, listen }) => signIn === "token" || listen === undefined || LOOPBACK.has(listen.host), {
+      path: ["listen"],
+      error: "is not a loopback address, and the page has no TLS; write e.g. 127.0.0.1:8080, or add --sign-in token",
+    })
+    .refine(
+      ({ signIn, hosts, tlsCertFile, tlsKeyFile }) =>
+        signIn === "token" || (hosts.length === 0 && tlsCertFile === undefined && tlsKeyFile === undefined),
+      { error: "--hosts, --tls-cert-file and --tls-key-file are for --sign-in token: add it, or leave them out" },
+    )
+    .refine(({ signIn, memberKubeconfig }) => signIn === "address" || memberKubeconfig === undefined, {
+      error: "--member-kubeconfig would give its rights to all users of --sign-in token: leave one of them out",
+    })
+    .refine(({ tlsCertFile, tlsKeyFile }) => (tlsCertFile === undefined) === (tlsKeyFile === undefined), {
+      error: "--tls-cert-file and --tls-key-file go together: write both or neither",
+    }),
+  run: async (options, session) => {
+    const connection = await session.connect(options, "host");
+    if (options.signIn === "address") return serveOne(connection, options, session);
+    const { listen = EVERYWHERE, hosts, namespace, tlsCertFile: cert, tlsKeyFile: key } = options;
+    const certificateFiles = cert === undefined || key === undefined ? undefined : { cert, key };
+    return serveUsers({ connection, listen, hosts, certificateFiles, namespace, session });
   },
 };
+
+/** Serves the page on this machine to the user who runs the command. */
+async function serveOne(connection: Connection, input: UiInput, session: Session): Promise<void> {
+  const { listen = ON_LOOPBACK, namespace, memberKubeconfig: kubeconfig } = input;
+  const { signal, terminal } = session;
+  const { client: host, clusterName = "host", namespace: current } = connection;
+  // Refuses early, with the role that is missing.
+  await asViewer(listClusters(host, signal));
+  const log = createLogger({ level: "silent" });
+  const view = new ViewInUse(() => new LiveView({ host, namespace, clock: realClock, log }), realClock);
+  const openMember = memberOpener({
+    host,
+    signal,
+    throughHost: (name) => session.openReading(input, name),
+    own:
+      kubeconfig === undefined
+        ? undefined
+        : async (name) => (await session.connect({ kubeconfig, preferredContext: name }, name)).client,
+    remedy: "start the page with --member-kubeconfig",
+  });
+  const signIn = new SignIn({
+    host,
+    hostName: clusterName,
+    namespace: namespace ?? current,
+    view,
+    members: new MemberClients(openMember),
+    signal,
+  });
+  const server = createPageServer({ files: await pageFiles(), gate: signIn, terminal });
+  // Never given back: the first page finds the pods read.
+  view.take();
+  try {
+    const address = await listenAt("--listen", () => server.listen(listen));
+    terminal.print(`${address}${signIn.path}`);
+    terminal.progress("open this address in a browser on this machine; Ctrl-C ends the page");
+    if (!signal.aborted) await once(signal, "abort");
+  } finally {
+    await server.close();
+    await view.stop();
+  }
+}

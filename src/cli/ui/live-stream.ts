@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { LiveView } from "./live-view.ts";
-import type { LiveMessage, MemberRow, PodRow } from "./model.ts";
+import type { LiveMessage, MemberRow, PodRow, WholeRows } from "./model.ts";
 
 // Updates are shown within a second.
 const FLUSH_EVERY_MS = 200;
@@ -21,6 +21,7 @@ export class LiveStream {
   readonly #clock: Clock;
   readonly #changed = new Map<string, PodRow | undefined>();
   #members: readonly MemberRow[] | undefined;
+  #whole: WholeRows | undefined;
   #problem: { readonly message: string | undefined } | undefined;
   #timer: Timer | undefined;
   #isWriting = false;
@@ -45,6 +46,10 @@ export class LiveStream {
       },
       onMembers: (members) => {
         this.#members = members;
+        this.#schedule();
+      },
+      onWhole: (whole) => {
+        this.#whole = whole;
         this.#schedule();
       },
       onProblem: (message) => {
@@ -93,6 +98,8 @@ export class LiveStream {
     this.#problem = undefined;
     if (this.#members !== undefined) await this.#send({ type: "members", members: this.#members });
     this.#members = undefined;
+    if (this.#whole !== undefined) await this.#send({ type: "whole", ...this.#whole });
+    this.#whole = undefined;
     if (this.#changed.size > 0) {
       const rows = [...this.#changed.values()].filter((row) => row !== undefined);
       const gone = [...this.#changed].filter(([, row]) => row === undefined).map(([uid]) => uid);
@@ -100,7 +107,7 @@ export class LiveStream {
       await this.#send({ type: "pods", isFirst: false, rows, gone });
     }
     this.#isWriting = false;
-    if (this.#changed.size > 0 || this.#members !== undefined) this.#schedule();
+    if (this.#changed.size > 0 || this.#members !== undefined || this.#whole !== undefined) this.#schedule();
   }
 
   async #send(message: LiveMessage): Promise<void> {

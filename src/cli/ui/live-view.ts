@@ -2,13 +2,12 @@ import type { Cluster } from "../../api/cluster.ts";
 import { PROXY_LABEL, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { KubeNode, KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
-import type { ClusterClient } from "../../kube/client.ts";
 import { nodes, pods } from "../../kube/resources.ts";
-import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { Timer } from "../../runtime/clock.ts";
 import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
-import type { Logger } from "../../telemetry/logger.ts";
-import type { MemberRow, PodRow } from "./model.ts";
+import type { MemberRow, PodRow, WholeRows } from "./model.ts";
 import { memberRows, podRow } from "./rows.ts";
+import { type ViewOptions, WholeView } from "./whole-view.ts";
 
 /** A reader of the live view. */
 export interface LiveReader {
@@ -16,15 +15,9 @@ export interface LiveReader {
   onPod(uid: string, row: PodRow | undefined): void;
   /** Called at most once a second. */
   onMembers(members: readonly MemberRow[]): void;
+  /** Called at most once a second. */
+  onWhole(whole: WholeRows): void;
   onProblem(message: string | undefined): void;
-}
-
-export interface LiveViewOptions {
-  readonly host: ClusterClient;
-  /** All namespaces when absent. */
-  readonly namespace?: string | undefined;
-  readonly clock: Clock;
-  readonly log: Logger;
 }
 
 // A member's sums cost a pass over all pods.
@@ -32,16 +25,18 @@ const MEMBERS_EVERY_MS = 1_000;
 
 /** The host's members and proxies, followed by watches with the user's own rights. */
 export class LiveView {
-  readonly #options: LiveViewOptions;
+  readonly #options: ViewOptions;
   readonly #readers = new Set<LiveReader>();
   readonly #clusters: Reflector<Cluster>;
   readonly #nodes: Reflector<KubeNode>;
   readonly #pods: Reflector<Pod>;
+  readonly #whole: WholeView;
+  #isWholeChanged = false;
   #members: readonly MemberRow[] = [];
   #problem: string | undefined;
   #timer: Timer | undefined;
 
-  constructor(options: LiveViewOptions) {
+  constructor(options: ViewOptions) {
     this.#options = options;
     const { namespace } = options;
     this.#clusters = this.#follow({ resource: clusters });
@@ -57,16 +52,20 @@ export class LiveView {
         this.#touchMembers();
       },
     });
+    this.#whole = new WholeView(options, () => {
+      this.#isWholeChanged = true;
+      this.#touchMembers();
+    });
   }
 
   start(): void {
-    for (const reflector of [this.#clusters, this.#nodes, this.#pods]) reflector.start();
+    for (const reflector of [this.#clusters, this.#nodes, this.#pods, this.#whole]) reflector.start();
     this.#touchMembers();
   }
 
   async stop(): Promise<void> {
     this.#timer?.cancel();
-    await Promise.all([this.#clusters.stop(), this.#nodes.stop(), this.#pods.stop()]);
+    await Promise.all([this.#clusters.stop(), this.#nodes.stop(), this.#pods.stop(), this.#whole.stop()]);
   }
 
   /** Reports whether all pods were listed. */
@@ -83,6 +82,7 @@ export class LiveView {
     this.#readers.add(reader);
     reader.onProblem(this.#problem);
     reader.onMembers(this.#members);
+    reader.onWhole(this.#whole.current);
     return () => this.#readers.delete(reader);
   }
 
@@ -97,6 +97,7 @@ export class LiveView {
     this.#timer ??= this.#options.clock.after(MEMBERS_EVERY_MS, () => {
       this.#timer = undefined;
       this.#publishMembers();
+      this.#publishWhole();
       this.#publishProblem();
     });
   }
@@ -105,6 +106,13 @@ export class LiveView {
     if (!this.#clusters.store.synced) return;
     this.#members = memberRows(this.#clusters.store.list(), this.#nodes.store.list(), this.#pods.store.list());
     for (const reader of this.#readers) reader.onMembers(this.#members);
+  }
+
+  #publishWhole(): void {
+    if (!this.#isWholeChanged) return;
+    this.#isWholeChanged = false;
+    const whole = this.#whole.current;
+    for (const reader of this.#readers) reader.onWhole(whole);
   }
 
   #publishProblem(): void {

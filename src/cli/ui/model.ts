@@ -1,4 +1,5 @@
 import type { Journey } from "../status/pod.ts";
+import type { ComparedLine } from "./compare.ts";
 
 /** The data of the page: what the server sends, as the page reads it. No code, so that the page may import it. */
 
@@ -56,6 +57,41 @@ export interface PodRow {
   readonly why?: string | undefined;
 }
 
+/** A whole object of the host, and what its members have of it. */
+export interface WholeRow {
+  readonly uid: string;
+  /** Name of its DelegatedType; `jobs` for whole Jobs. */
+  readonly type: string;
+  readonly kind: string;
+  /** Undefined for a type that is not namespaced. */
+  readonly namespace: string | undefined;
+  readonly name: string;
+  /** RFC 3339. */
+  readonly created: string;
+  readonly isEnding: boolean;
+  readonly members: readonly WholeShare[];
+}
+
+/** A member, and what it has of a whole object. */
+export interface WholeShare {
+  readonly member: string;
+  /** Decides the colour of the state. */
+  readonly tone: PodRow["state"];
+  readonly state: string;
+  readonly message?: string | undefined;
+  /** RFC 3339. */
+  readonly since?: string | undefined;
+  /** Completions that a Job wants of the member, and those that are done. */
+  readonly wanted?: number | undefined;
+  readonly has?: number | undefined;
+}
+
+export interface WholeRows {
+  readonly rows: readonly WholeRow[];
+  /** Types that cannot be read, and why. */
+  readonly notRead: readonly string[];
+}
+
 /** A message of the live stream. `pods` has changed rows; the first of a connection replaces all. */
 export type LiveMessage =
   | { readonly type: "host"; readonly name: string }
@@ -67,6 +103,8 @@ export type LiveMessage =
       /** Uids. */
       readonly gone: readonly string[];
     }
+  /** All whole objects, whenever one has changed. */
+  | ({ readonly type: "whole" } & WholeRows)
   /** All pods of the first list were sent. */
   | { readonly type: "complete" }
   /** Why the host cannot be read. Undefined once it can. */
@@ -75,6 +113,35 @@ export type LiveMessage =
 /** A pod, as the host has it. */
 export interface PodView {
   readonly journey: Journey;
-  readonly yaml: string;
-  readonly containers: readonly string[];
+  readonly containers: readonly ContainerView[];
+  /** The container whose log is shown first, as kubectl chooses it. */
+  readonly defaultContainer: string | undefined;
+}
+
+export interface ContainerView {
+  readonly name: string;
+  readonly kind: "init" | "container" | "debug";
+  /** `none`: it may still run. `never`: its pod ended before it ran. `growing`: it runs. */
+  readonly log: "none" | "never" | "growing" | "complete";
+  /** Why there is no log. */
+  readonly why?: string | undefined;
+  readonly restarts: number;
+}
+
+/** An object of the host beside its copy in a member. */
+export interface ComparedView {
+  readonly lines: readonly ComparedLine[];
+  /** Member of the copy. Undefined: no member has one. */
+  readonly member?: string | undefined;
+  /** Why the copy is not shown. */
+  readonly notRead?: string | undefined;
+  /** Events of the copy. Undefined if they were not read. */
+  readonly events?: Journey["events"] | undefined;
+}
+
+/** Who is signed in, and how. */
+export interface SignedIn {
+  /** `address`: by the printed address. `token`: by a bearer token, which can be given up. */
+  readonly by: "address" | "token";
+  readonly user?: string | undefined;
 }

@@ -1,37 +1,24 @@
-import type { ServerResponse } from "node:http";
-import { pipeline } from "node:stream/promises";
-import fastify, { type FastifyInstance, type FastifyReply } from "fastify";
-import { stringify } from "yaml";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { z } from "zod";
-import type { ClusterClient } from "../../kube/client.ts";
+import type { Certificate } from "../../certificates/issue.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { statusMessage } from "../../kube/json.ts";
-import { pods } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
-import { containerNames } from "../logs/containers.ts";
-import type { Plan } from "../plan/outcome.ts";
-import { checkHasWork, readPlan } from "../plan/read-plan.ts";
-import { parseDocuments } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
-import type { Session } from "../shared/session.ts";
-import { isWorkloadKind } from "../simulation/workloads.ts";
-import { readJourney } from "../status/read-pod.ts";
-import { readWorkload } from "../status/read-workload.ts";
+import type { Terminal } from "../shared/terminal.ts";
+import type { Gate, PageRequest } from "./gate.ts";
 import { LiveStream } from "./live-stream.ts";
-import type { LiveView } from "./live-view.ts";
-import type { PodView } from "./model.ts";
+import type { SignedIn } from "./model.ts";
 import type { PageFile } from "./page-files.ts";
-import type { SignIn } from "./sign-in.ts";
+import { addReads } from "./reads.ts";
+import type { Viewer } from "./viewer.ts";
 
 export interface PageServerOptions {
-  readonly host: ClusterClient;
-  readonly hostName: string;
-  /** Namespace of planned objects that name none. */
-  readonly namespace: string;
-  readonly view: LiveView;
   readonly files: ReadonlyMap<string, PageFile>;
-  readonly signIn: SignIn;
-  readonly session: Session;
+  readonly gate: Gate;
+  readonly terminal: Terminal;
+  /** Serves HTTPS with this certificate. Undefined: HTTP. */
+  readonly certificate?: Certificate | undefined;
 }
 
 const HEADERS = {
@@ -44,98 +31,107 @@ const HEADERS = {
   "cross-origin-resource-policy": "same-origin",
   "cache-control": "no-store",
 };
-
-const ref = z.object({ namespace: z.string().min(1).max(63), name: z.string().min(1).max(253) });
-const workload = ref.extend({ kind: z.string().refine(isWorkloadKind) });
-const logQuery = z.object({
-  container: z.string().min(1).max(63),
-  tail: z.coerce.number().int().min(1).max(100_000).default(1_000),
-});
-
-const MANIFEST = "the manifest";
-const MOST_MANIFEST_BYTES = 2 ** 21;
+// The kubelet asks by the pod's address.
+const PROBES: ReadonlySet<string> = new Set(["/livez"]);
+const LONGEST_TOKEN = 2 ** 14;
+const token = z.object({ token: z.string().trim().min(1).max(LONGEST_TOKEN) });
 
 /** Returns the page's server, not yet listening. All that it reads is read with the user's own rights, and it stores nothing. */
-export function createPageServer(options: PageServerOptions): FastifyInstance {
-  const { host, view, files, session } = options;
-  const server = fastify({ logger: false, forceCloseConnections: true, exposeHeadRoutes: false });
+export function createPageServer({ files, gate, terminal, certificate }: PageServerOptions): FastifyInstance {
+  const common = { logger: false, forceCloseConnections: true, exposeHeadRoutes: false } as const;
+  // Both kinds of server have the same routes.
+  const server: FastifyInstance =
+    certificate === undefined
+      ? fastify(common)
+      : (fastify({ ...common, https: { ...certificate, minVersion: "TLSv1.2" } }) as unknown as FastifyInstance);
+  const viewers = new WeakMap<IncomingMessage, Viewer>();
   server.addHook("onRequest", async ({ raw }, reply) => {
     reply.headers(HEADERS);
-    const admission = options.signIn.admit({
-      url: raw.url ?? "/",
-      headers: raw.headers,
-      port: raw.socket.localPort ?? 0,
-    });
-    if (admission.kind === "refused") return reply.code(admission.status).type("text/plain").send(admission.message);
+    if (PROBES.has(raw.url ?? "")) return undefined;
+    const admission = gate.admit(pageRequest(raw));
+    if (admission.kind === "refused") {
+      // Tells the page that a token is wanted.
+      if (admission.status === 401 && gate.by === "token") reply.header("www-authenticate", "Bearer");
+      return reply.code(admission.status).type("text/plain").send(admission.message);
+    }
     if (admission.kind === "signIn") return reply.header("set-cookie", admission.cookie).redirect("/", 303);
+    if (admission.kind === "allowed") viewers.set(raw, admission.viewer);
     return undefined;
   });
-  // The page sends manifests alone.
+  // The page sends manifests and tokens alone.
   server.removeAllContentTypeParsers();
   server.setErrorHandler((error, _request, reply) => {
     const { status, message } = problemOf(error);
     return reply.code(status).send({ message });
   });
+  for (const probe of PROBES) server.get(probe, () => "ok");
   for (const [path, { type, content }] of files) {
     server.get(path, (_request, reply) => reply.type(type).send(content));
   }
-  server.get("/api/live", async (_request, reply) => {
-    await new LiveStream(view, streamOf(reply), realClock).run(options.hostName);
+  const viewerOf = ({ raw }: FastifyRequest): Viewer => {
+    const viewer = viewers.get(raw);
+    if (viewer === undefined) throw new NotSignedIn();
+    return viewer;
+  };
+  const streamTo = (request: FastifyRequest, reply: FastifyReply): ServerResponse => {
+    const { signal } = viewerOf(request);
+    reply.hijack();
+    const { raw } = reply;
+    // A hijacked response lacks the headers that fastify holds.
+    for (const [name, value] of Object.entries(HEADERS)) raw.setHeader(name, value);
+    const end = (): void => void raw.destroy();
+    signal.addEventListener("abort", end, { once: true });
+    raw.once("close", () => signal.removeEventListener("abort", end));
+    return raw;
+  };
+  server.get("/api/session", (request): SignedIn => ({ by: gate.by, user: viewerOf(request).user }));
+  addSignIn(server, gate);
+  server.get("/api/live", async (request, reply) => {
+    const { view, hostName } = viewerOf(request);
+    const response = streamTo(request, reply);
+    try {
+      await new LiveStream(view.take(), response, realClock).run(hostName);
+    } finally {
+      view.giveBack();
+    }
   });
-  server.get("/api/pods/:namespace/:name", async (request): Promise<PodView> => {
-    const { pod, journey } = await readJourney(host, ref.parse(request.params), session.signal);
-    const { managedFields: _, ...metadata } = pod.metadata;
-    return {
-      journey,
-      yaml: stringify({ apiVersion: "v1", kind: "Pod", ...pod, metadata }),
-      containers: containerNames(pod),
-    };
-  });
-  server.get("/api/pods/:namespace/:name/log", (request, reply) =>
-    sendLog(host, ref.parse(request.params), logQuery.parse(request.query), reply),
-  );
-  server.get("/api/workloads/:kind/:namespace/:name", async (request) => {
-    const { document } = await readWorkload(host, workload.parse(request.params), session);
-    return document;
-  });
-  server.addContentTypeParser("application/yaml", { parseAs: "string" }, (_request, body, done) => done(null, body));
-  server.post("/api/plan", { bodyLimit: MOST_MANIFEST_BYTES }, async (request): Promise<Plan> => {
-    const objects = parseDocuments(z.string().parse(request.body), MANIFEST);
-    checkHasWork(objects, MANIFEST);
-    return await readPlan(host, objects, { namespace: options.namespace, signal: session.signal });
-  });
+  addReads({ server, viewerOf, streamTo, terminal });
   return server;
 }
 
-/** Follows a container's log until the page closes the connection. */
-async function sendLog(
-  host: ClusterClient,
-  target: z.infer<typeof ref>,
-  { container, tail }: z.infer<typeof logQuery>,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
-  const closed = new AbortController();
-  reply.raw.once("close", () => closed.abort());
-  const query = new URLSearchParams({ container, follow: "true", tailLines: String(tail) });
-  const answer = await host.stream(pods, target, "log", { query, signal: closed.signal });
-  if (answer.body === undefined) {
-    return reply.code(502).send({ message: statusMessage(answer.text) ?? answer.text });
-  }
-  const response = streamOf(reply);
-  response.writeHead(200, { "content-type": "text/plain; charset=utf-8" });
-  // A log that the API server cuts ends the answer, too: the page says so.
-  await pipeline(answer.body, response).catch(() => response.destroy());
-  return reply;
+function addSignIn(server: FastifyInstance, gate: Gate): void {
+  // Pages of other origins cannot send this type without asking first.
+  server.addContentTypeParser(
+    "application/json",
+    { parseAs: "string", bodyLimit: 2 * LONGEST_TOKEN },
+    (_, body, done) => {
+      try {
+        done(null, JSON.parse(String(body)));
+      } catch {
+        done(Object.assign(new Error("the body is no JSON"), { statusCode: 400 }));
+      }
+    },
+  );
+  server.post("/api/session", async ({ body }, reply) => {
+    if (gate.signIn === undefined) return reply.code(404).send({ message: "tokens are not taken here" });
+    const admission = await gate.signIn(token.parse(body).token);
+    if (admission.kind === "refused") return reply.code(admission.status).send({ message: admission.message });
+    return reply.header("set-cookie", admission.cookie).send({});
+  });
+  server.delete("/api/session", ({ raw }, reply) => {
+    if (gate.signOut === undefined) return reply.code(404).send({ message: "there is nothing to sign out of" });
+    return reply.header("set-cookie", gate.signOut(pageRequest(raw))).send({});
+  });
 }
 
-/** Takes the response over from fastify, which would drop the headers. */
-function streamOf(reply: FastifyReply): ServerResponse {
-  reply.hijack();
-  for (const [name, value] of Object.entries(HEADERS)) reply.raw.setHeader(name, value);
-  return reply.raw;
+function pageRequest({ url = "/", method = "GET", headers, socket }: IncomingMessage): PageRequest {
+  return { url, method, headers, port: socket.localPort ?? 0 };
 }
+
+class NotSignedIn extends Error {}
 
 function problemOf(error: unknown): { readonly status: number; readonly message: string } {
+  if (error instanceof NotSignedIn) return { status: 401, message: "sign in first" };
   if (error instanceof z.ZodError) return { status: 400, message: z.prettifyError(error) };
   if (error instanceof Failure) {
     const message = error.remedy === undefined ? error.message : `${error.message}; ${error.remedy}`;

@@ -1,20 +1,6 @@
-import { randomBytes, timingSafeEqual } from "node:crypto";
-import type { IncomingHttpHeaders } from "node:http";
-
-/** The decision on a request: to serve it, to sign its browser in, or to refuse it. */
-export type Admission =
-  | { readonly kind: "allowed" }
-  | { readonly kind: "signIn"; readonly cookie: string }
-  | { readonly kind: "refused"; readonly status: 401 | 403; readonly message: string };
-
-/** A request as far as admission reads it. */
-export interface PageRequest {
-  /** Path with query. */
-  readonly url: string;
-  readonly headers: IncomingHttpHeaders;
-  /** Port at which the request arrived. */
-  readonly port: number;
-}
+import { randomBytes } from "node:crypto";
+import { type Admission, cookieOf, type Gate, isForeign, isSame, type PageRequest, refused } from "./gate.ts";
+import type { Viewer } from "./viewer.ts";
 
 const LOCAL_NAMES = ["127.0.0.1", "localhost", "[::1]"];
 const AGAIN = "run `legation ui` again for a new address";
@@ -23,10 +9,16 @@ const AGAIN = "run `legation ui` again for a new address";
  * Admits the browser that opens the address with the one-time token, and no other. Pages of other origins are refused, also those
  * that name this machine by another host name (DNS rebinding).
  */
-export class SignIn {
+export class SignIn implements Gate {
+  readonly by = "address";
+  readonly #viewer: Viewer;
   readonly #token = randomBytes(24).toString("base64url");
   readonly #session = randomBytes(24).toString("base64url");
   #isUsed = false;
+
+  constructor(viewer: Viewer) {
+    this.#viewer = viewer;
+  }
 
   /** Returns the path of the address to open, once. */
   get path(): string {
@@ -34,12 +26,9 @@ export class SignIn {
   }
 
   admit({ url, headers, port }: PageRequest): Admission {
-    const { host = "", origin, cookie = "" } = headers;
+    const { host = "" } = headers;
     const hosts = LOCAL_NAMES.map((name) => `${name}:${port}`);
     if (!hosts.includes(host)) return refused(403, `the address names ${host}: use http://${hosts[0]}`);
-    const site = headers["sec-fetch-site"];
-    const isForeign =
-      (origin !== undefined && origin !== `http://${host}`) || site === "cross-site" || site === "same-site";
     const name = cookieName(port);
     const given = new URL(url, "http://page").searchParams.get("token");
     if (given !== null) {
@@ -47,12 +36,8 @@ export class SignIn {
       this.#isUsed = true;
       return { kind: "signIn", cookie: `${name}=${this.#session}; Path=/; HttpOnly; SameSite=Strict` };
     }
-    if (isForeign) return refused(403, "the request comes from a page of another origin");
-    const sent = cookie
-      .split(";")
-      .map((pair) => pair.trim())
-      .find((pair) => pair.startsWith(`${name}=`));
-    if (isSame(sent?.slice(name.length + 1) ?? "", this.#session)) return { kind: "allowed" };
+    if (isForeign(headers, `http://${host}`)) return refused(403, "the request comes from a page of another origin");
+    if (isSame(cookieOf(headers, name), this.#session)) return { kind: "allowed", viewer: this.#viewer };
     return refused(401, `this browser has not signed in: open the address that \`legation ui\` printed, or ${AGAIN}`);
   }
 }
@@ -60,13 +45,4 @@ export class SignIn {
 /** Returns a name for each server, since cookies belong to a host and not to a port. */
 function cookieName(port: number): string {
   return `legation-ui-${port}`;
-}
-
-function refused(status: 401 | 403, message: string): Admission {
-  return { kind: "refused", status, message };
-}
-
-function isSame(a: string, b: string): boolean {
-  const [left, right] = [Buffer.from(a), Buffer.from(b)];
-  return left.length === right.length && timingSafeEqual(left, right);
 }

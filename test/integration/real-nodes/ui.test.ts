@@ -1,10 +1,23 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { writeFileSync } from "node:fs";
+import { get } from "node:https";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { kubeconfigText } from "../../support/clusters/kubeconfig.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
-import { hostCluster } from "../../support/harness/clusters.ts";
+import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
+import { bindClusterRole, openMember } from "../../support/legation/access.ts";
 import { podManifest } from "../../support/streams/pods.ts";
 import { accessibilityProblems, type OpenPage, openPage, takePictures } from "../../support/ui/browser.ts";
+
+const TYPES = ["configmaps", "rbac"].flatMap((name) => ["-f", `manifests/delegated-types/${name}.yaml`]);
+const SETTINGS = {
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name: "settings", annotations: { "legation.dev/whole": "true" } },
+  data: { colour: "blue" },
+};
 
 onRealNodes((realNodes) => {
   let here: Place;
@@ -13,20 +26,33 @@ onRealNodes((realNodes) => {
   beforeAll(async () => {
     here = (await realNodes().places({ onFinished: afterFile })).delegating;
     const count = "i=0; while true; do echo tick $i; i=$((i+1)); sleep 0.2; done";
+    const setup = { name: "setup", image: "localhost/busybox:1", command: ["sh", "-c", "echo prepared"] };
     const pods = [
-      podManifest("clock", [
-        { name: "main", script: count },
-        { name: "other", script: "echo second; sleep 3600" },
-      ]),
+      podManifest(
+        "clock",
+        [
+          { name: "main", script: count },
+          { name: "other", script: "echo second; sleep 3600" },
+        ],
+        { initContainers: [setup] },
+      ),
       podManifest("nowhere", [{ name: "main", script: "true" }], { nodeSelector: { disk: "tape" } }),
     ];
-    for (const input of pods) await kubectl(here.cluster, ["-n", here.namespace, "apply", "-f", "-"], { input });
+    await kubectl(here.cluster, ["apply", ...TYPES]);
+    const objects = [...pods, JSON.stringify(SETTINGS)];
+    for (const input of objects) await kubectl(here.cluster, ["-n", here.namespace, "apply", "-f", "-"], { input });
     const wait = ["-n", here.namespace, "wait", "pod/clock", "--for=condition=Ready", "--timeout=110s"];
     await kubectl(here.cluster, wait, { timeoutMs: 120_000 });
-    ui = await openPage(hostCluster().kubeconfig);
+    ui = await openPage(hostCluster().kubeconfig, {
+      args: [`--member-kubeconfig=${memberCluster("west").kubeconfig}`],
+    });
   }, 300_000);
   afterAll(async () => {
     await ui?.close();
+    if (here === undefined) return;
+    // Later files share the clusters.
+    await kubectl(here.cluster, ["-n", here.namespace, "delete", "configmap", "settings", "--ignore-not-found"]);
+    await kubectl(here.cluster, ["delete", "--ignore-not-found", ...TYPES]);
   });
 
   test("shows the members with their room", async () => {
@@ -76,11 +102,50 @@ onRealNodes((realNodes) => {
     await log.getByText(`tick ${Math.max(...ticks) + 5}`).waitFor();
     await page.getByLabel("Container").selectOption("other");
     await log.getByText("second").waitFor();
+    await page.getByLabel("Container").selectOption({ label: "setup (init, ended)" });
+    await log.getByText("prepared").waitFor();
+    await page.getByText("the log is complete").waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
-    await page.getByRole("tab", { name: "Events" }).click();
-    await page.getByRole("cell", { name: "Scheduled" }).first().waitFor();
+    await takePictures(page, "log");
+  });
+
+  test("shows a pod beside its delegate with what differs, and the events of both", async () => {
+    const { page, show } = ui;
+    await show(`#/pods/${here.namespace}/clock?tab=events`);
+    for (const where of ["host", "west"]) {
+      await page
+        .getByRole("row", { name: new RegExp(`${where} Normal Started`) })
+        .first()
+        .waitFor();
+    }
+    expect(await accessibilityProblems(page)).toEqual([]);
     await page.getByRole("tab", { name: "YAML" }).click();
-    await page.getByText(/^ *name: clock$/m).waitFor();
+    await page.getByRole("columnheader", { name: "delegate in west" }).waitFor();
+    await page.getByRole("row", { name: /nodeName: legation-west nodeName: .*west/ }).waitFor();
+    await takePictures(page, "yaml");
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page
+      .getByRole("row", { name: /image: localhost.busybox:1 image: localhost.busybox:1/ })
+      .first()
+      .waitFor();
+    await page.getByLabel("only what differs").check();
+    await page
+      .getByRole("row", { name: /image: localhost/ })
+      .first()
+      .waitFor({ state: "detached" });
+    await page.getByRole("row", { name: /spec\.nodeName: legation-west/ }).waitFor();
+  });
+
+  test("shows a whole object beside workloads of pods, and its copy", async () => {
+    const { page, show } = ui;
+    await show(`#/workloads?q=${here.namespace} settings`);
+    await page.getByRole("row", { name: /ConfigMap\/settings ?whole .*InStep/ }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page.getByRole("link", { name: "ConfigMap/settings" }).click();
+    await page.getByRole("columnheader", { name: "copy in west" }).waitFor();
+    await page.getByRole("row", { name: /colour: blue colour: blue/ }).waitFor();
+    await takePictures(page, "whole");
+    expect(await accessibilityProblems(page)).toEqual([]);
   });
 
   test("plans a manifest that is pasted, without storing it", async () => {
@@ -125,9 +190,96 @@ onRealNodes((realNodes) => {
     expect(isWider).toBe(false);
   });
 
+  describe("for a team, which signs in with tokens", () => {
+    let team: OpenPage;
+    const account = (name: string): string => `system:serviceaccount:${here.namespace}:${name}`;
+    const token = async (name: string): Promise<string> =>
+      (await kubectl(here.cluster, ["-n", here.namespace, "create", "token", name])).trim();
+    const signIn = async (name: string): Promise<void> => {
+      await team.page.getByLabel("Token").fill(await token(name));
+      await team.page.getByRole("button", { name: "Sign in" }).click();
+    };
+
+    beforeAll(async () => {
+      const [host, west] = [hostCluster(), memberCluster("west")];
+      await realNodes().legation.access();
+      await openMember(host, west, "west");
+      for (const name of ["reader", "stranger"]) {
+        await kubectl(host, ["-n", here.namespace, "create", "serviceaccount", name]);
+      }
+      const reader = { kind: "User", name: account("reader") } as const;
+      for (const role of ["legation-viewer", "view", "legation-access"]) await bindClusterRole(host, role, reader);
+      await bindClusterRole(west, "view", { kind: "User", name: `legation:${reader.name}` });
+      const { server, caData } = host;
+      // An API server, and nobody to be there.
+      const file = join(host.directory, "nobody.kubeconfig");
+      writeFileSync(file, kubeconfigText({ name: "host", server, caData, user: "nobody", token: "" }));
+      team = await openPage(file, { args: ["--sign-in=token", "--listen=127.0.0.1:0", "-n=kube-public"] });
+    });
+    afterAll(async () => {
+      await team?.close();
+    });
+
+    test("refuses what has no session, another origin or another name", async () => {
+      const ask = (path: string, headers = {}): Promise<number> => statusOf(`${team.origin}${path}`, headers);
+      expect(await ask("/")).toBe(200);
+      for (const path of ["/api/live", `/api/pods/${here.namespace}/clock`]) expect(await ask(path)).toBe(401);
+      expect(await ask("/", { origin: "https://evil.example.org" })).toBe(403);
+      expect(await ask("/", { host: "evil.example.org" })).toBe(403);
+    });
+
+    test("takes no token that the API server refuses", async () => {
+      const { page } = team;
+      await page.getByRole("heading", { name: "Legation" }).waitFor();
+      await takePictures(page, "sign-in");
+      expect(await accessibilityProblems(page)).toEqual([]);
+      await page.getByLabel("Token").fill("not-a-token");
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByText("the API server does not accept this token").waitFor();
+    });
+
+    test("shows what the token's user may read, also in members, until the user signs out", async () => {
+      const { page, show } = team;
+      await signIn("reader");
+      await page.getByRole("article", { name: "west" }).waitFor();
+      for (const [view, title] of [
+        ["pods", "No pod is delegated"],
+        ["workloads", "No workload has delegated pods"],
+      ] as const) {
+        await show(`#/${view}`);
+        await page.getByRole("heading", { name: title }).waitFor();
+        expect(await accessibilityProblems(page)).toEqual([]);
+      }
+      await show(`#/pods/${here.namespace}/clock?tab=yaml`);
+      await page.getByRole("row", { name: /nodeName: legation-west nodeName: .*west/ }).waitFor();
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await page.getByLabel("Token").waitFor();
+      expect(await page.evaluate("fetch('/api/session').then(({ status }) => status)")).toBe(401);
+    });
+
+    test("shows nothing to a user without rights, and says what is missing", async () => {
+      const { page, show } = team;
+      await show("#/members");
+      await signIn("stranger");
+      await page.getByText(/The host cannot be read.*is forbidden/).waitFor();
+      await show(`#/pods/${here.namespace}/clock`);
+      await page.getByText(/cannot get resource "pods"/).waitFor();
+    });
+  });
+
   test("is closed to browsers without the address, and logs no error", async () => {
     expect((await fetch(ui.origin)).status).toBe(401);
     // Chromium logs the answer to the manifest that cannot be planned.
     expect(ui.errors.filter((error) => !error.includes("/api/plan") && !error.includes("404"))).toEqual([]);
   });
 });
+
+/** Returns the status with which a server answers, whatever its certificate. */
+function statusOf(url: string, headers: Record<string, string>): Promise<number> {
+  return new Promise((resolve, reject) => {
+    get(url, { headers, rejectUnauthorized: false }, (response) => {
+      response.destroy();
+      resolve(response.statusCode ?? 0);
+    }).once("error", reject);
+  });
+}

@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { source } from "axe-core";
-import { chromium, type Page } from "playwright-core";
+import axe from "axe-core";
+import { type Browser, chromium, type Page } from "playwright-core";
 import { DEATH_SIGNAL } from "../clusters/death-signal.ts";
 import { MAIN } from "../legation/cli.ts";
 
@@ -12,6 +12,8 @@ const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 /** A browser with the page of a `legation ui`. */
 export interface OpenPage {
   readonly page: Page;
+  /** Process of `legation ui`. */
+  readonly pid: number;
   /** Address of the page without the token. */
   readonly origin: string;
   /** Errors of the page's scripts, and messages of its console. */
@@ -21,15 +23,41 @@ export interface OpenPage {
   close(): Promise<void>;
 }
 
-/** Runs `legation ui` with a kubeconfig, and opens the printed address in Chromium. */
-export async function openPage(kubeconfig: string, args: readonly string[] = []): Promise<OpenPage> {
+/** Starts Chromium. */
+export async function openBrowser(args: readonly string[] = []): Promise<Browser> {
   if (!existsSync(CHROMIUM)) throw new Error(`${CHROMIUM} is missing: install Chromium, or name it in CHROMIUM`);
-  const [command = "", ...rest] = [...DEATH_SIGNAL, process.execPath, MAIN, "ui", ...args];
-  const server = spawn(command, [...rest, `--kubeconfig=${kubeconfig}`], { stdio: ["ignore", "pipe", "pipe"] });
-  const address = await printedAddress(server);
   // Root's Chromium has no sandbox; the page is Legation's own.
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: "light" });
+  return await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", ...args] });
+}
+
+/** Settings of `openPage`. */
+export interface OpenOptions {
+  /** Further flags of `legation ui`. */
+  readonly args?: readonly string[];
+  /** Node options and script to run in place of the sources, and variables of the process. */
+  readonly program?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Waits before the address is opened. */
+  readonly beforeOpening?: (pid: number) => Promise<void>;
+}
+
+/** Runs `legation ui` with a kubeconfig, and opens the printed address in Chromium. */
+export async function openPage(kubeconfig: string, options: OpenOptions = {}): Promise<OpenPage> {
+  const { args = [], program = [MAIN], env = {}, beforeOpening } = options;
+  const [command = "", ...rest] = [...DEATH_SIGNAL, process.execPath, ...program, "ui", ...args];
+  const server = spawn(command, [...rest, `--kubeconfig=${kubeconfig}`], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...env },
+  });
+  const address = await printedAddress(server);
+  await beforeOpening?.(server.pid ?? 0);
+  const browser = await openBrowser();
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 800 },
+    colorScheme: "light",
+    // The page for a team has a certificate of its own.
+    ignoreHTTPSErrors: true,
+  });
   const page = await context.newPage();
   const errors: string[] = [];
   page.on("pageerror", (error) => errors.push(error.message));
@@ -37,6 +65,7 @@ export async function openPage(kubeconfig: string, args: readonly string[] = [])
   await page.goto(address);
   return {
     page,
+    pid: server.pid ?? 0,
     origin: new URL(address).origin,
     errors,
     show: async (view) => {
@@ -54,7 +83,7 @@ function printedAddress(server: ReturnType<typeof spawn>): Promise<string> {
     let output = "";
     const read = (chunk: Buffer): void => {
       output += chunk.toString();
-      const [address] = /http:\/\/\S+/.exec(output) ?? [];
+      const [address] = /https?:\/\/\S+/.exec(output) ?? [];
       if (address !== undefined) resolve(address);
     };
     server.stdout?.on("data", read);
@@ -69,7 +98,7 @@ export async function accessibilityProblems(page: Page): Promise<string[]> {
   const problems: string[] = [];
   for (const colorScheme of ["dark", "light"] as const) {
     await page.emulateMedia({ colorScheme });
-    await page.evaluate(source);
+    await page.evaluate(axe.source);
     const found: unknown = await page.evaluate(
       `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] }).then(({ violations }) =>
         violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" | ")))`,

@@ -15,7 +15,7 @@ describe("a release", () => {
     expect(released.version).toBe(version);
     expect(JSON.parse(read(released.folder, "package.json")).version).toBe(version);
     expect(newestRelease(read(ROOT, "CHANGELOG.md"))).toBe(version);
-    const images = ["controller.yaml", "webhook.yaml", "access/deployment.yaml"].flatMap((file) =>
+    const images = ["controller.yaml", "webhook.yaml", "access/deployment.yaml", "ui/deployment.yaml"].flatMap((file) =>
       [...read(ROOT, "manifests", file).matchAll(/^\s+image: \S+:(\S+)$/gm)].map(([, tag]) => tag),
     );
     expect(images).toEqual([version, version, version]);

@@ -1,15 +1,22 @@
 import { useEffect, useState } from "preact/hooks";
-import type { LiveMessage, MemberRow, PodRow } from "../model.ts";
+import type { LiveMessage, MemberRow, PodRow, SignedIn, WholeRows } from "../model.ts";
+
+const AGAIN_MS = 2_000;
 
 /** The live data of the page, kept by one connection to its server. */
 export class LiveData {
   hostName = "";
   members: readonly MemberRow[] | undefined;
   readonly pods: Map<string, PodRow> = new Map();
+  whole: WholeRows = { rows: [], notRead: [] };
   /** All pods have arrived once. */
   isComplete = false;
   problem: string | undefined;
   isConnected = false;
+  /** Who is signed in. Undefined until the server says so. */
+  session: SignedIn | undefined;
+  /** How to sign in again, if the server asks for that. */
+  signedOut: SignedIn["by"] | undefined;
   /** Grows with each change of the pods. */
   version = 0;
   readonly #readers = new Set<() => void>();
@@ -17,10 +24,49 @@ export class LiveData {
 
   start(): void {
     const source = new EventSource("/api/live");
-    source.onopen = () => this.#change(() => (this.isConnected = true));
-    // The browser connects again by itself.
-    source.onerror = () => this.#change(() => (this.isConnected = false));
+    source.onopen = () => {
+      this.#change(() => (this.isConnected = true));
+      void this.#readSession();
+    };
+    source.onerror = () => {
+      this.#change(() => (this.isConnected = false));
+      // The browser connects again by itself, but not after an answer such as 401.
+      if (source.readyState === EventSource.CLOSED) void this.#startAgain();
+    };
     source.onmessage = ({ data }) => this.#change(() => this.#take(JSON.parse(String(data)) as LiveMessage));
+  }
+
+  async #startAgain(): Promise<void> {
+    await this.#readSession();
+    if (this.signedOut === undefined) setTimeout(() => this.start(), AGAIN_MS);
+  }
+
+  /** Signs in with a token. Resolves to the reason if that is refused. */
+  async signIn(token: string): Promise<string | undefined> {
+    const response = await fetch("/api/session", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ token }),
+    });
+    if (!response.ok) return String((await response.json()).message);
+    location.reload();
+    return undefined;
+  }
+
+  async signOut(): Promise<void> {
+    await fetch("/api/session", { method: "DELETE" });
+    location.reload();
+  }
+
+  async #readSession(): Promise<void> {
+    const response = await fetch("/api/session").catch(() => undefined);
+    if (response === undefined) return;
+    const session = response.ok ? ((await response.json()) as SignedIn) : undefined;
+    const takesTokens = response.headers.get("www-authenticate") === "Bearer";
+    this.#change(() => {
+      this.session = session;
+      this.signedOut = response.status !== 401 ? undefined : takesTokens ? "token" : "address";
+    });
   }
 
   subscribe(reader: () => void): () => void {
@@ -35,6 +81,9 @@ export class LiveData {
         break;
       case "members":
         this.members = message.members;
+        break;
+      case "whole":
+        this.whole = message;
         break;
       case "problem":
         this.problem = message.message;

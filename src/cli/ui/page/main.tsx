@@ -7,7 +7,10 @@ import { PlanPage } from "./plan.tsx";
 import { PodPage } from "./pod.tsx";
 import { Pods } from "./pods.tsx";
 import { linkTo, type Route, useRoute } from "./route.ts";
-import { WorkloadPage, Workloads } from "./workloads.tsx";
+import { SignInPage } from "./sign-in.tsx";
+import { WholeObjectPage } from "./whole-object.tsx";
+import { WorkloadPage } from "./workload.tsx";
+import { Workloads } from "./workloads.tsx";
 
 const VIEWS = [
   { path: "members", name: "Members", key: "m" },
@@ -18,7 +21,7 @@ const VIEWS = [
 
 function Page(): JSX.Element {
   const route = useRoute();
-  const { hostName, problem, isConnected } = useLive();
+  const { hostName, problem, isConnected, signedOut, session } = useLive();
   const [view = "members"] = route.path;
   useEffect(() => {
     document.title = `${[...route.path].reverse().join(" · ") || "members"} · Legation`;
@@ -27,6 +30,17 @@ function Page(): JSX.Element {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);
+  if (signedOut === "token") return <SignInPage />;
+  if (signedOut === "address") {
+    return (
+      <main class="sign-in">
+        <Empty isView title="This page has ended">
+          <p>Start it again, and open the address that it prints:</p>
+          <pre>legation ui</pre>
+        </Empty>
+      </main>
+    );
+  }
   return (
     <>
       <button type="button" class="skip" onClick={focusContent}>
@@ -38,13 +52,22 @@ function Page(): JSX.Element {
           {hostName}
         </span>
         {VIEWS.map(({ path, name, key }) => (
-          <a key={path} href={linkTo([path])} aria-current={view === path ? "page" : undefined}>
+          <a
+            key={path}
+            href={linkTo([path])}
+            aria-current={(view === "objects" ? "workloads" : view) === path ? "page" : undefined}
+          >
             {name} <kbd>{key}</kbd>
           </a>
         ))}
         <span class={`connection ${isConnected ? "" : "lost"}`} role="status">
           {isConnected ? "live" : "not connected"}
         </span>
+        {session?.by === "token" && (
+          <button type="button" class="sign-out" title={session.user} onClick={() => void live.signOut()}>
+            Sign out
+          </button>
+        )}
       </nav>
       <main id="content" tabIndex={-1}>
         {problem !== undefined && (
@@ -66,9 +89,16 @@ function View({ route }: { route: Route }): JSX.Element {
   }
   if (view === "workloads" && first === undefined) return <Workloads route={route} />;
   if (view === "workloads" && first !== undefined && second !== undefined && third !== undefined) {
-    return <WorkloadPage kind={first} namespace={second} name={third} key={route.path.join("/")} />;
+    return <WorkloadPage route={route} kind={first} namespace={second} name={third} key={route.path.join("/")} />;
   }
-  return <Empty title="There is no such view">Choose another one on the left.</Empty>;
+  if (view === "objects" && first !== undefined && second !== undefined && third !== undefined) {
+    return <WholeObjectPage route={route} type={first} namespace={second} name={third} key={route.path.join("/")} />;
+  }
+  return (
+    <Empty isView title="There is no such view">
+      Choose another one on the left.
+    </Empty>
+  );
 }
 
 function focusContent(): void {

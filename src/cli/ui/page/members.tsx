@@ -8,10 +8,10 @@ import { linkTo } from "./route.ts";
 /** All members, each with its room. */
 export function Members(): JSX.Element {
   const { members } = useLive();
-  if (members === undefined) return <Empty title="Reading the members…" />;
+  if (members === undefined) return <Empty isView title="Reading the members…" />;
   if (members.length === 0) {
     return (
-      <Empty title="No member has joined yet">
+      <Empty isView title="No member has joined yet">
         <p>Join the first one, and its room and pods appear here:</p>
         <pre>legation join west --member-kubeconfig west.yaml</pre>
       </Empty>

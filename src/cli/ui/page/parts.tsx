@@ -1,5 +1,6 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import type { Trouble } from "../../status/trouble.ts";
 import type { PodRow, ResourceUse } from "../model.ts";
 import { amount } from "./format.ts";
 
@@ -44,11 +45,33 @@ export function Search({ value, onSearch }: { value: string; onSearch: (words: s
   );
 }
 
-/** A view without content, and what to do first. */
-export function Empty({ title, children }: { title: string; children?: ComponentChildren }): JSX.Element {
+/** Troubles with their remedies. */
+export function Troubles({ of }: { of: readonly Trouble[] }): JSX.Element {
+  return (
+    <>
+      {of.map(({ what, remedy }) => (
+        <p class="trouble" key={what}>
+          {what}
+          {remedy !== undefined && <small> {remedy}</small>}
+        </p>
+      ))}
+    </>
+  );
+}
+
+/** A view without content, and what to do first. `isView`: its title is the view's only one. */
+export function Empty({
+  title,
+  isView = false,
+  children,
+}: {
+  title: string;
+  isView?: boolean;
+  children?: ComponentChildren;
+}): JSX.Element {
   return (
     <div class="empty">
-      <h2>{title}</h2>
+      {isView ? <h1>{title}</h1> : <h2>{title}</h2>}
       <div>{children}</div>
     </div>
   );

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { Plan, PlannedMember, WorkloadPlan } from "../../plan/outcome.ts";
 import { counted } from "./format.ts";
-import { Reasons } from "./workloads.tsx";
+import { Reasons } from "./reasons.tsx";
 
 const OUTCOMES: Readonly<Record<WorkloadPlan["outcome"], { readonly words: string; readonly tone: string }>> = {
   fits: { words: "Fits", tone: "running" },

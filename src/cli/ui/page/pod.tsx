@@ -1,12 +1,13 @@
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
 import type { Journey } from "../../status/pod.ts";
-import type { PodView } from "../model.ts";
+import type { ComparedView, PodView } from "../model.ts";
+import { Compared } from "./compared.tsx";
 import { timeOf } from "./format.ts";
 import { useLive } from "./live.ts";
-import { Badge, Empty, useNow, useReading } from "./parts.tsx";
+import { Log } from "./log.tsx";
+import { Badge, Empty, Troubles, useNow, useReading } from "./parts.tsx";
+import { Reasons } from "./reasons.tsx";
 import { changeQuery, linkTo, type Route } from "./route.ts";
-import { Reasons } from "./workloads.tsx";
 
 const TABS = ["way", "log", "events", "yaml"] as const;
 const TAB_NAMES: Readonly<Record<(typeof TABS)[number], string>> = {
@@ -22,10 +23,8 @@ export function PodPage({ route, namespace, name }: { route: Route; namespace: s
   const row = [...pods.values()].find((each) => each.namespace === namespace && each.name === name);
   const path = `/api/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
   // A changed row is the signal to read again.
-  const { value, problem } = useReading<PodView>(
-    path,
-    row === undefined ? "" : `${row.status}${row.member}${row.ready}`,
-  );
+  const again = row === undefined ? "" : `${row.status}${row.member}${row.ready}${row.restarts}`;
+  const { value, problem } = useReading<PodView>(path, again);
   const tab = TABS.find((each) => each === route.query.get("tab")) ?? "way";
   return (
     <div class="fill">
@@ -60,9 +59,10 @@ export function PodPage({ route, namespace, name }: { route: Route; namespace: s
       <div id="tab-content" class="tab-content" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
         {problem !== undefined && value === undefined && <Empty title="This pod cannot be shown">{problem}</Empty>}
         {value !== undefined && tab === "way" && <Way journey={value.journey} />}
-        {value !== undefined && tab === "events" && <Events journey={value.journey} />}
-        {value !== undefined && tab === "yaml" && <pre class="code">{value.yaml}</pre>}
-        {value !== undefined && tab === "log" && <Log path={path} containers={value.containers} route={route} />}
+        {value !== undefined && tab === "log" && <Log path={path} pod={value} route={route} />}
+        {value !== undefined && (tab === "events" || tab === "yaml") && (
+          <Both path={path} again={again} journey={value.journey} tab={tab} />
+        )}
       </div>
     </div>
   );
@@ -72,12 +72,7 @@ function Way({ journey }: { journey: Journey }): JSX.Element {
   const now = useNow();
   return (
     <>
-      {journey.troubles.map(({ what, remedy }) => (
-        <p class="trouble" key={what}>
-          {what}
-          {remedy !== undefined && <small> {remedy}</small>}
-        </p>
-      ))}
+      <Troubles of={journey.troubles} />
       {journey.notRead !== undefined && <p class="muted">{journey.notRead}</p>}
       <ol class="way">
         {journey.stations.map(({ at, what, details }) => (
@@ -98,89 +93,69 @@ function Way({ journey }: { journey: Journey }): JSX.Element {
   );
 }
 
-function Events({ journey: { events } }: { journey: Journey }): JSX.Element {
-  const now = useNow();
-  if (events.length === 0) return <Empty title="No events">The API server keeps events for an hour by default.</Empty>;
-  return (
-    <table class="list">
-      <thead>
-        <tr>
-          <th>Time</th>
-          <th>Type</th>
-          <th>Reason</th>
-          <th class="wide">Message</th>
-        </tr>
-      </thead>
-      <tbody>
-        {events.map(({ at, type, reason, message }) => (
-          <tr key={at + reason + message}>
-            <td>{timeOf(at, now)}</td>
-            <td>{type}</td>
-            <td>{reason}</td>
-            <td>{message}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+/** What is known of the pod here and of its delegate in the member. */
+function Both({
+  path,
+  again,
+  journey,
+  tab,
+}: {
+  path: string;
+  again: string;
+  journey: Journey;
+  tab: "events" | "yaml";
+}): JSX.Element | null {
+  const { value, problem } = useReading<ComparedView>(`${path}/delegate`, again);
+  if (problem !== undefined) return <p class="trouble">{problem}</p>;
+  if (value === undefined) return null;
+  return tab === "yaml" ? (
+    <Compared view={value} what={["Pod", "delegate"]} />
+  ) : (
+    <Events journey={journey} delegate={value} />
   );
 }
 
-// More would make the page slow; `kubectl logs` has all of it.
-const MOST_LOG_CHARACTERS = 1_000_000;
-
-function Log({ path, containers, route }: { path: string; containers: readonly string[]; route: Route }): JSX.Element {
-  const container = route.query.get("container") ?? containers[0] ?? "";
-  const [text, setText] = useState("");
-  const [end, setEnd] = useState("");
-  const box = useRef<HTMLElement>(null);
-  useEffect(() => {
-    setText("");
-    setEnd("");
-    const stop = new AbortController();
-    followLog(`${path}/log?container=${encodeURIComponent(container)}`, stop.signal, (chunk) =>
-      setText((before) => (before + chunk).slice(-MOST_LOG_CHARACTERS)),
-    ).then(setEnd, (error: unknown) => {
-      if (!stop.signal.aborted) setEnd(`the log was cut: ${error instanceof Error ? error.message : String(error)}`);
-    });
-    return () => stop.abort();
-  }, [path, container]);
-  useEffect(() => {
-    const element = box.current;
-    // Stays at the end for readers who are there.
-    if (element !== null && element.scrollHeight - element.scrollTop - element.clientHeight < 400)
-      element.scrollTop = element.scrollHeight;
-  }, [text]);
+function Events({ journey, delegate }: { journey: Journey; delegate: ComparedView }): JSX.Element {
+  const now = useNow();
+  const { member = "", events: told, notRead } = delegate;
+  const all = [
+    ...journey.events.map((event) => ({ ...event, where: "host" })),
+    ...(told ?? []).map((event) => ({ ...event, where: member })),
+  ].sort((a, b) => (a.at < b.at ? -1 : 1));
+  const why = notRead ?? (told === undefined ? `you may not list events in ${member}` : undefined);
   return (
     <>
-      <div class="filters">
-        <select
-          aria-label="Container"
-          value={container}
-          onChange={({ currentTarget }) => changeQuery(route, { container: currentTarget.value })}
-        >
-          {containers.map((each) => (
-            <option key={each}>{each}</option>
-          ))}
-        </select>
-        <span class="muted" role="status">
-          {end === "" ? "following" : end}
-        </span>
-      </div>
-      <section class="code log" ref={box} tabIndex={0} aria-label={`Log of ${container}`}>
-        {text}
-      </section>
+      {why !== undefined && member !== "" && (
+        <p class="trouble">
+          Events in {member} are not shown, but for those that Legation copied to the host: {why}
+        </p>
+      )}
+      {all.length === 0 ? (
+        <Empty title="No events">API servers keep events for an hour by default.</Empty>
+      ) : (
+        <table class="list">
+          <thead>
+            <tr>
+              <th>Time</th>
+              <th>Where</th>
+              <th>Type</th>
+              <th>Reason</th>
+              <th class="wide">Message</th>
+            </tr>
+          </thead>
+          <tbody>
+            {all.map(({ at, where, type, reason, message }) => (
+              <tr key={at + where + reason + message}>
+                <td>{timeOf(at, now)}</td>
+                <td>{where}</td>
+                <td>{type}</td>
+                <td>{reason}</td>
+                <td>{message}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
     </>
   );
-}
-
-/** Reads a log to its end. Resolves to the words that say how it ended. */
-async function followLog(url: string, signal: AbortSignal, take: (chunk: string) => void): Promise<string> {
-  const response = await fetch(url, { signal });
-  if (!response.ok || response.body === null) return String((await response.json()).message);
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return "the log is complete";
-    take(value);
-  }
 }

@@ -28,8 +28,10 @@ export function Rows<Row>(props: {
   readonly keyOf: (row: Row) => string;
   readonly order: Order;
   readonly onOrder: (order: Order) => void;
+  /** CSS width below which the table scrolls sideways. */
+  readonly minWidth?: string;
 }): JSX.Element {
-  const { columns, rows, keyOf, order, onOrder } = props;
+  const { columns, rows, keyOf, order, onOrder, minWidth } = props;
   const box = useRef<HTMLElement>(null);
   const [view, setView] = useState({ top: 0, height: 800 });
   useEffect(() => {
@@ -49,7 +51,7 @@ export function Rows<Row>(props: {
   return (
     // The box scrolls by keyboard, so it takes the focus.
     <section class="rows" ref={box} tabIndex={0} aria-label={props.label}>
-      <table aria-rowcount={rows.length + 1}>
+      <table aria-rowcount={rows.length + 1} style={{ minWidth }}>
         <colgroup>
           {columns.map(({ name, width }) => (
             <col key={name} style={{ width }} />

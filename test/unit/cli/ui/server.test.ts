@@ -1,32 +1,25 @@
 import { Readable } from "node:stream";
-import { expect, test } from "vitest";
-import { LiveView } from "../../../../src/cli/ui/live-view.ts";
+import { describe, expect, test } from "vitest";
+import { memberOpener } from "../../../../src/cli/ui/members.ts";
 import { createPageServer } from "../../../../src/cli/ui/server.ts";
 import { SignIn } from "../../../../src/cli/ui/sign-in.ts";
+import type { OpenMember } from "../../../../src/cli/ui/viewer.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
-import { realClock } from "../../../../src/runtime/clock.ts";
-import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";
+import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../client.ts";
 import { recordedSession } from "../session.ts";
+import { viewerOf } from "./viewer.ts";
 
 // `inject` has no port.
 const headers = { host: "127.0.0.1:0" };
 
 /** A page server with a signed-in browser. */
-async function signedIn(methods: Partial<ClusterClient>) {
-  const host = fakeClient(methods);
-  const signIn = new SignIn();
-  const server = createPageServer({
-    host,
-    hostName: "host",
-    namespace: "team",
-    view: new LiveView({ host, clock: realClock, log: createLogger({ level: "silent" }) }),
-    files: new Map([["/", { type: "text/html", content: "<p>page</p>" }]]),
-    signIn,
-    session: recordedSession(),
-  });
+async function signedIn(methods: Partial<ClusterClient>, openMember?: OpenMember) {
+  const signIn = new SignIn(viewerOf(fakeClient(methods), openMember));
+  const { terminal } = recordedSession();
+  const files = new Map([["/", { type: "text/html", content: "<p>page</p>" }]]);
+  const server = createPageServer({ files, gate: signIn, terminal });
   const { headers: answered } = await server.inject({ url: signIn.path, headers });
   const cookie = String(answered["set-cookie"]).split(";", 1)[0] ?? "";
   const get = (url: string) => server.inject({ url, headers: { ...headers, cookie } });
@@ -70,16 +63,73 @@ test.each([
   expect(answer.json().message).toContain(message);
 });
 
-test("shows a pod with its way, its containers and its YAML without managedFields", async () => {
-  const managed = proxyPod({ metadata: { managedFields: [{ manager: "m" }] }, status: runningStatus() });
+test("shows a pod with its way and its containers, of which the default one comes first", async () => {
+  const spec = { initContainers: [{ name: "setup" }], containers: [{ name: "main" }, { name: "proxy" }] };
+  const annotations = { "kubectl.kubernetes.io/default-container": "proxy" };
   const { get } = await signedIn({
-    find: async () => managed as never,
+    find: async () => proxyPod({ metadata: { annotations }, spec, status: runningStatus() }) as never,
     list: async () => ({ items: [], resourceVersion: "1", size: 0 }),
   });
   const answer = (await get("/api/pods/team/web-0")).json();
-  expect(answer).toMatchObject({ journey: { pod: "team/web-0", delegated: true }, containers: ["main"] });
-  expect(answer.yaml).toContain("name: web-0");
-  expect(answer.yaml).not.toContain("managedFields");
+  expect(answer).toMatchObject({
+    journey: { pod: "team/web-0", delegated: true },
+    defaultContainer: "proxy",
+    containers: [
+      { name: "setup", kind: "init", log: "none", why: "waits to start" },
+      { name: "main", kind: "container", log: "growing" },
+      { name: "proxy", kind: "container" },
+    ],
+  });
+});
+
+describe("a pod beside its delegate", () => {
+  const annotations = { "legation.dev/cluster": "west", "legation.dev/delegate-uid": "uid-2" };
+  const managedFields = [{ manager: "m" }];
+  const proxy = proxyPod({
+    metadata: { annotations, managedFields },
+    spec: { nodeName: "legation-west" },
+    status: runningStatus(),
+  });
+  const delegate = pod({ uid: "uid-2", spec: { nodeName: "node-1" }, status: runningStatus() });
+  const ofHost = { find: async () => proxy as never };
+
+  test("is compared line by line, without managedFields, with the delegate's events", async () => {
+    const west = fakeClient({
+      find: async () => delegate as never,
+      list: async () => ({ items: [{ reason: "Pulled", type: "Normal" } as never], resourceVersion: "1", size: 0 }),
+    });
+    const { get } = await signedIn(ofHost, async () => west);
+    const answer = (await get("/api/pods/team/web-0/delegate")).json();
+    expect(answer).toMatchObject({ member: "west", events: [{ reason: "Pulled" }] });
+    expect(answer.lines).toContainEqual({
+      path: "spec.nodeName",
+      left: "  nodeName: legation-west",
+      right: "  nodeName: node-1",
+      differs: true,
+    });
+    expect(JSON.stringify(answer)).not.toContain("managedFields");
+  });
+
+  test.each([
+    ["it is another's", async () => pod({ uid: "uid-3" }) as never, "another's"],
+    ["it is gone", async () => undefined, "has none of this name"],
+    ["the user may not read it", () => Promise.reject(kubeError("Forbidden")), "you may not"],
+    ["the member does not answer", () => Promise.reject(kubeError("AnswerLost")), "cannot be read"],
+  ])("is shown without it where %s", async (_, find, why) => {
+    const { get } = await signedIn(ofHost, async () => fakeClient({ find }));
+    const answer = (await get("/api/pods/team/web-0/delegate")).json();
+    expect(answer.notRead).toContain(why);
+    expect(answer.lines).toContainEqual(expect.objectContaining({ path: "spec.nodeName", differs: true }));
+  });
+
+  test("is shown without it where the member is closed to users, never by Legation's own credentials", async () => {
+    const host = fakeClient({ find: async () => ({ metadata: { name: "west" }, spec: {} }) as never });
+    const never = () => Promise.reject(new Error("was opened"));
+    const open = memberOpener({ host, signal: new AbortController().signal, throughHost: never });
+    const { get } = await signedIn(ofHost, open);
+    const answer = (await get("/api/pods/team/web-0/delegate")).json();
+    expect(answer.notRead).toContain("`legation join west --access`");
+  });
 });
 
 test.each([

@@ -1,22 +1,29 @@
 import { expect, test } from "vitest";
 import { SignIn } from "../../../../src/cli/ui/sign-in.ts";
+import { fakeClient } from "../client.ts";
+import { viewerOf } from "./viewer.ts";
 
 const PORT = 8080;
+const method = "GET";
+const viewer = viewerOf(fakeClient({}));
 const local = { host: "127.0.0.1:8080" };
 
 /** Returns the cookie that the browser sends after it has opened the address. */
 function signedIn(signIn: SignIn): string {
-  const admission = signIn.admit({ url: signIn.path, headers: local, port: PORT });
+  const admission = signIn.admit({ url: signIn.path, headers: local, method, port: PORT });
   if (admission.kind !== "signIn") throw new Error("was not signed in");
   expect(admission.cookie).toMatch(/; Path=\/; HttpOnly; SameSite=Strict$/);
   return admission.cookie.split(";", 1)[0] ?? "";
 }
 
 test("signs in the first browser that opens the address, and no second one", () => {
-  const signIn = new SignIn();
+  const signIn = new SignIn(viewer);
   const cookie = signedIn(signIn);
-  expect(signIn.admit({ url: "/", headers: { ...local, cookie }, port: PORT })).toEqual({ kind: "allowed" });
-  expect(signIn.admit({ url: signIn.path, headers: local, port: PORT })).toMatchObject({
+  expect(signIn.admit({ url: "/", headers: { ...local, cookie }, method, port: PORT })).toEqual({
+    kind: "allowed",
+    viewer,
+  });
+  expect(signIn.admit({ url: signIn.path, headers: local, method, port: PORT })).toMatchObject({
     kind: "refused",
     status: 401,
   });
@@ -28,8 +35,8 @@ test.each([
   ["the cookie of another server", "/", { cookie: "legation-ui-9090=x" }],
   ["a wrong token", "/?token=wrong", {}],
 ])("refuses a request with %s", (_, url, headers) => {
-  const signIn = new SignIn();
-  expect(signIn.admit({ url, headers: { ...local, ...headers }, port: PORT })).toMatchObject({
+  const signIn = new SignIn(viewer);
+  expect(signIn.admit({ url, headers: { ...local, ...headers }, method, port: PORT })).toMatchObject({
     kind: "refused",
     status: 401,
   });
@@ -42,14 +49,14 @@ test.each([
   ["another site's name for this machine (DNS rebinding)", { host: "evil.example:8080" }],
   ["no host", { host: undefined }],
 ])("refuses a signed-in browser's request from %s", (_, headers) => {
-  const signIn = new SignIn();
+  const signIn = new SignIn(viewer);
   const cookie = signedIn(signIn);
-  const request = { url: "/api/live", headers: { ...local, cookie, ...headers }, port: PORT };
+  const request = { url: "/api/live", headers: { ...local, cookie, ...headers }, method, port: PORT };
   expect(signIn.admit(request)).toMatchObject({ kind: "refused", status: 403 });
 });
 
 test("does not spend the token on a wrong one", () => {
-  const signIn = new SignIn();
-  signIn.admit({ url: "/?token=guess", headers: local, port: PORT });
+  const signIn = new SignIn(viewer);
+  signIn.admit({ url: "/?token=guess", headers: local, method, port: PORT });
   expect(signedIn(signIn)).toMatch(/^legation-ui-8080=/);
 });

@@ -1,0 +1,63 @@
+import { timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import type { SignedIn } from "./model.ts";
+import type { Viewer } from "./viewer.ts";
+
+/** The decision on a request: to serve it, to sign its browser in, or to refuse it. */
+export type Admission =
+  | { readonly kind: "allowed"; readonly viewer: Viewer }
+  /** Nothing that a request without a user gets is of a cluster. */
+  | { readonly kind: "public" }
+  | { readonly kind: "signIn"; readonly cookie: string }
+  | Refused;
+
+export interface Refused {
+  readonly kind: "refused";
+  readonly status: 401 | 403 | 429 | 502;
+  readonly message: string;
+}
+
+/** A request as far as admission reads it. */
+export interface PageRequest {
+  /** Path with query. */
+  readonly url: string;
+  readonly method: string;
+  readonly headers: IncomingHttpHeaders;
+  /** Port at which the request arrived. */
+  readonly port: number;
+}
+
+/** Decides who may use the page. */
+export interface Gate {
+  readonly by: SignedIn["by"];
+  admit(request: PageRequest): Admission;
+  /** Signs a browser in with a token. Absent: no token is taken. */
+  signIn?(token: string): Promise<Extract<Admission, { kind: "signIn" }> | Refused>;
+  /** Ends the session of a request. Returns the cookie that removes the browser's. */
+  signOut?(request: PageRequest): string;
+}
+
+export function refused(status: Refused["status"], message: string): Refused {
+  return { kind: "refused", status, message };
+}
+
+/** Reports whether a page of another origin makes the request. `origin`: that of the page itself. */
+export function isForeign(headers: IncomingHttpHeaders, origin: string): boolean {
+  const site = headers["sec-fetch-site"];
+  return (headers.origin !== undefined && headers.origin !== origin) || site === "cross-site" || site === "same-site";
+}
+
+/** Returns the value of a cookie; empty without it. */
+export function cookieOf({ cookie = "" }: IncomingHttpHeaders, name: string): string {
+  const pair = cookie
+    .split(";")
+    .map((each) => each.trim())
+    .find((each) => each.startsWith(`${name}=`));
+  return pair?.slice(name.length + 1) ?? "";
+}
+
+/** Compares secrets in a time that does not depend on their content. */
+export function isSame(a: string, b: string): boolean {
+  const [left, right] = [Buffer.from(a), Buffer.from(b)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}

@@ -1,0 +1,32 @@
+import { clusters } from "../../api/resources.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { Failure } from "../shared/failure.ts";
+import { readable } from "../shared/reading.ts";
+import type { OpenMember } from "./viewer.ts";
+
+/** The user's ways to members. */
+export interface MemberWays {
+  readonly host: ClusterClient;
+  readonly signal: AbortSignal;
+  /** Opens a member through the host's API server, as the user. */
+  readonly throughHost: OpenMember;
+  /** Opens a member with a kubeconfig of the user's own, which then is the only way. */
+  readonly own?: OpenMember | undefined;
+  /** A further remedy where the member is closed to users. */
+  readonly remedy?: string | undefined;
+}
+
+/** Returns how the user's own rights reach members: never the credentials that Legation has of them. */
+export function memberOpener({ host, signal, throughHost, own, remedy }: MemberWays): OpenMember {
+  if (own !== undefined) return own;
+  return async (name) => {
+    // Whether the member is open is unknown to users who may not read its Cluster; its answer says the rest.
+    const cluster = await readable(host.find(clusters, { name }, { signal }));
+    if (cluster === undefined || cluster.spec.access !== undefined) return throughHost(name);
+    throw new Failure("failure", {
+      object: name,
+      problem: "is not open to users, so that its objects cannot be read with your own rights",
+      remedy: `an administrator opens it with \`legation join ${name} --access\`${remedy === undefined ? "" : `; or ${remedy}`}`,
+    });
+  };
+}

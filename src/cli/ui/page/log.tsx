@@ -1,0 +1,111 @@
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { ContainerView, PodView } from "../model.ts";
+import { changeQuery, type Route } from "./route.ts";
+
+// More would make the page slow; `kubectl logs` has all of it.
+const MOST_LOG_CHARACTERS = 1_000_000;
+const KINDS: Readonly<Record<ContainerView["kind"], string>> = { init: "init", container: "", debug: "debug" };
+const STATES: Readonly<Record<ContainerView["log"], string>> = {
+  none: "not started",
+  never: "never ran",
+  growing: "",
+  complete: "ended",
+};
+
+/** The log of one container as it grows, of any kind and in any state. */
+export function Log({ path, pod, route }: { path: string; pod: PodView; route: Route }): JSX.Element {
+  const { containers, defaultContainer } = pod;
+  const name = route.query.get("container") ?? defaultContainer ?? containers[0]?.name ?? "";
+  const container = containers.find((each) => each.name === name);
+  const isPrevious = route.query.get("previous") === "true";
+  const restarts = container?.restarts ?? 0;
+  const hasLog = container !== undefined && container.log !== "none" && container.log !== "never";
+  const { text, end } = useLog(path, name, { isPrevious, hasLog, restarts: isPrevious ? 0 : restarts });
+  const box = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const element = box.current;
+    // Stays at the end for readers who are there.
+    if (element !== null && element.scrollHeight - element.scrollTop - element.clientHeight < 400)
+      element.scrollTop = element.scrollHeight;
+  }, [text]);
+  return (
+    <>
+      <div class="filters">
+        <select
+          aria-label="Container"
+          value={name}
+          onChange={({ currentTarget }) => changeQuery(route, { container: currentTarget.value, previous: undefined })}
+        >
+          {containers.map((each) => (
+            <option key={each.name} value={each.name}>
+              {labelOf(each)}
+            </option>
+          ))}
+        </select>
+        {restarts > 0 && (
+          <label>
+            <input
+              type="checkbox"
+              checked={isPrevious}
+              onChange={({ currentTarget }) =>
+                changeQuery(route, { previous: currentTarget.checked ? "true" : undefined })
+              }
+            />{" "}
+            before its last restart
+          </label>
+        )}
+        <span class="muted" role="status">
+          {hasLog ? end || "following" : `${name} ${container?.why ?? "is not in this pod"}`}
+        </span>
+      </div>
+      <section class="code log" ref={box} tabIndex={0} aria-label={`Log of ${name}`}>
+        {text}
+      </section>
+    </>
+  );
+}
+
+function labelOf({ name, kind, log }: ContainerView): string {
+  const notes = [KINDS[kind], STATES[log]].filter(Boolean);
+  return notes.length === 0 ? name : `${name} (${notes.join(", ")})`;
+}
+
+interface LogOptions {
+  readonly isPrevious: boolean;
+  readonly hasLog: boolean;
+  /** A container that starts again writes a new log. */
+  readonly restarts: number;
+}
+
+function useLog(path: string, container: string, { isPrevious, hasLog, restarts }: LogOptions) {
+  const [text, setText] = useState("");
+  const [end, setEnd] = useState("");
+  useEffect(() => setText(""), [path, container, isPrevious]);
+  useEffect(() => {
+    setEnd("");
+    if (!hasLog) return undefined;
+    const stop = new AbortController();
+    const query = new URLSearchParams({ container, ...(isPrevious ? { previous: "true" } : {}) });
+    setText((before) => (before === "" ? "" : `${before}--- ${container} was restarted ---\n`));
+    followLog(`${path}/log?${query}`, stop.signal, (chunk) =>
+      setText((before) => (before + chunk).slice(-MOST_LOG_CHARACTERS)),
+    ).then(setEnd, (error: unknown) => {
+      if (!stop.signal.aborted) setEnd(`the log was cut: ${error instanceof Error ? error.message : String(error)}`);
+    });
+    return () => stop.abort();
+  }, [path, container, isPrevious, hasLog, restarts]);
+  return { text, end };
+}
+
+/** Reads a log to its end. Resolves to the words that say how it ended. */
+async function followLog(url: string, signal: AbortSignal, take: (chunk: string) => void): Promise<string> {
+  const response = await fetch(url, { signal });
+  if (!response.ok || response.body === null) return String((await response.json()).message);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return "the log is complete";
+    take(value);
+  }
+}

@@ -1,0 +1,110 @@
+import type { PodRow, WholeRow } from "../model.ts";
+import { linkTo } from "./route.ts";
+
+/** A workload with delegated pods, or a whole object. */
+export interface WorkloadRow {
+  readonly key: string;
+  readonly link: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly isWhole: boolean;
+  /** Pods of all places; members of a whole object. */
+  readonly total: number;
+  /** Pods without a member; members that do not have the object yet. */
+  readonly waiting: number;
+  /** Pods, or copies, that leave a member. */
+  readonly leaving: number;
+  readonly places: ReadonlyMap<string, PlaceShare>;
+}
+
+/** One member's part of a workload. */
+export interface PlaceShare {
+  readonly text: string;
+  readonly title: string;
+  readonly tone: PodRow["state"];
+  /** Part of the whole, up to 1. */
+  readonly part: number;
+}
+
+/** Returns the workloads of pods, in the order of their names. Pods that have succeeded count for none. */
+export function podWorkloads(pods: Iterable<PodRow>): WorkloadRow[] {
+  const groups = new Map<string, PodRow[]>();
+  for (const pod of pods) {
+    if (pod.workload === undefined || pod.state === "succeeded") continue;
+    const key = `${pod.namespace}/${pod.workload}`;
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [pod]);
+    else group.push(pod);
+  }
+  return [...groups].map(([key, own]) => workloadRow(key, own)).sort(byKey);
+}
+
+function workloadRow(key: string, pods: readonly PodRow[]): WorkloadRow {
+  const [namespace = "", kind = "", name = ""] = key.split("/");
+  const there = Map.groupBy(
+    pods.filter(({ member }) => member !== undefined),
+    ({ member = "" }) => member,
+  );
+  return {
+    key,
+    link: linkTo(["workloads", kind, namespace, name]),
+    kind,
+    namespace,
+    name,
+    isWhole: false,
+    total: pods.length,
+    waiting: pods.filter(({ member }) => member === undefined).length,
+    leaving: pods.filter(({ state }) => state === "ending").length,
+    places: new Map([...there].map(([member, own]) => [member, podShare(own, pods.length)])),
+  };
+}
+
+function podShare(pods: readonly PodRow[], total: number): PlaceShare {
+  const running = pods.filter(({ state }) => state === "running").length;
+  const failed = pods.some(({ state }) => state === "failed");
+  return {
+    text: running === pods.length ? String(pods.length) : `${running}/${pods.length}`,
+    title: `${running} of ${pods.length} run`,
+    tone: failed ? "failed" : running === pods.length ? "running" : "starting",
+    part: pods.length / total,
+  };
+}
+
+/** Returns the row of a whole object. */
+export function wholeWorkload(row: WholeRow): WorkloadRow {
+  const { type, kind, namespace = "", name, members, isEnding } = row;
+  return {
+    key: `${namespace}/${kind}/${name}`,
+    link: wholeLink(row),
+    kind,
+    namespace,
+    name,
+    isWhole: true,
+    total: members.length,
+    waiting: type === "jobs" && members.length === 0 ? 1 : members.filter(({ tone }) => tone === "waiting").length,
+    leaving: isEnding ? members.length : members.filter(({ tone }) => tone === "ending").length,
+    places: new Map(
+      members.map(({ member, state, message, tone, wanted, has }) => [
+        member,
+        {
+          text: wanted === undefined ? state : `${has}/${wanted}`,
+          title: [state, message].filter(Boolean).join(": "),
+          tone,
+          part: wanted === undefined ? 1 : (has ?? 0) / Math.max(1, wanted),
+        },
+      ]),
+    ),
+  };
+}
+
+/** Returns the link of a whole object's view; a whole Job is shown as a workload. */
+function wholeLink({ type, kind, namespace, name }: WholeRow): string {
+  return type === "jobs"
+    ? linkTo(["workloads", kind, namespace ?? "", name])
+    : linkTo(["objects", type, namespace ?? "_", name]);
+}
+
+export function byKey(a: WorkloadRow, b: WorkloadRow): number {
+  return a.key < b.key ? -1 : 1;
+}

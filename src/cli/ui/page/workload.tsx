@@ -1,0 +1,216 @@
+import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
+import type { WholeJobStatus } from "../../status/whole-job.ts";
+import type { WorkloadMember, WorkloadStatus } from "../../status/workload.ts";
+import { counted } from "./format.ts";
+import { useLive } from "./live.ts";
+import { Badge, Troubles, useReading } from "./parts.tsx";
+import { Reasons } from "./reasons.tsx";
+import { linkTo, type Route } from "./route.ts";
+import { MemberCopies } from "./whole-object.tsx";
+
+const MOST_PODS = 500;
+
+/** The view of a workload: what its scheduling preferences want in each member, beside what is there. */
+export function WorkloadPage({
+  route,
+  kind,
+  namespace,
+  name,
+}: {
+  route: Route;
+  kind: string;
+  namespace: string;
+  name: string;
+}): JSX.Element {
+  const { pods, version } = useLive();
+  const { value, problem } = useReading<WorkloadStatus | WholeJobStatus>(
+    `/api/workloads/${[kind, namespace, name].map(encodeURIComponent).join("/")}`,
+    undefined,
+  );
+  const own = useMemo(
+    () => [...pods.values()].filter((row) => row.namespace === namespace && row.workload === `${kind}/${name}`),
+    [version, namespace, kind, name],
+  );
+  return (
+    <>
+      <header class="view-head">
+        <h1>
+          {kind}/{name}
+        </h1>
+        <p>namespace {namespace}</p>
+      </header>
+      {problem !== undefined && <p class="trouble">{problem}</p>}
+      {value !== undefined && ("whole" in value ? <WholeJob job={value} route={route} /> : <Division status={value} />)}
+      {own.length > 0 && <h2>Pods</h2>}
+      <ul class="plain">
+        {own.slice(0, MOST_PODS).map((row) => (
+          <li key={row.uid}>
+            <a href={linkTo(["pods", namespace, row.name])}>{row.name}</a> <Badge tone={row.state}>{row.status}</Badge>{" "}
+            {row.member ?? "no member yet"}
+          </li>
+        ))}
+      </ul>
+      {own.length > MOST_PODS && (
+        <p>
+          <a href={linkTo(["pods"], { q: `${kind}/${name}` })}>All {counted(own.length, "pod")}</a>
+        </p>
+      )}
+    </>
+  );
+}
+
+function Division({ status }: { status: WorkloadStatus }): JSX.Element {
+  const { clusters, replicas, pods, pending, troubles, rebalance, whyOnHost, notDelegated } = status;
+  const most = Math.max(1, ...clusters.map(({ wanted = 0, has }) => Math.max(wanted, has)));
+  return (
+    <>
+      <table class="list">
+        <caption>
+          {counted(replicas, "replica")} wanted, {pods} there
+          {rebalance === true && "; running replicas move to keep the division"}
+        </caption>
+        <thead>
+          <tr>
+            <th>Member</th>
+            <th>Wanted</th>
+            <th>There</th>
+            <th>Ready</th>
+            <th>Moving</th>
+            <th>Wanted and there</th>
+            <th class="wide">Why not more</th>
+          </tr>
+        </thead>
+        <tbody>
+          {clusters.map((member) => (
+            <tr key={member.cluster}>
+              <td>{member.cluster}</td>
+              <td>{member.wanted ?? "–"}</td>
+              <td>{member.has}</td>
+              <td>{member.ready}</td>
+              <td>{movingText(member, rebalance === true)}</td>
+              <td>
+                <div
+                  class="pair"
+                  role="img"
+                  aria-label={`${member.cluster}: ${member.wanted ?? "no share"} wanted, ${member.has} there`}
+                >
+                  <i class="others" style={{ width: `${((member.wanted ?? 0) / most) * 100}%` }} />
+                  <i class="ours" style={{ width: `${(member.has / most) * 100}%` }} />
+                </div>
+              </td>
+              <td class="muted">{member.whyNot ?? ""}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <Troubles of={troubles} />
+      {notDelegated > 0 && (
+        <p class="trouble">
+          {counted(notDelegated, "pod")} not delegated: {whyOnHost}
+        </p>
+      )}
+      {pending.map(({ reason, message, pods: names }) => (
+        <section key={reason + message}>
+          <h2>
+            {counted(names.length, "pod")} without a member: {reason}
+          </h2>
+          <Reasons message={message} />
+        </section>
+      ))}
+    </>
+  );
+}
+
+/** Returns what moves: pods that end there, and pods beyond the member's share. */
+function movingText({ wanted, has, phases, overflow = 0 }: WorkloadMember, rebalances: boolean): string {
+  const { Terminating: ending = 0 } = phases;
+  const beyond = wanted === undefined ? 0 : has - wanted;
+  return [
+    ...(ending > 0 ? [`${ending} end`] : []),
+    ...(beyond > 0 ? [rebalances ? `${beyond} to move away` : `${beyond} beyond its share`] : []),
+    ...(beyond < 0 ? [`${-beyond} to come`] : []),
+    ...(overflow > 0 ? [`${overflow} more if it had room`] : []),
+  ].join(", ");
+}
+
+function WholeJob({ job, route }: { job: WholeJobStatus; route: Route }): JSX.Element {
+  const { namespace, name, cluster, shares, active, ready, succeeded, failed, completions, conditions, notPlaced } =
+    job;
+  const state = conditions.map(({ type }) => type).join(", ");
+  const all =
+    shares.length > 0
+      ? shares
+      : cluster === undefined
+        ? []
+        : [
+            {
+              cluster,
+              completions,
+              parallelism: undefined,
+              active,
+              ready,
+              succeeded,
+              failed,
+              state: state || "Running",
+            },
+          ];
+  return (
+    <>
+      <p>
+        This Job runs whole in its members, with its pods: {succeeded}
+        {completions === undefined ? "" : ` of ${completions}`} succeeded, {failed} failed, {active} active.
+      </p>
+      {all.length > 0 && (
+        <table class="list">
+          <thead>
+            <tr>
+              <th>Member</th>
+              <th>Completions wanted</th>
+              <th>Succeeded</th>
+              <th>Failed</th>
+              <th>Active</th>
+              <th>Ready</th>
+              <th class="wide">State</th>
+            </tr>
+          </thead>
+          <tbody>
+            {all.map((share) => (
+              <tr key={share.cluster}>
+                <td>{share.cluster}</td>
+                <td>{share.completions ?? "–"}</td>
+                <td>{share.succeeded}</td>
+                <td>{share.failed}</td>
+                <td>
+                  {share.active}
+                  {share.parallelism === undefined ? "" : ` of ${share.parallelism}`}
+                </td>
+                <td>{share.ready}</td>
+                <td>{share.state}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      <Troubles of={job.troubles} />
+      {conditions.map(({ type, since, why }) => (
+        <p class="muted" key={type}>
+          {type} since {since}
+          {why === "" ? "" : `: ${why}`}
+        </p>
+      ))}
+      {notPlaced !== undefined && (
+        <section>
+          <h2>Waits for a member</h2>
+          <Reasons message={notPlaced.message} />
+        </section>
+      )}
+      <MemberCopies
+        path={`/api/objects/jobs/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`}
+        members={all.map((share) => share.cluster)}
+        kind="Job"
+        route={route}
+      />
+    </>
+  );
+}

@@ -1,0 +1,130 @@
+import type { ServerResponse } from "node:http";
+import { pipeline } from "node:stream/promises";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
+import type { Pod } from "../../api/kubernetes.ts";
+import { statusMessage } from "../../kube/json.ts";
+import { pods } from "../../kube/resources.ts";
+import { chosenContainers, containerNames, logStateOf, whyNoLog } from "../logs/containers.ts";
+import type { Plan } from "../plan/outcome.ts";
+import { checkHasWork, readPlan } from "../plan/read-plan.ts";
+import { parseDocuments } from "../shared/documents.ts";
+import type { Terminal } from "../shared/terminal.ts";
+import { isWorkloadKind } from "../simulation/workloads.ts";
+import { readJourney } from "../status/read-pod.ts";
+import { readWorkload } from "../status/read-workload.ts";
+import { readWholeObject } from "../status/whole-object.ts";
+import { compareDelegate, compareObject } from "./compared.ts";
+import type { ComparedView, ContainerView, PodView } from "./model.ts";
+import type { Viewer } from "./viewer.ts";
+
+/** The parts of a request's handling that its routes need. */
+export interface Routes {
+  readonly server: FastifyInstance;
+  readonly viewerOf: (request: FastifyRequest) => Viewer;
+  /** Takes the response over from fastify, until it or the user's session ends. */
+  readonly streamTo: (request: FastifyRequest, reply: FastifyReply) => ServerResponse;
+  readonly terminal: Terminal;
+}
+
+const namespaceName = z.string().min(1).max(63);
+const objectName = z.string().min(1).max(253);
+const ref = z.object({ namespace: namespaceName, name: objectName });
+const workload = ref.extend({ kind: z.string().refine(isWorkloadKind) });
+// `_` stands for no namespace, which none can be named.
+const whole = z.object({
+  type: z.string().min(1).max(253),
+  namespace: namespaceName.transform((name) => (name === "_" ? undefined : name)),
+  name: objectName,
+});
+const copy = whole.extend({ member: objectName });
+const logQuery = z.object({
+  container: z.string().min(1).max(63),
+  tail: z.coerce.number().int().min(1).max(100_000).default(1_000),
+  previous: z.enum(["true", "false"]).default("false"),
+});
+
+const MANIFEST = "the manifest";
+const MOST_MANIFEST_BYTES = 2 ** 21;
+
+/** Adds the routes that read one object, or plan a manifest. */
+export function addReads({ server, viewerOf, streamTo, terminal }: Routes): void {
+  server.get("/api/pods/:namespace/:name", async (request): Promise<PodView> => {
+    const { host, signal } = viewerOf(request);
+    const { pod, journey } = await readJourney(host, ref.parse(request.params), signal);
+    const [defaultContainer] = chosenContainers(pod, { all: false });
+    return { journey, containers: containersOf(pod), defaultContainer };
+  });
+  server.get("/api/pods/:namespace/:name/delegate", (request): Promise<ComparedView> => {
+    const viewer = viewerOf(request);
+    return compareDelegate(viewer, ref.parse(request.params), viewer.signal);
+  });
+  server.get("/api/pods/:namespace/:name/log", (request, reply) => {
+    const viewer = viewerOf(request);
+    const target = ref.parse(request.params);
+    return sendLog(viewer, target, logQuery.parse(request.query), { reply, stream: () => streamTo(request, reply) });
+  });
+  server.get("/api/workloads/:kind/:namespace/:name", async (request) => {
+    const { host, signal } = viewerOf(request);
+    const { document } = await readWorkload(host, workload.parse(request.params), { signal, terminal });
+    return document;
+  });
+  server.get("/api/objects/:type/:namespace/:name", async (request) => {
+    const { host, signal } = viewerOf(request);
+    const { type: word, namespace = "", name } = whole.parse(request.params);
+    return (await readWholeObject(host, { word, namespace, name }, { signal, terminal })).document;
+  });
+  server.get("/api/objects/:type/:namespace/:name/in/:member", (request): Promise<ComparedView> => {
+    const viewer = viewerOf(request);
+    return compareObject(viewer, copy.parse(request.params), viewer.signal);
+  });
+  server.addContentTypeParser("application/yaml", { parseAs: "string" }, (_request, body, done) => done(null, body));
+  server.post("/api/plan", { bodyLimit: MOST_MANIFEST_BYTES }, async (request): Promise<Plan> => {
+    const { host, namespace, signal } = viewerOf(request);
+    const objects = parseDocuments(z.string().parse(request.body), MANIFEST);
+    checkHasWork(objects, MANIFEST);
+    return await readPlan(host, objects, { namespace, signal });
+  });
+}
+
+function containersOf(pod: Pod): ContainerView[] {
+  const { initContainers = [], ephemeralContainers = [] } = pod.spec ?? {};
+  const { initContainerStatuses = [], containerStatuses = [] } = pod.status ?? {};
+  const isOf = (name: string, list: readonly { readonly name: string }[]): boolean =>
+    list.some((each) => each.name === name);
+  return containerNames(pod).map((name) => {
+    const log = logStateOf(pod, name);
+    const status = [...initContainerStatuses, ...containerStatuses].find((each) => each.name === name);
+    return {
+      name,
+      kind: isOf(name, initContainers) ? "init" : isOf(name, ephemeralContainers) ? "debug" : "container",
+      log,
+      why: log === "none" || log === "never" ? whyNoLog(pod, name) : undefined,
+      restarts: status?.restartCount ?? 0,
+    };
+  });
+}
+
+/** Follows a container's log until the page closes the connection. */
+async function sendLog(
+  { host }: Viewer,
+  target: z.infer<typeof ref>,
+  { container, tail, previous }: z.infer<typeof logQuery>,
+  { reply, stream }: { readonly reply: FastifyReply; readonly stream: () => ServerResponse },
+): Promise<FastifyReply> {
+  const closed = new AbortController();
+  reply.raw.once("close", () => closed.abort());
+  const query = new URLSearchParams({ container, follow: "true", tailLines: String(tail) });
+  if (previous === "true") query.set("previous", "true");
+  const answer = await host.stream(pods, target, "log", { query, signal: closed.signal });
+  if (answer.body === undefined) {
+    return reply.code(502).send({ message: statusMessage(answer.text) ?? answer.text });
+  }
+  const response = stream();
+  response.writeHead(200, { "content-type": "text/plain; charset=utf-8" });
+  // The page follows a silent log from its first moment on.
+  response.flushHeaders();
+  // A log that the API server cuts ends the answer, too: the page says so.
+  await pipeline(answer.body, response).catch(() => response.destroy());
+  return reply;
+}

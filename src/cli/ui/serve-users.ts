@@ -1,0 +1,56 @@
+import { once } from "node:events";
+import { Server } from "node:https";
+import { realClock } from "../../runtime/clock.ts";
+import { type ListenAddress, listenAt } from "../shared/listening.ts";
+import type { Connection, Session } from "../shared/session.ts";
+import { type CertificateFiles, fingerprintOf, servingCertificate } from "./certificate.ts";
+import { pageFiles } from "./page-files.ts";
+import { createPageServer } from "./server.ts";
+import { TokenSignIn } from "./token-sign-in.ts";
+import { openTokenUser } from "./token-user.ts";
+
+export interface ServeUsersOptions {
+  /** Address and authority of the host's API server. Its identity is not used. */
+  readonly connection: Connection;
+  readonly listen: ListenAddress;
+  readonly hosts: readonly string[];
+  /** Undefined: a certificate of its own. */
+  readonly certificateFiles: CertificateFiles | undefined;
+  readonly namespace: string | undefined;
+  readonly session: Session;
+}
+
+// Certificates are renewed days before they expire.
+const READ_AGAIN_MS = 60_000;
+
+/** Serves the page over HTTPS to all users who sign in with a bearer token, until the session ends. */
+export async function serveUsers(options: ServeUsersOptions): Promise<void> {
+  const { connection, listen, hosts, certificateFiles, namespace: only, session } = options;
+  const { signal, terminal } = session;
+  const gate = new TokenSignIn({
+    hosts: hosts.map((host) => host.toLowerCase()),
+    open: (token) => openTokenUser(connection, token, { only }),
+    clock: realClock,
+  });
+  const certificate = await servingCertificate(certificateFiles, hosts);
+  const server = createPageServer({ files: await pageFiles(), gate, terminal, certificate });
+  const timer = setInterval(() => {
+    if (certificateFiles === undefined) return;
+    servingCertificate(certificateFiles, hosts).then(
+      (read) => server.server instanceof Server && server.server.setSecureContext(read),
+      (error: unknown) => terminal.progress(error instanceof Error ? error.message : String(error)),
+    );
+  }, READ_AGAIN_MS);
+  try {
+    const address = await listenAt("--listen", () => server.listen(listen));
+    terminal.print(address);
+    if (certificateFiles === undefined) {
+      terminal.progress(`the certificate is self-signed; its SHA-256 fingerprint: ${fingerprintOf(certificate)}`);
+    }
+    if (!signal.aborted) await once(signal, "abort");
+  } finally {
+    clearInterval(timer);
+    await gate.close();
+    await server.close();
+  }
+}

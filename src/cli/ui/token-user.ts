@@ -1,0 +1,90 @@
+import { z } from "zod";
+import { clusterProxyPath } from "../../api/access.ts";
+import type { ClusterCredentials } from "../../kube/credentials.ts";
+import { createClusterClient } from "../../kube/http-client.ts";
+import { realClock } from "../../runtime/clock.ts";
+import { createLogger } from "../../telemetry/logger.ts";
+import type { Connection } from "../shared/session.ts";
+import { LiveView } from "./live-view.ts";
+import { memberOpener } from "./members.ts";
+import type { TokenUser } from "./token-sign-in.ts";
+import { ViewInUse } from "./view-in-use.ts";
+import { MemberClients } from "./viewer.ts";
+
+const REVIEW = {
+  apiVersion: "authentication.k8s.io/v1",
+  kind: "SelfSubjectReview",
+};
+const review = z.looseObject({
+  status: z.looseObject({ userInfo: z.looseObject({ username: z.string() }) }),
+});
+
+/** Opens the host as the user of a token. Nothing of the connection's own identity is used. Rejects with KubeError. */
+export async function openTokenUser(
+  {
+    server,
+    certificateAuthority,
+    skipsTlsVerify,
+    tlsServerName,
+    proxyUrl,
+    clusterName = "host",
+    namespace,
+  }: Connection,
+  token: string,
+  { only }: { readonly only: string | undefined },
+): Promise<TokenUser> {
+  const ended = new AbortController();
+  const { signal } = ended;
+  const identity = {
+    authorization: `Bearer ${token}`,
+    ...(certificateAuthority === undefined ? {} : { ca: certificateAuthority }),
+  };
+  const credentials: ClusterCredentials = {
+    server,
+    source: "the user's token",
+    insecureSkipTlsVerify: skipsTlsVerify,
+    ...(tlsServerName === undefined ? {} : { tlsServerName }),
+    ...(proxyUrl === undefined ? {} : { proxyUrl }),
+    identity: () => identity,
+    refresh: () => {},
+  };
+  const userAgent = "legation-ui";
+  const host = createClusterClient({ cluster: "host", credentials, userAgent });
+  const clients = [host];
+  const whoAmI = async (): Promise<string> => {
+    const path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    const answer = await host.raw({ method: "POST", path, body: REVIEW, signal });
+    return review.parse(answer).status.userInfo.username;
+  };
+  try {
+    const user = await whoAmI();
+    const throughHost = async (name: string) => {
+      const through = { ...credentials, server: server + clusterProxyPath(name) };
+      const client = createClusterClient({ cluster: name, credentials: through, userAgent, untrusted: true });
+      clients.push(client);
+      return client;
+    };
+    const log = createLogger({ level: "silent" });
+    const view = new ViewInUse(() => new LiveView({ host, namespace: only, clock: realClock, log }), realClock);
+    return {
+      viewer: {
+        host,
+        hostName: clusterName,
+        namespace,
+        user,
+        view,
+        members: new MemberClients(memberOpener({ host, signal, throughHost })),
+        signal,
+      },
+      check: async () => void (await whoAmI()),
+      close: async () => {
+        ended.abort(new Error("signed out"));
+        await view.stop();
+        await Promise.all(clients.map((client) => client.close()));
+      },
+    };
+  } catch (error) {
+    await host.close();
+    throw error;
+  }
+}

@@ -1,0 +1,37 @@
+import type { ClusterClient } from "../../kube/client.ts";
+import type { ViewInUse } from "./view-in-use.ts";
+
+/** A signed-in user of the page. All that the page shows is read with this user's own rights. */
+export interface Viewer {
+  readonly host: ClusterClient;
+  readonly hostName: string;
+  /** Namespace of planned objects that name none. */
+  readonly namespace: string;
+  /** The user's name on the host. Undefined if it was not asked for. */
+  readonly user?: string | undefined;
+  readonly view: ViewInUse;
+  readonly members: MemberClients;
+  /** Fires when the user is signed out. */
+  readonly signal: AbortSignal;
+}
+
+/** The user's way to a member. Rejects with `Failure` if there is none. */
+export type OpenMember = (name: string) => Promise<ClusterClient>;
+
+/** Clients of members, each opened once. */
+export class MemberClients {
+  readonly #open: OpenMember;
+  readonly #opened = new Map<string, Promise<ClusterClient>>();
+
+  constructor(open: OpenMember) {
+    this.#open = open;
+  }
+
+  /** Returns the client of a member. A refusal is not kept: the member may be opened to users later. */
+  client(name: string): Promise<ClusterClient> {
+    const known = this.#opened.get(name) ?? this.#open(name);
+    this.#opened.set(name, known);
+    known.catch(() => this.#opened.delete(name));
+    return known;
+  }
+}

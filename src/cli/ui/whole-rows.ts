@@ -1,0 +1,80 @@
+import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
+import type { Job, Stored } from "../../api/kubernetes.ts";
+import { isFinished } from "../../copies/jobs.ts";
+import { membersOfObject } from "../../copies/object-members.ts";
+import { jobs } from "../../kube/resources.ts";
+import { wholeJobStatus } from "../status/whole-job.ts";
+import type { WholeRow } from "./model.ts";
+
+/** Returns the row of a whole object, by the members on its record. */
+export function wholeObjectRow(object: Stored<AnyObject>, type: Stored<DelegatedType>): WholeRow {
+  const { uid, name, namespace, creationTimestamp = "", deletionTimestamp } = object.metadata;
+  return {
+    uid,
+    type: type.metadata.name,
+    kind: type.spec.kind,
+    namespace,
+    name,
+    created: creationTimestamp,
+    isEnding: deletionTimestamp !== undefined,
+    members: (membersOfObject(object) ?? []).map(({ member, state, health, message, since }) => ({
+      member,
+      tone:
+        state === "Refused"
+          ? "failed"
+          : state === "Leaving"
+            ? "ending"
+            : state === "Waiting"
+              ? "waiting"
+              : health === "False"
+                ? "failed"
+                : "running",
+      state: state === "InStep" && health !== undefined && health !== "True" ? `InStep, healthy: ${health}` : state,
+      message,
+      since,
+    })),
+  };
+}
+
+/** Returns the row of a whole Job, with the counters of its members. */
+export function wholeJobRow(job: Stored<Job>): WholeRow {
+  const { uid, name, namespace, creationTimestamp = "", deletionTimestamp } = job.metadata;
+  const { cluster, shares, active, succeeded, completions, started, conditions } = wholeJobStatus({ job, told: [] });
+  const ended = conditions.find(({ type }) => type === "Failed" || type === "Complete" || type === "Suspended")?.type;
+  const whole =
+    cluster === undefined
+      ? []
+      : [
+          {
+            cluster,
+            active,
+            succeeded,
+            completions,
+            parallelism: job.spec?.parallelism ?? 1,
+            state: ended ?? (started === undefined ? "NotStarted" : "Running"),
+          },
+        ];
+  return {
+    uid,
+    type: jobs.plural,
+    kind: "Job",
+    namespace,
+    name,
+    created: creationTimestamp,
+    isEnding: deletionTimestamp !== undefined,
+    members: (shares.length > 0 ? shares : whole).map((share) => ({
+      member: share.cluster,
+      tone: toneOf(share.state, isFinished(job)),
+      state: share.state,
+      message: `${share.succeeded} of ${share.completions ?? 1} succeeded, ${share.active} of ${share.parallelism} active`,
+      wanted: share.completions ?? 1,
+      has: share.succeeded,
+    })),
+  };
+}
+
+function toneOf(state: string, isOver: boolean): WholeRow["members"][number]["tone"] {
+  if (state === "Failed") return "failed";
+  if (state === "Complete" || isOver) return "succeeded";
+  return state === "Running" ? "running" : "waiting";
+}

@@ -1,0 +1,121 @@
+import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
+import { WHOLE_KEY, WHOLE_VALUE } from "../../api/keys.ts";
+import type { Job, KubeObject, Stored } from "../../api/kubernetes.ts";
+import { delegatedTypes, resourceOfType } from "../../api/resources.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { jobs } from "../../kube/resources.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { WholeRow, WholeRows } from "./model.ts";
+import { wholeJobRow, wholeObjectRow } from "./whole-rows.ts";
+
+/** Settings of a view of the host. */
+export interface ViewOptions {
+  readonly host: ClusterClient;
+  /** All namespaces when absent. */
+  readonly namespace?: string | undefined;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+type Follower = Pick<Reflector<KubeObject>, "start" | "stop" | "failing">;
+const IS_WHOLE = `${WHOLE_KEY}=${WHOLE_VALUE}`;
+
+/** The host's whole objects of all delegated types, and its whole Jobs. A type that the user may not list is named. */
+export class WholeView {
+  readonly #options: ViewOptions;
+  readonly #onChange: () => void;
+  readonly #types: Reflector<DelegatedType>;
+  readonly #followed = new Map<string, { readonly uid: string; readonly follower: Follower }>();
+  readonly #rows = new Map<string, WholeRow>();
+
+  constructor(options: ViewOptions, onChange: () => void) {
+    this.#options = options;
+    this.#onChange = onChange;
+    const { host: client, clock, log } = options;
+    this.#types = new Reflector({
+      client,
+      clock,
+      log,
+      resource: delegatedTypes,
+      onEvent: ({ type, object }) => {
+        const { name, uid } = object.metadata;
+        if (this.#followed.get(name)?.uid !== uid || type === "deleted") this.#unfollow(name);
+        if (type !== "deleted") this.#followType(object);
+      },
+    });
+    this.#followed.set(jobs.plural, { uid: "", follower: this.#follow<Job>({ resource: jobs, row: wholeJobRow }) });
+  }
+
+  start(): void {
+    this.#types.start();
+    for (const { follower } of this.#followed.values()) follower.start();
+  }
+
+  async stop(): Promise<void> {
+    const followers = [...this.#followed.values()].map(({ follower }) => follower.stop());
+    await Promise.all([this.#types.stop(), ...followers]);
+  }
+
+  /** Returns all rows, in the order of their names. */
+  get current(): WholeRows {
+    const failing: [string, Follower][] = [...this.#followed].map(([name, { follower }]) => [name, follower]);
+    return {
+      rows: [...this.#rows.values()].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1)),
+      notRead: [["delegatedtypes", this.#types] as [string, Follower], ...failing].flatMap(([name, { failing }]) =>
+        failing === undefined ? [] : [`${name}: ${failing.reason}`],
+      ),
+    };
+  }
+
+  #followType(type: Stored<DelegatedType>): void {
+    const { name, uid } = type.metadata;
+    if (this.#followed.has(name)) return;
+    const follower = this.#follow<AnyObject>({
+      resource: resourceOfType(type),
+      row: (object) => wholeObjectRow(object, type),
+      // The members' record is an annotation; the rest may be secret or large.
+      transform: ({ metadata }) => ({ metadata }),
+    });
+    this.#followed.set(name, { uid, follower });
+    follower.start();
+  }
+
+  #unfollow(name: string): void {
+    const followed = this.#followed.get(name);
+    this.#followed.delete(name);
+    void followed?.follower.stop();
+    for (const [uid, row] of this.#rows) if (row.type === name) this.#rows.delete(uid);
+    this.#onChange();
+  }
+
+  #follow<T extends KubeObject>({
+    row,
+    ...options
+  }: Pick<ReflectorOptions<T>, "resource" | "transform"> & {
+    readonly row: (object: Stored<T>) => WholeRow;
+  }): Follower {
+    const { host: client, namespace, clock, log } = this.#options;
+    const isNamespaced = !("namespaced" in options.resource) || options.resource.namespaced;
+    return new Reflector<T>({
+      client,
+      clock,
+      log,
+      labelSelector: IS_WHOLE,
+      ...(namespace === undefined || !isNamespaced ? {} : { namespace }),
+      ...options,
+      // A type that cannot be read is told as well.
+      onState: () => this.#onChange(),
+      onEvent: ({ type, object }) => {
+        if (type === "deleted") this.#rows.delete(object.metadata.uid);
+        else this.#rows.set(object.metadata.uid, row(object));
+        this.#onChange();
+      },
+    });
+  }
+}
+
+function nameOf({ namespace = "", type, name }: WholeRow): string {
+  return `${namespace}/${type}/${name}`;
+}

@@ -1,0 +1,149 @@
+import { expect, test } from "vitest";
+import type { Gate } from "../../../../src/cli/ui/gate.ts";
+import { createPageServer } from "../../../../src/cli/ui/server.ts";
+import { TokenSignIn, type TokenUser } from "../../../../src/cli/ui/token-sign-in.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { fakeClient } from "../client.ts";
+import { recordedSession } from "../session.ts";
+import { viewerOf } from "./viewer.ts";
+
+const HOST = "legation.example.org";
+const MINUTE_MS = 60_000;
+
+/** A page that takes the tokens `alice` and `bob`, each until it is revoked. */
+function servedPage() {
+  const clock = new FakeClock();
+  const revoked = new Set<string>();
+  const closed: string[] = [];
+  const gate: Gate & TokenSignIn = new TokenSignIn({
+    hosts: [HOST],
+    clock,
+    open: async (token): Promise<TokenUser> => {
+      if (token === "slow") await new Promise(() => {});
+      if (token !== "alice" && token !== "bob") throw kubeError("Unauthorized");
+      return {
+        viewer: { ...viewerOf(fakeClient({ find: async () => undefined })), user: token },
+        check: async () => {
+          if (revoked.has(token)) throw kubeError("Unauthorized");
+        },
+        close: async () => void closed.push(token),
+      };
+    },
+  });
+  const files = new Map([["/", { type: "text/html", content: "<p>page</p>" }]]);
+  const server = createPageServer({ files, gate, terminal: recordedSession().terminal });
+  const ask = (url: string, headers: Record<string, string> = {}, method: "GET" | "DELETE" = "GET") =>
+    server.inject({ method, url, headers: { host: HOST, ...headers } });
+  const signIn = (token: string, headers: Record<string, string> = {}) =>
+    server.inject({
+      method: "POST",
+      url: "/api/session",
+      headers: { host: HOST, "content-type": "application/json", ...headers },
+      payload: JSON.stringify({ token }),
+    });
+  const cookieOf = async (token: string): Promise<string> => {
+    const { headers } = await signIn(token);
+    return String(headers["set-cookie"]).split(";", 1)[0] ?? "";
+  };
+  return { clock, revoked, closed, ask, signIn, cookieOf };
+}
+
+test("serves the page to everybody, and nothing of a cluster without a session", async () => {
+  const { ask } = servedPage();
+  expect(await ask("/")).toMatchObject({ statusCode: 200, body: "<p>page</p>" });
+  expect(await ask("/livez", { host: "10.0.0.7:8443" })).toMatchObject({ statusCode: 200, body: "ok" });
+  for (const url of ["/api/live", "/api/session", "/api/pods/a/b", "/api/pods/a/b/log?container=c"]) {
+    const answer = await ask(url);
+    expect(answer.statusCode, url).toBe(401);
+    expect(answer.headers["www-authenticate"]).toBe("Bearer");
+  }
+});
+
+test("signs in by a token that the API server accepts, and reads as its user", async () => {
+  const { signIn, ask } = servedPage();
+  const answer = await signIn("alice");
+  expect(answer.statusCode).toBe(200);
+  const cookie = String(answer.headers["set-cookie"]);
+  expect(cookie).toMatch(/^__Host-legation-ui=[\w-]{43}; Path=\/; Secure; HttpOnly; SameSite=Strict$/);
+  expect(cookie).not.toContain("alice");
+  const session = await ask("/api/session", { cookie: cookie.split(";", 1)[0] ?? "" });
+  expect(session.json()).toEqual({ by: "token", user: "alice" });
+});
+
+test.each([
+  ["that the API server refuses", "mallory", 401],
+  ["that is empty", " ", 400],
+  ["of 20 kB", "x".repeat(20_000), 400],
+])("takes no token %s", async (_, token, status) => {
+  const { signIn } = servedPage();
+  const answer = await signIn(token);
+  expect(answer.statusCode).toBe(status);
+  expect(answer.headers["set-cookie"]).toBeUndefined();
+});
+
+test.each([
+  ["another host name", { host: "evil.example.org" }, 403],
+  ["a page of another origin", { origin: "https://evil.example.org" }, 403],
+  ["plain HTTP of the same name", { origin: `http://${HOST}` }, 403],
+  ["another site", { "sec-fetch-site": "cross-site" }, 403],
+  ["a sibling of the site", { "sec-fetch-site": "same-site" }, 403],
+  ["a form", { "content-type": "text/plain" }, 415],
+])("refuses to sign in for %s", async (_, headers, status) => {
+  const { signIn } = servedPage();
+  expect((await signIn("alice", headers)).statusCode).toBe(status);
+});
+
+test("takes requests by port-forward, and by its name in any case", async () => {
+  const { signIn } = servedPage();
+  for (const host of ["localhost:9443", "127.0.0.1:9443", "[::1]:9443", `${HOST.toUpperCase()}:443`]) {
+    expect((await signIn("alice", { host })).statusCode, host).toBe(200);
+  }
+});
+
+test("keeps users apart, and ends a session that is signed out of", async () => {
+  const { cookieOf, ask, closed } = servedPage();
+  const [alice, bob] = [await cookieOf("alice"), await cookieOf("bob")];
+  const gone = await ask("/api/session", { cookie: alice }, "DELETE");
+  expect(gone.headers["set-cookie"]).toContain("Max-Age=0");
+  expect(closed).toEqual(["alice"]);
+  expect((await ask("/api/session", { cookie: alice })).statusCode).toBe(401);
+  expect((await ask("/api/session", { cookie: bob })).json()).toMatchObject({ user: "bob" });
+});
+
+test("refuses to sign a user out for a page of another origin", async () => {
+  const { cookieOf, ask, closed } = servedPage();
+  const cookie = await cookieOf("alice");
+  const answer = await ask("/api/session", { cookie, origin: "https://evil.example.org" }, "DELETE");
+  expect(answer.statusCode).toBe(403);
+  expect(closed).toEqual([]);
+});
+
+test("ends a session once its token is revoked, and others not", async () => {
+  const { clock, revoked, cookieOf, ask } = servedPage();
+  const [alice, bob] = [await cookieOf("alice"), await cookieOf("bob")];
+  revoked.add("alice");
+  await clock.advance(MINUTE_MS);
+  expect((await ask("/api/session", { cookie: alice })).statusCode).toBe(401);
+  expect((await ask("/api/session", { cookie: bob })).statusCode).toBe(200);
+});
+
+test("ends sessions that nobody uses for half an hour, and all after twelve hours", async () => {
+  const { clock, cookieOf, ask } = servedPage();
+  const [idle, used] = [await cookieOf("alice"), await cookieOf("bob")];
+  const hours = 12;
+  for (let minute = 0; minute < 60 * hours; minute += 20) {
+    expect((await ask("/api/session", { cookie: used })).statusCode, `minute ${minute}`).toBe(200);
+    await clock.advance(20 * MINUTE_MS);
+  }
+  expect((await ask("/api/session", { cookie: idle })).statusCode).toBe(401);
+  await clock.advance(MINUTE_MS);
+  expect((await ask("/api/session", { cookie: used })).statusCode).toBe(401);
+});
+
+test("asks the API server of a few tokens at a time", async () => {
+  const { signIn } = servedPage();
+  for (let index = 0; index < 8; index++) void signIn("slow");
+  await new Promise((resolve) => setImmediate(resolve));
+  expect((await signIn("alice")).statusCode).toBe(429);
+});
