@@ -10,7 +10,6 @@ import type { Connection, Session } from "../shared/session.ts";
 import { LiveView } from "./live-view.ts";
 import { memberOpener } from "./members.ts";
 import { pageFiles } from "./page-files.ts";
-import { serveUsers } from "./serve-users.ts";
 import { createPageServer } from "./server.ts";
 import { SignIn } from "./sign-in.ts";
 import { ViewInUse } from "./view-in-use.ts";
@@ -92,6 +91,8 @@ export const uiCommand: Subcommand<UiInput> = {
     if (options.signIn === "address") return serveOne(connection, options, session);
     const { listen = EVERYWHERE, hosts, namespace, tlsCertFile: cert, tlsKeyFile: key } = options;
     const certificateFiles = cert === undefined || key === undefined ? undefined : { cert, key };
+    // Certificates cost memory that the page for one user does not need.
+    const { serveUsers } = await import("./serve-users.ts");
     return serveUsers({ connection, listen, hosts, certificateFiles, namespace, session });
   },
 };

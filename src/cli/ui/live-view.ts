@@ -1,12 +1,13 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { PROXY_LABEL, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
-import type { KubeNode, KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
+import type { KubeNode, KubeObject, Pod } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import { nodes, pods } from "../../kube/resources.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
 import type { MemberRow, PodRow, WholeRows } from "./model.ts";
 import { memberRows, podRow } from "./rows.ts";
+import { withoutUnread } from "./stored-pod.ts";
 import { type ViewOptions, WholeView } from "./whole-view.ts";
 
 /** A reader of the live view. */
@@ -123,24 +124,4 @@ export class LiveView {
     this.#problem = failing?.failing?.reason;
     for (const reader of this.#readers) reader.onProblem(this.#problem);
   }
-}
-
-/** Drops the parts of a pod that rows do not show, which are most of it. */
-function withoutUnread(pod: Stored<Pod>): Stored<Pod> {
-  const { spec } = pod;
-  if (spec !== undefined) {
-    delete spec.volumes;
-    delete spec.tolerations;
-    delete spec.affinity;
-    for (const container of [...spec.containers, ...(spec.initContainers ?? [])]) {
-      delete container.env;
-      delete container.volumeMounts;
-      delete container.command;
-      delete container.args;
-      delete container.livenessProbe;
-      delete container.readinessProbe;
-      delete container.startupProbe;
-    }
-  }
-  return pod;
 }

@@ -7,13 +7,10 @@ import { statusMessage } from "../../kube/json.ts";
 import { pods } from "../../kube/resources.ts";
 import { chosenContainers, containerNames, logStateOf, whyNoLog } from "../logs/containers.ts";
 import type { Plan } from "../plan/outcome.ts";
-import { checkHasWork, readPlan } from "../plan/read-plan.ts";
 import { parseDocuments } from "../shared/documents.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { isWorkloadKind } from "../simulation/workloads.ts";
 import { readJourney } from "../status/read-pod.ts";
-import { readWorkload } from "../status/read-workload.ts";
-import { readWholeObject } from "../status/whole-object.ts";
 import { compareDelegate, compareObject } from "./compared.ts";
 import type { ComparedView, ContainerView, PodView } from "./model.ts";
 import type { Viewer } from "./viewer.ts";
@@ -47,7 +44,7 @@ const logQuery = z.object({
 const MANIFEST = "the manifest";
 const MOST_MANIFEST_BYTES = 2 ** 21;
 
-/** Adds the routes that read one object, or plan a manifest. */
+/** Adds the routes that read one object, or plan a manifest. The placement's code takes memory once it is asked. */
 export function addReads({ server, viewerOf, streamTo, terminal }: Routes): void {
   server.get("/api/pods/:namespace/:name", async (request): Promise<PodView> => {
     const { host, signal } = viewerOf(request);
@@ -66,12 +63,14 @@ export function addReads({ server, viewerOf, streamTo, terminal }: Routes): void
   });
   server.get("/api/workloads/:kind/:namespace/:name", async (request) => {
     const { host, signal } = viewerOf(request);
+    const { readWorkload } = await import("../status/read-workload.ts");
     const { document } = await readWorkload(host, workload.parse(request.params), { signal, terminal });
     return document;
   });
   server.get("/api/objects/:type/:namespace/:name", async (request) => {
     const { host, signal } = viewerOf(request);
     const { type: word, namespace = "", name } = whole.parse(request.params);
+    const { readWholeObject } = await import("../status/whole-object.ts");
     return (await readWholeObject(host, { word, namespace, name }, { signal, terminal })).document;
   });
   server.get("/api/objects/:type/:namespace/:name/in/:member", (request): Promise<ComparedView> => {
@@ -81,6 +80,7 @@ export function addReads({ server, viewerOf, streamTo, terminal }: Routes): void
   server.addContentTypeParser("application/yaml", { parseAs: "string" }, (_request, body, done) => done(null, body));
   server.post("/api/plan", { bodyLimit: MOST_MANIFEST_BYTES }, async (request): Promise<Plan> => {
     const { host, namespace, signal } = viewerOf(request);
+    const { checkHasWork, readPlan } = await import("../plan/read-plan.ts");
     const objects = parseDocuments(z.string().parse(request.body), MANIFEST);
     checkHasWork(objects, MANIFEST);
     return await readPlan(host, objects, { namespace, signal });
