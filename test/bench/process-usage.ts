@@ -16,6 +16,12 @@ export function rssMb(pid: number): number {
   return (Number(kilobytes) * 1024) / 1e6;
 }
 
+/** Resident memory of a process without the files that it maps, such as Node.js itself, in megabytes (10^6 bytes). */
+export function ownMb(pid: number): number {
+  const kilobytes = /^RssAnon:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return (Number(kilobytes) * 1024) / 1e6;
+}
+
 /** Processor time of processes so far, in milliseconds. A process that has ended counts no more. */
 export function cpuMsOf(pids: readonly number[]): number {
   return pids.reduce((total, pid) => total + (existsSync(`/proc/${pid}`) ? cpuMs(pid) : 0), 0);

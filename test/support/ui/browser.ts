@@ -24,10 +24,10 @@ export interface OpenPage {
 }
 
 /** Starts Chromium. */
-export async function openBrowser(args: readonly string[] = []): Promise<Browser> {
+async function openBrowser(): Promise<Browser> {
   if (!existsSync(CHROMIUM)) throw new Error(`${CHROMIUM} is missing: install Chromium, or name it in CHROMIUM`);
   // Root's Chromium has no sandbox; the page is Legation's own.
-  return await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", ...args] });
+  return await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
 }
 
 /** Settings of `openPage`. */

@@ -48,7 +48,7 @@ test.each<[string, Stored<Pod>]>([
   expect(podRow(stored)).toEqual(podRow(pod));
   const cluster = {
     metadata: { name: "west", uid: "c", resourceVersion: "1" },
-    spec: {},
+    spec: { credentialsSecret: { name: "s" } },
     status: { allocatable: { cpu: "4", memory: "8Gi", pods: "9" } },
   };
   expect(memberRows([cluster], [], [stored])).toEqual(memberRows([cluster], [], [pod]));
