@@ -79,14 +79,32 @@ function writePlugin(archive: string): void {
 
 const bill = z.looseObject({
   metadata: z.looseObject({ component: z.looseObject({ name: z.string() }) }),
-  components: z.array(z.unknown()),
+  components: z.array(
+    z.looseObject({
+      "bom-ref": z.string(),
+      properties: z.array(z.looseObject({ name: z.string(), value: z.string() })).default([]),
+    }),
+  ),
+  dependencies: z.array(z.looseObject({ ref: z.string(), dependsOn: z.array(z.string()).default([]) })),
 });
 
 /** Returns the packages that Legation is made of, in CycloneDX. */
 function billOfMaterials(): string {
-  const args = ["sbom", "--sbom-format=cyclonedx", "--sbom-type=application", "--omit=dev", "--package-lock-only"];
-  const { metadata, ...rest } = bill.parse(JSON.parse(execFileSync("npm", args, { cwd: ROOT, encoding: "utf8" })));
+  const args = ["sbom", "--sbom-format=cyclonedx", "--sbom-type=application", "--package-lock-only"];
+  const {
+    metadata,
+    components: all,
+    dependencies: edges,
+    ...rest
+  } = bill.parse(JSON.parse(execFileSync("npm", args, { cwd: ROOT, encoding: "utf8" })));
   // npm names the application after its folder.
   const component = { ...metadata.component, name: "legation" };
-  return `${JSON.stringify({ ...rest, metadata: { ...metadata, component } }, null, 2)}\n`;
+  // With --omit=dev npm also leaves out packages that tools share with the program.
+  const tools = all.filter(({ properties }) => properties.some(({ name }) => name === "cdx:npm:package:development"));
+  const components = all.filter((each) => !tools.includes(each));
+  const gone = new Set(tools.map((each) => each["bom-ref"]));
+  const dependencies = edges
+    .filter(({ ref }) => !gone.has(ref))
+    .map((edge) => ({ ...edge, dependsOn: edge.dependsOn.filter((ref) => !gone.has(ref)) }));
+  return `${JSON.stringify({ ...rest, metadata: { ...metadata, component }, components, dependencies }, null, 2)}\n`;
 }
