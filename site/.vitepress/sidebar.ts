@@ -46,6 +46,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
       page("Cluster", "reference/cluster"),
       page("DelegatedType", "reference/delegated-type"),
       page("PlacementDefaults", "reference/placement-defaults"),
+      page("Values of the chart", "reference/chart"),
       page("Metrics", "reference/metrics"),
       page("Reasons and events", "reference/reasons"),
       page("Conformance", "conformance"),
@@ -56,6 +57,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
     text: "Operations",
     items: [
       page("Operations", "operations"),
+      page("Install", "install"),
       page("Certificates and tokens", "credentials"),
       page("Backup", "backup"),
       page("Security", "security"),
