@@ -15,8 +15,9 @@ export KUBECONFIG=$PWD/host.kubeconfig
 docker build -t legation:kind .
 kind load docker-image legation:kind --name host
 
-# 3. Legation on the host.
+# 3. Legation on the host. kindnet wants a route to each node's InternalIP, so virtual nodes have an ExternalIP.
 legation install --cluster-name host --image legation:kind
+kubectl -n legation-system set env deployment/legation-controller LEGATION_NODE_ADDRESS_TYPE=ExternalIP
 kubectl -n legation-system rollout status deployment --timeout=5m
 
 # 4. The members. The controller reaches them in Docker's network, by the names of their containers.

@@ -52,7 +52,7 @@ export const valuesSchema: z.ZodType = z
       .min(1)
       .max(63)
       .regex(/^[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$/)
-      .describe("What members call this host. Each host of a member needs its own name."),
+      .describe("Name by which members know this host. Each host of a member needs its own."),
     image: z.strictObject({
       repository: z
         .string()

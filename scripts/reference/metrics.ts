@@ -47,7 +47,7 @@ export async function metricsPage(): Promise<string> {
       "This page lists every metric with its labels. No label names a pod or a namespace.\n[operations.md](../operations.md#watch) says where they are served and what to watch; each process\nalso has the `process_*` and `nodejs_*` metrics of Node.js.",
       "`src/telemetry`",
     ),
-    `\n## Of Legation's processes\n\n${rows(await registeredMetrics())}`,
-    `\n## Of a virtual node\n\nThe kubelet API of each virtual node serves these under a kubelet's names.\n\n${rows(await read(node.registry.getMetricsAsArray()))}`,
+    `\n## Metrics of Legation's processes\n\n${rows(await registeredMetrics())}`,
+    `\n## Metrics of a virtual node\n\nThe kubelet API of each virtual node serves these under a kubelet's names.\n\n${rows(await read(node.registry.getMetricsAsArray()))}`,
   ].join("");
 }

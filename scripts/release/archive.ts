@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { createReadStream, statSync } from "node:fs";
 import { pipeline } from "node:stream/promises";
 
-// The same content gives the same archive, whoever makes it and when.
+// Equal contents give equal archives, whoever makes them and when.
 const REPRODUCIBLE = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"];
 
 /** Writes a tar archive of files and folders in `directory`, compressed where its name ends in `gz`. Needs GNU tar and gzip. */

@@ -182,7 +182,7 @@ export async function issueClientWithKey(
 interface Issuer {
   readonly name: Name;
   readonly key: KeyObject;
-  /** Its certificates must not claim to be valid for longer than its own. Undefined for a self-signed one. */
+  /** End of the issuer's own certificate, which those that it signs must not outlive. Undefined for a self-signed one. */
   readonly notAfter?: Date;
 }
 

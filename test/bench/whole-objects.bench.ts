@@ -30,7 +30,7 @@ interface Run {
   readonly ms: number;
   /** Processor time of each group of processes until all clusters have the objects; ms. */
   readonly cpu: Readonly<Record<string, number>>;
-  /** The same until the members' records are written; ms. */
+  /** Duration until the members' records are written; ms. */
   readonly cpuAtRest: Readonly<Record<string, number>>;
 }
 

@@ -272,6 +272,6 @@ test("a Secret with legation.dev/whole is given to a member and taken back", asy
   });
   await eventually(() => west.find(secrets, ref), { what: "the copy" });
   await kubectl(hostCluster(), ["delete", "secret/one", "-n", namespace, "--timeout=30s"]);
-  // It is a copy for pods first, which goes when none has used it for a while.
+  // The object is a copy for pods first, which goes when none has used it for a while.
   await eventuallyPasses(async () => expect(await west.find(secrets, ref)).toBeUndefined());
 });

@@ -36,7 +36,7 @@ import { hostVersion, installedVersions, readVersion } from "./versions.ts";
 import { kubeletFindings, staleNodeFindings } from "./virtual-nodes.ts";
 import { configurationFindings, podFindings, reachFindings, type WebhookContext } from "./webhook.ts";
 
-/** What to examine, and how long each part may take. */
+/** Parts to examine, and the timeout of each. */
 export interface ExamineOptions {
   /** Names of the members to check. Undefined: all. */
   readonly members: readonly string[] | undefined;

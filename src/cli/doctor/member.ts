@@ -18,7 +18,7 @@ import { type Finding, fail, ok, skip, warn } from "./finding.ts";
 import { findLacking, type Right, rightsText } from "./rights.ts";
 import { memberVersion, readVersion } from "./versions.ts";
 
-/** What the checks of one member need to know. */
+/** Input of the checks of one member. */
 export interface MemberContext {
   readonly host: ClusterClient;
   readonly cluster: Stored<Cluster>;

@@ -22,7 +22,7 @@ const review = z.looseObject({
 });
 const allowed = z.looseObject({ status: z.looseObject({ allowed: z.boolean() }) });
 
-/** One right: a verb on a resource, or on a path. */
+/** A right: a verb on a resource, or on a path. */
 export type Right =
   | { readonly verb: string; readonly group: string; readonly resource: string; readonly name: string | undefined }
   | { readonly verb: string; readonly path: string };

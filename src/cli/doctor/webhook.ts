@@ -13,7 +13,7 @@ import { authoritiesFinding, certificateFinding } from "./certificates.ts";
 import { problemOf } from "./check.ts";
 import { type Finding, fail, ok, skip, warn } from "./finding.ts";
 
-/** What the checks of the webhook need to know. */
+/** Input of the checks of the webhook. */
 export interface WebhookContext {
   /** The API server's time, epoch ms. */
   readonly now: number;

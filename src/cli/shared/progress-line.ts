@@ -15,7 +15,7 @@ const DEFAULT_COLUMNS = 80;
 // ECMA-48: cursor to the first column, and the line erased.
 const ERASE = "\r\u001b[2K";
 
-/** One line of a terminal that says what a command works at, and for how long. Other output takes its place. */
+/** A line of a terminal that says what a command works at, and for how long. Other output takes its place. */
 export class ProgressLine {
   readonly #stream: LineStream;
   readonly #clock: Pick<Clock, "now" | "after">;

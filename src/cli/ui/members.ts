@@ -20,7 +20,7 @@ export interface MemberWays {
 export function memberOpener({ host, signal, throughHost, own, remedy }: MemberWays): OpenMember {
   if (own !== undefined) return own;
   return async (name) => {
-    // Whether the member is open is unknown to users who may not read its Cluster; its answer says the rest.
+    // Users who may not read the Cluster cannot know whether the member is open; its answer says so.
     const cluster = await readable(host.find(clusters, { name }, { signal }));
     if (cluster === undefined || cluster.spec.access !== undefined) return throughHost(name);
     throw new Failure("failure", {

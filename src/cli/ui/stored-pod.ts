@@ -10,7 +10,7 @@ const SPEC = keys("nodeName schedulingGates containers initContainers overhead r
 const STATUS = keys("phase reason message conditions containerStatuses initContainerStatuses");
 const CONTAINER = keys("name resources restartPolicy");
 const CONTAINER_STATUS = keys("name ready started restartCount state");
-// Those that say why a pod waits, before and after it is bound.
+// Conditions that say why a pod waits, before and after it is bound.
 const CONDITIONS = keys("PodScheduled PodReadyToStartContainers");
 
 function keys(names: string): ReadonlySet<string> {

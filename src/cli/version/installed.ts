@@ -53,7 +53,7 @@ export interface HostVersions {
 }
 
 export interface LegationVersions {
-  /** What members call the host. */
+  /** Name by which members know the host. */
   readonly hostName?: string | undefined;
   readonly installer?: "legation" | "Helm" | undefined;
   /** Version of the Deployments, if all have one. */

@@ -54,7 +54,7 @@ function escaped(text: string): string {
   return text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
 }
 
-// What a block exports, the next one has, as in one terminal.
+// Variables that a block exports hold for the next one, as in a terminal.
 const BEFORE = "set -euo pipefail; if [ -f .exported ]; then . ./.exported; fi\n";
 const AFTER = "\nexport -p > .exported\n";
 

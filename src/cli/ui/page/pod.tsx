@@ -93,7 +93,7 @@ function Way({ journey }: { journey: Journey }): JSX.Element {
   );
 }
 
-/** What is known of the pod here and of its delegate in the member. */
+/** The pod on the host, and its delegate in the member. */
 function Both({
   path,
   again,

@@ -18,7 +18,7 @@ export interface WorkloadRow {
   readonly places: ReadonlyMap<string, PlaceShare>;
 }
 
-/** One member's part of a workload. */
+/** A member's part of a workload. */
 export interface PlaceShare {
   readonly text: string;
   readonly title: string;
