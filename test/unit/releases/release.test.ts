@@ -18,7 +18,7 @@ describe("a release", () => {
     const images = ["controller.yaml", "webhook.yaml", "access/deployment.yaml", "ui/deployment.yaml"].flatMap((file) =>
       [...read(ROOT, "manifests", file).matchAll(/^\s+image: \S+:(\S+)$/gm)].map(([, tag]) => tag),
     );
-    expect(images).toEqual([version, version, version]);
+    expect(images).toEqual([version, version, version, version]);
   });
 
   test("contains a program with manifests, and no sources", () => {
