@@ -35,6 +35,8 @@ export const FORBIDDEN: Readonly<Record<string, string>> = {
   "host: get rbac.authorization.k8s.io/clusterrolebindings": LEAVES,
   "host: get rbac.authorization.k8s.io/clusterroles": LEAVES,
   "host: delete serviceaccounts in legation-system": REMOVES,
+  "host: get namespaces/status in kube-system":
+    "`legation doctor` reads a member's clock from the headers of any response, also of a refusal",
   "host: watch events": "members that joined with an earlier version's rights",
   "controller: patch certificates.k8s.io/certificatesigningrequests/approval":
     "an operator gives it (docs/kubelet-api.md), or approves by hand",
