@@ -3,7 +3,7 @@ import { isIPv6, type Socket } from "node:net";
 type Peer = Pick<Socket, "remoteAddress" | "remotePort">;
 
 /**
- * Connections without a verified client certificate: clients that are connecting, and strangers. Beyond `most` the oldest one of
+ * Connections without a verified client: clients that are connecting, and strangers. Beyond `most` the oldest one of
  * the address with the most of them is cut, so that no single address keeps all others out.
  */
 export class Strangers {
@@ -31,7 +31,7 @@ export class Strangers {
     });
   }
 
-  /** Notes that the peer has shown a certificate. */
+  /** Notes that the peer has shown a certificate, or a session. */
   verified({ remoteAddress, remotePort: port = 0 }: Peer): void {
     this.#remove(networkOf(remoteAddress), port);
   }
@@ -59,7 +59,7 @@ const IPV6_GROUPS = 8;
 const NETWORK_GROUPS = 4;
 
 /** Returns an IPv4 address, or the first 64 bits of an IPv6 one. */
-function networkOf(remoteAddress = ""): string {
+export function networkOf(remoteAddress = ""): string {
   const address = remoteAddress.replace(/^::ffff:(?=[\d.]+$)/, "");
   if (!isIPv6(address)) return address;
   const [head = [], tail = []] = address.split("::").map((part) => part.split(":").filter((group) => group !== ""));

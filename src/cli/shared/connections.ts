@@ -82,7 +82,7 @@ export class Connections {
   async #connect(credentials: ClusterCredentials, cluster: string): Promise<Connection> {
     const client = createClusterClient({ cluster, credentials, userAgent: this.#userAgent });
     this.#clients.push(client);
-    const { clusterName, tlsServerName, proxyUrl, namespace = "default" } = credentials;
+    const { clusterName, tlsServerName, proxyUrl, environmentProxyUrl, namespace = "default" } = credentials;
     const { ca } = await kept(Promise.resolve(credentials.identity()), this.#audience?.signal);
     return {
       client,
@@ -93,6 +93,7 @@ export class Connections {
       certificateAuthority: ca,
       tlsServerName,
       proxyUrl,
+      environmentProxyUrl,
     };
   }
 }

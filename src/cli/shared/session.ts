@@ -30,6 +30,8 @@ export interface Connection {
   /** Name that the server's certificate must have, if not the URL's. */
   readonly tlsServerName?: string | undefined;
   readonly proxyUrl?: string | undefined;
+  /** The proxy from this process's environment, used without a `proxyUrl`. */
+  readonly environmentProxyUrl?: string | undefined;
   /** The context's namespace, or `default`. */
   readonly namespace: string;
 }

@@ -17,6 +17,11 @@ export interface CompareOptions {
 
 // Annotations may hold whole manifests.
 const LONGEST_VALUE = 160;
+// Bounds of what a member makes this process, which has other users, compute and send.
+const MOST_LINES = 20_000;
+const MOST_CHARACTERS = 4_000_000;
+const DEEPEST = 64;
+const REST = "# the rest is not shown, and may differ";
 // Fields that identify the items of Kubernetes' lists. The first one that all items have, each its own value, pairs them.
 const ITEM_KEYS = ["name", "type", "mountPath", "containerPort", "port", "uid", "ip", "key"];
 
@@ -26,31 +31,57 @@ export function compareObjects(
   right: JsonObject | undefined,
   { hidden = new Set() }: CompareOptions = {},
 ): ComparedLine[] {
-  const one = { hidden, isHidden: false };
-  return linesOfFields(left, right, "", "", one);
+  const budget = new Budget();
+  const lines = linesOfFields(left, right, {
+    indent: "",
+    path: "",
+    context: { hidden, isHidden: false, depth: 0, budget },
+  });
+  if (!budget.isSpent) return lines;
+  const rest = { ...(left === undefined ? {} : { left: REST }), ...(right === undefined ? {} : { right: REST }) };
+  return [...lines, { path: "", ...rest, differs: true }];
+}
+
+/** The lines and characters that a comparison may still have. */
+class Budget {
+  isSpent = false;
+  #lines = MOST_LINES;
+  #characters = MOST_CHARACTERS;
+
+  /** Returns the line, or nothing when there is no more room. */
+  take(line: ComparedLine): ComparedLine[] {
+    const { path, left = "", right = "" } = line;
+    this.#lines -= 1;
+    this.#characters -= path.length + left.length + right.length;
+    this.isSpent ||= this.#lines < 0 || this.#characters < 0;
+    return this.isSpent ? [] : [line];
+  }
 }
 
 interface Context {
   readonly hidden: ReadonlySet<string>;
   readonly isHidden: boolean;
+  readonly depth: number;
+  readonly budget: Budget;
 }
 
 function linesOfFields(
   left: JsonObject | undefined,
   right: JsonObject | undefined,
-  indent: string,
-  path: string,
-  context: Context,
+  { indent, path, context }: Omit<Place, "label">,
 ): ComparedLine[] {
-  const names = merged(fieldsOf(left), fieldsOf(right));
-  return names.flatMap((name) =>
-    linesOfValue(left?.[name], right?.[name], {
+  const lines: ComparedLine[] = [];
+  for (const name of merged(fieldsOf(left), fieldsOf(right))) {
+    if (context.budget.isSpent) break;
+    const of = linesOfValue(left?.[name], right?.[name], {
       label: `${nameText(name)}:`,
       indent,
-      path: path === "" ? name : `${path}.${name}`,
+      path: path === "" ? cut(name) : `${path}.${cut(name)}`,
       context: { ...context, isHidden: context.isHidden || (path === "" && context.hidden.has(name)) },
-    }),
-  );
+    });
+    for (const line of of) lines.push(line);
+  }
+  return lines;
 }
 
 interface Place {
@@ -62,33 +93,37 @@ interface Place {
 }
 
 function linesOfValue(left: unknown, right: unknown, place: Place): ComparedLine[] {
-  const { label, indent, path, context } = place;
+  const { label, indent, path } = place;
+  const context = { ...place.context, depth: place.context.depth + 1 };
+  const { budget } = context;
+  const isShallow = context.depth < DEEPEST;
   const isFields = (value: unknown): boolean => isJsonObject(value) && Object.keys(value).length > 0;
   const isList = (value: unknown): boolean => Array.isArray(value) && value.length > 0;
   const areBoth = (is: (value: unknown) => boolean): boolean =>
     (is(left) || left === undefined) && (is(right) || right === undefined);
-  if (areBoth(isFields)) {
-    const fields = linesOfFields(recordOf(left), recordOf(right), `${indent}  `, path, context);
-    return label === "" ? fields : [head(left, right, place), ...fields];
+  if (isShallow && areBoth(isFields)) {
+    const first = label === "" ? [] : budget.take(head(left, right, place));
+    return [...first, ...linesOfFields(recordOf(left), recordOf(right), { indent: `${indent}  `, path, context })];
   }
-  if (areBoth(isList)) {
+  if (isShallow && areBoth(isList)) {
+    const lines = label === "" ? [] : budget.take(head(left, right, place));
     // An item that is a list itself begins behind the dash of its place.
     const own = label === "" ? `${indent}  ` : indent;
-    const items = pairsOf(listOf(left), listOf(right)).flatMap(({ id, left: one, right: other }) =>
-      dashed(linesOfValue(one, other, { label: "", indent: own, path: `${path}[${id}]`, context }), own),
-    );
-    return label === "" ? items : [head(left, right, place), ...items];
+    for (const { id, left: one, right: other } of pairsOf(listOf(left), listOf(right))) {
+      if (budget.isSpent) break;
+      const item = linesOfValue(one, other, { label: "", indent: own, path: `${path}[${cut(id)}]`, context });
+      for (const line of dashed(item, own)) lines.push(line);
+    }
+    return lines;
   }
   const text = (value: unknown): string =>
     `${indent}${label === "" ? "  " : `${label} `}${context.isHidden ? hiddenText(value) : valueText(value)}`;
-  return [
-    {
-      path,
-      ...(left === undefined ? {} : { left: text(left) }),
-      ...(right === undefined ? {} : { right: text(right) }),
-      differs: JSON.stringify(left) !== JSON.stringify(right),
-    },
-  ];
+  return budget.take({
+    path,
+    ...(left === undefined ? {} : { left: text(left) }),
+    ...(right === undefined ? {} : { right: text(right) }),
+    differs: !isSame(left, right),
+  });
 }
 
 function head(left: unknown, right: unknown, { label, indent, path }: Place): ComparedLine {
@@ -128,7 +163,7 @@ function pairsOf(left: readonly unknown[], right: readonly unknown[]): Pair[] {
   const byKey = (items: readonly unknown[]): Map<string, unknown> =>
     new Map(items.map((item) => [String(recordOf(item)?.[key]), item]));
   const [lefts, rights] = [byKey(left), byKey(right)];
-  return merged([...lefts.keys()], [...rights.keys()]).map((id) => ({
+  return merged(enough([...lefts.keys()]), enough([...rights.keys()])).map((id) => ({
     id,
     left: lefts.get(id),
     right: rights.get(id),
@@ -137,22 +172,29 @@ function pairsOf(left: readonly unknown[], right: readonly unknown[]): Pair[] {
 
 function isKey(items: readonly unknown[], field: string): boolean {
   const values = items.map((item) => recordOf(item)?.[field]);
-  return values.every((value) => value !== undefined) && new Set(values).size === values.length;
+  const isPlain = values.every((value) => typeof value === "string" || typeof value === "number");
+  return isPlain && new Set(values.map(String)).size === values.length;
 }
 
 /** Returns the union of two orders; what only the second one has comes after its predecessor there. */
 function merged(left: readonly string[], right: readonly string[]): string[] {
-  const all = [...left];
-  right.forEach((name, index) => {
-    if (all.includes(name)) return;
-    const before = right[index - 1];
-    all.splice(before === undefined ? 0 : all.indexOf(before) + 1, 0, name);
-  });
-  return all;
+  const followers = new Map<string | undefined, string[]>([undefined, ...left].map((name) => [name, []]));
+  let last = followers.get(undefined);
+  for (const name of right) {
+    const own = followers.get(name);
+    if (own === undefined) last?.push(name);
+    else last = own;
+  }
+  return [...followers].flatMap(([name, after]) => (name === undefined ? after : [name, ...after]));
 }
 
-function fieldsOf(object: JsonObject | undefined): string[] {
-  return Object.entries(object ?? {}).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+function fieldsOf(object: JsonObject | undefined): readonly string[] {
+  return enough(Object.keys(object ?? {}).filter((name) => object?.[name] !== undefined));
+}
+
+/** Returns as many names as there may be lines; the next one spends the budget. */
+function enough(names: readonly string[]): readonly string[] {
+  return names.slice(0, MOST_LINES + 1);
 }
 
 function recordOf(value: unknown): JsonObject | undefined {
@@ -164,14 +206,34 @@ function listOf(value: unknown): readonly unknown[] {
 }
 
 function nameText(name: string): string {
-  return /^[\w./-]+$/.test(name) ? name : JSON.stringify(name);
+  return cut(/^[\w./-]+$/.test(name) ? name : JSON.stringify(name), name.length);
 }
 
 function valueText(value: unknown): string {
-  if (typeof value !== "string") return JSON.stringify(value);
-  const text = value.includes("\n") ? JSON.stringify(value) : stringify(value, { lineWidth: 0 }).trimEnd();
-  if (text.length <= LONGEST_VALUE) return text;
-  return `${text.slice(0, LONGEST_VALUE)}… (${value.length} characters)`;
+  if (typeof value !== "string") return cut(jsonOf(value));
+  if (value.includes("\n") || value.length > LONGEST_VALUE) return cut(JSON.stringify(value), value.length);
+  return cut(stringify(value, { lineWidth: 0 }).trimEnd(), value.length);
+}
+
+function cut(text: string, length: number = text.length): string {
+  return text.length <= LONGEST_VALUE ? text : `${text.slice(0, LONGEST_VALUE)}… (${length} characters)`;
+}
+
+function isSame(left: unknown, right: unknown): boolean {
+  try {
+    return JSON.stringify(left) === JSON.stringify(right);
+  } catch {
+    return false;
+  }
+}
+
+function jsonOf(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? "";
+  } catch {
+    // Values of some thousand levels exceed the stack.
+    return "(too deep to show)";
+  }
 }
 
 function hiddenText(value: unknown): string {

@@ -21,8 +21,11 @@ export interface Refused {
 export interface PageRequest {
   /** Path with query. */
   readonly url: string;
-  readonly method: string;
   readonly headers: IncomingHttpHeaders;
+  /** The route that serves the request: a file of the page, signing in, or any other, or none. */
+  readonly route: "file" | "signIn" | "other";
+  /** Address of the browser, or of what stands before the page. */
+  readonly from: string;
   /** Port at which the request arrived. */
   readonly port: number;
 }
@@ -32,7 +35,7 @@ export interface Gate {
   readonly by: SignedIn["by"];
   admit(request: PageRequest): Admission;
   /** Signs a browser in with a token. Absent: no token is taken. */
-  signIn?(token: string): Promise<Extract<Admission, { kind: "signIn" }> | Refused>;
+  signIn?(token: string, request: PageRequest): Promise<Extract<Admission, { kind: "signIn" }> | Refused>;
   /** Ends the session of a request. Returns the cookie that removes the browser's. */
   signOut?(request: PageRequest): string;
 }
@@ -45,6 +48,11 @@ export function refused(status: Refused["status"], message: string): Refused {
 export function isForeign(headers: IncomingHttpHeaders, origin: string): boolean {
   const site = headers["sec-fetch-site"];
   return (headers.origin !== undefined && headers.origin !== origin) || site === "cross-site" || site === "same-site";
+}
+
+/** Reports whether the browser opens an address, by a link of any page. */
+export function isNavigation(headers: IncomingHttpHeaders): boolean {
+  return headers["sec-fetch-mode"] === "navigate" && headers["sec-fetch-dest"] === "document";
 }
 
 /** Returns the value of a cookie; empty without it. */

@@ -3,7 +3,7 @@ import { Server } from "node:https";
 import { realClock } from "../../runtime/clock.ts";
 import { type ListenAddress, listenAt } from "../shared/listening.ts";
 import type { Connection, Session } from "../shared/session.ts";
-import { type CertificateFiles, fingerprintOf, servingCertificate } from "./certificate.ts";
+import { type CertificateFiles, fingerprintOf, nextCertificate, servingCertificate } from "./certificate.ts";
 import { pageFiles } from "./page-files.ts";
 import { createPageServer } from "./server.ts";
 import { TokenSignIn } from "./token-sign-in.ts";
@@ -32,21 +32,27 @@ export async function serveUsers(options: ServeUsersOptions): Promise<void> {
     open: (token) => openTokenUser(connection, token, { only }),
     clock: realClock,
   });
-  const certificate = await servingCertificate(certificateFiles, hosts);
+  let certificate = await servingCertificate(certificateFiles, hosts, realClock.now());
   const server = createPageServer({ files: await pageFiles(), gate, terminal, certificate });
+  const tellFingerprint = (): void => {
+    if (certificateFiles !== undefined) return;
+    terminal.progress(`the certificate is self-signed; its SHA-256 fingerprint: ${fingerprintOf(certificate)}`);
+  };
+  const renew = async (): Promise<void> => {
+    const next = await nextCertificate(certificate, certificateFiles, { hosts, now: realClock.now() });
+    if (next === undefined || !(server.server instanceof Server)) return;
+    server.server.setSecureContext({ ...next, minVersion: "TLSv1.2" });
+    certificate = next;
+    tellFingerprint();
+  };
   const timer = setInterval(() => {
-    if (certificateFiles === undefined) return;
-    servingCertificate(certificateFiles, hosts).then(
-      (read) => server.server instanceof Server && server.server.setSecureContext(read),
-      (error: unknown) => terminal.progress(error instanceof Error ? error.message : String(error)),
-    );
+    // The present certificate is served until the files are a pair.
+    renew().catch((error: unknown) => terminal.progress(error instanceof Error ? error.message : String(error)));
   }, READ_AGAIN_MS);
   try {
     const address = await listenAt("--listen", () => server.listen(listen));
     terminal.print(address);
-    if (certificateFiles === undefined) {
-      terminal.progress(`the certificate is self-signed; its SHA-256 fingerprint: ${fingerprintOf(certificate)}`);
-    }
+    tellFingerprint();
     if (!signal.aborted) await once(signal, "abort");
   } finally {
     clearInterval(timer);

@@ -1,9 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { z } from "zod";
 import type { Certificate } from "../../certificates/issue.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { realClock } from "../../runtime/clock.ts";
+import { Strangers } from "../../runtime/strangers.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import type { Gate, PageRequest } from "./gate.ts";
@@ -19,6 +21,8 @@ export interface PageServerOptions {
   readonly terminal: Terminal;
   /** Serves HTTPS with this certificate. Undefined: HTTP. */
   readonly certificate?: Certificate | undefined;
+  /** Most connections without a session. */
+  readonly mostStrangers?: number;
 }
 
 const HEADERS = {
@@ -31,31 +35,70 @@ const HEADERS = {
   "cross-origin-resource-policy": "same-origin",
   "cache-control": "no-store",
 };
+const SESSION_ROUTE = "/api/session";
 // The kubelet asks by the pod's address.
 const PROBES: ReadonlySet<string> = new Set(["/livez"]);
 const LONGEST_TOKEN = 2 ** 14;
+// Kubelets' probes, browsers that have not signed in, and strangers.
+const MOST_STRANGERS = 500;
+const HANDSHAKE_MS = 10_000;
+// Headers and body; answers may go on.
+const REQUEST_MS = 60_000;
+const CHECK_CONNECTIONS_MS = 5_000;
+// The longest name of an object, with each character escaped.
+const LONGEST_PARAMETER = 3 * 253;
 const token = z.object({ token: z.string().trim().min(1).max(LONGEST_TOKEN) });
 
 /** Returns the page's server, not yet listening. All that it reads is read with the user's own rights, and it stores nothing. */
-export function createPageServer({ files, gate, terminal, certificate }: PageServerOptions): FastifyInstance {
-  const common = { logger: false, forceCloseConnections: true, exposeHeadRoutes: false } as const;
+export function createPageServer(options: PageServerOptions): FastifyInstance {
+  const { files, gate, terminal, certificate, mostStrangers = MOST_STRANGERS } = options;
+  const common = {
+    logger: false,
+    forceCloseConnections: true,
+    exposeHeadRoutes: false,
+    requestTimeout: REQUEST_MS,
+    routerOptions: { maxParamLength: LONGEST_PARAMETER },
+  } as const;
+  const timeouts = { headersTimeout: REQUEST_MS, connectionsCheckingInterval: CHECK_CONNECTIONS_MS };
   // Both kinds of server have the same routes.
   const server: FastifyInstance =
     certificate === undefined
-      ? fastify(common)
-      : (fastify({ ...common, https: { ...certificate, minVersion: "TLSv1.2" } }) as unknown as FastifyInstance);
+      ? fastify({ ...common, http: timeouts })
+      : (fastify({
+          ...common,
+          https: { ...certificate, ...timeouts, minVersion: "TLSv1.2", handshakeTimeout: HANDSHAKE_MS },
+        }) as unknown as FastifyInstance);
+  const strangers = new Strangers(mostStrangers);
+  server.server.on("connection", (socket: Socket) => strangers.add(socket));
   const viewers = new WeakMap<IncomingMessage, Viewer>();
-  server.addHook("onRequest", async ({ raw }, reply) => {
+  const pageRequest = (request: FastifyRequest): PageRequest => {
+    const { method, raw, routeOptions } = request;
+    // The path of the route, since the router decodes that of the request.
+    const { url: route = "" } = routeOptions;
+    const isSignIn = route === SESSION_ROUTE && method === "POST";
+    return {
+      url: raw.url ?? "/",
+      headers: raw.headers,
+      route: files.has(route) ? "file" : isSignIn ? "signIn" : "other",
+      from: raw.socket.remoteAddress ?? "",
+      port: raw.socket.localPort ?? 0,
+    };
+  };
+  server.addHook("onRequest", async (request, reply) => {
+    const { raw } = request;
     reply.headers(HEADERS);
     if (PROBES.has(raw.url ?? "")) return undefined;
-    const admission = gate.admit(pageRequest(raw));
+    const admission = gate.admit(pageRequest(request));
     if (admission.kind === "refused") {
       // Tells the page that a token is wanted.
       if (admission.status === 401 && gate.by === "token") reply.header("www-authenticate", "Bearer");
       return reply.code(admission.status).type("text/plain").send(admission.message);
     }
     if (admission.kind === "signIn") return reply.header("set-cookie", admission.cookie).redirect("/", 303);
-    if (admission.kind === "allowed") viewers.set(raw, admission.viewer);
+    if (admission.kind === "allowed") {
+      viewers.set(raw, admission.viewer);
+      strangers.verified(raw.socket);
+    }
     return undefined;
   });
   // The page sends manifests and tokens alone.
@@ -84,8 +127,8 @@ export function createPageServer({ files, gate, terminal, certificate }: PageSer
     raw.once("close", () => signal.removeEventListener("abort", end));
     return raw;
   };
-  server.get("/api/session", (request): SignedIn => ({ by: gate.by, user: viewerOf(request).user }));
-  addSignIn(server, gate);
+  server.get(SESSION_ROUTE, (request): SignedIn => ({ by: gate.by, user: viewerOf(request).user }));
+  addSignIn(server, gate, pageRequest);
   server.get("/api/live", async (request, reply) => {
     const { view, hostName } = viewerOf(request);
     const response = streamTo(request, reply);
@@ -99,7 +142,7 @@ export function createPageServer({ files, gate, terminal, certificate }: PageSer
   return server;
 }
 
-function addSignIn(server: FastifyInstance, gate: Gate): void {
+function addSignIn(server: FastifyInstance, gate: Gate, pageRequest: (request: FastifyRequest) => PageRequest): void {
   // Pages of other origins cannot send this type without asking first.
   server.addContentTypeParser(
     "application/json",
@@ -112,20 +155,16 @@ function addSignIn(server: FastifyInstance, gate: Gate): void {
       }
     },
   );
-  server.post("/api/session", async ({ body }, reply) => {
+  server.post(SESSION_ROUTE, async (request, reply) => {
     if (gate.signIn === undefined) return reply.code(404).send({ message: "tokens are not taken here" });
-    const admission = await gate.signIn(token.parse(body).token);
+    const admission = await gate.signIn(token.parse(request.body).token, pageRequest(request));
     if (admission.kind === "refused") return reply.code(admission.status).send({ message: admission.message });
     return reply.header("set-cookie", admission.cookie).send({});
   });
-  server.delete("/api/session", ({ raw }, reply) => {
+  server.delete(SESSION_ROUTE, (request, reply) => {
     if (gate.signOut === undefined) return reply.code(404).send({ message: "there is nothing to sign out of" });
-    return reply.header("set-cookie", gate.signOut(pageRequest(raw))).send({});
+    return reply.header("set-cookie", gate.signOut(pageRequest(request))).send({});
   });
-}
-
-function pageRequest({ url = "/", method = "GET", headers, socket }: IncomingMessage): PageRequest {
-  return { url, method, headers, port: socket.localPort ?? 0 };
 }
 
 class NotSignedIn extends Error {}

@@ -1,7 +1,18 @@
 import { createHash, randomBytes } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
 import { isKubeError } from "../../kube/errors.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
-import { type Admission, cookieOf, type Gate, isForeign, type PageRequest, type Refused, refused } from "./gate.ts";
+import { networkOf } from "../../runtime/strangers.ts";
+import {
+  type Admission,
+  cookieOf,
+  type Gate,
+  isForeign,
+  isNavigation,
+  type PageRequest,
+  type Refused,
+  refused,
+} from "./gate.ts";
 import type { Viewer } from "./viewer.ts";
 
 /** The user of a token, until `close`. */
@@ -26,8 +37,6 @@ interface Session {
   lastUsed: number;
 }
 
-// `__Host-`: browsers take it over TLS only, for this host only, for all paths.
-const COOKIE = "__Host-legation-ui";
 const ATTRIBUTES = "Path=/; Secure; HttpOnly; SameSite=Strict";
 const LOCAL_NAMES: ReadonlySet<string> = new Set(["127.0.0.1", "localhost", "[::1]"]);
 const LONGEST_MS = 12 * 3_600_000;
@@ -35,8 +44,11 @@ const LONGEST_IDLE_MS = 30 * 60_000;
 const CHECK_EVERY_MS = 60_000;
 // Each has watches and memory of its own while a page is open.
 const MOST_SESSIONS = 100;
-// Bounds what strangers make the API server do.
+// The oldest one ends, so that no user takes the room of all.
+const MOST_OF_USER = 5;
+// Bounds what strangers make the API server do, and leaves others room while one address signs in.
 const MOST_SIGNING_IN = 8;
+const MOST_OF_ADDRESS = 4;
 
 /**
  * Admits browsers whose user gave a bearer token that the API server accepts. Tokens and sessions are in memory alone. Signing in
@@ -47,54 +59,68 @@ export class TokenSignIn implements Gate {
   readonly #options: TokenSignInOptions;
   /** By digest, so that no comparison tells how much of a guess was right. */
   readonly #sessions = new Map<string, Session>();
-  #signingIn = 0;
+  /** Addresses that sign in, once for each token. */
+  readonly #signingIn: string[] = [];
   #timer: Timer | undefined;
 
   constructor(options: TokenSignInOptions) {
     this.#options = options;
   }
 
-  admit({ url, method, headers }: PageRequest): Admission {
+  admit({ route, headers }: PageRequest): Admission {
     const { host = "" } = headers;
     const name = host.replace(/:\d+$/, "").toLowerCase();
     if (!LOCAL_NAMES.has(name) && !this.#options.hosts.includes(name)) {
       return refused(403, `the address names ${host}, which is not one of --hosts`);
     }
-    if (isForeign(headers, `https://${host}`)) return refused(403, "the request comes from a page of another origin");
-    const session = this.#sessions.get(digestOf(cookieOf(headers, COOKIE)));
+    // Links of other sites may lead to the page, whose own requests follow.
+    const isLink = route === "file" && headers.origin === undefined && isNavigation(headers);
+    if (!isLink && isForeign(headers, `https://${host}`))
+      return refused(403, "the request comes from a page of another origin");
+    const session = this.#sessions.get(sessionOf(headers));
     if (session !== undefined) {
       session.lastUsed = this.#options.clock.now();
       return { kind: "allowed", viewer: session.user.viewer };
     }
-    if (!url.startsWith("/api/") || (url === "/api/session" && method === "POST")) return { kind: "public" };
+    if (route === "file" || route === "signIn") return { kind: "public" };
     return refused(401, "sign in first");
   }
 
-  async signIn(token: string): Promise<Extract<Admission, { kind: "signIn" }> | Refused> {
+  async signIn(
+    token: string,
+    { from, headers }: PageRequest,
+  ): Promise<Extract<Admission, { kind: "signIn" }> | Refused> {
     const { clock, open } = this.#options;
-    if (this.#signingIn >= MOST_SIGNING_IN || this.#sessions.size >= MOST_SESSIONS) {
+    const address = networkOf(from);
+    const ofAddress = this.#signingIn.filter((each) => each === address).length;
+    if (
+      ofAddress >= MOST_OF_ADDRESS ||
+      this.#signingIn.length >= MOST_SIGNING_IN ||
+      this.#sessions.size + this.#signingIn.length >= MOST_SESSIONS
+    ) {
       return refused(429, "too many users sign in, or are signed in: try again later");
     }
-    this.#signingIn += 1;
+    this.#signingIn.push(address);
     try {
       const user = await open(token);
+      this.#endOldest(user.viewer.user);
       const id = randomBytes(32).toString("base64url");
       const now = clock.now();
       this.#sessions.set(digestOf(id), { user, endsAt: now + LONGEST_MS, lastUsed: now });
       this.#schedule();
-      return { kind: "signIn", cookie: `${COOKIE}=${id}; ${ATTRIBUTES}` };
+      return { kind: "signIn", cookie: `${cookieName(headers)}=${id}; ${ATTRIBUTES}` };
     } catch (error) {
       if (isKubeError(error, "Unauthorized")) return refused(401, "the API server does not accept this token");
       const why = isKubeError(error) ? error.detail : "it cannot be asked";
       return refused(502, `the API server was not asked whether it accepts the token: ${why}`);
     } finally {
-      this.#signingIn -= 1;
+      this.#signingIn.splice(this.#signingIn.indexOf(address), 1);
     }
   }
 
   signOut({ headers }: PageRequest): string {
-    this.#end(digestOf(cookieOf(headers, COOKIE)));
-    return `${COOKIE}=; Max-Age=0; ${ATTRIBUTES}`;
+    this.#end(sessionOf(headers));
+    return `${cookieName(headers)}=; Max-Age=0; ${ATTRIBUTES}`;
   }
 
   async close(): Promise<void> {
@@ -102,6 +128,13 @@ export class TokenSignIn implements Gate {
     const users = [...this.#sessions.values()].map(({ user }) => user.close());
     this.#sessions.clear();
     await Promise.all(users);
+  }
+
+  /** Makes room for one more session of the user. */
+  #endOldest(name: string | undefined): void {
+    // In the order in which they began.
+    const own = [...this.#sessions].filter(([, { user }]) => user.viewer.user === name);
+    for (const [id] of own.slice(0, Math.max(0, own.length + 1 - MOST_OF_USER))) this.#end(id);
   }
 
   #end(id: string): void {
@@ -133,6 +166,18 @@ export class TokenSignIn implements Gate {
     );
     if (this.#sessions.size > 0) this.#schedule();
   }
+}
+
+/**
+ * Returns a name for each port, since cookies belong to a host and not to a port. `__Host-`: browsers take it over TLS only, for
+ * this host only, for all paths.
+ */
+function cookieName({ host = "" }: IncomingHttpHeaders): string {
+  return `__Host-legation-ui-${/:(\d+)$/.exec(host)?.[1] ?? "443"}`;
+}
+
+function sessionOf(headers: IncomingHttpHeaders): string {
+  return digestOf(cookieOf(headers, cookieName(headers)));
 }
 
 function digestOf(id: string): string {

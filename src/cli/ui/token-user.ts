@@ -27,6 +27,7 @@ export async function openTokenUser(
     skipsTlsVerify,
     tlsServerName,
     proxyUrl,
+    environmentProxyUrl,
     clusterName = "host",
     namespace,
   }: Connection,
@@ -45,6 +46,7 @@ export async function openTokenUser(
     insecureSkipTlsVerify: skipsTlsVerify,
     ...(tlsServerName === undefined ? {} : { tlsServerName }),
     ...(proxyUrl === undefined ? {} : { proxyUrl }),
+    ...(environmentProxyUrl === undefined ? {} : { environmentProxyUrl }),
     identity: () => identity,
     refresh: () => {},
   };

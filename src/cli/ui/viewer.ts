@@ -1,4 +1,5 @@
 import type { ClusterClient } from "../../kube/client.ts";
+import { Failure } from "../shared/failure.ts";
 import type { ViewInUse } from "./view-in-use.ts";
 
 /** A signed-in user of the page. All that the page shows is read with this user's own rights. */
@@ -18,6 +19,9 @@ export interface Viewer {
 /** The user's way to a member. Rejects with `Failure` if there is none. */
 export type OpenMember = (name: string) => Promise<ClusterClient>;
 
+// More members than a user looks at before the session ends. Each name keeps a client.
+const MOST_MEMBERS = 500;
+
 /** Clients of members, each opened once. */
 export class MemberClients {
   readonly #open: OpenMember;
@@ -29,7 +33,12 @@ export class MemberClients {
 
   /** Returns the client of a member. A refusal is not kept: the member may be opened to users later. */
   client(name: string): Promise<ClusterClient> {
-    const known = this.#opened.get(name) ?? this.#open(name);
+    const opened = this.#opened.get(name);
+    if (opened === undefined && this.#opened.size >= MOST_MEMBERS) {
+      const problem = `is a further member of this session, which has opened ${MOST_MEMBERS}`;
+      return Promise.reject(new Failure("failure", { object: name, problem, remedy: "sign in again" }));
+    }
+    const known = opened ?? this.#open(name);
     this.#opened.set(name, known);
     known.catch(() => this.#opened.delete(name));
     return known;

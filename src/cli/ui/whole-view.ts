@@ -8,6 +8,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { WholeRow, WholeRows } from "./model.ts";
+import { storedJob, storedObject } from "./stored-whole.ts";
 import { wholeJobRow, wholeObjectRow } from "./whole-rows.ts";
 
 /** Settings of a view of the host. */
@@ -45,7 +46,8 @@ export class WholeView {
         if (type !== "deleted") this.#followType(object);
       },
     });
-    this.#followed.set(jobs.plural, { uid: "", follower: this.#follow<Job>({ resource: jobs, row: wholeJobRow }) });
+    const ofJobs = this.#follow<Job>({ resource: jobs, row: wholeJobRow, transform: storedJob });
+    this.#followed.set(jobs.plural, { uid: "", follower: ofJobs });
   }
 
   start(): void {
@@ -75,8 +77,7 @@ export class WholeView {
     const follower = this.#follow<AnyObject>({
       resource: resourceOfType(type),
       row: (object) => wholeObjectRow(object, type),
-      // The members' record is an annotation; the rest may be secret or large.
-      transform: ({ metadata }) => ({ metadata }),
+      transform: storedObject,
     });
     this.#followed.set(name, { uid, follower });
     follower.start();

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { type ComparedLine, compareObjects } from "../../../../src/cli/ui/compare.ts";
 
@@ -70,6 +70,50 @@ test("cuts long values, and keeps values with line breaks on one line", () => {
   expect(long?.left?.length).toBeLessThan(250);
   expect(long?.left).toContain("5000 characters");
   expect(text?.left).toBe('text: "a\\nb"');
+});
+
+describe("an object of a hostile member", () => {
+  const sizeOf = (lines: readonly ComparedLine[]): number => JSON.stringify(lines).length;
+
+  test("has a bounded number of lines, the last of which says so", () => {
+    const lines = compareObjects({ l: Array.from({ length: 100_000 }, (_, index) => index) }, { l: [0] });
+    expect(lines).toHaveLength(20_001);
+    expect(lines.at(-1)).toMatchObject({ left: expect.stringContaining("the rest is not shown"), differs: true });
+  });
+
+  test("has a bounded depth", () => {
+    const nested = (levels: number): Record<string, unknown> => {
+      let object: Record<string, unknown> = { end: "" };
+      for (let level = 0; level < levels; level++) object = { a: object };
+      return object;
+    };
+    const deep = nested(5_000);
+    const lines = compareObjects(deep, deep);
+    expect(lines.length).toBeLessThan(70);
+    expect(sizeOf(lines)).toBeLessThan(50_000);
+  });
+
+  test("has a bounded size, whatever its names", () => {
+    const long = "k".repeat(10_000);
+    const names = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`${long}${index}`, { [long]: long }]));
+    expect(sizeOf(compareObjects(names, names))).toBeLessThan(2_000_000);
+    const deep = (level: number): unknown => (level === 0 ? 1 : { ["k".repeat(150)]: deep(level - 1), [long]: 2 });
+    const many = { l: Array.from({ length: 5_000 }, () => deep(60)) };
+    const lines = compareObjects(many, undefined);
+    expect(sizeOf(lines)).toBeLessThan(6_000_000);
+    expect(lines.at(-1)?.left).toContain("the rest is not shown");
+  });
+
+  test("keeps items whose keys are objects", () => {
+    const items = [{ name: { toString: 1 } }, { name: { toString: 2 } }];
+    expect(differing(compareObjects({ l: items }, { l: items }))).toEqual([]);
+    expect(compareObjects({ l: items }, undefined)).toHaveLength(5);
+  });
+});
+
+test("puts fields that only the copy has behind their predecessor there", () => {
+  const lines = compareObjects({ a: 1, b: 2, c: 3 }, { x: 0, c: 3, y: 0, z: 0, a: 1, w: 0 });
+  expect(lines.map(({ path }) => path)).toEqual(["x", "a", "w", "b", "c", "y", "z"]);
 });
 
 test("writes YAML that reads as the object again", () => {

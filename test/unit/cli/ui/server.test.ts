@@ -1,7 +1,9 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import { Readable } from "node:stream";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { memberOpener } from "../../../../src/cli/ui/members.ts";
-import { createPageServer } from "../../../../src/cli/ui/server.ts";
+import { createPageServer, type PageServerOptions } from "../../../../src/cli/ui/server.ts";
 import { SignIn } from "../../../../src/cli/ui/sign-in.ts";
 import type { OpenMember } from "../../../../src/cli/ui/viewer.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
@@ -15,11 +17,15 @@ import { viewerOf } from "./viewer.ts";
 const headers = { host: "127.0.0.1:0" };
 
 /** A page server with a signed-in browser. */
-async function signedIn(methods: Partial<ClusterClient>, openMember?: OpenMember) {
+async function signedIn(
+  methods: Partial<ClusterClient>,
+  openMember?: OpenMember,
+  limits: Pick<PageServerOptions, "mostStrangers"> = {},
+) {
   const signIn = new SignIn(viewerOf(fakeClient(methods), openMember));
   const { terminal } = recordedSession();
   const files = new Map([["/", { type: "text/html", content: "<p>page</p>" }]]);
-  const server = createPageServer({ files, gate: signIn, terminal });
+  const server = createPageServer({ files, gate: signIn, terminal, ...limits });
   const { headers: answered } = await server.inject({ url: signIn.path, headers });
   const cookie = String(answered["set-cookie"]).split(";", 1)[0] ?? "";
   const get = (url: string) => server.inject({ url, headers: { ...headers, cookie } });
@@ -141,6 +147,52 @@ test.each([
   const answer = await get("/api/pods/team/web-0");
   expect(answer.statusCode).toBe(status);
   expect(answer.json().message).toContain(message);
+});
+
+test("shows objects whose names are long, with each character escaped", async () => {
+  const names: string[] = [];
+  const { get } = await signedIn({
+    find: async (_, { name }) => {
+      names.push(name);
+      return undefined;
+    },
+  });
+  const name = "%61".repeat(253);
+  expect((await get(`/api/pods/team/${name}`)).statusCode).toBe(404);
+  expect(names).toContain("a".repeat(253));
+});
+
+describe("of clients without a session", () => {
+  /** A listening page that keeps two strangers, and connections to it. */
+  async function listening() {
+    const { server, cookie } = await signedIn({}, undefined, { mostStrangers: 2 });
+    await server.listen({ host: "127.0.0.1", port: 0 });
+    onTestFinished(() => void server.close());
+    const { port } = server.server.address() as AddressInfo;
+    const open = async (): Promise<Socket> => {
+      const socket = connect(port, "127.0.0.1");
+      socket.on("error", () => {});
+      await once(socket, "connect");
+      return socket;
+    };
+    return { open, cookie, port, server };
+  }
+
+  test("the oldest connection is cut beyond the most, and none of a signed-in user", async () => {
+    const { open, server, cookie, port } = await listening();
+    const user = await open();
+    // The test's cookie is that of port 0.
+    user.write(`GET / HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\ncookie: ${cookie.replace("-0=", `-${port}=`)}\r\n\r\n`);
+    const [answer] = await once(user, "data");
+    expect(String(answer)).toMatch(/^HTTP\/1.1 200/);
+    const oldest = await open();
+    const closed = once(oldest, "close");
+    await open();
+    await open();
+    await closed;
+    expect(user.destroyed).toBe(false);
+    expect(server.server.requestTimeout).toBeGreaterThan(0);
+  });
 });
 
 test.each([

@@ -4,13 +4,13 @@ import { fakeClient } from "../client.ts";
 import { viewerOf } from "./viewer.ts";
 
 const PORT = 8080;
-const method = "GET";
+const rest = { route: "other", from: "127.0.0.1", port: PORT } as const;
 const viewer = viewerOf(fakeClient({}));
 const local = { host: "127.0.0.1:8080" };
 
 /** Returns the cookie that the browser sends after it has opened the address. */
 function signedIn(signIn: SignIn): string {
-  const admission = signIn.admit({ url: signIn.path, headers: local, method, port: PORT });
+  const admission = signIn.admit({ url: signIn.path, headers: local, ...rest });
   if (admission.kind !== "signIn") throw new Error("was not signed in");
   expect(admission.cookie).toMatch(/; Path=\/; HttpOnly; SameSite=Strict$/);
   return admission.cookie.split(";", 1)[0] ?? "";
@@ -19,11 +19,11 @@ function signedIn(signIn: SignIn): string {
 test("signs in the first browser that opens the address, and no second one", () => {
   const signIn = new SignIn(viewer);
   const cookie = signedIn(signIn);
-  expect(signIn.admit({ url: "/", headers: { ...local, cookie }, method, port: PORT })).toEqual({
+  expect(signIn.admit({ url: "/", headers: { ...local, cookie }, ...rest })).toEqual({
     kind: "allowed",
     viewer,
   });
-  expect(signIn.admit({ url: signIn.path, headers: local, method, port: PORT })).toMatchObject({
+  expect(signIn.admit({ url: signIn.path, headers: local, ...rest })).toMatchObject({
     kind: "refused",
     status: 401,
   });
@@ -36,7 +36,7 @@ test.each([
   ["a wrong token", "/?token=wrong", {}],
 ])("refuses a request with %s", (_, url, headers) => {
   const signIn = new SignIn(viewer);
-  expect(signIn.admit({ url, headers: { ...local, ...headers }, method, port: PORT })).toMatchObject({
+  expect(signIn.admit({ url, headers: { ...local, ...headers }, ...rest })).toMatchObject({
     kind: "refused",
     status: 401,
   });
@@ -51,12 +51,12 @@ test.each([
 ])("refuses a signed-in browser's request from %s", (_, headers) => {
   const signIn = new SignIn(viewer);
   const cookie = signedIn(signIn);
-  const request = { url: "/api/live", headers: { ...local, cookie, ...headers }, method, port: PORT };
+  const request = { url: "/api/live", headers: { ...local, cookie, ...headers }, ...rest };
   expect(signIn.admit(request)).toMatchObject({ kind: "refused", status: 403 });
 });
 
 test("does not spend the token on a wrong one", () => {
   const signIn = new SignIn(viewer);
-  signIn.admit({ url: "/?token=guess", headers: local, method, port: PORT });
+  signIn.admit({ url: "/?token=guess", headers: local, ...rest });
   expect(signedIn(signIn)).toMatch(/^legation-ui-8080=/);
 });

@@ -21,7 +21,7 @@ function servedPage() {
     clock,
     open: async (token): Promise<TokenUser> => {
       if (token === "slow") await new Promise(() => {});
-      if (token !== "alice" && token !== "bob") throw kubeError("Unauthorized");
+      if (token !== "alice" && token !== "bob" && !token.startsWith("user-")) throw kubeError("Unauthorized");
       return {
         viewer: { ...viewerOf(fakeClient({ find: async () => undefined })), user: token },
         check: async () => {
@@ -35,9 +35,10 @@ function servedPage() {
   const server = createPageServer({ files, gate, terminal: recordedSession().terminal });
   const ask = (url: string, headers: Record<string, string> = {}, method: "GET" | "DELETE" = "GET") =>
     server.inject({ method, url, headers: { host: HOST, ...headers } });
-  const signIn = (token: string, headers: Record<string, string> = {}) =>
+  const signIn = (token: string, headers: Record<string, string> = {}, remoteAddress = "10.0.0.9") =>
     server.inject({
       method: "POST",
+      remoteAddress,
       url: "/api/session",
       headers: { host: HOST, "content-type": "application/json", ...headers },
       payload: JSON.stringify({ token }),
@@ -46,7 +47,7 @@ function servedPage() {
     const { headers } = await signIn(token);
     return String(headers["set-cookie"]).split(";", 1)[0] ?? "";
   };
-  return { clock, revoked, closed, ask, signIn, cookieOf };
+  return { server, clock, revoked, closed, ask, signIn, cookieOf };
 }
 
 test("serves the page to everybody, and nothing of a cluster without a session", async () => {
@@ -60,12 +61,24 @@ test("serves the page to everybody, and nothing of a cluster without a session",
   }
 });
 
+test.each([
+  ["GET", "/%61pi/session"],
+  ["POST", "/%61pi/plan"],
+  ["POST", "/"],
+  ["POST", "/nothing"],
+] as const)("reads no body of %s %s without a session", async (method, url) => {
+  const { server } = servedPage();
+  const headers = { host: HOST, "content-type": "application/yaml" };
+  const answer = await server.inject({ method, url, headers, payload: "x".repeat(2 ** 21 + 1) });
+  expect(answer.statusCode).toBe(401);
+});
+
 test("signs in by a token that the API server accepts, and reads as its user", async () => {
   const { signIn, ask } = servedPage();
   const answer = await signIn("alice");
   expect(answer.statusCode).toBe(200);
   const cookie = String(answer.headers["set-cookie"]);
-  expect(cookie).toMatch(/^__Host-legation-ui=[\w-]{43}; Path=\/; Secure; HttpOnly; SameSite=Strict$/);
+  expect(cookie).toMatch(/^__Host-legation-ui-443=[\w-]{43}; Path=\/; Secure; HttpOnly; SameSite=Strict$/);
   expect(cookie).not.toContain("alice");
   const session = await ask("/api/session", { cookie: cookie.split(";", 1)[0] ?? "" });
   expect(session.json()).toEqual({ by: "token", user: "alice" });
@@ -92,6 +105,28 @@ test.each([
 ])("refuses to sign in for %s", async (_, headers, status) => {
   const { signIn } = servedPage();
   expect((await signIn("alice", headers)).statusCode).toBe(status);
+});
+
+const LINK = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" };
+
+test.each([
+  ["opens the page by a link of another site", "/", LINK, 200],
+  ["opens nothing else by such a link", "/api/session", LINK, 403],
+  ["is not shown inside another site", "/", { ...LINK, "sec-fetch-dest": "iframe" }, 403],
+  ["is not read by a script of another site", "/", { "sec-fetch-site": "cross-site", "sec-fetch-mode": "cors" }, 403],
+])("%s", async (_, url, headers, status) => {
+  const { ask } = servedPage();
+  expect((await ask(url, headers)).statusCode).toBe(status);
+});
+
+test("keeps the sessions of two pages on one host apart", async () => {
+  const { signIn, ask } = servedPage();
+  const { headers } = await signIn("alice", { host: `${HOST}:8443` });
+  const cookie = String(headers["set-cookie"]).split(";", 1)[0] ?? "";
+  expect(cookie).toMatch(/^__Host-legation-ui-8443=/);
+  expect((await ask("/api/session", { host: `${HOST}:8443`, cookie })).statusCode).toBe(200);
+  const gone = await ask("/api/session", { host: `${HOST}:8443`, cookie }, "DELETE");
+  expect(gone.headers["set-cookie"]).toMatch(/^__Host-legation-ui-8443=;/);
 });
 
 test("takes requests by port-forward, and by its name in any case", async () => {
@@ -141,9 +176,36 @@ test("ends sessions that nobody uses for half an hour, and all after twelve hour
   expect((await ask("/api/session", { cookie: used })).statusCode).toBe(401);
 });
 
-test("asks the API server of a few tokens at a time", async () => {
+test("asks the API server of a few tokens at a time, and of fewer from one address", async () => {
   const { signIn } = servedPage();
-  for (let index = 0; index < 8; index++) void signIn("slow");
+  const slow = async (from: string): Promise<void> => {
+    for (let index = 0; index < 4; index++) void signIn("slow", {}, from);
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  await slow("2001:db8::1");
+  expect((await signIn("alice", {}, "2001:db8::2")).statusCode).toBe(429);
+  expect((await signIn("alice", {}, "10.0.0.8")).statusCode).toBe(200);
+  await slow("10.0.0.7");
+  expect((await signIn("alice", {}, "10.0.0.8")).statusCode).toBe(429);
+});
+
+test("ends a user's oldest session for a sixth one, and leaves other users room", async () => {
+  const { cookieOf, ask, closed } = servedPage();
+  const bob = await cookieOf("bob");
+  const cookies: string[] = [];
+  for (let index = 0; index < 6; index++) cookies.push(await cookieOf("alice"));
+  expect(closed).toEqual(["alice"]);
+  const statuses = await Promise.all(
+    [bob, ...cookies].map(async (cookie) => (await ask("/api/session", { cookie })).statusCode),
+  );
+  expect(statuses).toEqual([200, 401, 200, 200, 200, 200, 200]);
+});
+
+test("takes no more sessions than there is memory for, those counted that are beginning", async () => {
+  const { signIn } = servedPage();
+  for (let index = 0; index < 98; index++) expect((await signIn(`user-${index}`)).statusCode).toBe(200);
+  void signIn("slow");
+  void signIn("slow");
   await new Promise((resolve) => setImmediate(resolve));
   expect((await signIn("alice")).statusCode).toBe(429);
 });
