@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { Document, isMap, isScalar, parse, type Scalar, stringify } from "yaml";
 import { z } from "zod";
 import { ACCESS_NAMESPACE } from "../../src/api/access.ts";
-import { INSTALLED_LABELS, SYSTEM_NAMESPACE } from "../../src/api/keys.ts";
+import { INSTALLED_LABELS, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../src/api/keys.ts";
 import { HOST_CONFIG_NAME, HOST_NAME_KEY } from "../../src/clusters/host-name.ts";
 import { componentOf, repositoryOf, sizesOf, templateDeployment } from "./deployment.ts";
 import { documentsOf, escapeTemplate, type ObjectDocument, TemplateText, when } from "./template.ts";
@@ -10,6 +10,7 @@ import { COMPONENTS, defaultValues, jsonSchema, type Sizes, valueRows } from "./
 
 const HEADER = "Generated from manifests/ and examples/ by `npm run generate`: change those, not this file.";
 const CERTIFICATES = "examples/webhook-certificate";
+const MANAGED_BY = ["metadata", "labels", MANAGED_BY_LABEL];
 const KEEP = ["metadata", "annotations", "helm.sh/resource-policy"];
 
 const component = z.enum(COMPONENTS);
@@ -81,6 +82,8 @@ function templates(
   return documentsOf(manifests)
     .map((document) => {
       const condition = change(document, text);
+      // Helm sets this label itself; what only renders the chart, such as Argo CD, takes it from here.
+      if (document.hasIn(MANAGED_BY)) text.expression(document, MANAGED_BY, "$.Release.Service");
       const rendered = text.render(document);
       return condition === undefined ? rendered : when(condition, rendered);
     })
@@ -163,8 +166,9 @@ Then join members with \`legation join\`, and opt namespaces in:
 
   kubectl label namespace NAME legation.dev/delegation=annotated
 
-\`helm uninstall\` leaves the custom resources, the members and delegated pods as they are. To remove everything, run
-\`legation unjoin\` for each member and then \`legation uninstall\`.
+\`helm uninstall\` leaves the custom resources and the members as they are. Delegated pods run on for about five minutes; then
+Kubernetes evicts them. New pods, also those that replace evicted ones, run on the host's own nodes. To remove everything,
+run \`legation unjoin\` for each member and then \`legation uninstall\`.
 `;
 
 function labels(): string {

@@ -82,11 +82,16 @@ const bill = z.looseObject({
   components: z.array(
     z.looseObject({
       "bom-ref": z.string(),
+      name: z.string(),
       properties: z.array(z.looseObject({ name: z.string(), value: z.string() })).default([]),
     }),
   ),
   dependencies: z.array(z.looseObject({ ref: z.string(), dependsOn: z.array(z.string()).default([]) })),
 });
+
+// Packages for building of which parts are in the program: the page has preact.
+const BUNDLED: ReadonlySet<string> = new Set(["preact"]);
+const DEVELOPMENT = "cdx:npm:package:development";
 
 /** Returns the packages that Legation is made of, in CycloneDX. */
 function billOfMaterials(): string {
@@ -100,8 +105,12 @@ function billOfMaterials(): string {
   // npm names the application after its folder.
   const component = { ...metadata.component, name: "legation" };
   // With --omit=dev npm also leaves out packages that tools share with the program.
-  const tools = all.filter(({ properties }) => properties.some(({ name }) => name === "cdx:npm:package:development"));
-  const components = all.filter((each) => !tools.includes(each));
+  const tools = all.filter(
+    ({ name, properties }) => properties.some((each) => each.name === DEVELOPMENT) && !BUNDLED.has(name),
+  );
+  const components = all
+    .filter((each) => !tools.includes(each))
+    .map((each) => (BUNDLED.has(each.name) ? { ...each, scope: "required", properties: [] } : each));
   const gone = new Set(tools.map((each) => each["bom-ref"]));
   const dependencies = edges
     .filter(({ ref }) => !gone.has(ref))

@@ -14,6 +14,7 @@ const FORBIDDEN_POD = /^pods "[^"]*" is forbidden: /;
 const WEBHOOK_FAILED = /failed (?:calling|to call) webhook/;
 // apiserver/pkg/admission/plugin/webhook/errors/statuserror.go, ToStatusErr and NewDryRunUnsupportedErr.
 const WEBHOOK_DENIED = /^admission webhook ".*" denied the request/;
+const WEBHOOK_NAME = /(?:^admission webhook|failed calling webhook) "([^"]+)"/;
 const NO_DRY_RUN = /does not support dry run/;
 // apiserver/pkg/admission/plugin/policy/validating/plugin.go: the policy's name comes first.
 const POLICY_DENIED = /\bValidatingAdmissionPolicy '([^']+)' with binding '[^']+' denied request/;
@@ -73,6 +74,11 @@ export function withoutPodName(message: string): string {
 /** Reports whether an admission webhook denied the request, or did not answer. */
 export function isOfWebhook(message: string): boolean {
   return WEBHOOK_FAILED.test(message) || WEBHOOK_DENIED.test(message);
+}
+
+/** Returns the name of the admission webhook that denied the request, or did not answer. Undefined for another message. */
+export function webhookOf(message: string): string | undefined {
+  return WEBHOOK_NAME.exec(message)?.[1];
 }
 
 /** Reports whether an admission webhook was reached and denied the request. */

@@ -8,8 +8,9 @@ import { type Stored, secretText } from "../../api/kubernetes.ts";
 import { readAuthorities, trusted } from "../../controllers/agents/authority.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { secrets } from "../../kube/resources.ts";
+import { readable } from "../shared/reading.ts";
 import { authoritiesFinding, certificateFinding } from "./certificates.ts";
-import { type Finding, fail, ok } from "./finding.ts";
+import { type Finding, fail, ok, skip } from "./finding.ts";
 
 const service = z.looseObject({
   status: z
@@ -39,9 +40,11 @@ export async function accessFindings(
           restart,
         );
   const { namespace, name } = CERTIFICATE_SECRET;
-  const secret = await host.find(secrets, { namespace, name }, { signal });
-  const certificate = secretText(secret, "tls.crt");
+  const secret = await readable(host.find(secrets, { namespace, name }, { signal }).then((read) => ({ read })));
   const subject = `certificate of \`legation access\` (Secret ${namespace}/${name})`;
+  if (secret === undefined)
+    return [state, skip(`${subject}: you may not read it`, "run it with an administrator's account of the host")];
+  const certificate = secretText(secret.read, "tls.crt");
   return certificate === undefined
     ? [state]
     : [state, certificateFinding(subject, certificate, { now, remedy: restart })];

@@ -4,8 +4,6 @@ import { Failure } from "../shared/failure.ts";
 import { duration, type GlobalInput, memberName, withGlobals } from "../shared/input.ts";
 import { counted, printOutcome } from "../shared/output.ts";
 import { packageVersion } from "../shared/package-root.ts";
-import { findClusters } from "../shared/reading.ts";
-import { didYouMean } from "../shared/suggestion.ts";
 import { examine } from "./examine.ts";
 import { countStates } from "./finding.ts";
 import { findingsText } from "./text.ts";
@@ -42,9 +40,8 @@ export const doctorCommand: Subcommand<DoctorInput> = {
   input: withGlobals({ members: memberList.optional(), timeout: duration.default(10_000) }),
   working: "checking",
   run: async ({ members, timeout: timeoutMs, ...options }, session) => {
-    const { terminal, signal } = session;
+    const { terminal } = session;
     const { client } = await session.connect(options, "host");
-    if (members !== undefined) await refuseUnknown(client, members, signal);
     const version = packageVersion();
     const groups = await examine(client, { members, timeoutMs, version }, session, (step) =>
       terminal.step(`checking ${step}`),
@@ -58,19 +55,3 @@ export const doctorCommand: Subcommand<DoctorInput> = {
     throw new Failure("failure", { object: "doctor", problem: `found ${counted(counts.FAIL, "failure")}` });
   },
 };
-
-/** Refuses names of `--members` that no Cluster has. */
-async function refuseUnknown(
-  host: Parameters<typeof findClusters>[0],
-  members: readonly string[],
-  signal: AbortSignal,
-): Promise<void> {
-  const known = ((await findClusters(host, signal)) ?? []).map(({ metadata }) => metadata.name);
-  const unknown = members.find((name) => !known.includes(name));
-  if (unknown === undefined) return;
-  throw new Failure("usage", {
-    object: "--members",
-    problem: `${unknown} has not joined`,
-    remedy: didYouMean(unknown, known) ?? `members are ${known.join(", ") || "none"}`,
-  });
-}

@@ -11,9 +11,11 @@ import { listAll } from "../../kube/list.ts";
 import { namespaces as namespaceResource } from "../../kube/resources.ts";
 import { accessObjects, loadMemberRole } from "../join/grant-access.ts";
 import { atMost } from "../shared/at-most.ts";
+import { Failure } from "../shared/failure.ts";
 import { packageRoot } from "../shared/package-root.ts";
 import { asViewer, clusterId, findClusters, listVirtualNodes } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
+import { didYouMean } from "../shared/suggestion.ts";
 import { accessFindings, hubFindings } from "./access.ts";
 import { checked, type Deadline, deadlineOf, problemOf } from "./check.ts";
 import { type ClockOffset, clockFinding, readClock } from "./clock.ts";
@@ -21,8 +23,7 @@ import { controllerFindings } from "./controller.ts";
 import { type Finding, type FindingGroup, fail } from "./finding.ts";
 import { homeApiFindings } from "./home-api.ts";
 import {
-  compareObjects,
-  objectFindings,
+  installedObjectFindings,
   partFinding,
   policyWarnings,
   type RunningPart,
@@ -59,7 +60,9 @@ interface HostFacts {
   readonly now: number;
 }
 
-/** Checks an installation from end to end. Changes nothing. `onStep` receives what is checked next. */
+type Known = Pick<HostFacts, "clusters" | "nodes" | "namespaces">;
+
+/** Checks an installation from end to end. Changes nothing. `onStep` receives what is checked next. Rejects for an unknown member. */
 export async function examine(
   host: ClusterClient,
   { members, timeoutMs, version }: ExamineOptions,
@@ -73,18 +76,10 @@ export async function examine(
   if (reached.clock === "unreached") return [{ name: "Host", findings: reached.findings }];
   const { clock } = reached;
   const now = Date.now() + (clock?.aheadMs ?? 0);
-  const first = deadline();
-  const clusters = await asViewer(findClusters(host, first.signal));
-  if (clusters === undefined) {
-    const what = `Legation is not installed: the host does not serve ${clusterResource.plural}.${clusterResource.group}`;
-    return [{ name: "Host", findings: [...reached.findings, fail(what, "legation install")] }];
-  }
-  const [nodes, namespaces] = await asViewer(
-    Promise.all([
-      listVirtualNodes(host, first.signal),
-      listAll(host, namespaceResource, { dropManagedFields: true, signal: first.signal }),
-    ]),
-  );
+  const { known, findings: problems } = await readKnown(host, deadline());
+  if (known === undefined) return [{ name: "Host", findings: [...reached.findings, ...problems] }];
+  const { clusters, nodes, namespaces } = known;
+  refuseUnknown(members ?? [], clusters);
   const facts: HostFacts = { host, clusters, nodes, namespaces, clock, now };
   onStep("the installation");
   const installation = await checkInstallation(facts, version, deadline());
@@ -113,6 +108,42 @@ export async function examine(
   ];
 }
 
+/** Reads what the checks are about. */
+async function readKnown(
+  host: ClusterClient,
+  deadline: Deadline,
+): Promise<{ readonly known: Known | undefined; readonly findings: readonly Finding[] }> {
+  const { signal } = deadline;
+  let known: Known | undefined;
+  const findings = await checked("Clusters, nodes and namespaces", deadline, async () => {
+    const clusters = await asViewer(findClusters(host, signal));
+    if (clusters === undefined) {
+      const what = `Legation is not installed: the host does not serve ${clusterResource.plural}.${clusterResource.group}`;
+      return [fail(what, "legation install")];
+    }
+    const lists = [
+      listVirtualNodes(host, signal),
+      listAll(host, namespaceResource, { dropManagedFields: true, signal }),
+    ] as const;
+    const [nodes, namespaces] = await asViewer(Promise.all(lists));
+    known = { clusters, nodes, namespaces };
+    return [];
+  });
+  return { known, findings };
+}
+
+/** Refuses names of `--members` that no Cluster has. */
+function refuseUnknown(members: readonly string[], clusters: readonly Stored<Cluster>[]): void {
+  const known = clusters.map(({ metadata }) => metadata.name);
+  const unknown = members.find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  throw new Failure("usage", {
+    object: "--members",
+    problem: `${unknown} has not joined`,
+    remedy: didYouMean(unknown, known) ?? `members are ${known.join(", ") || "none"}`,
+  });
+}
+
 async function checkHost(
   host: ClusterClient,
   { signal, timeoutMs, command }: Deadline,
@@ -136,21 +167,25 @@ async function checkInstallation(
   version: string,
   deadline: Deadline,
 ): Promise<{ readonly findings: readonly Finding[]; readonly url: string | undefined }> {
+  const { signal } = deadline;
   let url: string | undefined;
-  const findings = await checked("installation", deadline, async () => {
-    const { signal } = deadline;
-    const { before, wanted } = await readInstallation(host, version, signal);
-    url = before.webhookUrl;
-    const parts = await readParts(host, signal);
-    const compared = await compareObjects(host, wanted, signal);
-    return [
-      ...installedVersions(version, new Map(parts.map((part: RunningPart) => [part.name, part.version]))),
-      ...parts.map(partFinding),
-      ...objectFindings(compared),
-      ...(await policyWarnings(host, wanted, signal)),
-    ];
-  });
-  return { findings, url };
+  const [parts, objects] = await Promise.all([
+    checked("Deployments", deadline, async () => {
+      const found = await readParts(host, signal);
+      const versions = new Map(found.map((part: RunningPart) => [part.name, part.version]));
+      return [...installedVersions(version, versions), ...found.map(partFinding)];
+    }),
+    checked("installation", deadline, async () => {
+      const installation = await readInstallation(host, version, signal);
+      url = installation.before.webhookUrl;
+      const all = await Promise.all([
+        checked("objects", deadline, () => installedObjectFindings(host, version, installation, signal)),
+        checked("policies", deadline, () => policyWarnings(host, installation.wanted, signal)),
+      ]);
+      return all.flat();
+    }),
+  ]);
+  return { findings: [...parts, ...objects], url };
 }
 
 async function checkWebhook(
@@ -177,7 +212,12 @@ async function checkMembers(
   session: Pick<Session, "connectText" | "signal">,
 ): Promise<readonly FindingGroup[]> {
   if (chosen.length === 0) return [];
-  const rights = await neededRights(host, session.signal);
+  const first = deadline();
+  let rights: readonly Right[] | undefined;
+  const problems = await checked("rights that members are to give", first, async () => {
+    rights = await neededRights(host, first.signal);
+    return [];
+  });
   const nodeOf = new Map(nodes.map((node) => [node.metadata.name, node]));
   const results = await atMost(MEMBERS_AT_ONCE, chosen, async (cluster) => {
     const { name } = cluster.metadata;
@@ -190,10 +230,11 @@ async function checkMembers(
   });
   const found = new Map(results.map(({ name, member }) => [name, member]));
   const twice = twiceFindings(clusters, found);
-  return results.map(({ name, member, ofKubelet }) => ({
+  const groups = results.map(({ name, member, ofKubelet }) => ({
     name: `Member ${name}`,
     findings: [...member.findings, ...(twice.get(name) ?? []), ...ofKubelet],
   }));
+  return problems.length === 0 ? groups : [{ name: "Members", findings: problems }, ...groups];
 }
 
 function twiceFindings(

@@ -1,16 +1,17 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
-import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { DEFAULT_HOST_NAME } from "../../clusters/host-name.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { deployments, type Resource } from "../../kube/resources.ts";
 import { applyManifest } from "../install/apply.ts";
-import { type Standing, standing } from "../install/installed.ts";
-import { planInstall, VERSION_LABEL } from "../install/objects.ts";
+import { type HelmRelease, type Standing, standing } from "../install/installed.ts";
+import { planInstall, VERSION_LABEL, withImage } from "../install/objects.ts";
 import { atMost } from "../shared/at-most.ts";
+import { imageOf } from "../shared/deployment-image.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import { loadManifests, type Manifest } from "../shared/manifests.ts";
@@ -21,7 +22,7 @@ import { type Finding, fail, ok, skip, warn } from "./finding.ts";
 
 // An installation has about sixty objects.
 const AT_ONCE = 8;
-const REPAIR = "legation install";
+const INSTALL = "legation install";
 
 /** The outcome of a server-side dry run of one object. */
 export interface Compared {
@@ -53,18 +54,40 @@ export async function readInstallation(
   return { before, wanted: apply };
 }
 
+/** Compares what is installed with what this version installs. Resolves to one finding if another version is installed. */
+export async function installedObjectFindings(
+  host: ClusterClient,
+  version: string,
+  { before, wanted }: { readonly before: Standing; readonly wanted: readonly Manifest[] },
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  if (before.version !== undefined && before.version !== version) {
+    const what = `objects are not compared: version ${before.version} is installed, and this command is ${version}`;
+    return [skip(what, `use version ${before.version} of the command line, or upgrade what is installed`)];
+  }
+  const compared = await compareObjects(host, wanted, before.helmRelease, signal);
+  return objectFindings(compared, repairOf(before.helmRelease));
+}
+
+function repairOf(release: HelmRelease | undefined): string {
+  if (release === undefined) return INSTALL;
+  return `helm upgrade ${release.name} CHART --namespace ${release.namespace} --reset-then-reuse-values`;
+}
+
 /** Compares each object with the host's by a dry run of what `legation install` does. */
-export async function compareObjects(
+async function compareObjects(
   host: ClusterClient,
   wanted: readonly Manifest[],
+  release: HelmRelease | undefined,
   signal: AbortSignal,
 ): Promise<readonly Compared[]> {
+  const options = release === undefined ? { dryRun: true } : { dryRun: true, adapt: asReleased };
   const discovery = new Discovery(host, signal);
   return atMost(AT_ONCE, wanted, async (manifest) => {
     const { kind, metadata } = manifest;
     const object = objectText(kind, metadata);
     try {
-      const { change } = await applyManifest(host, discovery, manifest, signal, { dryRun: true });
+      const { change } = await applyManifest(host, discovery, manifest, signal, options);
       return { kind, object, is: change === "created" ? "missing" : change === "unchanged" ? "same" : "different" };
     } catch (error) {
       if (signal.aborted) throw error;
@@ -76,6 +99,19 @@ export async function compareObjects(
     }
   });
 }
+
+/** Takes from the installed object what Helm and the values of a release set: the installer's label and the image. */
+function asReleased(manifest: Manifest, installed: KubeObject | undefined): Manifest {
+  if (installed === undefined) return manifest;
+  const { [MANAGED_BY_LABEL]: _, ...labels } = installedLabels.parse(manifest.metadata.labels);
+  const installer = installed.metadata?.labels?.[MANAGED_BY_LABEL];
+  const own = installer === undefined ? labels : { ...labels, [MANAGED_BY_LABEL]: installer };
+  const released = { ...manifest, metadata: { ...manifest.metadata, labels: own } };
+  const image = manifest.kind === deployments.kind ? imageOf(installed) : undefined;
+  return image === undefined ? released : withImage(released, image);
+}
+
+const installedLabels = z.record(z.string(), z.string()).default({});
 
 // A difference in one of these takes rights, checks or fields away.
 const GRAVE: ReadonlySet<string> = new Set([
@@ -92,7 +128,7 @@ const GRAVE: ReadonlySet<string> = new Set([
 ]);
 
 /** Judges the compared objects, CustomResourceDefinitions and policies apart. */
-export function objectFindings(compared: readonly Compared[]): Finding[] {
+export function objectFindings(compared: readonly Compared[], repair: string = INSTALL): Finding[] {
   const kinds = [
     ["CustomResourceDefinitions", ({ kind }: Compared) => kind === "CustomResourceDefinition"],
     ["admission policies and their bindings", ({ kind }: Compared) => kind.startsWith("ValidatingAdmissionPolicy")],
@@ -101,10 +137,10 @@ export function objectFindings(compared: readonly Compared[]): Finding[] {
   ] as const;
   const named = kinds.map(([name, isOf]) => [name, compared.filter(isOf)] as const);
   const others = compared.filter((each) => !kinds.some(([, isOf]) => isOf(each)));
-  return [...named, ["other objects", others] as const].flatMap(([name, of]) => partFindings(name, of));
+  return [...named, ["other objects", others] as const].flatMap(([name, of]) => partFindings(name, of, repair));
 }
 
-function partFindings(name: string, compared: readonly Compared[]): Finding[] {
+function partFindings(name: string, compared: readonly Compared[], repair: string): Finding[] {
   const objects = (is: Compared["is"]): Compared[] => compared.filter((each) => each.is === is);
   const [missing, different, forbidden, unknown] = [
     objects("missing"),
@@ -114,13 +150,13 @@ function partFindings(name: string, compared: readonly Compared[]): Finding[] {
   ];
   const names = (of: readonly Compared[]): string => some(of.map(({ object }) => object));
   const findings: Finding[] = [];
-  if (missing.length > 0) findings.push(fail(`${name}: missing: ${names(missing)}`, REPAIR));
+  if (missing.length > 0) findings.push(fail(`${name}: missing: ${names(missing)}`, repair));
   if (different.length > 0) {
     const what = `${name}: not as this version installs them: ${names(different)}`;
-    findings.push(different.some(({ kind }) => GRAVE.has(kind)) ? fail(what, REPAIR) : warn(what, REPAIR));
+    findings.push(different.some(({ kind }) => GRAVE.has(kind)) ? fail(what, repair) : warn(what, repair));
   }
   for (const { object, problem } of unknown)
-    findings.push(fail(`${object}: ${problem ?? "cannot be checked"}`, REPAIR));
+    findings.push(fail(`${object}: ${problem ?? "cannot be checked"}`, repair));
   if (forbidden.length > 0) {
     const what = `${name}: ${counted(forbidden.length, "object")} not compared: you may not dry-run their change`;
     findings.push(skip(what, "run it with an administrator's account of the host"));

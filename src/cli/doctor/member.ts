@@ -23,8 +23,8 @@ export interface MemberContext {
   readonly host: ClusterClient;
   readonly cluster: Stored<Cluster>;
   readonly node: Stored<KubeNode> | undefined;
-  /** Rights that the host's account needs there. */
-  readonly rights: readonly Right[];
+  /** Rights that the host's account needs there. Undefined if unknown. */
+  readonly rights: readonly Right[] | undefined;
   /** The host's API server's clock. Undefined if unknown. */
   readonly hostClock: ClockOffset | undefined;
   /** That clock's time, epoch ms. */
@@ -138,7 +138,9 @@ async function checkThere({ client, server }: Connection, context: MemberContext
       found = { uid, server };
       return identityFindings(cluster, uid);
     }),
-    checked(`${name}: rights`, deadline, async () => rightsFindings(name, await findLacking(client, rights, limits))),
+    checked(`${name}: rights`, deadline, async () =>
+      rights === undefined ? [] : rightsFindings(name, await findLacking(client, rights, limits)),
+    ),
     checked(`${name}: clock`, deadline, async () => {
       const clock = await readClock(client, limits);
       if (clock === undefined || hostClock === undefined) return [skip(`${name}: its clock: no Date header`)];

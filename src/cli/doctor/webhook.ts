@@ -1,17 +1,18 @@
 import { randomBytes } from "node:crypto";
 import { CONFIGURATIONS, type WebhookEntry } from "../../../webhook/ca-bundle.ts";
 import { CERTIFICATE_SECRET } from "../../../webhook/certificate.ts";
-import { DELEGATE_ANNOTATION, GROUP_BY_ANNOTATION, PROXY_LABEL } from "../../api/keys.ts";
+import { DELEGATE_ANNOTATION, GROUP, GROUP_BY_ANNOTATION, PROXY_LABEL } from "../../api/keys.ts";
 import { type Namespace, type Pod, type Stored, secretText } from "../../api/kubernetes.ts";
 import { certificatesOf } from "../../certificates/bundle.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, mayBeStarting } from "../../kube/errors.ts";
-import { denyingPolicy, isDeniedByWebhook, isOfWebhook } from "../../kube/messages.ts";
+import { denyingPolicy, isDeniedByWebhook, isOfWebhook, webhookOf } from "../../kube/messages.ts";
 import { namespaces, pods, secrets } from "../../kube/resources.ts";
 import { readable } from "../shared/reading.ts";
 import { authoritiesFinding, certificateFinding } from "./certificates.ts";
 import { problemOf } from "./check.ts";
 import { type Finding, fail, ok, skip, warn } from "./finding.ts";
+import { type MountedCertificate, mountedCertificate } from "./mounted-certificate.ts";
 
 /** Input of the checks of the webhook. */
 export interface WebhookContext {
@@ -36,9 +37,14 @@ export async function configurationFindings(
   host: ClusterClient,
   { now, url, signal }: WebhookContext,
 ): Promise<readonly Finding[]> {
-  const { name, namespace } = CERTIFICATE_SECRET;
-  const secret = await readable(host.find(secrets, { name, namespace }, { signal }).then((found) => ({ found })));
-  const authority = secretText(secret?.found, "ca.crt");
+  const mounted = url === undefined ? await readable(mountedCertificate(host, signal)) : undefined;
+  const { secret: name, certificate: certificateKey, authority: authorityKey } = mounted ?? OWN_CERTIFICATE;
+  const { namespace } = CERTIFICATE_SECRET;
+  const secret =
+    name === undefined
+      ? { found: undefined }
+      : await readable(host.find(secrets, { name, namespace }, { signal }).then((found) => ({ found })));
+  const authority = authorityKey === undefined ? undefined : secretText(secret?.found, authorityKey);
   const found: Finding[] = [];
   for (const { resource, name: configuration } of CONFIGURATIONS) {
     const stored = await host.find(resource, { name: configuration }, { signal });
@@ -46,18 +52,29 @@ export async function configurationFindings(
     if (stored === undefined) found.push(fail(`${subject} is missing`, "legation install"));
     else found.push(...trustFindings(subject, stored.webhooks ?? [], { authority, now, remedy: restart(url) }));
   }
-  const certificate = secretText(secret?.found, "tls.crt");
+  const certificate = secretText(secret?.found, certificateKey);
   const subject = `webhook's certificate (Secret ${namespace}/${name})`;
   if (secret === undefined)
     found.push(skip(`${subject}: you may not read it`, "run it with an administrator's account of the host"));
-  else if (certificate === undefined) {
-    found.push(skip(`${subject} is not there, as with --tls-cert-file; no other place of it is known here`));
+  else if (name === undefined || (certificate === undefined && mounted === undefined)) {
+    found.push(skip("webhook's certificate: no Secret has it, as with --tls-cert-file; no other place is known here"));
+  } else if (certificate === undefined) {
+    found.push(fail(`${subject} is missing`, `see what makes Secret ${namespace}/${name}`));
   } else {
-    const options = { now, remedy: restart(url), ...(authority === undefined ? {} : { authority }) };
-    found.push(certificateFinding(subject, certificate, options));
+    // Another issuer's file may hold a chain, whose first certificate the authority has not signed.
+    const signer = mounted === undefined && authority !== undefined ? { authority } : {};
+    const remedy = mounted === undefined ? restart(url) : `see what renews Secret ${namespace}/${name}`;
+    found.push(certificateFinding(subject, certificate, { now, remedy, ...signer }));
   }
   return found;
 }
+
+// Keys of the Secret that the webhook makes itself.
+const OWN_CERTIFICATE: MountedCertificate = {
+  secret: CERTIFICATE_SECRET.name,
+  certificate: "tls.crt",
+  authority: "ca.crt",
+};
 
 /** Judges the caBundle of each entry. `authority`: PEM of the webhook's own, if it has one. */
 export function trustFindings(
@@ -96,9 +113,9 @@ export async function reachFindings(host: ClusterClient, { url, signal }: Webhoo
     await host.create(namespaces, { apiVersion: "v1", kind: "Namespace", metadata }, { dryRun: true, signal });
   } catch (error) {
     if (!isKubeError(error) || (error.code === "Forbidden" && mayBeStarting(error))) throw error;
-    if (isDeniedByWebhook(error.detail)) return [ok(subject)];
-    if (isOfWebhook(error.detail))
-      return [fail(`the API server does not reach the webhook: ${problemOf(error)}`, restart(url))];
+    const isOwn = isOfLegation(error.detail);
+    if (isOwn && isDeniedByWebhook(error.detail)) return [ok(subject)];
+    if (isOwn) return [fail(`the API server does not reach the webhook: ${problemOf(error)}`, restart(url))];
     return [skip(`${subject}: not known, since something else refused the dry run: ${problemOf(error)}`)];
   }
   return [fail("the API server does not call the webhook for namespaces", "legation install")];
@@ -127,12 +144,17 @@ export async function podFindings(
   } catch (error) {
     if (!isKubeError(error) || (error.code === "Forbidden" && mayBeStarting(error))) throw error;
     const policy = denyingPolicy(error.detail);
-    if (isOfWebhook(error.detail) || policy?.startsWith("legation-") === true) {
+    if (isOfLegation(error.detail) || policy?.startsWith("legation-") === true) {
       return [fail(`${subject} fails: ${problemOf(error)}`, restart(url))];
     }
     const remedy = `kubectl -n ${name} describe quota,limitrange; see the message`;
     return [warn(`${subject}: something other than Legation refuses pods there: ${problemOf(error)}`, remedy)];
   }
+}
+
+/** Reports whether a webhook of Legation's denied the request, or did not answer. */
+function isOfLegation(message: string): boolean {
+  return isOfWebhook(message) && webhookOf(message)?.endsWith(`.${GROUP}`) === true;
 }
 
 /** A pod that Pod Security and quotas admit, and that is never stored. */

@@ -23,6 +23,12 @@ export interface Applied {
   readonly change: Change;
 }
 
+interface ApplyOptions {
+  readonly dryRun?: boolean;
+  /** Returns the manifest to apply beside what is installed. */
+  readonly adapt?: (manifest: Manifest, installed: KubeObject | undefined) => Manifest;
+}
+
 /**
  * Applies one object by server-side apply. Fields that the manifest does not name stay with their field managers. A dry run stores
  * nothing, and tells what would change.
@@ -32,7 +38,7 @@ export async function applyManifest(
   discovery: Discovery,
   manifest: Manifest,
   signal: AbortSignal,
-  { dryRun = false }: { readonly dryRun?: boolean } = {},
+  { dryRun = false, adapt = (wanted) => wanted }: ApplyOptions = {},
 ): Promise<Applied> {
   const resource = await discovery.get(manifest.apiVersion, manifest.kind);
   const ref = referenceOf(manifest, resource);
@@ -40,7 +46,7 @@ export async function applyManifest(
   const after = await client.patch(
     resource,
     ref,
-    { type: "apply", body: keepSizes(manifest, before, FIELD_MANAGER), force: true },
+    { type: "apply", body: keepSizes(adapt(manifest, before), before, FIELD_MANAGER), force: true },
     { fieldManager: FIELD_MANAGER, dryRun, signal },
   );
   const change = before === undefined ? "created" : sameContent(before, after) ? "unchanged" : "configured";

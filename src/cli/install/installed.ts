@@ -68,7 +68,8 @@ export async function standing(
   };
 }
 
-// Helm sets both on each object of a release: https://helm.sh/docs/chart_best_practices/labels
+// Helm sets the label and both annotations on each object of a release: https://helm.sh/docs/chart_best_practices/labels.
+// Argo CD only renders the chart, so its objects lack the annotations.
 function helmReleaseOf({ metadata }: KubeObject): HelmRelease | undefined {
   if (metadata?.labels?.[MANAGED_BY_LABEL] !== HELM) return undefined;
   const { annotations = {} } = metadata;
@@ -83,7 +84,8 @@ export function refuseBesideHelm({ name, namespace }: HelmRelease): never {
     problem: `is installed by the Helm release ${name} in namespace ${namespace}`,
     remedy:
       `run \`helm upgrade ${name} CHART --namespace ${namespace}\` instead, or \`helm uninstall ${name} --namespace ` +
-      `${namespace}\` first, which keeps members and pods as they are; \`--types\` alone is allowed`,
+      `${namespace}\` first: new pods then run on the host's own nodes, and delegated pods are evicted after about five ` +
+      "minutes without Legation; `--types` alone is allowed",
   });
 }
 

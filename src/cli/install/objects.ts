@@ -148,7 +148,8 @@ const labelledPods = z.looseObject({
   template: z.looseObject({ metadata: z.looseObject({ labels: labelMap }).default({ labels: {} }) }),
 });
 
-function withImage(manifest: Manifest, image: string): Manifest {
+/** Returns a Deployment's manifest with an image. */
+export function withImage(manifest: Manifest, image: string): Manifest {
   const spec = deploymentSpec.parse(manifest.spec);
   const { template } = spec;
   const containers = template.spec.containers.map((each) => ({ ...each, image }));

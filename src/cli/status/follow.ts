@@ -2,7 +2,6 @@ import { isKubeError } from "../../kube/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { type Outcome, printOutcome } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import { withoutRepeats } from "../shared/wait.ts";
 
 /** How a followed status is shown. */
 export interface FollowOptions {
@@ -25,20 +24,25 @@ export async function followStatus(
   { format, terminal, clock, signal }: FollowOptions,
 ): Promise<never> {
   const redraws = format === "text" && terminal.canRedraw;
-  const tell = withoutRepeats((line) => terminal.progress(terminal.paintProgress("yellow", line)));
   let shown: string | undefined;
+  // The problem of the outage that lasts, as it was told.
+  let told: string | undefined;
   for (;;) {
     const startedAt = clock.now();
     try {
       const outcome = await read();
       // Ages change each second: elsewhere than on a screen only the facts count.
       const seen = redraws ? outcome.text : JSON.stringify(outcome.document);
-      if (seen !== shown) show(outcome, { isFirst: shown === undefined, redraws, format, terminal });
+      const hasNews = seen !== shown || (redraws && told !== undefined);
+      if (hasNews) show(outcome, { isFirst: shown === undefined, redraws, format, terminal });
       shown = seen;
+      told = undefined;
     } catch (error) {
       signal.throwIfAborted();
       if (shown === undefined || !isKubeError(error) || error.retryClass === "never") throw error;
-      tell(`${error.message}; asking again`);
+      const problem = `${error.message}; asking again`;
+      if (problem !== told) terminal.progress(terminal.paintProgress("yellow", problem));
+      told = problem;
     }
     const tookMs = clock.now() - startedAt;
     await clock.sleep(Math.max(PERIOD_MS, tookMs * PAUSE_PER_READ), signal);

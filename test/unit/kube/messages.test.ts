@@ -14,6 +14,7 @@ import {
   pluginMessage,
   type QuotaRefusal,
   quotaRefusal,
+  webhookOf,
   withoutAmounts,
   withoutPodName,
 } from "../../../src/kube/messages.ts";
@@ -67,6 +68,14 @@ test.each<[(message: string) => boolean, string, string]>([
   ],
 ])("%o holds for %s and not for %s", (holds, message, other) => {
   expect([holds(message), holds(other)]).toEqual([true, false]);
+});
+
+test.each<[string, string | undefined]>([
+  ['Internal error occurred: failed calling webhook "a.b": failed to call webhook: timeout', "a.b"],
+  ['admission webhook "a.b" denied the request: failed calling webhook "c.d"', "a.b"],
+  [denied, undefined],
+])("%s is of the webhook %s", (message, name) => {
+  expect(webhookOf(message)).toBe(name);
 });
 
 describe("the message of an admission plugin", () => {

@@ -14,6 +14,12 @@ const KEEP = "helm.sh/resource-policy";
 const identity = ({ apiVersion, kind, metadata }: Manifest): string =>
   `${apiVersion} ${kind} ${metadata.namespace ?? ""}/${metadata.name}`;
 
+/** Labels an object as Helm does. */
+function byHelm(manifest: Manifest): Manifest {
+  const labels = { ...(manifest.metadata.labels as object), "app.kubernetes.io/managed-by": "Helm" };
+  return { ...manifest, metadata: { ...manifest.metadata, labels } };
+}
+
 function byIdentity(manifests: readonly Manifest[]): Record<string, Manifest> {
   return Object.fromEntries(manifests.map((manifest) => [identity(manifest), manifest]));
 }
@@ -71,8 +77,15 @@ describe("the chart renders", () => {
     ["with access", { access: { enabled: true } }, {}, ["access"]],
   ])("what `legation install` applies, %s", async (_how, values, options, folders) => {
     const { objects, kept } = withoutKeep(await renderChart(values));
-    expect(byIdentity(objects)).toEqual(byIdentity(await applied(options, folders)));
+    expect(byIdentity(objects)).toEqual(byIdentity((await applied(options, folders)).map(byHelm)));
     expect(new Set(kept)).toEqual(new Set(["CustomResourceDefinition", "Namespace"]));
+  });
+
+  test("a tag of digits, as the page on installing sets it", async () => {
+    const flags = ["--set", "clusterName=berlin", "--set", "image.repository=registry.example/legation"];
+    const run = (tag: string) => helm(["template", "legation", CHART, ...flags, tag, "image.tag=1"]);
+    expect((await run("--set-string")).stdout).toContain("image: registry.example/legation:1\n");
+    expect((await run("--set")).stderr).toContain("at '/image/tag': got number, want string");
   });
 
   test("all but the namespace of the release", async () => {

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { FindingGroup } from "../../../../src/cli/doctor/finding.ts";
 import { startClusters } from "../../../support/clusters/start.ts";
 import type { Cluster, Clusters } from "../../../support/clusters/types.ts";
 import { kubectl } from "../../../support/harness/kubectl.ts";
@@ -129,6 +130,12 @@ whereRealNodesRun(() => {
     for (const { version, pods } of versions.legation.processes) {
       expect(pods).toEqual([0, 1].map(() => expect.objectContaining({ version, image: LEGATION_IMAGE, ready: true })));
     }
+    const diagnosis = await runCli(["doctor", "-o", "json", `--kubeconfig=${host.kubeconfig}`]);
+    const { groups } = JSON.parse(diagnosis.stdout) as { groups: readonly FindingGroup[] };
+    const problems = groups
+      .filter(({ name }) => name === "Installation")
+      .flatMap(({ findings }) => findings.filter(({ state }) => state !== "OK"));
+    expect(problems).toEqual([]);
     const refused = await runCli(["install", `--kubeconfig=${host.kubeconfig}`]);
     expect(refused.code).toBe(3);
     expect(refused.stderr).toContain("is installed by the Helm release legation in namespace legation-system");

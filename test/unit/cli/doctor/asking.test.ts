@@ -1,7 +1,9 @@
 import { PassThrough } from "node:stream";
 import { describe, expect, test } from "vitest";
+import { accessFindings } from "../../../../src/cli/doctor/access.ts";
 import { deadlineOf } from "../../../../src/cli/doctor/check.ts";
 import { readClock } from "../../../../src/cli/doctor/clock.ts";
+import { homeApiFindings } from "../../../../src/cli/doctor/home-api.ts";
 import { checkMember } from "../../../../src/cli/doctor/member.ts";
 import { findLacking, rightsOf } from "../../../../src/cli/doctor/rights.ts";
 import { kubeletFindings } from "../../../../src/cli/doctor/virtual-nodes.ts";
@@ -26,6 +28,8 @@ describe("the webhook", () => {
   const context = { now: 0, url: "https://127.0.0.1:1", namespace, signal };
   const denied = 'admission webhook "namespaces.legation.dev" denied the request: annotation';
   const failed = 'failed calling webhook "namespaces.legation.dev": connect: connection refused';
+  const ofKyverno = 'admission webhook "validate.kyverno.svc-fail" denied the request: label team is required';
+  const kyvernoIsDown = 'failed calling webhook "validate.kyverno.svc-fail": connect: connection refused';
   const policy =
     "ValidatingAdmissionPolicy 'legation-delegation' with binding 'legation-delegation' denied request: no";
 
@@ -33,6 +37,8 @@ describe("the webhook", () => {
     ["denies the Namespace", refusing("Unprocessable", denied), "OK"],
     ["is down", refusing("ServerError", failed), "FAIL"],
     ["is hidden by another refusal", refusing("Unprocessable", "no"), "SKIP"],
+    ["is hidden by another webhook's refusal", refusing("Forbidden", ofKyverno), "SKIP"],
+    ["is hidden by another webhook that is down", refusing("ServerError", kyvernoIsDown), "SKIP"],
   ])("%s", async (_, create, state) => {
     expect(await reachFindings(fakeClient({ create }), context)).toMatchObject([{ state }]);
   });
@@ -59,6 +65,9 @@ describe("the webhook", () => {
 
   test.each([
     ["Legation's policy", policy, "FAIL"],
+    ["Legation's webhook", denied, "FAIL"],
+    ["another webhook", ofKyverno, "WARN"],
+    ["another webhook that is down", kyvernoIsDown, "WARN"],
     ["a quota", 'pods "x" is forbidden: exceeded quota: small', "WARN"],
   ])("is told from %s that refuses a pod", async (_, detail, state) => {
     expect(await podFindings(fakeClient({ create: refusing("Forbidden", detail) }), context)).toMatchObject([
@@ -128,6 +137,24 @@ test("closes the answer that it reads a clock from", async () => {
   expect(body.destroyed).toBe(true);
 });
 
+describe("with few rights", () => {
+  test("the availability of access is told without its certificate", async () => {
+    const conditions = [{ type: "Available", status: "False", message: "no endpoints" }];
+    const client = fakeClient({
+      find: (async ({ plural }: { plural: string }) =>
+        plural === "secrets" ? await refusing("Forbidden", "no")() : { status: { conditions } }) as never,
+    });
+    expect(await accessFindings(client, { now: 0, signal })).toMatchObject([{ state: "FAIL" }, { state: "SKIP" }]);
+  });
+
+  test("ways to the host's API server are told without events", async () => {
+    const client = fakeClient({ find: async () => undefined, list: refusing("Forbidden", "no") });
+    const homeAPI = { server: "https://10.0.0.1:6443" };
+    const cluster = { metadata: { name: "west", ...stored }, spec: { credentialsSecret: { name: "s" }, homeAPI } };
+    expect(await homeApiFindings(client, [cluster], signal)).toMatchObject([{ state: "OK" }, { state: "SKIP" }]);
+  });
+});
+
 describe("a member", () => {
   const cluster = { metadata: { name: "west", ...stored }, spec: { credentialsSecret: { name: "member-west" } } };
   const data = { kubeconfig: Buffer.from("apiVersion: v1").toString("base64") };
@@ -180,9 +207,14 @@ describe("the command", () => {
   const connected = (client: ReturnType<typeof fakeClient>) =>
     recordedSession({ connect: async () => ({ client, namespace: "default" }) as Connection });
 
+  const answering = {
+    raw: async () => ({ gitVersion: "v1.36.3" }),
+    stream: async () => ({ status: 403, headers: { date: new Date().toUTCString() }, text: "" }),
+  };
+
   test("suggests the member that was meant", async () => {
     const items = [{ metadata: { name: "west", ...stored } }];
-    const client = fakeClient({ list: async () => ({ items, resourceVersion: "1", size: 0 }) as never });
+    const client = fakeClient({ ...answering, list: async () => ({ items, resourceVersion: "1", size: 0 }) as never });
     const session = connected(client);
     expect(await runProgram(["doctor", "--members", "wset"], session, "1")).toBe(EXIT_CODES.usage);
     expect(session.err.join("")).toContain("did you mean west?");
@@ -200,24 +232,26 @@ describe("the command", () => {
   });
 
   test("names the role that it needs at least", async () => {
-    const client = fakeClient({
-      raw: async () => ({ gitVersion: "v1.36.3" }),
-      stream: async () => ({ status: 403, headers: {}, text: "" }),
-      list: refusing("Forbidden", "no"),
-    });
-    const session = connected(client);
+    const session = connected(fakeClient({ ...answering, list: refusing("Forbidden", "no") }));
     expect(await runProgram(["doctor"], session, "1")).toBe(EXIT_CODES.failure);
-    expect(session.err.join("")).toContain("have your account bound to the ClusterRole legation-viewer");
+    expect(session.out.join("")).toContain("OK    Kubernetes v1.36.3");
+    expect(session.out.join("")).toContain("have your account bound to the ClusterRole legation-viewer");
   });
 
-  test("finds a host without Legation", async () => {
-    const client = fakeClient({
-      raw: async () => ({ gitVersion: "v1.36.3" }),
-      stream: async () => ({ status: 403, headers: { date: new Date().toUTCString() }, text: "" }),
-      list: refusing("NotFound", "not found"),
-    });
-    const session = connected(client);
-    expect(await runProgram(["doctor"], session, "1")).toBe(EXIT_CODES.failure);
+  test("reports what it found before a list that does not come", async () => {
+    const list: ReturnType<typeof fakeClient>["list"] = (_resource, { signal: of } = {}) =>
+      new Promise((_, reject) => {
+        of?.addEventListener("abort", () => refusing("Aborted", "gave up")().catch(reject));
+      });
+    const session = connected(fakeClient({ ...answering, list }));
+    expect(await runProgram(["doctor", "--timeout=50ms", "--members=west"], session, "1")).toBe(EXIT_CODES.failure);
+    expect(session.out.join("")).toContain("OK    Kubernetes v1.36.3");
+    expect(session.out.join("")).toContain("FAIL  Clusters, nodes and namespaces: no answer within 0.05 s");
+  });
+
+  test.each([[[]], [["--members=west"]]])("finds a host without Legation, with flags %j", async (flags) => {
+    const session = connected(fakeClient({ ...answering, list: refusing("NotFound", "not found") }));
+    expect(await runProgram(["doctor", ...flags], session, "1")).toBe(EXIT_CODES.failure);
     expect(session.out.join("")).toContain("FAIL  Legation is not installed");
     expect(session.out.join("")).toContain("Fix: legation install");
   });

@@ -83,6 +83,16 @@ test("names the Helm release that owns the installation", async () => {
   expect(() => refuseBesideHelm({ name: "fleet", namespace: "infra" })).toThrow(
     "Legation: is installed by the Helm release fleet in namespace infra",
   );
+  expect(() => refuseBesideHelm({ name: "fleet", namespace: "infra" })).toThrow(
+    expect.objectContaining({ remedy: expect.stringContaining("evicted after about five minutes") }),
+  );
+});
+
+test("knows the chart that Argo CD renders, without annotations of Helm", async () => {
+  const labels = { "app.kubernetes.io/managed-by": "Helm" };
+  const rendered = { ...configuration({ service: {} }), metadata: { name: "legation", labels } };
+  const { helmRelease } = await read({ mutatingwebhookconfigurations: rendered });
+  expect(helmRelease).toEqual({ name: "legation", namespace: "legation-system" });
 });
 
 test("knows an installation of the command line from a release of Helm", async () => {

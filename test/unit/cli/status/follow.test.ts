@@ -53,6 +53,14 @@ test("goes on when the host does not answer for a while, and says so once", asyn
   expect(err).toBe("host: list pods: connection refused; asking again\n");
 });
 
+test("tells the next outage again, and takes the message of the last from the screen", async () => {
+  const gone = kubeError("NotSent", "connection refused", { cluster: "host", verb: "list", resource: "pods" });
+  const { out, err } = await followed([one, gone, one, gone, gone, one], { isTTY: true });
+  expect(out).toBe(`${CLEAR}web: 1s\n`.repeat(3));
+  expect(err.match(/asking again/g)).toHaveLength(2);
+  expect((await followed([one, gone, one])).out).toBe("web: 1s\n");
+});
+
 test.each([
   ["the first answer is an error", [kubeError("NotSent", "refused")], "NotSent"],
   ["a right is taken away", [one, kubeError("Forbidden", "no")], "Forbidden"],

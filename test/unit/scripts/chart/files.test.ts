@@ -29,6 +29,19 @@ test("the table names each value with its default", () => {
   expect(rows.filter((row) => row.startsWith("| `controller."))).toHaveLength(7);
 });
 
+test("every object names its installer as Helm does, also where the chart is only rendered", () => {
+  const templates = Object.entries(files).filter(([file]) => file.endsWith(".yaml") && file.includes("/templates/"));
+  const lines = templates.flatMap(([, text]) => text.split("\n").filter((line) => line.includes("managed-by: ")));
+  expect(lines.length).toBeGreaterThan(40);
+  expect(new Set(lines)).toEqual(new Set(["    app.kubernetes.io/managed-by: {{ $.Release.Service }}"]));
+});
+
+test("a budget lets the only replica go", () => {
+  const text = Object.values(files).join("\n");
+  expect(text).not.toContain("minAvailable");
+  expect(text.match(/maxUnavailable: 1/g)).toHaveLength(3);
+});
+
 test("a manifest that is not of the installation is no part of the chart", () => {
   const names = Object.keys(files).map((file) => file.split("/").at(-1));
   expect(names).toContain("access-rbac.yaml");

@@ -1,0 +1,59 @@
+import { basename, dirname } from "node:path";
+import { z } from "zod";
+import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { deployments } from "../../kube/resources.ts";
+
+/** The certificate that the Deployment of the webhook is given as files. */
+export interface MountedCertificate {
+  /** Name of the Secret of the files. Undefined if another volume has them. */
+  readonly secret: string | undefined;
+  /** Key of the certificate. */
+  readonly certificate: string;
+  /** Key of the authority that the webhook writes into its configurations. Undefined if it writes none. */
+  readonly authority: string | undefined;
+}
+
+const deployment = z.looseObject({
+  spec: z.looseObject({
+    template: z.looseObject({
+      spec: z.looseObject({
+        containers: z.array(
+          z.looseObject({
+            env: z.array(z.looseObject({ name: z.string(), value: z.string().optional() })).default([]),
+            volumeMounts: z.array(z.looseObject({ name: z.string(), mountPath: z.string() })).default([]),
+          }),
+        ),
+        volumes: z
+          .array(
+            z.looseObject({
+              name: z.string(),
+              secret: z.looseObject({ secretName: z.string(), items: z.array(z.unknown()).optional() }).optional(),
+            }),
+          )
+          .default([]),
+      }),
+    }),
+  }),
+});
+
+/** Reads where the webhook's certificate is from. Resolves to undefined if the webhook makes its own. Rejects with KubeError. */
+export async function mountedCertificate(
+  host: ClusterClient,
+  signal: AbortSignal,
+): Promise<MountedCertificate | undefined> {
+  const ref = { namespace: SYSTEM_NAMESPACE, name: "legation-webhook" };
+  const pod = deployment.safeParse(await host.find(deployments, ref, { signal })).data?.spec.template.spec;
+  const [container] = pod?.containers ?? [];
+  const file = (name: string): string | undefined => container?.env.find((each) => each.name === name)?.value;
+  const certificate = file("LEGATION_TLS_CERT_FILE");
+  if (pod === undefined || container === undefined || certificate === undefined) return undefined;
+  const mount = container.volumeMounts.find(({ mountPath }) => mountPath === dirname(certificate));
+  const secret = pod.volumes.find(({ name }) => name === mount?.name)?.secret;
+  const authority = file("LEGATION_CA_BUNDLE_FILE");
+  return {
+    secret: secret?.items === undefined ? secret?.secretName : undefined,
+    certificate: basename(certificate),
+    authority: authority === undefined ? undefined : basename(authority),
+  };
+}

@@ -1,0 +1,67 @@
+import { expect, test } from "vitest";
+import type { KubeObject } from "../../../../src/api/kubernetes.ts";
+import { installedObjectFindings } from "../../../../src/cli/doctor/installed-objects.ts";
+import type { Standing } from "../../../../src/cli/install/installed.ts";
+import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
+import { fakeClient } from "../client.ts";
+
+const { signal } = new AbortController();
+const stored = { uid: "u", resourceVersion: "1" };
+
+function deployment(manager: string, image: string): Manifest {
+  const labels = { "app.kubernetes.io/managed-by": manager };
+  const metadata = { name: "legation-webhook", namespace: "legation-system", labels };
+  const spec = { template: { spec: { containers: [{ name: "webhook", image }] } } };
+  return { apiVersion: "apps/v1", kind: "Deployment", metadata, spec };
+}
+
+const WANTED = deployment("legation", "ghcr.io/legation/legation:2");
+const before: Standing = {
+  clusterName: "host",
+  version: "2",
+  webhookUrl: undefined,
+  access: undefined,
+  ownImage: undefined,
+};
+const helmRelease = { name: "fleet", namespace: "infra" };
+
+/** A host with one installed object, of which a dry run changes what the manifest names. */
+function hostWith(installed: Manifest) {
+  const asStored = { ...installed, metadata: { ...installed.metadata, ...stored } } as KubeObject;
+  const served = { name: "deployments", kind: "Deployment", namespaced: true, verbs: ["get"] };
+  return fakeClient({
+    raw: async () => ({ resources: [served] }),
+    find: async () => asStored as never,
+    patch: (async (_resource: unknown, _ref: unknown, { body }: { body: Manifest }) => ({
+      ...body,
+      metadata: { ...body.metadata, ...stored },
+    })) as never,
+  });
+}
+
+const find = (installed: Manifest, version: string, of: Partial<Standing> = {}) =>
+  installedObjectFindings(hostWith(installed), version, { before: { ...before, ...of }, wanted: [WANTED] }, signal);
+
+test("the installer's label and the image of a Helm release are no differences", async () => {
+  const released = deployment("Helm", "registry.example/legation@sha256:abc");
+  expect(await find(released, "2", { helmRelease })).toMatchObject([{ state: "OK" }]);
+  expect(await find(released, "2")).toMatchObject([{ state: "WARN", remedy: "legation install" }]);
+});
+
+test("another difference of a Helm release is mended by its upgrade", async () => {
+  const changed = deployment("Helm", "ghcr.io/legation/legation:2");
+  const lacking = { ...changed, spec: { ...(changed.spec as object), paused: true } };
+  expect(await find(lacking, "2", { helmRelease })).toMatchObject([
+    { state: "WARN", remedy: "helm upgrade fleet CHART --namespace infra --reset-then-reuse-values" },
+  ]);
+});
+
+test("objects of another version are not compared", async () => {
+  expect(await find(deployment("legation", "other"), "1")).toEqual([
+    {
+      state: "SKIP",
+      what: "objects are not compared: version 2 is installed, and this command is 1",
+      remedy: "use version 2 of the command line, or upgrade what is installed",
+    },
+  ]);
+});
