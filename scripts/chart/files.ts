@@ -159,7 +159,7 @@ Wait until its processes are ready:
 
 This release does not own its namespace. Give it the labels that \`legation install\` gives it:
 
-  kubectl label namespace ${SYSTEM_NAMESPACE} pod-security.kubernetes.io/enforce=restricted ${labels()} --overwrite
+  kubectl label namespace ${SYSTEM_NAMESPACE} ${labels()} --overwrite
 {{- end }}
 
 Then join members with \`legation join\`, and opt namespaces in:
@@ -172,9 +172,8 @@ run \`legation unjoin\` for each member and then \`legation uninstall\`.
 `;
 
 function labels(): string {
-  return Object.entries(INSTALLED_LABELS)
-    .map(([key, value]) => `${key}=${value}`)
-    .join(" ");
+  const security = ["enforce", "audit", "warn"].map((mode) => `pod-security.kubernetes.io/${mode}=restricted`);
+  return [...security, ...Object.entries(INSTALLED_LABELS).map(([key, value]) => `${key}=${value}`)].join(" ");
 }
 
 function hostConfig(): string {

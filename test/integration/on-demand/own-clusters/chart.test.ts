@@ -135,7 +135,10 @@ whereRealNodesRun(() => {
     const problems = groups
       .filter(({ name }) => name === "Installation")
       .flatMap(({ findings }) => findings.filter(({ state }) => state !== "OK"));
-    expect(problems).toEqual([]);
+    // These tests gave the webhooks more time.
+    const remedy = "helm upgrade legation CHART --namespace legation-system --reset-then-reuse-values";
+    const what = expect.stringMatching(/^webhook configurations: not as this version installs them: /) as unknown;
+    expect(problems).toEqual([{ state: "FAIL", what, remedy }]);
     const refused = await runCli(["install", `--kubeconfig=${host.kubeconfig}`]);
     expect(refused.code).toBe(3);
     expect(refused.stderr).toContain("is installed by the Helm release legation in namespace legation-system");

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { parse } from "yaml";
+import { parse, parseAllDocuments } from "yaml";
 import { chartFiles } from "../../../../scripts/chart/files.ts";
 import { valuesSchema } from "../../../../scripts/chart/values.ts";
 import { chartPage } from "../../../../scripts/reference/chart.ts";
@@ -34,6 +34,14 @@ test("every object names its installer as Helm does, also where the chart is onl
   const lines = templates.flatMap(([, text]) => text.split("\n").filter((line) => line.includes("managed-by: ")));
   expect(lines.length).toBeGreaterThan(40);
   expect(new Set(lines)).toEqual(new Set(["    app.kubernetes.io/managed-by: {{ $.Release.Service }}"]));
+});
+
+test("the notes name every label of the namespace that `legation install` makes", () => {
+  const [namespace] = parseAllDocuments(read("manifests/namespace.yaml"));
+  const labels: Record<string, string> = namespace?.toJS().metadata.labels ?? {};
+  expect(Object.keys(labels)).toHaveLength(5);
+  const notes = files["charts/legation/templates/NOTES.txt"];
+  for (const [key, value] of Object.entries(labels)) expect(notes).toContain(` ${key}=${value} `);
 });
 
 test("a budget lets the only replica go", () => {
