@@ -1,4 +1,5 @@
 import type { Stream } from "../../src/cli/shared/terminal.ts";
+import { TerminalLine } from "../../src/cli/shared/terminal-line.ts";
 
 // A log that is read later needs no more.
 const LOGGED_EVERY_MS = 60_000;
@@ -6,28 +7,23 @@ const LOGGED_EVERY_MS = 60_000;
 /** A line that is told again and again while one thing lasts: a build with its seconds, say. */
 const REPEATED = /: \d+ s, /;
 
-// Columns of a terminal that does not say how many it has.
-const NARROW = 80;
-
 /** Shows progress in one line: rewritten on a terminal, elsewhere told now and then. */
 export class ProgressLine {
   readonly #stream: Stream & { readonly columns?: number };
   readonly #now: () => number;
   #loggedAt = Number.NEGATIVE_INFINITY;
-  #shown = false;
+  readonly #line: TerminalLine;
 
   constructor(stream: Stream & { readonly columns?: number }, now: () => number = () => performance.now()) {
     this.#stream = stream;
+    this.#line = new TerminalLine(stream);
     this.#now = now;
   }
 
   /** Shows a line in the place of the one before. */
   show(line: string): void {
     if (this.#stream.isTTY === true) {
-      // A longer one would wrap, and only its last row would be rewritten.
-      const text = `   ${line}`.slice(0, (this.#stream.columns ?? NARROW) - 1);
-      this.#stream.write(`\r\x1b[2K${text}`);
-      this.#shown = true;
+      this.#line.show(`   ${line}`.slice(0, this.#line.columns));
       return;
     }
     const now = this.#now();
@@ -38,7 +34,6 @@ export class ProgressLine {
 
   /** Takes the line away, so that other output begins in an empty one. */
   clear(): void {
-    if (this.#shown) this.#stream.write("\r\x1b[2K");
-    this.#shown = false;
+    this.#line.clear();
   }
 }

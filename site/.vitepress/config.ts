@@ -47,7 +47,7 @@ const ownPackages: PluginOption = {
   name: "own-packages",
   enforce: "pre",
   resolveId(id, importer, options) {
-    // One Vue for all that the server's build renders.
+    // The server's build renders all pages with the same Vue.
     if (options.ssr === true && /^vue(?:\/|$)/.test(id)) return { id, external: true };
     if (importer === undefined || importer.startsWith(site) || !/^@?[a-z]/.test(id)) return undefined;
     return this.resolve(id, `${site}index.md`, { ...options, skipSelf: true });
