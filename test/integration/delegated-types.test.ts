@@ -1,49 +1,31 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import type { AnyObject } from "../../src/api/delegated-type.ts";
-import {
-  AGGREGATE_TO_HOST_LABEL,
-  DELEGATION_LABEL,
-  HOST_LABEL,
-  WHOLE_FINALIZER,
-  WHOLE_KEY,
-} from "../../src/api/keys.ts";
+import { AGGREGATE_TO_HOST_LABEL, HOST_LABEL, WHOLE_FINALIZER, WHOLE_KEY } from "../../src/api/keys.ts";
 import { delegatedTypes } from "../../src/api/resources.ts";
 import { membersOfObject } from "../../src/copies/object-members.ts";
 import type { Resource } from "../../src/kube/resources.ts";
 import type { Cluster } from "../support/clusters/types.ts";
-import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
-import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { legation } from "../support/legation/cli.ts";
-import { createWidget, findWidget, reportWidget, widgetCopy } from "../support/legation/whole-widgets.ts";
-import { installWidgets, removeWidgets, widgets } from "../support/legation/widgets.ts";
+import { newNamespace } from "../support/legation/whole-namespace.ts";
+import {
+  createWidget,
+  findWidget,
+  reportWidget,
+  useWholeWidgets,
+  widgetCopy,
+} from "../support/legation/whole-widgets.ts";
+import { installWidgets, widgets } from "../support/legation/widgets.ts";
 
 const running = useLegation();
 const clients = useClients();
 const WEST = { "legation.dev/clusters": "west" };
-const READY = "object.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')";
 
-beforeAll(async () => {
-  await installWidgets(
-    { cluster: hostCluster() },
-    { west: memberCluster("west"), east: memberCluster("east") },
-    { health: READY, status: [{ path: "/status/phase", value: "values.all(v, v == 'Up') ? 'Up' : 'Down'" }] },
-  );
-});
-
-// Later files share the clusters.
-afterAll(async () => {
-  await removeWidgets(hostCluster(), [memberCluster("west"), memberCluster("east")]);
-});
-
-function newNamespace(): Promise<string> {
-  const all = [hostCluster(), memberCluster("west"), memberCluster("east")];
-  return freshNamespace(all, { labels: { [DELEGATION_LABEL]: "annotated" }, onFinished: afterFile });
-}
+useWholeWidgets();
 
 describe("a DelegatedType", () => {
   test("leaves nothing of its objects in a member that is unjoined, and gives them again when it joins", async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { DELEGATION_LABEL, MEMBERS_ANNOTATION, WHOLE_FINALIZER, WHOLE_KEY } from "../../src/api/keys.ts";
+import { MEMBERS_ANNOTATION, WHOLE_FINALIZER, WHOLE_KEY } from "../../src/api/keys.ts";
 import type { ConfigMap, Stored } from "../../src/api/kubernetes.ts";
 import { clusters } from "../../src/api/resources.ts";
 import { type MemberRecord, membersOfObject } from "../../src/copies/object-members.ts";
@@ -7,14 +7,13 @@ import type { ClusterClient } from "../../src/kube/client.ts";
 import { configMaps, pods, secrets } from "../../src/kube/resources.ts";
 import { type AuditEvent, auditEvents, isWrite } from "../support/clusters/audit.ts";
 import type { Cluster } from "../support/clusters/types.ts";
-import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
-import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { runCli } from "../support/legation/cli.ts";
+import { newNamespace } from "../support/legation/whole-namespace.ts";
 
 useLegation();
 const clients = useClients();
@@ -33,11 +32,6 @@ afterAll(async () => {
   await kubectl(hostCluster(), ["delete", "--ignore-not-found", ...TYPES]);
   await kubectl(hostCluster(), ["delete", "--ignore-not-found", ...ROLES]);
 });
-
-function newNamespace(): Promise<string> {
-  const all = [hostCluster(), memberCluster("west"), memberCluster("east")];
-  return freshNamespace(all, { labels: { [DELEGATION_LABEL]: "annotated" }, onFinished: afterFile });
-}
 
 function wholeConfigMap(namespace: string, name: string, data: Record<string, string>, annotations = {}): ConfigMap {
   const metadata = { name, namespace, annotations: { [WHOLE_KEY]: "true", ...annotations } };

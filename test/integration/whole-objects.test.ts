@@ -1,43 +1,31 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { DELEGATION_LABEL, HOST_LABEL } from "../../src/api/keys.ts";
+import { describe, expect, test } from "vitest";
+import { HOST_LABEL } from "../../src/api/keys.ts";
 import { delegatedTypes } from "../../src/api/resources.ts";
 import { membersOfObject } from "../../src/copies/object-members.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { events } from "../../src/kube/resources.ts";
 import type { Cluster } from "../support/clusters/types.ts";
-import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { applyAll, kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
-import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { runCli } from "../support/legation/cli.ts";
-import { createWidget, findWidget, reportWidget, widgetCopy } from "../support/legation/whole-widgets.ts";
-import { installWidgets, removeWidgets, widgets } from "../support/legation/widgets.ts";
+import { newNamespace } from "../support/legation/whole-namespace.ts";
+import {
+  createWidget,
+  findWidget,
+  reportWidget,
+  useWholeWidgets,
+  widgetCopy,
+} from "../support/legation/whole-widgets.ts";
+import { widgets } from "../support/legation/widgets.ts";
 
 useLegation();
 const clients = useClients();
 const WEST = { "legation.dev/clusters": "west" };
-const READY = "object.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')";
 
-beforeAll(async () => {
-  await installWidgets(
-    { cluster: hostCluster() },
-    { west: memberCluster("west"), east: memberCluster("east") },
-    { health: READY, status: [{ path: "/status/phase", value: "values.all(v, v == 'Up') ? 'Up' : 'Down'" }] },
-  );
-});
-
-// Later files share the clusters.
-afterAll(async () => {
-  await removeWidgets(hostCluster(), [memberCluster("west"), memberCluster("east")]);
-});
-
-function newNamespace(): Promise<string> {
-  const all = [hostCluster(), memberCluster("west"), memberCluster("east")];
-  return freshNamespace(all, { labels: { [DELEGATION_LABEL]: "annotated" }, onFinished: afterFile });
-}
+useWholeWidgets();
 
 async function reasonsOf(namespace: string): Promise<string[]> {
   const { items } = await clients().host.list(events, { namespace });

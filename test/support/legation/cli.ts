@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { DEATH_SIGNAL } from "../clusters/death-signal.ts";
@@ -83,9 +83,13 @@ export function runProcess(
   { input = "", timeoutMs = TIMEOUT_MS, main = MAIN }: Input & { readonly main?: string } = {},
 ): Promise<CliResult> {
   const [command = "", ...rest] = [...DEATH_SIGNAL, process.execPath, main, ...args];
-  const child = spawn(command, rest, { timeout: timeoutMs });
+  return resultOf(spawn(command, rest, { timeout: timeoutMs }), input);
+}
+
+/** Gives a program its standard input, and resolves with any exit code once it has ended. */
+export function resultOf(child: ChildProcessWithoutNullStreams, input: string): Promise<CliResult> {
   child.stdin.on("error", () => {
-    // The command ended before it read all input; its exit code tells the result.
+    // The program ended before it read all input; its exit code tells the result.
   });
   child.stdin.end(input);
   let stdout = "";

@@ -1,9 +1,26 @@
+import { afterAll, beforeAll } from "vitest";
 import type { AnyObject } from "../../../src/api/delegated-type.ts";
 import { WHOLE_KEY } from "../../../src/api/keys.ts";
 import type { Stored } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
+import { hostCluster, memberCluster } from "../harness/clusters.ts";
 import { eventually } from "../harness/wait.ts";
-import { widgets } from "./widget.ts";
+import { installWidgets, removeWidgets, widgets } from "./widgets.ts";
+
+/** CEL expression by which a widget is healthy. */
+const READY = "object.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')";
+
+/** Allows widgets, with rules for health and status, in all clusters until the end of the file: later files share them. */
+export function useWholeWidgets(): void {
+  beforeAll(async () => {
+    await installWidgets(
+      { cluster: hostCluster() },
+      { west: memberCluster("west"), east: memberCluster("east") },
+      { health: READY, status: [{ path: "/status/phase", value: "values.all(v, v == 'Up') ? 'Up' : 'Down'" }] },
+    );
+  });
+  afterAll(() => removeWidgets(hostCluster(), [memberCluster("west"), memberCluster("east")]));
+}
 
 /** Creates the widget `one` of a namespace, of which members get a copy. */
 export function createWidget(
