@@ -1,16 +1,17 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { FindingGroup } from "../../../../src/cli/doctor/finding.ts";
-import { startClusters } from "../../../support/clusters/start.ts";
-import type { Cluster, Clusters } from "../../../support/clusters/types.ts";
+import type { Cluster } from "../../../support/clusters/types.ts";
 import { kubectl } from "../../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../../support/harness/namespace.ts";
 import { whereRealNodesRun } from "../../../support/harness/real-nodes.ts";
 import { CHART, helm } from "../../../support/legation/chart.ts";
 import { legation, runCli } from "../../../support/legation/cli.ts";
-import { LEGATION_IMAGE, writeLegationImage } from "../../../support/legation/image.ts";
+import { LEGATION_IMAGE } from "../../../support/legation/image.ts";
+import {
+  type ImageClusters,
+  startImageClusters,
+  waitLongForWebhooks,
+} from "../../../support/legation/image-clusters.ts";
 import { podManifest } from "../../../support/streams/pods.ts";
 
 // Legation as Helm deploys it: pods on a node of the host, from the image of a release. The tests are the life of one release.
@@ -25,8 +26,7 @@ const VALUES = {
 const DEFINITIONS = ["clusters.legation.dev", "delegatedtypes.legation.dev", "placementdefaults.legation.dev"];
 
 whereRealNodesRun(() => {
-  let clusters: Clusters | undefined;
-  let folder: string | undefined;
+  let clusters: ImageClusters | undefined;
   let host: Cluster;
   let west: Cluster;
   let namespace: string;
@@ -43,23 +43,13 @@ whereRealNodesRun(() => {
 
   async function install(): Promise<string> {
     const notes = await runHelm(["install", "legation", CHART, "--create-namespace", "--values=-"]);
-    await waitLongForWebhooks();
+    await waitLongForWebhooks(host);
     for (const name of ["webhook", "controller"]) await rolledOut(name);
     return notes;
   }
 
   function rolledOut(name: string): Promise<string> {
     return run("-n", SYSTEM, "rollout", "status", `deployment/legation-${name}`, "--timeout=240s");
-  }
-
-  /** Sets the webhooks' timeouts to the maximum: a late response is no refusal. */
-  async function waitLongForWebhooks(): Promise<void> {
-    const [mutating, validating] = ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"];
-    for (const configuration of [`${mutating}/legation`, `${mutating}/zz-legation`, `${validating}/legation`]) {
-      const names = await run("get", configuration, "-o", "jsonpath={.webhooks[*].name}");
-      const webhooks = names.split(" ").map((name) => ({ name, timeoutSeconds: 30 }));
-      await run("patch", configuration, `--patch=${JSON.stringify({ webhooks })}`);
-    }
   }
 
   async function runPod(name: string): Promise<void> {
@@ -85,24 +75,11 @@ whereRealNodesRun(() => {
     );
 
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), "legation-image-"));
-    const image = join(folder, "legation.tar");
-    await writeLegationImage(image);
-    clusters = await startClusters({
-      names: ["host", "west"],
-      clusters: {
-        // Without kube-proxy, the API server finds the webhook's pods by itself.
-        host: { realNode: true, images: [image], apiServerFlags: ["--enable-aggregator-routing=true"] },
-        west: { realNode: true },
-      },
-      onProgress: (line) => process.stderr.write(`clusters: ${line}\n`),
-    });
-    host = clusters.get("host");
-    west = clusters.get("west");
+    clusters = await startImageClusters();
+    ({ host, west } = clusters);
   }, 600_000);
   afterAll(async () => {
     await clusters?.stop();
-    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
   });
 
   test("installs Legation, which delegates a pod", async () => {
@@ -162,7 +139,7 @@ whereRealNodesRun(() => {
     );
     expect(await bundles()).toBe(before);
     expect(await phaseOf("first")).toBe("Running legation-west");
-    await waitLongForWebhooks();
+    await waitLongForWebhooks(host);
     await runPod("second");
   }, 600_000);
 

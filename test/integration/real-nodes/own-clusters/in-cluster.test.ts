@@ -1,12 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
 import { Agent, request } from "node:https";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { clusterProxyPath } from "../../../../src/api/access.ts";
-import { startClusters } from "../../../support/clusters/start.ts";
-import type { Cluster, Clusters } from "../../../support/clusters/types.ts";
+import type { Cluster } from "../../../support/clusters/types.ts";
 import { cleanUpFile } from "../../../support/harness/after-file.ts";
 import { kubectl } from "../../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../../support/harness/namespace.ts";
@@ -14,7 +10,12 @@ import { whereRealNodesRun } from "../../../support/harness/real-nodes.ts";
 import { eventually, eventuallyPasses } from "../../../support/harness/wait.ts";
 import { accessAvailable, bindClusterRole, createUser, type HostUser } from "../../../support/legation/access.ts";
 import { legation } from "../../../support/legation/cli.ts";
-import { LEGATION_IMAGE, writeLegationImage } from "../../../support/legation/image.ts";
+import { LEGATION_IMAGE } from "../../../support/legation/image.ts";
+import {
+  type ImageClusters,
+  startImageClusters,
+  waitLongForWebhooks,
+} from "../../../support/legation/image-clusters.ts";
 import { podManifest } from "../../../support/streams/pods.ts";
 
 // Legation as `legation install` deploys it: pods on a node of the host from an image with the Dockerfile's
@@ -30,30 +31,17 @@ interface Answer {
 }
 
 whereRealNodesRun(() => {
-  let clusters: Clusters | undefined;
-  let folder: string | undefined;
+  let clusters: ImageClusters | undefined;
   let host: Cluster;
   let west: Cluster;
   let namespace: string;
   const run = (...args: string[]): Promise<string> => kubectl(host, args, { timeoutMs: 250_000 });
 
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), "legation-image-"));
-    const image = join(folder, "legation.tar");
-    await writeLegationImage(image);
-    clusters = await startClusters({
-      names: ["host", "west"],
-      clusters: {
-        // Without kube-proxy, the API server finds the webhook's pods by itself.
-        host: { realNode: true, images: [image], apiServerFlags: ["--enable-aggregator-routing=true"] },
-        west: { realNode: true },
-      },
-      onProgress: (line) => process.stderr.write(`clusters: ${line}\n`),
-    });
-    host = clusters.get("host");
-    west = clusters.get("west");
+    clusters = await startImageClusters();
+    ({ host, west } = clusters);
     await legation(["install", `--kubeconfig=${host.kubeconfig}`, `--image=${LEGATION_IMAGE}`, "--access"]);
-    await waitLongForWebhooks();
+    await waitLongForWebhooks(host);
     // Pods reach the member at its service address.
     const service = await kubectl(west, ["get", "service/kubernetes", "-o", "jsonpath={.spec.clusterIP}"]);
     for (const name of ["webhook", "controller"]) await rolledOut(name);
@@ -76,21 +64,10 @@ whereRealNodesRun(() => {
   afterAll(async () => {
     await cleanUpFile();
     await clusters?.stop();
-    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
   });
 
   function rolledOut(name: string, system = SYSTEM): Promise<string> {
     return run("-n", system, "rollout", "status", `deployment/legation-${name}`, "--timeout=240s");
-  }
-
-  /** Sets the webhooks' timeouts to the maximum: a late response is no refusal. */
-  async function waitLongForWebhooks(): Promise<void> {
-    const [mutating, validating] = ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"];
-    for (const configuration of [`${mutating}/legation`, `${mutating}/zz-legation`, `${validating}/legation`]) {
-      const names = await run("get", configuration, "-o", "jsonpath={.webhooks[*].name}");
-      const webhooks = names.split(" ").map((name) => ({ name, timeoutSeconds: 30 }));
-      await run("patch", configuration, `--patch=${JSON.stringify({ webhooks })}`);
-    }
   }
 
   async function create(name: string, script: string): Promise<void> {

@@ -1,0 +1,54 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startClusters } from "../clusters/start.ts";
+import type { Cluster } from "../clusters/types.ts";
+import { kubectl } from "../harness/kubectl.ts";
+import { writeLegationImage } from "./image.ts";
+
+/** Two clusters on real nodes, of which the host's has Legation's image. */
+export interface ImageClusters {
+  readonly host: Cluster;
+  readonly west: Cluster;
+  stop(): Promise<void>;
+}
+
+/** Builds Legation's image, and starts clusters in which Legation runs from it. */
+export async function startImageClusters(): Promise<ImageClusters> {
+  const folder = mkdtempSync(join(tmpdir(), "legation-image-"));
+  const removeImage = (): void => rmSync(folder, { recursive: true, force: true });
+  try {
+    const image = join(folder, "legation.tar");
+    await writeLegationImage(image);
+    const clusters = await startClusters({
+      names: ["host", "west"],
+      clusters: {
+        // Without kube-proxy, the API server finds the webhook's pods by itself.
+        host: { realNode: true, images: [image], apiServerFlags: ["--enable-aggregator-routing=true"] },
+        west: { realNode: true },
+      },
+      onProgress: (line) => process.stderr.write(`clusters: ${line}\n`),
+    });
+    return {
+      host: clusters.get("host"),
+      west: clusters.get("west"),
+      stop: async () => {
+        await clusters.stop();
+        removeImage();
+      },
+    };
+  } catch (error) {
+    removeImage();
+    throw error;
+  }
+}
+
+/** Sets the webhooks' timeouts to the maximum: a late response is no refusal. */
+export async function waitLongForWebhooks(host: Cluster): Promise<void> {
+  const [mutating, validating] = ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"];
+  for (const configuration of [`${mutating}/legation`, `${mutating}/zz-legation`, `${validating}/legation`]) {
+    const names = await kubectl(host, ["get", configuration, "-o", "jsonpath={.webhooks[*].name}"]);
+    const webhooks = names.split(" ").map((name) => ({ name, timeoutSeconds: 30 }));
+    await kubectl(host, ["patch", configuration, `--patch=${JSON.stringify({ webhooks })}`]);
+  }
+}
