@@ -102,15 +102,18 @@ if (parts.has("tunnel")) {
 }
 if (parts.has("ui")) {
   progress("the page in Chromium, and pods that change");
+  // The pods' nodes are not there.
+  const controllerManagerFlags = ["--controllers=*,-pod-garbage-collector-controller"];
   await using alone = await startClusters({
     names: ["host"],
-    clusters: { host: { nodes: [], audit: false } },
+    clusters: { host: { nodes: [], audit: false, controllerManagerFlags } },
     onProgress: progress,
   });
   const { nodeFlags, env } = shipped();
   const [pods = 0, rows = pods] = counts;
   await benchUi({
     host: alone.get("host"),
+    kubectl: alone.info.kubectl,
     program: [...nodeFlags, MAIN],
     env,
     pods,

@@ -16,6 +16,8 @@ import { framesDuring, heapMb } from "./frames.ts";
 export interface UiBenchOptions {
   /** A cluster without Legation. */
   readonly host: Cluster;
+  /** Path of `kubectl`. */
+  readonly kubectl: string;
   /** Node options and script of `legation`. */
   readonly program: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -37,9 +39,10 @@ const MARKER = "aaa-marker";
 export async function benchUi(options: UiBenchOptions): Promise<void> {
   const { host, onProgress, onFigure, program, env } = options;
   const client = clientOf(host);
+  const tool = { program: options.kubectl };
   try {
-    await kubectl(host, ["apply", "--server-side", "-f", join(ROOT, "manifests", "crds")]);
-    await kubectl(host, ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]);
+    await kubectl(host, ["apply", "--server-side", "-f", join(ROOT, "manifests", "crds")], tool);
+    await kubectl(host, ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"], tool);
     await client.create(namespaces, { metadata: { name: NAMESPACE } });
     onProgress(`${options.pods} pods`);
     await createPods(client, 0, options.pods);
