@@ -3,17 +3,18 @@ import type { Socket } from "node:net";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { type JoinedSockets, join } from "../../../src/runtime/joined-sockets.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { readAll, socketPair } from "../../support/streams/socket-pair.ts";
+import { readAll, type SocketPair, socketPair } from "../../support/streams/socket-pair.ts";
 
 // kubectl's side and the kubelet's, with Legation's two sockets between them.
 let person: Socket;
 let kubelet: Socket;
+let server: SocketPair;
 let clock: FakeClock;
 let stream: JoinedSockets;
 let ends: boolean;
 beforeEach(async () => {
   const client = await socketPair(onTestFinished);
-  const server = await socketPair(onTestFinished);
+  server = await socketPair(onTestFinished);
   person = client.dialled;
   kubelet = server.accepted;
   clock = new FakeClock();
@@ -47,6 +48,18 @@ describe("joined sockets", () => {
     expect(await hashOf(there)).toBe(LARGE_HASH);
     expect(await hashOf(back)).toBe(LARGE_HASH);
     await stream.closed;
+  });
+
+  test("free each large buffer once it has been written", async () => {
+    const passed: Buffer[] = [];
+    server.dialled.on("data", (chunk: Buffer) => passed.push(chunk));
+    const back = readAll(person);
+    kubelet.end(LARGE);
+    expect(await hashOf(back)).toBe(LARGE_HASH);
+    await stream.closed;
+    const large = passed.filter(({ buffer }) => buffer.byteLength >= 8_192);
+    expect(passed.length).toBeGreaterThan(10);
+    expect(large).toEqual([]);
   });
 
   test("deliver all bytes that the server sent before its end, and then end", async () => {
