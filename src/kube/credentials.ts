@@ -31,7 +31,7 @@ export interface ClusterCredentials {
   readonly environmentProxyUrl?: string;
   /** Returns the current identity; a promise only when a plugin must run. Throws or rejects with KubeError `BadCredentials`. */
   identity(): Identity | Promise<Identity>;
-  /** Drops cached values. Called when the API server answers 401. */
+  /** Drops cached values. Called when the API server answers 401, and when one that is dialled presents an untrusted certificate. */
   refresh(): void;
 }
 

@@ -111,7 +111,7 @@ function connectMember(
   const { credentials, renew } = renewable(read(text));
   const refresh = (): void => {
     credentials.refresh();
-    agent?.onUnauthorized();
+    agent?.onUselessCredentials();
   };
   return {
     server: credentials.server,

@@ -83,14 +83,19 @@ export class Connections {
     const client = createClusterClient({ cluster, credentials, userAgent: this.#userAgent });
     this.#clients.push(client);
     const { clusterName, tlsServerName, proxyUrl, environmentProxyUrl, namespace = "default" } = credentials;
-    const { ca } = await kept(Promise.resolve(credentials.identity()), this.#audience?.signal);
+    const first = credentials.identity();
+    const { ca } = await kept(Promise.resolve(first), this.#audience?.signal);
     return {
       client,
       server: credentials.server,
       skipsTlsVerify: credentials.insecureSkipTlsVerify,
       namespace,
       clusterName,
-      certificateAuthority: ca,
+      // A file changes while an agent runs. No plugin runs for it.
+      get certificateAuthority() {
+        const now = first instanceof Promise ? undefined : credentials.identity();
+        return now instanceof Promise ? ca : (now?.ca ?? ca);
+      },
       tlsServerName,
       proxyUrl,
       environmentProxyUrl,

@@ -14,7 +14,7 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient, Dial } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { secrets } from "../../kube/resources.ts";
-import { tokenClaims } from "../../kube/service-account-token.ts";
+import { tokenClaims, withToken } from "../../kube/service-account-token.ts";
 import { Backoff } from "../../runtime/backoff.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/event-bus.ts";
@@ -46,8 +46,8 @@ export interface HubServing {
 export interface AgentConnection {
   /** Rejects with the reason why there is no connection. */
   readonly dial: Dial;
-  /** Called when the member refuses the host's token. */
-  readonly onUnauthorized: () => void;
+  /** Called when the member refuses the host's token, or presents a certificate of another authority than the stored one. */
+  readonly onUselessCredentials: () => void;
 }
 
 export interface AgentControllerOptions {
@@ -148,7 +148,7 @@ export class AgentController implements Gatekeeper {
         if (this.#hub !== undefined) return this.#hub.dial(name, signal);
         throw new Error(this.#absence(name));
       },
-      onUnauthorized: () => {
+      onUselessCredentials: () => {
         const now = this.#options.clock.now();
         if (now - (this.#askedAt.get(name) ?? Number.NEGATIVE_INFINITY) < ASK_EVERY_MS) return;
         this.#askedAt.set(name, now);
@@ -308,6 +308,10 @@ export class AgentController implements Gatekeeper {
     await host.patch(secrets, ref, { type: "merge", body }, { signal: this.#abort.signal });
     this.#askedAt.delete(name);
     log.info({ member: name, expires }, "credentials received from the agent");
+    if (isAtSameAddress(kubeconfigOf(cluster, secret), kubeconfig, token)) return;
+    // Those of `legation access` name the earlier authority, too.
+    this.#userAccess.renew(name);
+    this.#userAccess.ensure(name);
   }
 
   #absence(name: string): string {
@@ -420,6 +424,11 @@ export class AgentController implements Gatekeeper {
     if (certificate === serving && serving.authorities === bundle) return serving;
     return { cert: certificate.cert, key: certificate.key, authorities: bundle };
   }
+}
+
+/** Reports whether two kubeconfigs differ in nothing but the token. */
+function isAtSameAddress(before: string | undefined, after: string, token: string): boolean {
+  return before !== undefined && withToken(before, token) === after;
 }
 
 function kubeconfigOf(cluster: Cluster, secret: Stored<Secret> | undefined): string | undefined {

@@ -79,7 +79,7 @@ export class UserAccess {
     if (this.refusal(name) !== undefined) return;
     this.#ensure(name).catch((err: unknown) => {
       if (this.#abort.signal.aborted) return;
-      log.warn({ err, member: name }, "users do not reach the member yet");
+      log.warn({ err, member: name }, "credentials for users' requests to the member not checked");
       // An agent that comes again and again starts no second retry.
       this.#retries.get(name)?.cancel();
       const retry = (): void => {

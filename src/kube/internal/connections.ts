@@ -133,7 +133,12 @@ export class Connections {
     if (this.#dial !== undefined) {
       return new Pool(new URL(server).origin, {
         ...options,
-        connect: dialled(this.#dial, { ...tls, ...way, allowH2: false }),
+        connect: dialled(this.#dial, {
+          ...tls,
+          ...way,
+          allowH2: false,
+          onUntrusted: () => this.#credentials.refresh(),
+        }),
       });
     }
     if (proxyUrl === undefined) {
@@ -180,13 +185,40 @@ function resuming(connect: buildConnector.connector): buildConnector.connector {
 /** Returns a connector that speaks TLS on a dialled connection. The connect timeout holds for each of the two. */
 function dialled(
   dial: Dial,
-  options: buildConnector.BuildOptions & { readonly timeout: number },
+  {
+    onUntrusted,
+    ...options
+  }: buildConnector.BuildOptions & { readonly timeout: number; readonly onUntrusted: () => void },
 ): buildConnector.connector {
   const secure = buildConnector(options);
   return (target, callback) => {
+    const done = (...[error, socket]: buildConnector.CallbackArgs): void => {
+      if (error === null) callback(error, socket);
+      else {
+        if (isUntrusted(error)) onUntrusted();
+        callback(error, null);
+      }
+    };
     dial(AbortSignal.timeout(options.timeout)).then(
-      (httpSocket) => secure({ ...target, httpSocket }, callback),
+      (httpSocket) => secure({ ...target, httpSocket }, done),
       (error: unknown) => callback(error instanceof Error ? error : new Error(String(error)), null),
     );
   };
+}
+
+// Codes of OpenSSL for a chain that ends at no trusted authority, or at one that has expired: `X509_V_ERR_…` without the prefix.
+const UNTRUSTED: ReadonlySet<unknown> = new Set([
+  "CERT_HAS_EXPIRED",
+  "CERT_SIGNATURE_FAILURE",
+  "CERT_UNTRUSTED",
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_GET_ISSUER_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+]);
+
+/** Reports whether the server's certificate is of no authority that is trusted. */
+function isUntrusted(error: Error): boolean {
+  return "code" in error && UNTRUSTED.has(error.code);
 }

@@ -15,6 +15,8 @@ export interface RunningAgent extends Pick<PlaneProcess, "start" | "freeze" | "t
   stop(signal?: "SIGTERM" | "SIGKILL"): Promise<void>;
   /** Restarts it with another address of its API server. */
   reach(api: Pick<Cluster, "server" | "caData">): Promise<void>;
+  /** Replaces the authority (PEM) of its API server, as the kubelet does in a running pod. */
+  trust(authority: string): void;
   log(): string;
 }
 
@@ -26,6 +28,7 @@ export async function agentOf(
     args = [],
     env,
     server = member.server,
+    caData = member.caData,
     token,
     within = [],
   }: {
@@ -33,6 +36,8 @@ export async function agentOf(
     readonly env?: Readonly<Record<string, string>>;
     /** Address of the member's API server. */
     readonly server?: string;
+    /** Authority (PEM) of that address. Default: the member's own. */
+    readonly caData?: string;
     /** Token of the service account; default: a new one. */
     readonly token?: string;
     /** Goes before the command, e.g. to run it in a network namespace. */
@@ -42,9 +47,13 @@ export async function agentOf(
   const directory = mkdtempSync(join(tmpdir(), "legation-agent-"));
   const kubeconfig = join(directory, "kubeconfig.yaml");
   const account = { user: secret, token: token ?? (await tokenOf(member, secret)) };
-  const write = (api: Pick<Cluster, "server" | "caData">): void =>
-    writeFileSync(kubeconfig, kubeconfigText({ name: "member", ...api, ...account }), { mode: 0o600 });
-  write({ server, caData: member.caData });
+  const caFile = join(directory, "ca.crt");
+  const trust = (authority: string): void => writeFileSync(caFile, authority);
+  const write = (api: Pick<Cluster, "server" | "caData">): void => {
+    trust(api.caData);
+    writeFileSync(kubeconfig, kubeconfigText({ name: "member", ...api, caFile, ...account }), { mode: 0o600 });
+  };
+  write({ server, caData });
   const logFile = join(directory, "agent.log");
   const log = (): string => {
     try {
@@ -74,6 +83,7 @@ export async function agentOf(
     },
     freeze: () => plane.freeze(),
     thaw: () => plane.thaw(),
+    trust,
   };
 }
 

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { promisify } from "node:util";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { ClusterClient } from "../../../src/kube/client.ts";
+import type { ClusterClient, Dial } from "../../../src/kube/client.ts";
 import type { ClusterCredentials, Identity } from "../../../src/kube/credentials.ts";
 import { createClusterClient } from "../../../src/kube/http-client.ts";
 import type { ClientLimits } from "../../../src/kube/limits.ts";
@@ -44,10 +44,15 @@ function identityOf(name: "jane" | "john"): Identity {
   return { ca: authority.pem, cert: people[name].certificate, key: people[name].key };
 }
 
-function connect(options: Partial<ClusterCredentials> = {}, limits: Partial<ClientLimits> = {}): ClusterClient {
+function connect(
+  options: Partial<ClusterCredentials> = {},
+  limits: Partial<ClientLimits> = {},
+  way?: Dial,
+): ClusterClient {
   const client = createClusterClient({
     cluster: "west",
     limits,
+    dial: way,
     credentials: {
       server: server.url,
       source: "test",
@@ -81,6 +86,12 @@ async function listening(helper: Server): Promise<number> {
   return typeof address === "object" && address !== null ? address.port : 0;
 }
 
+const foreign = (): Partial<ClusterCredentials> => ({
+  identity: () => ({ ...identityOf("jane"), ca: people.john.certificate }),
+});
+const misnamed = (): Partial<ClusterCredentials> => ({ tlsServerName: "other.example" });
+const dial: Dial = async () => connectTcp(Number(new URL(server.url).port), "127.0.0.1");
+
 describe("TLS", () => {
   test("presents the client certificate", async () => {
     const names = tellNames();
@@ -105,16 +116,27 @@ describe("TLS", () => {
     await events.return?.();
   });
 
-  test.each<[string, () => Promise<Partial<ClusterCredentials>>]>([
-    [
-      "an authority that the client does not trust",
-      async () => ({ identity: () => ({ ...identityOf("jane"), ca: people.john.certificate }) }),
-    ],
-    ["a name that is not in its certificate", async () => ({ tlsServerName: "other.example" })],
+  test.each([
+    ["an authority that the client does not trust", foreign],
+    ["a name that is not in its certificate", misnamed],
   ])("sends nothing to a server with %s", async (_case, options) => {
-    const error = await kubeErrorOf(connect(await options()).create(pods, { metadata: { name: "a" } }));
+    const error = await kubeErrorOf(connect(options()).create(pods, { metadata: { name: "a" } }));
     expect(error.code).toBe("NotSent");
     expect(server.requests).toEqual([]);
+  });
+
+  test.each<[string, () => Partial<ClusterCredentials>, Dial | undefined, number]>([
+    ["loads the identity anew after a dialled server presents a certificate of another authority", foreign, dial, 1],
+    ["keeps it after a dialled server presents a certificate of another name", misnamed, dial, 0],
+    ["keeps it after a server that is not dialled presents one of another authority", foreign, undefined, 0],
+  ])("%s", async (_case, options, way, times) => {
+    let loads = 0;
+    const refresh = (): void => {
+      loads += 1;
+    };
+    const failing = connect({ ...options(), refresh }, {}, way);
+    expect((await kubeErrorOf(failing.create(pods, { metadata: { name: "a" } }))).code).toBe("NotSent");
+    expect(loads).toBe(times);
   });
 
   test("verifies the server by `tls-server-name`", async () => {

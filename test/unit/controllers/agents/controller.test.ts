@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
-import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
+import { type Secret, type Stored, secretText } from "../../../../src/api/kubernetes.ts";
 import { requestClient } from "../../../../src/certificates/issue.ts";
 import { issuedAt } from "../../../../src/certificates/validity.ts";
 import { firstAuthorities, readAuthorities, renewed, trusted } from "../../../../src/controllers/agents/authority.ts";
@@ -63,12 +63,17 @@ async function controllerOf(
   const patches: { readonly name: string; readonly body: Partial<Secret> }[] = [];
   const secrets = new Map(clusters.map(({ metadata: { name } }) => [`member-${name}`, memberSecret(name)]));
   const asked: string[] = [];
+  const accounts: string[] = [];
+  const accessSecrets = new Map<string, Secret>();
   const rechecked: string[] = [];
   const told: { homeAddress?: string } = {};
   const events = new Events<ControllerEvents>();
   const closed = { count: 0 };
   const hub: Partial<Hub> = {
-    askForCredentials: (name) => asked.push(name),
+    askForCredentials: (name, account) => {
+      asked.push(name);
+      accounts.push(account);
+    },
     recheck: (name) => rechecked.push(name),
     agent: () => ({ since: now, certificateExpires: undefined, version: "1.2.3", ...told }),
     renew: () => {},
@@ -78,8 +83,17 @@ async function controllerOf(
   };
   const endpoints: string[] = [];
   const host = fakeClient({
-    patch: (async (_resource: object, { name }: { name: string }, { body }: { body: Partial<Secret> }) => {
+    find: (async (_resource: object, { name }: { name: string }) => accessSecrets.get(name)) as never,
+    patch: (async (
+      _resource: object,
+      { namespace, name }: { namespace?: string; name: string },
+      { body }: { body: Partial<Secret> },
+    ) => {
       await patch?.(body);
+      if (namespace === "legation-access") {
+        accessSecrets.set(name, body as Secret);
+        return;
+      }
       if (body.kind === "EndpointSlice") endpoints.push(name);
       else patches.push({ name, body });
       const before = secrets.get(name);
@@ -114,7 +128,20 @@ async function controllerOf(
     log: createLogger({ level: "silent" }),
   });
   onTestFinished(() => controller.stop());
-  return { controller, clock, patches, secrets, asked, rechecked, told, events, endpoints, closed };
+  return {
+    controller,
+    clock,
+    patches,
+    secrets,
+    accessSecrets,
+    asked,
+    accounts,
+    rechecked,
+    told,
+    events,
+    endpoints,
+    closed,
+  };
 }
 
 /** Returns the agent that a certificate names, as the hub reads it. */
@@ -127,6 +154,9 @@ function agentOf(certificate: string): AgentIdentity {
   );
   return { cluster: subject.get("CN") ?? "", uid: subject.get("OU") ?? "", join: subject.get("O") };
 }
+
+/** Lets requests to the fake host finish. */
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe("an agent's first certificate", () => {
   test("is given for the token of its Cluster, again to the same key, and to no other", async () => {
@@ -301,6 +331,44 @@ describe("credentials from an agent", () => {
     expect(patches.map(({ name }) => name)).toEqual(["member-west"]);
     expect(controller.wantsCredentials("west")).toBe(false);
     expect(asked).toEqual(["west"]);
+  });
+});
+
+describe("credentials from an agent of a member whose users the host serves", () => {
+  const brought = (account: string, certificateAuthority: string, id: string) => {
+    const sub = `system:serviceaccount:legation-system:${account}`;
+    const claims = JSON.stringify({ sub, iat: now / 1000, exp: now / 1000 + 3600, jti: id });
+    return {
+      server: "https://10.0.0.1:6443",
+      token: `e30.${Buffer.from(claims).toString("base64url")}.c2ln`,
+      expires: new Date(now + 3_600_000).toISOString(),
+      certificateAuthority,
+    };
+  };
+
+  test("are requested for both accounts once they name another authority", async () => {
+    const west = clusterNamed("west", { agent: {}, access: { prefix: "legation:" } });
+    const { controller, clock, accounts, secrets, accessSecrets } = await controllerOf([west]);
+    await controller.start();
+    const stored = (): string | undefined => secretText(secrets.get("member-west"), "kubeconfig");
+    // The member does not take the stored credentials, and the agent brings others.
+    const renews = async (authority: string, id: string): Promise<void> => {
+      await clock.advance(30_000);
+      controller.connectionOf("west").onUselessCredentials();
+      const before = stored();
+      controller.onCredentials("west", "host", brought("legation-host", authority, id));
+      await vi.waitUntil(() => stored() !== before, { timeout: 20_000 });
+    };
+    await renews("old", "1");
+    controller.onCredentials("west", "access", brought("legation-access-host-id", "old", "2"));
+    await vi.waitUntil(() => accessSecrets.has("member-west"), { timeout: 20_000 });
+    await settled();
+    accounts.length = 0;
+    await renews("old", "3");
+    await settled();
+    expect(accounts).toEqual(["host"]);
+    await renews("new", "4");
+    await vi.waitUntil(() => accounts.includes("access"), { timeout: 20_000 });
   });
 });
 
