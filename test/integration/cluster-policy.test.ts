@@ -220,27 +220,28 @@ test("restores a deleted virtual node as cordoned as it was", async () => {
 
 test("marks a Cluster as lost, with the reason, when its Secret leads to another cluster, and its pods run on", async () => {
   const { host, west, east } = clients();
+  // Not west, which the suite may reach through an agent: a Secret leads such a member nowhere.
   const credentials = (name: string): ObjectRef => ({ namespace: SYSTEM_NAMESPACE, name: `member-${name}` });
   const kubeconfigOf = async (name: string): Promise<string> =>
     (await host.get(secrets, credentials(name))).data?.kubeconfig ?? "";
   const write = (kubeconfig: string): Promise<unknown> =>
-    host.patch(secrets, credentials("west"), { type: "merge", body: { data: { kubeconfig } } });
+    host.patch(secrets, credentials("east"), { type: "merge", body: { data: { kubeconfig } } });
   const ready = async (): Promise<unknown> =>
-    (await host.get(clusters, { name: "west" })).status?.conditions?.find(({ type }) => type === "Ready");
-  await create(["stays"], { "legation.dev/clusters": "west" });
+    (await host.get(clusters, { name: "east" })).status?.conditions?.find(({ type }) => type === "Ready");
+  await create(["stays"], { "legation.dev/clusters": "east" });
   const before = await podThat(host, namespace, "stays", inPhase("Running"));
-  const uids = async (): Promise<string[]> => (await podsOf(west, namespace)).map(({ metadata }) => metadata.uid);
+  const uids = async (): Promise<string[]> => (await podsOf(east, namespace)).map(({ metadata }) => metadata.uid);
   const [delegate] = await uids();
-  const own = await kubeconfigOf("west");
-  await write(await kubeconfigOf("east"));
+  const own = await kubeconfigOf("east");
+  await write(await kubeconfigOf("west"));
   try {
     await eventuallyPasses(
       async () => expect(await ready()).toMatchObject({ status: "False", reason: "AnotherCluster" }),
       patient,
     );
-    await create(["waits"], { "legation.dev/clusters": "west" });
-    await waitingFor(host, namespace, "waits", "west:");
-    expect(await podsOf(east, namespace)).toEqual([]);
+    await create(["waits"], { "legation.dev/clusters": "east" });
+    await waitingFor(host, namespace, "waits", "east:");
+    expect(await podsOf(west, namespace)).toEqual([]);
     expect(await host.get(pods, { namespace, name: "stays" })).toMatchObject({
       metadata: { uid: before.metadata.uid },
       status: { phase: "Running" },

@@ -157,6 +157,8 @@ beforeAll(async () => {
   running = await startLegation({
     host,
     members: { west, east },
+    // The last release has no agents.
+    agents: new Map(),
     main: release.main,
     webhookUrl: `https://127.0.0.1:${balancer.port}`,
   });
