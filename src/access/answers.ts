@@ -49,20 +49,32 @@ export function unsafeResponse(
     : undefined;
 }
 
+/**
+ * Returns the path with a slash at its end, where an API server redirects to it: it does so for the proxy of a pod, service or
+ * node (k8s.io/apimachinery, pkg/util/proxy). Undefined for other answers.
+ */
+export function slashedPath(path: string, status: number, headers: readonly string[]): string | undefined {
+  const slashed = path.replace(/(\?.*)?$/, "/$1");
+  const location = headers.find((_each, at) => at % 2 === 1 && LOCATION.test(headers[at - 1] ?? ""));
+  return status === 301 && location === slashed ? slashed : undefined;
+}
+
 const LOCATION = /^location$/i;
 const SET_COOKIE = /^set-cookie$/i;
+// The host's API server adds a response's headers to its own, which has the Audit-ID already.
+const LEFT_OUT = /^(set-cookie|audit-id)$/i;
 
 /** Returns the names of headers: names and values in turn. */
 export function namesOf(headers: readonly string[]): string[] {
   return headers.filter((_each, at) => at % 2 === 0);
 }
 
-/** Leaves out cookies, which browsers would keep for the host. Names and values in turn. */
-export function withoutCookies(headers: readonly string[]): string[] {
-  return headers.filter((_each, at) => !SET_COOKIE.test(headers[at - (at % 2)] ?? ""));
+/** Leaves out cookies, which browsers would keep for the host, and the Audit-ID. Names and values in turn. */
+export function safeHeaders(headers: readonly string[]): string[] {
+  return headers.filter((_each, at) => !LEFT_OUT.test(headers[at - (at % 2)] ?? ""));
 }
 
-/** Returns the response to an upgrade as it is passed on. */
+/** Returns the response to an upgrade as it is passed on. The host's API server adds no headers to it, so the Audit-ID stays. */
 export function safeUpgrade(member: string, answer: UpgradeAnswer): UpgradeAnswer {
   const entries = Object.entries(answer.headers).filter(([name]) => !SET_COOKIE.test(name));
   const headers = Object.fromEntries(entries);

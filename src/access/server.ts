@@ -11,7 +11,7 @@ import { GracefulShutdown } from "../serving/graceful-shutdown.ts";
 import { type StreamRequest, UpgradedStreams } from "../serving/upgraded-streams.ts";
 import type { AccessMetrics } from "../telemetry/access.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { failed, namesOf, safeUpgrade, send, tooMany, unsafeResponse, withoutCookies } from "./answers.ts";
+import { failed, namesOf, safeHeaders, safeUpgrade, send, slashedPath, tooMany, unsafeResponse } from "./answers.ts";
 import { DISCOVERY } from "./discovery.ts";
 import type { AdmittedRequest, Gate } from "./gate.ts";
 import { InFlight, type InFlightLimits } from "./in-flight.ts";
@@ -165,13 +165,14 @@ export class AccessServer {
       counted?.ended();
     });
     const body = bodyOf(request);
+    const sent = { ...asked, signal: abort.signal, ...(body === undefined ? {} : { body }) };
     const trouble = this.#onTrouble(member, abort);
     try {
-      const answer = await member.forwarder.forward({
-        ...asked,
-        signal: abort.signal,
-        ...(body === undefined ? {} : { body }),
-      });
+      const first = await member.forwarder.forward(sent);
+      // The host's API server passes no redirect on.
+      const slashed = isRead(asked) ? slashedPath(asked.path, first.status, first.headers) : undefined;
+      if (slashed !== undefined) first.body.destroy();
+      const answer = slashed === undefined ? first : await member.forwarder.forward({ ...sent, path: slashed });
       trouble.cancel();
       counted?.responded();
       const refusal = unsafeResponse(member.name, answer.status, namesOf(answer.headers));
@@ -181,7 +182,7 @@ export class AccessServer {
         return;
       }
       response.writeHead(answer.status, [
-        ...withoutCookies(answer.headers),
+        ...safeHeaders(answer.headers),
         ...(this.#shutdown.leaving ? ["connection", "close"] : []),
       ]);
       // A watch without events, or a log without lines, has begun.
@@ -272,6 +273,10 @@ function upgradeProblem({ headers }: IncomingMessage): string | undefined {
   const { upgrade = "", "content-length": length = "0", "transfer-encoding": encoding } = headers;
   if (!PROTOCOLS.test(upgrade)) return `the protocol ${upgrade} is not passed on: write websocket or SPDY/3.1`;
   return length === "0" && encoding === undefined ? undefined : "an upgrade request has no body";
+}
+
+function isRead({ method }: AdmittedRequest["request"]): boolean {
+  return method === "GET" || method === "HEAD";
 }
 
 /** Reports whether a request has no end of its own, so that waiting for it would be in vain. */

@@ -1,5 +1,7 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import { request } from "node:https";
 import { tmpdir } from "node:os";
 import { join as joinPath } from "node:path";
@@ -45,17 +47,26 @@ function watchConfigMaps(namespace: string, member: string): () => string {
   return () => seen;
 }
 
-/** Opens a watch as a WebSocket, which API servers answer with 101. Returns what it has brought so far. */
-function webSocketWatch(member: string, path: string): Promise<() => string> {
+/** A request of alice to a member through the host's API server, which is still to be ended. */
+function requestAsAlice(member: string, path: string, headers: OutgoingHttpHeaders, method = "GET"): ClientRequest {
   const { server, caData: ca } = hostCluster();
   const { certificate: cert, key } = alice;
-  const headers = {
+  return request(`${server}${clusterProxyPath(member)}${path}`, { method, ca, cert, key, headers, agent: false });
+}
+
+/** Returns each Audit-ID among a response's headers. */
+function auditIdsOf({ rawHeaders }: IncomingMessage): string[] {
+  return rawHeaders.filter((_each, at) => at % 2 === 1 && /^audit-id$/i.test(rawHeaders[at - 1] ?? ""));
+}
+
+/** Opens a watch as a WebSocket, which API servers answer with 101. Returns what it has brought so far. */
+function webSocketWatch(member: string, path: string): Promise<() => string> {
+  const outgoing = requestAsAlice(member, path, {
     ...{ connection: "Upgrade", upgrade: "websocket" },
     ...{ "sec-websocket-version": "13", "sec-websocket-key": "bGVnYXRpb24gYWNjZXNzIQ==" },
     // API servers refuse a WebSocket without an origin.
-    origin: server,
-  };
-  const outgoing = request(`${server}${clusterProxyPath(member)}${path}`, { ca, cert, key, headers, agent: false });
+    origin: hostCluster().server,
+  });
   return new Promise((resolve, reject) => {
     outgoing.once("error", reject);
     outgoing.once("response", ({ statusCode }) => reject(new Error(`answered with ${statusCode}`)));
@@ -107,14 +118,18 @@ describe("a user of the host, in a member", () => {
     );
   });
 
-  test("leaves one Audit-ID in the audit logs of host and member, with the user in both", async () => {
+  test("finds one Audit-ID in a response and in the audit logs of host and member, with the user in both", async () => {
     const [host, west] = [hostCluster(), memberCluster("west")];
     const namespace = await freshNamespace(west);
-    await asAlice(["create", "configmap", "audited", "-n", namespace]);
+    const path = `/api/v1/namespaces/${namespace}/configmaps?fieldManager=alice`;
+    const outgoing = requestAsAlice("west", path, { "content-type": "application/json" }, "POST");
+    outgoing.end(JSON.stringify({ metadata: { name: "audited" } }));
+    const [answer] = (await once(outgoing, "response")) as [IncomingMessage];
+    answer.resume();
+    expect(answer.statusCode).toBe(201);
     const created = async (cluster: Cluster): Promise<AuditEvent> =>
       await eventually(async () => {
-        const path = `/namespaces/${namespace}/configmaps?`;
-        const isCreate = ({ verb, requestURI }: AuditEvent): boolean => verb === "create" && requestURI.includes(path);
+        const isCreate = ({ verb, requestURI }: AuditEvent): boolean => verb === "create" && requestURI.endsWith(path);
         return (await allAuditEvents(cluster, isCreate, [namespace]))[0];
       });
     const [atHost, inMember] = await Promise.all([created(host), created(west)]);
@@ -122,6 +137,7 @@ describe("a user of the host, in a member", () => {
       user: { username: "alice" },
       objectRef: { apiGroup: "access.legation.dev", resource: "clusters", subresource: "proxy", name: "west" },
     });
+    expect(auditIdsOf(answer)).toEqual([atHost.auditID]);
     expect(inMember).toMatchObject({
       auditID: atHost.auditID,
       user: { username: "system:serviceaccount:legation-system:legation-access-test" },

@@ -92,6 +92,12 @@ onRealNodes((realNodes) => {
     ]);
   }, 600_000);
 
+  test.each(["", "/", "/index.html"])("reads a pod's page by the member's proxy, at the path %j", async (path) => {
+    const page = `/api/v1/namespaces/${namespace}/pods/web:8080/proxy${path}`;
+    const kubeconfig = alice.kubeconfigOf("west");
+    expect(await kubectl(hostCluster(), ["get", "--raw", page], { kubeconfig })).toBe("hello from the member\n");
+  });
+
   test("reads and follows logs", async () => {
     const options = { kubeconfig: alice.kubeconfigOf("west"), transport: "SPDY" as const };
     expect((await runStreaming(["-n", namespace, "logs", "web"], options)).stdout.toString()).toBe("started\n");

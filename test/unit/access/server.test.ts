@@ -294,6 +294,58 @@ describe("bytes", () => {
   });
 });
 
+describe("the redirect of a proxy's path to the same with a slash", () => {
+  const PROXY = "/api/v1/namespaces/team/pods/web:8080/proxy";
+  const answer = async (method: string, query: string): Promise<string> =>
+    await exchange(await rig.connect(), requestOf(`${WEST}${PROXY}${query}`, [CLOSE], method));
+  const asked = (): unknown[] => rig.member.requests.map(({ url, headers }) => [url, headers["impersonate-user"]]);
+
+  test.each(["", "?a=b", "?a=b?c=d"])("is followed for the user, with the query %j", async (query) => {
+    rig.member.onRequest = ({ url = "" }, response) => {
+      if (url === `${PROXY}/${query}`) response.end("from the pod");
+      else response.writeHead(301, { location: `${PROXY}/${query}` }).end();
+    };
+    expect(await answer("GET", query)).toMatch(/^HTTP\/1\.1 200 [\s\S]*from the pod/);
+    const user = "legation:alice";
+    expect(asked()).toEqual([
+      [`${PROXY}${query}`, user],
+      [`${PROXY}/${query}`, user],
+    ]);
+  });
+
+  test("is followed once, and for reads only", async () => {
+    rig.member.onRequest = ({ url = "" }, response) => response.writeHead(301, { location: `${url}/` }).end();
+    expect(await answer("GET", "")).toMatch(/^HTTP\/1\.1 503 [\s\S]*answered with a redirect/);
+    expect(rig.member.requests).toHaveLength(2);
+    expect(await answer("DELETE", "")).toMatch(/^HTTP\/1\.1 503 [\s\S]*answered with a redirect/);
+    expect(rig.member.requests).toHaveLength(3);
+  });
+});
+
+describe("the Audit-ID of a response", () => {
+  const UPGRADE = ["Connection: Upgrade", "Upgrade: websocket"];
+  const answer = async (lines: readonly string[]): Promise<string> =>
+    await exchange(await rig.connect(), requestOf(`${WEST}/api/v1/pods`, lines));
+
+  test("is left to the host's API server, which adds the headers of a response to its own", async () => {
+    rig.member.onRequest = (_request, response) => response.writeHead(200, { "Audit-Id": "a1", "X-Kept": "yes" }).end();
+    const answered = await answer([CLOSE]);
+    expect(answered).toContain("X-Kept: yes\r\n");
+    expect(answered).not.toMatch(/audit-id/i);
+  });
+
+  test.each([["101 Switching Protocols"], ["403 Forbidden"]])(
+    "stays with the %s of an upgrade, which the host's API server passes on as it is",
+    async (status) => {
+      const lines = [`HTTP/1.1 ${status}`, ...(status.startsWith("101") ? UPGRADE : ["Content-Length: 0"])];
+      rig.member.onUpgrade = (_request, socket) => socket.end([...lines, "Audit-Id: a1", "", ""].join("\r\n"));
+      const answered = await answer(UPGRADE);
+      expect(answered.slice(0, 13)).toBe(`HTTP/1.1 ${status.slice(0, 3)} `);
+      expect(answered).toMatch(/audit-id: a1\r\n/i);
+    },
+  );
+});
+
 test("refuses a request of a user who has too many in flight, and of all users when they have, until one ends", async () => {
   rig.member.onRequest = (_request, response) => response.flushHeaders();
   const watch = async (user: string): Promise<TLSSocket> => {
