@@ -1,7 +1,5 @@
-import { Agent, request } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { clusterProxyPath } from "../../../../src/api/access.ts";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { Cluster } from "../../../support/clusters/types.ts";
 import { cleanUpFile } from "../../../support/harness/after-file.ts";
 import { kubectl } from "../../../support/harness/kubectl.ts";
@@ -9,6 +7,14 @@ import { freshNamespace } from "../../../support/harness/namespace.ts";
 import { whereRealNodesRun } from "../../../support/harness/real-nodes.ts";
 import { eventually, eventuallyPasses } from "../../../support/harness/wait.ts";
 import { accessAvailable, bindClusterRole, createUser, type HostUser } from "../../../support/legation/access.ts";
+import {
+  type AccessReplica,
+  accessReplicas,
+  processOf,
+  servedBy,
+  servingReplicas,
+} from "../../../support/legation/access-replicas.ts";
+import { Asking, isSuccess } from "../../../support/legation/asking.ts";
 import { legation } from "../../../support/legation/cli.ts";
 import { LEGATION_IMAGE } from "../../../support/legation/image.ts";
 import {
@@ -16,6 +22,7 @@ import {
   startImageClusters,
   waitLongForWebhooks,
 } from "../../../support/legation/image-clusters.ts";
+import { StreamingKubectl } from "../../../support/streams/kubectl.ts";
 import { podManifest } from "../../../support/streams/pods.ts";
 
 // Legation as `legation install` deploys it: pods on a node of the host from an image with the Dockerfile's
@@ -24,11 +31,11 @@ import { podManifest } from "../../../support/streams/pods.ts";
 const SYSTEM = "legation-system";
 const ACCESS = "legation-access";
 
-/** An answer of a member to a user of the host. */
-interface Answer {
-  readonly status: number;
-  readonly text: string;
-}
+// How late the host's API server may learn what has just been read from it.
+const INFORMED_MS = 1_000;
+const WATCHED_ON_MS = 5_000;
+// The host's API server tells of a replica that it does not reach, and cuts a response of which it has sent a part.
+const CUT = /^(503 error trying to reach service: |0 Error: )/;
 
 whereRealNodesRun(() => {
   let clusters: ImageClusters | undefined;
@@ -95,72 +102,94 @@ whereRealNodesRun(() => {
 
   describe("access of a user of the host to the member", () => {
     let alice: HostUser;
+    let asking: Asking;
     beforeAll(async () => {
       await accessAvailable(host);
       alice = await createUser(host, "alice", "developers");
       await bindClusterRole(host, "legation-access", { kind: "User", name: "alice" });
       await bindClusterRole(west, "edit", { kind: "User", name: "legation:alice" });
-      await eventuallyPasses(async () => expect((await ask("GET")).status).toBe(200), { timeoutMs: 60_000 });
+      asking = new Asking(host, alice, { member: "west", namespace: "default" });
+      await eventuallyPasses(async () => expect((await asking.ask("GET")).status).toBe(200), { timeoutMs: 60_000 });
     });
 
-    const agent = new Agent({ keepAlive: true });
-    afterAll(() => agent.destroy());
-
-    /** Reads or creates ConfigMaps in the member as alice. The status is 0 if the connection was cut. */
-    function ask(method: "GET" | "POST"): Promise<Answer> {
-      const { certificate: cert, key } = alice;
-      const url = `${host.server}${clusterProxyPath("west")}/api/v1/namespaces/default/configmaps`;
-      const headers = { "content-type": "application/json" };
-      const outgoing = request(url, { method, ca: host.caData, cert, key, agent, headers });
-      outgoing.end(method === "GET" ? undefined : JSON.stringify({ metadata: { generateName: "short-" } }));
-      return new Promise((resolve) => {
-        const end = (status: number, text: string): void => resolve({ status, text });
-        outgoing.once("error", (error) => end(0, String(error)));
-        outgoing.once("response", (response) => {
-          let text = "";
-          response.on("data", (chunk: Buffer) => {
-            text += chunk.toString();
-          });
-          response.once("error", (error) => end(0, String(error)));
-          response.once("end", () => end(response.statusCode ?? 0, text));
-        });
-      });
-    }
-
-    /** Asks without a pause until the work is done, a few at a time. Returns the answers that are no success, and how many are one. */
-    async function askDuring(work: () => Promise<void>): Promise<{ failures: Answer[]; successes: number }> {
-      const failures: Answer[] = [];
-      let [successes, working] = [0, true];
-      const asking = (["GET", "POST", "GET", "POST"] as const).map(async (method) => {
-        while (working) {
-          const answer = await ask(method);
-          if (answer.status === 200 || answer.status === 201) successes += 1;
-          else failures.push(answer);
-          await sleep(20);
-        }
-      });
-      await work().finally(() => {
-        working = false;
-      });
-      await Promise.all(asking);
-      return { failures, successes };
-    }
+    afterAll(() => asking?.[Symbol.dispose]());
 
     test("cuts no request in a rolling restart", async () => {
-      const { failures, successes } = await askDuring(async () => {
+      const answers = await asking.during(async () => {
         await run("-n", ACCESS, "rollout", "restart", "deployment/legation-access");
         await rolledOut("access", ACCESS);
         // The last replica of before ends after its successor is ready.
-        await eventually(
-          async () => (await run("-n", ACCESS, "get", "pods", "-o", "name")).trim().split("\n").length === 2,
-          {
-            timeoutMs: 90_000,
-            what: "two replicas are left",
-          },
-        );
+        await eventually(async () => (await accessReplicas(host)).length === 2, {
+          timeoutMs: 90_000,
+          what: "two replicas are left",
+        });
       });
-      expect(failures).toEqual([]);
-      expect(successes).toBeGreaterThan(100);
+      expect(answers.filter((answer) => !isSuccess(answer))).toEqual([]);
+      expect(answers.length).toBeGreaterThan(100);
+    }, 400_000);
+
+    test("fails requests of a killed replica with an error, and no others once the Service has dropped it", async () => {
+      const team = await freshNamespace(west, { prefix: "team" });
+      const input = podManifest("web", [{ name: "main", script: "while true; do echo line; sleep 0.2; done" }]);
+      await kubectl(west, ["-n", team, "apply", "-f", "-"], { input });
+      await kubectl(west, ["-n", team, "wait", "pod/web", "--for=condition=Ready", "--timeout=60s"]);
+      const [killed, spared] = await accessReplicas(host);
+      if (killed === undefined || spared === undefined) throw new Error("there are no two replicas");
+      /** Opens a stream of alice that ends with the test, and that this replica serves. */
+      const streamOn = (replica: AccessReplica, begun: RegExp, ...args: string[]): Promise<StreamingKubectl> => {
+        const options = { kubeconfig: alice.kubeconfigOf("west"), transport: "WebSocket", timeoutMs: 300_000 } as const;
+        const open = async (): Promise<StreamingKubectl> => {
+          const stream = new StreamingKubectl(["-n", team, ...args], options);
+          onTestFinished(() => stream[Symbol.dispose]());
+          await stream.says(begun);
+          return stream;
+        };
+        return servedBy(host, replica, open, (stream) => stream[Symbol.dispose]());
+      };
+      const streamsOn = async (replica: AccessReplica) => ({
+        exec: await streamOn(replica, /^begun$/m, "exec", "-i", "web", "--", "sh", "-c", "echo begun; cat"),
+        watch: await streamOn(replica, /kube-root-ca.crt/, "get", "configmaps", "--watch"),
+        log: await streamOn(replica, /^line$/m, "logs", "-f", "web"),
+      });
+      const [cut, kept] = [await streamsOn(killed), await streamsOn(spared)];
+      const list = (): Promise<string> =>
+        kubectl(host, ["-n", team, "get", "configmaps", "-o", "name"], { kubeconfig: alice.kubeconfigOf("west") });
+      const serves = async (): Promise<boolean> => (await servingReplicas(host)).includes(killed.name);
+      const said: string[] = [];
+      let droppedAt = 0;
+      const answers = await asking.during(async () => {
+        process.kill(processOf(killed), "SIGKILL");
+        do {
+          const lists = await Promise.allSettled(Array.from({ length: 4 }, list));
+          said.push(...lists.flatMap((ended) => (ended.status === "rejected" ? [String(ended.reason)] : [])));
+        } while (await serves());
+        droppedAt = performance.now();
+        await eventuallyPasses(async () => expect(await list()).toBe("configmap/kube-root-ca.crt\n"), {
+          timeoutMs: INFORMED_MS,
+        });
+        await eventually(serves, { what: "the killed replica serves again", timeoutMs: 90_000 });
+        await sleep(WATCHED_ON_MS);
+      });
+
+      const failures = answers.filter((answer) => !isSuccess(answer));
+      for (const { status, text } of failures) expect(`${status} ${text}`).toMatch(CUT);
+      expect(failures.filter(({ askedAt }) => askedAt > droppedAt + INFORMED_MS)).toEqual([]);
+      for (const message of said) expect(message).toMatch(/ServiceUnavailable|stream error|EOF/);
+      // An answer is whole, or none.
+      for (const { method, text } of answers.filter(isSuccess)) {
+        expect(JSON.parse(text)).toMatchObject({ kind: method === "GET" ? "ConfigMapList" : "ConfigMap" });
+      }
+      expect(await cut.exec.ended).toMatchObject({ code: 1, stderr: expect.stringContaining("unexpected EOF") });
+      expect(await cut.log.ended).toMatchObject({ code: 1, stderr: expect.stringContaining("stream error") });
+      // kubectl prints the end of a watch as one more object.
+      expect((await cut.watch.ended).stdout.toString()).toContain("unable to decode an event from the watch stream");
+
+      kept.exec.write("still here\n");
+      await kept.exec.says(/^still here$/m);
+      await kubectl(west, ["-n", team, "create", "configmap", "later"]);
+      await kept.watch.says(/^later /m);
+      expect(kept.log.child.exitCode).toBeNull();
+      await streamOn(killed, /^later /m, "get", "configmaps", "--watch");
     }, 400_000);
   });
 
