@@ -11,15 +11,15 @@ import { SIDES, type SideName, startSide } from "../test/support/kubernetes-suit
 import { allSpecs, selected } from "../test/support/kubernetes-suite/specs.ts";
 import { readOptions, refuse, wholeNumber } from "./options.ts";
 
-const USAGE = `Kubernetes' own e2e suite on a plain cluster, on a host whose every pod is delegated, and, of Jobs, on a host whose
-every Job runs whole in a member. Prints the specs that pass on the first and fail on another, which must be those that
-docs/conformance.md lists.
+const USAGE = `Kubernetes' own e2e suite on a plain cluster, on a host whose every pod is delegated, of Jobs on a host whose every Job
+runs whole in a member, and on a member that is reached through its host. Prints the specs that pass on the first and
+fail on another, which must be those that docs/conformance.md lists.
 
-  npm run conformance -- [--focus RE] [--skip RE] [--side plain|delegated|whole] [--minutes N]
+  npm run conformance -- [--focus RE] [--skip RE] [--side plain|delegated|whole|door] [--minutes N]
 
   --focus    only specs whose text matches, e.g. '\\[Conformance\\]'
   --skip     none whose text matches
-  --side     only one of the three; default: all, one after the other
+  --side     only one of the four; default: all, one after the other
   --minutes  ends what is under way after so long; the next call goes on from there
   --workers  processes of the suite at a time; default 4
   --again    runs also what has a result: "failed", what has not passed; "all", everything

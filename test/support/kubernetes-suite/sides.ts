@@ -1,24 +1,32 @@
 import { execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { apiRequest } from "../clusters/api-request.ts";
 import { staticBusybox } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { Cluster, ClusterOptions, Clusters } from "../clusters/types.ts";
-import { ROOT } from "../legation/cli.ts";
+import { createUser } from "../legation/access.ts";
+import { legation, ROOT } from "../legation/cli.ts";
 import { startLegation } from "../legation/start.ts";
 import { writeSuiteImages } from "./images.ts";
 import { joinedApi } from "./joined-api.ts";
 import type { SuitePrograms } from "./programs.ts";
 
-/** The clusters that the suite runs on: an ordinary one, a host whose pods all run in a member, and one whose Jobs do. */
-export type SideName = "plain" | "delegated" | "whole";
+/**
+ * The clusters that the suite runs on: an ordinary one, a host whose pods all run in a member, one whose Jobs do, and a member
+ * that is reached through its host.
+ */
+export type SideName = "plain" | "delegated" | "whole" | "door";
 
 /** The sides that are compared with the ordinary cluster. */
 export type ComparedSide = Exclude<SideName, "plain">;
 
 /** The sides, in the order of the report. */
-export const SIDES: readonly SideName[] = ["plain", "delegated", "whole"];
+export const SIDES: readonly SideName[] = ["plain", "delegated", "whole", "door"];
+
+/** The sides on which the suite creates its objects on the host. */
+type HostSide = Exclude<ComparedSide, "door">;
 
 /** A cluster that is ready for the suite. */
 export interface Side extends AsyncDisposable {
@@ -34,21 +42,23 @@ interface SideOptions {
   readonly onProgress: (line: string) => void;
 }
 
+const ADMISSION = "admissionregistration.k8s.io";
+const RBAC = "rbac.authorization.k8s.io";
 const OF_THE_SUITE = 'has(object.metadata.labels) && "e2e-framework" in object.metadata.labels';
 // Labels of the suite's namespaces, as JSON pointers have them. The second is the example's.
-const LABELS: Readonly<Record<ComparedSide, Readonly<Record<string, string>>>> = {
+const LABELS: Readonly<Record<HostSide, Readonly<Record<string, string>>>> = {
   delegated: { "legation.dev~1delegation": "all" },
   whole: { "legation.dev~1delegation": "annotated", "example.com~1jobs": "whole" },
 };
 const WHOLE_BY_DEFAULT = join(ROOT, "examples", "whole-by-default", "policy.yaml");
 
 /** Labels the namespaces of the suite as they are made. */
-function policyFor(side: ComparedSide): object {
+function policyFor(side: HostSide): object {
   const operations = Object.entries(LABELS[side]).map(
     ([label, value]) => `JSONPatch{op: "add", path: "/metadata/labels/${label}", value: "${value}"}`,
   );
   return {
-    apiVersion: "admissionregistration.k8s.io/v1",
+    apiVersion: `${ADMISSION}/v1`,
     kind: "MutatingAdmissionPolicy",
     metadata: METADATA,
     spec: {
@@ -65,7 +75,7 @@ function policyFor(side: ComparedSide): object {
 
 const METADATA = { name: "delegate-the-suite" };
 const BINDING = {
-  apiVersion: "admissionregistration.k8s.io/v1",
+  apiVersion: `${ADMISSION}/v1`,
   kind: "MutatingAdmissionPolicyBinding",
   metadata: METADATA,
   spec: { policyName: METADATA.name },
@@ -86,7 +96,8 @@ export async function startSide(name: SideName, options: SideOptions): Promise<S
     // Calls pods of a Service directly: no kube-proxy runs that would lead to them.
     apiServerFlags: ["--enable-aggregator-routing"],
   };
-  return name === "plain" ? startPlain(cluster, options) : startCompared(name, cluster, options);
+  if (name === "plain") return startPlain(cluster, options);
+  return name === "door" ? startDoor(cluster, options) : startDelegating(name, cluster, options);
 }
 
 async function startPlain(cluster: ClusterOptions, { onProgress }: SideOptions): Promise<Side> {
@@ -94,8 +105,8 @@ async function startPlain(cluster: ClusterOptions, { onProgress }: SideOptions):
   return sideOf("plain", clusters, clusters.get("plain"), () => clusters.stop());
 }
 
-async function startCompared(
-  name: ComparedSide,
+async function startDelegating(
+  name: HostSide,
   cluster: ClusterOptions,
   { directory, onProgress }: SideOptions,
 ): Promise<Side> {
@@ -125,8 +136,8 @@ async function startCompared(
     const onHost = (...args: string[]): void =>
       void execFileSync(clusters.info.kubectl, [`--kubeconfig=${host.kubeconfig}`, ...args]);
     onHost("patch", "clusters.legation.dev", "west", "--type=merge", `--patch=${wanted}`);
-    await create(host, "mutatingadmissionpolicies", policyFor(name));
-    await create(host, "mutatingadmissionpolicybindings", BINDING);
+    await create(host, ADMISSION, "mutatingadmissionpolicies", policyFor(name));
+    await create(host, ADMISSION, "mutatingadmissionpolicybindings", BINDING);
     const stop = (): Promise<void> => legation.stop().finally(() => clusters.stop());
     if (name === "delegated") return sideOf(name, clusters, host, stop);
     onHost("create", "-f", WHOLE_BY_DEFAULT);
@@ -139,6 +150,43 @@ async function startCompared(
     await clusters.stop();
     throw error;
   }
+}
+
+/** Starts a member whose administrator is a user of the host, and asks it through the host alone. */
+async function startDoor(cluster: ClusterOptions, { directory, onProgress }: SideOptions): Promise<Side> {
+  const clusters = await startClusters({
+    names: ["host", "west"],
+    clusters: { host: { nodes: [], audit: false }, west: cluster },
+    onProgress,
+  });
+  try {
+    const [host, west] = [clusters.get("host"), clusters.get("west")];
+    const running = await startLegation({ host, members: { west }, proxied: false, restart: true, onProgress });
+    await running.access();
+    const onHost = `--kubeconfig=${host.kubeconfig}`;
+    await legation(["join", "west", onHost, `--member-kubeconfig=${west.kubeconfig}`, "--access"]);
+    const alice = await createUser(host, "alice", "developers");
+    await create(host, RBAC, "clusterrolebindings", bindingOf("legation-access", "alice"));
+    await create(west, RBAC, "clusterrolebindings", bindingOf("cluster-admin", "legation:alice"));
+    const kubeconfig = join(directory, "door.kubeconfig");
+    writeFileSync(kubeconfig, await legation(["kubeconfig", "west", `--kubeconfig=${alice.kubeconfig}`]), {
+      mode: 0o600,
+    });
+    return sideOf("door", clusters, { kubeconfig }, () => running.stop().finally(() => clusters.stop()));
+  } catch (error) {
+    await clusters.stop();
+    throw error;
+  }
+}
+
+function bindingOf(role: string, user: string): object {
+  return {
+    apiVersion: `${RBAC}/v1`,
+    kind: "ClusterRoleBinding",
+    metadata: { name: "user-of-the-suite" },
+    roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: role },
+    subjects: [{ apiGroup: RBAC, kind: "User", name: user }],
+  };
 }
 
 function sideOf(
@@ -156,8 +204,8 @@ async function serviceAddress(cluster: Cluster): Promise<string> {
   return spec.clusterIP;
 }
 
-async function create(cluster: Cluster, plural: string, body: object): Promise<void> {
-  const path = `/apis/admissionregistration.k8s.io/v1/${plural}`;
+async function create(cluster: Cluster, group: string, plural: string, body: object): Promise<void> {
+  const path = `/apis/${group}/v1/${plural}`;
   const { status, text } = await apiRequest(cluster, "POST", path, { body });
   if (status !== 201) throw new Error(`${cluster.name}: ${plural}: ${text}`);
 }

@@ -10,7 +10,7 @@ import { applyAll, kubectl } from "../harness/kubectl.ts";
 import { eventually } from "../harness/wait.ts";
 import { legation } from "./cli.ts";
 
-const API_SERVICE = "apiservice/v1.access.legation.dev";
+const API_SERVICE = "/apis/apiregistration.k8s.io/v1/apiservices/v1.access.legation.dev";
 const ACCOUNT = accessAccountName("test");
 
 /** Installs access to members, served at this port of the machine. */
@@ -20,8 +20,7 @@ export async function installAccess(host: Cluster, port: number): Promise<void> 
 
 /** Resolves once the host's API server passes requests on. */
 export async function accessAvailable(host: Cluster): Promise<void> {
-  await kubectl(host, ["wait", API_SERVICE, "--for=condition=Available", "--timeout=60s"]);
-  await eventually(() => isDiscovered(host), { what: "access.legation.dev is served" });
+  await eventually(() => isDiscovered(host), { timeoutMs: 60_000, what: "access.legation.dev is served" });
 }
 
 async function isDiscovered(host: Cluster): Promise<boolean> {
@@ -31,7 +30,8 @@ async function isDiscovered(host: Cluster): Promise<boolean> {
 
 /** Takes the APIService away: the host deletes no namespace while an aggregated API has no server. */
 export async function withdrawAccess(host: Cluster): Promise<void> {
-  await kubectl(host, ["delete", API_SERVICE, "--ignore-not-found"]);
+  const { status, text } = await apiRequest(host, "DELETE", API_SERVICE);
+  if (status !== 200 && status !== 404) throw new Error(`${API_SERVICE}: ${text}`);
 }
 
 /**
