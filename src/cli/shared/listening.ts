@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
-import { serveHealth } from "../../telemetry/health.ts";
+import type { Health } from "../../telemetry/health.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { Failure } from "./failure.ts";
 
@@ -25,8 +25,10 @@ export async function serveHealthAt(
   address: ListenAddress | undefined,
   metrics: Metrics,
   notReady: () => string | undefined = () => undefined,
-): Promise<Awaited<ReturnType<typeof serveHealth>> | undefined> {
+): Promise<Health | undefined> {
   if (address === undefined) return undefined;
+  // An ES import of node:http loads Node's fetch and WebSocket too, which takes 3 MB.
+  const { serveHealth } = await import("../../telemetry/health.ts");
   return await listenAt(flag, () => serveHealth({ ...address, metrics, notReady }));
 }
 

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { setFlagsFromString } from "node:v8";
 import { z } from "zod";
 import { realClock } from "../../runtime/clock.ts";
 import { createLogger } from "../../telemetry/logger.ts";
@@ -87,6 +88,8 @@ export const uiCommand: Subcommand<UiInput> = {
       error: "--tls-cert-file and --tls-key-file go together: write both or neither",
     }),
   run: async (options, session) => {
+    // Keeps the young generation from growing: rows live long, and the rest is little.
+    setFlagsFromString("--semi-space-growth-factor=1");
     const connection = await session.connect(options, "host");
     if (options.signIn === "address") return serveOne(connection, options, session);
     const { listen = EVERYWHERE, hosts, namespace, tlsCertFile: cert, tlsKeyFile: key } = options;

@@ -1,13 +1,13 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { PROXY_LABEL, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
-import type { KubeNode, KubeObject, Pod } from "../../api/kubernetes.ts";
+import type { KubeNode, KubeObject } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import { nodes, pods } from "../../kube/resources.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
 import type { MemberRow, PodRow, WholeRows } from "./model.ts";
-import { memberRows, podRow } from "./rows.ts";
-import { withoutUnread } from "./stored-pod.ts";
+import { memberRows } from "./rows.ts";
+import { type ShownPod, StoredPods } from "./stored-pod.ts";
 import { type ViewOptions, WholeView } from "./whole-view.ts";
 
 /** A reader of the live view. */
@@ -30,7 +30,7 @@ export class LiveView {
   readonly #readers = new Set<LiveReader>();
   readonly #clusters: Reflector<Cluster>;
   readonly #nodes: Reflector<KubeNode>;
-  readonly #pods: Reflector<Pod>;
+  readonly #pods: Reflector<ShownPod>;
   readonly #whole: WholeView;
   #isWholeChanged = false;
   #members: readonly MemberRow[] = [];
@@ -42,13 +42,14 @@ export class LiveView {
     const { namespace } = options;
     this.#clusters = this.#follow({ resource: clusters });
     this.#nodes = this.#follow({ resource: nodes, labelSelector: VIRTUAL_NODE_LABEL });
-    this.#pods = this.#follow<Pod>({
+    const storedPods = new StoredPods();
+    this.#pods = this.#follow<ShownPod>({
       resource: pods,
       labelSelector: PROXY_LABEL,
       ...(namespace === undefined ? {} : { namespace }),
-      transform: withoutUnread,
+      transform: (pod) => storedPods.stored(pod),
       onEvent: ({ type, object }) => {
-        const row = type === "deleted" ? undefined : podRow(object);
+        const row = type === "deleted" ? undefined : object.row;
         for (const reader of this.#readers) reader.onPod(object.metadata.uid, row);
         this.#touchMembers();
       },
@@ -76,7 +77,7 @@ export class LiveView {
 
   /** Returns the rows of all pods, oldest first. */
   rows(): PodRow[] {
-    return this.#pods.store.list().map(podRow);
+    return this.#pods.store.list().flatMap(({ row }) => row ?? []);
   }
 
   subscribe(reader: LiveReader): () => void {
@@ -105,7 +106,8 @@ export class LiveView {
 
   #publishMembers(): void {
     if (!this.#clusters.store.synced) return;
-    this.#members = memberRows(this.#clusters.store.list(), this.#nodes.store.list(), this.#pods.store.list());
+    const counted = this.#pods.store.list().flatMap((pod) => pod.counted ?? []);
+    this.#members = memberRows(this.#clusters.store.list(), this.#nodes.store.list(), counted);
     for (const reader of this.#readers) reader.onMembers(this.#members);
   }
 

@@ -7,11 +7,8 @@ import { statusMessage } from "../../kube/json.ts";
 import { pods } from "../../kube/resources.ts";
 import { chosenContainers, containerNames, logStateOf, whyNoLog } from "../logs/containers.ts";
 import type { Plan } from "../plan/outcome.ts";
-import { parseDocuments } from "../shared/documents.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { isWorkloadKind } from "../simulation/workloads.ts";
-import { readJourney } from "../status/read-pod.ts";
-import { compareDelegate, compareObject } from "./compared.ts";
 import type { ComparedView, ContainerView, PodView } from "./model.ts";
 import type { Viewer } from "./viewer.ts";
 
@@ -44,17 +41,19 @@ const logQuery = z.object({
 const MANIFEST = "the manifest";
 const MOST_MANIFEST_BYTES = 2 ** 21;
 
-/** Adds the routes that read one object, or plan a manifest. The placement's code takes memory once it is asked. */
+/** Adds the routes that read one object, or plan a manifest. Their code takes memory once it is asked for. */
 export function addReads({ server, viewerOf, streamTo, terminal }: Routes): void {
   server.get("/api/pods/:namespace/:name", async (request): Promise<PodView> => {
     const { host, signal } = viewerOf(request);
+    const { readJourney } = await import("../status/read-pod.ts");
     const { pod, journey } = await readJourney(host, ref.parse(request.params), signal);
     const [defaultContainer] = chosenContainers(pod, { all: false });
     return { journey, containers: containersOf(pod), defaultContainer };
   });
-  server.get("/api/pods/:namespace/:name/delegate", (request): Promise<ComparedView> => {
+  server.get("/api/pods/:namespace/:name/delegate", async (request): Promise<ComparedView> => {
     const viewer = viewerOf(request);
-    return compareDelegate(viewer, ref.parse(request.params), viewer.signal);
+    const { compareDelegate } = await import("./compared.ts");
+    return await compareDelegate(viewer, ref.parse(request.params), viewer.signal);
   });
   server.get("/api/pods/:namespace/:name/log", (request, reply) => {
     const viewer = viewerOf(request);
@@ -73,14 +72,16 @@ export function addReads({ server, viewerOf, streamTo, terminal }: Routes): void
     const { readWholeObject } = await import("../status/whole-object.ts");
     return (await readWholeObject(host, { word, namespace, name }, { signal, terminal })).document;
   });
-  server.get("/api/objects/:type/:namespace/:name/in/:member", (request): Promise<ComparedView> => {
+  server.get("/api/objects/:type/:namespace/:name/in/:member", async (request): Promise<ComparedView> => {
     const viewer = viewerOf(request);
-    return compareObject(viewer, copy.parse(request.params), viewer.signal);
+    const { compareObject } = await import("./compared.ts");
+    return await compareObject(viewer, copy.parse(request.params), viewer.signal);
   });
   server.addContentTypeParser("application/yaml", { parseAs: "string" }, (_request, body, done) => done(null, body));
   server.post("/api/plan", { bodyLimit: MOST_MANIFEST_BYTES }, async (request): Promise<Plan> => {
     const { host, namespace, signal } = viewerOf(request);
     const { checkHasWork, readPlan } = await import("../plan/read-plan.ts");
+    const { parseDocuments } = await import("../shared/documents.ts");
     const objects = parseDocuments(z.string().parse(request.body), MANIFEST);
     checkHasWork(objects, MANIFEST);
     return await readPlan(host, objects, { namespace, signal });

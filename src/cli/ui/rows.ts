@@ -1,7 +1,7 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { DELEGATE_UID_ANNOTATION, MEMBER_NODE_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
 import type { ContainerStatus, KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
-import { addAmounts, parseAmounts } from "../../api/quantity.ts";
+import { type Amounts, addAmounts, parseAmounts } from "../../api/quantity.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { controllerOf, isBound, isDeleting, isGated, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
@@ -96,29 +96,64 @@ function workloadOf(pod: Stored<Pod>): string | undefined {
   return `${owner.kind}/${owner.name}`;
 }
 
+/** The parts of a pod that members' sums count. */
+export interface CountedPod {
+  readonly nodeName: string | undefined;
+  readonly isUnfinished: boolean;
+  readonly isRunning: boolean;
+  readonly requests: Amounts;
+}
+
+/** Returns what members' sums count of a pod. */
+export function countedPod(pod: Pod): CountedPod {
+  return {
+    nodeName: pod.spec?.nodeName,
+    isUnfinished: !isTerminal(pod),
+    isRunning: pod.status?.phase === "Running",
+    requests: podRequests(pod),
+  };
+}
+
 /** Returns the members' rows, in the order of their names. */
 export function memberRows(
   clusters: readonly Stored<Cluster>[],
   nodes: readonly Stored<KubeNode>[],
-  proxies: readonly Stored<Pod>[],
+  proxies: Iterable<CountedPod>,
 ): MemberRow[] {
-  const byNode = Map.groupBy(
-    proxies.filter((proxy) => !isTerminal(proxy)),
-    (proxy) => proxy.spec?.nodeName ?? "",
-  );
+  const byNode = countsByNode(proxies);
   const nodeOf = new Map(nodes.map((node) => [node.metadata.name, node]));
   return clusters
     .map((cluster) => {
       const node = virtualNodeName(cluster.metadata.name);
-      return memberRow(cluster, nodeOf.get(node), byNode.get(node) ?? []);
+      return memberRow(cluster, nodeOf.get(node), byNode.get(node) ?? { running: 0, unfinished: 0, requests: {} });
     })
     .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Sums over the unfinished pods of a virtual node. */
+interface Counts {
+  running: number;
+  unfinished: number;
+  readonly requests: Record<string, number>;
+}
+
+function countsByNode(proxies: Iterable<CountedPod>): ReadonlyMap<string, Counts> {
+  const byNode = new Map<string, Counts>();
+  for (const { nodeName = "", isUnfinished, isRunning, requests } of proxies) {
+    if (!isUnfinished) continue;
+    const counts = byNode.get(nodeName) ?? { running: 0, unfinished: 0, requests: {} };
+    byNode.set(nodeName, counts);
+    counts.unfinished += 1;
+    if (isRunning) counts.running += 1;
+    addAmounts(counts.requests, requests);
+  }
+  return byNode;
 }
 
 function memberRow(
   cluster: Stored<Cluster>,
   node: Stored<KubeNode> | undefined,
-  proxies: readonly Stored<Pod>[],
+  { running, unfinished, requests }: Counts,
 ): MemberRow {
   const { metadata, spec, status = {} } = cluster;
   const { ready, reason } = readinessOf(cluster, node);
@@ -134,9 +169,9 @@ function memberRow(
     isCordoned: node?.spec?.unschedulable === true,
     labels: metadata.labels ?? {},
     taints: (spec.taints ?? []).map(({ key, value, effect }) => `${key}${value ? `=${value}` : ""}:${effect}`),
-    use: useOf(cluster, proxies),
-    running: proxies.filter((proxy) => proxy.status?.phase === "Running").length,
-    unfinished: proxies.length,
+    use: useOf(cluster, requests),
+    running,
+    unfinished,
     created: metadata.creationTimestamp,
   };
 }
@@ -144,11 +179,9 @@ function memberRow(
 // Shown first; extended resources such as nvidia.com/gpu follow.
 const FIRST = ["cpu", "memory", "pods"];
 
-function useOf({ status = {} }: Stored<Cluster>, proxies: readonly Stored<Pod>[]): ResourceUse[] {
+function useOf({ status = {} }: Stored<Cluster>, ours: Amounts): ResourceUse[] {
   const allocatable = parseAmounts(status.allocatable);
   const others = parseAmounts(status.requestedByOthers);
-  const ours: Record<string, number> = {};
-  for (const proxy of proxies) addAmounts(ours, podRequests(proxy));
   const extended = Object.keys(allocatable).filter((resource) => resource.includes("/") && allocatable[resource] !== 0);
   return [...FIRST, ...extended.sort()]
     .filter((resource) => allocatable[resource] !== undefined)

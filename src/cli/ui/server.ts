@@ -35,6 +35,11 @@ const HEADERS = {
   "cross-origin-resource-policy": "same-origin",
   "cache-control": "no-store",
 };
+// Routes have no JSON schema: zod checks their input. The compilers that fastify would load for schemas take 3 MB.
+const noCompiler = (): never => {
+  throw new Error("routes of the page have no JSON schema");
+};
+const NO_SCHEMAS = { compilersFactory: { buildValidator: () => noCompiler, buildSerializer: () => noCompiler } };
 const SESSION_ROUTE = "/api/session";
 // The kubelet asks by the pod's address.
 const PROBES: ReadonlySet<string> = new Set(["/livez"]);
@@ -57,6 +62,7 @@ export function createPageServer(options: PageServerOptions): FastifyInstance {
     forceCloseConnections: true,
     exposeHeadRoutes: false,
     requestTimeout: REQUEST_MS,
+    schemaController: NO_SCHEMAS,
     routerOptions: { maxParamLength: LONGEST_PARAMETER },
   } as const;
   const timeouts = { headersTimeout: REQUEST_MS, connectionsCheckingInterval: CHECK_CONNECTIONS_MS };

@@ -1,5 +1,6 @@
-// Blocks double up to this size: few blocks for a large body, small ones for a small body.
-const LARGEST_BLOCK = 64 * 1024;
+// Blocks double up to this size: few blocks for a large body, small ones for a small body. glibc returns freed blocks of more than
+// 128 kB to the system, and smaller ones seldom.
+const LARGEST_BLOCK = 256 * 1024;
 const SMALLEST_BLOCK = 256;
 
 /**

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import type { KubeNode, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { memberRows, podRow, statusOf } from "../../../../src/cli/ui/rows.ts";
+import { countedPod, memberRows, podRow, statusOf } from "../../../../src/cli/ui/rows.ts";
 import { containerStatus, endedStatus, pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 
 const waiting = (reason: string, message?: string) =>
@@ -129,7 +129,7 @@ test("sums up a member's room: used by this host, by others, and extended resour
     spec: { nodeName: "legation-west", containers: [{ name: "main", resources: { requests } }] },
   });
   const ended = proxyPod({ uid: "2", spec: { nodeName: "legation-west" }, status: endedStatus(0) });
-  const [row] = memberRows([cluster("west", status)], [], [running, ended]);
+  const [row] = memberRows([cluster("west", status)], [], [running, ended].map(countedPod));
   expect(row?.use).toEqual([
     { resource: "cpu", allocatable: 8, ours: 0.5, others: 1.5 },
     { resource: "memory", allocatable: 1024, ours: 0, others: 0 },
