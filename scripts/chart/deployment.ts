@@ -17,6 +17,7 @@ const deployment = z.looseObject({
         containers: z.tuple([
           z.looseObject({
             image: z.string(),
+            args: z.array(z.string()),
             env: z.array(z.unknown()).optional(),
             resources: z.strictObject({ requests: quantities, limits: quantities }),
           }),
@@ -50,6 +51,19 @@ export function repositoryOf(document: ObjectDocument): string {
   return image.replace(/:[^/:]*$/, "");
 }
 
+const HOSTS_FLAG = "--hosts=";
+
+/** Returns the value of the page's flag `--hosts`. */
+export function hostsOf(document: ObjectDocument): string[] {
+  const flag = argsOf(document).find((arg) => arg.startsWith(HOSTS_FLAG));
+  if (flag === undefined) throw new Error(`manifests/ui: no ${HOSTS_FLAG}`);
+  return flag.slice(HOSTS_FLAG.length).split(",");
+}
+
+function argsOf(document: ObjectDocument): readonly string[] {
+  return deployment.parse(document.toJS()).spec.template.spec.containers[0].args;
+}
+
 /** Returns the component that a Deployment runs. */
 export function componentOf(document: ObjectDocument): string | undefined {
   return deployment.parse(document.toJS()).metadata.labels["app.kubernetes.io/component"];
@@ -67,7 +81,8 @@ export function templateDeployment(
   for (const labelled of [["metadata"], ["spec", "template", "metadata"]]) {
     text.expression(document, [...labelled, "labels", VERSION_LABEL], "$.Chart.AppVersion | quote");
   }
-  text.expression(document, ["spec", "replicas"], `${values}.replicas`);
+  if (component === "ui") templateHosts(document, text);
+  else text.expression(document, ["spec", "replicas"], `${values}.replicas`);
   text.block(document, ["spec", "template", "metadata", "annotations"], `${values}.podAnnotations`, { optional: true });
   text.expression(document, [...CONTAINER, "image"], 'include "legation.image" $');
   text.lines(document, [...CONTAINER, "imagePullPolicy"], (indent) => [
@@ -84,6 +99,13 @@ export function templateDeployment(
   for (const field of ["nodeSelector", "tolerations", "affinity"]) {
     text.block(document, [...POD, field], `${values}.${field}`, { optional: true });
   }
+}
+
+function templateHosts(document: ObjectDocument, text: TemplateText): void {
+  const index = argsOf(document).findIndex((arg) => arg.startsWith(HOSTS_FLAG));
+  text.lines(document, [...CONTAINER, "args", index], (indent) => [
+    `${indent}- {{ printf "${HOSTS_FLAG}%s" (join "," $.Values.ui.hosts) | quote }}`,
+  ]);
 }
 
 function listLines(indent: string, value: string): string[] {

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { ACCESS_NAMESPACE } from "../../src/api/access.ts";
 import { INSTALLED_LABELS, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../src/api/keys.ts";
 import { HOST_CONFIG_NAME, HOST_NAME_KEY } from "../../src/clusters/host-name.ts";
-import { componentOf, repositoryOf, sizesOf, templateDeployment } from "./deployment.ts";
+import { componentOf, hostsOf, repositoryOf, sizesOf, templateDeployment } from "./deployment.ts";
 import { documentsOf, escapeTemplate, type ObjectDocument, TemplateText, when } from "./template.ts";
 import { COMPONENTS, defaultValues, jsonSchema, type Sizes, valueRows } from "./values.ts";
 
@@ -31,9 +31,10 @@ export function chartFiles(read: (path: string) => string): Readonly<Record<stri
     "templates/network-policies.yaml": networkPolicies(read),
   };
   for (const path of listed(read, "manifests")) files[templatePath(path, "manifests")] = template(read, path);
-  for (const path of listed(read, "manifests/access")) {
-    const text = when(".Values.access.enabled", template(read, path));
-    files[`templates/access-${path.slice("manifests/access/".length)}`] = text;
+  for (const part of ["access", "ui"]) {
+    for (const path of listed(read, `manifests/${part}`)) {
+      files[templatePath(path, "manifests")] = when(`.Values.${part}.enabled`, template(read, path));
+    }
   }
   return Object.fromEntries(
     Object.entries(files).map(([file, text]) => [join("charts/legation", file), headed(file, text)]),
@@ -64,9 +65,9 @@ function template(read: (path: string) => string, path: string): string {
       templateDeployment(document, name, text, patch);
       return undefined;
     }
-    // Both hold what users wrote, and members' credentials.
     if (kind !== "Namespace" && kind !== "CustomResourceDefinition") return undefined;
-    document.setIn(KEEP, "keep");
+    // They hold what users wrote, and members' credentials. The page's namespace holds nothing.
+    if (!path.startsWith("manifests/ui/")) document.setIn(KEEP, "keep");
     if (kind === "CustomResourceDefinition") return ".Values.crds.install";
     const name = document.getIn(["metadata", "name"]);
     return `ne .Release.Namespace ${JSON.stringify(name)}`;
@@ -92,19 +93,20 @@ function templates(
 
 /** Returns the values of an installation as the manifests describe it. */
 export function chartDefaults(read: (path: string) => string): object {
-  const files = ["controller.yaml", "webhook.yaml", "access/deployment.yaml"];
+  const files = ["controller.yaml", "webhook.yaml", "access/deployment.yaml", "ui/deployment.yaml"];
   const deployments = files
     .flatMap((file) => documentsOf(read(`manifests/${file}`)))
     .filter((document) => document.get("kind") === "Deployment");
-  const sizes = (name: string): Sizes => {
+  const running = (name: string): ObjectDocument => {
     const found = deployments.find((document) => componentOf(document) === name);
     if (found === undefined) throw new Error(`manifests: no Deployment runs ${name}`);
-    return sizesOf(found);
+    return found;
   };
+  const sizes = (name: string): Sizes => sizesOf(running(name));
   const [repository = ""] = deployments.map(repositoryOf);
   return defaultValues(
-    { controller: sizes("controller"), webhook: sizes("webhook"), access: sizes("access") },
-    repository,
+    { controller: sizes("controller"), webhook: sizes("webhook"), access: sizes("access"), ui: sizes("ui") },
+    { repository, hosts: hostsOf(running("ui")) },
   );
 }
 
@@ -160,6 +162,12 @@ Wait until its processes are ready:
 This release does not own its namespace. Give it the labels that \`legation install\` gives it:
 
   kubectl label namespace ${SYSTEM_NAMESPACE} ${labels()} --overwrite
+{{- end }}
+{{- if .Values.ui.enabled }}
+
+Look at them in a browser at https://localhost:8443, with a token for this cluster, such as of \`kubectl create token\`:
+
+  kubectl -n legation-ui port-forward service/legation-ui 8443:443
 {{- end }}
 
 Then join members with \`legation join\`, and opt namespaces in:

@@ -13,7 +13,7 @@ export interface Sizes {
 }
 
 /** The Deployments of the chart. */
-export const COMPONENTS = ["controller", "webhook", "access"] as const;
+export const COMPONENTS = ["controller", "webhook", "access", "ui"] as const;
 export type Component = (typeof COMPONENTS)[number];
 
 const quantity = z.union([
@@ -24,8 +24,9 @@ const quantities = z.record(z.string(), quantity);
 const labelMap = z.record(z.string(), z.string());
 const anyObject = z.looseObject({});
 
-const process = {
-  replicas: z.int().min(0).max(10).describe("Pods of the Deployment."),
+const replicas = z.int().min(0).max(10).describe("Pods of the Deployment.");
+// Sessions of the page are in the memory of one process.
+const single = {
   resources: z
     .strictObject({ requests: quantities.exactOptional(), limits: quantities.exactOptional() })
     .describe("Requests and limits of the container."),
@@ -43,6 +44,7 @@ const process = {
   affinity: anyObject.describe("Affinity of the pods."),
   podAnnotations: labelMap.describe("Annotations of the pods."),
 };
+const process = { replicas, ...single };
 
 /** Schema of the chart's values. */
 export const valuesSchema: z.ZodType = z
@@ -103,6 +105,14 @@ export const valuesSchema: z.ZodType = z
         .describe("Users of the host reach the API servers of members that join with `--access` (access.md)."),
       ...process,
     }),
+    ui: z.strictObject({
+      enabled: z.boolean().describe("Serve the page to all users who have a token for the host (ui.md)."),
+      hosts: z
+        .array(z.string().regex(/^[A-Za-z0-9.-]+$/))
+        .min(1)
+        .describe("Names by which browsers reach the page. Those of `kubectl port-forward` always work."),
+      ...single,
+    }),
     hub: z.strictObject({
       enabled: z.boolean().describe("Make the Service at which agents of members reach the controller (agents.md)."),
       type: z.enum(["LoadBalancer", "NodePort", "ClusterIP"]).describe("Type of this Service."),
@@ -124,9 +134,13 @@ export const valuesSchema: z.ZodType = z
   .describe("Values of the chart legation");
 
 /** Returns the default values: an installation as `legation install` makes it. */
-export function defaultValues(sizes: Readonly<Record<Component, Sizes>>, repository: string): object {
+export function defaultValues(
+  sizes: Readonly<Record<Component, Sizes>>,
+  { repository, hosts }: { readonly repository: string; readonly hosts: readonly string[] },
+): object {
+  const { replicas: _, ...ofPage } = sizes.ui;
   const processOf = (component: Component): object => ({
-    ...sizes[component],
+    ...(component === "ui" ? ofPage : sizes[component]),
     env: [],
     nodeSelector: {},
     tolerations: [],
@@ -140,6 +154,7 @@ export function defaultValues(sizes: Readonly<Record<Component, Sizes>>, reposit
     controller: processOf("controller"),
     webhook: { ...processOf("webhook"), certificate: { source: "self", issuerRef: {} } },
     access: { enabled: false, ...processOf("access") },
+    ui: { enabled: false, hosts, ...processOf("ui") },
     hub: { enabled: false, type: "LoadBalancer", annotations: {} },
     monitoring: { podMonitors: false, rules: false, labels: {} },
     networkPolicy: { enabled: false },

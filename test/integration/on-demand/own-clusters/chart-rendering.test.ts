@@ -163,6 +163,45 @@ describe("the chart renders", () => {
     expect(own[0]?.spec).toMatchObject({ issuerRef, secretName: "legation-webhook-tls" });
   });
 
+  test("the page for a team as its manifests have it", async () => {
+    const folder = "manifests/ui";
+    const { resources } = parse(readFileSync(join(ROOT, folder, "kustomization.yaml"), "utf8"));
+    const wanted = (resources as string[]).flatMap((file) => read(join(folder, file)));
+    expect(wanted.length).toBe(6);
+    const version = { "app.kubernetes.io/version": packageVersion() };
+    const versioned = wanted.map((manifest) => {
+      if (manifest.kind !== "Deployment") return manifest;
+      const { metadata, spec } = structuredClone(manifest) as Manifest & { spec: { template: Manifest } };
+      Object.assign(metadata.labels ?? {}, version);
+      Object.assign(spec.template.metadata.labels ?? {}, version);
+      return { ...manifest, metadata, spec };
+    });
+    const without = byIdentity(await renderChart());
+    const { objects } = withoutKeep(await renderChart({ ui: { enabled: true } }));
+    const added = objects.filter((manifest) => without[identity(manifest)] === undefined);
+    expect(byIdentity(added)).toEqual(byIdentity(versioned));
+  });
+
+  test("the names, sizes and variables of the page", async () => {
+    const ui = {
+      enabled: true,
+      hosts: ["legation.example.org", "pages.example.org"],
+      resources: { limits: { memory: "1Gi" } },
+      env: [{ name: "HTTPS_PROXY", value: "http://proxy.example.org" }],
+      nodeSelector: { pool: "control" },
+      podAnnotations: { team: "a" },
+    };
+    const { spec } = only(await renderChart({ ui }), "Deployment", "legation-ui");
+    expect(spec).toMatchObject({
+      replicas: 1,
+      template: {
+        metadata: { annotations: ui.podAnnotations },
+        spec: { nodeSelector: ui.nodeSelector, containers: [{ resources: ui.resources, env: ui.env }] },
+      },
+    });
+    expect(JSON.stringify(spec)).toContain('"--hosts=legation.example.org,pages.example.org"');
+  });
+
   test("hub, monitoring and network policies as their own files have them", async () => {
     const hub = { enabled: true, type: "NodePort", annotations: { "example.com/zone": "a" } };
     const labels = { release: "prometheus" };
@@ -206,6 +245,8 @@ describe("the chart refuses", () => {
     ["a name that is no label", { clusterName: "my host" }, /at '\/clusterName': 'my host' does not match pattern/],
     ["no name", { clusterName: "" }, /at '\/clusterName'/],
     ["a tag in the repository's place", { image: { digest: "latest" } }, /at '\/image\/digest'/],
+    ["replicas of the page", { ui: { replicas: 2 } }, /at '\/ui': additional properties 'replicas' not allowed/],
+    ["a port in the page's name", { ui: { hosts: ["a.example:8443"] } }, /at '\/ui\/hosts\/0'/],
     ["an unknown source", { webhook: { certificate: { source: "vault" } } }, /at '\/webhook\/certificate\/source'/],
     ["a memory that is none", { webhook: { resources: { limits: { memory: "lots" } } } }, /resources\/limits\/memory/],
   ])("%s, and names it", async (_what, values, message) => {
