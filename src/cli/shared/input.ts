@@ -45,11 +45,17 @@ export function everyAddress(interfaces: ReturnType<typeof networkInterfaces> = 
   return addresses.some(({ family }) => family === "IPv6") ? "::" : "0.0.0.0";
 }
 
-/** Parses `127.0.0.1:8443`, `[::1]:8443` or `:8443` (every address). */
+/**
+ * Parses `127.0.0.1:8443`, `[::1]:8443` or `:8443` (every address). `localhost` is `127.0.0.1`: fastify would open a second server
+ * at `::1`, without the limits of the first.
+ */
 export const listenAddress: z.ZodType<ListenAddress, string> = z.string().transform((text, context) => {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(text);
   const port = Number(match?.[3]);
-  if (match !== null && port <= 65_535) return { host: match[1] || match[2] || everyAddress(), port };
+  if (match !== null && port <= 65_535) {
+    const host = match[1] || match[2] || everyAddress();
+    return { host: host.toLowerCase() === "localhost" ? "127.0.0.1" : host, port };
+  }
   context.addIssue({
     code: "custom",
     message: `${JSON.stringify(text)} is not an address to listen on; write e.g. 127.0.0.1:8443 or :8443`,

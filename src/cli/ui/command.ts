@@ -28,7 +28,7 @@ interface UiInput extends GlobalInput {
 
 const ON_LOOPBACK: ListenAddress = { host: "127.0.0.1", port: 0 };
 const EVERYWHERE: ListenAddress = listenAddress.parse(":8443");
-const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "::1", "localhost"]);
+const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "::1"]);
 
 /** `legation ui` */
 export const uiCommand: Subcommand<UiInput> = {

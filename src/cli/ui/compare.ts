@@ -1,5 +1,6 @@
 import { stringify } from "yaml";
 import { isJsonObject, type JsonObject } from "../../api/json.ts";
+import { TimeSlice } from "../../kube/event-loop.ts";
 
 /** A line of two objects side by side, as YAML. An object without the field has no text. */
 export interface ComparedLine {
@@ -11,6 +12,8 @@ export interface ComparedLine {
 
 /** Settings of a comparison. */
 export interface CompareOptions {
+  /** Ends the comparison. */
+  readonly signal: AbortSignal;
   /** Hides the values of these top-level fields, which is where Secrets have them. */
   readonly hidden?: ReadonlySet<string>;
 }
@@ -25,18 +28,22 @@ const REST = "# the rest is not shown, and may differ";
 // Fields that identify the items of Kubernetes' lists. The first one that all items have, each its own value, pairs them.
 const ITEM_KEYS = ["name", "type", "mountPath", "containerPort", "port", "uid", "ip", "key"];
 
-/** Returns the lines of two objects in step, so that equal fields share a line. Items of lists are paired by their keys. */
-export function compareObjects(
+/**
+ * Returns the lines of two objects in step, so that equal fields share a line. Items of lists are paired by their keys. Yields to
+ * the event loop in between. Rejects with the signal's reason.
+ */
+export async function compareObjects(
   left: JsonObject | undefined,
   right: JsonObject | undefined,
-  { hidden = new Set() }: CompareOptions = {},
-): ComparedLine[] {
+  { signal, hidden = new Set() }: CompareOptions,
+): Promise<ComparedLine[]> {
   const budget = new Budget();
-  const lines = linesOfFields(left, right, {
-    indent: "",
-    path: "",
-    context: { hidden, isHidden: false, depth: 0, budget },
-  });
+  const slice = new TimeSlice(signal);
+  const context = { hidden, isHidden: false, depth: 0, budget };
+  const steps = linesOfFields(left, right, { indent: "", path: "", context });
+  let step = steps.next();
+  for (; step.done !== true; step = steps.next()) if (slice.due) await slice.next();
+  const lines = step.value;
   if (!budget.isSpent) return lines;
   const rest = { ...(left === undefined ? {} : { left: REST }), ...(right === undefined ? {} : { right: REST }) };
   return [...lines, { path: "", ...rest, differs: true }];
@@ -58,6 +65,9 @@ class Budget {
   }
 }
 
+/** A comparison that pauses after each value. */
+type Steps = Generator<undefined, ComparedLine[]>;
+
 interface Context {
   readonly hidden: ReadonlySet<string>;
   readonly isHidden: boolean;
@@ -65,15 +75,15 @@ interface Context {
   readonly budget: Budget;
 }
 
-function linesOfFields(
+function* linesOfFields(
   left: JsonObject | undefined,
   right: JsonObject | undefined,
   { indent, path, context }: Omit<Place, "label">,
-): ComparedLine[] {
+): Steps {
   const lines: ComparedLine[] = [];
   for (const name of merged(fieldsOf(left), fieldsOf(right))) {
     if (context.budget.isSpent) break;
-    const of = linesOfValue(left?.[name], right?.[name], {
+    const of = yield* linesOfValue(left?.[name], right?.[name], {
       label: `${nameText(name)}:`,
       indent,
       path: path === "" ? cut(name) : `${path}.${cut(name)}`,
@@ -92,7 +102,8 @@ interface Place {
   readonly context: Context;
 }
 
-function linesOfValue(left: unknown, right: unknown, place: Place): ComparedLine[] {
+function* linesOfValue(left: unknown, right: unknown, place: Place): Steps {
+  yield;
   const { label, indent, path } = place;
   const context = { ...place.context, depth: place.context.depth + 1 };
   const { budget } = context;
@@ -103,7 +114,8 @@ function linesOfValue(left: unknown, right: unknown, place: Place): ComparedLine
     (is(left) || left === undefined) && (is(right) || right === undefined);
   if (isShallow && areBoth(isFields)) {
     const first = label === "" ? [] : budget.take(head(left, right, place));
-    return [...first, ...linesOfFields(recordOf(left), recordOf(right), { indent: `${indent}  `, path, context })];
+    const within = { indent: `${indent}  `, path, context };
+    return first.concat(yield* linesOfFields(recordOf(left), recordOf(right), within));
   }
   if (isShallow && areBoth(isList)) {
     const lines = label === "" ? [] : budget.take(head(left, right, place));
@@ -111,7 +123,7 @@ function linesOfValue(left: unknown, right: unknown, place: Place): ComparedLine
     const own = label === "" ? `${indent}  ` : indent;
     for (const { id, left: one, right: other } of pairsOf(listOf(left), listOf(right))) {
       if (budget.isSpent) break;
-      const item = linesOfValue(one, other, { label: "", indent: own, path: `${path}[${cut(id)}]`, context });
+      const item = yield* linesOfValue(one, other, { label: "", indent: own, path: `${path}[${cut(id)}]`, context });
       for (const line of dashed(item, own)) lines.push(line);
     }
     return lines;

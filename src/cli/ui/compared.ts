@@ -77,19 +77,20 @@ interface Compared {
 async function compareCopy(viewer: Viewer, compared: Compared, signal: AbortSignal): Promise<ComparedView> {
   const { resource, ref, object, member, isCopy } = compared;
   const hidden = resource.kind === secrets.kind ? SECRET_FIELDS : new Set<string>();
-  const lines = (copy?: Stored<KubeObject>): ComparedView["lines"] =>
-    compareObjects(shown(object, resource), copy && shown(copy, resource), { hidden });
-  if (member === undefined) return { lines: lines(), notRead: "no member has it" };
+  const lines = (copy?: Stored<KubeObject>): Promise<ComparedView["lines"]> =>
+    compareObjects(shown(object, resource), copy && shown(copy, resource), { hidden, signal });
+  if (member === undefined) return { lines: await lines(), notRead: "no member has it" };
   try {
     const client = await viewer.members.client(member);
     const found = await client.find(resource, ref, { signal });
-    if (found === undefined) return { lines: lines(), member, notRead: `${member} has none of this name` };
-    if (!isCopy(found)) return { lines: lines(), member, notRead: `the one of this name in ${member} is another's` };
-    return { lines: lines(found), member, events: await eventsOf(client, found, signal) };
+    if (found === undefined) return { lines: await lines(), member, notRead: `${member} has none of this name` };
+    if (!isCopy(found))
+      return { lines: await lines(), member, notRead: `the one of this name in ${member} is another's` };
+    return { lines: await lines(found), member, events: await eventsOf(client, found, signal) };
   } catch (error) {
     const notRead = whyNotRead(error, member);
     if (notRead === undefined || signal.aborted) throw error;
-    return { lines: lines(), member, notRead };
+    return { lines: await lines(), member, notRead };
   }
 }
 

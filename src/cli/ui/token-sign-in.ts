@@ -13,6 +13,7 @@ import {
   type Refused,
   refused,
 } from "./gate.ts";
+import { SignInRate } from "./sign-in-rate.ts";
 import type { Viewer } from "./viewer.ts";
 
 /** The user of a token, until `close`. */
@@ -61,6 +62,7 @@ export class TokenSignIn implements Gate {
   readonly #sessions = new Map<string, Session>();
   /** Addresses that sign in, once for each token. */
   readonly #signingIn: string[] = [];
+  readonly #rate = new SignInRate();
   #timer: Timer | undefined;
 
   constructor(options: TokenSignInOptions) {
@@ -91,6 +93,10 @@ export class TokenSignIn implements Gate {
     { from, headers }: PageRequest,
   ): Promise<Extract<Admission, { kind: "signIn" }> | Refused> {
     const { clock, open } = this.#options;
+    const seconds = this.#rate.refusedFor(from, clock.now());
+    if (seconds !== undefined) {
+      return refused(429, `too many tokens came from your address: try again in ${seconds} seconds`);
+    }
     const address = networkOf(from);
     const ofAddress = this.#signingIn.filter((each) => each === address).length;
     if (

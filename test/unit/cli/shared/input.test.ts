@@ -84,7 +84,7 @@ describe("an address to listen on", () => {
   test.each([
     ["127.0.0.1:8443", { host: "127.0.0.1", port: 8443 }],
     ["[::1]:8443", { host: "::1", port: 8443 }],
-    ["localhost:1", { host: "localhost", port: 1 }],
+    ["localhost:1", { host: "127.0.0.1", port: 1 }],
     [":8443", { host: everyAddress(), port: 8443 }],
   ])("parses %s", (text, expected) => {
     expect(listenAddress.parse(text)).toEqual(expected);

@@ -3,13 +3,19 @@ import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { type ComparedLine, compareObjects } from "../../../../src/cli/ui/compare.ts";
 
+const { signal } = new AbortController();
+const compare = (
+  left: Record<string, unknown> | undefined,
+  right: Record<string, unknown> | undefined,
+  hidden: ReadonlySet<string> = new Set(),
+): Promise<ComparedLine[]> => compareObjects(left, right, { signal, hidden });
 const side = (lines: readonly ComparedLine[], name: "left" | "right"): string =>
   lines.flatMap((line) => line[name] ?? []).join("\n");
 const differing = (lines: readonly ComparedLine[]): string[] =>
   lines.filter(({ differs }) => differs).map(({ path }) => path);
 
-test("puts equal fields on one line, and marks those that differ or are missing, by path", () => {
-  const lines = compareObjects(
+test("puts equal fields on one line, and marks those that differ or are missing, by path", async () => {
+  const lines = await compare(
     { metadata: { name: "web-0", uid: "a" }, spec: { nodeName: "legation-west" } },
     { metadata: { name: "web-0", uid: "b", annotations: { note: "x" } }, spec: { nodeName: "node-1" } },
   );
@@ -50,13 +56,13 @@ test.each([
     [],
   ],
   ["values by position", ["a", "b"], ["a", "c", "d"], ["l[1]", "l[2]"]],
-])("pairs %s", (_, left, right, paths) => {
-  expect(differing(compareObjects({ l: left }, { l: right }))).toEqual(paths);
+])("pairs %s", async (_, left, right, paths) => {
+  expect(differing(await compare({ l: left }, { l: right }))).toEqual(paths);
 });
 
-test("hides the values of a Secret, and still tells that they differ", () => {
+test("hides the values of a Secret, and still tells that they differ", async () => {
   const hidden = new Set(["data"]);
-  const lines = compareObjects({ data: { password: "c2VjcmV0" } }, { data: { password: "b3RoZXI=" } }, { hidden });
+  const lines = await compare({ data: { password: "c2VjcmV0" } }, { data: { password: "b3RoZXI=" } }, hidden);
   expect(lines.at(-1)).toEqual({
     path: "data.password",
     left: "  password: (hidden, 8 characters)",
@@ -65,8 +71,8 @@ test("hides the values of a Secret, and still tells that they differ", () => {
   });
 });
 
-test("cuts long values, and keeps values with line breaks on one line", () => {
-  const [long, text] = compareObjects({ long: "x".repeat(5_000), text: "a\nb" }, undefined);
+test("cuts long values, and keeps values with line breaks on one line", async () => {
+  const [long, text] = await compare({ long: "x".repeat(5_000), text: "a\nb" }, undefined);
   expect(long?.left?.length).toBeLessThan(250);
   expect(long?.left).toContain("5000 characters");
   expect(text?.left).toBe('text: "a\\nb"');
@@ -75,48 +81,67 @@ test("cuts long values, and keeps values with line breaks on one line", () => {
 describe("an object of a hostile member", () => {
   const sizeOf = (lines: readonly ComparedLine[]): number => JSON.stringify(lines).length;
 
-  test("has a bounded number of lines, the last of which says so", () => {
-    const lines = compareObjects({ l: Array.from({ length: 100_000 }, (_, index) => index) }, { l: [0] });
+  test("has a bounded number of lines, the last of which says so", async () => {
+    const lines = await compare({ l: Array.from({ length: 100_000 }, (_, index) => index) }, { l: [0] });
     expect(lines).toHaveLength(20_001);
     expect(lines.at(-1)).toMatchObject({ left: expect.stringContaining("the rest is not shown"), differs: true });
   });
 
-  test("has a bounded depth", () => {
+  test("has a bounded depth", async () => {
     const nested = (levels: number): Record<string, unknown> => {
       let object: Record<string, unknown> = { end: "" };
       for (let level = 0; level < levels; level++) object = { a: object };
       return object;
     };
     const deep = nested(5_000);
-    const lines = compareObjects(deep, deep);
+    const lines = await compare(deep, deep);
     expect(lines.length).toBeLessThan(70);
     expect(sizeOf(lines)).toBeLessThan(50_000);
   });
 
-  test("has a bounded size, whatever its names", () => {
+  test("has a bounded size, whatever its names", async () => {
     const long = "k".repeat(10_000);
     const names = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`${long}${index}`, { [long]: long }]));
-    expect(sizeOf(compareObjects(names, names))).toBeLessThan(2_000_000);
+    expect(sizeOf(await compare(names, names))).toBeLessThan(2_000_000);
     const deep = (level: number): unknown => (level === 0 ? 1 : { ["k".repeat(150)]: deep(level - 1), [long]: 2 });
     const many = { l: Array.from({ length: 5_000 }, () => deep(60)) };
-    const lines = compareObjects(many, undefined);
+    const lines = await compare(many, undefined);
     expect(sizeOf(lines)).toBeLessThan(6_000_000);
     expect(lines.at(-1)?.left).toContain("the rest is not shown");
   });
 
-  test("keeps items whose keys are objects", () => {
+  test("leaves other users their turns while it is compared", async () => {
+    const side = (text: string): object =>
+      Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`k${index}`, `${text}: ${index}`]));
+    let turns = 0;
+    const counting = setInterval(() => (turns += 1), 0);
+    const lines = await compare({ ...side("a") }, { ...side("b") });
+    clearInterval(counting);
+    expect(lines).toHaveLength(20_000);
+    expect(turns).toBeGreaterThan(1);
+  });
+
+  test("is given up with its request", async () => {
+    const stopped = new AbortController();
+    const many = { l: Array.from({ length: 50_000 }, (_, index) => `value: ${index}`) };
+    const comparing = compareObjects(many, undefined, { signal: stopped.signal });
+    stopped.abort(new Error("signed out"));
+    await expect(comparing).rejects.toThrow("signed out");
+  });
+
+  test("keeps items whose keys are objects", async () => {
     const items = [{ name: { toString: 1 } }, { name: { toString: 2 } }];
-    expect(differing(compareObjects({ l: items }, { l: items }))).toEqual([]);
-    expect(compareObjects({ l: items }, undefined)).toHaveLength(5);
+    expect(differing(await compare({ l: items }, { l: items }))).toEqual([]);
+    expect(await compare({ l: items }, undefined)).toHaveLength(5);
   });
 });
 
-test("puts fields that only the copy has behind their predecessor there", () => {
-  const lines = compareObjects({ a: 1, b: 2, c: 3 }, { x: 0, c: 3, y: 0, z: 0, a: 1, w: 0 });
+test("puts fields that only the copy has behind their predecessor there", async () => {
+  const lines = await compare({ a: 1, b: 2, c: 3 }, { x: 0, c: 3, y: 0, z: 0, a: 1, w: 0 });
   expect(lines.map(({ path }) => path)).toEqual(["x", "a", "w", "b", "c", "y", "z"]);
 });
 
-test("writes YAML that reads as the object again", () => {
+test("writes YAML that reads as the object again", async () => {
   const value = fc.letrec((tie) => ({
     value: fc.oneof(
       { maxDepth: 3 },
@@ -130,12 +155,12 @@ test("writes YAML that reads as the object again", () => {
     fields: fc.dictionary(fc.stringMatching(/^[a-z/.]{1,8}$/), tie("value"), { maxKeys: 4, noNullPrototype: true }),
   })).fields;
   const object = value.filter((each): each is Record<string, unknown> => Object.keys(each as object).length > 0);
-  fc.assert(
-    fc.property(object, object, (left, right) => {
-      const lines = compareObjects(left, right);
+  await fc.assert(
+    fc.asyncProperty(object, object, async (left, right) => {
+      const lines = await compare(left, right);
       expect(parse(side(lines, "left"))).toEqual(left);
       expect(parse(side(lines, "right"))).toEqual(right);
-      expect(differing(compareObjects(left, left))).toEqual([]);
+      expect(differing(await compare(left, left))).toEqual([]);
     }),
   );
 });

@@ -189,6 +189,24 @@ test("asks the API server of a few tokens at a time, and of fewer from one addre
   expect((await signIn("alice", {}, "10.0.0.8")).statusCode).toBe(429);
 });
 
+test("takes twenty tokens of an address at once, and then one in three seconds", async () => {
+  const { signIn, clock } = servedPage();
+  const statusesOf = async (count: number, from: string): Promise<number[]> => {
+    const statuses: number[] = [];
+    for (let index = 0; index < count; index++) statuses.push((await signIn("mallory", {}, from)).statusCode);
+    return statuses;
+  };
+  expect(new Set(await statusesOf(20, "2001:db8::1"))).toEqual(new Set([401]));
+  const answer = await signIn("alice", {}, "2001:db8::2");
+  expect([answer.statusCode, answer.json().message]).toEqual([
+    429,
+    "too many tokens came from your address: try again in 3 seconds",
+  ]);
+  expect((await signIn("alice", {}, "10.0.0.8")).statusCode).toBe(200);
+  await clock.advance(3_000);
+  expect(await statusesOf(2, "2001:db8::1")).toEqual([401, 429]);
+});
+
 test("ends a user's oldest session for a sixth one, and leaves other users room", async () => {
   const { cookieOf, ask, closed } = servedPage();
   const bob = await cookieOf("bob");
@@ -203,7 +221,9 @@ test("ends a user's oldest session for a sixth one, and leaves other users room"
 
 test("takes no more sessions than there is memory for, those counted that are beginning", async () => {
   const { signIn } = servedPage();
-  for (let index = 0; index < 98; index++) expect((await signIn(`user-${index}`)).statusCode).toBe(200);
+  for (let index = 0; index < 98; index++) {
+    expect((await signIn(`user-${index}`, {}, `10.0.1.${index}`)).statusCode).toBe(200);
+  }
   void signIn("slow");
   void signIn("slow");
   await new Promise((resolve) => setImmediate(resolve));
