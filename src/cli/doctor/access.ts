@@ -11,6 +11,7 @@ import { secrets } from "../../kube/resources.ts";
 import { readable } from "../shared/reading.ts";
 import { authoritiesFinding, certificateFinding } from "./certificates.ts";
 import { type Finding, fail, ok, skip } from "./finding.ts";
+import { mountedCertificate } from "./mounted-certificate.ts";
 
 const service = z.looseObject({
   status: z
@@ -39,15 +40,25 @@ export async function accessFindings(
           `APIService ${API_SERVICE} is not available: ${available?.message ?? "the API server has not reported on it"}`,
           restart,
         );
-  const { namespace, name } = CERTIFICATE_SECRET;
+  const { namespace } = CERTIFICATE_SECRET;
+  const mounted = await readable(mountedCertificate(host, { namespace, name: "legation-access" }, signal));
+  const { secret: name, certificate: key } = mounted ?? { secret: CERTIFICATE_SECRET.name, certificate: "tls.crt" };
+  if (name === undefined) {
+    return [
+      state,
+      skip("certificate of `legation access`: no Secret has it, as with --tls-cert-file; no other place is known here"),
+    ];
+  }
   const secret = await readable(host.find(secrets, { namespace, name }, { signal }).then((read) => ({ read })));
   const subject = `certificate of \`legation access\` (Secret ${namespace}/${name})`;
   if (secret === undefined)
     return [state, skip(`${subject}: you may not read it`, "run it with an administrator's account of the host")];
-  const certificate = secretText(secret.read, "tls.crt");
-  return certificate === undefined
-    ? [state]
-    : [state, certificateFinding(subject, certificate, { now, remedy: restart })];
+  const certificate = secretText(secret.read, key);
+  const source = `see what makes Secret ${namespace}/${name}`;
+  if (certificate === undefined)
+    return mounted === undefined ? [state] : [state, fail(`${subject} is missing`, source)];
+  const remedy = mounted === undefined ? restart : source;
+  return [state, certificateFinding(subject, certificate, { now, remedy })];
 }
 
 /** Checks the authority of the hub and its agents. Rejects with KubeError. */

@@ -29,6 +29,7 @@ import {
   type RunningPart,
   readInstallation,
   readParts,
+  repairOf,
 } from "./installed-objects.ts";
 import { type CheckedMember, checkMember } from "./member.ts";
 import { namespaceFindings } from "./namespaces.ts";
@@ -88,7 +89,7 @@ export async function examine(
   const names = new Set(clusters.map(({ metadata }) => metadata.name));
   const shared = deadline();
   const [webhook, controller, ofMembers, access, homeApi] = await Promise.all([
-    checkWebhook(facts, installation.url, deadline()),
+    checkWebhook(facts, installation, deadline()),
     checked("controller", shared, () =>
       controllerFindings(host, { now, inCluster: installation.url === undefined, signal: shared.signal }),
     ),
@@ -166,17 +167,22 @@ async function checkInstallation(
   { host }: HostFacts,
   version: string,
   deadline: Deadline,
-): Promise<{ readonly findings: readonly Finding[]; readonly url: string | undefined }> {
+): Promise<{ readonly findings: readonly Finding[]; readonly url: string | undefined; readonly repair: string }> {
   const { signal } = deadline;
   let url: string | undefined;
+  const reading = readInstallation(host, version, signal);
+  const repair = reading.then(
+    ({ before }) => repairOf(before.helmRelease),
+    () => repairOf(undefined),
+  );
   const [parts, objects] = await Promise.all([
     checked("Deployments", deadline, async () => {
       const found = await readParts(host, signal);
       const versions = new Map(found.map((part: RunningPart) => [part.name, part.version]));
-      return [...installedVersions(version, versions), ...found.map(partFinding)];
+      return [...installedVersions(version, versions, await repair), ...found.map(partFinding)];
     }),
     checked("installation", deadline, async () => {
-      const installation = await readInstallation(host, version, signal);
+      const installation = await reading;
       url = installation.before.webhookUrl;
       const all = await Promise.all([
         checked("objects", deadline, () => installedObjectFindings(host, version, installation, signal)),
@@ -185,18 +191,18 @@ async function checkInstallation(
       return all.flat();
     }),
   ]);
-  return { findings: [...parts, ...objects], url };
+  return { findings: [...parts, ...objects], url, repair: await repair };
 }
 
 async function checkWebhook(
   { host, namespaces, now }: HostFacts,
-  url: string | undefined,
+  { url, repair }: Pick<WebhookContext, "url" | "repair">,
   deadline: Deadline,
 ): Promise<readonly Finding[]> {
   const namespace = namespaces.find(
     ({ metadata }) => delegationModeOf(metadata.labels) !== undefined && metadata.deletionTimestamp === undefined,
   );
-  const context: WebhookContext = { now, url, namespace, signal: deadline.signal };
+  const context: WebhookContext = { now, url, repair, namespace, signal: deadline.signal };
   const parts = await Promise.all([
     checked("webhook configurations", deadline, () => configurationFindings(host, context)),
     checked("reachability of the webhook", deadline, () => reachFindings(host, context)),

@@ -69,7 +69,8 @@ export async function installedObjectFindings(
   return objectFindings(compared, repairOf(before.helmRelease));
 }
 
-function repairOf(release: HelmRelease | undefined): string {
+/** Returns the command that installs what is missing. */
+export function repairOf(release: HelmRelease | undefined): string {
   if (release === undefined) return INSTALL;
   return `helm upgrade ${release.name} CHART --namespace ${release.namespace} --reset-then-reuse-values`;
 }

@@ -1,10 +1,9 @@
 import { basename, dirname } from "node:path";
 import { z } from "zod";
-import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { deployments } from "../../kube/resources.ts";
 
-/** The certificate that the Deployment of the webhook is given as files. */
+/** The certificate that a Deployment of Legation is given as files. */
 export interface MountedCertificate {
   /** Name of the Secret of the files. Undefined if another volume has them. */
   readonly secret: string | undefined;
@@ -37,12 +36,12 @@ const deployment = z.looseObject({
   }),
 });
 
-/** Reads where the webhook's certificate is from. Resolves to undefined if the webhook makes its own. Rejects with KubeError. */
+/** Reads where a Deployment's certificate is from. Resolves to undefined if it makes its own. Rejects with KubeError. */
 export async function mountedCertificate(
   host: ClusterClient,
+  ref: { readonly namespace: string; readonly name: string },
   signal: AbortSignal,
 ): Promise<MountedCertificate | undefined> {
-  const ref = { namespace: SYSTEM_NAMESPACE, name: "legation-webhook" };
   const pod = deployment.safeParse(await host.find(deployments, ref, { signal })).data?.spec.template.spec;
   const [container] = pod?.containers ?? [];
   const file = (name: string): string | undefined => container?.env.find((each) => each.name === name)?.value;

@@ -52,8 +52,15 @@ export function memberVersion(subject: string, gitVersion: string | undefined): 
 
 const untested = "see CHANGELOG.md for a release of Legation that is tested with it";
 
-/** Judges the version that is installed against that of this command. `installed`: by part. Undefined: of another installation. */
-export function installedVersions(own: string, installed: ReadonlyMap<string, string | undefined>): Finding[] {
+/**
+ * Judges the version that is installed against that of this command. `installed`: by part. Undefined: of another installation.
+ * `repair`: command that installs.
+ */
+export function installedVersions(
+  own: string,
+  installed: ReadonlyMap<string, string | undefined>,
+  repair: string,
+): Finding[] {
   const others = [...installed].filter(([, of]) => of !== own);
   if (installed.size === 0)
     return [ok(`this command is version ${own}; webhook and controller run outside the cluster`)];
@@ -61,7 +68,7 @@ export function installedVersions(own: string, installed: ReadonlyMap<string, st
   return others.map(([part, of]) =>
     warn(
       `${part} is ${of === undefined ? "of an unknown version" : `version ${of}`}, and this command is ${own}`,
-      "run `legation install` of the newer version, and use that version here",
+      `run \`${repair}\` of the newer version, and use that version here`,
     ),
   );
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { CONFIGURATIONS, type WebhookEntry } from "../../../webhook/ca-bundle.ts";
 import { CERTIFICATE_SECRET } from "../../../webhook/certificate.ts";
-import { DELEGATE_ANNOTATION, GROUP, GROUP_BY_ANNOTATION, PROXY_LABEL } from "../../api/keys.ts";
+import { DELEGATE_ANNOTATION, GROUP, GROUP_BY_ANNOTATION, PROXY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { type Namespace, type Pod, type Stored, secretText } from "../../api/kubernetes.ts";
 import { certificatesOf } from "../../certificates/bundle.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -20,6 +20,8 @@ export interface WebhookContext {
   readonly now: number;
   /** Address of a webhook outside the cluster. */
   readonly url: string | undefined;
+  /** Command that installs what is missing. */
+  readonly repair: string;
   /** A namespace that is opted in. */
   readonly namespace: Stored<Namespace> | undefined;
   readonly signal: AbortSignal;
@@ -35,9 +37,12 @@ function restart(url: string | undefined): string {
 /** Checks the webhook's configurations, the authority that they trust, and its certificate. Rejects with KubeError. */
 export async function configurationFindings(
   host: ClusterClient,
-  { now, url, signal }: WebhookContext,
+  { now, url, repair, signal }: WebhookContext,
 ): Promise<readonly Finding[]> {
-  const mounted = url === undefined ? await readable(mountedCertificate(host, signal)) : undefined;
+  const mounted =
+    url === undefined
+      ? await readable(mountedCertificate(host, { namespace: SYSTEM_NAMESPACE, name: "legation-webhook" }, signal))
+      : undefined;
   const { secret: name, certificate: certificateKey, authority: authorityKey } = mounted ?? OWN_CERTIFICATE;
   const { namespace } = CERTIFICATE_SECRET;
   const secret =
@@ -49,8 +54,8 @@ export async function configurationFindings(
   for (const { resource, name: configuration } of CONFIGURATIONS) {
     const stored = await host.find(resource, { name: configuration }, { signal });
     const subject = `${resource.kind} ${configuration}`;
-    if (stored === undefined) found.push(fail(`${subject} is missing`, "legation install"));
-    else found.push(...trustFindings(subject, stored.webhooks ?? [], { authority, now, remedy: restart(url) }));
+    if (stored === undefined) found.push(fail(`${subject} is missing`, repair));
+    else found.push(...trustFindings(subject, stored.webhooks ?? [], { authority, now, remedy: restart(url), repair }));
   }
   const certificate = secretText(secret?.found, certificateKey);
   const subject = `webhook's certificate (Secret ${namespace}/${name})`;
@@ -80,7 +85,12 @@ const OWN_CERTIFICATE: MountedCertificate = {
 export function trustFindings(
   subject: string,
   entries: readonly WebhookEntry[],
-  { authority, now, remedy }: { readonly authority: string | undefined; readonly now: number; readonly remedy: string },
+  {
+    authority,
+    now,
+    remedy,
+    repair,
+  }: { readonly authority: string | undefined; readonly now: number; readonly remedy: string; readonly repair: string },
 ): Finding[] {
   const bundleOf = ({ clientConfig }: WebhookEntry): string =>
     Buffer.from(clientConfig.caBundle ?? "", "base64").toString("utf8");
@@ -98,7 +108,7 @@ export function trustFindings(
   }
   const [first] = entries;
   return first === undefined
-    ? [fail(`${subject} has no webhooks`, "legation install")]
+    ? [fail(`${subject} has no webhooks`, repair)]
     : [authoritiesFinding(`${subject}: caBundle`, bundleOf(first), { now, remedy })];
 }
 
@@ -106,7 +116,10 @@ export function trustFindings(
  * Has the API server call the webhook by the dry run of a Namespace with an annotation that the webhook refuses. Nothing is stored.
  * Rejects with KubeError.
  */
-export async function reachFindings(host: ClusterClient, { url, signal }: WebhookContext): Promise<readonly Finding[]> {
+export async function reachFindings(
+  host: ClusterClient,
+  { url, repair, signal }: WebhookContext,
+): Promise<readonly Finding[]> {
   const subject = "the API server reaches the webhook";
   const metadata = { name: madeUpName(), annotations: { [GROUP_BY_ANNOTATION]: "legation-doctor" } };
   try {
@@ -118,7 +131,7 @@ export async function reachFindings(host: ClusterClient, { url, signal }: Webhoo
     if (isOwn) return [fail(`the API server does not reach the webhook: ${problemOf(error)}`, restart(url))];
     return [skip(`${subject}: not known, since something else refused the dry run: ${problemOf(error)}`)];
   }
-  return [fail("the API server does not call the webhook for namespaces", "legation install")];
+  return [fail("the API server does not call the webhook for namespaces", repair)];
 }
 
 /** Checks that admission makes a proxy of a pod, by a dry run in an opted-in namespace. Rejects with KubeError. */

@@ -66,6 +66,7 @@ export function addCommands(program: Command, entries: readonly CommandEntry[], 
   program.hook("preSubcommand", async (_program, command) => {
     const equip = await entries.find(({ name }) => name === command.name())?.load();
     equip?.(command, session);
+    command.showHelpAfterError(`(see \`${commandPath(command)} --help\`)`);
   });
 }
 

@@ -100,7 +100,9 @@ async function fromDisk<T>(path: string, reading: Promise<T>): Promise<T> {
   try {
     return await reading;
   } catch (cause) {
-    const problem = cause instanceof Error ? cause.message : String(cause);
+    const message = cause instanceof Error ? cause.message : String(cause);
+    const isMissing = cause instanceof Error && "code" in cause && cause.code === "ENOENT";
+    const problem = isMissing ? "there is no such file or folder" : message;
     throw new Failure("failure", { object: path, problem, cause });
   }
 }

@@ -114,6 +114,7 @@ test("does not mention the place of a flag that the command does not have", asyn
   const session = recordedSession();
   expect(await runProgram(["status", "--nonsense"], session, "1.2.3")).toBe(EXIT_CODES.usage);
   expect(session.err.join("")).not.toContain("stand after it");
+  expect(session.err.join("")).toContain("(see `legation status --help`)");
 });
 
 test("lists the commands without loading them", async () => {

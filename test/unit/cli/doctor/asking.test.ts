@@ -25,7 +25,7 @@ const refusing = (code: KubeErrorCode, detail: string) => async (): Promise<neve
 };
 
 describe("the webhook", () => {
-  const context = { now: 0, url: "https://127.0.0.1:1", namespace, signal };
+  const context = { now: 0, url: "https://127.0.0.1:1", repair: "legation install", namespace, signal };
   const denied = 'admission webhook "namespaces.legation.dev" denied the request: annotation';
   const failed = 'failed calling webhook "namespaces.legation.dev": connect: connection refused';
   const ofKyverno = 'admission webhook "validate.kyverno.svc-fail" denied the request: label team is required';

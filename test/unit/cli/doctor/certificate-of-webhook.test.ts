@@ -6,7 +6,7 @@ import { fakeClient } from "../client.ts";
 const { signal } = new AbortController();
 const NOW = Date.parse("2026-11-27T12:00:00Z");
 const life = { now: NOW, lifetimeMs: 90 * 24 * 60 * 60_000 };
-const context = { now: NOW, url: undefined, namespace: undefined, signal };
+const context = { now: NOW, url: undefined, repair: "legation install", namespace: undefined, signal };
 const base64 = (text: string): string => Buffer.from(text).toString("base64");
 
 const env = [

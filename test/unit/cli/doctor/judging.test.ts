@@ -48,10 +48,16 @@ describe("versions", () => {
       ["legation-webhook", "0.2.0"],
       ["legation-controller", "0.1.0"],
     ]);
-    expect(installedVersions("0.2.0", parts)).toMatchObject([
-      { state: "WARN", what: "legation-controller is version 0.1.0, and this command is 0.2.0" },
+    const repair = "helm upgrade legation CHART";
+    expect(installedVersions("0.2.0", parts, repair)).toMatchObject([
+      {
+        state: "WARN",
+        what: "legation-controller is version 0.1.0, and this command is 0.2.0",
+        remedy: "run `helm upgrade legation CHART` of the newer version, and use that version here",
+      },
     ]);
-    expect(installedVersions("0.1.0", new Map([["legation-controller", "0.1.0"]]))).toMatchObject([{ state: "OK" }]);
+    const same = new Map([["legation-controller", "0.1.0"]]);
+    expect(installedVersions("0.1.0", same, repair)).toMatchObject([{ state: "OK" }]);
   });
 });
 
@@ -128,7 +134,7 @@ describe("the webhook's caBundle", () => {
 
   test("holds the webhook's own authority, in every entry", async () => {
     const [own, other] = [await issueAuthority("own", ago(0)), await issueAuthority("other", ago(0))];
-    const options = { authority: own.cert, now: NOW, remedy: "restart" };
+    const options = { authority: own.cert, now: NOW, remedy: "restart", repair: "legation install" };
     const judge = (...pems: string[]) =>
       trustFindings(
         "it",

@@ -110,7 +110,9 @@ describe("reads manifests", () => {
       message: `${path}: the folder has no *.yaml, *.yml or *.json`,
       remedy: expect.stringContaining("give a folder that has some"),
     });
-    await expect(readDocuments([join(path, "a.yaml")], Readable.from([]), signal)).rejects.toThrow("ENOENT");
+    await expect(readDocuments([join(path, "a.yaml")], Readable.from([]), signal)).rejects.toThrow(
+      "a.yaml: there is no such file or folder",
+    );
     await expect(readDocuments(["https://example.com/a.yaml"], Readable.from([]), signal)).rejects.toThrow(
       "is not fetched",
     );
