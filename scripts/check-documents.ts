@@ -3,7 +3,8 @@ import { fileURLToPath } from "node:url";
 import { commandProblems } from "./documents/command-line.ts";
 import { keyProblems } from "./documents/keys.ts";
 import { problemsOf } from "./documents/links.ts";
-import { marksOf } from "./documents/marks.ts";
+import { differences, marksOf } from "./documents/marks.ts";
+import { TESTED_PAGES } from "./documents/tested-pages.ts";
 import { readOptions } from "./options.ts";
 import { documentedKeys } from "./reference/keys.ts";
 import { loadedProgram } from "./reference/program.ts";
@@ -23,14 +24,16 @@ const program = await loadedProgram();
 const keys = new Set(documentedKeys().map(({ key }) => key));
 const pages = files.filter((file) => file.endsWith(".md"));
 const examples = globSync("examples/**/*.*", { cwd: root });
-// Pages by which people begin: each command is tested, or says why it is not.
-const tested = pages.filter((file) => file === "README.md" || file.startsWith("docs/tasks/"));
-const marks = tested.map((file) => ({ file, ...marksOf(file, read(file)) }));
-for (const { file, run, elsewhere } of marks) {
-  if (run + elsewhere > 0) console.log(`${file}: ${run} blocks of commands are run by tests, ${elsewhere} elsewhere`);
-}
+const marks = pages.map((file) => ({ file, ...marksOf(file, read(file)) }));
+const sum = (count: (page: (typeof marks)[number]) => number): number =>
+  marks.reduce((total, page) => total + count(page), 0);
+const withRuns = marks.filter(({ run }) => run > 0).map(({ file }) => file);
+console.log(
+  `blocks of commands: ${sum(({ run }) => run)} on ${withRuns.length} pages are run by tests, ${sum(({ elsewhere }) => elsewhere)} elsewhere`,
+);
 const problems = [
   ...marks.flatMap((page) => page.problems),
+  ...differences(withRuns, TESTED_PAGES),
   ...problemsOf(files, read),
   ...pages.flatMap((file) => commandProblems(file, read(file), program)),
   ...examples.flatMap((file) => commandProblems(file, `\`\`\`sh\n${read(file)}\n\`\`\`\n`, program)),

@@ -3,6 +3,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 for name in host west east; do
-  kind delete cluster --name "legation-$name"
+  kind delete cluster --name "demo-$name"
 done
 rm -f host.kubeconfig west.kubeconfig east.kubeconfig

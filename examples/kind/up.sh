@@ -5,15 +5,16 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 export PATH=$PWD/bin:$PATH
 
-# 1. A host and two members, each of one node. Kubeconfigs for this machine are in the current folder.
+# 1. A host and two members, each of one node. Kubeconfigs for this machine are in the current folder. On the host,
+#    names that begin with legation- are for virtual nodes only.
 for name in host west east; do
-  kind create cluster --name "legation-$name" --kubeconfig "$name.kubeconfig"
+  kind create cluster --name "demo-$name" --kubeconfig "$name.kubeconfig"
 done
 export KUBECONFIG=$PWD/host.kubeconfig
 
 # 2. Legation's image, built here and copied to the host's node.
 docker build -t legation:kind .
-kind load docker-image legation:kind --name legation-host
+kind load docker-image legation:kind --name demo-host
 
 # 3. Legation on the host. kindnet wants a route to each node's InternalIP, so virtual nodes have an ExternalIP.
 legation install --cluster-name host --image legation:kind
@@ -21,8 +22,8 @@ kubectl -n legation-system set env deployment/legation-controller LEGATION_NODE_
 kubectl -n legation-system rollout status deployment --timeout=5m
 
 # 4. The members. The controller reaches them in Docker's network, by the names of their containers.
-legation join west --member-kubeconfig west.kubeconfig --member-server https://legation-west-control-plane:6443 --labels region=eu
-legation join east --member-kubeconfig east.kubeconfig --member-server https://legation-east-control-plane:6443 --labels region=us
+legation join west --member-kubeconfig west.kubeconfig --member-server https://demo-west-control-plane:6443 --labels region=eu
+legation join east --member-kubeconfig east.kubeconfig --member-server https://demo-east-control-plane:6443 --labels region=us
 legation status
 
 # 5. A first workload.

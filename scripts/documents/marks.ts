@@ -14,17 +14,37 @@ export interface Marked {
  * problem: nothing would notice that its commands do not work.
  */
 export function marksOf(document: string, text: string): Marked {
-  const shells = blocksOf(text).filter(isShell);
+  const blocks = blocksOf(text);
+  const shells = blocks.filter(isShell);
+  const transcripts = blocks.filter((block) => !isShell(block) && /^ *\$ /m.test(block.text));
   const run = shells.filter(({ mark }) => mark === "run");
   const elsewhere = shells.filter(({ mark }) => /^elsewhere: \S/.test(mark));
   const others = shells.filter((block) => !run.includes(block) && !elsewhere.includes(block));
   return {
     run: run.length,
     elsewhere: elsewhere.length,
-    problems: others.map(
-      ({ line, mark }) =>
-        `${document}:${line}: commands ${mark === "" ? "without a mark" : `with the mark "${mark}"`}; write \`\`\`sh run, which ` +
-        "has a test run them, or ```sh elsewhere: and why none can",
-    ),
+    problems: [
+      ...others.map(
+        ({ line, mark }) =>
+          `${document}:${line}: commands ${mark === "" ? "without a mark" : `with the mark "${mark}"`}; write \`\`\`sh run, which ` +
+          "has a test run them, or ```sh elsewhere: and why none can",
+      ),
+      ...transcripts.map(
+        ({ line }) =>
+          `${document}:${line}: a command beside its output; write a block of \`\`\`sh, and one of the output`,
+      ),
+    ],
   };
+}
+
+/** Returns which pages have blocks with the mark `run` and are not run by a test, and the other way round. */
+export function differences(withRuns: readonly string[], tested: readonly string[]): string[] {
+  return [
+    ...withRuns
+      .filter((page) => !tested.includes(page))
+      .map((page) => `${page}: no test runs its blocks with the mark run; add it to scripts/documents/tested-pages.ts`),
+    ...tested
+      .filter((page) => !withRuns.includes(page))
+      .map((page) => `${page}: scripts/documents/tested-pages.ts names it, and it has no block with the mark run`),
+  ];
 }

@@ -39,7 +39,7 @@ export const CUSTOM_RESOURCE_PAGES: Readonly<Record<string, () => string>> = {
   "cluster.md": () =>
     page(clusterDefinition(), "`src/api/cluster.ts`", [
       ["joining a member", "operations.md#join"],
-      ["which pods may run there", "placement.md#what-operators-write"],
+      ["which pods may run there", "placement.md#placement-by-operators"],
       ["names and labels of a Cluster", "annotations.md#on-a-cluster"],
     ]),
   "delegated-type.md": () =>

@@ -64,7 +64,10 @@ export function installedVersions(
   const others = [...installed].filter(([, of]) => of !== own);
   if (installed.size === 0)
     return [ok(`this command is version ${own}; webhook and controller run outside the cluster`)];
-  if (others.length === 0) return [ok(`this command, ${[...installed.keys()].join(" and ")} are version ${own}`)];
+  if (others.length === 0) {
+    const parts = new Intl.ListFormat("en-GB").format(["this command", ...installed.keys()]);
+    return [ok(`${parts} are version ${own}`)];
+  }
   return others.map(([part, of]) =>
     warn(
       `${part} is ${of === undefined ? "of an unknown version" : `version ${of}`}, and this command is ${own}`,

@@ -110,9 +110,16 @@ export const logsCommand: Subcommand<LogsInput> = {
         ? await logsOfJob({ namespace, name: target.job }, options, { host, session, output })
         : await logsOfPods(target, namespace, options, { host, session, output });
     if (gaps.lacking.length === 0) return;
-    throw new Failure("failure", { object, problem: `logs are missing, as told above: ${some(gaps.lacking)}` });
+    throw new Failure("failure", {
+      object,
+      problem: `logs are missing, as told above: ${some(gaps.lacking)}`,
+      ...(options.memberKubeconfig === undefined ? { remedy: ANOTHER_WAY } : {}),
+    });
   },
 };
+
+const ANOTHER_WAY =
+  "where this machine does not reach a member as the host does, give --member-kubeconfig FILE (docs/whole-jobs.md#reading-logs)";
 
 interface LogsContext {
   readonly host: Connection;

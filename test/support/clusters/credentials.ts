@@ -21,7 +21,8 @@ export async function writePki(directory: string, name: string, slot: number): P
     authority.issue({
       commonName: "kube-apiserver",
       usage: "serverAuth",
-      dnsNames: API_DNS_NAMES,
+      // The last is the name of the node as kind has it.
+      dnsNames: [...API_DNS_NAMES, `${name}-control-plane`],
       // The second is the service address that pods know.
       addresses: ["127.0.0.1", `10.${96 + slot}.0.1`],
     }),

@@ -5,7 +5,8 @@ import { clusterProfiles, type Resource } from "../../../src/kube/resources.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { kubectl } from "../harness/kubectl.ts";
 
-const DEFINITION = fileURLToPath(new URL("clusterprofiles.yaml", import.meta.url));
+/** File with the definition. */
+export const DEFINITION: string = fileURLToPath(new URL("clusterprofiles.yaml", import.meta.url));
 
 /** ClusterProfiles in their served version. */
 export const profilesV1alpha1: Resource<ClusterProfile> = resourceOf(clusterProfiles, {});

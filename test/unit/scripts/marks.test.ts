@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { marksOf } from "../../../scripts/documents/marks.ts";
+import { differences, marksOf } from "../../../scripts/documents/marks.ts";
 import { missingLine } from "../../support/documents/run-page.ts";
 
 const block = (info: string): string => `\`\`\`${info}\nlegation status\n\`\`\`\n`;
@@ -12,6 +12,18 @@ test("counts blocks that a test runs, and those that none can", () => {
 test.each(["sh", "sh runs", "sh elsewhere:"])("names the line of a block with the info string `%s`", (info) => {
   const { problems } = marksOf("a.md", `# A\n\n${block(info)}`);
   expect(problems).toEqual([expect.stringMatching(/^a\.md:3: commands with/)]);
+});
+
+test("names the line of a command that stands beside its output", () => {
+  const { problems } = marksOf("a.md", "# A\n\n```\n$ legation status\nNAME\n```\n");
+  expect(problems).toEqual([expect.stringMatching(/^a\.md:3: a command beside its output/)]);
+});
+
+test("names pages whose commands no test runs, and pages without commands for their test", () => {
+  expect(differences(["a.md", "b.md"], ["b.md", "c.md"])).toEqual([
+    expect.stringMatching(/^a\.md: no test/),
+    expect.stringMatching(/^c\.md: .* no block/),
+  ]);
 });
 
 test("expects lines in their order, with any spaces, and any text for …", () => {

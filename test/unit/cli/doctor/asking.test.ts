@@ -178,6 +178,27 @@ describe("a member", () => {
     });
   });
 
+  test.each([
+    ["True", "SKIP", "west is at https://west, a name that this machine does not know"],
+    ["False", "FAIL", "west does not answer at https://west"],
+  ])("at a name that only the controller knows, with Ready %s, is %s", async (ready, state, what) => {
+    const session = {
+      connectText: async () => {
+        const client = fakeClient({ raw: refusing("NotSent", "getaddrinfo ENOTFOUND west") });
+        return { client, server: "https://west" } as Connection;
+      },
+    };
+    const status = { conditions: [{ type: "Ready", status: ready, message: "probe failed" }] };
+    const { findings } = await checkMember({
+      ...context,
+      cluster: { ...cluster, status } as never,
+      host: host(secret),
+      deadline: deadlineOf(signal, 1000),
+      session,
+    });
+    expect(findings.at(-1)).toMatchObject({ state, what: expect.stringContaining(what) });
+  });
+
   test("without its Secret is joined again", async () => {
     const session = { connectText: async () => ({}) as Connection };
     const { findings } = await checkMember({

@@ -1,0 +1,36 @@
+/** Pages that task-pages.test.ts runs, on clusters whose nodes are simulated. */
+export const FIRST_PAGES = [
+  "README.md",
+  "docs/tasks/access.md",
+  "docs/tasks/agent.md",
+  "docs/tasks/configmap.md",
+  "docs/tasks/first-pod.md",
+  "docs/tasks/whole-job.md",
+] as const;
+
+/** Pages that kind-pages.test.ts runs beside docs/tasks/kind.md, with Legation in pods and containers that run, in this order. */
+export const OTHER_PAGES = [
+  "docs/placement.md",
+  "docs/migrating.md",
+  "docs/network-policies.md",
+  "docs/engines.md",
+  "docs/host-components.md",
+  "docs/storage.md",
+  "docs/whole-jobs.md",
+  "docs/whole-objects.md",
+  "docs/cluster-profiles.md",
+  "docs/ui.md",
+  "docs/access.md",
+  "docs/cli.md",
+  "docs/troubleshooting.md",
+  "docs/kubelet-api.md",
+  "docs/home-api.md",
+  "docs/credentials.md",
+  "docs/backup.md",
+  "docs/runbook.md",
+  "docs/operations.md",
+  "docs/agents.md",
+] as const;
+
+/** Pages of which a test runs each block with the mark `run`. */
+export const TESTED_PAGES: readonly string[] = [...FIRST_PAGES, "docs/tasks/kind.md", ...OTHER_PAGES];
