@@ -6,7 +6,6 @@ import { runPage } from "../../support/documents/run-page.ts";
 import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { useLegation } from "../../support/harness/legation.ts";
-import { createUser } from "../../support/legation/access.ts";
 import { agentOf } from "../../support/legation/agent.ts";
 import { legation, MAIN, ROOT } from "../../support/legation/cli.ts";
 
@@ -38,13 +37,6 @@ test.each(["first-pod", "whole-job", "configmap"])("runs every command of the pa
 test("runs the commands of the README for clusters of one's own", async () => {
   expect(await runPage({ page: "README.md", directory, env })).toBeGreaterThan(2);
   await kubectl(hostCluster(), ["delete", "namespace", "shop", "--timeout=120s"]);
-});
-
-test("runs every command of the page on access as alice of the host's developers", async () => {
-  await running().access();
-  const { kubeconfig } = await createUser(hostCluster(), "alice", "developers");
-  copyFileSync(kubeconfig, join(directory, "alice.kubeconfig"));
-  expect(await runPage({ page: "docs/tasks/access.md", directory, env })).toBe(6);
 });
 
 test("runs every command of the page on agents, with the agent outside of its Deployment", async () => {

@@ -55,7 +55,9 @@ export async function startLaptop(): Promise<Laptop> {
   };
   try {
     const images = await writeImages(directory);
+    const folder = join(directory, "clusters");
     const clusters = await startClusters({
+      directory: folder,
       names: NAMES.map((name) => `demo-${name}`),
       clusters: Object.fromEntries(
         NAMES.map((name) => [
@@ -65,7 +67,12 @@ export async function startLaptop(): Promise<Laptop> {
             realNodeName: `demo-${name}-control-plane`,
             images: name === "host" ? images : images.slice(0, 1),
             // Without kube-proxy, the API server finds the webhook's pods by itself.
-            ...(name === "host" ? { apiServerFlags: ["--enable-aggregator-routing=true", ADDRESS_TYPES] } : {}),
+            ...(name === "host"
+              ? {
+                  apiServerFlags: ["--enable-aggregator-routing=true", ADDRESS_TYPES],
+                  controllerManagerFlags: signingFlags(join(folder, "demo-host", "pki")),
+                }
+              : {}),
           },
         ]),
       ),
@@ -98,6 +105,11 @@ export async function startLaptop(): Promise<Laptop> {
     await stop();
     throw error;
   }
+}
+
+/** Flags by which the controller manager signs certificates, as kubeadm sets them. */
+function signingFlags(pki: string): string[] {
+  return [`--cluster-signing-cert-file=${join(pki, "ca.crt")}`, `--cluster-signing-key-file=${join(pki, "ca.key")}`];
 }
 
 /** Writes archives of the images that nodes have: those of the examples, and Legation's. */

@@ -229,6 +229,7 @@ kubectl delete clusterrole profiles
 kubectl delete crd clusterprofiles.multicluster.x-k8s.io --timeout=60s`,
   },
   "docs/ui.md": { last: "kubectl delete -k manifests/ui --timeout=120s" },
+  "docs/tasks/access.md": { last: "kubectl delete csr alice" },
   "docs/access.md": {
     first: `${MEMBER} create namespace team\n${ACCESS}`,
     words: { HOST: "$(kubectl config view --minify -o jsonpath='{.clusters[0].cluster.server}' | cut -d/ -f3)" },
@@ -277,12 +278,15 @@ ${unset("LEGATION_HOME_API_SERVER")}`,
       "replicator.v1.mittwald.de": `kubectl -n shop create secret generic spread
 kubectl -n shop annotate secret spread replicator.v1.mittwald.de/replicated-keys=a`,
       "kubectl cordon legation-west\nkubectl drain": READY,
-      "unjoin west": "kubectl uncordon legation-west",
+      'grep "$(kubectl': `kubectl -n legation-system set env deployment/legation-controller LEGATION_LOG_LEVEL=debug
+${ROLLED_OUT}
+kubectl -n shop rollout restart deployment web
+kubectl -n shop rollout status deployment/web --timeout=180s`,
     },
     words: { NAME: A_POD, NAMESPACE: "shop" },
     last: `legation join west --member-kubeconfig west.kubeconfig --member-server https://demo-west-control-plane:6443
 kubectl delete clusterrolebinding scientists-see-legation
-${unset("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG")}
+${unset("LEGATION_LOG_LEVEL", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG")}
 ${WITHOUT_SHOP}`,
   },
   "docs/agents.md": {
