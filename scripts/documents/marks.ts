@@ -18,7 +18,8 @@ export function marksOf(document: string, text: string): Marked {
   const shells = blocks.filter(isShell);
   const transcripts = blocks.filter((block) => !isShell(block) && /^ *\$ /m.test(block.text));
   const run = shells.filter(({ mark }) => mark === "run");
-  const elsewhere = shells.filter(({ mark }) => /^elsewhere: \S/.test(mark));
+  // A backtick would make the line no fence.
+  const elsewhere = shells.filter(({ mark }) => /^elsewhere: [^\s`][^`]*$/.test(mark));
   const others = shells.filter((block) => !run.includes(block) && !elsewhere.includes(block));
   return {
     run: run.length,

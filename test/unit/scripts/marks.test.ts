@@ -9,10 +9,13 @@ test("counts blocks that a test runs, and those that none can", () => {
   expect(marksOf("a.md", text)).toEqual({ run: 1, elsewhere: 1, problems: [] });
 });
 
-test.each(["sh", "sh runs", "sh elsewhere:"])("names the line of a block with the info string `%s`", (info) => {
-  const { problems } = marksOf("a.md", `# A\n\n${block(info)}`);
-  expect(problems).toEqual([expect.stringMatching(/^a\.md:3: commands with/)]);
-});
+test.each(["sh", "sh runs", "sh elsewhere:", "sh elsewhere: `npm test` has it"])(
+  "names the line of a block with the info string `%s`",
+  (info) => {
+    const { problems } = marksOf("a.md", `# A\n\n${block(info)}`);
+    expect(problems).toEqual([expect.stringMatching(/^a\.md:3: commands with/)]);
+  },
+);
 
 test("names the line of a command that stands beside its output", () => {
   const { problems } = marksOf("a.md", "# A\n\n```\n$ legation status\nNAME\n```\n");
