@@ -1,11 +1,11 @@
 /** Pages that task-pages.test.ts runs, on clusters whose nodes are simulated. */
-export const FIRST_PAGES = [
+const FIRST_PAGES = [
   "README.md",
   "docs/tasks/agent.md",
   "docs/tasks/configmap.md",
   "docs/tasks/first-pod.md",
   "docs/tasks/whole-job.md",
-] as const;
+];
 
 /** Pages that kind-pages.test.ts runs beside docs/tasks/kind.md, with Legation in pods and containers that run, in this order. */
 export const OTHER_PAGES = [
