@@ -10,6 +10,10 @@ import type { Cluster } from "../clusters/types.ts";
 import { kubectl } from "../harness/kubectl.ts";
 import { legation, MAIN } from "./cli.ts";
 
+// In certificates of API servers. The agent alone resolves it, so that a test fails where anything else connects to a member.
+const PRIVATE_NAME = "kubernetes.default.svc";
+const RESOLVING = join(import.meta.dirname, "..", "tunnel", "private-name.ts");
+
 /** An agent as its Deployment runs it, but outside the member. */
 export interface RunningAgent extends Pick<PlaneProcess, "start" | "freeze" | "thaw"> {
   stop(signal?: "SIGTERM" | "SIGKILL"): Promise<void>;
@@ -31,6 +35,7 @@ export async function agentOf(
     caData = member.caData,
     token,
     within = [],
+    nodeFlags = [],
   }: {
     readonly args?: readonly string[];
     readonly env?: Readonly<Record<string, string>>;
@@ -42,6 +47,8 @@ export async function agentOf(
     readonly token?: string;
     /** Goes before the command, e.g. to run it in a network namespace. */
     readonly within?: readonly string[];
+    /** Options of Node itself. */
+    readonly nodeFlags?: readonly string[];
   } = {},
 ): Promise<RunningAgent> {
   const directory = mkdtempSync(join(tmpdir(), "legation-agent-"));
@@ -66,7 +73,7 @@ export async function agentOf(
   const plane = new PlaneProcess({
     name: "agent",
     command,
-    args: [...first, MAIN, "agent", `--kubeconfig=${kubeconfig}`, `--secret=${secret}`, ...args],
+    args: [...first, ...nodeFlags, MAIN, "agent", `--kubeconfig=${kubeconfig}`, `--secret=${secret}`, ...args],
     ...(env === undefined ? {} : { env }),
     logFile,
     ready: async () => true,
@@ -121,6 +128,7 @@ export async function joinBehindAgent(
     readonly name: string;
     readonly hubPort: number;
     readonly args: readonly string[];
+    /** Address of the member's API server, which the host is told by a name that it does not resolve. */
     readonly server: string;
     /** Joins again although it has joined, since the manifest may not have been applied. */
     readonly again: boolean;
@@ -143,11 +151,17 @@ export async function joinBehindAgent(
   const uid = ["get", "namespace", "kube-system", "-o", "jsonpath={.metadata.uid}"];
   const hostId = (await kubectl(host, uid, { program })).slice(0, 8);
   const secret = `legation-agent-${hostId}`;
+  const { hostname, port } = new URL(server);
+  const hidden = {
+    server: `https://${PRIVATE_NAME}:${port}`,
+    env: { LEGATION_TEST_PRIVATE_NAME: `${PRIVATE_NAME}=${hostname}` },
+    nodeFlags: [`--import=${RESOLVING}`],
+  };
   if (!homeApi) {
     const direct = '{"spec":{"agent":{"homeAPI":null}}}';
     if (isThrough)
       await kubectl(host, ["patch", "clusters.legation.dev", name, "--type=merge", "-p", direct], { program });
-    const agent = await agentOf(member, secret, { server });
+    const agent = await agentOf(member, secret, hidden);
     await agent.start();
     return agent;
   }
@@ -156,7 +170,7 @@ export async function joinBehindAgent(
   // Nodes lead Services' addresses to this machine, where no proxy leads them on.
   const own = (verb: "replace" | "delete"): unknown => spawnSync("ip", ["address", verb, `${address}/32`, "dev", "lo"]);
   const listens = [`--home-api-listen=${address}:443`, `--home-api-service=${secret}`];
-  const agent = await agentOf(member, secret, { server, args: listens });
+  const agent = await agentOf(member, secret, { ...hidden, args: listens });
   const listening: RunningAgent = {
     ...agent,
     start: async () => {
