@@ -254,22 +254,23 @@ test("marks a Cluster as lost, with the reason, when its Secret leads to another
   expect((await host.get(pods, { namespace, name: "stays" })).status?.phase).toBe("Running");
 });
 
+// As above, east: the host does not know how to reach a member behind an agent directly.
 describe("a Cluster applied by hand for a member that has joined under another name", () => {
-  const TWICE = "west-again";
+  const TWICE = "east-again";
   afterEach(async () => {
     await clients().host.delete(clusters, { name: TWICE });
     await eventuallyPasses(async () => expect(await clients().host.find(clusters, { name: TWICE })).toBeUndefined());
   });
 
   test("is not Ready, gives the reason, gets no pod, and does not disturb the first one", async () => {
-    const { host, west } = clients();
-    await create(["before"], { "legation.dev/clusters": "west" });
-    const before = await podThat(west, namespace, "before", inPhase("Running"));
+    const { host, east } = clients();
+    await create(["before"], { "legation.dev/clusters": "east" });
+    const before = await podThat(east, namespace, "before", inPhase("Running"));
     await host.create(clusters, {
       apiVersion: "legation.dev/v1alpha1",
       kind: "Cluster",
       metadata: { name: TWICE },
-      spec: { credentialsSecret: { name: "member-west" } },
+      spec: { credentialsSecret: { name: "member-east" } },
     });
     const readyOf = async (name: string): Promise<unknown> =>
       (await host.get(clusters, { name })).status?.conditions?.find(({ type }) => type === "Ready");
@@ -278,11 +279,11 @@ describe("a Cluster applied by hand for a member that has joined under another n
         expect(await readyOf(TWICE)).toMatchObject({
           status: "False",
           reason: "JoinedTwice",
-          message: expect.stringContaining("its member has joined already, as Cluster west"),
+          message: expect.stringContaining("its member has joined already, as Cluster east"),
         }),
       patient,
     );
-    expect(await readyOf("west")).toMatchObject({ status: "True" });
+    expect(await readyOf("east")).toMatchObject({ status: "True" });
     await create(["again"], { "legation.dev/clusters": TWICE });
     await create(numbered("anywhere", 4));
     await eventuallyPasses(async () => {
@@ -291,9 +292,9 @@ describe("a Cluster applied by hand for a member that has joined under another n
     }, patient);
     expect((await placed())[`legation-${TWICE}`]).toBeUndefined();
     expect(await waitingFor(host, namespace, "again", TWICE)).toContain(
-      "its member has joined already, as Cluster west",
+      "its member has joined already, as Cluster east",
     );
-    const after = await podThat(west, namespace, "before", inPhase("Running"));
+    const after = await podThat(east, namespace, "before", inPhase("Running"));
     expect(after.metadata.uid).toBe(before.metadata.uid);
   });
 });

@@ -6,6 +6,7 @@ import { kubeconfigText } from "../clusters/kubeconfig.ts";
 import { PlaneProcess } from "../clusters/plane-process.ts";
 import { freePort } from "../clusters/ports.ts";
 import type { Cluster } from "../clusters/types.ts";
+import { metricsOf } from "../harness/metrics-of.ts";
 import { eventually } from "../harness/wait.ts";
 import { accessAvailable, installAccess, withdrawAccess } from "./access.ts";
 import { hasJoined, joinBehindAgent, type RunningAgent, toldHubPort } from "./agent.ts";
@@ -201,10 +202,13 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
     agents.set(name, await joinBehindAgent(host, member, { name, hubPort: port, args, server, again, homeApi }));
     halfJoined.delete(name);
   };
+  const given = options.controllerFlags ?? [];
+  const healthPort = portOf(given, "--health-listen") ?? (hubPorts.size > 0 ? await freePort() : undefined);
   const controllerFlags = [
     ...LEADING,
     `--kubelet-listen=127.0.0.1:${await freePort()}`,
-    ...(options.controllerFlags ?? []),
+    ...(healthPort === undefined ? [] : [`--health-listen=127.0.0.1:${healthPort}`]),
+    ...given,
   ];
   const controller = await prepare("controller", controllerFlags, (log) => log.includes("controllers started"));
   let access: Promise<LegationProcess> | undefined;
@@ -245,7 +249,7 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
       onProgress?.(`joining ${name}`);
       await joins(name, member, labels[name]);
     }
-    for (const name of agents.keys()) await becomesReady(host, name);
+    for (const name of agents.keys()) await answers(name, healthPort ?? 0);
   } catch (error) {
     await started.stop();
     throw error;
@@ -253,16 +257,18 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
   return started;
 }
 
-/** Waits until the member is Ready, as `legation join` does where it reaches the member. */
-async function becomesReady(host: Cluster, name: string): Promise<void> {
-  await eventually(
-    async () => {
-      const { text } = await apiRequest(host, "GET", `/apis/legation.dev/v1alpha1/clusters/${name}`);
-      const { status } = JSON.parse(text) as { status?: { conditions?: { type: string; status: string }[] } };
-      return status?.conditions?.some((condition) => condition.type === "Ready" && condition.status === "True");
-    },
-    { timeoutMs: 60_000, what: `${name} is Ready through its agent` },
-  );
+/** Waits until the member answers this controller: its Cluster may still be Ready from the time of an earlier one. */
+async function answers(name: string, healthPort: number): Promise<void> {
+  await eventually(async () => (await metricsOf(healthPort))(`legation_member_reachable{cluster="${name}"}`) === 1, {
+    timeoutMs: 60_000,
+    what: `${name} answers through its agent`,
+  });
+}
+
+/** Returns the port of a flag `NAME=HOST:PORT`. */
+function portOf(flags: readonly string[], name: string): number | undefined {
+  const flag = flags.find((each) => each.startsWith(`${name}=`));
+  return flag === undefined ? undefined : Number(flag.slice(flag.lastIndexOf(":") + 1));
 }
 
 /** Variable with names of members that are reached through an agent, to run the suite in that way. */
