@@ -45,7 +45,9 @@ export async function runProgram(args: readonly string[], session: Session, vers
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.ok : EXIT_CODES.usage;
     const { exit, message, remedy } = diagnose(error, session.signal);
-    terminal.progress(`${terminal.paintProgress("red", "error:")} ${message}`);
+    // Ctrl-C is how a command ends that follows something.
+    if (exit === "interrupted") terminal.progress(message);
+    else terminal.progress(`${terminal.paintProgress("red", "error:")} ${message}`);
     if (remedy !== undefined) terminal.progress(`       ${remedy}`);
     const { isVerbose } = await import("./shared/input.ts");
     if (isVerbose(program, session.env)) terminal.progress(stackOf(error));

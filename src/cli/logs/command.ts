@@ -110,10 +110,12 @@ export const logsCommand: Subcommand<LogsInput> = {
         ? await logsOfJob({ namespace, name: target.job }, options, { host, session, output })
         : await logsOfPods(target, namespace, options, { host, session, output });
     if (gaps.lacking.length === 0) return;
+    // Of pods the gaps are `member/pod`.
+    const misses = "job" in target && gaps.lacking.some((name) => !name.includes("/"));
     throw new Failure("failure", {
       object,
       problem: `logs are missing, as told above: ${some(gaps.lacking)}`,
-      ...(options.memberKubeconfig === undefined ? { remedy: ANOTHER_WAY } : {}),
+      ...(misses && options.memberKubeconfig === undefined ? { remedy: ANOTHER_WAY } : {}),
     });
   },
 };

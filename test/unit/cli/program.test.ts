@@ -186,9 +186,9 @@ describe("errors", () => {
   );
 
   test.each([
-    ["SIGINT", 130],
-    ["SIGTERM", 143],
-  ] as const)("after %s the exit code is %d, whatever the interrupted step threw", async (signal, code) => {
+    ["SIGINT", 130, "interrupted\n"],
+    ["SIGTERM", 143, "error: interrupted\n"],
+  ] as const)("after %s the exit code is %d, whatever the interrupted step threw", async (signal, code, words) => {
     const interruption = new AbortController();
     const session = recordedSession({
       signal: interruption.signal,
@@ -198,6 +198,7 @@ describe("errors", () => {
       },
     });
     expect(await runProgram(["status"], session, "1.2.3")).toBe(code);
+    expect(session.err.join("")).toBe(words);
   });
 });
 

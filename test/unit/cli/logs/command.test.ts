@@ -43,6 +43,15 @@ test("logs ends with 1 when something is missing, and shows the rest", async () 
   expect(session.err.join("")).toContain("Job shop/sweep: logs are missing, as told above: west/a1, west/a2");
 });
 
+test("names another way into a member that this machine does not reach", async () => {
+  const placed = job({ member: "west" });
+  const west = new FakeCluster("west", copyOf(placed), [runPod("a1", "ended")]);
+  west.failure = kubeError("NotSent", "getaddrinfo ENOTFOUND west");
+  const session = sessionWith(new FakeCluster("host", placed), west);
+  expect(await runProgram(["logs", "job/sweep"], session, "1.0.0")).toBe(1);
+  expect(session.err.join("")).toContain("give --member-kubeconfig FILE");
+});
+
 test("logs ends with 3 when no member has the Job", async () => {
   const session = sessionWith(new FakeCluster("host", job()), new FakeCluster("west"));
   expect(await runProgram(["logs", "job/sweep"], session, "1.0.0")).toBe(3);
