@@ -7,7 +7,7 @@ import { LIST_TIMEOUT_MS, selectionOf } from "../kube/list.ts";
 import { type KubeObject, type ObjectKey, objectKey, type Stored } from "../kube/objects.ts";
 import { ServedResource } from "../kube/optional-resource.ts";
 import type { OptionalResource, Resource } from "../kube/resources.ts";
-import type { Logger } from "../telemetry/logger.ts";
+import type { LineLog } from "../telemetry/silent-log.ts";
 import { ConnectionBackoff } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
 import { InterruptibleSleep } from "./clock.ts";
@@ -50,7 +50,7 @@ export interface ReflectorOptions<T extends KubeObject> {
   /** Objects per page of a list; default 500. */
   readonly pageSize?: number;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: LineLog;
   readonly onEvent?: (event: ReflectorEvent<T>) => void;
   readonly onState?: (state: ReflectorState) => void;
 }

@@ -4,6 +4,7 @@ import { pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/pod-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
+import { SILENT_LOG } from "../../telemetry/silent-log.ts";
 import { chosenContainers, type LogState, logStateOf } from "./containers.ts";
 import { LineReader } from "./lines.ts";
 import { type LogOptions, type LogOutput, logsOf, type NamedLog, namedLog } from "./show.ts";
@@ -15,7 +16,6 @@ import {
   type PodSelection,
   podSelector,
   reflectorOfJob,
-  SILENT,
 } from "./sources.ts";
 import { openLog, readLog, type StreamEnd } from "./stream.ts";
 
@@ -187,7 +187,8 @@ export class FollowedCluster {
       resource: pods,
       ...selection,
       clock: this.#context.clock,
-      log: SILENT,
+      // `Gaps` tells the user of failures.
+      log: SILENT_LOG,
       onEvent: ({ type, object }) => {
         if (type === "deleted") this.#forget(object);
         else this.#see(object);

@@ -11,7 +11,7 @@ import { findByList, listAll } from "../../kube/list.ts";
 import { jobs, pods } from "../../kube/resources.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
-import { createLogger, type Logger } from "../../telemetry/logger.ts";
+import { SILENT_LOG } from "../../telemetry/silent-log.ts";
 import { credentialsSecretName } from "../member/access.ts";
 import { storedConnection } from "../member/credentials.ts";
 import { Failure } from "../shared/failure.ts";
@@ -111,9 +111,6 @@ export function isRunOf(found: Stored<Job>, job: Stored<Job>): boolean {
   return found.metadata.uid === job.metadata.uid || standsFor(found, job);
 }
 
-/** The logger of reflectors whose failures the user is told of by `Gaps`. */
-export const SILENT: Logger = createLogger({ level: "silent" });
-
 /** Returns a reflector of the Jobs of this name in one cluster. */
 export function reflectorOfJob(
   { client }: LogSource,
@@ -121,7 +118,7 @@ export function reflectorOfJob(
   options: Pick<ReflectorOptions<Job>, "clock" | "onEvent" | "onState">,
 ): Reflector<Job> {
   const fieldSelector = `metadata.name=${name}`;
-  return new Reflector({ client, resource: jobs, namespace, fieldSelector, log: SILENT, ...options });
+  return new Reflector({ client, resource: jobs, namespace, fieldSelector, log: SILENT_LOG, ...options });
 }
 
 /** Returns the selector of a Job's pods. */

@@ -2,7 +2,6 @@ import { once } from "node:events";
 import { setFlagsFromString } from "node:v8";
 import { z } from "zod";
 import { realClock } from "../../runtime/clock.ts";
-import { createLogger } from "../../telemetry/logger.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
 import { type GlobalInput, listenAddress, withGlobals } from "../shared/input.ts";
 import { type ListenAddress, listenAt } from "../shared/listening.ts";
@@ -107,8 +106,7 @@ async function serveOne(connection: Connection, input: UiInput, session: Session
   const { client: host, clusterName = "host", namespace: current } = connection;
   // Refuses early, with the role that is missing.
   await asViewer(listClusters(host, signal));
-  const log = createLogger({ level: "silent" });
-  const view = new ViewInUse(() => new LiveView({ host, namespace, clock: realClock, log }), realClock);
+  const view = new ViewInUse(() => new LiveView({ host, namespace, clock: realClock }), realClock);
   const openMember = memberOpener({
     host,
     signal,

@@ -5,6 +5,7 @@ import { clusters } from "../../api/resources.ts";
 import { nodes, pods } from "../../kube/resources.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
+import { SILENT_LOG } from "../../telemetry/silent-log.ts";
 import type { MemberRow, PodRow, WholeRows } from "./model.ts";
 import { memberRows } from "./rows.ts";
 import { type ShownPod, StoredPods } from "./stored-pod.ts";
@@ -91,8 +92,8 @@ export class LiveView {
   #follow<T extends KubeObject>(
     options: Pick<ReflectorOptions<T>, "resource" | "labelSelector" | "namespace" | "transform" | "onEvent">,
   ): Reflector<T> {
-    const { host: client, clock, log } = this.#options;
-    return new Reflector({ client, clock, log, onEvent: () => this.#touchMembers(), ...options });
+    const { host: client, clock } = this.#options;
+    return new Reflector({ client, clock, log: SILENT_LOG, onEvent: () => this.#touchMembers(), ...options });
   }
 
   #touchMembers(): void {

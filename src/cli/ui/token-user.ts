@@ -3,7 +3,6 @@ import { clusterProxyPath } from "../../api/access.ts";
 import type { ClusterCredentials } from "../../kube/credentials.ts";
 import { createClusterClient } from "../../kube/http-client.ts";
 import { realClock } from "../../runtime/clock.ts";
-import { createLogger } from "../../telemetry/logger.ts";
 import type { Connection } from "../shared/session.ts";
 import { LiveView } from "./live-view.ts";
 import { memberOpener } from "./members.ts";
@@ -66,8 +65,7 @@ export async function openTokenUser(
       clients.push(client);
       return client;
     };
-    const log = createLogger({ level: "silent" });
-    const view = new ViewInUse(() => new LiveView({ host, namespace: only, clock: realClock, log }), realClock);
+    const view = new ViewInUse(() => new LiveView({ host, namespace: only, clock: realClock }), realClock);
     return {
       viewer: {
         host,

@@ -6,7 +6,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { jobs } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
-import type { Logger } from "../../telemetry/logger.ts";
+import { SILENT_LOG } from "../../telemetry/silent-log.ts";
 import type { WholeRow, WholeRows } from "./model.ts";
 import { storedJob, storedObject } from "./stored-whole.ts";
 import { wholeJobRow, wholeObjectRow } from "./whole-rows.ts";
@@ -17,7 +17,6 @@ export interface ViewOptions {
   /** All namespaces when absent. */
   readonly namespace?: string | undefined;
   readonly clock: Clock;
-  readonly log: Logger;
 }
 
 type Follower = Pick<Reflector<KubeObject>, "start" | "stop" | "failing">;
@@ -34,11 +33,11 @@ export class WholeView {
   constructor(options: ViewOptions, onChange: () => void) {
     this.#options = options;
     this.#onChange = onChange;
-    const { host: client, clock, log } = options;
+    const { host: client, clock } = options;
     this.#types = new Reflector({
       client,
       clock,
-      log,
+      log: SILENT_LOG,
       resource: delegatedTypes,
       onEvent: ({ type, object }) => {
         const { name, uid } = object.metadata;
@@ -97,12 +96,12 @@ export class WholeView {
   }: Pick<ReflectorOptions<T>, "resource" | "transform"> & {
     readonly row: (object: Stored<T>) => WholeRow;
   }): Follower {
-    const { host: client, namespace, clock, log } = this.#options;
+    const { host: client, namespace, clock } = this.#options;
     const isNamespaced = !("namespaced" in options.resource) || options.resource.namespaced;
     return new Reflector<T>({
       client,
       clock,
-      log,
+      log: SILENT_LOG,
       labelSelector: IS_WHOLE,
       ...(namespace === undefined || !isNamespaced ? {} : { namespace }),
       ...options,

@@ -3,18 +3,16 @@ import { ViewInUse } from "../../../../src/cli/ui/view-in-use.ts";
 import { MemberClients, type OpenMember, type Viewer } from "../../../../src/cli/ui/viewer.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { realClock } from "../../../../src/runtime/clock.ts";
-import { createLogger } from "../../../../src/telemetry/logger.ts";
 
 const closed: OpenMember = (name) => Promise.reject(new Error(`${name} was not to be opened`));
 
 /** A signed-in user of the page. */
 export function viewerOf(host: ClusterClient, openMember: OpenMember = closed): Viewer {
-  const log = createLogger({ level: "silent" });
   return {
     host,
     hostName: "host",
     namespace: "team",
-    view: new ViewInUse(() => new LiveView({ host, clock: realClock, log }), realClock),
+    view: new ViewInUse(() => new LiveView({ host, clock: realClock }), realClock),
     members: new MemberClients(openMember),
     signal: new AbortController().signal,
   };
