@@ -119,7 +119,9 @@ async function sendLog(
   if (previous === "true") query.set("previous", "true");
   const answer = await host.stream(pods, target, "log", { query, signal: closed.signal });
   if (answer.body === undefined) {
-    return reply.code(502).send({ message: statusMessage(answer.text) ?? answer.text });
+    // A user who may not read logs is no failure of the cluster.
+    const status = answer.status === 403 || answer.status === 404 ? answer.status : 502;
+    return reply.code(status).send({ message: statusMessage(answer.text) ?? answer.text });
   }
   const response = stream();
   response.writeHead(200, { "content-type": "text/plain; charset=utf-8" });

@@ -214,3 +214,10 @@ test("passes on a container's log, and the API server's reason when there is non
   expect(answer).toMatchObject({ statusCode: 502 });
   expect(answer.json()).toEqual({ message: "is waiting" });
 });
+
+test("tells a user who may not read logs so, by status", async () => {
+  const text = '{"kind":"Status","message":"pods/log is forbidden"}';
+  const { get } = await signedIn({ stream: async () => ({ status: 403, headers: {}, text }) });
+  const answer = await get("/api/pods/team/web-0/log?container=main");
+  expect([answer.statusCode, answer.json()]).toEqual([403, { message: "pods/log is forbidden" }]);
+});
