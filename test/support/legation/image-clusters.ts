@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startClusters } from "../clusters/start.ts";
-import type { Cluster } from "../clusters/types.ts";
+import type { Cluster, Clusters } from "../clusters/types.ts";
 import { kubectl } from "../harness/kubectl.ts";
 import { writeLegationImage } from "./image.ts";
 
@@ -15,23 +15,36 @@ export interface ImageClusters {
 
 /** Builds Legation's image, and starts clusters in which Legation runs from it. */
 export async function startImageClusters(): Promise<ImageClusters> {
+  const { clusters, stop } = await start(["host", "west"]);
+  return { host: clusters.get("host"), west: clusters.get("west"), stop };
+}
+
+/** Builds Legation's image, and starts a host with it, which has no member. */
+export async function startImageHost(): Promise<Omit<ImageClusters, "west">> {
+  const { clusters, stop } = await start(["host"]);
+  return { host: clusters.get("host"), stop };
+}
+
+async function start(names: readonly ["host", ...string[]]): Promise<{
+  readonly clusters: Pick<Clusters, "get">;
+  readonly stop: () => Promise<void>;
+}> {
   const folder = mkdtempSync(join(tmpdir(), "legation-image-"));
   const removeImage = (): void => rmSync(folder, { recursive: true, force: true });
   try {
     const image = join(folder, "legation.tar");
     await writeLegationImage(image);
     const clusters = await startClusters({
-      names: ["host", "west"],
+      names,
       clusters: {
+        ...Object.fromEntries(names.map((name) => [name, { realNode: true }])),
         // Without kube-proxy, the API server finds the webhook's pods by itself.
         host: { realNode: true, images: [image], apiServerFlags: ["--enable-aggregator-routing=true"] },
-        west: { realNode: true },
       },
       onProgress: (line) => process.stderr.write(`clusters: ${line}\n`),
     });
     return {
-      host: clusters.get("host"),
-      west: clusters.get("west"),
+      clusters,
       stop: async () => {
         await clusters.stop();
         removeImage();

@@ -9,11 +9,9 @@ import { MAIN } from "../legation/cli.ts";
 
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
-/** A browser with the page of a `legation ui`. */
-export interface OpenPage {
+/** A browser with the page. */
+export interface BrowserPage {
   readonly page: Page;
-  /** Process of `legation ui`. */
-  readonly pid: number;
   /** Address of the page without the token. */
   readonly origin: string;
   /** Errors of the page's scripts, and messages of its console. */
@@ -21,6 +19,12 @@ export interface OpenPage {
   /** Opens a view, such as `#/pods`. */
   show(view: string): Promise<void>;
   close(): Promise<void>;
+}
+
+/** A browser with the page of a `legation ui` of its own. */
+export interface OpenPage extends BrowserPage {
+  /** Process of `legation ui`. */
+  readonly pid: number;
 }
 
 /** Starts Chromium. */
@@ -51,6 +55,19 @@ export async function openPage(kubeconfig: string, options: OpenOptions = {}): P
   });
   const address = await printedAddress(server);
   await beforeOpening?.(server.pid ?? 0);
+  const opened = await openAddress(address);
+  return {
+    ...opened,
+    pid: server.pid ?? 0,
+    close: async () => {
+      await opened.close();
+      server.kill();
+    },
+  };
+}
+
+/** Opens the page at an address in Chromium. */
+export async function openAddress(address: string): Promise<BrowserPage> {
   const browser = await openBrowser();
   const context = await browser.newContext({
     viewport: { width: 1280, height: 800 },
@@ -65,16 +82,12 @@ export async function openPage(kubeconfig: string, options: OpenOptions = {}): P
   await page.goto(address);
   return {
     page,
-    pid: server.pid ?? 0,
     origin: new URL(address).origin,
     errors,
     show: async (view) => {
       await page.evaluate(`location.assign(${JSON.stringify(view)})`);
     },
-    close: async () => {
-      await browser.close();
-      server.kill();
-    },
+    close: () => browser.close(),
   };
 }
 
