@@ -31,6 +31,11 @@ export interface ChoiceOptions {
   readonly unread?: (member: string) => string | undefined;
 }
 
+/** Reports whether the Job is divided. Preferences of a namespace are for pods: they would divide Jobs that cannot be. */
+export function isDivided({ metadata }: Stored<Job>): boolean {
+  return metadata.annotations?.[PREFERENCES_ANNOTATION] !== undefined;
+}
+
 /** Ranks the members for one pod of the Job's template. */
 export function choiceFor(job: Stored<Job>, { rules, candidates, unread }: ChoiceOptions): Choice {
   const pod = podOf(job);
@@ -38,9 +43,7 @@ export function choiceFor(job: Stored<Job>, { rules, candidates, unread }: Choic
   const parsed = rules.parse(pod);
   if (!parsed.ok) return { problem: problemsText(parsed) };
   const { placement } = parsed;
-  // Preferences of a namespace are for pods: they would divide Jobs that cannot be.
-  const isDivided = job.metadata.annotations?.[PREFERENCES_ANNOTATION] !== undefined;
-  const preferences = isDivided ? placement.preferences : undefined;
+  const preferences = isDivided(job) ? placement.preferences : undefined;
   const selection: Rule = {
     refusal: (candidate) => {
       const message =

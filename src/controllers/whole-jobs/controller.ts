@@ -15,7 +15,7 @@ import type { CopyRef, Source } from "../copying/model.ts";
 import type { PodCopierOptions } from "../copying/pod-copier.ts";
 import type { ControllerEvents } from "../events.ts";
 import type { RestoredHost } from "../restored-host.ts";
-import { choiceFor, type JobRules, mayHave } from "./choice.ts";
+import { choiceFor, isDivided, type JobRules, mayHave } from "./choice.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import { demandFor, forCopy, isWantedIn, JobsInMembers } from "./job-in-member.ts";
@@ -210,13 +210,34 @@ export class WholeJobController {
     const { rules, registry } = this.#options;
     const candidates = registry.members().map((member) => member.candidate());
     const mayMoveTo = (name: string): boolean => places.length > 0 && places.every(({ member }) => member !== name);
-    const unread = (name: string): string | undefined =>
-      this.#unread(name) ?? (mayMoveTo(name) ? this.#refusedBy(name, job) : undefined);
+    const isAwaited = (name: string): boolean => places.length === 0 && isDivided(job) && this.#isBeingRead(name);
+    const unread = (name: string): string | undefined => {
+      if (isAwaited(name)) return undefined;
+      return this.#unread(name) ?? (mayMoveTo(name) ? this.#refusedBy(name, job) : undefined);
+    };
     const choice = choiceFor(job, { rules, candidates, unread });
     if ("problem" in choice) return { fitting: [], why: choice.problem };
     const { ranking, preferences } = choice;
     const fitting = mayHave(ranking);
-    return { fitting, why: explain(ranking.refusals), ...(preferences === undefined ? {} : { preferences }) };
+    const refused = new Map(ranking.refusals.map(({ cluster, message }) => [cluster, message]));
+    const awaits = candidates.some(({ name, closed }) => {
+      const refusal = refused.get(name);
+      return isAwaited(name) && (fitting.includes(name) || (refusal !== undefined && refusal === closed?.message));
+    });
+    return {
+      fitting,
+      why: explain(ranking.refusals),
+      ...(preferences === undefined ? {} : { preferences }),
+      ...(awaits ? { awaits } : {}),
+    };
+  }
+
+  /** Reports whether the member, or its Jobs, are being read, and nothing indicates that this fails. */
+  #isBeingRead(name: string): boolean {
+    const member = this.#options.registry.member(name);
+    if (member === undefined) return false;
+    const { copies } = this.#copier;
+    return member.syncing || (member.reachable && !copies.read(member) && copies.failing(member) === undefined);
   }
 
   #unread(name: string): string | undefined {

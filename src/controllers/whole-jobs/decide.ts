@@ -24,6 +24,8 @@ type Phase = (observed: Observed, now: number, wall: number) => JobDecision | un
 const MOVES_BEFORE_MS = 10_000;
 // The pause before a copy of a failing Job is looked at again whose change is under way.
 const STOPPING_MS = 1_000;
+// The pause before a Job is looked at again whose members are still being read.
+const SYNCING_MS = 1_000;
 // The longer a Job runs, the more seldom counters alone are written, so that a Job of any size costs the host few writes.
 const COUNTERS = { shareOfAge: 0.2, leastMs: 1_000, mostMs: 60_000 };
 
@@ -62,8 +64,10 @@ function unreadable({ job, isUnreadable }: Observed, now: number): JobDecision |
 }
 
 /** Records the members before anything is created there, so that no other member has the Job or a share of it. */
-function place({ job, places, choice }: Observed): JobDecision | undefined {
+function place({ job, places, choice }: Observed, now: number): JobDecision | undefined {
   if (places.length > 0) return undefined;
+  // A new leader has not read all members yet, and shares stay as they are.
+  if (choice?.awaits === true) return { actions: [], outcome: "Syncing", requeueAt: now + SYNCING_MS };
   const shares = choice === undefined ? [] : newShares(job, choice);
   if (shares.length > 0) return { actions: [{ type: "record", job, shares }], outcome: "Placing" };
   return { actions: [{ type: "report", job, message: choice?.why ?? "" }], outcome: "Waiting" };

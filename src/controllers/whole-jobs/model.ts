@@ -51,6 +51,8 @@ export interface Observed {
     readonly fitting: readonly string[];
     readonly preferences?: SchedulingPreferences;
     readonly why: string;
+    /** A member that would get a share is still being read. */
+    readonly awaits?: boolean;
   };
   /** The status and record that were last sent, and when; epoch ms. */
   readonly sent?: Shown & { readonly at: number };

@@ -74,6 +74,11 @@ describe("a whole Job", () => {
   test.each<[string, Partial<Observed>, string[]]>([
     ["without a member goes to the best", { choice: CHOICE }, ["Placing", "record west"]],
     [
+      "is not divided before all members that share it are read",
+      { choice: { ...CHOICE, awaits: true } },
+      ["Syncing", "in 1000 ms"],
+    ],
+    [
       "that no member may have waits, and its author is told",
       { choice: { fitting: [], why: "west: Full" } },
       ["Waiting", "report west: Full"],
