@@ -139,12 +139,14 @@ export async function joinBehindAgent(
   const { name, hubPort, args, server, again, homeApi = false } = options;
   // Also outside the test runner.
   const { kubectl: program } = await findBinaries();
-  const { text: found } = await apiRequest(host, "GET", `/apis/legation.dev/v1alpha1/clusters/${name}`);
-  const isThrough = /"homeAPI":\s*true/.test(found);
-  if (again || (homeApi && !isThrough) || !(await hasJoined(host, name))) {
+  const { text } = await apiRequest(host, "GET", `/apis/legation.dev/v1alpha1/clusters/${name}`);
+  const { spec = {} } = JSON.parse(text) as { spec?: { agent?: { homeAPI?: boolean } } };
+  const isThrough = spec.agent?.homeAPI === true;
+  // An earlier file may have joined it directly.
+  if (again || spec.agent === undefined || (homeApi && !isThrough)) {
     const hub = [`--hub-address=127.0.0.1:${hubPort}`, ...(homeApi ? ["--home-api-through-agent"] : [])];
-    const text = await legation(["join", name, "--agent", ...hub, `--kubeconfig=${host.kubeconfig}`, ...args]);
-    const objects = text.split(/^---$/m).filter((object) => !object.includes("kind: Deployment"));
+    const manifest = await legation(["join", name, "--agent", ...hub, `--kubeconfig=${host.kubeconfig}`, ...args]);
+    const objects = manifest.split(/^---$/m).filter((object) => !object.includes("kind: Deployment"));
     const input = objects.join("---\n");
     await kubectl(member, ["apply", "--server-side", "--force-conflicts", "-f", "-"], { input, program });
   }
