@@ -68,6 +68,9 @@ function pass(from: Duplex, to: Duplex): () => void {
   const onEnd = (): void => void to.end();
   from.on("data", onData).on("end", onEnd);
   to.on("drain", onDrain);
+  // A listener alone does not start a socket that was accepted paused.
+  if (to.writableNeedDrain) from.pause();
+  else from.resume();
   return () => {
     from.off("data", onData).off("end", onEnd);
     to.off("drain", onDrain);

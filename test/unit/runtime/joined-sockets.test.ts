@@ -50,6 +50,15 @@ describe("joined sockets", () => {
     await stream.closed;
   });
 
+  test("read a socket that was paused until then", async () => {
+    const [client, other] = [await socketPair(onTestFinished), await socketPair(onTestFinished)];
+    client.accepted.pause();
+    join(client.accepted, other.dialled, clock);
+    const there = readAll(other.accepted);
+    client.dialled.end("hello");
+    expect(String(await there)).toBe("hello");
+  });
+
   test("free each large buffer once it has been written", async () => {
     const passed: Buffer[] = [];
     server.dialled.on("data", (chunk: Buffer) => passed.push(chunk));
