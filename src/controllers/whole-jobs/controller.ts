@@ -31,6 +31,8 @@ const { kind: KIND } = WHOLE_JOB.resource;
 const MEMBER_INDEX = "member";
 // A copy that the host has after all, or that an operator has to look at, is asked for again.
 const KEPT_MS = 60_000;
+// The first list of a member's Jobs is read within this time after the member answers, its types and a retry included.
+const FIRST_LIST_MS = 10_000;
 
 /**
  * Runs Jobs whole in members: gives each to one member, or divides it over several, whose own Job controllers make its pods, and
@@ -236,8 +238,12 @@ export class WholeJobController {
   #isBeingRead(name: string): boolean {
     const member = this.#options.registry.member(name);
     if (member === undefined) return false;
+    if (member.syncing) return true;
     const { copies } = this.#copier;
-    return member.syncing || (member.reachable && !copies.read(member) && copies.failing(member) === undefined);
+    if (!member.reachable || copies.read(member)) return false;
+    // A list that failed before the member answered is tried again at once.
+    const isFirst = this.#options.clock.now() < member.reachableSince + FIRST_LIST_MS;
+    return isFirst || copies.failing(member) === undefined;
   }
 
   #unread(name: string): string | undefined {
