@@ -176,8 +176,15 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
         clearTimeout(restart);
         return plane.stop(signal);
       },
-      freeze: () => plane.freeze(),
-      thaw: () => plane.thaw(),
+      // A frozen process still takes connections, and the next leader becomes the only endpoint of the hub's Service.
+      freeze: async () => {
+        await plane.freeze();
+        if (ownHub !== undefined) hubs?.remove(ownHub);
+      },
+      thaw: () => {
+        if (ownHub !== undefined) hubs?.add(ownHub);
+        plane.thaw();
+      },
     };
     processes.push(made);
     return made;

@@ -27,6 +27,8 @@ const LARGE = 20 * 2 ** 20;
 const EXEC = ["exec", "web", "-c", "main", "--", "true"];
 const APPROVAL = fileURLToPath(new URL("../../../../examples/kubelet-certificate/approval.yaml", import.meta.url));
 const patient = { timeoutMs: 90_000 };
+// An agent takes a frozen leader for gone after 30 s, and streams are open meanwhile.
+const LONG_MS = 180_000;
 const FLAGS = ["--node-address=127.0.0.1", "--kubelet-certificate-signer=kubernetes.io/kubelet-serving"];
 
 function sha256(bytes: Buffer): string {
@@ -119,7 +121,11 @@ function streams(): void {
 
   const at = (namespace: string, args: readonly string[]): string[] => ["-n", namespace, ...args];
   const open = (transport: Transport, ...args: string[]): StreamingKubectl => {
-    const running = new StreamingKubectl(at(delegated, args), { kubeconfig: home.kubeconfig, transport });
+    const running = new StreamingKubectl(at(delegated, args), {
+      kubeconfig: home.kubeconfig,
+      transport,
+      timeoutMs: LONG_MS,
+    });
     onTestFinished(() => running[Symbol.dispose]());
     return running;
   };
@@ -388,7 +394,6 @@ function streams(): void {
     second.thaw();
     await expectEnded(ofSecond);
     await secondEnded;
-    // An agent takes a frozen leader for gone after 30 s of silence.
   }, 400_000);
 
   // Last, since the member is reached through its agent from here on.
