@@ -37,6 +37,8 @@ export const FORBIDDEN: Readonly<Record<string, string>> = {
   "host: delete serviceaccounts in legation-system": REMOVES,
   "host: get namespaces/status in kube-system":
     "`legation doctor` reads a member's clock from the headers of any response, also of a refusal",
+  "agent: get services in legation-system":
+    "the Role names the agent's own Service: an API server may not have read it yet, or `unjoin` has just deleted it",
   "host: watch events": "members that joined with an earlier version's rights",
   "controller: patch certificates.k8s.io/certificatesigningrequests/approval":
     "an operator gives it (docs/kubelet-api.md), or approves by hand",
