@@ -1,12 +1,13 @@
 import { connect, createServer, type TLSSocket } from "node:tls";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Pod, secretText } from "../../src/api/kubernetes.ts";
+import { secretText } from "../../src/api/kubernetes.ts";
 import { clusters } from "../../src/api/resources.ts";
 import { credentialsFromKubeconfigText } from "../../src/kube/kubeconfig.ts";
 import { pods, secrets } from "../../src/kube/resources.ts";
 import { Authority } from "../support/clusters/pki.ts";
 import { freePort } from "../support/clusters/ports.ts";
 import type { Cluster } from "../support/clusters/types.ts";
+import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { MANIFESTS } from "../support/harness/installed.ts";
@@ -80,13 +81,10 @@ const isReady = async (): Promise<boolean> => {
 };
 
 async function runs(namespace: string, name: string): Promise<void> {
-  const pod: Pod = {
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: { namespace, name, annotations: { "legation.dev/clusters": "north" } },
-    spec: { containers: [{ name: "main", image: "main:1" }] },
-  };
-  await clients().host.create(pods, pod);
+  await clients().host.create(
+    pods,
+    delegatedPod(namespace, name, { annotations: { "legation.dev/clusters": "north" } }),
+  );
   await podThat(clients().host, namespace, name, inPhase("Running"));
 }
 

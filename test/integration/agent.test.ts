@@ -1,7 +1,7 @@
 import { Agent } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, type TestContext, test } from "vitest";
-import { type Pod, secretText } from "../../src/api/kubernetes.ts";
+import { secretText } from "../../src/api/kubernetes.ts";
 import { clusters } from "../../src/api/resources.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import type { Identity } from "../../src/kube/credentials.ts";
@@ -13,6 +13,7 @@ import { apiSecretName } from "../../src/pods/home-api.ts";
 import { relayDial } from "../../src/tunnel/relay.ts";
 import { type ApiAnswer, apiRequest } from "../support/clusters/api-request.ts";
 import { freePort } from "../support/clusters/ports.ts";
+import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { MANIFESTS } from "../support/harness/installed.ts";
@@ -61,13 +62,10 @@ async function startAgent(secret: string, args: readonly string[] = []): Promise
 }
 
 async function runningPod(namespace: string, name: string): Promise<void> {
-  const pod: Pod = {
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: { namespace, name, annotations: { "legation.dev/clusters": "north" } },
-    spec: { containers: [{ name: "main", image: "main:1" }] },
-  };
-  await clients().host.create(pods, pod);
+  await clients().host.create(
+    pods,
+    delegatedPod(namespace, name, { annotations: { "legation.dev/clusters": "north" } }),
+  );
   const { spec } = await podThat(clients().host, namespace, name, inPhase("Running"));
   expect(spec?.nodeName).toBe("legation-north");
 }

@@ -110,7 +110,7 @@ export const logsCommand: Subcommand<LogsInput> = {
         ? await logsOfJob({ namespace, name: target.job }, options, { host, session, output })
         : await logsOfPods(target, namespace, options, { host, session, output });
     if (gaps.lacking.length === 0) return;
-    // Of pods the gaps are `member/pod`.
+    // A gap of a pod is `member/pod`, and one of a whole member its name.
     const misses = "job" in target && gaps.lacking.some((name) => !name.includes("/"));
     throw new Failure("failure", {
       object,

@@ -1,19 +1,17 @@
 import { TokenBucket } from "../../kube/limits.ts";
-import { networkOf } from "../../runtime/strangers.ts";
 
 // A team behind one Ingress signs in at once in the morning; who guesses tokens gets few of them.
 const BURST = 20;
 const AGAIN_AFTER_MS = 3_000;
 const MOST_ADDRESSES = 10_000;
 
-/** Limits how often tokens come from one address, since each asks the API server. */
+/** Limits how often tokens come from one address (`networkOf`), since each asks the API server. */
 export class SignInRate {
   /** In the order of their last use. */
   readonly #buckets = new Map<string, TokenBucket>();
 
   /** Counts an attempt. Returns the seconds after which the next one is taken; undefined if this one is. */
-  refusedFor(remoteAddress: string, now: number): number | undefined {
-    const address = networkOf(remoteAddress);
+  refusedFor(address: string, now: number): number | undefined {
     const bucket = this.#buckets.get(address) ?? new TokenBucket(1_000 / AGAIN_AFTER_MS, BURST, now);
     this.#buckets.delete(address);
     this.#buckets.set(address, bucket);

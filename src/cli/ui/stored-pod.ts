@@ -53,7 +53,7 @@ class Shared<T> {
   of(key: string, value: T): T {
     const known = this.#values.get(key);
     if (known !== undefined) return known;
-    // Those in use stay with their rows.
+    // Rows keep the values that they use.
     if (this.#values.size >= MOST_SHARED) this.#values.clear();
     this.#values.set(key, value);
     return value;

@@ -93,11 +93,11 @@ export class TokenSignIn implements Gate {
     { from, headers }: PageRequest,
   ): Promise<Extract<Admission, { kind: "signIn" }> | Refused> {
     const { clock, open } = this.#options;
-    const seconds = this.#rate.refusedFor(from, clock.now());
+    const address = networkOf(from);
+    const seconds = this.#rate.refusedFor(address, clock.now());
     if (seconds !== undefined) {
       return refused(429, `too many tokens came from your address: try again in ${seconds} seconds`);
     }
-    const address = networkOf(from);
     const ofAddress = this.#signingIn.filter((each) => each === address).length;
     if (
       ofAddress >= MOST_OF_ADDRESS ||

@@ -309,7 +309,7 @@ export class AgentController implements Gatekeeper {
     this.#askedAt.delete(name);
     log.info({ member: name, expires }, "credentials received from the agent");
     if (isAtSameAddress(kubeconfigOf(cluster, secret), kubeconfig, token)) return;
-    // Those of `legation access` name the earlier authority, too.
+    // Credentials of `legation access` name the earlier address or authority, too.
     this.#userAccess.renew(name);
     this.#userAccess.ensure(name);
   }

@@ -68,6 +68,11 @@ export class Copies<T extends KubeObject> {
     return this.#of(member).every((reflector) => reflector?.state === "watching");
   }
 
+  /** Reports whether the first list of the member's copies is pending, and nothing indicates that it will fail. */
+  isBeingRead(member: Member): boolean {
+    return !this.read(member) && this.failing(member) === undefined;
+  }
+
   failing(member: Member): string | undefined {
     return this.#of(member).find((reflector) => reflector?.state === "backing-off")?.failing?.reason;
   }

@@ -221,10 +221,10 @@ export class WholeJobController {
     if ("problem" in choice) return { fitting: [], why: choice.problem };
     const { ranking, preferences } = choice;
     const fitting = mayHave(ranking);
-    const refused = new Map(ranking.refusals.map(({ cluster, message }) => [cluster, message]));
+    const reasons = new Map(ranking.refusals.map(({ cluster, reason }) => [cluster, reason]));
     const awaits = candidates.some(({ name, closed }) => {
-      const refusal = refused.get(name);
-      return isAwaited(name) && (fitting.includes(name) || (refusal !== undefined && refusal === closed?.message));
+      const isClosedAlone = closed !== undefined && reasons.get(name) === closed.reason;
+      return isAwaited(name) && (isClosedAlone || fitting.includes(name));
     });
     return {
       fitting,
@@ -243,7 +243,7 @@ export class WholeJobController {
     if (!member.reachable || copies.read(member)) return false;
     // A list that failed before the member answered is tried again at once.
     const isFirst = this.#options.clock.now() < member.reachableSince + FIRST_LIST_MS;
-    return isFirst || copies.failing(member) === undefined;
+    return isFirst || copies.isBeingRead(member);
   }
 
   #unread(name: string): string | undefined {

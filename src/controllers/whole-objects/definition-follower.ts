@@ -84,8 +84,7 @@ export class DefinitionFollower {
     const source = sources.of(this.#name);
     if (source.state === "missing") return [`this cluster has no CustomResourceDefinition ${this.#name.name}`];
     const members = this.#options.registry.members().filter(({ reachable }) => reachable);
-    const isPending = members.some((member) => !copies.read(member) && copies.failing(member) === undefined);
-    if (isPending) return undefined;
+    if (members.some((member) => copies.isBeingRead(member))) return undefined;
     return members.flatMap((member) => {
       const problem = this.#problemIn(member);
       return problem === undefined ? [] : [`${member.name}: ${problem}`];

@@ -302,7 +302,7 @@ export class ObjectController {
       ...(excluded === undefined ? {} : { excluded }),
       ...(source?.state === "unknown" && source.message !== undefined ? { misfit: source.message } : {}),
       isUsable: member.reachable && copies.isCurrent(member),
-      isKnown: copies.read(member) || copies.failing(member) !== undefined,
+      isKnown: !copies.isBeingRead(member),
       hasCopy: found !== undefined,
       ...(found === undefined || !ofSource ? {} : { copy: found, health: this.statuses.healthOf(found) }),
       inStep: ofSource && isInStep,

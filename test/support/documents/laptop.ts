@@ -17,6 +17,7 @@ import { staticBusybox } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { applyAll, kubectl } from "../harness/kubectl.ts";
+import { mutatingPolicy, newPodsIn } from "../harness/mutating-policy.ts";
 import { ROOT } from "../legation/cli.ts";
 import { writeLegationImage } from "../legation/image.ts";
 
@@ -124,36 +125,14 @@ async function writeImages(directory: string): Promise<string[]> {
 async function resolveNames(host: Cluster, addresses: ReadonlyMap<string, string>): Promise<void> {
   // CEL takes values of different types in one map if they are dynamic.
   const aliases = [...addresses].map(([name, ip]) => `{"ip": dyn("${ip}"), "hostnames": dyn(["${name}"])}`);
-  const metadata = { name: "docker-names" };
-  const apiVersion = "admissionregistration.k8s.io/v1";
-  await applyAll(host, [
-    {
-      apiVersion,
-      kind: "MutatingAdmissionPolicy",
-      metadata,
-      spec: {
-        matchConstraints: {
-          namespaceSelector: {
-            matchExpressions: [
-              { key: "kubernetes.io/metadata.name", operator: "In", values: ["legation-system", "legation-access"] },
-            ],
-          },
-          resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], resources: ["pods"], operations: ["CREATE"] }],
-        },
-        failurePolicy: "Fail",
-        reinvocationPolicy: "Never",
-        mutations: [
-          {
-            patchType: "JSONPatch",
-            jsonPatch: {
-              expression: `[JSONPatch{op: "add", path: "/spec/hostAliases", value: [${aliases.join(", ")}]}]`,
-            },
-          },
-        ],
-      },
-    },
-    { apiVersion, kind: "MutatingAdmissionPolicyBinding", metadata, spec: { policyName: metadata.name } },
-  ]);
+  const expression = `[JSONPatch{op: "add", path: "/spec/hostAliases", value: [${aliases.join(", ")}]}]`;
+  await applyAll(
+    host,
+    mutatingPolicy("docker-names", {
+      matchConstraints: newPodsIn(["legation-system", "legation-access"]),
+      mutation: { patchType: "JSONPatch", jsonPatch: { expression } },
+    }),
+  );
 }
 
 /** Writes the programs of the machine, and returns their folder. */

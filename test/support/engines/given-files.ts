@@ -1,5 +1,6 @@
 import type { Cluster } from "../clusters/types.ts";
 import { applyAll, kubectl } from "../harness/kubectl.ts";
+import { mutatingPolicy, newPodsIn } from "../harness/mutating-policy.ts";
 import { eventually } from "../harness/wait.ts";
 
 /** A file or folder of the machine, and where containers find it. */
@@ -33,34 +34,19 @@ export async function giveFiles(member: Cluster, namespace: string, files: reado
     initContainers: ${mounted("initContainers", files)},
     containers: ${mounted("containers", files)}
   }}`;
-  const metadata = { name: `given-in-${namespace}` };
-  const apiVersion = "admissionregistration.k8s.io/v1";
-  const policy = {
-    apiVersion,
-    kind: "MutatingAdmissionPolicy",
-    metadata,
-    spec: {
-      matchConstraints: {
-        namespaceSelector: {
-          matchExpressions: [
-            { key: "kubernetes.io/metadata.name", operator: "In", values: [namespace, TRIAL_NAMESPACE] },
-          ],
-        },
-        resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], resources: ["pods"], operations: ["CREATE"] }],
+  const name = `given-in-${namespace}`;
+  const policy = mutatingPolicy(name, {
+    matchConstraints: newPodsIn([namespace, TRIAL_NAMESPACE]),
+    matchConditions: [
+      {
+        name: "pods",
+        expression: `request.namespace == "${namespace}" || object.metadata.?name.orValue("") == "${name}"`,
       },
-      matchConditions: [
-        {
-          name: "pods",
-          expression: `request.namespace == "${namespace}" || object.metadata.?name.orValue("") == "${metadata.name}"`,
-        },
-      ],
-      reinvocationPolicy: "Never",
-      mutations: [{ patchType: "ApplyConfiguration", applyConfiguration: { expression } }],
-    },
-  };
-  const binding = { apiVersion, kind: "MutatingAdmissionPolicyBinding", metadata, spec: { policyName: metadata.name } };
-  await applyAll(member, [policy, binding]);
-  await inForce(member, metadata.name);
+    ],
+    mutation: { patchType: "ApplyConfiguration", applyConfiguration: { expression } },
+  });
+  await applyAll(member, policy);
+  await inForce(member, name);
 }
 
 /** API servers learn of a policy some time after it is made: a pod that is only tried shows whether they have. */

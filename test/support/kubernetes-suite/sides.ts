@@ -6,7 +6,8 @@ import { apiRequest } from "../clusters/api-request.ts";
 import { staticBusybox } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { Cluster, ClusterOptions, Clusters } from "../clusters/types.ts";
-import { createUser } from "../legation/access.ts";
+import { mutatingPolicy } from "../harness/mutating-policy.ts";
+import { clusterRoleBinding, createUser } from "../legation/access.ts";
 import { legation, ROOT } from "../legation/cli.ts";
 import { startLegation } from "../legation/start.ts";
 import { writeSuiteImages } from "./images.ts";
@@ -53,33 +54,18 @@ const LABELS: Readonly<Record<HostSide, Readonly<Record<string, string>>>> = {
 const WHOLE_BY_DEFAULT = join(ROOT, "examples", "whole-by-default", "policy.yaml");
 
 /** Labels the namespaces of the suite as they are made. */
-function policyFor(side: HostSide): object {
+function policyFor(side: HostSide): ReturnType<typeof mutatingPolicy> {
   const operations = Object.entries(LABELS[side]).map(
     ([label, value]) => `JSONPatch{op: "add", path: "/metadata/labels/${label}", value: "${value}"}`,
   );
-  return {
-    apiVersion: `${ADMISSION}/v1`,
-    kind: "MutatingAdmissionPolicy",
-    metadata: METADATA,
-    spec: {
-      matchConstraints: {
-        resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["namespaces"] }],
-      },
-      matchConditions: [{ name: "of-the-suite", expression: OF_THE_SUITE }],
-      reinvocationPolicy: "Never",
-      failurePolicy: "Fail",
-      mutations: [{ patchType: "JSONPatch", jsonPatch: { expression: `[${operations.join(", ")}]` } }],
+  return mutatingPolicy("delegate-the-suite", {
+    matchConstraints: {
+      resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["namespaces"] }],
     },
-  };
+    matchConditions: [{ name: "of-the-suite", expression: OF_THE_SUITE }],
+    mutation: { patchType: "JSONPatch", jsonPatch: { expression: `[${operations.join(", ")}]` } },
+  });
 }
-
-const METADATA = { name: "delegate-the-suite" };
-const BINDING = {
-  apiVersion: `${ADMISSION}/v1`,
-  kind: "MutatingAdmissionPolicyBinding",
-  metadata: METADATA,
-  spec: { policyName: METADATA.name },
-};
 
 /** Starts the clusters of one side. */
 export async function startSide(name: SideName, options: SideOptions): Promise<Side> {
@@ -136,8 +122,9 @@ async function startDelegating(
     const onHost = (...args: string[]): void =>
       void execFileSync(clusters.info.kubectl, [`--kubeconfig=${host.kubeconfig}`, ...args]);
     onHost("patch", "clusters.legation.dev", "west", "--type=merge", `--patch=${wanted}`);
-    await create(host, ADMISSION, "mutatingadmissionpolicies", policyFor(name));
-    await create(host, ADMISSION, "mutatingadmissionpolicybindings", BINDING);
+    const [policy, binding] = policyFor(name);
+    await create(host, ADMISSION, "mutatingadmissionpolicies", policy);
+    await create(host, ADMISSION, "mutatingadmissionpolicybindings", binding);
     const stop = (): Promise<void> => legation.stop().finally(() => clusters.stop());
     if (name === "delegated") return sideOf(name, clusters, host, stop);
     onHost("create", "-f", WHOLE_BY_DEFAULT);
@@ -166,8 +153,8 @@ async function startDoor(cluster: ClusterOptions, { directory, onProgress }: Sid
     const onHost = `--kubeconfig=${host.kubeconfig}`;
     await legation(["join", "west", onHost, `--member-kubeconfig=${west.kubeconfig}`, "--access"]);
     const alice = await createUser(host, "alice", "developers");
-    await create(host, RBAC, "clusterrolebindings", bindingOf("legation-access", "alice"));
-    await create(west, RBAC, "clusterrolebindings", bindingOf("cluster-admin", "legation:alice"));
+    await create(host, RBAC, "clusterrolebindings", userBinding("legation-access", "alice"));
+    await create(west, RBAC, "clusterrolebindings", userBinding("cluster-admin", "legation:alice"));
     const kubeconfig = join(directory, "door.kubeconfig");
     writeFileSync(kubeconfig, await legation(["kubeconfig", "west", `--kubeconfig=${alice.kubeconfig}`]), {
       mode: 0o600,
@@ -179,14 +166,8 @@ async function startDoor(cluster: ClusterOptions, { directory, onProgress }: Sid
   }
 }
 
-function bindingOf(role: string, user: string): object {
-  return {
-    apiVersion: `${RBAC}/v1`,
-    kind: "ClusterRoleBinding",
-    metadata: { name: "user-of-the-suite" },
-    roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: role },
-    subjects: [{ apiGroup: RBAC, kind: "User", name: user }],
-  };
+function userBinding(role: string, name: string): object {
+  return clusterRoleBinding("user-of-the-suite", role, { kind: "User", name });
 }
 
 function sideOf(

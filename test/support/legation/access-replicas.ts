@@ -70,7 +70,7 @@ function readProc(pid: string, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, "utf8");
   } catch {
-    // It has ended.
+    // The process has ended.
     return "";
   }
 }

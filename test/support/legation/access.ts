@@ -87,25 +87,29 @@ async function closeMember(host: Cluster, member: Cluster, name: string): Promis
 }
 
 /** Binds a ClusterRole to a user or group until the end of the file. */
-export async function bindClusterRole(
-  cluster: Cluster,
-  role: string,
-  subject: { readonly kind: "User" | "Group"; readonly name: string },
-): Promise<void> {
-  const apiGroup = "rbac.authorization.k8s.io";
+export async function bindClusterRole(cluster: Cluster, role: string, subject: Subject): Promise<void> {
   const name = `${role}-${subject.name.replace(/[^a-z]/g, "-")}`;
   afterFile(async () => {
     await kubectl(cluster, ["delete", `clusterrolebinding/${name}`, "--ignore-not-found"]);
   });
-  await applyAll(cluster, [
-    {
-      apiVersion: `${apiGroup}/v1`,
-      kind: "ClusterRoleBinding",
-      metadata: { name },
-      roleRef: { apiGroup, kind: "ClusterRole", name: role },
-      subjects: [{ apiGroup, ...subject }],
-    },
-  ]);
+  await applyAll(cluster, [clusterRoleBinding(name, role, subject)]);
+}
+
+interface Subject {
+  readonly kind: "User" | "Group";
+  readonly name: string;
+}
+
+/** Returns the object that gives a ClusterRole in all namespaces. */
+export function clusterRoleBinding(name: string, role: string, subject: Subject): object {
+  const apiGroup = "rbac.authorization.k8s.io";
+  return {
+    apiVersion: `${apiGroup}/v1`,
+    kind: "ClusterRoleBinding",
+    metadata: { name },
+    roleRef: { apiGroup, kind: "ClusterRole", name: role },
+    subjects: [{ apiGroup, ...subject }],
+  };
 }
 
 /** A user of the host, by a client certificate. */

@@ -35,7 +35,7 @@ test.each(["SIGINT", "SIGTERM", "SIGKILL"] as const)(
 
     const first = build(directory);
     await vi.waitFor(() => expect(begun()).toContain("slow"), { timeout: 20_000 });
-    // One that is built beside it, where there are cores for several, need not have ended.
+    // Where there are cores for several, a program that is built beside it need not have ended.
     const cache = join(directory, "cache", "legation", "stopped");
     const finished = (): string[] => {
       const [key = ""] = readdirSync(cache);
