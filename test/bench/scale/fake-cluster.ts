@@ -204,12 +204,12 @@ export class FakeCluster {
 
   #delete(collection: string, key: string, known: Json): Json {
     const finalizers = known.metadata.finalizers;
-    if (!Array.isArray(finalizers) || finalizers.length === 0) return this.#remove(collection, key, known);
-    const deletionTimestamp = new Date().toISOString();
-    return this.put(collection, {
-      ...known,
-      metadata: { ...known.metadata, deletionTimestamp, deletionGracePeriodSeconds: 0 },
-    });
+    const isHeld = Array.isArray(finalizers) && finalizers.length > 0;
+    if (!isHeld && collection !== "pods") return this.#remove(collection, key, known);
+    // A pod's last event shows that its end was requested, as an API server's does.
+    const metadata = { ...known.metadata, deletionTimestamp: new Date().toISOString(), deletionGracePeriodSeconds: 0 };
+    const deleted = { ...known, metadata };
+    return isHeld ? this.put(collection, deleted) : this.#remove(collection, key, deleted);
   }
 
   #remove(collection: string, key: string, object: Json): Json {
