@@ -164,6 +164,10 @@ export const CLUSTER_FINALIZER = "legation.dev/virtual-node";
 
 /** Namespace of Legation's own objects, on the host and in members. */
 export const SYSTEM_NAMESPACE = "legation-system";
+/** Namespace of the page for a team, which holds nothing else. */
+export const UI_NAMESPACE = "legation-ui";
+/** Label on every installed object, by which the page's namespace is known. */
+export const PART_OF_LABEL = "app.kubernetes.io/part-of";
 /** Label on every object that Legation's command line creates. */
 export const MANAGED_BY_LABEL = "app.kubernetes.io/managed-by";
 export const MANAGED_BY = "legation";
@@ -172,7 +176,7 @@ export const HELM = "Helm";
 /** Labels on every installed object, by which `uninstall` and an upgrade find it. */
 export const INSTALLED_LABELS: Readonly<Record<string, string>> = {
   [MANAGED_BY_LABEL]: MANAGED_BY,
-  "app.kubernetes.io/part-of": "legation",
+  [PART_OF_LABEL]: "legation",
 };
 /** Name of the controllers' Lease there. */
 export const CONTROLLER_LEASE = "legation-controller";

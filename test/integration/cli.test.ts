@@ -12,7 +12,7 @@ import { serveMetricsApi } from "../support/harness/metrics-api.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { pristine, removeLegation } from "../support/harness/pristine.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
-import { type CliResult, runCli } from "../support/legation/cli.ts";
+import { type CliResult, ROOT, runCli } from "../support/legation/cli.ts";
 import { LegationRun, legationOn, legationProcessOn } from "../support/legation/process.ts";
 import { type Legation, startLegation } from "../support/legation/start.ts";
 
@@ -564,6 +564,7 @@ describe("legation uninstall", () => {
     // An aggregated API without a server would keep every namespace.
     const access = await legationOn(host, "install", "--access", "--access-address=localhost:1");
     expect(access.code, access.stderr).toBe(0);
+    await kubectl(host, ["apply", "-k", joinPath(ROOT, "manifests", "ui")]);
 
     const run = await legationProcessOn(host, "uninstall", "-o", "json");
     expect(run.code, run.stderr).toBe(0);

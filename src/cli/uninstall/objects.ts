@@ -1,5 +1,13 @@
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
-import { CONTROLLER_LEASE, DELEGATION_LABEL, HOST_LABEL, INSTALLED_LABELS, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import {
+  CONTROLLER_LEASE,
+  DELEGATION_LABEL,
+  HOST_LABEL,
+  INSTALLED_LABELS,
+  PART_OF_LABEL,
+  SYSTEM_NAMESPACE,
+  UI_NAMESPACE,
+} from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -85,6 +93,15 @@ export async function unlabelNamespaces({ host, signal, report }: UninstallConte
 export async function removeAccessNamespace(removal: RemovalContext): Promise<void> {
   const namespace = await removal.host.find(namespaces, { name: ACCESS_NAMESPACE }, { signal: removal.signal });
   if (namespace !== undefined) await removeAndWait(namespaces, namespace, removal);
+}
+
+/** Removes the namespace of the page for a team, whether the chart or the manifests made it. Leaves one that others made. */
+export async function removeUiNamespace(removal: RemovalContext): Promise<void> {
+  const namespace = await removal.host.find(namespaces, { name: UI_NAMESPACE }, { signal: removal.signal });
+  const part = namespace?.metadata.labels?.[PART_OF_LABEL];
+  if (namespace !== undefined && part === INSTALLED_LABELS[PART_OF_LABEL]) {
+    await removeAndWait(namespaces, namespace, removal);
+  }
 }
 
 /** Removes Legation's namespace, unless other hosts have their access to this cluster in it. */

@@ -29,6 +29,7 @@ import {
   removeAndWait,
   removeInstalled,
   removeSystemNamespace,
+  removeUiNamespace,
   type UninstallContext,
   unlabelNamespaces,
 } from "./objects.ts";
@@ -118,6 +119,7 @@ export async function uninstall(
     removal,
   );
   await removeAccessNamespace(removal);
+  await removeUiNamespace(removal);
   await removeSystemNamespace(removal);
   return { remained, namespaces: optedIn };
 }

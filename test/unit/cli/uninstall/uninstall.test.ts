@@ -3,7 +3,7 @@ import type { KubeNode } from "../../../../src/api/kubernetes.ts";
 import { clusters, delegatedTypes } from "../../../../src/api/resources.ts";
 import { clusterRoles } from "../../../../src/cli/member/access.ts";
 import { uninstall } from "../../../../src/cli/uninstall/uninstall.ts";
-import { jobs, leases, nodes, pods, secrets } from "../../../../src/kube/resources.ts";
+import { jobs, leases, namespaces, nodes, pods, secrets } from "../../../../src/kube/resources.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
 
 async function uninstallFrom(host: MemoryCluster, force = false): Promise<void> {
@@ -38,6 +38,16 @@ test.each([
   await uninstallFrom(host);
   expect(host.peek(nodes, { name: "legation-west" })).toBeDefined();
   expect(host.peek(leases, lease)).toBeDefined();
+});
+
+test.each([
+  ["removes the namespace of the page for a team", { "app.kubernetes.io/part-of": "legation" }, undefined],
+  ["keeps a namespace of that name that others made", { team: "shop" }, expect.anything()],
+])("%s", async (_, labels, left) => {
+  const host = new MemoryCluster("host", "host-1");
+  host.put(namespaces, { metadata: { name: "legation-ui", labels } });
+  await uninstallFrom(host);
+  expect(host.peek(namespaces, { name: "legation-ui" })).toEqual(left);
 });
 
 test("refuses while there are DelegatedTypes, whose objects only the controller releases", async () => {
