@@ -1,9 +1,11 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { FindingGroup } from "../../../../src/cli/doctor/finding.ts";
 import type { Cluster } from "../../../support/clusters/types.ts";
+import { cleanUpFile } from "../../../support/harness/after-file.ts";
 import { kubectl } from "../../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../../support/harness/namespace.ts";
 import { whereRealNodesRun } from "../../../support/harness/real-nodes.ts";
+import { bindClusterRole } from "../../../support/legation/access.ts";
 import { CHART, helm } from "../../../support/legation/chart.ts";
 import { legation, runCli } from "../../../support/legation/cli.ts";
 import { LEGATION_IMAGE } from "../../../support/legation/image.ts";
@@ -13,6 +15,7 @@ import {
   waitLongForWebhooks,
 } from "../../../support/legation/image-clusters.ts";
 import { podManifest } from "../../../support/streams/pods.ts";
+import { openTeamPage, resolveApi } from "../../../support/ui/team-page.ts";
 
 // Legation as Helm deploys it: pods on a node of the host, from the image of a release. The tests are the life of one release.
 const SYSTEM = "legation-system";
@@ -21,6 +24,7 @@ const VALUES = {
   clusterName: "charted",
   image: { repository: REPOSITORY, tag: TAG },
   networkPolicy: { enabled: true },
+  ui: { enabled: true },
 };
 // The definitions stay.
 const DEFINITIONS = ["clusters.legation.dev", "delegatedtypes.legation.dev", "placementdefaults.legation.dev"];
@@ -45,11 +49,12 @@ whereRealNodesRun(() => {
     const notes = await runHelm(["install", "legation", CHART, "--create-namespace", "--values=-"]);
     await waitLongForWebhooks(host);
     for (const name of ["webhook", "controller"]) await rolledOut(name);
+    await rolledOut("ui", "legation-ui");
     return notes;
   }
 
-  function rolledOut(name: string): Promise<string> {
-    return run("-n", SYSTEM, "rollout", "status", `deployment/legation-${name}`, "--timeout=240s");
+  function rolledOut(name: string, system = SYSTEM): Promise<string> {
+    return run("-n", system, "rollout", "status", `deployment/legation-${name}`, "--timeout=240s");
   }
 
   async function runPod(name: string): Promise<void> {
@@ -77,8 +82,10 @@ whereRealNodesRun(() => {
   beforeAll(async () => {
     clusters = await startImageClusters();
     ({ host, west } = clusters);
+    await resolveApi(host);
   }, 600_000);
   afterAll(async () => {
+    if (host !== undefined) await cleanUpFile();
     await clusters?.stop();
   });
 
@@ -127,6 +134,19 @@ whereRealNodesRun(() => {
     await run("delete", "delegatedtypes.legation.dev", "--all");
   });
 
+  test("serves the page for a team, which a user of the host signs in to", async () => {
+    await run("-n", namespace, "create", "serviceaccount", "viewer");
+    await bindClusterRole(host, "legation-viewer", { kind: "User", name: `system:serviceaccount:${namespace}:viewer` });
+    const ui = await openTeamPage(host);
+    onTestFinished(ui.close);
+    const { page, show, signIn } = ui;
+    await page.getByLabel("Token").waitFor();
+    expect(await page.evaluate(`fetch("/api/live").then(({ status }) => status)`)).toBe(401);
+    await signIn(namespace, "viewer");
+    await show("#/members");
+    await page.getByRole("article", { name: "west" }).waitFor();
+  }, 60_000);
+
   test("upgrades, and keeps the webhook's certificate and the pods", async () => {
     const before = await bundles();
     expect(before).not.toBe("");
@@ -142,6 +162,15 @@ whereRealNodesRun(() => {
     await waitLongForWebhooks(host);
     await runPod("second");
   }, 600_000);
+
+  test("removes the page for a team by an upgrade without it", async () => {
+    const upgrade = ["upgrade", "legation", CHART, "--reuse-values", "--force-conflicts", "--wait", "--values=-"];
+    await runHelm(upgrade, { ui: { enabled: false } });
+    await waitLongForWebhooks(host);
+    expect(await run("get", "namespaces", "-o", "name")).toContain("namespace/legation-system\n");
+    await run("wait", "namespace/legation-ui", "--for=delete", "--timeout=60s");
+    expect(await phaseOf("first")).toBe("Running legation-west");
+  }, 300_000);
 
   test("uninstalls and leaves definitions, Clusters and pods, with which a new release goes on", async () => {
     await runHelm(["uninstall", "legation", "--wait"]);

@@ -11,8 +11,7 @@ import { bindClusterRole } from "../../../support/legation/access.ts";
 import { ROOT } from "../../../support/legation/cli.ts";
 import { LEGATION_IMAGE } from "../../../support/legation/image.ts";
 import { type ImageClusters, startImageHost } from "../../../support/legation/image-clusters.ts";
-import { StreamingKubectl } from "../../../support/streams/kubectl.ts";
-import { type BrowserPage, openAddress } from "../../../support/ui/browser.ts";
+import { openTeamPage, resolveApi, type TeamPage } from "../../../support/ui/team-page.ts";
 
 // The page for a team as docs/ui.md deploys it: a pod of a release's image, reached by `kubectl port-forward`.
 
@@ -23,8 +22,7 @@ const account = (name: string): string => `system:serviceaccount:${TEAM}:${name}
 whereRealNodesRun(() => {
   let started: Omit<ImageClusters, "west"> | undefined;
   let host: Cluster;
-  let forward: StreamingKubectl | undefined;
-  let ui: BrowserPage | undefined;
+  let ui: TeamPage | undefined;
   const folder = mkdtempSync(join(tmpdir(), "legation-ui-"));
   const run = (...args: string[]): Promise<string> => kubectl(host, args, { timeoutMs: 200_000 });
   const apply = (...objects: object[]): Promise<string> =>
@@ -44,6 +42,7 @@ whereRealNodesRun(() => {
   beforeAll(async () => {
     started = await startImageHost();
     ({ host } = started);
+    await resolveApi(host);
     await run("apply", "--server-side", "-f", join(ROOT, "manifests", "crds"));
     await run("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s");
     await run("apply", "-f", join(ROOT, "manifests", "rbac-viewer.yaml"));
@@ -69,7 +68,6 @@ whereRealNodesRun(() => {
   }, 600_000);
   afterAll(async () => {
     await ui?.close();
-    forward?.[Symbol.dispose]();
     if (host !== undefined) await cleanUpFile();
     await started?.stop();
     rmSync(folder, { recursive: true, force: true });
@@ -77,11 +75,6 @@ whereRealNodesRun(() => {
 
   test("becomes ready under the restricted Pod Security profile, without a token of its own", async () => {
     await run("apply", "-k", await manifests());
-    // The nodes of the tests have no DNS.
-    const address = await run("get", "service/kubernetes", "-o", "jsonpath={.spec.clusterIP}");
-    const hostAliases = [{ ip: address, hostnames: ["kubernetes.default.svc"] }];
-    const patch = JSON.stringify({ spec: { template: { spec: { hostAliases } } } });
-    await run("-n", SYSTEM, "patch", "deployment/legation-ui", `--patch=${patch}`);
     await run("-n", SYSTEM, "rollout", "status", "deployment/legation-ui", "--timeout=180s");
     const pods = parse(await run("-n", SYSTEM, "get", "pods", "-o", "json"));
     const [pod] = pods.items;
@@ -91,13 +84,7 @@ whereRealNodesRun(() => {
   }, 300_000);
 
   test("is reached through its Service, and closed without a token", async () => {
-    forward = new StreamingKubectl(["-n", SYSTEM, "port-forward", "service/legation-ui", ":443"], {
-      kubeconfig: host.kubeconfig,
-      transport: "WebSocket",
-      timeoutMs: 300_000,
-    });
-    const [, port] = await forward.says(/127\.0\.0\.1:(\d+) -> 8443/);
-    ui = await openAddress(`https://localhost:${port}`);
+    ui = await openTeamPage(host);
     const statusOf = (path: string): Promise<unknown> | undefined =>
       ui?.page.evaluate(`fetch(${JSON.stringify(path)}).then(({ status }) => status)`);
     expect(await statusOf("/api/live")).toBe(401);
@@ -105,8 +92,8 @@ whereRealNodesRun(() => {
   }, 60_000);
 
   test("shows members and pods to a service account by its token, with its rights alone", async () => {
-    await signIn("viewer");
-    const { page, show } = opened();
+    const { page, show, signIn } = opened();
+    await signIn(TEAM, "viewer");
     await show("#/members");
     await page.getByRole("article", { name: "west" }).waitFor();
     await show("#/pods");
@@ -121,23 +108,15 @@ whereRealNodesRun(() => {
   }, 60_000);
 
   test("shows nothing to an account without rights", async () => {
-    await signIn("stranger");
-    const { page, show } = opened();
+    const { page, show, signIn } = opened();
+    await signIn(TEAM, "stranger");
     await show("#/members");
     await page.getByText(/The host cannot be read.*is forbidden/).waitFor();
     expect(await page.evaluate(`fetch("/api/pods/${TEAM}/till").then(({ status }) => status)`)).toBe(403);
   }, 60_000);
 
-  function opened(): BrowserPage {
+  function opened(): TeamPage {
     if (ui === undefined) throw new Error("the page is not open");
     return ui;
-  }
-
-  async function signIn(name: string): Promise<void> {
-    const { page } = opened();
-    const token = (await run("create", "token", name, "-n", TEAM, "--duration", "1h")).trim();
-    await page.getByLabel("Token").fill(token);
-    await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("button", { name: "Sign out" }).waitFor();
   }
 });
