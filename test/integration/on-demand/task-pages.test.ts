@@ -1,15 +1,14 @@
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, inject, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { runPage } from "../../support/documents/run-page.ts";
 import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { useLegation } from "../../support/harness/legation.ts";
-import { agentOf } from "../../support/legation/agent.ts";
-import { legation, MAIN, ROOT } from "../../support/legation/cli.ts";
+import { MAIN, ROOT } from "../../support/legation/cli.ts";
 
-const running = useLegation({ takesAgents: true, agents: new Map() });
+useLegation();
 let directory: string;
 let env: Record<string, string | undefined>;
 
@@ -37,24 +36,4 @@ test.each(["first-pod", "whole-job", "configmap"])("runs every command of the pa
 test("runs the commands of the README for clusters of one's own", async () => {
   expect(await runPage({ page: "README.md", directory, env })).toBeGreaterThan(2);
   await kubectl(hostCluster(), ["delete", "namespace", "shop", "--timeout=120s"]);
-});
-
-test("runs every command of the page on agents, with the agent outside of its Deployment", async () => {
-  const east = memberCluster("east");
-  await legation([
-    "unjoin",
-    "east",
-    `--kubeconfig=${hostCluster().kubeconfig}`,
-    `--member-kubeconfig=${east.kubeconfig}`,
-  ]);
-  const after = async ({ text }: { readonly text: string }): Promise<void> => {
-    if (!text.includes("apply -f east-agent.yaml")) return;
-    const names = await kubectl(east, ["-n", "legation-system", "get", "deployments", "-o", "name"]);
-    const [, secret = ""] = /deployment\.apps\/(legation-agent-\w+)/.exec(names) ?? [];
-    const agent = await agentOf(east, secret);
-    await agent.start();
-    onTestFinished(async () => agent.stop());
-  };
-  const hub = { HUB: `127.0.0.1:${running().hubPort}` };
-  expect(await runPage({ page: "docs/tasks/agent.md", directory, env: { ...env, ...hub }, after })).toBe(5);
 });

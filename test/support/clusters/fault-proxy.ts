@@ -9,8 +9,14 @@ export type FaultMode =
   | { readonly kind: "slow"; readonly ms: number }
   | { readonly kind: "deaf"; readonly direction: "answers" | "requests" };
 
-/** Port on loopback, or what returns it for each connection: undefined refuses the connection. */
-export type UpstreamPort = number | (() => Promise<number | undefined>);
+/** An address and a port. */
+export interface Upstream {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Port on loopback, or a function that returns the upstream for each connection: undefined refuses the connection. */
+export type UpstreamPort = number | (() => Promise<number | Upstream | undefined>);
 
 type Direction = "answers" | "requests";
 
@@ -76,12 +82,13 @@ export class FaultProxy {
 
   async #accept(client: Socket): Promise<void> {
     client.on("error", () => {});
-    const port = typeof this.#upstreamPort === "number" ? this.#upstreamPort : await this.#upstreamPort();
-    if (port === undefined || client.destroyed || this.#server === undefined) {
+    const upstream = typeof this.#upstreamPort === "number" ? this.#upstreamPort : await this.#upstreamPort();
+    if (upstream === undefined || client.destroyed || this.#server === undefined) {
       client.resetAndDestroy();
       return;
     }
-    const server = openSocket({ host: "127.0.0.1", port, allowHalfOpen: true, noDelay: true });
+    const { host, port } = typeof upstream === "number" ? { host: "127.0.0.1", port: upstream } : upstream;
+    const server = openSocket({ host, port, allowHalfOpen: true, noDelay: true });
     const link: Link = { sockets: [client, server], damaged: false };
     this.#links.add(link);
     this.#pump(link, "requests", client, server);

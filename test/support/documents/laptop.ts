@@ -11,13 +11,14 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inject } from "vitest";
-import { FaultProxy } from "../clusters/fault-proxy.ts";
+import { z } from "zod";
+import { FaultProxy, type Upstream } from "../clusters/fault-proxy.ts";
 import { writeBusyboxImage } from "../clusters/node/image.ts";
 import { staticBusybox } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { Cluster } from "../clusters/types.ts";
-import { applyAll, kubectl } from "../harness/kubectl.ts";
-import { mutatingPolicy, newPodsIn } from "../harness/mutating-policy.ts";
+import { aliasHosts, apiAddress } from "../harness/host-aliases.ts";
+import { kubectl } from "../harness/kubectl.ts";
 import { ROOT } from "../legation/cli.ts";
 import { writeLegationImage } from "../legation/image.ts";
 
@@ -39,6 +40,8 @@ export interface Laptop {
   readonly host: Cluster;
   readonly west: Cluster;
   readonly east: Cluster;
+  /** Opens the node ports of one of Legation's Services on the host's node, as kube-proxy does. */
+  openNodePorts(service: string): Promise<void>;
   /** Calls of kind and docker so far, one a line. */
   calls(): readonly string[];
   stop(): Promise<void>;
@@ -66,7 +69,7 @@ export async function startLaptop(): Promise<Laptop> {
           {
             realNode: true,
             realNodeName: `demo-${name}-control-plane`,
-            images: name === "host" ? images : images.slice(0, 1),
+            images: name === "west" ? images.slice(0, 1) : images,
             // Without kube-proxy, the API server finds the webhook's pods by itself.
             ...(name === "host"
               ? {
@@ -83,13 +86,15 @@ export async function startLaptop(): Promise<Laptop> {
     const [host, west, east] = NAMES.map((name) => clusters.get(`demo-${name}`)) as [Cluster, Cluster, Cluster];
     const addresses = new Map<string, string>();
     for (const cluster of [host, west, east]) {
-      const address = await kubectl(cluster, ["get", "service/kubernetes", "-o", "jsonpath={.spec.clusterIP}"]);
+      const address = await apiAddress(cluster);
       const door = new FaultProxy(KIND_PORT, Number(new URL(cluster.server).port), address);
       await door.listen();
       closing.push(() => door.close());
       addresses.set(`${cluster.name}-control-plane`, address);
     }
-    await resolveNames(host, addresses);
+    // As Docker's name server does for kind's nodes.
+    for (const cluster of [host, west, east])
+      await aliasHosts(cluster, "docker-names", ["legation-system", "legation-access"], addresses);
     const tools = writeTools(directory, { host, west, east });
     for (const name of ["bin", "charts", "docs", "examples", "manifests"])
       symlinkSync(join(ROOT, name), join(directory, name));
@@ -99,6 +104,14 @@ export async function startLaptop(): Promise<Laptop> {
       host,
       west,
       east,
+      openNodePorts: async (service) => {
+        const address = addresses.get(`${host.name}-control-plane`);
+        for (const { nodePort } of (await read(serviceShape, host, "service", service)).spec.ports) {
+          const door = new FaultProxy(nodePort, () => endpointOf(host, service), address);
+          await door.listen();
+          closing.push(() => door.close());
+        }
+      },
       calls: () => readOr(join(directory, "calls"), "").split("\n").slice(0, -1),
       stop,
     };
@@ -121,18 +134,22 @@ async function writeImages(directory: string): Promise<string[]> {
   return [examples, legation];
 }
 
-/** Has Legation's pods find the members' nodes by name, as Docker's name server does. */
-async function resolveNames(host: Cluster, addresses: ReadonlyMap<string, string>): Promise<void> {
-  // CEL takes values of different types in one map if they are dynamic.
-  const aliases = [...addresses].map(([name, ip]) => `{"ip": dyn("${ip}"), "hostnames": dyn(["${name}"])}`);
-  const expression = `[JSONPatch{op: "add", path: "/spec/hostAliases", value: [${aliases.join(", ")}]}]`;
-  await applyAll(
-    host,
-    mutatingPolicy("docker-names", {
-      matchConstraints: newPodsIn(["legation-system", "legation-access"]),
-      mutation: { patchType: "JSONPatch", jsonPatch: { expression } },
-    }),
-  );
+const serviceShape = z.object({ spec: z.object({ ports: z.array(z.object({ nodePort: z.number() })) }) });
+const sliceShape = z.object({
+  endpoints: z.array(z.object({ addresses: z.array(z.string()).min(1) })),
+  ports: z.array(z.object({ port: z.number() })),
+});
+
+async function read<T>(shape: z.ZodType<T>, host: Cluster, kind: string, name: string): Promise<T> {
+  return shape.parse(JSON.parse(await kubectl(host, ["-n", "legation-system", "get", kind, name, "-o", "json"])));
+}
+
+/** Returns the only endpoint of a Service with one port, if there is one yet. */
+async function endpointOf(host: Cluster, service: string): Promise<Upstream | undefined> {
+  const slice = await read(sliceShape, host, "endpointslice", service).catch(() => undefined);
+  const [address] = slice?.endpoints[0]?.addresses ?? [];
+  const [port] = slice?.ports ?? [];
+  return address === undefined || port === undefined ? undefined : { host: address, ...port };
 }
 
 /** Writes the programs of the machine, and returns their folder. */
@@ -145,7 +162,7 @@ function writeTools(directory: string, clusters: Readonly<Record<(typeof NAMES)[
   // Refuses all that kind does not know, in the order in which kind needs it.
   const kind = `case "$*" in
 "create cluster --name demo-"*" --kubeconfig "*) test ! -e "$6" && mv "${given}/$4" "$6" && touch "${given}/$4.running" ;;
-"load docker-image ${IMAGE} --name demo-host") test -e "${given}/built" && test -e "${given}/demo-host.running" ;;
+"load docker-image ${IMAGE} --name demo-"*) test -e "${given}/built" && test -e "${given}/$5.running" ;;
 "delete cluster --name demo-"*) rm "${given}/$4.running" ;;
 *) echo "kind does not know: $*" >&2; exit 1 ;;
 esac`;

@@ -12,6 +12,7 @@ import { DEFINITION } from "../../../support/profiles/definition.ts";
 
 // From three clusters of kind, played by a stand-in, to their removal; in between, pages for authors and operators.
 const KIND = "docs/tasks/kind.md";
+const AGENT = "docs/tasks/agent.md";
 const WAIT = 500_000;
 
 whereRealNodesRun(() => {
@@ -43,6 +44,27 @@ whereRealNodesRun(() => {
       const preparation = PREPARATIONS[page];
       const PATH = `${join(directory, "bin")}:${env.PATH}`;
       expect(await runPage({ page, directory, env: { ...env, KUBECONFIG, PATH }, preparation })).toBeGreaterThan(0);
+    },
+    WAIT,
+  );
+
+  test(
+    "runs the page on agents, with the agent in a pod of the member",
+    async () => {
+      const { directory, env, host } = laptop;
+      const PATH = `${join(directory, "bin")}:${env.PATH}`;
+      const preparation = {
+        first: `export KUBECONFIG=$PWD/host.kubeconfig
+legation unjoin east --member-kubeconfig east.kubeconfig`,
+        last: `export KUBECONFIG=$PWD/host.kubeconfig
+kubectl -n legation-system delete service legation-hub`,
+      };
+      const after = async ({ text }: { readonly text: string }): Promise<void> => {
+        if (text.includes("NodePort")) await laptop.openNodePorts("legation-hub");
+      };
+      expect(await runPage({ page: AGENT, directory, env: { ...env, PATH }, preparation, after })).toBe(7);
+      expect(laptop.calls().at(-1)).toBe("kind load docker-image legation:kind --name demo-east");
+      expect(await kubectl(host, ["get", "nodes", "-o", "name"])).not.toContain("legation-east");
     },
     WAIT,
   );
