@@ -20,6 +20,7 @@ import type { ControllerEvents } from "../events.ts";
 import { boundTo } from "../proxies.ts";
 import type { KeptDelegates } from "../restored-host.ts";
 import { decide, isHostLikelyCutOff, LEASE_SECONDS, RENEW_EVERY_MS } from "./decide.ts";
+import { takenBy } from "./decide-node.ts";
 import { HostNodes } from "./host-nodes.ts";
 import type { Action, MemberFacts, NodePods, Observed } from "./model.ts";
 
@@ -186,7 +187,9 @@ export class VirtualNodeController {
     const node = this.#nodeOf(name);
     // A new leader does not know the member yet, so the node's status stays. Its Lease is renewed without the member's nodes.
     const member = registry.member(name);
-    if (member?.syncing === true && (node === undefined || !member.read)) return undefined;
+    const endpoint = this.#options.endpoint?.(name);
+    const unread = member?.syncing === true && (node === undefined || !member.read);
+    if (unread && (node === undefined || endpoint === undefined)) return undefined;
     if (cluster === undefined && node === undefined) {
       this.#written.delete(name);
       this.#deleted.delete(name);
@@ -194,12 +197,11 @@ export class VirtualNodeController {
     }
     const { nodePods = "none" } = this.#options;
     const hostNodes = this.#hostNodes.counted;
-    const endpoint = this.#options.endpoint?.(name);
     const before = this.#deleted.get(name);
     const deleted = before !== undefined && before.cluster === cluster?.metadata.uid ? before.node : undefined;
     const facts = this.#facts(name);
     const written = this.#written.get(name) ?? NEVER;
-    return { name, cluster, node, deleted, endpoint, nodePods, hostNodes, facts, ...written };
+    return { name, cluster, node, deleted, endpoint, unread, nodePods, hostNodes, facts, ...written };
   }
 
   #facts(name: string): MemberFacts {
@@ -275,8 +277,9 @@ export class VirtualNodeController {
         return this.#patchNode(
           this.#notingRefusal(name, host.patch(nodes, ref, { type: "merge", body: action.patch }, { signal })),
         );
+      case "patchNodeEndpoint":
       case "patchNodeStatus": {
-        this.#write(name, { heartbeatAt: clock.now() });
+        if (action.type === "patchNodeStatus") this.#write(name, { heartbeatAt: clock.now() });
         const patch: Patch = { type: "strategic", body: action.patch };
         return this.#patchNode(host.patch(nodes, ref, patch, { subresource: "status", signal, outOfTurn: true }));
       }
@@ -373,13 +376,6 @@ export class VirtualNodeController {
 function hasChanged(previous: KubeNode, node: KubeNode): boolean {
   return (
     isNodeReady(previous) !== isNodeReady(node) || !jsonEqual(previous.spec?.taints ?? [], node.spec?.taints ?? [])
-  );
-}
-
-function takenBy({ spec }: Stored<KubeNode>, cluster: string): string {
-  return (
-    `a node of that name is there which is not Legation's (spec.providerID: "${spec?.providerID ?? ""}"): delete Cluster ` +
-    `${cluster} and join the member under another name, or delete the node if it is of no use`
   );
 }
 

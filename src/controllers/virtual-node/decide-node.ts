@@ -135,13 +135,22 @@ export function desiredStatus(
       : {}),
     ...(version === undefined ? {} : { nodeInfo: nodeInfo(version) }),
     ...(version === undefined || !isKnown ? {} : { declaredFeatures: declaredFeatures(facts, endpoint !== undefined) }),
-    ...(endpoint === undefined
-      ? {}
-      : {
-          addresses: addressesOf(endpoint),
-          daemonEndpoints: { kubeletEndpoint: { Port: endpoint.port } },
-        }),
+    ...endpointStatus(endpoint),
   };
+}
+
+/** Returns where the node's kubelet API is served. Empty while it is not. */
+export function endpointStatus(endpoint: KubeletEndpoint | undefined): NodeStatus {
+  if (endpoint === undefined) return {};
+  return { addresses: addressesOf(endpoint), daemonEndpoints: { kubeletEndpoint: { Port: endpoint.port } } };
+}
+
+/** Returns why a node that is not Legation's stands in the way of a Cluster's. */
+export function takenBy({ spec }: KubeNode, cluster: string): string {
+  return (
+    `a node of that name is there which is not Legation's (spec.providerID: "${spec?.providerID ?? ""}"): delete Cluster ` +
+    `${cluster} and join the member under another name, or delete the node if it is of no use`
+  );
 }
 
 /** The API server defaults missing resources to the capacity. `pods` is 0: NodeResourcesFit refuses each pod. */

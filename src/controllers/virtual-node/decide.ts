@@ -1,6 +1,6 @@
 import { jsonEqual } from "../../api/json.ts";
 import { CLUSTER_FINALIZER, NODE_LABELS_ANNOTATION, NODE_TAINTS_ANNOTATION } from "../../api/keys.ts";
-import type { KubeNode, NodeCondition, ResourceList, Stored } from "../../api/kubernetes.ts";
+import type { KubeNode, NodeCondition, NodeStatus, ResourceList, Stored } from "../../api/kubernetes.ts";
 import { parseAmounts } from "../../api/quantity.ts";
 import { isOutOfService } from "../../placement/member-candidate.ts";
 import {
@@ -9,6 +9,7 @@ import {
   desiredNode,
   desiredStatus,
   desiredTaints,
+  endpointStatus,
   type NodeStatusParts,
 } from "./decide-node.ts";
 import { clusterStatus } from "./decide-status.ts";
@@ -31,6 +32,7 @@ export function decide(
   wall: number = now,
 ): { readonly actions: readonly Action[]; readonly outcome: string; readonly requeueAt?: number } {
   const { cluster, node, facts } = observed;
+  if (observed.unread === true) return { actions: endpointPatch(observed), outcome: "Reading" };
   if (cluster === undefined) return { actions: removal(node), outcome: "Removed" };
   const leaving = cluster.metadata.deletionTimestamp !== undefined;
   // The node goes after its last proxy. Delegates that wait for a node are withdrawn before: without the connection one might start
@@ -80,6 +82,13 @@ export function decide(
   actions.push(...changes);
   const outcome = leaving ? "Draining" : facts.reachable ? "Ready" : "NotReady";
   return times.length === 0 ? { actions, outcome } : { actions, outcome, requeueAt: Math.min(...times) };
+}
+
+/** API servers wait in vain at the endpoint of an earlier leader that hangs, or whose machine is gone. */
+function endpointPatch({ node, endpoint }: Observed): Action[] {
+  const parts = endpointStatus(endpoint);
+  if (node === undefined || !partsDiffer(node, parts)) return [];
+  return [{ type: "patchNodeEndpoint", patch: { status: { ...parts, ...replacingAddresses(parts) } } }];
 }
 
 function decideRemoval({ cluster, node, facts }: Observed): { actions: Action[]; outcome: string } {
@@ -138,7 +147,11 @@ function statusDiffers(node: KubeNode, wanted: NodeStatusParts): boolean {
   if (conditionsDiffer(status.conditions, conditions)) return true;
   if (capacity !== undefined && amountsDiffer(status.capacity, capacity)) return true;
   if (allocatable !== undefined && amountsDiffer(status.allocatable, allocatable)) return true;
-  return (Object.keys(rest) as (keyof typeof rest)[]).some((field) => !jsonEqual(status[field], rest[field]));
+  return partsDiffer(node, rest);
+}
+
+function partsDiffer({ status = {} }: KubeNode, wanted: NodeStatus): boolean {
+  return (Object.keys(wanted) as (keyof NodeStatus)[]).some((field) => !jsonEqual(status[field], wanted[field]));
 }
 
 /** Compares quantities by value: the API server writes them in a form of its own (10000 pods are `10k`). */
@@ -155,7 +168,7 @@ function conditionsDiffer(current: readonly NodeCondition[] = [], wanted: readon
 }
 
 /** Replaces all addresses: a strategic merge patch alone would keep those of other types, which API servers would try. */
-function replacingAddresses({ addresses }: NodeStatusParts): object {
+function replacingAddresses({ addresses }: NodeStatus): object {
   return addresses === undefined ? {} : { addresses: [{ $patch: "replace" }, ...addresses] };
 }
 

@@ -55,6 +55,8 @@ export interface Observed {
   /** The last state of a node that a client deleted since this controller began. */
   readonly deleted?: Stored<KubeNode> | undefined;
   readonly endpoint: KubeletEndpoint | undefined;
+  /** A new leader has not read the member yet. Of the node, only the endpoint is known. Default false. */
+  readonly unread?: boolean;
   readonly nodePods: NodePods;
   /** The host has nodes of its own that the node lifecycle controller counts. Undefined: not read yet. */
   readonly hostNodes: boolean | undefined;
@@ -71,6 +73,8 @@ export type Action =
   /** JSON merge patch of metadata and spec. */
   | { readonly type: "patchNode"; readonly patch: object }
   | { readonly type: "patchNodeStatus"; readonly patch: object }
+  /** Patches the status with the endpoint alone. */
+  | { readonly type: "patchNodeEndpoint"; readonly patch: object }
   | { readonly type: "renewLease"; readonly nodeUid: string }
   | { readonly type: "patchClusterStatus"; readonly status: object }
   | { readonly type: "addFinalizer" }

@@ -27,6 +27,8 @@ const LARGE = 20 * 2 ** 20;
 const EXEC = ["exec", "web", "-c", "main", "--", "true"];
 const APPROVAL = fileURLToPath(new URL("../../../../examples/kubelet-certificate/approval.yaml", import.meta.url));
 const patient = { timeoutMs: 90_000 };
+// Shorter than the time left until an agent connects to the next leader.
+const PUBLISHED = { timeoutMs: 10_000 };
 // An agent takes a frozen leader for gone after 30 s, and streams are open meanwhile.
 const LONG_MS = 180_000;
 const FLAGS = ["--node-address=127.0.0.1", "--kubelet-certificate-signer=kubernetes.io/kubelet-serving"];
@@ -88,7 +90,7 @@ function streams(): void {
       return names !== "" && names.trim().split("\n");
     }, patient);
     await kubectl(home, ["certificate", "approve", ...asked]);
-    await eventuallyPasses(async () => expect((await run("SPDY", EXEC)).code).toBe(0), patient);
+    await expectServed();
     // Approves the certificates from now on.
     await kubectl(home, ["apply", "-f", APPROVAL]);
   });
@@ -154,6 +156,16 @@ function streams(): void {
     });
     return [shown(ran, delegated), shown(there, plain)];
   };
+
+  /** Waits until streams can be opened. */
+  const expectServed = (): Promise<void> =>
+    eventuallyPasses(
+      async () => {
+        const { code, stdout } = await run("SPDY", ["exec", "web", "-c", "main", "--", "echo", "back"]);
+        expect([code, stdout.toString()]).toEqual([0, "back\n"]);
+      },
+      { ...patient, intervalMs: 500 },
+    );
 
   describe.each(TRANSPORTS)("streams by %s", (transport) => {
     testCarriedStreams(transport, { open, run, both });
@@ -311,9 +323,7 @@ function streams(): void {
         }
       }
       await away.mend();
-      await eventuallyPasses(async () => {
-        expect((await run("SPDY", ["exec", "web", "-c", "main", "--", "true"])).code).toBe(0);
-      }, patient);
+      await expectServed();
     });
   });
 
@@ -349,16 +359,15 @@ function streams(): void {
     await Promise.all(streams.map(({ ended }) => ended));
   }
 
-  /** Waits until streams can be opened again through the present leader. */
+  /** Waits until streams can be opened again through a leader, which the API server learns of before an agent does. */
   async function expectServedBy(leader: LegationProcess): Promise<void> {
+    const port = await eventually(() => /"port":(\d+),"msg":"kubelet API serves"/.exec(leader.log())?.[1], patient);
+    const published = "jsonpath={.status.daemonEndpoints.kubeletEndpoint.Port}";
     await eventuallyPasses(
-      async () => {
-        expect(leader.log()).toContain("kubelet API serves");
-        const { code, stdout } = await run("SPDY", ["exec", "web", "-c", "main", "--", "echo", "back"]);
-        expect([code, stdout.toString()]).toEqual([0, "back\n"]);
-      },
-      { ...patient, intervalMs: 500 },
+      async () => expect(await kubectl(home, ["get", "node", "legation-away", "-o", published])).toBe(port),
+      PUBLISHED,
     );
+    await expectServed();
   }
 
   test("ends streams with a leader that is terminated or paused, and opens them again through the next one", async () => {
@@ -376,6 +385,7 @@ function streams(): void {
     onTestFinished(async () => {
       await Promise.all([second.stop("SIGKILL"), third.stop("SIGKILL")]);
       await legation.controller.start();
+      await expectServed();
     });
     await second.start();
     const ofFirst = await opened();

@@ -102,6 +102,15 @@ function types(actions: readonly Action[]): string[] {
 }
 
 describe("a member's virtual node", () => {
+  test.each<[string, Observed["endpoint"], Action["type"][]]>([
+    ["gets this leader's endpoint, and nothing else", { address: "10.0.0.6", port: 10250 }, ["patchNodeEndpoint"]],
+    ["is not written at all with the same endpoint", { address: "10.0.0.5", port: 10250 }, []],
+    ["is not written at all without an endpoint", undefined, []],
+  ])("of which the member is not read yet %s", (_what, endpoint, expected) => {
+    const unread = observed({ unread: true, node: stored(), endpoint, renewedAt: 0, heartbeatAt: 0, reportedAt: 0 });
+    expect(types(decide(unread, now).actions)).toEqual(expected);
+  });
+
   test("is created with the Cluster's labels, its taint, and no label that draws DaemonSets", () => {
     const [action] = decide(observed(), now).actions;
     expect(action).toMatchObject({

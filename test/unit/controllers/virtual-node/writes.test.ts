@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import { CLUSTER_FINALIZER, VIRTUAL_NODE_LABEL } from "../../../../src/api/keys.ts";
 import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
+import type { KubeletEndpoint } from "../../../../src/api/virtual-node.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
 import type { Patch, WatchEvent, WatchOptions, WriteOptions } from "../../../../src/kube/client.ts";
@@ -30,6 +31,7 @@ let found: Stored<KubeNode>[];
 let tell: (event: WatchEvent<KubeNode>) => void;
 let cluster: Stored<Cluster>;
 let member: typeof HEARD;
+let endpoint: KubeletEndpoint | undefined;
 let controller: VirtualNodeController;
 let controllerEvents: Events<ControllerEvents>;
 
@@ -72,6 +74,7 @@ beforeEach(() => {
   found = [];
   cluster = clusterOf("c");
   member = HEARD;
+  endpoint = undefined;
   const events: ((event: WatchEvent<KubeNode>) => void)[] = [];
   tell = (event) => events.shift()?.(event);
   const host = fakeClient({
@@ -126,6 +129,7 @@ beforeEach(() => {
     log: createLogger({ level: "silent" }),
     events: controllerEvents,
     proxies: { synced: true, countByIndex: () => 0 },
+    endpoint: () => endpoint,
     waitingIn: () => 0,
     kept: { countIn: () => 0 },
   } as never);
@@ -151,6 +155,28 @@ test.each<[string, Partial<typeof HEARD>, string | undefined]>([
   );
   expect(conditions[0]).toBe(ready);
   if (ready === undefined) expect(writes).toEqual([]);
+});
+
+test("publishes a new leader's endpoint before the member is read, and the heartbeat once it is", async () => {
+  member = { ...HEARD, syncing: true, read: false };
+  const { metadata } = node();
+  found = [{ ...node(), metadata: { ...metadata, resourceVersion: "0" } }];
+  await start();
+  expect(writes).toEqual([]);
+
+  endpoint = { address: "10.0.0.6", port: 10251 };
+  controllerEvents.emit("nodeEndpoint", "west");
+  await clock.advance(0);
+  const addresses = [{ type: "InternalIP", address: "10.0.0.6" }];
+  const daemonEndpoints = { kubeletEndpoint: { Port: 10251 } };
+  const status = { addresses: [{ $patch: "replace" }, ...addresses], daemonEndpoints };
+  expect(writes).toEqual([{ to: "patch nodes/status", body: { status }, outOfTurn: true }]);
+
+  member = HEARD;
+  tell({ type: "MODIFIED", object: { ...node(), status: { addresses, daemonEndpoints } }, size: 0 });
+  await clock.advance(0);
+  const conditions = [{ type: "Ready", status: "True" }];
+  expect(written("patch nodes/status")[1]).toMatchObject({ status: { conditions } });
 });
 
 test("sends node heartbeats out of turn, ahead of thousands of pod writes", async () => {
