@@ -32,6 +32,7 @@ beforeAll(async () => {
   await membersFree();
   await running().controller.stop();
   await running().controller.start();
+  await running().whenAnswered();
 });
 useQuickProbes();
 

@@ -63,6 +63,8 @@ export interface Legation extends AsyncDisposable {
   another(kind: ProcessKind, args: readonly string[], main?: string): Promise<LegationProcess>;
   /** Installs access to members, and starts its server unless it runs. Resolves once the host passes requests on. */
   access(): Promise<LegationProcess>;
+  /** Waits until members behind agents answer this controller, which has just started. */
+  whenAnswered(): Promise<void>;
   /** Joins one more member. */
   join(name: string, member: Cluster, labels?: string): Promise<void>;
   /** Ends both processes and removes their files; the installation and its Clusters stay. */
@@ -239,6 +241,9 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
       access ??= serveAccess();
       return access;
     },
+    whenAnswered: async () => {
+      for (const name of agents.keys()) await answers(name, healthPort ?? 0);
+    },
     join: joins,
     stop: async () => {
       if (access !== undefined) await withdrawAccess(host);
@@ -256,7 +261,7 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
       onProgress?.(`joining ${name}`);
       await joins(name, member, labels[name]);
     }
-    for (const name of agents.keys()) await answers(name, healthPort ?? 0);
+    await started.whenAnswered();
   } catch (error) {
     await started.stop();
     throw error;
