@@ -1,5 +1,8 @@
-/** The outcome of one check. `SKIP`: it could not be checked from here, and says why. */
-export type State = "OK" | "WARN" | "FAIL" | "SKIP";
+/**
+ * The outcome of one check. `INFO`: right for some users and not for others, and says for whom. `SKIP`: it could not be checked from
+ * here, and says why.
+ */
+export type State = "OK" | "INFO" | "WARN" | "FAIL" | "SKIP";
 
 /** The result of one check. */
 export interface Finding {
@@ -20,6 +23,10 @@ export function ok(what: string): Finding {
   return { state: "OK", what };
 }
 
+export function info(what: string, remedy: string): Finding {
+  return { state: "INFO", what, remedy };
+}
+
 export function warn(what: string, remedy: string): Finding {
   return { state: "WARN", what, remedy };
 }
@@ -34,7 +41,7 @@ export function skip(what: string, remedy?: string): Finding {
 
 /** Counts the findings of each state. */
 export function countStates(groups: readonly FindingGroup[]): Readonly<Record<State, number>> {
-  const counts: Record<State, number> = { OK: 0, WARN: 0, FAIL: 0, SKIP: 0 };
+  const counts: Record<State, number> = { OK: 0, INFO: 0, WARN: 0, FAIL: 0, SKIP: 0 };
   for (const { state } of groups.flatMap(({ findings }) => findings)) counts[state] += 1;
   return counts;
 }

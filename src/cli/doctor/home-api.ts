@@ -6,7 +6,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { events } from "../../kube/resources.ts";
 import { counted, some } from "../shared/output.ts";
 import { readable } from "../shared/reading.ts";
-import { type Finding, fail, ok, skip, warn } from "./finding.ts";
+import { type Finding, fail, info, ok, skip, warn } from "./finding.ts";
 
 /** Reads where pods of members find the host's API server, as far as the host tells it. Rejects with KubeError. */
 export async function homeApiFindings(
@@ -53,15 +53,38 @@ export function homeApiWay(
   );
 }
 
-const REASONS = ["NoHomeAPI", "NoToken"] as const;
+const NO_HOME_API = "NoHomeAPI";
+const NO_TOKEN = "NoToken";
 
 async function readEvents(host: ClusterClient, signal: AbortSignal): Promise<readonly Stored<KubeEvent>[]> {
-  const lists = REASONS.map((reason) => host.list(events, { fieldSelector: `reason=${reason}`, limit: 100, signal }));
+  const lists = [NO_HOME_API, NO_TOKEN].map((reason) =>
+    host.list(events, { fieldSelector: `reason=${reason}`, limit: 100, signal }),
+  );
   return (await Promise.all(lists)).flatMap(({ items }) => items);
 }
 
 /** Judges pods that do not get what they need to reach the host's API server, by their events. */
 export function refusedPods(found: readonly KubeEvent[]): Finding[] {
+  const [unknown = [], refused = []] = [NO_HOME_API, NO_TOKEN].map((reason) =>
+    found.filter((event) => event.reason === reason),
+  );
+  return [...pathlessNamespaces(unknown), ...tokenlessPods(refused)];
+}
+
+/** Only programs that call the Kubernetes API lack anything: most pods mount a token that nothing reads. */
+function pathlessNamespaces(found: readonly KubeEvent[]): Finding[] {
+  if (found.length === 0) return [];
+  const namespaces = [...new Set(found.map(({ involvedObject }) => involvedObject?.namespace ?? ""))].sort();
+  return [
+    info(
+      `pods of ${some(namespaces)} lately started without access to a Kubernetes API, which only programs that call it need ` +
+        `(Argo, Spark, operators): ${found[0]?.message}`,
+      "none is needed where no program calls it; else see docs/home-api.md#telling-members-where-the-host-is",
+    ),
+  ];
+}
+
+function tokenlessPods(found: readonly KubeEvent[]): Finding[] {
   if (found.length === 0) return [];
   const pods = new Set(found.map(({ involvedObject }) => `${involvedObject?.namespace}/${involvedObject?.name}`));
   return [

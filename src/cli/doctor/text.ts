@@ -3,7 +3,10 @@ import { counted } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { countStates, type Finding, type FindingGroup, type State } from "./finding.ts";
 
-const COLOURS = { OK: "green", WARN: "yellow", FAIL: "red", SKIP: "gray" } as const satisfies Record<State, string>;
+const COLOURS = { OK: "green", INFO: "gray", WARN: "yellow", FAIL: "red", SKIP: "gray" } as const satisfies Record<
+  State,
+  string
+>;
 
 /** Formats findings for people: a heading for each group, one line for each finding, and a summary. */
 export function findingsText(groups: readonly FindingGroup[], terminal: Terminal): string {
@@ -25,9 +28,10 @@ function oneLine(text: string): string {
 }
 
 function summary(groups: readonly FindingGroup[]): string {
-  const { OK, WARN, FAIL, SKIP } = countStates(groups);
+  const { OK, INFO, WARN, FAIL, SKIP } = countStates(groups);
   const parts = [
     `${OK} OK`,
+    ...(INFO === 0 ? [] : [counted(INFO, "note")]),
     ...(WARN === 0 ? [] : [counted(WARN, "warning")]),
     ...(FAIL === 0 ? [] : [counted(FAIL, "failure")]),
     ...(SKIP === 0 ? [] : [`${SKIP} not checked`]),

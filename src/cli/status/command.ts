@@ -12,6 +12,7 @@ import { SUBJECT_NAMES, subjectOf } from "../simulation/subjects.ts";
 import type { WorkloadKind } from "../simulation/workloads.ts";
 import { readClusters } from "./clusters.ts";
 import { followStatus } from "./follow.ts";
+import { readNamespace } from "./namespace.ts";
 import { readPod } from "./read-pod.ts";
 import { readWorkload } from "./read-workload.ts";
 import { readWholeObject } from "./whole-object.ts";
@@ -32,20 +33,27 @@ type Target =
 export const statusCommand: Subcommand<StatusInput> = {
   description:
     "Shows each member: whether it is ready and why not, its version and nodes, what its nodes offer and what this " +
-    "host's pods leave of it, and how many of them run there. With a pod: what happened to it and when, a reason for each " +
+    "host's pods leave of it, and how many of them run there. With a namespace alone: its pods, their members, and why some have none. With a pod: what happened to it and when, a reason for each " +
     "member that refused it, its events, and what is wrong with its member. With a workload: how many pods its scheduling " +
     "preferences give to each member and how many that has, and what pods without a member wait for. With a whole Job: its member, and its status there. With an object of a delegated type: what each member has of it. All of it is read from the host.",
   arguments: [
-    new Argument("[type]", `${SUBJECT_NAMES.join(", ")}, a delegated type, or TYPE/NAME (default: all members)`),
+    new Argument(
+      "[type]",
+      `${SUBJECT_NAMES.join(", ")}, a delegated type, or TYPE/NAME (default: all members, or with -n the pods of that namespace)`,
+    ),
     new Argument("[name]", "name of the pod or workload on the host"),
   ],
   flags: [
-    flag("-n, --namespace <name>", "namespace of the pod, workload or object (default: the context's)"),
+    flag(
+      "-n, --namespace <name>",
+      "namespace of the pod, workload or object (default: the context's); alone, shows the pods there",
+    ),
     flag("-w, --watch", "show it again whenever it changes, until Ctrl-C"),
   ],
   examples: [
     ["status", "all members"],
     ["status -o json | jq '.clusters[] | select(.ready != \"True\")'", "those in trouble, for a script"],
+    ["status -n shop", "where the pods of a namespace are, and why some wait"],
     ["status deployment/web -n shop -w", "follow a workload as its pods move"],
     ["status pod web-0 -n shop", "where one pod is, and why"],
     ["status deployment/web -n shop", "how a workload is divided, and why pods of it wait"],
@@ -60,12 +68,13 @@ export const statusCommand: Subcommand<StatusInput> = {
   working: "reading",
   run: async (options, session) => {
     const { client, namespace: current } = await session.connect(options, "host");
-    const { target, namespace = current, output: format } = options;
+    const { target, namespace, output: format } = options;
     const { terminal, signal } = session;
-    const read = (): Promise<Outcome> =>
-      asViewer(
-        target === undefined ? readClusters(client, session) : readTarget(client, { namespace, ...target }, session),
-      );
+    const readOne = (): Promise<Outcome> => {
+      if (target !== undefined) return readTarget(client, { namespace: namespace ?? current, ...target }, session);
+      return namespace === undefined ? readClusters(client, session) : readNamespace(client, namespace, session);
+    };
+    const read = (): Promise<Outcome> => asViewer(readOne());
     if (options.watch) await followStatus(read, { format, terminal, clock: realClock, signal });
     printOutcome(terminal, format, await read());
   },

@@ -158,7 +158,8 @@ function isReady(pod: Pod): boolean {
   return conditionOf(pod, "Ready")?.status === "True";
 }
 
-function phaseOf(pod: Pod): string {
+/** Returns the phase, or Terminating. */
+export function phaseOf(pod: Pod): string {
   return isDeleting(pod) ? "Terminating" : (pod.status?.phase ?? "Unknown");
 }
 
@@ -180,12 +181,13 @@ function isMarked({ metadata }: Stored<Pod>): boolean {
   return metadata.labels?.[PROXY_LABEL] === PROXY_LABEL_VALUE;
 }
 
-/** Reports whether a pod waits for a member. In overflow mode it does so once the host has no node for it. */
-function waits(pod: Stored<Pod>): boolean {
+/** Reports whether a pod is a proxy, or asks for a member. In overflow mode it does so once the host has no node for it. */
+export function waits(pod: Stored<Pod>): boolean {
   return isMarked(pod) || (isOverflow(pod) && unschedulableMessage(pod) !== undefined);
 }
 
-function reasonOf(pod: Stored<Pod>): { readonly reason: string; readonly message: string } {
+/** Returns why a pod without a member has none. */
+export function reasonOf(pod: Stored<Pod>): { readonly reason: string; readonly message: string } {
   if (isGated(pod)) return { reason: "SchedulingGated", message: `waits for its scheduling gates: ${gatesOf(pod)}` };
   if (isOverflow(pod)) {
     const message = `this cluster has no node: ${unschedulableMessage(pod)}; an event NotOverflowed says why no member takes it`;

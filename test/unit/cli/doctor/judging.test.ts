@@ -329,11 +329,29 @@ describe("a member", () => {
   });
 
   test("is warned of when pods there get no token", () => {
-    const event = { involvedObject: { namespace: "shop", name: "web-0" }, message: "no way" };
+    const event = { reason: "NoToken", involvedObject: { namespace: "shop", name: "web-0" }, message: "quota" };
     expect(refusedPods([event as never])).toMatchObject([
       { state: "WARN", what: expect.stringContaining("shop/web-0") },
     ]);
     expect(refusedPods([])).toEqual([]);
+  });
+
+  test("notes pods there that have no way to the host, and when that matters", () => {
+    const inNamespace = (namespace: string): object => ({
+      reason: "NoHomeAPI",
+      involvedObject: { namespace, name: "web-0" },
+      message: "no address is known",
+    });
+    const found = [inNamespace("shop"), inNamespace("pipelines"), inNamespace("shop")];
+    expect(refusedPods(found as never)).toEqual([
+      {
+        state: "INFO",
+        what: expect.stringMatching(
+          /^pods of pipelines, shop .*only programs that call it need.*: no address is known$/,
+        ),
+        remedy: expect.stringMatching(/^none is needed where no program calls it/),
+      },
+    ]);
   });
 });
 
@@ -350,6 +368,13 @@ describe("the text", () => {
   test("has one line for each finding, without control characters", () => {
     expect(findingsText(groups, recordedSession().terminal)).toBe(
       "Host\n  OK    fine\n\nMember west\n  FAIL  broken: two lines. Fix: legation join\n\n1 OK, 1 failure",
+    );
+  });
+
+  test("counts notes apart from warnings", () => {
+    const noted = [{ name: "home API", findings: [{ state: "INFO", what: "no way", remedy: "leave it" } as const] }];
+    expect(findingsText(noted, recordedSession().terminal)).toBe(
+      "home API\n  INFO  no way. Fix: leave it\n\n0 OK, 1 note",
     );
   });
 
