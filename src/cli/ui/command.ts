@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { isIP } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { z } from "zod";
 import { realClock } from "../../runtime/clock.ts";
@@ -21,6 +22,7 @@ interface UiInput extends GlobalInput {
   readonly memberKubeconfig?: string | undefined;
   readonly signIn: "address" | "token";
   readonly hosts: readonly string[];
+  readonly trustedProxies: readonly string[];
   readonly tlsCertFile?: string | undefined;
   readonly tlsKeyFile?: string | undefined;
 }
@@ -51,6 +53,11 @@ export const uiCommand: Subcommand<UiInput> = {
       "address, by the printed address, or token, by a bearer token for the host (default: address)",
     ),
     flag("--hosts <list>", "of --sign-in token: names by which browsers reach the page, separated by commas"),
+    flag(
+      "--trusted-proxies <list>",
+      "of --sign-in token: networks of the Ingress before the page, e.g. 10.244.0.0/16, separated by commas: sign-ins are " +
+        "limited by the address that its X-Forwarded-For names (default: by the address of the connection)",
+    ),
     flag("--tls-cert-file <file>", "of --sign-in token: serve with this certificate (default: a self-signed one)"),
     flag("--tls-key-file <file>", "its private key"),
   ],
@@ -64,9 +71,13 @@ export const uiCommand: Subcommand<UiInput> = {
     namespace: z.string().optional(),
     memberKubeconfig: z.string().optional(),
     signIn: z.enum(["address", "token"]).default("address"),
-    hosts: z
+    hosts: z.string().transform(listOf).default([]),
+    trustedProxies: z
       .string()
-      .transform((text) => text.split(",").map((host) => host.trim()))
+      .transform(listOf)
+      .refine((networks) => networks.every(isNetwork), {
+        error: "has to be IP addresses or networks with commas, e.g. 10.244.0.0/16,fd00::/8",
+      })
       .default([]),
     tlsCertFile: z.string().optional(),
     tlsKeyFile: z.string().optional(),
@@ -76,9 +87,13 @@ export const uiCommand: Subcommand<UiInput> = {
       error: "is not a loopback address, and the page has no TLS; write e.g. 127.0.0.1:8080, or add --sign-in token",
     })
     .refine(
-      ({ signIn, hosts, tlsCertFile, tlsKeyFile }) =>
-        signIn === "token" || (hosts.length === 0 && tlsCertFile === undefined && tlsKeyFile === undefined),
-      { error: "--hosts, --tls-cert-file and --tls-key-file are for --sign-in token: add it, or leave them out" },
+      ({ signIn, hosts, trustedProxies, tlsCertFile, tlsKeyFile }) =>
+        signIn === "token" ||
+        (hosts.length + trustedProxies.length === 0 && tlsCertFile === undefined && tlsKeyFile === undefined),
+      {
+        error:
+          "--hosts, --trusted-proxies, --tls-cert-file and --tls-key-file are for --sign-in token: add it, or leave them out",
+      },
     )
     .refine(({ signIn, memberKubeconfig }) => signIn === "address" || memberKubeconfig === undefined, {
       error: "--member-kubeconfig would give its rights to all users of --sign-in token: leave one of them out",
@@ -91,13 +106,24 @@ export const uiCommand: Subcommand<UiInput> = {
     setFlagsFromString("--semi-space-growth-factor=1");
     const connection = await session.connect(options, "host");
     if (options.signIn === "address") return serveOne(connection, options, session);
-    const { listen = EVERYWHERE, hosts, namespace, tlsCertFile: cert, tlsKeyFile: key } = options;
+    const { listen = EVERYWHERE, hosts, trustedProxies, namespace, tlsCertFile: cert, tlsKeyFile: key } = options;
     const certificateFiles = cert === undefined || key === undefined ? undefined : { cert, key };
     // Certificates cost memory that the page for one user does not need.
     const { serveUsers } = await import("./serve-users.ts");
-    return serveUsers({ connection, listen, hosts, certificateFiles, namespace, session });
+    return serveUsers({ connection, listen, hosts, trustedProxies, certificateFiles, namespace, session });
   },
 };
+
+function listOf(text: string): string[] {
+  return text.split(",").map((each) => each.trim());
+}
+
+/** Reports whether the text is an IP address, or a network in CIDR notation. */
+function isNetwork(text: string): boolean {
+  const [address = "", bits = "0", ...more] = text.split("/");
+  const most = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
+  return more.length === 0 && /^\d+$/.test(bits) && Number(bits) <= most;
+}
 
 /** Serves the page on this machine to the user who runs the command. */
 async function serveOne(connection: Connection, input: UiInput, session: Session): Promise<void> {

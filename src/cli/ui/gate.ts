@@ -24,7 +24,7 @@ export interface PageRequest {
   readonly headers: IncomingHttpHeaders;
   /** The route that serves the request: a file of the page, signing in, or any other, or none. */
   readonly route: "file" | "signIn" | "other";
-  /** Address of the browser, or of what stands before the page. */
+  /** Address of the browser, or of a proxy that is not trusted to name it. */
   readonly from: string;
   /** Port at which the request arrived. */
   readonly port: number;

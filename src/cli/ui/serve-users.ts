@@ -17,6 +17,8 @@ export interface ServeUsersOptions {
   /** Undefined: a certificate of its own. */
   readonly certificateFiles: CertificateFiles | undefined;
   readonly namespace: string | undefined;
+  /** Networks (CIDR) of proxies before the page. */
+  readonly trustedProxies: readonly string[];
   readonly session: Session;
 }
 
@@ -25,7 +27,7 @@ const READ_AGAIN_MS = 60_000;
 
 /** Serves the page over HTTPS to all users who sign in with a bearer token, until the session ends. */
 export async function serveUsers(options: ServeUsersOptions): Promise<void> {
-  const { connection, listen, hosts, certificateFiles, namespace: only, session } = options;
+  const { connection, listen, hosts, certificateFiles, namespace: only, trustedProxies, session } = options;
   const { signal, terminal } = session;
   const gate = new TokenSignIn({
     hosts: hosts.map((host) => host.toLowerCase()),
@@ -33,7 +35,7 @@ export async function serveUsers(options: ServeUsersOptions): Promise<void> {
     clock: realClock,
   });
   let certificate = await servingCertificate(certificateFiles, hosts, realClock.now());
-  const server = createPageServer({ files: await pageFiles(), gate, terminal, certificate });
+  const server = createPageServer({ files: await pageFiles(), gate, terminal, certificate, trustedProxies });
   const tellFingerprint = (): void => {
     if (certificateFiles !== undefined) return;
     terminal.progress(`the certificate is self-signed; its SHA-256 fingerprint: ${fingerprintOf(certificate)}`);

@@ -21,6 +21,8 @@ export interface PageServerOptions {
   readonly terminal: Terminal;
   /** Serves HTTPS with this certificate. Undefined: HTTP. */
   readonly certificate?: Certificate | undefined;
+  /** Networks (CIDR) of proxies whose `X-Forwarded-For` names the browser's address. Default: none. */
+  readonly trustedProxies?: readonly string[];
   /** Most connections without a session. */
   readonly mostStrangers?: number;
 }
@@ -56,11 +58,12 @@ const token = z.object({ token: z.string().trim().min(1).max(LONGEST_TOKEN) });
 
 /** Returns the page's server, not yet listening. All that it reads is read with the user's own rights, and it stores nothing. */
 export function createPageServer(options: PageServerOptions): FastifyInstance {
-  const { files, gate, terminal, certificate, mostStrangers = MOST_STRANGERS } = options;
+  const { files, gate, terminal, certificate, trustedProxies = [], mostStrangers = MOST_STRANGERS } = options;
   const common = {
     logger: false,
     forceCloseConnections: true,
     exposeHeadRoutes: false,
+    trustProxy: trustedProxies.length === 0 ? false : [...trustedProxies],
     requestTimeout: REQUEST_MS,
     schemaController: NO_SCHEMAS,
     routerOptions: { maxParamLength: LONGEST_PARAMETER },
@@ -86,7 +89,7 @@ export function createPageServer(options: PageServerOptions): FastifyInstance {
       url: raw.url ?? "/",
       headers: raw.headers,
       route: files.has(route) ? "file" : isSignIn ? "signIn" : "other",
-      from: raw.socket.remoteAddress ?? "",
+      from: request.ip,
       port: raw.socket.localPort ?? 0,
     };
   };

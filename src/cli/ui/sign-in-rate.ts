@@ -1,6 +1,6 @@
 import { TokenBucket } from "../../kube/limits.ts";
 
-// A team behind one Ingress signs in at once in the morning; who guesses tokens gets few of them.
+// A team behind one Ingress, which nothing trusts, signs in at once in the morning; an attacker gets few guesses.
 const BURST = 20;
 const AGAIN_AFTER_MS = 3_000;
 const MOST_ADDRESSES = 10_000;

@@ -12,7 +12,7 @@ const HOST = "legation.example.org";
 const MINUTE_MS = 60_000;
 
 /** A page that takes the tokens `alice` and `bob`, each until it is revoked. */
-function servedPage() {
+function servedPage(trustedProxies: readonly string[] = []) {
   const clock = new FakeClock();
   const revoked = new Set<string>();
   const closed: string[] = [];
@@ -32,7 +32,7 @@ function servedPage() {
     },
   });
   const files = new Map([["/", { type: "text/html", content: "<p>page</p>" }]]);
-  const server = createPageServer({ files, gate, terminal: recordedSession().terminal });
+  const server = createPageServer({ files, gate, terminal: recordedSession().terminal, trustedProxies });
   const ask = (url: string, headers: Record<string, string> = {}, method: "GET" | "DELETE" = "GET") =>
     server.inject({ method, url, headers: { host: HOST, ...headers } });
   const signIn = (token: string, headers: Record<string, string> = {}, remoteAddress = "10.0.0.9") =>
@@ -205,6 +205,29 @@ test("takes twenty tokens of an address at once, and then one in three seconds",
   expect((await signIn("alice", {}, "10.0.0.8")).statusCode).toBe(200);
   await clock.advance(3_000);
   expect(await statusesOf(2, "2001:db8::1")).toEqual([401, 429]);
+});
+
+test("limits the users behind a trusted proxy by their own addresses", async () => {
+  const { signIn } = servedPage(["10.244.0.0/16", "fd00::/8"]);
+  const behind =
+    (address: string, from = "10.244.1.2") =>
+    (token: string) =>
+      signIn(token, { "x-forwarded-for": address }, from);
+  const [mallory, alice] = [behind("203.0.113.1"), behind("203.0.113.2")];
+  for (let index = 0; index < 20; index++) expect((await mallory("wrong")).statusCode).toBe(401);
+  expect((await mallory("wrong")).statusCode).toBe(429);
+  expect((await alice("alice")).statusCode).toBe(200);
+  // The proxy appends the address that it sees to a header that the browser wrote.
+  expect((await behind("203.0.113.2, 203.0.113.1")("wrong")).statusCode).toBe(429);
+  expect((await behind("203.0.113.1", "::ffff:10.244.9.9")("wrong")).statusCode).toBe(429);
+});
+
+test.each([[[]], [["192.0.2.0/24"]]])("believes no other proxy than %j", async (trusted) => {
+  const { signIn } = servedPage(trusted);
+  const behind = async (index: number): Promise<number> =>
+    (await signIn("wrong", { "x-forwarded-for": `203.0.113.${index}` }, "10.244.1.2")).statusCode;
+  for (let index = 0; index < 20; index++) expect(await behind(index)).toBe(401);
+  expect(await behind(20)).toBe(429);
 });
 
 test("ends a user's oldest session for a sixth one, and leaves other users room", async () => {
