@@ -1,5 +1,7 @@
-import { createServer } from "node:http";
 import type { Metrics } from "./metrics.ts";
+
+// An import would evaluate all exports, and WebSocket loads an HTTP client of Node.js' own, which takes 7 MB.
+const { createServer } = process.getBuiltinModule("node:http");
 
 /** The settings of the health endpoint. */
 export interface HealthOptions {
