@@ -1,9 +1,8 @@
 import type { Clock } from "../runtime/clock.ts";
 
 // A handshake takes hub and agent a millisecond each, of the thread that passes on all other bytes: a burst of 200 would stop
-// those for as long. At this pace requests wait for four of them at most.
-const AT_ONCE = 4;
-const WINDOW_MS = 8;
+// those for as long.
+const INTERVAL_MS = 4;
 
 /**
  * Spreads the dials of a burst; those that come one at a time do not wait. Both ends have one, since messages that arrive while a
@@ -12,8 +11,8 @@ const WINDOW_MS = 8;
 export class DialPace {
   readonly #clock: Clock;
   readonly #waiting: (() => void)[] = [];
-  /** Dials of the current window. */
-  #sent = 0;
+  /** Set when the last dial was less than an interval ago. */
+  #busy = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -21,17 +20,18 @@ export class DialPace {
 
   /** Calls `send` at once, or when its turn comes. */
   take(send: () => void): void {
-    if (this.#sent === AT_ONCE) {
+    if (this.#busy) {
       this.#waiting.push(send);
       return;
     }
-    if (this.#sent === 0) this.#clock.after(WINDOW_MS, () => this.#nextWindow());
-    this.#sent += 1;
+    this.#busy = true;
+    this.#clock.after(INTERVAL_MS, () => this.#next());
     send();
   }
 
-  #nextWindow(): void {
-    this.#sent = 0;
-    for (const send of this.#waiting.splice(0, AT_ONCE)) this.take(send);
+  #next(): void {
+    this.#busy = false;
+    const send = this.#waiting.shift();
+    if (send !== undefined) this.take(send);
   }
 }

@@ -52,7 +52,7 @@ export async function readNamespace(
 }
 
 /** Sums up where the pods of a namespace are. */
-export function namespaceStatus(namespace: string, pods: readonly Stored<Pod>[]): NamespaceStatus {
+function namespaceStatus(namespace: string, pods: readonly Stored<Pod>[]): NamespaceStatus {
   const shown = pods.filter(waits);
   return {
     namespace,
@@ -79,7 +79,7 @@ function namespacePod(pod: Stored<Pod>): NamespacePod {
 }
 
 /** Formats the pods of a namespace for people. */
-export function namespaceText({ namespace, pods, onHost }: NamespaceStatus, now: number, terminal: Terminal): string {
+function namespaceText({ namespace, pods, onHost }: NamespaceStatus, now: number, terminal: Terminal): string {
   const waiting = pods.filter((pod) => pod.waits !== undefined).length;
   const without = waiting === 0 ? "" : `, ${waiting} of them without a member`;
   const summary = `Namespace ${namespace}: ${counted(pods.length, "delegated pod")}${without}`;

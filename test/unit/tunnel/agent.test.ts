@@ -50,7 +50,7 @@ describe("an agent", () => {
     );
   });
 
-  test("spreads a burst of connections, four at a time", async () => {
+  test("spreads a burst of connections", async () => {
     const { hub, url } = await startHub();
     const clock = new FakeClock();
     const openedAt: number[] = [];
@@ -58,13 +58,13 @@ describe("an agent", () => {
     runAgent(url, await identityOf(west), target, { clock });
     await connected(hub);
     const begin = clock.now();
-    const dialled = Promise.all(Array.from({ length: 10 }, () => hub.dial("west", never)));
-    for (const opened of [4, 8]) {
+    const dialled = Promise.all(Array.from({ length: 4 }, () => hub.dial("west", never)));
+    for (const opened of [1, 2, 3]) {
       await vi.waitFor(() => expect(openedAt.length).toBeGreaterThanOrEqual(opened), { timeout: 10_000 });
-      await clock.advance(8);
+      await clock.advance(4);
     }
     for (const socket of await dialled) socket.destroy();
-    expect(openedAt.map((at) => at - begin)).toEqual([0, 0, 0, 0, 8, 8, 8, 8, 16, 16]);
+    expect(openedAt.map((at) => at - begin)).toEqual([0, 4, 8, 12]);
   });
 
   test("does not leave a connection open whose API server cuts it at once", async () => {
