@@ -48,16 +48,16 @@ interface Explanation {
 export function explainedReasons(troubleshooting: string): ReadonlyMap<string, readonly Explanation[]> {
   const [, chapter = ""] = /^## Reasons and events$([\s\S]*?)^## /m.exec(troubleshooting) ?? [];
   const found = new Map<string, Explanation[]>();
-  let object = "";
   for (const section of chapter.split(/^### /m).slice(1)) {
     const [title = ""] = section.split("\n", 1);
-    for (const [, row = ""] of section.matchAll(/^\| (.*) \|$/gm)) {
-      const cells = row.split(" | ").map((cell) => cell.replace(/^\|/, "").trim());
+    let above: readonly string[] = [];
+    for (const [, row = ""] of section.matchAll(/^\|(.*)\|$/gm)) {
+      // An empty cell repeats the one above.
+      const cells = row.split("|").map((cell, column) => cell.trim() || (above[column] ?? ""));
+      above = cells;
       const at = cells.findIndex((cell) => /^(?:`[A-Z][A-Za-z]+`(?:, (?:…)?)?)+$/.test(cell));
       if (at === -1) continue;
-      if (cells[0] !== "") object = cells[0] ?? "";
-      const before = at === 1 ? [object] : [];
-      const text = [...before, ...cells.slice(at + 1)].filter((cell) => cell !== "").join("; ");
+      const text = cells.filter((cell, column) => column !== at && cell !== "").join("; ");
       for (const [, name = ""] of (cells[at] ?? "").matchAll(/`([A-Za-z]+)`/g)) {
         found.set(name, [...(found.get(name) ?? []), { section: title, text }]);
       }
