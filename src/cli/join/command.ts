@@ -77,7 +77,8 @@ export const joinCommand: Subcommand<JoinInput> = {
   description:
     "Makes a service account with only the rights that Legation needs in the member, tries its credentials, stores them " +
     "in a Secret of the host, writes the Cluster object and waits until it is Ready. Run it again to complete a join that " +
-    "failed, after an upgrade, for new credentials, or with other labels or addresses: settings that you leave out stay.",
+    "failed, after an upgrade, for new credentials, or with other labels or addresses: settings that you leave out stay, but " +
+    "for --agent, without which the controller reaches the member directly.",
   arguments: [new Argument("<name>", "name of the member; its virtual node is legation-<name>")],
   flags: [
     flag(
@@ -106,7 +107,7 @@ export const joinCommand: Subcommand<JoinInput> = {
     ),
     flag(
       "--hub-address <address>",
-      "HOST:PORT at which agents reach the controller's --hub-listen (default: as the last join with an agent said)",
+      "HOST:PORT at which agents reach the controller's --hub-listen (default: as the first join with an agent said)",
     ),
     flag("--agent-image <image>", "image that the agent runs (default: the controller's)"),
     flag(

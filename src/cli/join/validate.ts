@@ -29,7 +29,7 @@ export interface JoinOptions {
   /** Reaches the member through an agent. */
   readonly agent?:
     | {
-        /** `HOST:PORT` at which the agent reaches the hub. Undefined: as the last join said. */
+        /** `HOST:PORT` at which the agent reaches the hub. Undefined: as the first join said. */
         readonly hubAddress: string | undefined;
         readonly image: string;
         /** Pods of the member reach the host's API server through it. False: as before. */
