@@ -38,7 +38,7 @@ const single = {
         valueFrom: anyObject.exactOptional(),
       }),
     )
-    .describe("More environment variables. Each flag of the process is one: `LEGATION_POD_EVENTS`."),
+    .describe("More environment variables. Each flag of the process is one: `--log-level` is `LEGATION_LOG_LEVEL`."),
   nodeSelector: labelMap.describe("Labels that a node of the pods must have."),
   tolerations: z.array(anyObject).describe("Taints that the pods tolerate."),
   affinity: anyObject.describe("Affinity of the pods."),
