@@ -15,6 +15,7 @@ import { type PodCopier, type PodCopierOptions, subscribe, together } from "./co
 import { RefusedWrites } from "./delegation/actions/refused-writes.ts";
 import { DelegationController } from "./delegation/controller.ts";
 import { proxyWrites } from "./delegation/placement/memories.ts";
+import { DepartedClusters } from "./departed-clusters.ts";
 import { DependencyController } from "./dependencies/controller.ts";
 import { CLASSES, NAMESPACED } from "./dependencies/family.ts";
 import type { ControllerEvents } from "./events.ts";
@@ -62,6 +63,7 @@ export class Controllers {
   readonly #wholeJobs: WholeJobController;
   readonly #types: TypesController;
   readonly #serving: NodeServing | undefined;
+  readonly #departed: DepartedClusters | undefined;
 
   constructor(options: ControllersOptions, { identity, homeApiServer }: HostOptions) {
     this.#options = options;
@@ -78,6 +80,7 @@ export class Controllers {
     const recorder = new EventRecorder({ client: host, source: EVENT_SOURCE, clock, log });
     this.#recorder = recorder;
     const running = { host, registry, events, clock, log, ...(metrics === undefined ? {} : { metrics }) };
+    this.#departed = metrics && new DepartedClusters({ registry, events, metrics, clock });
     this.#podEvents = podEvents && new PodEventController({ ...running, ...podEvents, proxies });
     this.#agents = new AgentController({ ...running, hostId: identity.id, hub: options.hub });
     this.#tokens = new MemberTokenController(running);
@@ -210,6 +213,7 @@ export class Controllers {
   /** Stops controllers before what they write through. */
   async stop(): Promise<void> {
     this.#options.metrics?.members.follow(undefined);
+    this.#departed?.stop();
     await this.#serving?.stop();
     await this.#podEvents?.stop();
     await this.#profiles.stop();

@@ -1,4 +1,4 @@
-import { jsonEqual } from "../api/json.ts";
+import { isJsonObject, jsonEqual } from "../api/json.ts";
 import { PLACED_CONDITION, REFUSED_CONDITION } from "../api/keys.ts";
 import {
   type Container,
@@ -91,13 +91,18 @@ export function statusPatch(proxy: Stored<Pod>, wanted: PodStatus): StatusPatch 
   for (const field of new Set([...Object.keys(current), ...Object.keys(next)])) {
     if (field === "conditions" || HOST_STATUS_FIELDS.has(field)) continue;
     if (jsonEqual(current[field], next[field])) continue;
-    const value = next[field] ?? null;
-    status[field] = MERGED_LISTS.has(field) && Array.isArray(value) ? [...value, { $patch: "replace" }] : value;
+    status[field] = replacement(field, next[field] ?? null, current[field]);
   }
   const conditions = conditionsPatch(proxy.status?.conditions ?? [], wanted.conditions ?? []);
   if (conditions.length > 0) status.conditions = conditions;
   if (Object.keys(status).length === 0) return undefined;
   return { metadata: { uid: proxy.metadata.uid }, status };
+}
+
+/** A strategic merge patch adds to maps and to some lists: the directive replaces what the proxy shows. */
+function replacement(field: string, value: unknown, shown: unknown): unknown {
+  if (MERGED_LISTS.has(field) && Array.isArray(value)) return [...value, { $patch: "replace" }];
+  return isJsonObject(value) && isJsonObject(shown) ? { ...value, $patch: "replace" } : value;
 }
 
 function conditionsFrom(

@@ -183,6 +183,7 @@ export class Controller<Key extends string, Observed, Action> {
     for (const state of this.#keys.values()) state.timer?.cancel();
     await Promise.all(this.#running);
     this.#keys.clear();
+    this.#metrics?.ended();
   }
 
   #add(key: Key, heardAt: number): void {

@@ -1,6 +1,6 @@
 import { unlessAborted } from "../kube/abort.ts";
 import type { ClusterClient, WatchEvent } from "../kube/client.ts";
-import { isKubeError, KubeError } from "../kube/errors.ts";
+import { isKubeError, KubeError, type KubeErrorCode } from "../kube/errors.ts";
 import { TimeSlice } from "../kube/event-loop.ts";
 import type { ByteBudget } from "../kube/limits.ts";
 import { LIST_TIMEOUT_MS, selectionOf } from "../kube/list.ts";
@@ -66,6 +66,8 @@ const NOT_SERVED_AGAIN_MS = 60_000;
 export interface Failing {
   readonly since: number;
   readonly reason: string;
+  /** Absent if the answer could not be understood. */
+  readonly code?: KubeErrorCode;
 }
 
 /**
@@ -343,10 +345,13 @@ export class Reflector<T extends KubeObject> {
     const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
     this.#policy.failed(error);
     this.#served.doubt(error);
-    const reason = error instanceof KubeError ? error.detail : "an answer could not be understood";
+    const { detail: reason, code } =
+      error instanceof KubeError ? error : { detail: "an answer could not be understood", code: undefined };
     const before = this.#failing;
     // An expired resourceVersion only needs a relist and is no failure.
-    if (!isKubeError(error, "Gone")) this.#failing = { since: before?.since ?? clock.now(), reason };
+    if (!isKubeError(error, "Gone")) {
+      this.#failing = { since: before?.since ?? clock.now(), reason, ...(code === undefined ? {} : { code }) };
+    }
     const detail = error instanceof KubeError ? { code: error.code } : { err: error };
     // An unreachable cluster fails every few seconds for every resource, so most failures are logged at debug level.
     log[this.#logLimiter.shouldLogFailure(reason) ? "warn" : "debug"](

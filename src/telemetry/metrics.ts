@@ -2,6 +2,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import { AccessMetrics } from "./access.ts";
 import { AgentMetrics } from "./agents.ts";
 import { MemberMetrics } from "./members.ts";
+import { dropCluster } from "./per-cluster.ts";
 import { WorkqueueMetrics } from "./workqueue.ts";
 
 // Seconds from a cached read up to a request's deadline.
@@ -87,6 +88,11 @@ export class Metrics {
       registers,
     });
     this.#leading = new Gauge({ name: "legation_leader", help: "1 while this process leads", registers });
+  }
+
+  /** Drops the series of a cluster that left. */
+  forgetCluster(cluster: string): Promise<void> {
+    return dropCluster(this.registry, cluster);
   }
 
   observeRequest(cluster: string, verb: string, resource: string, code: string, seconds: number): void {

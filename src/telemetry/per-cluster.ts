@@ -42,3 +42,17 @@ export function counterPerCluster<State extends { readonly name: string }>(optio
     },
   });
 }
+
+/** Drops all series of a cluster that left. */
+export async function dropCluster(registry: Registry, cluster: string): Promise<void> {
+  for (const { name } of registry.getMetricsAsArray()) {
+    const metric = registry.getSingleMetric(name);
+    const { values = [] } = (await metric?.get()) ?? {};
+    for (const { labels } of values) {
+      if (labels.cluster !== cluster) continue;
+      // A histogram has a value for each bucket.
+      const { le: _, ...series } = labels;
+      metric?.remove(series);
+    }
+  }
+}

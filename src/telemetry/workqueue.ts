@@ -10,6 +10,8 @@ export interface QueueMetrics {
   retried(): void;
   /** Observes a finished reconcile. */
   worked(outcome: string, seconds: number): void;
+  /** Stops reading the queue's load. */
+  ended(): void;
 }
 
 /** The current state of a queue. */
@@ -27,7 +29,8 @@ const LABELS = ["name", "controller"] as const;
 
 /** Work queue metrics under the names that client-go and controller-runtime use. */
 export class WorkqueueMetrics {
-  readonly #loads = new Map<string, () => QueueLoad>();
+  /** Each DelegatedType has queues of its own under the names of all. */
+  readonly #loads = new Map<string, Set<() => QueueLoad>>();
   readonly #adds: Counter<"name" | "controller">;
   readonly #waits: Histogram<"name" | "controller">;
   readonly #works: Histogram<"name" | "controller">;
@@ -43,7 +46,7 @@ export class WorkqueueMetrics {
         name,
         help,
         collect(): void {
-          for (const [queue, load] of loads) this.set({ name: queue, controller: queue }, read(load()));
+          for (const [queue, each] of loads) this.set({ name: queue, controller: queue }, read(together(each)));
         },
       });
     };
@@ -81,9 +84,10 @@ export class WorkqueueMetrics {
     });
   }
 
-  /** Returns the metrics of one controller's queue. Calls `load` at each scrape. */
+  /** Returns the metrics of one controller's queue. Calls `load` at each scrape, and adds up queues of one name. */
   of(controller: string, load: () => QueueLoad): QueueMetrics {
-    this.#loads.set(controller, load);
+    const loads = this.#loads.get(controller) ?? new Set();
+    this.#loads.set(controller, loads.add(load));
     const labels = { name: controller, controller };
     const adds = this.#adds.labels(labels);
     const waits = this.#waits.labels(labels);
@@ -103,6 +107,15 @@ export class WorkqueueMetrics {
         reconciles.set(outcome, ofOutcome);
         ofOutcome.observe(seconds);
       },
+      ended: () => void loads.delete(load),
     };
   }
+}
+
+function together(loads: Iterable<() => QueueLoad>): QueueLoad {
+  const each = [...loads].map((load) => load());
+  return {
+    depth: each.reduce((sum, { depth }) => sum + depth, 0),
+    runningSeconds: each.flatMap(({ runningSeconds }) => runningSeconds),
+  };
 }

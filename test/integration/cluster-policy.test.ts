@@ -2,18 +2,20 @@ import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ClusterSpec } from "../../src/api/cluster.ts";
 import { SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../src/api/keys.ts";
-import type { ObjectRef } from "../../src/api/kubernetes.ts";
+import type { ObjectRef, Pod } from "../../src/api/kubernetes.ts";
 import { clusters, placementDefaults } from "../../src/api/resources.ts";
 import { leases, namespaces, nodes, pods, secrets } from "../../src/kube/resources.ts";
+import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { inPhase, podsOf, podsPerNode, podThat, waitingFor } from "../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
 
-useLegation();
+const legation = useLegation();
 const clients = useClients();
 const WEST = "legation-west";
 const EAST = "legation-east";
@@ -149,6 +151,32 @@ describe("PlacementDefaults", () => {
     await eventuallyPasses(async () => expect(await placed()).toEqual({ [EAST]: 4, [WEST]: 1, none: 1 }), patient);
     await clients().host.patch(placementDefaults, { name }, { type: "merge", body: { spec: region("eu") } });
     await eventuallyPasses(async () => expect(await placed()).toEqual({ [EAST]: 4, [WEST]: 2 }), patient);
+  });
+
+  test("may be missing as a type when a controller starts to lead, and counts once it is there", async () => {
+    const { host } = clients();
+    const { controller } = legation();
+    const type = "crd/placementdefaults.legation.dev";
+    await controller.stop();
+    await kubectl(hostCluster(), ["delete", type]);
+    try {
+      await controller.start();
+      await create(["plain"]);
+      await podThat(host, namespace, "plain", inPhase("Running"), patient);
+    } finally {
+      await kubectl(hostCluster(), ["create", "-f", "manifests/crds/legation.dev_placementdefaults.yaml"]);
+      await kubectl(hostCluster(), ["wait", "--for=condition=Established", type, "--timeout=30s"]);
+    }
+    const object = { apiVersion: "legation.dev/v1alpha1", kind: "PlacementDefaults", metadata: { name } };
+    await eventuallyPasses(async () => {
+      await host.create(placementDefaults, { ...object, spec: region("us") });
+    }, patient);
+    await eventuallyPasses(async () => {
+      const pod = `patient-${Date.now()}`;
+      await create([pod], { "legation.dev/clusters": "west" });
+      const isKept = (found: Pod): boolean => whyNotPlaced(found)?.message?.includes("do not match") === true;
+      await podThat(host, namespace, pod, isKept, { timeoutMs: 2_000 });
+    }, patient);
   });
 
   test("is refused under another name or with expressions that select nothing", async () => {

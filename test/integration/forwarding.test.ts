@@ -22,7 +22,7 @@ import { inPhase, podOf, podThat } from "../support/harness/pods-of.ts";
 import { isRefused, refuseWrites } from "../support/harness/refusals.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
-useLegation();
+const legation = useLegation();
 const clients = useClients();
 
 const limitRanges: Resource<KubeObject & { spec: object }> = {
@@ -102,6 +102,14 @@ async function canResize(namespace: string, asKubelet: Delegated["asKubelet"]): 
   await asKubelet({ containerStatuses: [{ ...shown, resources: amounts("100m") }] });
   await proxyThat(namespace, ({ status }) => status?.containerStatuses?.[0]?.resources?.limits?.cpu === "100m");
   return shown;
+}
+
+/** Has all nodes of west declare features, as kubelets do. */
+async function declare(declaredFeatures: readonly string[] | null): Promise<void> {
+  const { west } = clients();
+  const { items } = await west.list(nodes);
+  const patch = { type: "merge", body: { status: { declaredFeatures } } } as const;
+  for (const { metadata } of items) await west.patch(nodes, { name: metadata.name }, patch, { subresource: "status" });
 }
 
 /** Drops attempts on an older version of the delegate, which the member refused with a conflict. */
@@ -230,6 +238,40 @@ describe("a change of a running proxy", () => {
     expect(done.status?.containerStatuses?.[0]).toMatchObject({
       resources: amounts("200m"),
       allocatedResources: { cpu: "200m", memory: "64Mi" },
+    });
+  });
+
+  test("reaches the delegate as a resize of the pod as a whole, and the host shows no amounts of before", async () => {
+    const feature = "InPlacePodLevelResourcesVerticalScaling";
+    await declare([feature]);
+    onTestFinished(() => declare(null));
+    // The first heartbeat tells them.
+    await legation().controller.stop();
+    await legation().controller.start();
+    const { namespace, change, asKubelet } = await delegated({ resources: amounts("100m") });
+    await eventuallyPasses(async () => {
+      const { status } = await clients().host.get(nodes, { name: "legation-west" });
+      expect(status?.declaredFeatures).toContain(feature);
+    });
+    await canResize(namespace, asKubelet);
+    const before: object = { allocatedResources: amounts("100m").requests, resources: amounts("100m") };
+    await asKubelet(before);
+    await eventuallyPasses(async () =>
+      expect((await podOf(clients().host, namespace, "web"))?.status).toMatchObject(before),
+    );
+    await change({ spec: { resources: amounts("200m") } }, "resize");
+    await eventuallyPasses(async () =>
+      expect((await podOf(clients().west, namespace, "web"))?.spec?.resources).toEqual(amounts("200m")),
+    );
+
+    const lost: object = { memory: null };
+    const cpu = { cpu: "200m" };
+    const resources: object = { requests: { ...cpu, ...lost }, limits: { ...cpu, ...lost } };
+    await asKubelet({ allocatedResources: { ...cpu, ...lost }, resources } as Partial<PodStatus>);
+    await eventuallyPasses(async () => {
+      const status: Record<string, unknown> = { ...(await podOf(clients().host, namespace, "web"))?.status };
+      expect(status.allocatedResources).toEqual(cpu);
+      expect(status.resources).toEqual({ requests: cpu, limits: cpu });
     });
   });
 

@@ -39,6 +39,8 @@ export class DelegationController {
   readonly #classes: HostClasses;
   readonly #executor: Executor;
   readonly #defaults: Reflector<PlacementDefaults>;
+  /** The host does not serve PlacementDefaults: an earlier version was installed, or their definition was deleted. */
+  readonly #lacksDefaults: PromiseWithResolvers<void> = Promise.withResolvers<void>();
   readonly #loop: Controller<ObjectKey, View, Action>;
   readonly #waiting: WaitingProxies;
   readonly #quotas: QuotaQueues;
@@ -64,6 +66,9 @@ export class DelegationController {
       clock,
       log,
       onEvent: () => this.#onDefaults(),
+      onState: () => {
+        if (this.#defaults.failing?.code === "NotFound") this.#lacksDefaults.resolve();
+      },
     });
     this.#classes = new HostClasses(options);
     this.placementState = new PlacementState({
@@ -141,7 +146,7 @@ export class DelegationController {
     this.#namespaces.start();
     this.#defaults.start();
     await this.#namespaces.whenSynced(signal);
-    await this.#defaults.whenSynced(signal);
+    await Promise.race([this.#defaults.whenSynced(signal), this.#lacksDefaults.promise]);
     await this.#classes.start(signal);
     const { proxies, registry } = this.#options;
     proxies.start();

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { isJsonObject } from "../../../src/api/json.ts";
 import { PLACED_CONDITION } from "../../../src/api/keys.ts";
 import type { PodCondition, PodStatus } from "../../../src/api/kubernetes.ts";
 import { toDelegate } from "../../../src/pods/delegate.ts";
@@ -231,6 +232,15 @@ describe("a status patch", () => {
     });
   });
 
+  test("replaces maps that strategic merge would add to, where the proxy has one", () => {
+    const proxy = proxyPod({ status: { allocatedResources: { cpu: "1", memory: "1Gi" } } as PodStatus });
+    const wanted = { allocatedResources: { cpu: "2" }, resources: { limits: { cpu: "2" } } } as PodStatus;
+    expect(statusPatch(proxy, wanted)?.status).toEqual({
+      allocatedResources: { cpu: "2", $patch: "replace" },
+      resources: { limits: { cpu: "2" } },
+    });
+  });
+
   test("merges conditions by type, and removes lost fields and types", () => {
     const ready = { type: "Ready", status: "False", reason: "ContainersNotReady" };
     const kept = { type: "Initialized", status: "True" };
@@ -256,6 +266,7 @@ describe("a status patch", () => {
         phase: fc.constantFrom("Pending", "Running"),
         message: text,
         podIPs: fc.array(fc.record({ ip: text }), { maxLength: 2 }),
+        allocatedResources: fc.dictionary(fc.constantFrom("cpu", "memory"), text),
         conditions: fc.uniqueArray(condition, { selector: ({ type }) => type, maxLength: 3 }),
       },
       { requiredKeys: [] },
@@ -287,6 +298,9 @@ function strategicMerge(current: PodStatus, patch: Record<string, unknown>): Pod
         }
       }
       merged[field] = [...byType.values()];
+    } else if (isJsonObject(value) && isJsonObject(merged[field])) {
+      const { $patch, ...fields } = value;
+      merged[field] = $patch === "replace" ? fields : { ...merged[field], ...fields };
     } else merged[field] = value;
   }
   return merged;

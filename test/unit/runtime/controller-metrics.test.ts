@@ -139,3 +139,40 @@ test("names the object and its uid in every log line of a reconcile", async () =
   for (const line of lines()) expect(line).toMatchObject({ controller: "test", object: "shop/web", proxy: "1234" });
   await controller.stop();
 });
+
+test("adds up the queues of controllers of one name, as DelegatedTypes have them, and forgets those that stopped", async () => {
+  const { clock, metrics } = scene(async () => {});
+  const log = createLogger({ level: "silent" });
+  const ends = Promise.withResolvers<undefined>();
+  const controllers = ["configmaps", "gizmos"].map(
+    (type) =>
+      new Controller<string, string, string>(
+        {
+          name: "whole-objects",
+          observe: () => type,
+          decide: () => ({ actions: ["act"], outcome: "Done" }),
+          execute: () => ends.promise,
+        },
+        { clock, log, metrics },
+      ),
+  );
+  const sample = async (metric: string): Promise<string | undefined> => {
+    const text = await metrics.registry.metrics();
+    return new RegExp(`^workqueue_${metric}\\{name="whole-objects",[^}]*\\} (.*)$`, "m").exec(text)?.[1];
+  };
+  const [first, second] = controllers;
+  first?.enqueue("team/a");
+  first?.enqueue("team/b");
+  second?.enqueue("team/c");
+  expect(await sample("depth")).toBe("3");
+  await settle();
+  await clock.advance(5_000);
+  expect(await sample("unfinished_work_seconds")).toBe("15");
+  ends.resolve(undefined);
+  await settle();
+  await second?.stop();
+  first?.enqueue("team/a");
+  expect(await sample("depth")).toBe("1");
+  await first?.stop();
+  expect(await sample("depth")).toBe("0");
+});
