@@ -1,4 +1,5 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../api/cluster.ts";
+import { joinCommandOf } from "../api/join-command.ts";
 import { jsonEqual } from "../api/json.ts";
 import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE } from "../api/keys.ts";
 import { type ObjectKey, objectKey, type Secret, type Stored, secretText } from "../api/kubernetes.ts";
@@ -288,12 +289,12 @@ export class Registry {
     const secret = this.secret(cluster);
     if (secret === undefined)
       return {
-        problem: `Secret ${SYSTEM_NAMESPACE}/${name} is missing: run \`legation join ${cluster.metadata.name} --member-kubeconfig FILE\``,
+        problem: `Secret ${SYSTEM_NAMESPACE}/${name} is missing: run \`${joinCommandOf(cluster)}\``,
       };
     const text = secretText(secret, key);
     if (text !== undefined) return text;
     if (cluster.spec.agent === undefined) return { problem: `Secret ${SYSTEM_NAMESPACE}/${name} has no key ${key}` };
-    const apply = `apply the manifest of \`legation join ${cluster.metadata.name} --agent\` in the member`;
+    const apply = `apply the manifest of \`${joinCommandOf(cluster)}\` in the member`;
     return { problem: `its agent has not connected yet: ${apply}, and look at the agent's log` };
   }
 }

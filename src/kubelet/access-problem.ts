@@ -14,7 +14,7 @@ export function accessProblem({ status, text }: Refused, member: string): string
   const isTheMembers =
     status === 401 ? !isKubelets401(said, text) : deniedRight(message)?.resource.startsWith("pods/") === true;
   if (isTheMembers) {
-    return `cluster ${member} refuses Legation (${status}): an administrator must run \`legation join ${member} --member-kubeconfig FILE\` again`;
+    return `cluster ${member} refuses Legation (${status}): an administrator must run \`legation join ${member}\` again`;
   }
   if (status === 403 && !isKubeletRefusal(message)) return undefined;
   return `cluster ${member}: its API server may not ask the kubelet there: ${message}`;

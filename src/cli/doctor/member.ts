@@ -1,5 +1,6 @@
 import { ACCESS_KUBECONFIG_KEY, ACCESS_NAMESPACE, accessSecretName } from "../../api/access.ts";
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
+import { joinCommandOf } from "../../api/join-command.ts";
 import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { type KubeNode, type Stored, secretText } from "../../api/kubernetes.ts";
 import { recordedUid } from "../../clusters/identity.ts";
@@ -90,7 +91,7 @@ async function open({ host, cluster, now, deadline, session }: MemberContext): P
   const { credentialsSecret, agent } = cluster.spec;
   const { name: secretName, key = CLUSTER_DEFAULTS.credentialsKey } = credentialsSecret;
   const subject = `Secret ${SYSTEM_NAMESPACE}/${secretName}`;
-  const again = agent === undefined ? rejoin(name) : `legation join ${name} --agent`;
+  const again = joinCommandOf(cluster);
   const ref = { namespace: SYSTEM_NAMESPACE, name: secretName };
   const secret = await host.find(secrets, ref, { signal: deadline.signal });
   if (secret === undefined) return { findings: [fail(`${name}: ${subject} with its credentials is missing`, again)] };
@@ -200,7 +201,7 @@ export function rightsFindings(name: string, lacking: readonly Right[]): Finding
 async function accessFindings({ host, cluster, now, deadline }: MemberContext): Promise<readonly Finding[]> {
   const { name } = cluster.metadata;
   if (cluster.spec.access === undefined) return [];
-  const remedy = `legation join ${name} --member-kubeconfig FILE --access`;
+  const remedy = `${joinCommandOf(cluster)} --access`;
   const ref = { namespace: ACCESS_NAMESPACE, name: accessSecretName(name) };
   const subject = `${name}: access for users: Secret ${ref.namespace}/${ref.name}`;
   const secret = await host.find(secrets, ref, { signal: deadline.signal });

@@ -87,6 +87,9 @@ export async function join(options: JoinOptions, context: JoinContext): Promise<
     await removeAccessCredentials(name, context);
     await removeAccessAccount(hostId, context);
   }
+  if (options.agent === undefined && joined?.spec.agent !== undefined) {
+    report(`${host.cluster}: Cluster ${name} is reached directly from now on, and not through its agent`);
+  }
   report(`${host.cluster}: Cluster ${name} is stored; waiting until it is Ready`);
   if (options.agent === undefined) return await waitReady(name, server, timeoutMs, context);
   const begin = realClock.now();

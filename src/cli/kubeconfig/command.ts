@@ -2,6 +2,7 @@ import { Argument } from "commander";
 import { stringify } from "yaml";
 import { z } from "zod";
 import { clusterProxyPath } from "../../api/access.ts";
+import { joinCommandOf } from "../../api/join-command.ts";
 import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { readWrittenContext, type WrittenContext } from "../../kube/kubeconfig-context.ts";
@@ -49,7 +50,7 @@ async function requireAccess(host: ClusterClient, name: string, signal: AbortSig
     object: `Cluster ${name}`,
     field: "spec.access",
     problem: "is missing: users do not reach this member through the host",
-    remedy: `have an administrator run \`legation join ${name} --access --member-kubeconfig FILE\``,
+    remedy: `have an administrator run \`${joinCommandOf(found.cluster)} --access\``,
   });
 }
 

@@ -149,7 +149,7 @@ describe("a refused stream", () => {
       401,
       "Unauthorized",
       "InternalError",
-      /cluster west refuses Legation \(401\): .*`legation join west --member-kubeconfig FILE` again/,
+      /cluster west refuses Legation \(401\): .*`legation join west` again/,
     ],
     [
       403,

@@ -199,19 +199,21 @@ describe("a member", () => {
     expect(findings.at(-1)).toMatchObject({ state, what: expect.stringContaining(what) });
   });
 
-  test("without its Secret is joined again", async () => {
+  test.each([
+    ["directly", {}, "legation join west --member-kubeconfig FILE"],
+    ["through its agent", { agent: {} }, "legation join west --agent"],
+  ])("that is reached %s is joined again in the same way without its Secrets", async (_, way, remedy) => {
     const session = { connectText: async () => ({}) as Connection };
     const { findings } = await checkMember({
       ...context,
+      cluster: { ...cluster, spec: { ...cluster.spec, ...way, access: {} } },
       host: host(undefined),
       deadline: deadlineOf(signal, 1_000),
       session,
     });
-    expect(findings.at(-1)).toMatchObject({
-      state: "FAIL",
-      what: "west: Secret legation-system/member-west with its credentials is missing",
-      remedy: "legation join west --member-kubeconfig FILE",
-    });
+    const what = "west: Secret legation-system/member-west with its credentials is missing";
+    expect(findings).toContainEqual({ state: "FAIL", what, remedy });
+    expect(findings).toContainEqual(expect.objectContaining({ state: "FAIL", remedy: `${remedy} --access` }));
   });
 });
 

@@ -183,6 +183,19 @@ describe("a join", () => {
     expect(rest).toMatchObject({ spec: { homeAPI: { server: "https://192.0.2.9" } } });
   });
 
+  test("without an agent says that it takes the agent's place", async () => {
+    await joinAs("west");
+    const west = host.peek<Cluster & KubeObject>(clusters, { name: "west" });
+    if (west !== undefined) host.put(clusters, { ...west, spec: { ...west.spec, agent: {} } });
+    const reported: string[] = [];
+    await joinAs("west", {}, reported);
+    const told = "host: Cluster west is reached directly from now on, and not through its agent";
+    expect(reported).toContain(told);
+    reported.length = 0;
+    await joinAs("west", {}, reported);
+    expect(reported).not.toContain(told);
+  });
+
   test("leaves the host as it was when its credentials do not work, and says what remains in the member", async () => {
     given = { certificateAuthority: authorityNamed("another") };
     const reported: string[] = [];
