@@ -117,7 +117,7 @@ async function readState(client: ClusterClient, secret: string, signal: AbortSig
       return await AgentState.read(client, secret, signal);
     } catch (error) {
       if (signal.aborted || !isKubeError(error) || RETRY_CLASS[error.code] === "never") throw error;
-      log.error({ reason: error.detail }, "the own API server does not answer");
+      log.error({ reason: error.detail }, "the member's API server does not answer");
       await realClock.sleep(backoff.next(), signal);
     }
   }

@@ -96,7 +96,7 @@ function convertSelected(
   const choices = choicesOf(placement);
   for (const key of fieldKeys(placement)) {
     report.step(
-      `Clusters: write the label ${key} on each, since ${source} selects by this field: kubectl label cluster NAME ${key}=VALUE`,
+      `Clusters: write the label ${key} on each, since ${source} selects by this field: kubectl label clusters.legation.dev NAME ${key}=VALUE`,
     );
   }
   if (placement.clusterTolerations.length > 0) {

@@ -1,4 +1,5 @@
 import type { Cluster } from "../../api/cluster.ts";
+import { joinCommandOf } from "../../api/join-command.ts";
 import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
 import { certificatesOf } from "../../certificates/bundle.ts";
 import { publishedServer } from "../../controllers/home-api/address.ts";
@@ -24,10 +25,9 @@ export async function homeApiFindings(
 }
 
 /** Judges the way to the host's API server that a Cluster names. `published`: the address of kube-public/cluster-info. */
-export function homeApiWay(
-  { metadata: { name }, spec, status }: Stored<Cluster>,
-  published: string | undefined,
-): Finding {
+export function homeApiWay(cluster: Stored<Cluster>, published: string | undefined): Finding {
+  const { spec, status } = cluster;
+  const { name } = cluster.metadata;
   const { homeAPI, agent } = spec;
   if (homeAPI !== undefined) {
     const data = homeAPI.certificateAuthorityData;
@@ -49,7 +49,7 @@ export function homeApiWay(
     return ok(`pods in ${name} find the host at ${published}, or where the controller's --home-api-server says`);
   return skip(
     `pods in ${name}: where they find the host is known to the controller alone (--home-api-server)`,
-    `legation join ${name} --member-kubeconfig FILE --home-api-server URL`,
+    `${joinCommandOf(cluster)} --home-api-server URL`,
   );
 }
 

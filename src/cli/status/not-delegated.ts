@@ -44,7 +44,7 @@ export function whyNotDelegated(
 ): string {
   const never = whyNever(metadata);
   if (never !== undefined) return never;
-  if (namespace === undefined) return "its namespace, workload or itself did not ask for delegation";
+  if (namespace === undefined) return "neither the pod nor its workload or namespace asked for delegation";
   const { name, labels = {} } = namespace.metadata;
   if (RESERVED_NAMESPACES.has(name)) {
     return `namespace ${name} serves this cluster itself, and what runs there is never delegated`;
@@ -53,13 +53,13 @@ export function whyNotDelegated(
   // A namespace that delegates all pods needs no annotation.
   const isOptional = mode !== undefined && mode !== "annotated";
   const problem = declined(metadata, workload) ?? (isOptional ? undefined : notAsked(metadata, name, workload));
-  return mode === undefined ? `${noMode(namespace)}; ${problem ?? "make its pods anew"}` : (problem ?? MADE_BEFORE);
+  return mode === undefined ? `${noMode(namespace)}; ${problem ?? "create its pods anew"}` : (problem ?? MADE_BEFORE);
 }
 
-const WRITE_ANNOTATION = `write the annotation ${DELEGATE_ANNOTATION}: "true" on the workload; a bare pod or a Job has to be made anew with it`;
+const WRITE_ANNOTATION = `write the annotation ${DELEGATE_ANNOTATION}: "true" on the workload; create a bare pod or a Job anew with it`;
 const MADE_BEFORE =
-  "made before delegation was asked for: delete them to have them made anew (a bare pod or a Job has to be created again, " +
-  "a CronJob's next run is delegated; in overflow mode a pod whose author wrote spec.nodeName never is)";
+  "created before delegation was asked for: delete them, and their workload creates them anew (create a bare pod or a Job " +
+  "anew yourself; a CronJob's next run is delegated; in overflow mode a pod whose author wrote spec.nodeName never is)";
 
 /** Returns why admission never delegates such a pod. Undefined if it may. */
 function whyNever(metadata: PodMetadata): string | undefined {
@@ -121,7 +121,7 @@ function notInTemplate(namespace: string, { kind, name, metadata }: OwnWorkload)
   const remedy: Readonly<Record<string, string>> = {
     Deployment: `write \`kubectl rollout restart ${object}\``,
     StatefulSet: `write \`kubectl rollout restart ${object}\``,
-    Job: "a Job's template cannot change, so delete it and make it again",
+    Job: "a Job's template cannot change, so delete the Job and create it anew",
     CronJob: `write \`kubectl annotate ${object} touched="$(date)" --overwrite\`; its next run has them`,
     ReplicaSet: `write \`kubectl annotate ${object} touched="$(date)" --overwrite\`, then delete its pods`,
     ReplicationController: `write \`kubectl annotate ${object} touched="$(date)" --overwrite\`, then delete its pods`,

@@ -111,7 +111,7 @@ function cordoned(pod: Stored<Pod>, member: string, node: Stored<KubeNode> | und
   return [
     {
       what: `${member}: ${CORDONED.message}; ${meaning}`,
-      remedy: `so that pods go there again: kubectl uncordon ${node.metadata.name}`,
+      remedy: `\`kubectl uncordon ${node.metadata.name}\` lets pods go there again`,
     },
   ];
 }
@@ -140,7 +140,7 @@ function notRunning(namespace: string, pods: readonly Stored<Pod>[]): Trouble[] 
   });
   return [...Map.groupBy(found, ({ words }) => words)].map(([words, those]) => ({
     what: `${counted(those.length)} ${words}`,
-    remedy: `see legation status pod ${those[0]?.pod.metadata.name} -n ${namespace}`,
+    remedy: `see \`legation status pod ${those[0]?.pod.metadata.name} -n ${namespace}\``,
   }));
 }
 

@@ -145,12 +145,7 @@ describe("a refused stream", () => {
   });
 
   test.each([
-    [
-      401,
-      "Unauthorized",
-      "InternalError",
-      /cluster west refuses Legation \(401\): .*`legation join west` again/,
-    ],
+    [401, "Unauthorized", "InternalError", /cluster west refuses Legation \(401\): .*`legation join west` again/],
     [
       403,
       'pods "web" is forbidden: User "system:serviceaccount:legation-system:host" cannot create resource "pods/exec"',

@@ -247,7 +247,7 @@ describe("a member whose API server nothing outside can connect to", () => {
     await west.apiServer.stop("SIGKILL");
     await agent.stop("SIGKILL");
     await agent.start();
-    await eventually(() => agent.log().includes("the own API server does not answer"));
+    await eventually(() => agent.log().includes("the member's API server does not answer"));
     await becomesReady(false, LOST_MS);
     await west.apiServer.start();
     await becomesReady(true, BACK_MS);

@@ -206,7 +206,7 @@ describe("a member", () => {
     const session = { connectText: async () => ({}) as Connection };
     const { findings } = await checkMember({
       ...context,
-      cluster: { ...cluster, spec: { ...cluster.spec, ...way, access: {} } },
+      cluster: { ...cluster, spec: { ...cluster.spec, ...way, access: { prefix: "" } } },
       host: host(undefined),
       deadline: deadlineOf(signal, 1_000),
       session,

@@ -172,7 +172,7 @@ test.each([
   ["ReplicaSet", "the annotations of ReplicaSet web-abc are not in its pod template: ", {}],
   [
     "Deployment whose template has them by now",
-    "made before delegation was asked for",
+    "created before delegation was asked for",
     { deployments: [deployment(1)] },
   ],
 ])("says why a pod is not delegated, by the annotations of its %s", async (_kind, said, found) => {

@@ -14,17 +14,17 @@ const asks = { annotations: { "legation.dev/delegate": "true" } };
 const LABEL = "kubectl label namespace team legation.dev/delegation=annotated";
 const overflow = namespace("team", { labels: { "legation.dev/delegation": "overflow" } });
 const WRITE =
-  'write the annotation legation.dev/delegate: "true" on the workload; a bare pod or a Job has to be made anew with it';
+  'write the annotation legation.dev/delegate: "true" on the workload; create a bare pod or a Job anew with it';
 const MADE_BEFORE =
-  "made before delegation was asked for: delete them to have them made anew (a bare pod or a Job has to be created again, " +
-  "a CronJob's next run is delegated; in overflow mode a pod whose author wrote spec.nodeName never is)";
+  "created before delegation was asked for: delete them, and their workload creates them anew (create a bare pod or a Job " +
+  "anew yourself; a CronJob's next run is delegated; in overflow mode a pod whose author wrote spec.nodeName never is)";
 
 test.each([
   [
     "its namespace has no label, whatever it asks for",
     asks,
     namespace("team", { labels: {} }),
-    `namespace team has no label legation.dev/delegation: write \`${LABEL}\`; make its pods anew`,
+    `namespace team has no label legation.dev/delegation: write \`${LABEL}\`; create its pods anew`,
   ],
   [
     "its namespace has no label, and it asks for nothing",
@@ -36,7 +36,7 @@ test.each([
     "its namespace's label is no mode",
     asks,
     namespace("team", { labels: { "legation.dev/delegation": "true" } }),
-    `namespace team has the label legation.dev/delegation: "true", which is no mode: write \`${LABEL} --overwrite\`; make its pods anew`,
+    `namespace team has the label legation.dev/delegation: "true", which is no mode: write \`${LABEL} --overwrite\`; create its pods anew`,
   ],
   [
     "its namespace serves the cluster itself",
@@ -98,7 +98,12 @@ test.each([
   ],
   ["its annotation cannot be read", unreadable, annotated, UNREADABLE],
   ["its annotation cannot be read where all are delegated", unreadable, all, UNREADABLE],
-  ["its namespace may not be read", {}, undefined, "its namespace, workload or itself did not ask for delegation"],
+  [
+    "its namespace may not be read",
+    {},
+    undefined,
+    "neither the pod nor its workload or namespace asked for delegation",
+  ],
 ])("says why a pod is not delegated: %s", (_case, metadata, own, why) => {
   expect(whyNotDelegated(metadata, own)).toBe(why);
 });
@@ -111,7 +116,7 @@ describe("a workload whose annotations are not in its pod template", () => {
   test.each([
     ["Deployment", {}, "write `kubectl rollout restart deployment web -n team`"],
     ["StatefulSet", {}, "write `kubectl rollout restart statefulset web -n team`"],
-    ["Job", {}, "a Job's template cannot change, so delete it and make it again"],
+    ["Job", {}, "a Job's template cannot change, so delete the Job and create it anew"],
     [
       "CronJob",
       {},
@@ -176,7 +181,7 @@ describe("a workload whose annotations are not in its pod template", () => {
   test("says that the next run of a CronJob is delegated whose template asks", () => {
     const workload = { kind: "CronJob", name: "web", metadata: asks, template: asks };
     expect(whyNotDelegated({}, annotated, workload)).toBe(MADE_BEFORE);
-    expect(whyNotDelegated({}, namespace("team", { labels: {} }), workload)).toContain("; make its pods anew");
+    expect(whyNotDelegated({}, namespace("team", { labels: {} }), workload)).toContain("; create its pods anew");
     expect(whyNotDelegated({}, all, workload)).toBe(MADE_BEFORE);
   });
 

@@ -55,7 +55,7 @@ function told(
 }
 
 const cordonWords = "west: its virtual node is cordoned";
-const uncordon = "so that pods go there again: kubectl uncordon legation-west";
+const uncordon = "`kubectl uncordon legation-west` lets pods go there again";
 
 describe("the troubles of a pod's member say", () => {
   test.each<[string, West, Stored<Pod>, (string | undefined)[]]>([

@@ -108,19 +108,19 @@ describe("the troubles of a workload", () => {
     expect(found).toEqual([
       {
         what: "2 pods in west: main waits: ImagePullBackOff: Back-off",
-        remedy: "see legation status pod a -n shop",
+        remedy: "see `legation status pod a -n shop`",
       },
       {
         what: "1 pod in east: main waits: CrashLoopBackOff: Back-off (7 restarts)",
-        remedy: "see legation status pod c -n shop",
+        remedy: "see `legation status pod c -n shop`",
       },
       {
         what: "1 pod in east: failed: main: exit code 137 (OOMKilled)",
-        remedy: "see legation status pod d -n shop",
+        remedy: "see `legation status pod d -n shop`",
       },
       {
         what: "1 pod in east: failed: Evicted: the node was low on memory",
-        remedy: "see legation status pod e -n shop",
+        remedy: "see `legation status pod e -n shop`",
       },
     ]);
   });
