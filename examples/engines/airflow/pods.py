@@ -20,7 +20,7 @@ def in_pod(task_id: str, script: str, **settings) -> KubernetesPodOperator:
         image=IMAGE,
         cmds=["sh", "-c", script],
         termination_grace_period=1,
-        # How often Airflow looks whether the pod has started.
+        # Interval at which Airflow looks whether the pod has started.
         startup_check_interval_seconds=1,
         **settings,
     )
@@ -58,7 +58,7 @@ with DAG("deferred", schedule=None):
     in_pod(
         "deferred",
         """for i in 1 2 3 4 5 6; do echo "step $i"; sleep 1; done; echo '["done"]' >/airflow/xcom/return.json""",
-        # It is Pending for as long as it prepares, and the triggerer logs its events meanwhile.
+        # The pod is Pending while it prepares, and the triggerer logs its events meanwhile.
         init_containers=[k8s.V1Container(name="prepare", image=IMAGE, command=["sleep", "8"])],
         deferrable=True,
         poll_interval=1,

@@ -48,7 +48,7 @@ def main() -> None:
         label="pods",
         address=address,
         max_workers_per_node=1,
-        # Its keys would be files of this machine, which pods have no volume for.
+        # The keys would be files of this machine, which pods have no volume for.
         encrypted=False,
         worker_logdir_root="/tmp",
         provider=provider,
