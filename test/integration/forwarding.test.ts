@@ -22,7 +22,7 @@ import { inPhase, podOf, podThat } from "../support/harness/pods-of.ts";
 import { isRefused, refuseWrites } from "../support/harness/refusals.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
-const legation = useLegation();
+useLegation();
 const clients = useClients();
 
 const limitRanges: Resource<KubeObject & { spec: object }> = {
@@ -245,9 +245,6 @@ describe("a change of a running proxy", () => {
     const feature = "InPlacePodLevelResourcesVerticalScaling";
     await declare([feature]);
     onTestFinished(() => declare(null));
-    // The first heartbeat tells them.
-    await legation().controller.stop();
-    await legation().controller.start();
     const { namespace, change, asKubelet } = await delegated({ resources: amounts("100m") });
     await eventuallyPasses(async () => {
       const { status } = await clients().host.get(nodes, { name: "legation-west" });

@@ -141,9 +141,11 @@ function isKubeletsUnknown({ type, status }: NodeCondition): boolean {
 }
 
 function statusDiffers(node: KubeNode, wanted: NodeStatusParts): boolean {
-  // API servers before 1.36 drop declared features, so these alone cause no write.
-  const { conditions, capacity, allocatable, declaredFeatures: _, ...rest } = wanted;
+  const { conditions, capacity, allocatable, declaredFeatures: features, ...rest } = wanted;
   const { status = {} } = node;
+  const { declaredFeatures } = status;
+  // API servers before 1.36 drop declared features, so these cause no write there.
+  if (features !== undefined && declaredFeatures !== undefined && !jsonEqual(declaredFeatures, features)) return true;
   if (conditionsDiffer(status.conditions, conditions)) return true;
   if (capacity !== undefined && amountsDiffer(status.capacity, capacity)) return true;
   if (allocatable !== undefined && amountsDiffer(status.allocatable, allocatable)) return true;

@@ -175,6 +175,16 @@ describe("a member's virtual node", () => {
     expect(status?.addresses).toEqual([{ type: "ExternalIP", address: "10.0.0.6" }]);
   });
 
+  test("is written at once when its member's nodes declare other features", () => {
+    const settled = { cluster: cluster({ labels: { region: "eu" } }, ready) };
+    const node = { ...stored(), status: { ...stored().status, declaredFeatures: ["Before"] } };
+    const { actions } = decide(observed({ ...settled, node, facts: facts({ features: ["Now"] }) }), now);
+    const declaredFeatures = ["ExtendWebSocketsToKubelet", "Now"];
+    expect(actions).toMatchObject([{ type: "patchNodeStatus", patch: { status: { declaredFeatures } } }]);
+    const kept = { ...node, status: { ...node.status, declaredFeatures } };
+    expect(decide(observed({ ...settled, node: kept, facts: facts({ features: ["Now"] }) }), now).actions).toEqual([]);
+  });
+
   test("is not written again for features that an older host does not keep", () => {
     const { declaredFeatures: _, ...status } = stored().status ?? {};
     const settled = observed({
