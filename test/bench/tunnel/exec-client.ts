@@ -1,4 +1,5 @@
 import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 import { Agent, WebSocket } from "undici";
 import { dialThrough } from "../../support/tunnel/dial-socket.ts";
@@ -15,11 +16,13 @@ export interface ExecClientSettings {
   readonly proxy: string | undefined;
   readonly streams: number;
   readonly atOnce: number;
+  /** The time between the beginnings of the first `atOnce` streams, in ms. Each later one begins when another has ended. */
+  readonly apartMs: number;
   /** Bytes that each command writes. */
   readonly bytes: number;
 }
 
-/** A message of the client: first `begun`, then `ended`. */
+/** A message of the client: first `begun`, when the first `atOnce` streams have begun, then `ended`. */
 export type ExecClientMessage =
   | { readonly type: "begun" }
   | { readonly type: "ended"; readonly seconds: number; readonly failures: readonly string[] };
@@ -30,7 +33,7 @@ const STATUS = 3;
 
 /** Opens exec streams by WebSocket (v5.channel.k8s.io) on connections of their own, and reads each to its end. */
 async function run(settings: ExecClientSettings): Promise<void> {
-  const { server, ca, proxy, streams, atOnce } = settings;
+  const { server, ca, proxy, streams, atOnce, apartMs } = settings;
   const { hostname: host, port } = new URL(server);
   const dispatcher = new Agent({
     connect: (_options, callback) => {
@@ -60,9 +63,14 @@ async function run(settings: ExecClientSettings): Promise<void> {
       if (failure !== undefined) failures.push(failure);
     }
   };
-  tell({ type: "begun" });
   const begin = performance.now();
-  await Promise.all(Array.from({ length: atOnce }, worker));
+  const workers: Promise<void>[] = [];
+  while (workers.length < atOnce) {
+    workers.push(worker());
+    if (apartMs > 0) await sleep(apartMs);
+  }
+  tell({ type: "begun" });
+  await Promise.all(workers);
   tell({ type: "ended", seconds: (performance.now() - begin) / 1000, failures });
   await dispatcher.destroy();
   if (process.connected) process.disconnect();

@@ -9,6 +9,14 @@ import type { ExecClientMessage, ExecClientSettings } from "./exec-client.ts";
 import type { ExecNode } from "./exec-node.ts";
 import type { Way } from "./ways.ts";
 
+/** The pace of exec streams. */
+export interface Pace {
+  /** The time over which each stream's bytes are written, in ms. 0: as fast as they can be. */
+  readonly overMs: number;
+  /** Streams begin all the time, evenly, rather than all at once together each time that the ones before have ended. */
+  readonly isEven: boolean;
+}
+
 /** Exec streams, and requests beside them. */
 export interface Streamed {
   /** P99 of requests, in ms. */
@@ -30,11 +38,15 @@ export async function p99Alone(way: Way, node: ExecNode): Promise<number> {
   return await requests.stop();
 }
 
-/** Measures requests while one client in a process of its own has `STREAMS` exec streams the same way, each over `overMs`. */
+/**
+ * Measures requests while one client in a process of its own has `STREAMS` exec streams the same way: from when `STREAMS_AT_ONCE`
+ * have begun until the last has ended.
+ */
 export async function measureBesideStreams(
   way: Way,
-  { node, member, overMs }: { readonly node: ExecNode; readonly member: ClusterInfo; readonly overMs: number },
+  { node, member, pace }: { readonly node: ExecNode; readonly member: ClusterInfo; readonly pace: Pace },
 ): Promise<Streamed> {
+  const { overMs, isEven } = pace;
   const settings: ExecClientSettings = {
     server: member.server,
     ca: member.caData,
@@ -43,6 +55,7 @@ export async function measureBesideStreams(
     proxy: way.proxy,
     streams: STREAMS,
     atOnce: STREAMS_AT_ONCE,
+    apartMs: isEven ? overMs / STREAMS_AT_ONCE : 0,
     bytes: STREAM_BYTES,
   };
   const client = fork(join(import.meta.dirname, "exec-client.ts"), [JSON.stringify(settings)]);
