@@ -23,9 +23,9 @@ export interface LiveReader {
 }
 
 // A member's sums cost a pass over all pods.
+const MEMBERS_EVERY_MS = 1_000;
 // Pages of 500, the default, take 3 MB more, since glibc keeps much of the peak.
 const LIST_PAGE_SIZE = 100;
-const MEMBERS_EVERY_MS = 1_000;
 
 /** The host's members and proxies, followed by watches with the user's own rights. */
 export class LiveView {
