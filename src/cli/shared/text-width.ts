@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 
-const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+let segmenter: Intl.Segmenter | undefined;
 // Characters that terminals show in two columns: East Asian Wide and Fullwidth (UAX #11), and emoji.
 const WIDE =
   /\p{Emoji_Presentation}|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|[\u3000-\u303e\uff01-\uff60\uffe0-\uffe6]/u;
@@ -9,11 +9,18 @@ const INVISIBLE = /^[\p{Mark}\p{Format}\p{Control}]+$/u;
 const ELLIPSIS = "…";
 const PLAIN = /^[ -~]*$/;
 
+/** Splits a text into what a reader sees as one character each. */
+function graphemes(text: string): Intl.Segments {
+  // Its tables take 2 MB, so a process that measures plain texts only does without.
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
+  return segmenter.segment(text);
+}
+
 /** Returns the columns of a terminal that a text takes. Colours take none. */
 export function textWidth(text: string): number {
   if (PLAIN.test(text)) return text.length;
   let width = 0;
-  for (const { segment } of graphemes.segment(stripVTControlCharacters(text))) width += graphemeWidth(segment);
+  for (const { segment } of graphemes(stripVTControlCharacters(text))) width += graphemeWidth(segment);
   return width;
 }
 
@@ -36,7 +43,7 @@ export function shortened(text: string, most: number): string {
   const { before, plain, after } = coloured(text);
   let kept = "";
   let left = most - 1;
-  for (const { segment } of graphemes.segment(plain)) {
+  for (const { segment } of graphemes(plain)) {
     left -= graphemeWidth(segment);
     if (left < 0) break;
     kept += segment;
@@ -80,7 +87,7 @@ function wordLines(text: string, most: number): string[] {
 function head(text: string, most: number): string {
   let kept = "";
   let width = 0;
-  for (const { segment } of graphemes.segment(text)) {
+  for (const { segment } of graphemes(text)) {
     width += graphemeWidth(segment);
     if (kept !== "" && width > most) break;
     kept += segment;

@@ -52,7 +52,6 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "real-nodes/access.test.ts": 35,
   "real-nodes/conformance.test.ts": 90,
   "real-nodes/dependencies.test.ts": 29,
-  "real-nodes/engine-airflow-executor.test.ts": 64,
   "real-nodes/engine-airflow.test.ts": 145,
   "real-nodes/engine-argo.test.ts": 42,
   "real-nodes/engine-drivers.test.ts": 16,

@@ -3,15 +3,15 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { beforeAll, expect, test } from "vitest";
-import { freePort } from "../../support/clusters/ports.ts";
-import { airflowHome } from "../../support/engines/airflow/home.ts";
-import { IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
-import { AIRFLOW_SETTINGS, type EngineFolder, ensureEngine } from "../../support/engines/python.ts";
-import { givePython } from "../../support/engines/python-in-pods.ts";
-import { type EngineProgram, startProgram } from "../../support/engines/run.ts";
-import { podsOf } from "../../support/harness/pods-of.ts";
-import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
-import { ROOT } from "../../support/legation/cli.ts";
+import { freePort } from "../../../support/clusters/ports.ts";
+import { airflowHome } from "../../../support/engines/airflow/home.ts";
+import { IMAGE, onEngineClusters } from "../../../support/engines/clusters.ts";
+import { AIRFLOW_SETTINGS, type EngineFolder, ensureEngine } from "../../../support/engines/python.ts";
+import { givePython } from "../../../support/engines/python-in-pods.ts";
+import { type EngineProgram, startProgram } from "../../../support/engines/run.ts";
+import { podsOf } from "../../../support/harness/pods-of.ts";
+import { eventually, eventuallyPasses } from "../../../support/harness/wait.ts";
+import { ROOT } from "../../../support/legation/cli.ts";
 
 // Airflow's scheduler and API server run on the machine, its workers on Kubernetes: they have the host's
 // kubeconfig, and the namespace has one label.
