@@ -5,38 +5,92 @@ import { freePort } from "../clusters/ports.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { kubectl } from "../harness/kubectl.ts";
 import { eventually } from "../harness/wait.ts";
+import { templateChart } from "../legation/chart.ts";
 import { ensurePrograms } from "./programs.ts";
 import { startProgram } from "./run.ts";
 
-/** cert-manager's controllers for a cluster, as a process of this machine. */
+/** A program of cert-manager for a cluster, as a process of this machine. */
 export interface CertManager {
   output(): string;
   stop(): Promise<void>;
 }
 
+const NAMESPACE = "cert-manager";
+
 /** Installs cert-manager's definitions in a cluster, without its webhook. */
 export async function installCertManager(cluster: Cluster): Promise<void> {
-  const crds = await crdFolder();
+  const crds = join(await programs(), "crds");
   await kubectl(cluster, ["apply", "--server-side", "-f", crds]);
   await kubectl(cluster, ["wait", "--for=condition=Established", "-f", crds]);
 }
 
 /** Removes the definitions with all their objects. */
 export async function removeCertManager(cluster: Cluster): Promise<void> {
-  await kubectl(cluster, ["delete", "--ignore-not-found", "-f", await crdFolder()]);
-}
-
-async function crdFolder(): Promise<string> {
-  return join(await ensurePrograms("cert-manager", () => {}), "crds");
+  await kubectl(cluster, ["delete", "--ignore-not-found", "-f", join(await programs(), "crds")]);
 }
 
 /** Starts the controllers in a cluster that has the definitions. */
 export async function startCertManager(cluster: Cluster): Promise<CertManager> {
-  const folder = await ensurePrograms("cert-manager", () => {});
-  const address = `127.0.0.1:${await freePort()}`;
-  const directory = mkdtempSync(join(tmpdir(), "legation-cert-manager-"));
-  const program = startProgram(join(folder, "cert-manager"), [], {
-    env: { ...process.env, KUBECONFIG: cluster.kubeconfig, HEALTH_ADDRESS: address },
+  return start(cluster, "controller");
+}
+
+/** Installs cert-manager, and starts its controllers, CA injector and webhook. The cluster's end is the objects' end. */
+export async function startWholeCertManager(cluster: Cluster): Promise<Pick<CertManager, "stop">> {
+  await installCertManager(cluster);
+  await kubectl(cluster, ["create", "namespace", NAMESPACE]);
+  const port = await freePort();
+  const started: CertManager[] = [];
+  const stop = async (): Promise<void> => {
+    await Promise.all(started.map((program) => program.stop()));
+  };
+  try {
+    for (const name of ["controller", "cainjector", "webhook"] as const) {
+      started.push(await start(cluster, name, { PORT: String(port), NAMESPACE }));
+    }
+    await callWebhook(cluster, `localhost:${port}`);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { stop };
+}
+
+/** Has the API server call the webhook, by the configurations of cert-manager's chart. Resolves once the calls are trusted. */
+async function callWebhook(cluster: Cluster, host: string): Promise<void> {
+  const templates = ["mutating", "validating"].map((kind) => `--show-only=templates/webhook-${kind}-webhook.yaml`);
+  const chart = join(await programs(), "chart");
+  const args = ["cert-manager", chart, `--namespace=${NAMESPACE}`, ...templates, `--set=webhook.url.host=${host}`];
+  await kubectl(cluster, ["apply", "-f", "-"], { input: await templateChart(args) });
+  const issuer = {
+    apiVersion: "cert-manager.io/v1",
+    kind: "Issuer",
+    metadata: { name: "first", namespace: NAMESPACE },
+    spec: { selfSigned: {} },
+  };
+  const create = ["create", "--dry-run=server", "-o", "name", "-f", "-"];
+  await eventually(() => kubectl(cluster, create, { input: JSON.stringify(issuer) }), {
+    timeoutMs: 60_000,
+    intervalMs: 500,
+    what: "cert-manager's webhook",
+  });
+}
+
+function programs(): Promise<string> {
+  return ensurePrograms("cert-manager", (line) => process.stderr.write(`cert-manager: ${line}\n`));
+}
+
+/** Starts a program of cert-manager. Resolves once it answers. */
+async function start(
+  cluster: Cluster,
+  name: "controller" | "cainjector" | "webhook",
+  settings: NodeJS.ProcessEnv = {},
+): Promise<CertManager> {
+  const folder = await programs();
+  const port = await freePort();
+  const health = { HEALTH_ADDRESS: `127.0.0.1:${port}`, HEALTH_PORT: String(port) };
+  const directory = mkdtempSync(join(tmpdir(), `legation-cert-manager-${name}-`));
+  const program = startProgram(join(folder, name), [], {
+    env: { ...process.env, KUBECONFIG: cluster.kubeconfig, ...health, ...settings },
     cwd: directory,
     logFile: join(directory, "log"),
   });
@@ -44,9 +98,9 @@ export async function startCertManager(cluster: Cluster): Promise<CertManager> {
     program.kill("SIGTERM");
     await program.ended;
   };
-  const answers = async (): Promise<boolean> => (await fetch(`http://${address}/`)).ok;
+  const answers = async (): Promise<boolean> => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok;
   try {
-    await eventually(answers, { timeoutMs: 60_000, intervalMs: 200, what: "cert-manager" });
+    await eventually(answers, { timeoutMs: 60_000, intervalMs: 200, what: `cert-manager's ${name}` });
   } catch (error) {
     await stop();
     throw new Error(`${String(error)}:\n${program.output().slice(-4000)}`);

@@ -17,11 +17,13 @@ interface Release {
   readonly keeps: Readonly<Record<string, string>>;
   /** Programs of the engine that are no part of its module: each with a file here. */
   readonly adds?: Readonly<Record<string, string>>;
+  /** Variables that the engine's own build sets by the linker. */
+  readonly variables?: Readonly<Record<string, string>>;
 }
 
 /** Programs of a release, built in a copy of its sources, since the cache of modules must stay as it is. */
 function programsOf(name: string, release: Release): GoPrograms {
-  const { module, version, sum, links = {}, packages, keeps, adds = {} } = release;
+  const { module, version, sum, links = {}, packages, keeps, adds = {}, variables = {} } = release;
   const added = Object.entries(adds).map(([to, from]) => [to, moduleFolder(from)] as const);
   const extras = Object.entries(keeps).map(([kept, folder]) => {
     const keep = (to: string, sources: string): void => cpSync(join(sources, folder), to, { recursive: true });
@@ -30,7 +32,7 @@ function programsOf(name: string, release: Release): GoPrograms {
   return {
     name,
     packages,
-    ldflags: "-s -w",
+    ldflags: ["-s -w", ...Object.entries(variables).map(([key, value]) => `-X ${key}=${value}`)].join(" "),
     isStatic: true,
     extras: Object.fromEntries(extras),
     pins: () => [JSON.stringify(release), ...added.map(([, from]) => readFileSync(from, "utf8"))],
@@ -64,7 +66,14 @@ function makeWritable(folder: string): void {
 const NAMES = ["argo", "tekton", "jobset"] as const;
 
 /** Name of one of them, or of a program that takes minutes to build and runs on demand. */
-export type ProgramEngine = (typeof NAMES)[number] | "cert-manager" | "kueue" | "helm" | "krew";
+export type ProgramEngine =
+  | (typeof NAMES)[number]
+  | "cert-manager"
+  | "kueue"
+  | "helm"
+  | "helm3"
+  | "krew"
+  | "prometheus-operator";
 
 /** Programs built from their own sources, with the objects that they need. */
 const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
@@ -99,9 +108,13 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
     module: "github.com/cert-manager/cert-manager",
     version: "v1.21.2",
     sum: "h1:UWgoYM+KLNtRlqmoWOKjKBOBUPVHeepQ6/ac3ERJW68=",
-    adds: { "cmd/controller/main.go": "../engines/cert-manager/main.go" },
-    packages: { "cert-manager": "./cmd/controller" },
-    keeps: { crds: "deploy/crds" },
+    adds: {
+      "cmd/controller/main.go": "../engines/cert-manager/controller/main.go",
+      "cmd/cainjector/main.go": "../engines/cert-manager/cainjector/main.go",
+      "cmd/webhook/main.go": "../engines/cert-manager/webhook/main.go",
+    },
+    packages: { controller: "./cmd/controller", cainjector: "./cmd/cainjector", webhook: "./cmd/webhook" },
+    keeps: { crds: "deploy/crds", chart: "deploy/charts/cert-manager" },
   },
   kueue: {
     module: "sigs.k8s.io/kueue",
@@ -118,12 +131,34 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
     packages: { helm: "./cmd/helm" },
     keeps: {},
   },
+  helm3: {
+    module: "helm.sh/helm/v3",
+    version: "v3.22.0",
+    sum: "h1:n1if5iQgHYsujPAcO5oonH/KiSNUmqmUF0iGVjSF3AU=",
+    packages: { helm: "./cmd/helm" },
+    keeps: {},
+    // Its Makefile takes them from the version of k8s.io/client-go. The default is Kubernetes 1.20.
+    variables: {
+      "helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor": "1",
+      "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor": "37",
+      "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor": "1",
+      "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor": "37",
+    },
+  },
   krew: {
     module: "sigs.k8s.io/krew",
     version: "v0.4.3",
     sum: "h1:nvV4ifUM+wuy8ITy32FAib240lXSbMeHOxizqVy6+U0=",
     packages: { "validate-krew-manifest": "./cmd/validate-krew-manifest", "kubectl-krew": "./cmd/krew" },
     keeps: {},
+  },
+  // Its definitions alone.
+  "prometheus-operator": {
+    module: "github.com/prometheus-operator/prometheus-operator",
+    version: "v0.85.0",
+    sum: "h1:M5xLCLEoaW2IJfnuCwFzzpL+jSVQu3KGT84Pye+fW8s=",
+    packages: {},
+    keeps: { crds: "example/prometheus-operator-crd" },
   },
 };
 

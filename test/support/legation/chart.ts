@@ -1,24 +1,68 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { type Manifest, parseManifests } from "../../../src/cli/shared/manifests.ts";
+import type { Cluster } from "../clusters/types.ts";
 import { ensurePrograms } from "../engines/programs.ts";
+import { kubectl } from "../harness/kubectl.ts";
 import { type CliResult, ROOT, resultOf } from "./cli.ts";
+import { LEGATION_IMAGE } from "./image.ts";
+
+const [repository = "", tag = ""] = LEGATION_IMAGE.split(/:(?=[^:]*$)/);
 
 /** Folder of the chart. */
 export const CHART: string = join(ROOT, "charts", "legation");
 
-/** Runs `helm ARGS`. Resolves with any exit code. `values` is the standard input: the file `-` of `--values`. */
-export async function helm(args: readonly string[], values: object = {}): Promise<CliResult> {
-  const folder = await ensurePrograms("helm", (line) => process.stderr.write(`helm: ${line}\n`));
+/** Values by which pods run from the image of these tests. */
+export const IMAGE_VALUES: { readonly image: object } = { image: { repository, tag } };
+
+/** A version of Helm. */
+export type Helm = "helm" | "helm3";
+
+/** Settings of a call of Helm. */
+export interface HelmOptions {
+  /** Values of the chart: the standard input, which is the file `-` of `--values`. */
+  readonly values?: object;
+  /** Default: Helm 4. */
+  readonly program?: Helm;
+}
+
+/** Runs `helm ARGS`. Resolves with any exit code. */
+export async function helm(
+  args: readonly string[],
+  { values = {}, program = "helm" }: HelmOptions = {},
+): Promise<CliResult> {
+  const folder = await ensurePrograms(program, (line) => process.stderr.write(`${program}: ${line}\n`));
   return resultOf(spawn(join(folder, "helm"), args, { timeout: 300_000 }), JSON.stringify(values));
+}
+
+/** Runs `helm ARGS` on a host for the release in `legation-system`. Rejects with its standard error. */
+export async function helmOn(host: Cluster, args: readonly string[], options: HelmOptions = {}): Promise<string> {
+  const all = [...args, `--kubeconfig=${host.kubeconfig}`, "--namespace=legation-system"];
+  return outputOf(all, options);
+}
+
+/** Runs `helm template ARGS`. Rejects with its standard error. */
+export function templateChart(args: readonly string[], options: HelmOptions = {}): Promise<string> {
+  return outputOf(["template", ...args], options);
 }
 
 /** Returns the objects of the chart with these values. */
 export async function renderChart(values: object = {}, namespace = "default"): Promise<Manifest[]> {
-  const { code, stdout, stderr } = await helm(
-    ["template", "legation", CHART, `--namespace=${namespace}`, "--values=-"],
-    values,
-  );
-  if (code !== 0) throw new Error(`helm template: exit ${code}: ${stderr.trim()}`);
-  return parseManifests(stdout, "helm template");
+  const args = ["legation", CHART, `--namespace=${namespace}`, "--values=-"];
+  return parseManifests(await templateChart(args, { values }), "helm template");
+}
+
+async function outputOf(args: readonly string[], options: HelmOptions): Promise<string> {
+  const { code, stdout, stderr } = await helm(args, options);
+  if (code !== 0) throw new Error(`helm ${args.join(" ")}: exit ${code}: ${stderr.trim()}`);
+  return stdout;
+}
+
+/** Waits until Deployments of Legation run as they are written. */
+export async function rolledOut(host: Cluster, names: readonly string[] = ["webhook", "controller"]): Promise<void> {
+  for (const name of names) {
+    const namespace = name === "ui" ? "legation-ui" : "legation-system";
+    const args = ["-n", namespace, "rollout", "status", `deployment/legation-${name}`, "--timeout=240s"];
+    await kubectl(host, args, { timeoutMs: 250_000 });
+  }
 }

@@ -5,11 +5,21 @@ import { parse } from "yaml";
 import { type InstallOptions, planInstall } from "../../../../src/cli/install/objects.ts";
 import { loadManifests, type Manifest, parseManifests } from "../../../../src/cli/shared/manifests.ts";
 import { packageVersion } from "../../../../src/cli/shared/package-root.ts";
-import { CHART, helm, renderChart } from "../../../support/legation/chart.ts";
+import { CHART, type Helm, helm, renderChart, templateChart } from "../../../support/legation/chart.ts";
 import { ROOT } from "../../../support/legation/cli.ts";
 
 // Renders by Helm itself, and needs no cluster.
 const KEEP = "helm.sh/resource-policy";
+const ARGS = ["legation", CHART, "--values=-"];
+// Everything that the chart can add.
+const ALL = {
+  webhook: { certificate: { source: "cert-manager" } },
+  access: { enabled: true },
+  ui: { enabled: true },
+  hub: { enabled: true, annotations: { "example.com/zone": "a" } },
+  monitoring: { podMonitors: true, rules: true, labels: { release: "prometheus" } },
+  networkPolicy: { enabled: true },
+};
 
 const identity = ({ apiVersion, kind, metadata }: Manifest): string =>
   `${apiVersion} ${kind} ${metadata.namespace ?? ""}/${metadata.name}`;
@@ -237,7 +247,7 @@ describe("the chart renders", () => {
   });
 });
 
-describe("the chart refuses", () => {
+describe.each<Helm>(["helm", "helm3"])("the chart refuses, by %s,", (program) => {
   test.each<[string, object, RegExp]>([
     ["an unknown value", { controler: {} }, /additional properties 'controler' not allowed/],
     ["an unknown value within", { webhook: { replica: 1 } }, /at '\/webhook': additional properties 'replica'/],
@@ -250,12 +260,28 @@ describe("the chart refuses", () => {
     ["an unknown source", { webhook: { certificate: { source: "vault" } } }, /at '\/webhook\/certificate\/source'/],
     ["a memory that is none", { webhook: { resources: { limits: { memory: "lots" } } } }, /resources\/limits\/memory/],
   ])("%s, and names it", async (_what, values, message) => {
-    await expect(renderChart(values)).rejects.toThrow(message);
+    await expect(templateChart(ARGS, { values, program })).rejects.toThrow(message);
   });
 });
 
-test("the chart passes Helm's own check", async () => {
-  const { code, stdout } = await helm(["lint", CHART, "--strict"]);
+test.each<Helm>(["helm", "helm3"])("the chart passes the check of %s", async (program) => {
+  const { code, stdout } = await helm(["lint", CHART, "--strict"], { program });
   expect(stdout).toContain("0 chart(s) failed");
   expect(code).toBe(0);
+});
+
+test.each<[string, object]>([
+  ["without values", {}],
+  ["with all that values can add", ALL],
+  [
+    "with an issuer that is there",
+    { webhook: { certificate: { source: "cert-manager", issuerRef: { name: "own" } } } },
+  ],
+])("Helm 3 renders what Helm 4 renders, %s", async (_how, values) => {
+  const render = async (program: Helm): Promise<Manifest[]> =>
+    parseManifests(await templateChart(ARGS, { values, program }), program);
+  const [byHelm3, byHelm4] = [await render("helm3"), await render("helm")];
+  // Their order differs.
+  expect(byHelm3).toHaveLength(byHelm4.length);
+  expect(byIdentity(byHelm3)).toEqual(byIdentity(byHelm4));
 });

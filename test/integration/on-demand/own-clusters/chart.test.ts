@@ -6,7 +6,7 @@ import { kubectl } from "../../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../../support/harness/namespace.ts";
 import { whereRealNodesRun } from "../../../support/harness/real-nodes.ts";
 import { bindClusterRole } from "../../../support/legation/access.ts";
-import { CHART, helm } from "../../../support/legation/chart.ts";
+import { CHART, helmOn, IMAGE_VALUES, rolledOut } from "../../../support/legation/chart.ts";
 import { legation, runCli } from "../../../support/legation/cli.ts";
 import { LEGATION_IMAGE } from "../../../support/legation/image.ts";
 import {
@@ -19,10 +19,9 @@ import { openTeamPage, resolveApi } from "../../../support/ui/team-page.ts";
 
 // Legation as Helm deploys it: pods on a node of the host, from the image of a release. The tests are the life of one release.
 const SYSTEM = "legation-system";
-const [REPOSITORY = "", TAG = ""] = LEGATION_IMAGE.split(/:(?=[^:]*$)/);
 const VALUES = {
   clusterName: "charted",
-  image: { repository: REPOSITORY, tag: TAG },
+  ...IMAGE_VALUES,
   networkPolicy: { enabled: true },
   ui: { enabled: true },
 };
@@ -36,25 +35,13 @@ whereRealNodesRun(() => {
   let namespace: string;
   const run = (...args: string[]): Promise<string> => kubectl(host, args, { timeoutMs: 250_000 });
 
-  async function runHelm(args: readonly string[], values: object = VALUES): Promise<string> {
-    const { code, stdout, stderr } = await helm(
-      [...args, `--kubeconfig=${host.kubeconfig}`, `--namespace=${SYSTEM}`],
-      values,
-    );
-    if (code !== 0) throw new Error(`helm ${args.join(" ")}: exit ${code}: ${stderr}`);
-    return stdout;
-  }
+  const runHelm = (args: readonly string[], values: object = VALUES): Promise<string> => helmOn(host, args, { values });
 
   async function install(): Promise<string> {
     const notes = await runHelm(["install", "legation", CHART, "--create-namespace", "--values=-"]);
     await waitLongForWebhooks(host);
-    for (const name of ["webhook", "controller"]) await rolledOut(name);
-    await rolledOut("ui", "legation-ui");
+    await rolledOut(host, ["webhook", "controller", "ui"]);
     return notes;
-  }
-
-  function rolledOut(name: string, system = SYSTEM): Promise<string> {
-    return run("-n", system, "rollout", "status", `deployment/legation-${name}`, "--timeout=240s");
   }
 
   async function runPod(name: string): Promise<void> {
@@ -153,7 +140,7 @@ whereRealNodesRun(() => {
     // The tests have set timeouts of webhooks.
     const upgrade = ["upgrade", "legation", CHART, "--reuse-values", "--force-conflicts", "--values=-"];
     await runHelm(upgrade, { controller: { replicas: 1 } });
-    await rolledOut("controller");
+    await rolledOut(host);
     expect(await run("-n", SYSTEM, "get", "deployment/legation-controller", "-o", "jsonpath={.spec.replicas}")).toBe(
       "1",
     );
