@@ -49,13 +49,13 @@ export class CertifiedServer {
   readonly #sockets = new Set<Socket>();
   /** Connections during the TLS handshake, by peer. */
   readonly #handshaking = new Map<string, Socket>();
-  #takesCertificates: boolean;
+  #clientAuthority: string | undefined;
   /** Connections whose client certificate was verified against a replaced CA. */
   readonly #stale = new WeakSet<Duplex>();
 
   constructor(tls: TlsMaterial, options: CertifiedServerOptions) {
     this.#options = options;
-    this.#takesCertificates = tls.clientAuthority !== undefined;
+    this.#clientAuthority = tls.clientAuthority;
     this.#server = createServer({
       ...tlsOptions(tls),
       handshakeTimeout: HANDSHAKE_MS,
@@ -94,7 +94,7 @@ export class CertifiedServer {
 
   /** Reports whether client certificates are verified. */
   get takesCertificates(): boolean {
-    return this.#takesCertificates;
+    return this.#clientAuthority !== undefined;
   }
 
   /** Rejects when the port is not available. */
@@ -107,10 +107,12 @@ export class CertifiedServer {
     return isInetAddress(address) ? address.port : port;
   }
 
-  /** Throws when `tls` is unusable. */
+  /** Serves new connections with `tls`. Ends those of clients that another authority verified. Throws when `tls` is unusable. */
   renew(tls: TlsMaterial): void {
     this.#server.setSecureContext(tlsOptions(tls));
-    this.#takesCertificates = tls.clientAuthority !== undefined;
+    // API servers do not repeat writes on a connection that is cut.
+    if (tls.clientAuthority === this.#clientAuthority) return;
+    this.#clientAuthority = tls.clientAuthority;
     for (const socket of this.#sockets) this.#stale.add(socket);
     // Handshakes in progress would verify against the old CA.
     this.#cutHandshakes();

@@ -1,5 +1,7 @@
+import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
 import fc from "fast-check";
@@ -77,6 +79,25 @@ describe("who is believed", () => {
     rig.server.renew({ certificate: { cert: made.certificate, key: made.key }, clientAuthority: next.pem });
     expect(await exchange(socket, requestOf(`${WEST}/api`))).toBe("");
     expect(rig.member.requests).toEqual([]);
+  });
+
+  test("keeps the connections of a serving certificate that was replaced by one beside the same authority", async () => {
+    const [busy, idle] = [await rig.connect(), await rig.connect()];
+    const answering = Promise.withResolvers<ServerResponse>();
+    rig.member.onRequest = (_request, response) => answering.resolve(response);
+    busy.write(requestOf(`${WEST}/api`));
+    const response = await answering.promise;
+    const made = await rig.authority.issue({ commonName: "access", usage: "serverAuth", addresses: ["127.0.0.1"] });
+    const certificate = { cert: made.certificate, key: made.key };
+    rig.server.renew({ certificate, clientAuthority: rig.authority.pem });
+    response.end("first");
+    await once(busy, "data");
+    rig.member.onRequest = (request, later) => request.resume().once("end", () => later.end("later"));
+    const create = `${requestOf(`${WEST}/api`, ["Content-Length: 2", CLOSE], "POST")}{}`;
+    for (const socket of [busy, idle]) expect(await exchange(socket, create)).toMatch(/HTTP\/1\.1 200 [\s\S]*later$/);
+    expect((await rig.connect()).getPeerX509Certificate()?.serialNumber).toBe(
+      new X509Certificate(made.certificate).serialNumber,
+    );
   });
 });
 
@@ -292,6 +313,19 @@ describe("bytes", () => {
     socket.destroy();
     await ended.promise;
   });
+
+  test("of an upgrade that the member does not answer end there when the client ends its side", async () => {
+    const asked = Promise.withResolvers<Duplex>();
+    rig.member.onUpgrade = (_request, socket) => asked.resolve(socket);
+    const socket = await rig.connect();
+    const lines = ["Connection: Upgrade", "Upgrade: SPDY/3.1"];
+    socket.write(requestOf(`${WEST}/api/v1/namespaces/a/pods/b/exec`, lines, "POST"));
+    const member = await asked.promise;
+    member.resume();
+    socket.end();
+    await once(member, "end");
+    await once(socket, "close");
+  });
 });
 
 describe("the redirect of a proxy's path to the same with a slash", () => {
@@ -399,7 +433,10 @@ test("cuts the oldest connection without a certificate when there are too many, 
   expect(health).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-test("gives a request up that the member does not answer, with the reason that the controller knows", async () => {
+test.each([
+  ["GET", "Cluster west cannot be reached: it has not answered since 10:00"],
+  ["POST", "Cluster west did not answer; what was asked may have been done: it has not answered since 10:00"],
+])("gives a %s up that the member does not answer, with the reason that the controller knows", async (method, told) => {
   const clock = new FakeClock(Date.now());
   const slow = await Rig.start({ clock });
   onTestFinished(async () => {
@@ -415,12 +452,14 @@ test("gives a request up that the member does not answer, with the reason that t
   slow.member.onRequest = () => {};
   const asked = Promise.withResolvers<void>();
   slow.member.server.once("request", () => asked.resolve());
-  const answer = exchange(await slow.connect(), requestOf(`${WEST}/version`, [CLOSE]));
+  const answer = exchange(await slow.connect(), requestOf(`${WEST}/version`, [CLOSE], method));
   await asked.promise;
   await clock.advance(60_000);
   slow.trouble = "it has not answered since 10:00";
   await clock.advance(10_000);
-  expect(await answer).toMatch(/^HTTP\/1\.1 503 [\s\S]*it has not answered since 10:00/);
+  const [head, body = ""] = (await answer).split("\r\n\r\n");
+  expect(head).toMatch(/^HTTP\/1\.1 503 /);
+  expect(JSON.parse(body)).toMatchObject({ message: told });
 });
 
 test("counts no request in flight whose client has gone before it was decided on", async () => {
