@@ -37,11 +37,10 @@ whereRealNodesRun(() => {
   const run = (...args: string[]): Promise<string> => kubectl(host, args, { timeoutMs: 250_000 });
   const inSystem = (...args: string[]): Promise<string> => run("-n", SYSTEM, ...args);
 
-  async function upgrade(source: "self" | "cert-manager"): Promise<void> {
-    const values = { webhook: { certificate: { source } } };
+  async function upgrade(certificate: object): Promise<void> {
     // The tests have set timeouts of webhooks.
     const args = ["upgrade", "legation", CHART, "--reset-then-reuse-values", "--force-conflicts", "--values=-"];
-    await helmOn(host, args, { values });
+    await helmOn(host, args, { values: { webhook: { certificate } } });
     await waitLongForWebhooks(host);
     await rolledOut(host);
   }
@@ -170,16 +169,28 @@ whereRealNodesRun(() => {
   }, 600_000);
 
   test("goes to a certificate of its own and back by upgrades, without a pod refused", async () => {
-    await upgrade("cert-manager");
+    await upgrade({ source: "cert-manager" });
     await whileAdmitting(host, namespace, async () => {
-      await upgrade("self");
+      await upgrade({ source: "self" });
       await serves(await read("legation-webhook-certificate", "tls.crt"));
       expect(await inSystem("get", "issuers,certificates", "-o", "name")).toBe("");
       expect(await inSystem("get", "secrets", "-o", "name")).toContain(`secret/${TLS}\n`);
-      await upgrade("cert-manager");
+      await upgrade({ source: "cert-manager" });
       await serves(await read(TLS, "tls.crt"));
     });
   }, 900_000);
+
+  test("takes the certificate of an issuer that is there, without a pod refused", async () => {
+    await applyAll(host, company(), ["-n", SYSTEM]);
+    await inSystem("wait", "issuer/company", "--for=condition=Ready", "--timeout=60s");
+    const certificate = await read(TLS, "tls.crt");
+    await whileAdmitting(host, namespace, async () => {
+      await upgrade({ source: "cert-manager", issuerRef: { kind: "Issuer", name: "company" } });
+      await renewed(certificate);
+    });
+    expect(await read(TLS, "ca.crt")).toBe(await read("company", "tls.crt"));
+    expect(await inSystem("get", "issuers", "-o", "name")).not.toContain("legation-webhook");
+  }, 600_000);
 
   test("is removed by `legation uninstall` with its Certificates and Secrets", async () => {
     await run("delete", "namespace", namespace, "--timeout=200s");
@@ -188,6 +199,22 @@ whereRealNodesRun(() => {
     expect(await run("get", "issuers,certificates", "-A", "-o", "name")).toBe("");
   }, 300_000);
 });
+
+/** Returns an issuer with an authority, as a company has it. */
+function company(): object[] {
+  const of = (kind: string, name: string, spec: object): object => ({
+    apiVersion: "cert-manager.io/v1",
+    kind,
+    metadata: { name },
+    spec,
+  });
+  const authority = { isCA: true, commonName: "company", secretName: "company", issuerRef: { name: "root" } };
+  return [
+    of("Issuer", "root", { selfSigned: {} }),
+    of("Certificate", "company", authority),
+    of("Issuer", "company", { ca: { secretName: "company" } }),
+  ];
+}
 
 /** The fields of a webhook's pod that are read. */
 interface WebhookPod {
