@@ -1,4 +1,4 @@
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "../clusters/ports.ts";
@@ -97,6 +97,7 @@ async function start(
   const stop = async (): Promise<void> => {
     program.kill("SIGTERM");
     await program.ended;
+    rmSync(directory, { recursive: true, force: true });
   };
   const answers = async (): Promise<boolean> => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok;
   try {
