@@ -4,6 +4,9 @@ import type { Clock } from "./clock.ts";
 
 // Wait of one side's end for the other's; longer than any round trip.
 const LINGER_MS = 5_000;
+// A socket that is destroyed answers later bytes with a reset, for which the kernel drops what it still holds for a slow client:
+// 4 MB take 40 s at 800 kbit/s.
+const SLOW_CLIENT_MS = 60_000;
 // Freeing a smaller buffer costs more than it saves.
 const LARGE_BYTES = 8_192;
 
@@ -15,11 +18,11 @@ export interface JoinedSockets {
 
 /** Applies backpressure. The end of one socket ends the other, after the client has received everything. */
 export function join(client: Duplex, server: Duplex, clock: Clock): JoinedSockets {
-  const expiring = new Set<Duplex>();
-  const expire = (socket: Duplex): void => {
-    if (expiring.has(socket)) return;
-    expiring.add(socket);
-    closeInTime(socket, clock);
+  const expiring = new Map<Duplex, number>();
+  const expire = (socket: Duplex, ms = LINGER_MS): void => {
+    if ((expiring.get(socket) ?? Number.POSITIVE_INFINITY) <= ms) return;
+    expiring.set(socket, ms);
+    closeInTime(socket, clock, ms);
   };
   const directions = [
     [client, server],
@@ -30,7 +33,7 @@ export function join(client: Duplex, server: Duplex, clock: Clock): JoinedSocket
     // `from` must be read to see its end, although `to` takes no more.
     to.once("finish", () => {
       from.resume();
-      expire(to);
+      expire(to, to === client ? SLOW_CLIENT_MS : LINGER_MS);
     });
     to.once("close", () => {
       from.resume();
@@ -88,9 +91,9 @@ function free({ buffer, byteLength }: Buffer): void {
 }
 
 /** Destroys an ended socket if the peer does not close it in time. */
-export function closeInTime(socket: Duplex, clock: Clock): void {
+export function closeInTime(socket: Duplex, clock: Clock, ms: number = LINGER_MS): void {
   if (socket.closed) return;
-  const timer = clock.after(LINGER_MS, () => socket.destroy());
+  const timer = clock.after(ms, () => socket.destroy());
   socket.once("close", () => timer.cancel());
 }
 

@@ -1,5 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
 import type { Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { type JoinedSockets, join } from "../../../src/runtime/joined-sockets.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
@@ -85,6 +87,28 @@ describe("joined sockets", () => {
     expect(ends).toBe(false);
     expect(await hashOf(readAll(person))).toBe(LARGE_HASH);
     await stream.closed;
+  });
+
+  test("deliver what the kernel holds for a slow reader that goes on to send", async () => {
+    const [client, other] = [await socketPair(onTestFinished), await socketPair(onTestFinished)];
+    const reader = client.dialled;
+    join(client.accepted, other.dialled, clock);
+    other.accepted.end(LARGE);
+    const closed = once(reader, "close");
+    const read: Buffer[] = [];
+    while (!client.accepted.writableFinished) {
+      const chunk: unknown = reader.read();
+      if (chunk instanceof Buffer) read.push(chunk);
+      await sleep(1);
+    }
+    await clock.advance(30_000);
+    // A ping of a WebSocket.
+    reader.write("ping");
+    await sleep(50);
+    await clock.advance(20_000);
+    reader.on("data", (chunk: Buffer) => read.push(chunk));
+    await closed;
+    expect(sha256(Buffer.concat(read))).toBe(LARGE_HASH);
   });
 
   test("hold no more of a reader that does not read than its buffers", async () => {
