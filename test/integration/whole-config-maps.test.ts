@@ -4,7 +4,7 @@ import type { ConfigMap, Stored } from "../../src/api/kubernetes.ts";
 import { clusters } from "../../src/api/resources.ts";
 import { type MemberRecord, membersOfObject } from "../../src/copies/object-members.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { configMaps, pods, secrets } from "../../src/kube/resources.ts";
+import { configMaps, namespaces, pods, secrets } from "../../src/kube/resources.ts";
 import { type AuditEvent, auditEvents, isWrite } from "../support/clusters/audit.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { useClients } from "../support/harness/clients.ts";
@@ -268,4 +268,22 @@ test("a Secret with legation.dev/whole is given to a member and taken back", asy
   await kubectl(hostCluster(), ["delete", "secret/one", "-n", namespace, "--timeout=30s"]);
   // The object is a copy for pods first, which goes when none has used it for a while.
   await eventuallyPasses(async () => expect(await west.find(secrets, ref)).toBeUndefined());
+});
+
+test("lets its namespace go while a member does not answer, and leaves no copy there afterwards", async () => {
+  const namespace = await newNamespace();
+  const { host, west, east } = clients();
+  await configMap(namespace, { a: "1" });
+  for (const member of [west, east]) await eventually(() => find(member, namespace), { what: "the copy" });
+  const { proxy } = memberCluster("east");
+  await proxy.cut();
+  try {
+    await kubectl(hostCluster(), ["delete", `namespace/${namespace}`, "--timeout=90s"]);
+    await eventuallyPasses(async () => expect(await find(west, namespace)).toBeUndefined());
+    expect(await find(east, namespace)).toBeDefined();
+  } finally {
+    await proxy.heal();
+  }
+  await eventuallyPasses(async () => expect(await find(east, namespace)).toBeUndefined(), { timeoutMs: 60_000 });
+  expect(await host.find(namespaces, { name: namespace })).toBeUndefined();
 });
