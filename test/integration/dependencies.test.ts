@@ -313,6 +313,21 @@ describe("an object that a pod uses", () => {
     await eventually(() => found(west, configMaps, "settings"), patient);
   });
 
+  test("leaves alone what a controller of the member derives from the copy, with labels and annotations of it", async () => {
+    const { host, west } = clients();
+    await makeSettings(host);
+    await run(user("web"));
+    const { labels, annotations } = (await west.get(configMaps, { namespace, name: "settings" })).metadata;
+    const derived = object("ConfigMap", "derived", { data: { color: "own" } }, { labels, annotations });
+    const { uid } = (await west.create(configMaps, derived)).metadata;
+    await host.delete(pods, { namespace, name: "web" }, { gracePeriodSeconds: 0 });
+    const of = namespace;
+    copyGoesLater(async () => {
+      const there = await west.find(configMaps, { namespace: of, name: "derived" });
+      expect(there).toMatchObject({ metadata: { uid, labels }, data: { color: "own" } });
+    });
+  });
+
   test("stays for running pods when it is deleted on the host, and new pods wait", async () => {
     const { host, west } = clients();
     await makeSettings(host);

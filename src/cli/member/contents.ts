@@ -1,10 +1,11 @@
-import { HOST_LABEL } from "../../api/keys.ts";
+import { COPY_LABEL, COPY_LABEL_VALUE, HOST_LABEL } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import { hasWholeLabel, isDerived } from "../../copies/objects.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list.ts";
-import { kindName, type Resource } from "../../kube/resources.ts";
+import { kindName, networkPolicies, type Resource } from "../../kube/resources.ts";
+import { ownerOf } from "../../pods/delegate.ts";
 import type { Discovery } from "../shared/discovery.ts";
 
 /** Objects in a namespace beside Legation's own. */
@@ -51,10 +52,13 @@ export interface FoundObject {
   readonly object: Stored<KubeObject>;
 }
 
-/** Reports whether this host created the object: an operator may carry labels of a whole object's copy over to its own. */
+/** Reports whether this host created the object: an operator may carry labels and annotations of a copy over to its own. */
 export function isOwn({ resource, object }: FoundObject, hostId: string): boolean {
   if (object.metadata.labels?.[HOST_LABEL] !== hostId) return false;
-  return !hasWholeLabel(object) || !isDerived(object, resource);
+  // Copies of NetworkPolicies have names of their own.
+  const hasName = resource.kind !== networkPolicies.kind && ownerOf(object) !== undefined;
+  const isNamed = hasWholeLabel(object) || (hasName && object.metadata.labels[COPY_LABEL] === COPY_LABEL_VALUE);
+  return !isNamed || !isDerived(object, resource);
 }
 
 /** Returns the objects that are neither this host's, nor owned by its objects, nor part of every namespace. */

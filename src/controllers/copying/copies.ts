@@ -79,11 +79,11 @@ export class Copies<T extends KubeObject> {
 
   of(member: Member, kind: string, namespace: string, name: string): Stored<T> | undefined {
     const found = this.#store(member, kind)?.get(objectKey({ namespace, name }));
-    const { knownByLabels, applied, resource } = this.#options.kinds.get(kind) ?? {};
-    const isOurs = knownByLabels === true ? isLabelled : isCopy;
-    if (found === undefined || !isOurs(found, this.#options.hostId)) return undefined;
+    const { knownByLabels, resource } = this.#options.kinds.get(kind) ?? {};
+    if (found === undefined || resource === undefined) return undefined;
+    if (knownByLabels === true) return isLabelled(found, this.#options.hostId) ? found : undefined;
     // Controllers carry labels and annotations of a copy to what they derive from it.
-    return applied === undefined || resource === undefined || !isDerived(found, resource) ? found : undefined;
+    return isCopy(found, this.#options.hostId) && !isDerived(found, resource) ? found : undefined;
   }
 
   in(member: Member): ObjectName[] {

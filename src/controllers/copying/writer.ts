@@ -186,13 +186,20 @@ function lacksWholeLabel(there: KubeObject, object: KubeObject): boolean {
 
 /** Returns what the object in a copy's place is. A copy that lost some of its marks gets them back. */
 async function recognize<T extends KubeObject>(spec: Omit<CopySpec<T>, "namespaces">, there: Stored<T>): Promise<Made> {
-  if (isOfAnotherType(there, spec.resource)) return { type: "foreign" };
+  if (isOfAnotherType(there, spec.resource) || isOfAnotherName(there, spec.object)) return { type: "foreign" };
   if (isCopy(there, spec.hostId)) return { type: "found", uid: there.metadata.uid };
   const { object, adoptionMarks } = spec;
   if (hasLostMarks(there, object, spec.hostId)) return await markAgain(spec, there);
   if (adoptionMarks === undefined || !isUnowned(there)) return { type: "foreign" };
   const annotations = { ...object.metadata?.annotations, ...adoptionMarks.annotations };
   return await markAgain({ ...spec, object: { ...object, metadata: { ...object.metadata, annotations } } }, there);
+}
+
+/** Reports whether the marks name another source: a controller derived the object from that one's copy. */
+function isOfAnotherName(there: KubeObject, object: KubeObject): boolean {
+  const [owner, wanted] = [ownerOf(there), ownerOf(object)];
+  if (owner === undefined || wanted === undefined) return false;
+  return owner.name !== wanted.name || owner.namespace !== wanted.namespace;
 }
 
 async function changeCopy<T extends KubeObject>(change: CopyChange<T>): Promise<Changed> {

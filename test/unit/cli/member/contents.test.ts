@@ -22,6 +22,16 @@ function ofCopy(name: string, type: string): Partial<ObjectMeta> {
   };
 }
 
+/** Returns the metadata of a copy that pods use. */
+function ofPodsCopy(name: string): Partial<ObjectMeta> {
+  const owner = JSON.stringify({ cluster: "home", namespace: "team", name, uid: "u1" });
+  return {
+    namespace: "team",
+    labels: { "legation.dev/host": HOST, "legation.dev/copy": "true" },
+    annotations: { "legation.dev/owner": owner },
+  };
+}
+
 describe("foreign objects in a namespace that Legation created", () => {
   test.each([
     [
@@ -55,6 +65,20 @@ describe("foreign objects in a namespace that Legation created", () => {
       "what an operator made with the labels and annotations of a copy",
       [found("Secret", "a", ofCopy("a", "gizmos.example.com")), found("Secret", "b", ofCopy("a", "secrets"))],
       ["Secret a", "Secret b"],
+    ],
+    [
+      "what an operator made with the labels and annotations of a pod's copy",
+      [found("ConfigMap", "b", ofPodsCopy("a"))],
+      ["ConfigMap b"],
+    ],
+    [
+      "pods' copies: with their source's name, a name of their own, or without the annotation of their owner",
+      [
+        found("ConfigMap", "a", ofPodsCopy("a")),
+        found("NetworkPolicy", "deny-1234", ofPodsCopy("deny")),
+        found("Secret", "c", { ...ofPodsCopy("c"), annotations: {} }),
+      ],
+      [],
     ],
     ["the copy of a whole object", [found("Secret", "a", ofCopy("a", "secrets"))], []],
     [

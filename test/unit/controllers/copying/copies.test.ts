@@ -107,6 +107,14 @@ describe("recognition of copies that share fields", () => {
   });
 });
 
+test("does not take for a pod's copy what a controller derived from one, under another name or in another namespace", async () => {
+  const derived = inMember({ ...ours, name: "derived" });
+  const { west, copies } = await following(derived);
+  expect(copies.of(west, "Secret", "team", "derived")).toBeUndefined();
+  const elsewhere = await following(inMember({ ...ours, namespace: "other" }));
+  expect(elsewhere.copies.of(elsewhere.west, "Secret", "other", source.metadata.name)).toBeUndefined();
+});
+
 test("reads nothing of a member but this host's copies", async () => {
   const { asked } = await following(inMember(ours));
   expect(new Set(asked)).toEqual(new Set([`legation.dev/host=${HOST.id},legation.dev/copy=true`]));

@@ -83,6 +83,12 @@ describe("the result of a copy's create", () => {
       }),
       { type: "foreign" },
     ],
+    [
+      "is a foreign object, if a controller derived it from a copy of another name",
+      "AlreadyExists",
+      there(copyMetadata({ metadata: { ...source.metadata, name: "other" } }, HOST)),
+      { type: "foreign" },
+    ],
     ["is the member's refusal", "Forbidden", undefined, refused],
     ["is a refusal while its namespace terminates", "NotFound", undefined, refused],
   ])("%s", async (_, code, has, expected) => {
