@@ -168,9 +168,10 @@ export class AgentSession {
         resolve: (socket) => settle(() => resolve(socket)),
         reject: (error) => settle(() => reject(error)),
       });
-      this.#pace.take(() => {
-        if (this.awaits(id)) this.#channel.send({ type: "dial", id });
-      });
+      this.#pace.take(
+        () => this.#channel.send({ type: "dial", id }),
+        () => this.awaits(id),
+      );
     });
   }
 

@@ -133,8 +133,12 @@ export class Agent {
             this.#connected = true;
             home?.listener.open();
             onAuthorities(message.authorities);
-          } else if (message.type === "dial") pace.take(() => void this.#dialBack(message.id, channel, ended));
-          else if (message.type === "credentials") void this.#sendCredentials(message.account, channel, ended);
+          } else if (message.type === "dial") {
+            pace.take(
+              () => void this.#dialBack(message.id, channel, ended),
+              () => !ended.aborted,
+            );
+          } else if (message.type === "credentials") void this.#sendCredentials(message.account, channel, ended);
         },
         onClose: (why) => {
           reason = why;

@@ -10,7 +10,7 @@ const INTERVAL_MS = 4;
  */
 export class DialPace {
   readonly #clock: Clock;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting: { readonly send: () => void; readonly isWanted: () => boolean }[] = [];
   /** Set when the last dial was less than an interval ago. */
   #busy = false;
 
@@ -18,10 +18,10 @@ export class DialPace {
     this.#clock = clock;
   }
 
-  /** Calls `send` at once, or when its turn comes. */
-  take(send: () => void): void {
+  /** Calls `send` at once, or when its turn comes. A dial that is not wanted any more takes no turn. */
+  take(send: () => void, isWanted: () => boolean): void {
     if (this.#busy) {
-      this.#waiting.push(send);
+      this.#waiting.push({ send, isWanted });
       return;
     }
     this.#busy = true;
@@ -31,7 +31,10 @@ export class DialPace {
 
   #next(): void {
     this.#busy = false;
-    const send = this.#waiting.shift();
-    if (send !== undefined) this.take(send);
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      if (!next.isWanted()) continue;
+      this.take(next.send, next.isWanted);
+      return;
+    }
   }
 }

@@ -1,4 +1,6 @@
+import { PassThrough } from "node:stream";
 import { describe, expect, test } from "vitest";
+import { AgentSession } from "../../../src/tunnel/agent-session.ts";
 import { DialPace } from "../../../src/tunnel/dial-pace.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
@@ -8,7 +10,11 @@ function paced() {
   const pace = new DialPace(clock);
   const turns: number[] = [];
   const take = (count: number): void => {
-    for (let left = count; left > 0; left -= 1) pace.take(() => turns.push(clock.now()));
+    for (let left = count; left > 0; left -= 1)
+      pace.take(
+        () => turns.push(clock.now()),
+        () => true,
+      );
   };
   return { clock, turns, take };
 }
@@ -35,10 +41,44 @@ describe("the pace of dials", () => {
     const clock = new FakeClock(0);
     const pace = new DialPace(clock);
     const order: number[] = [];
-    for (let index = 0; index < 6; index += 1) pace.take(() => order.push(index));
+    for (let index = 0; index < 6; index += 1)
+      pace.take(
+        () => order.push(index),
+        () => true,
+      );
     await clock.advance(7);
-    pace.take(() => order.push(6));
+    pace.take(
+      () => order.push(6),
+      () => true,
+    );
     await clock.advance(1_000);
     expect(order).toEqual([0, 1, 2, 3, 4, 5, 6]);
+  });
+
+  test("gives no turn to dials that were given up, so that a later one does not wait for theirs", async () => {
+    const clock = new FakeClock(0);
+    const agent = new PassThrough();
+    const session = new AgentSession(agent, {
+      agent: { cluster: "west", uid: "1" },
+      onCredentials: () => {},
+      onFacts: () => {},
+      onEnd: () => {},
+      clock,
+    });
+    const sent: number[] = [];
+    const write = agent.write.bind(agent);
+    agent.write = (line: string): boolean => {
+      if (line.includes('"dial"')) sent.push(clock.now());
+      return write(line);
+    };
+    const leaving = new AbortController();
+    const given = Array.from({ length: 900 }, () => session.dial(leaving.signal));
+    leaving.abort();
+    await Promise.allSettled(given);
+    const dialled = session.dial(new AbortController().signal);
+    await clock.advance(1_000);
+    expect(sent).toEqual([0, 4]);
+    session.close("over");
+    await expect(dialled).rejects.toThrow("over");
   });
 });
