@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { duplexPair } from "node:stream";
@@ -259,6 +260,35 @@ describe("an agent", () => {
     await connected(hub);
     const received = await readAll(await hub.dial("west", never));
     expect(received).toHaveLength(sent.length);
+  });
+
+  test("loses no byte of many streams that end while their readers pause and go on to send", async () => {
+    const { hub, url } = await startHub();
+    const sizes = Array.from({ length: 24 }, (_, index) => 1_000_000 + index * 32_767);
+    const sent = sizes.map((size, index) => randomBytes(size).fill(index, size - 8));
+    const target = await tcpServer((socket) => {
+      socket.once("data", ([index = 0]: Buffer) => socket.end(sent[index] ?? ""));
+    });
+    runAgent(url, await identityOf(west), target);
+    await connected(hub);
+    const read = sent.map(async (_bytes, index) => {
+      const socket = await hub.dial("west", never);
+      socket.on("error", () => {});
+      socket.write(Buffer.of(index));
+      const chunks: Buffer[] = [];
+      socket.on("data", (chunk: Buffer) => {
+        chunks.push(chunk);
+        if (chunks.length % (1 + (index % 5)) !== 0) return;
+        socket.pause();
+        if (chunks.length % 8 === 0) socket.write("ping");
+        setTimeout(() => socket.resume(), index % 7);
+      });
+      await once(socket, "close");
+      return Buffer.concat(chunks);
+    });
+    const arrived = await Promise.all(read);
+    expect(arrived.map(({ length }) => length)).toEqual(sizes);
+    expect(arrived.every((bytes, index) => bytes.equals(sent[index] ?? Buffer.of()))).toBe(true);
   });
 
   test("keeps the memory of a stalled reader bounded, and its other streams going", { timeout: 60_000 }, async () => {
