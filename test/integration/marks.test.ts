@@ -14,7 +14,7 @@ import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { inPhase, podGone, podsOf, podThat } from "../support/harness/pods-of.ts";
-import { eventually } from "../support/harness/wait.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
 // Each update is made twice: of a pod on a plain cluster and of a delegated one. A client leaves out
 // what it does not know, so both must end alike.
@@ -375,8 +375,11 @@ describe("an update of another object that leaves out Legation's annotations", (
     const get = async (): Promise<{ metadata: { annotations?: Record<string, string> } }> =>
       JSON.parse(await run(host, ["get", object, "-o", "json"]));
     const before = await get();
-    const { managedFields: _, ...metadata } = { managedFields: undefined, ...before.metadata };
-    await run(host, ["replace", "-f", "-"], { ...before, metadata: { ...metadata, ...strip } });
+    // The controller writes a Cluster's status between the two now and then, so that the server refuses the replacement.
+    await eventuallyPasses(async () => {
+      const { managedFields: _, ...metadata } = { managedFields: undefined, ...(await get()).metadata };
+      await run(host, ["replace", "-f", "-"], { ...before, metadata: { ...metadata, ...strip } });
+    });
     const after = await get();
     for (const key of kept) {
       expect(before.metadata.annotations?.[key]).toBeDefined();

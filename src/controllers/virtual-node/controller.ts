@@ -44,6 +44,7 @@ interface Written {
   renewedAt: number;
   heartbeatAt: number;
   reportedAt: number;
+  features?: readonly string[] | undefined;
   refused?: string | undefined;
 }
 
@@ -270,7 +271,7 @@ export class VirtualNodeController {
     switch (action.type) {
       case "createNode": {
         await this.#notingRefusal(name, this.#createNode(action.node, name, signal));
-        this.#write(name, { heartbeatAt: clock.now() });
+        this.#write(name, { heartbeatAt: clock.now(), features: action.node.status?.declaredFeatures });
         return ({ node }) => node !== undefined;
       }
       case "patchNode":
@@ -278,10 +279,13 @@ export class VirtualNodeController {
           this.#notingRefusal(name, host.patch(nodes, ref, { type: "merge", body: action.patch }, { signal })),
         );
       case "patchNodeEndpoint":
+        return this.#patchNode(this.#patchNodeStatus(ref, action.patch, signal));
       case "patchNodeStatus": {
-        if (action.type === "patchNodeStatus") this.#write(name, { heartbeatAt: clock.now() });
-        const patch: Patch = { type: "strategic", body: action.patch };
-        return this.#patchNode(host.patch(nodes, ref, patch, { subresource: "status", signal, outOfTurn: true }));
+        this.#write(name, { heartbeatAt: clock.now() });
+        const { patch, features } = action;
+        const expected = await this.#patchNode(this.#patchNodeStatus(ref, patch, signal));
+        if (features !== undefined) this.#write(name, { features });
+        return expected;
       }
       case "renewLease":
         await this.#renewLease(ref.name, action.nodeUid, signal);
@@ -341,6 +345,11 @@ export class VirtualNodeController {
       if (isRefusal(error)) this.#write(name, { refused: error.detail });
       throw error;
     }
+  }
+
+  #patchNodeStatus(ref: { readonly name: string }, body: object, signal: AbortSignal): Promise<Stored<KubeNode>> {
+    const options = { subresource: "status", signal, outOfTurn: true } as const;
+    return this.#options.host.patch(nodes, ref, { type: "strategic", body }, options);
   }
 
   async #patchNode(write: Promise<Stored<KubeNode>>): Promise<Expectation<Observed> | undefined> {

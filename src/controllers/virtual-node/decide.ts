@@ -66,10 +66,10 @@ export function decide(
     if (patch !== undefined) changes.push({ type: "patchNode", patch });
     const status = desiredStatus(observed, node, wall);
     const unknowns = alive ? unknownConditions(node) : [];
-    if (heartbeatDue || unknowns.length > 0 || statusDiffers(node, status)) {
+    if (heartbeatDue || unknowns.length > 0 || statusDiffers(node, status, observed.features)) {
       const conditions = [...status.conditions, ...unknowns.map((type) => ({ type, $patch: "delete" }))];
       const parts = { ...withRemovals(node, status), ...replacingAddresses(status), conditions };
-      actions.push({ type: "patchNodeStatus", patch: { status: parts } });
+      actions.push({ type: "patchNodeStatus", patch: { status: parts }, features: status.declaredFeatures });
     }
   }
   const isChanging = node === undefined || changes.length > 0;
@@ -140,12 +140,12 @@ function isKubeletsUnknown({ type, status }: NodeCondition): boolean {
   return status === "Unknown" && KUBELET_CONDITIONS.has(type);
 }
 
-function statusDiffers(node: KubeNode, wanted: NodeStatusParts): boolean {
+function statusDiffers(node: KubeNode, wanted: NodeStatusParts, featuresWritten: readonly string[] = []): boolean {
   const { conditions, capacity, allocatable, declaredFeatures: features, ...rest } = wanted;
   const { status = {} } = node;
-  const { declaredFeatures } = status;
-  // API servers before 1.36 drop declared features, so these cause no write there.
-  if (features !== undefined && declaredFeatures !== undefined && !jsonEqual(declaredFeatures, features)) return true;
+  // API servers before 1.36 drop declared features, and all drop an empty list: these are written once.
+  const known = status.declaredFeatures ?? featuresWritten;
+  if (features !== undefined && !jsonEqual(known, features)) return true;
   if (conditionsDiffer(status.conditions, conditions)) return true;
   if (capacity !== undefined && amountsDiffer(status.capacity, capacity)) return true;
   if (allocatable !== undefined && amountsDiffer(status.allocatable, allocatable)) return true;

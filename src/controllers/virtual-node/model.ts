@@ -64,6 +64,8 @@ export interface Observed {
   readonly renewedAt: number;
   readonly heartbeatAt: number;
   readonly reportedAt: number;
+  /** The declared features that this controller wrote last. Undefined: none yet. */
+  readonly features?: readonly string[] | undefined;
   /** The API server's reason for refusing the node, or the labels and taints that the Cluster wants. */
   readonly refused?: string | undefined;
 }
@@ -72,7 +74,7 @@ export type Action =
   | { readonly type: "createNode"; readonly node: KubeNode }
   /** JSON merge patch of metadata and spec. */
   | { readonly type: "patchNode"; readonly patch: object }
-  | { readonly type: "patchNodeStatus"; readonly patch: object }
+  | { readonly type: "patchNodeStatus"; readonly patch: object; readonly features: readonly string[] | undefined }
   /** Patches the status with the endpoint alone. */
   | { readonly type: "patchNodeEndpoint"; readonly patch: object }
   | { readonly type: "renewLease"; readonly nodeUid: string }

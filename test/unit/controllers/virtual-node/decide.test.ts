@@ -185,13 +185,23 @@ describe("a member's virtual node", () => {
     expect(decide(observed({ ...settled, node: kept, facts: facts({ features: ["Now"] }) }), now).actions).toEqual([]);
   });
 
-  test("is not written again for features that an older host does not keep", () => {
+  test("is written once for features that an older host does not keep", () => {
     const { declaredFeatures: _, ...status } = stored().status ?? {};
-    const settled = observed({
+    const seen = observed({ node: { ...stored(), status }, cluster: cluster({ labels: { region: "eu" } }, ready) });
+    const features = ["ExtendWebSocketsToKubelet"];
+    expect(decide(seen, now).actions).toMatchObject([{ type: "patchNodeStatus", features }]);
+    expect(decide({ ...seen, features }, now).actions).toEqual([]);
+  });
+
+  test("is written for its first features, after none", () => {
+    const { declaredFeatures: _, ...status } = stored().status ?? {};
+    const { endpoint: __, ...seen } = observed({
       node: { ...stored(), status },
-      cluster: cluster({ labels: { region: "eu" } }, ready),
+      facts: facts({ features: ["Now"] }),
+      features: [],
     });
-    expect(decide(settled, now).actions).toEqual([]);
+    const { actions } = decide({ ...seen, endpoint: undefined }, now);
+    expect(actions).toContainEqual(expect.objectContaining({ type: "patchNodeStatus", features: ["Now"] }));
   });
 
   test.each([
@@ -290,8 +300,9 @@ describe("a member's virtual node", () => {
     const node = { ...rest, status: { ...status, conditions: [...(status?.conditions ?? []), ...theirs] } };
     const settled = observed({ node, cluster: cluster({ labels: { region: "eu" } }, ready) });
     const conditions = [expect.objectContaining({ type: "Ready" }), { type: "DiskPressure", $patch: "delete" }];
+    const features = ["ExtendWebSocketsToKubelet"];
     expect(decide(settled, now).actions).toEqual([
-      { type: "patchNodeStatus", patch: { status: expect.objectContaining({ conditions }) } },
+      { type: "patchNodeStatus", features, patch: { status: expect.objectContaining({ conditions }) } },
     ]);
     const lost = decide({ ...settled, facts: facts({ reachable: false }) }, now);
     expect(lost.actions[0]).toMatchObject({ patch: { status: { conditions: [{ type: "Ready" }] } } });
@@ -464,6 +475,7 @@ test("reports a member as lost on node and Cluster when another cluster answers 
   const { actions } = decide(observed({ node: stored(), cluster: cluster(), facts: lost }), now);
   expect(actions).toContainEqual({
     type: "patchNodeStatus",
+    features: ["ExtendWebSocketsToKubelet"],
     patch: {
       status: expect.objectContaining({
         conditions: [
