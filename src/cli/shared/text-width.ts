@@ -11,7 +11,7 @@ const PLAIN = /^[ -~]*$/;
 
 /** Splits a text into what a reader sees as one character each. */
 function graphemes(text: string): Intl.Segments {
-  // Its tables take 2 MB, so a process that measures plain texts only does without.
+  // A segmenter's tables take 2 MB, so a process that measures plain texts only does without.
   segmenter ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
   return segmenter.segment(text);
 }

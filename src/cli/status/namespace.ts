@@ -3,13 +3,12 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { namespaces, pods as podResource } from "../../kube/resources.ts";
-import { isBound, isLive } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { age, counted, type Outcome, table } from "../shared/output.ts";
 import { notOnHost, readable } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import { phaseOf, reasonOf, waits } from "./workload.ts";
+import { asksForMember, phaseOf, type Reason, whyWithoutMember } from "./workload.ts";
 
 /** A delegated pod, or one in overflow mode that asks for a member. */
 export interface NamespacePod {
@@ -22,7 +21,7 @@ export interface NamespacePod {
   readonly memberNode: string | undefined;
   readonly created: string | undefined;
   /** Why it has no member. Undefined if it has one, or needs none. */
-  readonly waits: { readonly reason: string; readonly message: string } | undefined;
+  readonly waits: Reason | undefined;
 }
 
 /** The pods of a namespace, as `legation status` shows them. */
@@ -53,7 +52,7 @@ export async function readNamespace(
 
 /** Sums up where the pods of a namespace are. */
 function namespaceStatus(namespace: string, pods: readonly Stored<Pod>[]): NamespaceStatus {
-  const shown = pods.filter(waits);
+  const shown = pods.filter(asksForMember);
   return {
     namespace,
     pods: shown.map(namespacePod).sort((a, b) => (a.name < b.name ? -1 : 1)),
@@ -74,7 +73,7 @@ function namespacePod(pod: Stored<Pod>): NamespacePod {
     cluster: memberOf(pod),
     memberNode: annotations[MEMBER_NODE_ANNOTATION],
     created: creationTimestamp,
-    waits: isLive(pod) && !isBound(pod) ? reasonOf(pod) : undefined,
+    waits: whyWithoutMember(pod),
   };
 }
 

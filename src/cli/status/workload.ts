@@ -168,9 +168,10 @@ function countBy(values: readonly string[]): Replicas {
 }
 
 function pendingOf(pods: readonly Stored<Pod>[]): PendingPods[] {
-  const waiting = pods
-    .filter((pod) => waits(pod) && !isBound(pod) && isLive(pod))
-    .map((pod) => ({ name: pod.metadata.name, ...reasonOf(pod) }));
+  const waiting = pods.flatMap((pod) => {
+    const why = whyWithoutMember(pod);
+    return why === undefined ? [] : [{ name: pod.metadata.name, ...why }];
+  });
   return [...Map.groupBy(waiting, ({ reason, message }) => `${reason}: ${message}`).values()].flatMap((those) =>
     those.slice(0, 1).map(({ reason, message }) => ({ pods: those.map(({ name }) => name).sort(), reason, message })),
   );
@@ -182,12 +183,22 @@ function isMarked({ metadata }: Stored<Pod>): boolean {
 }
 
 /** Reports whether a pod is a proxy, or asks for a member. In overflow mode it does so once the host has no node for it. */
-export function waits(pod: Stored<Pod>): boolean {
+export function asksForMember(pod: Stored<Pod>): boolean {
   return isMarked(pod) || (isOverflow(pod) && unschedulableMessage(pod) !== undefined);
 }
 
-/** Returns why a pod without a member has none. */
-export function reasonOf(pod: Stored<Pod>): { readonly reason: string; readonly message: string } {
+/** A reason in CamelCase, and in words. */
+export interface Reason {
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** Returns why a pod has no member. Undefined if it has one, or needs none. */
+export function whyWithoutMember(pod: Stored<Pod>): Reason | undefined {
+  return asksForMember(pod) && !isBound(pod) && isLive(pod) ? reasonOf(pod) : undefined;
+}
+
+function reasonOf(pod: Stored<Pod>): Reason {
   if (isGated(pod)) return { reason: "SchedulingGated", message: `waits for its scheduling gates: ${gatesOf(pod)}` };
   if (isOverflow(pod)) {
     const message = `this cluster has no node: ${unschedulableMessage(pod)}; an event NotOverflowed says why no member takes it`;

@@ -95,8 +95,8 @@ export class LiveView {
     options: Pick<ReflectorOptions<T>, "resource" | "labelSelector" | "namespace" | "transform" | "onEvent">,
   ): Reflector<T> {
     const { host: client, clock } = this.#options;
-    const pageSize = LIST_PAGE_SIZE;
-    return new Reflector({ client, clock, log: SILENT_LOG, pageSize, onEvent: () => this.#touchMembers(), ...options });
+    const onEvent = (): void => this.#touchMembers();
+    return new Reflector({ client, clock, log: SILENT_LOG, pageSize: LIST_PAGE_SIZE, onEvent, ...options });
   }
 
   #touchMembers(): void {

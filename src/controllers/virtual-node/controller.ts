@@ -282,9 +282,9 @@ export class VirtualNodeController {
         return this.#patchNode(this.#patchNodeStatus(ref, action.patch, signal));
       case "patchNodeStatus": {
         this.#write(name, { heartbeatAt: clock.now() });
-        const { patch, features } = action;
-        const expected = await this.#patchNode(this.#patchNodeStatus(ref, patch, signal));
-        if (features !== undefined) this.#write(name, { features });
+        const { declaredFeatures } = action.patch.status;
+        const expected = await this.#patchNode(this.#patchNodeStatus(ref, action.patch, signal));
+        if (declaredFeatures !== undefined) this.#write(name, { features: declaredFeatures });
         return expected;
       }
       case "renewLease":

@@ -69,7 +69,7 @@ export function decide(
     if (heartbeatDue || unknowns.length > 0 || statusDiffers(node, status, observed.features)) {
       const conditions = [...status.conditions, ...unknowns.map((type) => ({ type, $patch: "delete" }))];
       const parts = { ...withRemovals(node, status), ...replacingAddresses(status), conditions };
-      actions.push({ type: "patchNodeStatus", patch: { status: parts }, features: status.declaredFeatures });
+      actions.push({ type: "patchNodeStatus", patch: { status: parts } });
     }
   }
   const isChanging = node === undefined || changes.length > 0;
@@ -175,7 +175,7 @@ function replacingAddresses({ addresses }: NodeStatus): object {
 }
 
 /** Removes by name what the member no longer has. */
-function withRemovals(node: KubeNode, wanted: NodeStatusParts): object {
+function withRemovals(node: KubeNode, wanted: NodeStatusParts): Pick<NodeStatus, "declaredFeatures"> {
   const remove = (current: ResourceList = {}, next: ResourceList): Record<string, string | null> => {
     const gone = Object.keys(current).filter((name) => !(name in next));
     return { ...next, ...Object.fromEntries(gone.map((name) => [name, null])) };

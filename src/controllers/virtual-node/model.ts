@@ -1,5 +1,5 @@
 import type { Cluster, JOINED_TWICE } from "../../api/cluster.ts";
-import type { KubeNode, Stored } from "../../api/kubernetes.ts";
+import type { KubeNode, NodeStatus, Stored } from "../../api/kubernetes.ts";
 import type { KubeletEndpoint } from "../../api/virtual-node.ts";
 import type { NodeKinds } from "../../placement/node-kinds.ts";
 
@@ -74,7 +74,7 @@ export type Action =
   | { readonly type: "createNode"; readonly node: KubeNode }
   /** JSON merge patch of metadata and spec. */
   | { readonly type: "patchNode"; readonly patch: object }
-  | { readonly type: "patchNodeStatus"; readonly patch: object; readonly features: readonly string[] | undefined }
+  | { readonly type: "patchNodeStatus"; readonly patch: { readonly status: Pick<NodeStatus, "declaredFeatures"> } }
   /** Patches the status with the endpoint alone. */
   | { readonly type: "patchNodeEndpoint"; readonly patch: object }
   | { readonly type: "renewLease"; readonly nodeUid: string }

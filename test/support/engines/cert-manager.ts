@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "../clusters/ports.ts";
 import type { Cluster } from "../clusters/types.ts";
+import { installDefinitions, removeDefinitions } from "../harness/definitions.ts";
 import { kubectl } from "../harness/kubectl.ts";
 import { eventually } from "../harness/wait.ts";
 import { templateChart } from "../legation/chart.ts";
@@ -19,14 +20,12 @@ const NAMESPACE = "cert-manager";
 
 /** Installs cert-manager's definitions in a cluster, without its webhook. */
 export async function installCertManager(cluster: Cluster): Promise<void> {
-  const crds = join(await programs(), "crds");
-  await kubectl(cluster, ["apply", "--server-side", "-f", crds]);
-  await kubectl(cluster, ["wait", "--for=condition=Established", "-f", crds]);
+  await installDefinitions(cluster, join(await programs(), "crds"));
 }
 
 /** Removes the definitions with all their objects. */
 export async function removeCertManager(cluster: Cluster): Promise<void> {
-  await kubectl(cluster, ["delete", "--ignore-not-found", "-f", join(await programs(), "crds")]);
+  await removeDefinitions(cluster, join(await programs(), "crds"));
 }
 
 /** Starts the controllers in a cluster that has the definitions. */

@@ -7,6 +7,7 @@ import { z } from "zod";
 import { kubeconfigText } from "../clusters/kubeconfig.ts";
 import { freePort } from "../clusters/ports.ts";
 import type { Cluster } from "../clusters/types.ts";
+import { installDefinitions, removeDefinitions } from "../harness/definitions.ts";
 import { applyAll, kubectl } from "../harness/kubectl.ts";
 import { eventually } from "../harness/wait.ts";
 import { ensurePrograms } from "./programs.ts";
@@ -24,15 +25,12 @@ const LEGATION = fileURLToPath(new URL("../../../bin/legation", import.meta.url)
 
 /** Installs Kueue's definitions in a cluster, without its webhooks. */
 export async function installKueue(cluster: Cluster): Promise<void> {
-  const crds = join(await ensurePrograms("kueue", () => {}), "crds");
-  await kubectl(cluster, ["apply", "--server-side", "-f", crds]);
-  await kubectl(cluster, ["wait", "--for=condition=Established", "--timeout=60s", "-f", crds]);
+  await installDefinitions(cluster, join(await ensurePrograms("kueue", () => {}), "crds"));
 }
 
 /** Removes the definitions with all their objects. */
 export async function removeKueue(cluster: Cluster): Promise<void> {
-  const crds = join(await ensurePrograms("kueue", () => {}), "crds");
-  await kubectl(cluster, ["delete", "--ignore-not-found", "-f", crds]);
+  await removeDefinitions(cluster, join(await ensurePrograms("kueue", () => {}), "crds"));
 }
 
 /** Makes Kueue's account on the host, with the rights that Kueue's own manifests give it. */

@@ -137,7 +137,7 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
     sum: "h1:n1if5iQgHYsujPAcO5oonH/KiSNUmqmUF0iGVjSF3AU=",
     packages: { helm: "./cmd/helm" },
     keeps: {},
-    // Its Makefile takes them from the version of k8s.io/client-go. The default is Kubernetes 1.20.
+    // Helm's Makefile takes them from the version of k8s.io/client-go. The default is Kubernetes 1.20.
     variables: {
       "helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor": "1",
       "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor": "37",
@@ -152,7 +152,7 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
     packages: { "validate-krew-manifest": "./cmd/validate-krew-manifest", "kubectl-krew": "./cmd/krew" },
     keeps: {},
   },
-  // Its definitions alone.
+  // The definitions are all that tests need.
   "prometheus-operator": {
     module: "github.com/prometheus-operator/prometheus-operator",
     version: "v0.85.0",

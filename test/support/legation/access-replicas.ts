@@ -66,11 +66,6 @@ export function processOf({ name, uid }: AccessReplica): number {
   throw new Error(`no process of ${name} is running`);
 }
 
-/** Reports whether a process has not ended. */
-export function isRunning(pid: number): boolean {
-  return readProc(String(pid), "cmdline") !== "";
-}
-
 function readProc(pid: string, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, "utf8");

@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { type Manifest, parseManifests } from "../../../src/cli/shared/manifests.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { ensurePrograms } from "../engines/programs.ts";
-import { kubectl } from "../harness/kubectl.ts";
 import { type CliResult, ROOT, resultOf } from "./cli.ts";
 import { LEGATION_IMAGE } from "./image.ts";
 
@@ -56,13 +55,4 @@ async function outputOf(args: readonly string[], options: HelmOptions): Promise<
   const { code, stdout, stderr } = await helm(args, options);
   if (code !== 0) throw new Error(`helm ${args.join(" ")}: exit ${code}: ${stderr.trim()}`);
   return stdout;
-}
-
-/** Waits until Deployments of Legation run as they are written. */
-export async function rolledOut(host: Cluster, names: readonly string[] = ["webhook", "controller"]): Promise<void> {
-  for (const name of names) {
-    const namespace = name === "ui" ? "legation-ui" : "legation-system";
-    const args = ["-n", namespace, "rollout", "status", `deployment/legation-${name}`, "--timeout=240s"];
-    await kubectl(host, args, { timeoutMs: 250_000 });
-  }
 }

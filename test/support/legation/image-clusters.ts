@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startClusters } from "../clusters/start.ts";
 import type { Cluster, Clusters } from "../clusters/types.ts";
+import { afterFile } from "../harness/after-file.ts";
 import { kubectl } from "../harness/kubectl.ts";
 import { writeLegationImage } from "./image.ts";
 
@@ -23,6 +24,13 @@ export async function startImageClusters(): Promise<ImageClusters> {
 export async function startImageHost(): Promise<Omit<ImageClusters, "west">> {
   const { clusters, stop } = await start(["host"]);
   return { host: clusters.get("host"), stop };
+}
+
+/** Starts a host with Legation's image for a file that calls `cleanUpFile` at its end. */
+export async function useImageHost(): Promise<Cluster> {
+  const { host, stop } = await startImageHost();
+  afterFile(stop);
+  return host;
 }
 
 async function start(names: readonly ["host", ...string[]]): Promise<{
@@ -63,5 +71,20 @@ export async function waitLongForWebhooks(host: Cluster): Promise<void> {
     const names = await kubectl(host, ["get", configuration, "-o", "jsonpath={.webhooks[*].name}"]);
     const webhooks = names.split(" ").map((name) => ({ name, timeoutSeconds: 30 }));
     await kubectl(host, ["patch", configuration, `--patch=${JSON.stringify({ webhooks })}`]);
+  }
+}
+
+const NAMESPACES = {
+  webhook: "legation-system",
+  controller: "legation-system",
+  access: "legation-access",
+  ui: "legation-ui",
+} as const;
+
+/** Waits until Deployments of Legation run as they are written. */
+export async function rolledOut(host: Cluster, ...names: readonly (keyof typeof NAMESPACES)[]): Promise<void> {
+  for (const name of names) {
+    const args = ["-n", NAMESPACES[name], "rollout", "status", `deployment/legation-${name}`, "--timeout=240s"];
+    await kubectl(host, args, { timeoutMs: 250_000 });
   }
 }

@@ -3,7 +3,7 @@ import type { ClusterProfile } from "../../../src/api/kubernetes.ts";
 import { resourceOf } from "../../../src/kube/optional-resource.ts";
 import { clusterProfiles, type Resource } from "../../../src/kube/resources.ts";
 import type { Cluster } from "../clusters/types.ts";
-import { kubectl } from "../harness/kubectl.ts";
+import { installDefinitions, removeDefinitions } from "../harness/definitions.ts";
 
 /** File with the definition. */
 export const DEFINITION: string = fileURLToPath(new URL("clusterprofiles.yaml", import.meta.url));
@@ -13,11 +13,10 @@ export const profilesV1alpha1: Resource<ClusterProfile> = resourceOf(clusterProf
 
 /** Installs the definition of ClusterProfiles, as the Cluster Inventory API releases it. */
 export async function installClusterProfiles(cluster: Cluster): Promise<void> {
-  await kubectl(cluster, ["apply", "--server-side", "-f", DEFINITION]);
-  await kubectl(cluster, ["wait", "--for=condition=Established", "--timeout=30s", "-f", DEFINITION]);
+  await installDefinitions(cluster, DEFINITION);
 }
 
 /** Removes the definition with all profiles. */
 export async function removeClusterProfiles(cluster: Cluster): Promise<void> {
-  await kubectl(cluster, ["delete", "--ignore-not-found", "-f", DEFINITION]);
+  await removeDefinitions(cluster, DEFINITION);
 }

@@ -1,10 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { PROXY_LABEL } from "../../../src/api/keys.ts";
+import { DELEGATION_LABEL, PROXY_LABEL } from "../../../src/api/keys.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { delegatedPod } from "../delegated/pods.ts";
+import { freshNamespace } from "../harness/namespace.ts";
 import { submit } from "./submit.ts";
 
 const PAUSE_MS = 100;
+
+/** Creates a namespace whose annotated pods become proxies. The host's end is its end. */
+export function annotatedNamespace(host: Cluster, prefix: string): Promise<string> {
+  return freshNamespace(host, { prefix, labels: { [DELEGATION_LABEL]: "annotated" }, onFinished: () => {} });
+}
 
 /** Does some work while pods are created by dry runs, one after another. Rejects if one of them becomes no proxy. */
 export async function whileAdmitting(host: Cluster, namespace: string, work: () => Promise<void>): Promise<void> {

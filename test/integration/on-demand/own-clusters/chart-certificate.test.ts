@@ -1,6 +1,6 @@
 import { connect } from "node:tls";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { DELEGATION_LABEL, PROXY_LABEL } from "../../../../src/api/keys.ts";
+import { PROXY_LABEL } from "../../../../src/api/keys.ts";
 import { certificatesOf } from "../../../../src/certificates/bundle.ts";
 import type { FindingGroup } from "../../../../src/cli/doctor/finding.ts";
 import type { WebhookConfiguration } from "../../../../webhook/ca-bundle.ts";
@@ -9,13 +9,12 @@ import { delegatedPod } from "../../../support/delegated/pods.ts";
 import { startWholeCertManager } from "../../../support/engines/cert-manager.ts";
 import { afterFile, cleanUpFile } from "../../../support/harness/after-file.ts";
 import { applyAll, kubectl } from "../../../support/harness/kubectl.ts";
-import { freshNamespace } from "../../../support/harness/namespace.ts";
 import { whereRealNodesRun } from "../../../support/harness/real-nodes.ts";
 import { eventuallyPasses } from "../../../support/harness/wait.ts";
-import { CHART, helmOn, IMAGE_VALUES, rolledOut } from "../../../support/legation/chart.ts";
+import { CHART, helmOn, IMAGE_VALUES } from "../../../support/legation/chart.ts";
 import { legation, runCli } from "../../../support/legation/cli.ts";
-import { startImageHost, waitLongForWebhooks } from "../../../support/legation/image-clusters.ts";
-import { whileAdmitting } from "../../../support/webhook/admission.ts";
+import { rolledOut, useImageHost, waitLongForWebhooks } from "../../../support/legation/image-clusters.ts";
+import { annotatedNamespace, whileAdmitting } from "../../../support/webhook/admission.ts";
 
 // The chart's webhook with a certificate of cert-manager, whose programs run on this machine.
 const SYSTEM = "legation-system";
@@ -31,7 +30,6 @@ const CONNECT_MS = 5_000;
 const patient = { timeoutMs: 240_000, intervalMs: 1_000 };
 
 whereRealNodesRun(() => {
-  let stop: (() => Promise<void>) | undefined;
   let host: Cluster;
   let namespace: string;
   const run = (...args: string[]): Promise<string> => kubectl(host, args, { timeoutMs: 250_000 });
@@ -42,7 +40,7 @@ whereRealNodesRun(() => {
     const args = ["upgrade", "legation", CHART, "--reset-then-reuse-values", "--force-conflicts", "--values=-"];
     await helmOn(host, args, { values: { webhook: { certificate } } });
     await waitLongForWebhooks(host);
-    await rolledOut(host);
+    await rolledOut(host, "webhook", "controller");
   }
 
   /** Returns a key of a Secret. */
@@ -82,24 +80,16 @@ whereRealNodesRun(() => {
   const renewAuthority = (): Promise<string> => inSystem("delete", "secret", AUTHORITY, TLS);
 
   beforeAll(async () => {
-    const clusters = await startImageHost();
-    ({ host, stop } = clusters);
+    host = await useImageHost();
     const certManager = await startWholeCertManager(host);
     afterFile(() => certManager.stop());
     const values = { ...IMAGE_VALUES, webhook: { certificate: { source: "cert-manager" } } };
     await helmOn(host, ["install", "legation", CHART, "--create-namespace", "--values=-"], { values });
     await waitLongForWebhooks(host);
-    await rolledOut(host);
-    namespace = await freshNamespace(host, {
-      prefix: "certified",
-      labels: { [DELEGATION_LABEL]: "annotated" },
-      onFinished: () => {},
-    });
+    await rolledOut(host, "webhook", "controller");
+    namespace = await annotatedNamespace(host, "certified");
   }, 900_000);
-  afterAll(async () => {
-    if (host !== undefined) await cleanUpFile();
-    await stop?.();
-  });
+  afterAll(cleanUpFile);
 
   test("serves with the Secret of its Certificate, and makes a proxy of a pod that asks", async () => {
     await inSystem("wait", "certificates", "--all", "--for=condition=Ready", "--timeout=60s");
@@ -154,7 +144,7 @@ whereRealNodesRun(() => {
   test("leaves the caBundle to cert-manager's injector, as the page on certificates says", async () => {
     const source = "cert-manager.io/inject-ca-from";
     await inSystem("set", "env", "deployment/legation-webhook", "LEGATION_CA_BUNDLE_FILE-");
-    await rolledOut(host);
+    await rolledOut(host, "webhook", "controller");
     await run("annotate", ...CONFIGURATIONS, `${source}=${SYSTEM}/legation-webhook`);
     const certificate = await read(TLS, "tls.crt");
     await whileAdmitting(host, namespace, async () => {

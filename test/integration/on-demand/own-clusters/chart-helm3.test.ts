@@ -1,22 +1,19 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { DELEGATION_LABEL } from "../../../../src/api/keys.ts";
 import type { Cluster } from "../../../support/clusters/types.ts";
 import { installPrometheusOperator } from "../../../support/engines/prometheus-operator.ts";
 import { cleanUpFile } from "../../../support/harness/after-file.ts";
 import { kubectl } from "../../../support/harness/kubectl.ts";
-import { freshNamespace } from "../../../support/harness/namespace.ts";
 import { whereRealNodesRun } from "../../../support/harness/real-nodes.ts";
-import { CHART, type Helm, helmOn, IMAGE_VALUES, rolledOut } from "../../../support/legation/chart.ts";
+import { CHART, type Helm, helmOn, IMAGE_VALUES } from "../../../support/legation/chart.ts";
 import { legation } from "../../../support/legation/cli.ts";
-import { startImageHost, waitLongForWebhooks } from "../../../support/legation/image-clusters.ts";
-import { whileAdmitting } from "../../../support/webhook/admission.ts";
+import { rolledOut, useImageHost, waitLongForWebhooks } from "../../../support/legation/image-clusters.ts";
+import { annotatedNamespace, whileAdmitting } from "../../../support/webhook/admission.ts";
 
 // A release by Helm 3, which Helm 4 takes over. The tests are the life of one release.
 const VALUES = { ...IMAGE_VALUES, clusterName: "charted", monitoring: { podMonitors: true, rules: true } };
 const MONITORS = "podmonitors.monitoring.coreos.com,prometheusrules.monitoring.coreos.com";
 
 whereRealNodesRun(() => {
-  let stop: (() => Promise<void>) | undefined;
   let host: Cluster;
   let namespace: string;
   const run = (...args: string[]): Promise<string> => kubectl(host, args, { timeoutMs: 250_000 });
@@ -27,22 +24,15 @@ whereRealNodesRun(() => {
 
   async function settled(): Promise<void> {
     await waitLongForWebhooks(host);
-    await rolledOut(host);
+    await rolledOut(host, "webhook", "controller");
   }
 
   beforeAll(async () => {
-    ({ host, stop } = await startImageHost());
+    host = await useImageHost();
     await installPrometheusOperator(host);
-    namespace = await freshNamespace(host, {
-      prefix: "charted",
-      labels: { [DELEGATION_LABEL]: "annotated" },
-      onFinished: () => {},
-    });
+    namespace = await annotatedNamespace(host, "charted");
   }, 900_000);
-  afterAll(async () => {
-    if (host !== undefined) await cleanUpFile();
-    await stop?.();
-  });
+  afterAll(cleanUpFile);
 
   test("installs Legation, whose webhook makes proxies", async () => {
     const install = ["install", "legation", CHART, "--create-namespace", "--values=-"];

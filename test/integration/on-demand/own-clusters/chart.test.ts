@@ -6,11 +6,12 @@ import { kubectl } from "../../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../../support/harness/namespace.ts";
 import { whereRealNodesRun } from "../../../support/harness/real-nodes.ts";
 import { bindClusterRole } from "../../../support/legation/access.ts";
-import { CHART, helmOn, IMAGE_VALUES, rolledOut } from "../../../support/legation/chart.ts";
+import { CHART, helmOn, IMAGE_VALUES } from "../../../support/legation/chart.ts";
 import { legation, runCli } from "../../../support/legation/cli.ts";
 import { LEGATION_IMAGE } from "../../../support/legation/image.ts";
 import {
   type ImageClusters,
+  rolledOut,
   startImageClusters,
   waitLongForWebhooks,
 } from "../../../support/legation/image-clusters.ts";
@@ -40,7 +41,7 @@ whereRealNodesRun(() => {
   async function install(): Promise<string> {
     const notes = await runHelm(["install", "legation", CHART, "--create-namespace", "--values=-"]);
     await waitLongForWebhooks(host);
-    await rolledOut(host, ["webhook", "controller", "ui"]);
+    await rolledOut(host, "webhook", "controller", "ui");
     return notes;
   }
 
@@ -140,7 +141,7 @@ whereRealNodesRun(() => {
     // The tests have set timeouts of webhooks.
     const upgrade = ["upgrade", "legation", CHART, "--reuse-values", "--force-conflicts", "--values=-"];
     await runHelm(upgrade, { controller: { replicas: 1 } });
-    await rolledOut(host);
+    await rolledOut(host, "webhook", "controller");
     expect(await run("-n", SYSTEM, "get", "deployment/legation-controller", "-o", "jsonpath={.spec.replicas}")).toBe(
       "1",
     );

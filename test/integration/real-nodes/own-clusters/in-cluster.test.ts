@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { isAlive } from "../../../support/clusters/lock.ts";
 import type { Cluster } from "../../../support/clusters/types.ts";
 import { cleanUpFile } from "../../../support/harness/after-file.ts";
 import { kubectl } from "../../../support/harness/kubectl.ts";
@@ -10,7 +11,6 @@ import { accessAvailable, bindClusterRole, createUser, type HostUser } from "../
 import {
   type AccessReplica,
   accessReplicas,
-  isRunning,
   processOf,
   servedBy,
   servingReplicas,
@@ -20,6 +20,7 @@ import { legation } from "../../../support/legation/cli.ts";
 import { LEGATION_IMAGE } from "../../../support/legation/image.ts";
 import {
   type ImageClusters,
+  rolledOut,
   startImageClusters,
   waitLongForWebhooks,
 } from "../../../support/legation/image-clusters.ts";
@@ -56,8 +57,7 @@ whereRealNodesRun(() => {
     await waitLongForWebhooks(host);
     // Pods reach the member at its service address.
     const service = await kubectl(west, ["get", "service/kubernetes", "-o", "jsonpath={.spec.clusterIP}"]);
-    for (const name of ["webhook", "controller"]) await rolledOut(name);
-    await rolledOut("access", ACCESS);
+    await rolledOut(host, "webhook", "controller", "access");
     await legation([
       "join",
       "west",
@@ -77,10 +77,6 @@ whereRealNodesRun(() => {
     await cleanUpFile();
     await clusters?.stop();
   });
-
-  function rolledOut(name: string, system = SYSTEM): Promise<string> {
-    return run("-n", system, "rollout", "status", `deployment/legation-${name}`, "--timeout=240s");
-  }
 
   async function create(name: string, script: string): Promise<void> {
     await kubectl(host, ["apply", "-n", namespace, "-f", "-"], {
@@ -122,7 +118,7 @@ whereRealNodesRun(() => {
     test("cuts no request in a rolling restart", async () => {
       const answers = await asking.during(async () => {
         await run("-n", ACCESS, "rollout", "restart", "deployment/legation-access");
-        await rolledOut("access", ACCESS);
+        await rolledOut(host, "access");
         // The last replica of before ends after its successor is ready.
         await eventually(async () => (await accessReplicas(host)).length === 2, {
           timeoutMs: 90_000,
@@ -203,7 +199,7 @@ whereRealNodesRun(() => {
       const serves = async (): Promise<boolean> => (await servingReplicas(host)).includes(hung.name);
       const stopped = processOf(hung);
       onTestFinished(() => {
-        if (isRunning(stopped)) process.kill(stopped, "SIGCONT");
+        if (isAlive(stopped)) process.kill(stopped, "SIGCONT");
       });
       let droppedAt = 0;
       const answers = await asking.during(async () => {
@@ -247,7 +243,7 @@ whereRealNodesRun(() => {
     })();
     const restart = ["rollout", "restart", "deployment/legation-webhook", "deployment/legation-controller"];
     const rolled = run("-n", SYSTEM, ...restart)
-      .then(() => Promise.all(["webhook", "controller"].map((name) => rolledOut(name))))
+      .then(() => rolledOut(host, "webhook", "controller"))
       .finally(() => {
         rolling = false;
       });

@@ -189,7 +189,8 @@ describe("a member's virtual node", () => {
     const { declaredFeatures: _, ...status } = stored().status ?? {};
     const seen = observed({ node: { ...stored(), status }, cluster: cluster({ labels: { region: "eu" } }, ready) });
     const features = ["ExtendWebSocketsToKubelet"];
-    expect(decide(seen, now).actions).toMatchObject([{ type: "patchNodeStatus", features }]);
+    const patch = { status: { declaredFeatures: features } };
+    expect(decide(seen, now).actions).toMatchObject([{ type: "patchNodeStatus", patch }]);
     expect(decide({ ...seen, features }, now).actions).toEqual([]);
   });
 
@@ -201,7 +202,12 @@ describe("a member's virtual node", () => {
       features: [],
     });
     const { actions } = decide({ ...seen, endpoint: undefined }, now);
-    expect(actions).toContainEqual(expect.objectContaining({ type: "patchNodeStatus", features: ["Now"] }));
+    expect(actions).toContainEqual(
+      expect.objectContaining({
+        type: "patchNodeStatus",
+        patch: { status: expect.objectContaining({ declaredFeatures: ["Now"] }) },
+      }),
+    );
   });
 
   test.each([
@@ -300,9 +306,8 @@ describe("a member's virtual node", () => {
     const node = { ...rest, status: { ...status, conditions: [...(status?.conditions ?? []), ...theirs] } };
     const settled = observed({ node, cluster: cluster({ labels: { region: "eu" } }, ready) });
     const conditions = [expect.objectContaining({ type: "Ready" }), { type: "DiskPressure", $patch: "delete" }];
-    const features = ["ExtendWebSocketsToKubelet"];
     expect(decide(settled, now).actions).toEqual([
-      { type: "patchNodeStatus", features, patch: { status: expect.objectContaining({ conditions }) } },
+      { type: "patchNodeStatus", patch: { status: expect.objectContaining({ conditions }) } },
     ]);
     const lost = decide({ ...settled, facts: facts({ reachable: false }) }, now);
     expect(lost.actions[0]).toMatchObject({ patch: { status: { conditions: [{ type: "Ready" }] } } });
@@ -475,7 +480,6 @@ test("reports a member as lost on node and Cluster when another cluster answers 
   const { actions } = decide(observed({ node: stored(), cluster: cluster(), facts: lost }), now);
   expect(actions).toContainEqual({
     type: "patchNodeStatus",
-    features: ["ExtendWebSocketsToKubelet"],
     patch: {
       status: expect.objectContaining({
         conditions: [
