@@ -107,17 +107,18 @@ function* linesOfValue(left: unknown, right: unknown, place: Place): Steps {
   const { label, indent, path } = place;
   const context = { ...place.context, depth: place.context.depth + 1 };
   const { budget } = context;
-  const isShallow = context.depth < DEEPEST;
-  const isFields = (value: unknown): boolean => isJsonObject(value) && Object.keys(value).length > 0;
-  const isList = (value: unknown): boolean => Array.isArray(value) && value.length > 0;
-  const areBoth = (is: (value: unknown) => boolean): boolean =>
-    (is(left) || left === undefined) && (is(right) || right === undefined);
-  if (isShallow && areBoth(isFields)) {
+  const kinds = [left, right].flatMap((value) => (value === undefined ? [] : kindOf(value)));
+  const [kind] = context.depth < DEEPEST ? kinds : [];
+  if (kind !== undefined && kinds.some((other) => other !== kind)) {
+    const lines = yield* linesOfValue(left, undefined, place);
+    return lines.concat(yield* linesOfValue(undefined, right, place));
+  }
+  if (kind === "fields") {
     const first = label === "" ? [] : budget.take(head(left, right, place));
     const within = { indent: `${indent}  `, path, context };
     return first.concat(yield* linesOfFields(recordOf(left), recordOf(right), within));
   }
-  if (isShallow && areBoth(isList)) {
+  if (kind === "list") {
     const lines = label === "" ? [] : budget.take(head(left, right, place));
     // An item that is a list itself begins behind the dash of its place.
     const own = label === "" ? `${indent}  ` : indent;
@@ -136,6 +137,12 @@ function* linesOfValue(left: unknown, right: unknown, place: Place): Steps {
     ...(right === undefined ? {} : { right: text(right) }),
     differs: !isSame(left, right),
   });
+}
+
+/** Returns how a value is written: its fields or items on lines of their own, or on the line of its label. */
+function kindOf(value: unknown): "fields" | "list" | "line" {
+  if (Array.isArray(value)) return value.length > 0 ? "list" : "line";
+  return isJsonObject(value) && Object.keys(value).length > 0 ? "fields" : "line";
 }
 
 function head(left: unknown, right: unknown, { label, indent, path }: Place): ComparedLine {

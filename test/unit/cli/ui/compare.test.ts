@@ -141,6 +141,18 @@ test("puts fields that only the copy has behind their predecessor there", async 
   expect(lines.map(({ path }) => path)).toEqual(["x", "a", "w", "b", "c", "y", "z"]);
 });
 
+test("writes values of different kinds below each other, each in full", async () => {
+  const long = Array.from({ length: 30 }, (_, index) => `item ${index}`);
+  const lines = await compare({ a: 1, l: [long, { b: long }] }, { a: { b: long }, l: [0, long] });
+  expect(parse(side(lines, "left"))).toEqual({ a: 1, l: [long, { b: long }] });
+  expect(parse(side(lines, "right"))).toEqual({ a: { b: long }, l: [0, long] });
+  expect(lines.slice(0, 3)).toEqual([
+    { path: "a", left: "a: 1", differs: true },
+    { path: "a", right: "a:", differs: true },
+    { path: "a.b", right: "  b:", differs: true },
+  ]);
+});
+
 test("writes YAML that reads as the object again", async () => {
   const value = fc.letrec((tie) => ({
     value: fc.oneof(
