@@ -3,11 +3,12 @@ import { expiresAt } from "../certificates/validity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Environment } from "../kube/environment-proxy.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { DepartedClusters } from "../runtime/departed-clusters.ts";
 import { AccessReviews } from "../serving/access-reviews.ts";
 import { CertificateKeeper, type TlsSource } from "../serving/certificate-keeper.ts";
 import { PublishedAuthentication } from "../serving/published-authentication.ts";
-import type { AccessMetrics } from "../telemetry/access.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { ensureApiServiceTrust } from "./api-service.ts";
 import { CERTIFICATE_SECRET } from "./certificate.ts";
 import { Gate } from "./gate.ts";
@@ -25,9 +26,7 @@ export interface AccessOptions {
   readonly env: Environment;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly metrics?: AccessMetrics;
-  /** Called with the expiry of each served certificate, epoch ms. */
-  readonly onCertificate?: (expiresAt: number | undefined) => void;
+  readonly metrics: Metrics;
 }
 
 export interface RunningAccess {
@@ -40,7 +39,7 @@ const REVIEW_LIFETIME_MS = 10_000;
 
 /** Serves the members' API servers to users of the host. Rejects without a first certificate or port. */
 export async function startAccess(options: AccessOptions, signal: AbortSignal): Promise<RunningAccess> {
-  const { client, clock, log, env, tls: source, metrics, onCertificate } = options;
+  const { client, clock, log, env, tls: source, metrics } = options;
   const keeper = new CertificateKeeper({
     source,
     secret: CERTIFICATE_SECRET,
@@ -50,11 +49,14 @@ export async function startAccess(options: AccessOptions, signal: AbortSignal): 
     log,
   });
   let certificate: Certificate = await keeper.load();
-  onCertificate?.(expiresAt(certificate.cert));
+  metrics.setCertificateExpiry("access", expiresAt(certificate.cert));
   const authentication = new PublishedAuthentication({ host: client, clock, log, onChange: () => renew() });
-  const members = new AccessMembers({ host: client, env, clock, log });
+  const departed = new DepartedClusters({ exists: (name) => members.exists(name), metrics, clock });
+  const onChange = (name: string): void => departed.noteChange(name);
+  const members = new AccessMembers({ host: client, env, clock, log, onChange });
   const stop = async (): Promise<void> => {
     keeper.close();
+    departed.stop();
     await Promise.all([authentication.stop(), members.stop()]);
   };
   let server: AccessServer | undefined;
@@ -85,18 +87,12 @@ export async function startAccess(options: AccessOptions, signal: AbortSignal): 
       return keeper.trusted ? undefined : "the APIService is missing or does not trust this server yet";
     };
     const tls = { certificate, clientAuthority: authentication.proxyAuthority };
-    const serving = new AccessServer(tls, {
-      gate,
-      notReady,
-      clock,
-      log,
-      ...(metrics === undefined ? {} : { metrics }),
-    });
+    const serving = new AccessServer(tls, { gate, notReady, clock, log, metrics: metrics.access });
     server = serving;
     const port = await serving.listen(options.host, options.port);
     await keeper.follow((next) => {
       certificate = next;
-      onCertificate?.(expiresAt(next.cert));
+      metrics.setCertificateExpiry("access", expiresAt(next.cert));
       renew();
     });
     if (authentication.requestHeaders === undefined) log.warn(NO_AGGREGATION);

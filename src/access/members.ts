@@ -56,6 +56,8 @@ export interface AccessMembersOptions {
   readonly env: Environment;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Called whenever a Cluster has changed. */
+  readonly onChange: (name: string) => void;
 }
 
 /** The members that users reach through the host: each Cluster with `spec.access`, by the kubeconfig in its Secret. */
@@ -70,13 +72,17 @@ export class AccessMembers {
 
   constructor(options: AccessMembersOptions) {
     this.#options = options;
-    const { host: client, clock, log } = options;
+    const { host: client, clock, log, onChange } = options;
     this.#clusters = new Reflector({
       client,
       resource: clusters,
       clock,
       log,
-      onEvent: ({ object }) => this.#reconcile(object.metadata.name),
+      onEvent: ({ object }) => {
+        const { name } = object.metadata;
+        this.#reconcile(name);
+        onChange(name);
+      },
     });
     this.#secrets = new Reflector({
       client,
@@ -116,6 +122,11 @@ export class AccessMembers {
     await Promise.all([this.#clusters.stop(), this.#secrets.stop(), this.#renewal.stop()]);
     await Promise.all([...this.#connected.values()].map(({ forwarder }) => forwarder.close()));
     await this.#relay.close();
+  }
+
+  /** Reports whether there is a Cluster of the name. */
+  exists(name: string): boolean {
+    return this.#cluster(name) !== undefined;
   }
 
   find(name: string): FoundMember {

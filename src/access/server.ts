@@ -169,8 +169,9 @@ export class AccessServer {
     const trouble = this.#onTrouble(member, abort);
     try {
       const first = await member.forwarder.forward(sent);
-      // The host's API server passes no redirect on.
-      const slashed = isRead(asked) ? slashedPath(asked.path, first.status, first.headers) : undefined;
+      // The host's API server passes no redirect on. A body has been sent, and cannot be sent again.
+      const mayRepeat = isRead(asked) && body === undefined;
+      const slashed = mayRepeat ? slashedPath(asked.path, first.status, first.headers) : undefined;
       if (slashed !== undefined) first.body.destroy();
       const answer = slashed === undefined ? first : await member.forwarder.forward({ ...sent, path: slashed });
       trouble.cancel();

@@ -5,6 +5,7 @@ import { MemberNamespaces } from "../clusters/namespaces.ts";
 import { type MemberConnection, Registry } from "../clusters/registry.ts";
 import { yieldToEventLoop } from "../kube/event-loop.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
+import { DepartedClusters } from "../runtime/departed-clusters.ts";
 import { Events } from "../runtime/event-bus.ts";
 import { EventRecorder } from "../runtime/event-recorder.ts";
 import type { ReadStore } from "../runtime/store.ts";
@@ -15,7 +16,6 @@ import { type PodCopier, type PodCopierOptions, subscribe, together } from "./co
 import { RefusedWrites } from "./delegation/actions/refused-writes.ts";
 import { DelegationController } from "./delegation/controller.ts";
 import { proxyWrites } from "./delegation/placement/memories.ts";
-import { DepartedClusters } from "./departed-clusters.ts";
 import { DependencyController } from "./dependencies/controller.ts";
 import { CLASSES, NAMESPACED } from "./dependencies/family.ts";
 import type { ControllerEvents } from "./events.ts";
@@ -80,7 +80,11 @@ export class Controllers {
     const recorder = new EventRecorder({ client: host, source: EVENT_SOURCE, clock, log });
     this.#recorder = recorder;
     const running = { host, registry, events, clock, log, ...(metrics === undefined ? {} : { metrics }) };
-    this.#departed = metrics && new DepartedClusters({ registry, events, metrics, clock });
+    if (metrics !== undefined) {
+      const departed = new DepartedClusters({ exists: (name) => registry.cluster(name) !== undefined, metrics, clock });
+      events.on("cluster", (name) => departed.noteChange(name));
+      this.#departed = departed;
+    }
     this.#podEvents = podEvents && new PodEventController({ ...running, ...podEvents, proxies });
     this.#agents = new AgentController({ ...running, hostId: identity.id, hub: options.hub });
     this.#tokens = new MemberTokenController(running);

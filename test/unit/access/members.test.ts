@@ -16,8 +16,21 @@ function tokenOf(account: string): string {
   return `h.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.s`;
 }
 
-/** Runs with one Cluster, and one kubeconfig for it. */
+interface Scene {
+  readonly members: AccessMembers;
+  /** Deletes the Cluster. */
+  readonly leave: () => void;
+  readonly changed: string[];
+}
+
 async function membersOf(spec: Partial<Cluster["spec"]>, token: string): Promise<AccessMembers> {
+  return (await sceneOf(spec, token)).members;
+}
+
+/** Runs with one Cluster, and one kubeconfig for it. */
+async function sceneOf(spec: Partial<Cluster["spec"]>, token: string): Promise<Scene> {
+  const left = Promise.withResolvers<void>();
+  const changed: string[] = [];
   const kubeconfig = memberKubeconfig({ cluster: "west", server: "https://192.0.2.1:6443", token });
   const metadata = { name: "west", uid: "1", resourceVersion: "1" };
   const secret = {
@@ -30,20 +43,19 @@ async function membersOf(spec: Partial<Cluster["spec"]>, token: string): Promise
       resourceVersion: "1",
       size: 0,
     })) as never,
-    watch: ((_resource: object, { signal }: { signal: AbortSignal }) => ({
-      [Symbol.asyncIterator]: () => ({
-        next: async () => {
-          if (!signal.aborted) await once(signal, "abort");
-          return { done: true, value: undefined };
-        },
-      }),
-    })) as never,
+    watch: async function* ({ plural }: { plural: string }, { signal }: { signal: AbortSignal }) {
+      const ended = signal.aborted ? Promise.resolve() : once(signal, "abort");
+      await (plural === "clusters" ? Promise.race([left.promise, ended]) : ended);
+      if (signal.aborted) return;
+      yield { type: "DELETED", object: { metadata: { ...metadata, resourceVersion: "2" }, spec }, size: 0 };
+      await ended;
+    } as never,
   });
   const log = createLogger({ level: "silent" as "error" });
-  const members = new AccessMembers({ host, env: {}, clock: realClock, log });
+  const members = new AccessMembers({ host, env: {}, clock: realClock, log, onChange: (name) => changed.push(name) });
   onTestFinished(() => members.stop());
   await members.start(never);
-  return members;
+  return { members, leave: left.resolve, changed };
 }
 
 describe("a member that is open to users", () => {
@@ -72,5 +84,14 @@ describe("a member that is open to users", () => {
     const request = { method: "GET", path: "/version", headers: [], impersonation, signal: never } as const;
     const forwarded = members.find("west").member?.forwarder.forward(request);
     await expect(forwarded).rejects.toThrow("Secret legation-access/hub-relay is missing");
+  });
+
+  test("is told of when it leaves, and is there no more", async () => {
+    const { members, leave, changed } = await sceneOf({ access }, tokenOf("legation-system:legation-access-01234567"));
+    expect([changed.length, members.exists("west")]).toEqual([1, true]);
+    leave();
+    await expect.poll(() => changed).toEqual(["west", "west"]);
+    expect(members.exists("west")).toBe(false);
+    expect(members.find("west")).toMatchObject({ reason: "NotFound" });
   });
 });

@@ -354,6 +354,16 @@ describe("the redirect of a proxy's path to the same with a slash", () => {
     expect(await answer("DELETE", "")).toMatch(/^HTTP\/1\.1 503 [\s\S]*answered with a redirect/);
     expect(rig.member.requests).toHaveLength(3);
   });
+
+  test("is not followed with a body, which can be sent only once", async () => {
+    rig.member.onRequest = ({ url = "" }, response) => {
+      if (url.endsWith("/")) response.end("from the pod");
+      else response.writeHead(301, { location: `${url}/` }).end();
+    };
+    const request = `${requestOf(`${WEST}${PROXY}`, [CLOSE, "Content-Length: 4"], "GET")}body`;
+    expect(await exchange(await rig.connect(), request)).toMatch(/^HTTP\/1\.1 503 [\s\S]*answered with a redirect/);
+    expect(rig.member.requests).toHaveLength(1);
+  });
 });
 
 describe("the Audit-ID of a response", () => {

@@ -1,7 +1,5 @@
 import { expect, test } from "vitest";
-import { DepartedClusters } from "../../../src/controllers/departed-clusters.ts";
-import type { ControllerEvents } from "../../../src/controllers/events.ts";
-import { Events } from "../../../src/runtime/event-bus.ts";
+import { DepartedClusters } from "../../../src/runtime/departed-clusters.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import { FakeClock, settle } from "../../support/clock/fake-clock.ts";
 
@@ -10,10 +8,8 @@ const LONG_MS = 10 * 60_000;
 function scene() {
   const clock = new FakeClock();
   const metrics = new Metrics();
-  const events = new Events<ControllerEvents>();
   const joined = new Set(["west", "east"]);
-  const registry = { cluster: (name: string) => (joined.has(name) ? {} : undefined) };
-  const departed = new DepartedClusters({ registry, events, metrics, clock });
+  const departed = new DepartedClusters({ exists: (name) => joined.has(name), metrics, clock });
   for (const cluster of ["host", "west", "east"]) {
     metrics.observeRequest(cluster, "create", "pods", "201", 0.1);
     metrics.countWatch(cluster, "pods");
@@ -22,19 +18,23 @@ function scene() {
     metrics.members.countOrphan(cluster);
     metrics.members.countHeld(cluster);
     metrics.members.countStream(cluster, 1);
+    metrics.access.count(cluster, 200);
+    const { responded, ended } = metrics.access.begin(cluster);
+    responded();
+    ended();
   }
   const clusters = async (): Promise<string[]> => {
     const found = (await metrics.registry.metrics()).matchAll(/cluster="([^"]+)"/g);
     return [...new Set([...found].map(([, name = ""]) => name))].sort();
   };
-  return { clock, events, joined, departed, clusters };
+  return { clock, joined, departed, clusters };
 }
 
 test("drops all series of a Cluster that left, and no others", async () => {
-  const { clock, events, joined, clusters } = scene();
-  events.emit("cluster", "west");
+  const { clock, joined, departed, clusters } = scene();
+  departed.noteChange("west");
   joined.delete("east");
-  events.emit("cluster", "east");
+  departed.noteChange("east");
   expect(await clusters()).toEqual(["east", "host", "west"]);
   await clock.advance(LONG_MS);
   await settle();
@@ -42,20 +42,20 @@ test("drops all series of a Cluster that left, and no others", async () => {
 });
 
 test("keeps the series of a Cluster that joined again at once", async () => {
-  const { clock, events, joined, clusters } = scene();
+  const { clock, joined, departed, clusters } = scene();
   joined.delete("west");
-  events.emit("cluster", "west");
+  departed.noteChange("west");
   joined.add("west");
-  events.emit("cluster", "west");
+  departed.noteChange("west");
   await clock.advance(LONG_MS);
   await settle();
   expect(await clusters()).toEqual(["east", "host", "west"]);
 });
 
 test("drops nothing after it was stopped", async () => {
-  const { clock, events, joined, departed, clusters } = scene();
+  const { clock, joined, departed, clusters } = scene();
   joined.delete("west");
-  events.emit("cluster", "west");
+  departed.noteChange("west");
   departed.stop();
   await clock.advance(LONG_MS);
   await settle();

@@ -1,10 +1,8 @@
-import type { Clock, Timer } from "../runtime/clock.ts";
-import type { Events } from "../runtime/event-bus.ts";
-import type { ControllerEvents } from "./events.ts";
+import type { Clock, Timer } from "./clock.ts";
 
 export interface DepartedClustersOptions {
-  readonly registry: { cluster(name: string): unknown };
-  readonly events: Events<ControllerEvents>;
+  /** Reports whether there is a Cluster of the name. */
+  readonly exists: (name: string) => boolean;
   readonly metrics: { forgetCluster(name: string): Promise<void> };
   readonly clock: Pick<Clock, "after">;
 }
@@ -19,23 +17,23 @@ export class DepartedClusters {
 
   constructor(options: DepartedClustersOptions) {
     this.#options = options;
-    options.events.on("cluster", (name) => this.#onCluster(name));
   }
 
-  stop(): void {
-    for (const timer of this.#timers.values()) timer.cancel();
-    this.#timers.clear();
-  }
-
-  #onCluster(name: string): void {
-    const { registry, metrics, clock } = this.#options;
+  /** To be called whenever a Cluster has changed. */
+  noteChange(name: string): void {
+    const { exists, metrics, clock } = this.#options;
     this.#timers.get(name)?.cancel();
     this.#timers.delete(name);
-    if (registry.cluster(name) !== undefined) return;
+    if (exists(name)) return;
     const timer = clock.after(FORGET_AFTER_MS, () => {
       this.#timers.delete(name);
       void metrics.forgetCluster(name);
     });
     this.#timers.set(name, timer);
+  }
+
+  stop(): void {
+    for (const timer of this.#timers.values()) timer.cancel();
+    this.#timers.clear();
   }
 }
