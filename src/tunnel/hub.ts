@@ -234,6 +234,7 @@ export class Hub {
     socket.on("error", () => {});
     const { url = "", headers } = request;
     const client = this.#clientOf(socket);
+    if (head.length > 0) socket.unshift(head);
     if (url.startsWith(RELAY_PATH) && headers.upgrade === RELAY_PROTOCOL && client.commonName === RELAY_NAME) {
       const cluster = url.slice(RELAY_PATH.length);
       const { clock } = this.#options;
@@ -247,7 +248,6 @@ export class Hub {
       this.#refuse(socket, "Forbidden", refusal ?? "");
       return;
     }
-    if (head.length > 0) socket.unshift(head);
     if (url === CONTROL_PATH && headers.upgrade === CONTROL_PROTOCOL) this.#control(agent, client, socket);
     else if (url.startsWith(STREAM_PATH) && headers.upgrade === STREAM_PROTOCOL) {
       this.#stream(agent, url.slice(STREAM_PATH.length), socket);
