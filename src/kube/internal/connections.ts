@@ -161,7 +161,8 @@ export class Connections {
       connectTimeout,
       // Limits CONNECT, so that a silent proxy does not hold a connection for minutes.
       clientFactory: (origin, ofAgent) => new Pool(origin, { ...ofAgent, headersTimeout: connectTimeout }),
-      proxyTls: way,
+      // Tunnels in one HTTP/2 connection would share its flow control.
+      proxyTls: { ...way, allowH2: false },
       requestTls: { ...tls, timeout: connectTimeout },
     });
   }

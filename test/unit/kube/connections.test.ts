@@ -1,12 +1,14 @@
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer as createHttpServer, type IncomingMessage } from "node:http";
+import { createSecureServer } from "node:http2";
 import { connect as connectTcp, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { promisify } from "node:util";
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { ClusterClient, Dial } from "../../../src/kube/client.ts";
 import type { ClusterCredentials, Identity } from "../../../src/kube/credentials.ts";
 import { createClusterClient } from "../../../src/kube/http-client.ts";
@@ -245,6 +247,27 @@ describe("requests through a proxy", () => {
     const startedAt = performance.now();
     await client.list(pods, { timeoutMs: 10_000 });
     expect(performance.now() - startedAt).toBeLessThan(5_000);
+  });
+
+  test("have a connection each through an HTTPS proxy that prefers HTTP/2, with its user and password", async () => {
+    const before = getCACertificates("default");
+    setDefaultCACertificates([...before, authority.pem]);
+    onTestFinished(() => setDefaultCACertificates(before));
+    const asked: unknown[] = [];
+    const proxy = createSecureServer({ allowHTTP1: true, cert: serving.certificate, key: serving.key });
+    proxy.on("connect", (request: IncomingMessage, socket: Duplex) => {
+      asked.push([request.httpVersion, request.headers["proxy-authorization"]]);
+      const upstream = connectTcp(Number(request.url?.split(":")[1]), "127.0.0.1", () => {
+        socket.write("HTTP/1.1 200 OK\r\n\r\n");
+        upstream.pipe(socket).pipe(upstream);
+      });
+      for (const end of [socket, upstream]) end.on("error", () => {});
+    });
+    const url = `https://jane:p%40ss@127.0.0.1:${await listening(proxy)}`;
+    const client = connect({ environmentProxyUrl: url });
+    await client.list(pods);
+    const authorization = `Basic ${Buffer.from("jane:p@ss").toString("base64")}`;
+    expect(asked).toEqual([["1.1", authorization]]);
   });
 
   test("use a SOCKS5 proxy", async () => {
