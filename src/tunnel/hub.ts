@@ -81,7 +81,7 @@ const MAX_HEADER_BYTES = 16_384;
 const MAX_BODY_BYTES = 32_768;
 const KEEP_ALIVE_DELAY_MS = 30_000;
 const CHECK_CONNECTIONS_MS = 5_000;
-// Connections without a certificate of the hub's: agents that ask for their first one, and strangers.
+// Connections without a certificate that is accepted: agents that ask for their first one, former agents, and strangers.
 const MOST_STRANGERS = 2_000;
 
 /**
@@ -122,7 +122,7 @@ export class Hub {
       this.#track(socket);
     });
     this.#server.on("secureConnection", (socket: TLSSocket) => {
-      if (socket.authorized) this.#strangers.verified(socket);
+      if (this.#isAdmitted(socket)) this.#strangers.verified(socket);
       this.#track(socket);
     });
     this.#server.on("request", (request, response) => void this.#onRequest(request, response));
@@ -223,7 +223,8 @@ export class Hub {
       else fail("BadRequest", 'the body is not {"request": PEM}');
     } catch (error) {
       if (error instanceof AgentRefusal) fail("Forbidden", error.message);
-      else {
+      // A stranger that ends its request early fills no log.
+      else if (request.complete) {
         this.#options.log.warn({ err: error }, "certificate of an agent not issued");
         fail("InternalError", "the certificate could not be issued; the controller's log says why");
       }
@@ -253,6 +254,13 @@ export class Hub {
       this.#stream(agent, url.slice(STREAM_PATH.length), socket);
     } else if (url === HOME_PATH && headers.upgrade === HOME_PROTOCOL) this.#home(agent, socket);
     else this.#refuse(socket, "NotFound", `the hub has no ${url}`);
+  }
+
+  /** Reports whether the client's certificate is accepted: its Cluster may have left since its issue. */
+  #isAdmitted(socket: Duplex): boolean {
+    const { agent, commonName } = this.#clientOf(socket);
+    if (commonName === RELAY_NAME) return true;
+    return agent !== undefined && this.#gatekeeper.refusal(agent) === undefined;
   }
 
   #clientOf(socket: Duplex): HubClient {

@@ -207,12 +207,12 @@ export class AgentController implements Gatekeeper {
     const { clock, log } = this.#options;
     // First, since reading a request costs milliseconds, and anyone may send one.
     if ("token" in proof) this.#checkToken(proof);
+    else this.#checkAgent(proof.agent);
     const asked = readRequest(request);
     if (asked === undefined)
       throw new AgentRefusal("the request is no certificate signing request that is signed by its own key");
     const agent = "agent" in proof ? proof.agent : await this.#redeem(proof, asked.publicKey);
-    const refusal = this.refusal(agent);
-    if (refusal !== undefined) throw new AgentRefusal(refusal);
+    this.#checkAgent(agent);
     const subject = { name: agent.cluster, uid: agent.uid, join: agent.join };
     const options = { now: clock.wall(), lifetimeMs: AGENT_LIFETIME_MS };
     log.info({ member: agent.cluster }, "certificate issued for an agent");
@@ -238,6 +238,11 @@ export class AgentController implements Gatekeeper {
       log.warn({ err, member: name, account }, "credentials of an agent not stored");
       clock.after(RETRY_MS, () => this.#hub?.askForCredentials(name, account));
     });
+  }
+
+  #checkAgent(agent: AgentIdentity): void {
+    const refusal = this.refusal(agent);
+    if (refusal !== undefined) throw new AgentRefusal(refusal);
   }
 
   /** Returns the token's Cluster with its Secret. Throws `AgentRefusal`, also for another key than the one that used the token. */

@@ -21,8 +21,6 @@ import { HomeApiListener } from "../../../src/tunnel/home-api-listener.ts";
 import { type Gatekeeper, Hub } from "../../../src/tunnel/hub.ts";
 import type { MemberCredentials } from "../../../src/tunnel/messages.ts";
 
-const silent = createLogger({ level: "silent" as "error" });
-
 const HOUR_MS = 3_600_000;
 const validity = { now: Date.now(), lifetimeMs: HOUR_MS };
 // Keys take processor time: tests of a file share them.
@@ -59,6 +57,8 @@ export interface HubRig {
   /** Clusters whose agents came or went. */
   readonly changes: string[];
   readonly credentials: MemberCredentials[];
+  /** Lines of its log. */
+  readonly logged: string[];
 }
 
 /** Starts a hub on loopback, which closes when the test ends. */
@@ -76,6 +76,8 @@ export async function startHub({
   const refusals = new Map<string, string>();
   const changes: string[] = [];
   const credentials: MemberCredentials[] = [];
+  const logged: string[] = [];
+  const log = createLogger({ level: "info", destination: { write: (line: string) => logged.push(line) } });
   const authorities = (await hubAuthority).cert;
   const hub = new Hub(
     { ...(await hubServing), authorities },
@@ -90,11 +92,11 @@ export async function startHub({
       onCredentials: (_cluster, _account, received) => credentials.push(received),
       ...gatekeeper,
     },
-    { onChange: (cluster) => changes.push(cluster), homeApi, clock, log: silent },
+    { onChange: (cluster) => changes.push(cluster), homeApi, clock, log },
   );
   const listening = await hub.listen("127.0.0.1", port);
   onTestFinished(() => hub.close());
-  return { hub, port: listening, url: `https://127.0.0.1:${listening}`, refusals, changes, credentials };
+  return { hub, port: listening, url: `https://127.0.0.1:${listening}`, refusals, changes, credentials, logged };
 }
 
 function credentialsOf(

@@ -5,7 +5,14 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { issueAuthority } from "../../../src/certificates/issue.ts";
 import type { Identity } from "../../../src/kube/credentials.ts";
 import type { AgentIdentity } from "../../../src/tunnel/agent-session.ts";
-import { CONTROL_PATH, CONTROL_PROTOCOL, STREAM_PATH, STREAM_PROTOCOL } from "../../../src/tunnel/messages.ts";
+import {
+  CERTIFICATE_PATH,
+  CLUSTER_HEADER,
+  CONTROL_PATH,
+  CONTROL_PROTOCOL,
+  STREAM_PATH,
+  STREAM_PROTOCOL,
+} from "../../../src/tunnel/messages.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { type HubRig, hubAuthority, identityOf, startHub } from "../../support/tunnel/rig.ts";
 
@@ -75,6 +82,15 @@ const stream = (rig: HubRig, id: string, identity: Identity) =>
   HandMadeAgent.upgrade(rig, `${STREAM_PATH}${id}`, STREAM_PROTOCOL, identity);
 
 const never = new AbortController().signal;
+
+/** Opens a connection over TLS that the test writes on. */
+async function connection({ port }: HubRig, identity: Partial<Identity> = {}): Promise<TLSSocket> {
+  const socket = connect({ host: "127.0.0.1", port, ca: (await hubAuthority).cert, ...identity });
+  socket.on("error", () => {});
+  onTestFinished(() => void socket.destroy());
+  await once(socket, "secureConnect");
+  return socket;
+}
 
 async function closed(socket: Socket): Promise<void> {
   socket.resume();
@@ -147,12 +163,12 @@ describe("a hub", () => {
   });
 
   test("tells its owner the join that the agent's certificate names", async () => {
-    const asked: (string | undefined)[] = [];
-    const refusal = ({ join }: AgentIdentity): undefined => void asked.push(join);
+    const asked = new Set<string | undefined>();
+    const refusal = ({ join }: AgentIdentity): undefined => void asked.add(join);
     const rig = await startHub({ gatekeeper: { refusal } });
     await control(rig, await identityOf({ ...west, join: "f".repeat(64) }));
     await control(rig, await identityOf(west));
-    expect(asked).toEqual(["f".repeat(64), undefined]);
+    expect([...asked]).toEqual(["f".repeat(64), undefined]);
   });
 
   test("leaves agents of other Clusters connected when one is refused", async () => {
@@ -332,6 +348,52 @@ describe("a hub", () => {
     agent.send({ type: "refused", id, message: "done" });
     await expect(dialled).rejects.toThrow("done");
     expect(rig.credentials).toHaveLength(1);
+  });
+
+  test("logs nothing of a stranger that ends its request for a certificate early", async () => {
+    const rig = await startHub();
+    const head = `POST ${CERTIFICATE_PATH} HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer x\r\n${CLUSTER_HEADER}: west\r\n`;
+    const stranger = await connection(rig);
+    stranger.end(`${head}Content-Length: 100\r\n\r\n{`);
+    await closed(stranger);
+    const agent = await connection(rig);
+    const body = JSON.stringify({ request: "PEM" });
+    agent.write(`${head}Content-Length: ${body.length}\r\n\r\n${body}`);
+    const [answer] = (await once(agent, "data")) as [Buffer];
+    expect(answer.toString("utf8")).toContain("500 Internal Server Error");
+    expect(rig.logged.map((line) => (JSON.parse(line) as { err: { message: string } }).err.message)).toEqual([
+      "not in this test",
+    ]);
+  });
+
+  test("counts connections of an agent whose Cluster has left among those of strangers", async () => {
+    const rig = await startHub();
+    rig.refusals.set("west", "Cluster west has not joined");
+    const [former, current] = [
+      await connection(rig, await identityOf(west)),
+      await connection(rig, await identityOf(east)),
+    ];
+    const strangers: Socket[] = [];
+    onTestFinished(() => {
+      for (const socket of strangers) socket.destroy();
+    });
+    while (strangers.length < 2_000) {
+      // Fewer than the kernel keeps for a server that has not taken them yet.
+      const some = Array.from({ length: 400 }, () => connectTcp(rig.port, "127.0.0.1").on("error", () => {}));
+      strangers.push(...some);
+      await Promise.all(some.map((socket) => once(socket, "connect")));
+      await connection(rig);
+    }
+    const answers = [former, current].map(async (socket) => {
+      let answer = "";
+      socket.on("data", (bytes: Buffer) => {
+        answer += bytes.toString("utf8");
+      });
+      socket.end("GET / HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n");
+      await closed(socket);
+      return answer.split("\r\n")[0];
+    });
+    expect(await Promise.all(answers)).toEqual(["", "HTTP/1.1 404 Not Found"]);
   });
 
   test("leaves no connection when it closes, not even one without a handshake", async () => {

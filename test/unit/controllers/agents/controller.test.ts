@@ -260,6 +260,13 @@ describe("an agent's certificate", () => {
     await expect(controller.certify(request, { agent: { cluster, uid } })).rejects.toThrow(reason);
   });
 
+  test("is refused before its request is read, which costs more", async () => {
+    const { controller } = await controllerOf([]);
+    await controller.start();
+    const agent = { cluster: "west", uid: "uid-of-west" };
+    await expect(controller.certify("no request", { agent })).rejects.toThrow("Cluster west has not joined");
+  });
+
   test("is renewed for the agent that it names", async () => {
     const { controller } = await controllerOf([clusterNamed("west")]);
     await controller.start();
