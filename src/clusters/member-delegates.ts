@@ -99,7 +99,7 @@ export class MemberDelegates {
     return this.#reflector.store.list();
   }
 
-  /** Returns undefined for a pod that another host created. */
+  /** Returns undefined for a pod that another host created, or a client of the member derived from a delegate. */
   get(key: ObjectKey): Stored<Pod> | undefined {
     const pod = this.#reflector.store.get(key);
     return pod !== undefined && madeByHost(pod, this.#hostId) ? pod : undefined;
@@ -139,7 +139,7 @@ export class MemberDelegates {
       freed = this.#requests.forget(object);
       this.#tombstones.keep(key, object);
     } else {
-      freed = this.#requests.count(object, ownerOf(object)?.uid);
+      freed = this.#requests.count(object, madeByHost(object, this.#hostId) ? ownerOf(object)?.uid : undefined);
     }
     this.#onChange(key);
     if (!freed) return;

@@ -35,9 +35,9 @@ export interface CopiedKind<T extends KubeObject> {
   /** Reports whether members get the object at all. Default: they do. */
   readonly isCopied?: (source: Stored<T>) => boolean;
   /** Returns a copy's name. Default: the source's. */
-  readonly copyName?: (source: Stored<T>, hostId: string) => string;
-  /** The labels alone make an object a copy: its name tells the hosts of a member apart. */
-  readonly knownByLabels?: boolean;
+  readonly copyName?: (source: Stored<KubeObject>, hostId: string) => string;
+  /** Reports whether an object of this name that lost its owner annotation is a copy. Default: none is. */
+  readonly knownByLabels?: (name: string, hostId: string) => boolean;
   /** Reports whether an object of the member's own serves users in place of a copy. */
   readonly isUsedInPlace?: (name: string) => boolean;
   /** Returns the write to send instead of one that a member refused for these fields. */

@@ -1,6 +1,6 @@
 import { jsonEqual } from "../api/json.ts";
 import { COPY_ANNOTATION, HOST_LABEL } from "../api/keys.ts";
-import type { NetworkPolicy, NetworkPolicyPeer, Stored, WireLabelSelector } from "../api/kubernetes.ts";
+import type { KubeObject, NetworkPolicy, NetworkPolicyPeer, Stored, WireLabelSelector } from "../api/kubernetes.ts";
 import { networkPolicies } from "../kube/resources.ts";
 import type { CopiedKind } from "./kind.ts";
 
@@ -19,7 +19,7 @@ export const NETWORK_POLICY: CopiedKind<NetworkPolicy> = {
   carried: withoutLabelsAndAnnotations,
   isCopied: (source) => !staysOnHost(source),
   copyName: policyCopyName,
-  knownByLabels: true,
+  knownByLabels: isPolicyCopyName,
 };
 
 /** Reports whether no member gets the policy: its author says so, or it is another host's copy. */
@@ -31,9 +31,18 @@ export function staysOnHost({ metadata }: NetworkPolicy): boolean {
  * Returns the name of the policy's copies. Nothing refers to a NetworkPolicy by name, so a name of its own keeps a copy apart
  * from the member's policy of that name, and from another host's.
  */
-export function policyCopyName({ metadata: { name, uid } }: Stored<NetworkPolicy>, hostId: string): string {
-  const suffix = `.legation-${hostId.slice(0, HOST_CHARACTERS)}`;
+export function policyCopyName({ metadata: { name, uid } }: Stored<KubeObject>, hostId: string): string {
+  const suffix = suffixOf(hostId);
   return `${name.length + suffix.length <= LONGEST_NAME ? name : uid}${suffix}`;
+}
+
+/** Reports whether a policy of this name is a copy of this host's. */
+export function isPolicyCopyName(name: string, hostId: string): boolean {
+  return name.endsWith(suffixOf(hostId));
+}
+
+function suffixOf(hostId: string): string {
+  return `.legation-${hostId.slice(0, HOST_CHARACTERS)}`;
 }
 
 /** Tools that read a policy's labels and annotations would take the copy for one of theirs, and remove it. */

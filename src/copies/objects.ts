@@ -15,7 +15,7 @@ import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import { resourceOfType } from "../api/resources.ts";
 import { addressOf } from "../api/service-fields.ts";
 import { customResourceDefinitions, kindName, type Resource } from "../kube/resources.ts";
-import { ownerOf } from "../pods/delegate.ts";
+import { hasNameOf, ownerOf } from "../pods/delegate.ts";
 import { copyMetadata } from "./copy-metadata.ts";
 import { withoutManagedField, withoutPointer } from "./field-paths.ts";
 import { type AppliedKind, type CopiedKind, type Marks, toCopy } from "./kind.ts";
@@ -189,9 +189,8 @@ export function asksToOrphan({ metadata }: KubeObject): boolean {
 
 /** Reports whether an object with the labels of a copy was derived from one: it has not the copy's name, or another type. */
 export function isDerived(object: KubeObject, resource: Pick<Resource<KubeObject>, "group" | "plural">): boolean {
-  const { name, namespace = "" } = object.metadata ?? {};
   const owner = ownerOf(object);
-  return owner?.name !== name || owner?.namespace !== namespace || isOfAnotherType(object, resource);
+  return owner === undefined || !hasNameOf(owner, object) || isOfAnotherType(object, resource);
 }
 
 /** Reports whether an object with the marks of a copy was derived from the copy of another type. */

@@ -170,8 +170,15 @@ function readOwner(object: KubeObject): Owner | undefined {
   return { cluster, namespace, name, uid };
 }
 
-export function madeByHost(object: KubeObject, hostId: string): boolean {
-  return object.metadata?.labels?.[HOST_LABEL] === hostId && ownerOf(object) !== undefined;
+/** Reports whether the object has its owner's name. Clients carry labels and annotations over to what they derive from it. */
+export function hasNameOf(owner: Owner, { metadata }: KubeObject): boolean {
+  return owner.name === metadata?.name && owner.namespace === (metadata.namespace ?? "");
+}
+
+/** Reports whether the pod is a delegate that this host created. */
+export function madeByHost(pod: KubeObject, hostId: string): boolean {
+  const owner = ownerOf(pod);
+  return pod.metadata?.labels?.[HOST_LABEL] === hostId && owner !== undefined && hasNameOf(owner, pod);
 }
 
 function delegateSpec(spec: PodSpec, proxy: Stored<Pod>, access: ApiAccess): PodSpec {

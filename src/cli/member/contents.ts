@@ -1,11 +1,33 @@
-import { COPY_LABEL, COPY_LABEL_VALUE, HOST_LABEL } from "../../api/keys.ts";
+import {
+  COPY_LABEL,
+  COPY_LABEL_VALUE,
+  HOME_API_LABEL,
+  HOME_API_LABEL_VALUE,
+  HOST_LABEL,
+  MANAGED_BY,
+  MANAGED_BY_LABEL,
+} from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import { namedSource } from "../../copies/copy-metadata.ts";
+import { DEPENDENCIES } from "../../copies/dependencies.ts";
+import { policyCopyName } from "../../copies/network-policies.ts";
 import { hasWholeLabel, isDerived } from "../../copies/objects.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list.ts";
-import { kindName, networkPolicies, type Resource } from "../../kube/resources.ts";
+import {
+  endpointSlices,
+  kindName,
+  namespaces,
+  networkPolicies,
+  persistentVolumeClaims,
+  pods,
+  type Resource,
+  serviceExports,
+  services,
+} from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
+import { apiSecretName } from "../../pods/home-api.ts";
 import type { Discovery } from "../shared/discovery.ts";
 
 /** Objects in a namespace beside Legation's own. */
@@ -52,13 +74,37 @@ export interface FoundObject {
   readonly object: Stored<KubeObject>;
 }
 
+// Kinds that Legation creates for pods. It creates others for whole objects alone, which have a label of their own.
+const FOR_PODS: ReadonlySet<string> = new Set(
+  [
+    pods,
+    persistentVolumeClaims,
+    networkPolicies,
+    services,
+    endpointSlices,
+    serviceExports,
+    ...Object.values(DEPENDENCIES).map(({ resource }) => resource),
+  ].map(kindName),
+);
+
 /** Reports whether this host created the object: an operator may carry labels and annotations of a copy over to its own. */
 export function isOwn({ resource, object }: FoundObject, hostId: string): boolean {
-  if (object.metadata.labels?.[HOST_LABEL] !== hostId) return false;
-  // Copies of NetworkPolicies have names of their own.
-  const hasName = resource.kind !== networkPolicies.kind && ownerOf(object) !== undefined;
-  const isNamed = hasWholeLabel(object) || (hasName && object.metadata.labels[COPY_LABEL] === COPY_LABEL_VALUE);
-  return !isNamed || !isDerived(object, resource);
+  const { name, labels = {}, ownerReferences = [] } = object.metadata;
+  if (labels[HOST_LABEL] !== hostId) return false;
+  // `legation join` made it.
+  if (labels[MANAGED_BY_LABEL] === MANAGED_BY) return true;
+  if (hasWholeLabel(object)) return !isDerived(object, resource);
+  const owner = ownerOf(object);
+  const kind = kindName(resource);
+  if (owner === undefined) {
+    // A client may have removed the annotation. Only delegates have an owner in the member: their namespace.
+    return FOR_PODS.has(kind) && ownerReferences.every((reference) => reference.kind === namespaces.kind);
+  }
+  if (kind === kindName(networkPolicies)) return name === policyCopyName(namedSource(owner), hostId);
+  if (labels[HOME_API_LABEL] === HOME_API_LABEL_VALUE) return name === apiSecretName(owner.uid);
+  const isCopy = labels[COPY_LABEL] === COPY_LABEL_VALUE;
+  // Delegates and namespaces have no label of copies.
+  return (isCopy || kind === kindName(pods) || kind === kindName(namespaces)) && !isDerived(object, resource);
 }
 
 /** Returns the objects that are neither this host's, nor owned by its objects, nor part of every namespace. */

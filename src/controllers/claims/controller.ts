@@ -71,7 +71,7 @@ export class ClaimController implements PodCopier {
     });
     this.#copies = new Copies({
       hostId: identity.id,
-      kinds: new Map([[KIND, { resource: persistentVolumeClaims, knownByLabels: true, copies: NOT_DERIVED }]]),
+      kinds: new Map([[KIND, { resource: persistentVolumeClaims, knownByLabels: () => true, copies: NOT_DERIVED }]]),
       onCopy: (_, { namespace, name }) => {
         this.#start();
         this.#onClaim(objectKey({ namespace, name }));

@@ -35,7 +35,9 @@ export function decide(observed: Observed, now: number): ClaimDecision {
     .flatMap(({ member, claim: copy }): Action[] => {
       const ownerUid = ownerOf(copy)?.uid;
       if (ownerUid === undefined || ownerUid === claim?.metadata.uid) return [];
-      return [{ type: "sweep", member, uid: copy.metadata.uid, ownerUid }];
+      return [
+        { type: "sweep", member, uid: copy.metadata.uid, resourceVersion: copy.metadata.resourceVersion, ownerUid },
+      ];
     });
   if (claim === undefined || claim.metadata.deletionTimestamp !== undefined) {
     return { actions: [...reconsidered, ...sweeps], outcome: "Removing", ...requeue };

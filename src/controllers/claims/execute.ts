@@ -234,14 +234,19 @@ export class Executor {
     return undefined;
   }
 
-  async #sweep(member: Member, { uid, ownerUid }: ActionOf<"sweep">, { key, signal, log }: Context): Result {
+  /** The version is a precondition, since an administrator may just have removed the marks to keep the data. */
+  async #sweep(
+    member: Member,
+    { uid, resourceVersion, ownerUid }: ActionOf<"sweep">,
+    { key, signal, log }: Context,
+  ): Result {
     const ref = refOf(key);
     const claim = await findByList(this.#options.host, persistentVolumeClaims, ref, signal);
     // The watch lags behind the read; the expectation expires, and the key is reconciled again.
     if (claim?.metadata.uid === ownerUid) return () => false;
     await this.#options.restoredHost.confirm(member.name, "persistentvolumeclaims", signal);
     try {
-      await member.client.delete(persistentVolumeClaims, ref, { uid, signal });
+      await member.client.delete(persistentVolumeClaims, ref, { uid, resourceVersion, signal });
       log.info({ member: member.name }, "the claim of a claim that is gone was deleted");
     } catch (error) {
       if (!isKubeError(error, "Conflict", "NotFound")) throw error;
@@ -249,7 +254,7 @@ export class Executor {
     const isThere = (observed: Observed): boolean =>
       observed.copies.some(
         ({ member: at, claim: { metadata } }) =>
-          at === member.name && metadata.uid === uid && metadata.deletionTimestamp === undefined,
+          at === member.name && metadata.uid === uid && metadata.resourceVersion === resourceVersion,
       );
     return (observed) => !isThere(observed);
   }

@@ -67,4 +67,10 @@ export type Action =
     }
   | { readonly type: "tell"; readonly uid: string; readonly status: string }
   /** Deletes an orphan, after a live read of the host confirmed that its claim is gone. */
-  | { readonly type: "sweep"; readonly member: string; readonly uid: string; readonly ownerUid: string };
+  | {
+      readonly type: "sweep";
+      readonly member: string;
+      readonly uid: string;
+      readonly resourceVersion: string;
+      readonly ownerUid: string;
+    };

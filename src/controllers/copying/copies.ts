@@ -2,10 +2,11 @@ import { COPY_LABEL, COPY_LABEL_VALUE, HOST_LABEL } from "../../api/keys.ts";
 import { type KubeObject, objectKey, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { MemberWatches } from "../../clusters/member-watches.ts";
-import { isCopy, isLabelled } from "../../copies/copy-metadata.ts";
+import { isLabelled, namedSource } from "../../copies/copy-metadata.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
 import { isDerived } from "../../copies/objects.ts";
 import { heapBytesOfObject } from "../../kube/json.ts";
+import { ownerOf } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
@@ -15,7 +16,7 @@ import type { ObjectName } from "./model.ts";
 /** The part of a kind's record that the watch of its copies needs. */
 export type WatchedKind<T extends KubeObject> = Pick<
   CopiedKind<T>,
-  "resource" | "knownByLabels" | "copies" | "withoutContent" | "applied"
+  "resource" | "copyName" | "knownByLabels" | "copies" | "withoutContent" | "applied"
 >;
 
 export interface CopiesOptions<T extends KubeObject> {
@@ -79,11 +80,9 @@ export class Copies<T extends KubeObject> {
 
   of(member: Member, kind: string, namespace: string, name: string): Stored<T> | undefined {
     const found = this.#store(member, kind)?.get(objectKey({ namespace, name }));
-    const { knownByLabels, resource } = this.#options.kinds.get(kind) ?? {};
-    if (found === undefined || resource === undefined) return undefined;
-    if (knownByLabels === true) return isLabelled(found, this.#options.hostId) ? found : undefined;
-    // Controllers carry labels and annotations of a copy to what they derive from it.
-    return isCopy(found, this.#options.hostId) && !isDerived(found, resource) ? found : undefined;
+    const record = this.#options.kinds.get(kind);
+    if (found === undefined || record === undefined) return undefined;
+    return isCopyOfKind(found, record, this.#options.hostId) ? found : undefined;
   }
 
   in(member: Member): ObjectName[] {
@@ -133,6 +132,20 @@ export class Copies<T extends KubeObject> {
     });
     return reflector;
   }
+}
+
+/** Controllers carry labels and annotations of a copy to what they derive from it under another name. */
+function isCopyOfKind<T extends KubeObject>(
+  object: Stored<T>,
+  { resource, copyName, knownByLabels }: WatchedKind<T>,
+  hostId: string,
+): boolean {
+  if (!isLabelled(object, hostId)) return false;
+  const owner = ownerOf(object);
+  const { name, namespace = "" } = object.metadata;
+  if (owner === undefined) return knownByLabels?.(name, hostId) === true;
+  if (copyName === undefined) return !isDerived(object, resource);
+  return owner.namespace === namespace && copyName(namedSource(owner), hostId) === name;
 }
 
 function nameOf(kind: string, { namespace = "", name }: { namespace?: string; name: string }): ObjectName {

@@ -266,7 +266,8 @@ function fieldsOfOthers({ details }: KubeError): string[] {
 /** Reports whether a client of the member removed some of a copy's marks: those that are left name this very copy. */
 function hasLostMarks(there: KubeObject, object: KubeObject, hostId: string): boolean {
   const owner = ownerOf(there);
-  if (owner === undefined) return isLabelled(there, hostId);
+  // Copies have no owners in the member: with one, a controller there carried a copy's labels over to its own object.
+  if (owner === undefined) return isLabelled(there, hostId) && (there.metadata?.ownerReferences ?? []).length === 0;
   const host = there.metadata?.labels?.[HOST_LABEL] ?? hostId;
   return host === hostId && owner.uid === ownerOf(object)?.uid;
 }

@@ -156,6 +156,14 @@ describe("the owner annotation", () => {
     expect(madeByHost(delegate, "another-host")).toBe(false);
   });
 
+  test.each(["name", "namespace"])(
+    "of another %s is carried over by a client of the member: the pod is no delegate",
+    (field) => {
+      const { metadata = {}, ...delegate } = toDelegate(proxyPod(), host);
+      expect(madeByHost({ ...delegate, metadata: { ...metadata, [field]: "other" } }, "host-id")).toBe(false);
+    },
+  );
+
   test.each(["", "{", "null", "[]", '"text"', '{"cluster":"c"}', '{"cluster":1,"namespace":"n","name":"n","uid":"u"}'])(
     "with the value %j names no owner",
     (text) => {

@@ -7,8 +7,8 @@ import { fakeClient } from "../client.ts";
 
 const HOST = "host-1";
 
-function found(kind: string, name: string, metadata: Partial<ObjectMeta> = {}): FoundObject {
-  const resource = { group: "", plural: `${kind.toLowerCase()}s`, kind };
+function found(kind: string, name: string, metadata: Partial<ObjectMeta> = {}, group = ""): FoundObject {
+  const resource = { group, plural: `${kind.toLowerCase()}s`.replace(/ys$/, "ies"), kind };
   return { resource, object: { metadata: { name, uid: `uid-of-${name}`, resourceVersion: "1", ...metadata } } };
 }
 
@@ -30,6 +30,16 @@ function ofPodsCopy(name: string): Partial<ObjectMeta> {
     labels: { "legation.dev/host": HOST, "legation.dev/copy": "true" },
     annotations: { "legation.dev/owner": owner },
   };
+}
+
+/** Returns the metadata of a delegate. */
+function ofDelegate(name: string): Partial<ObjectMeta> {
+  return { ...ofPodsCopy(name), labels: { "legation.dev/host": HOST } };
+}
+
+/** Returns the metadata of the Secret with a delegate's tokens. */
+function ofToken(pod: string): Partial<ObjectMeta> {
+  return { ...ofPodsCopy(pod), labels: { "legation.dev/host": HOST, "legation.dev/home-api": "true" } };
 }
 
 describe("foreign objects in a namespace that Legation created", () => {
@@ -75,8 +85,55 @@ describe("foreign objects in a namespace that Legation created", () => {
       "pods' copies: with their source's name, a name of their own, or without the annotation of their owner",
       [
         found("ConfigMap", "a", ofPodsCopy("a")),
-        found("NetworkPolicy", "deny-1234", ofPodsCopy("deny")),
+        found("NetworkPolicy", "deny.legation-host-1", ofPodsCopy("deny"), "networking.k8s.io"),
         found("Secret", "c", { ...ofPodsCopy("c"), annotations: {} }),
+      ],
+      [],
+    ],
+    [
+      "what was derived from a NetworkPolicy's copy",
+      [found("NetworkPolicy", "mine", ofPodsCopy("deny"), "networking.k8s.io")],
+      ["NetworkPolicy mine"],
+    ],
+    [
+      "delegates and the Secrets with their tokens",
+      [found("Pod", "a", ofDelegate("a")), found("Secret", "legation-api-u1", ofToken("a"))],
+      [],
+    ],
+    [
+      "what was derived from a delegate or from its Secret",
+      [
+        found("Pod", "a-debug", ofDelegate("a")),
+        found("ConfigMap", "a", ofDelegate("a")),
+        found("Secret", "other", ofToken("a")),
+      ],
+      ["Pod a-debug", "ConfigMap a", "Secret other"],
+    ],
+    [
+      "kinds that Legation never creates, with a copy's labels alone",
+      [found("Deployment", "a", { ...ofPodsCopy("a"), annotations: {} }, "apps")],
+      ["Deployment a"],
+    ],
+    [
+      "what a controller made for its own object, with a copy's labels alone",
+      [
+        found("ConfigMap", "a", {
+          ...ofPodsCopy("a"),
+          annotations: {},
+          ownerReferences: [{ apiVersion: "example.com/v1", kind: "Widget", name: "a", uid: "w" }],
+        }),
+      ],
+      ["ConfigMap a"],
+    ],
+    [
+      "what `legation join` made",
+      [
+        found(
+          "Deployment",
+          "agent",
+          { labels: { "legation.dev/host": HOST, "app.kubernetes.io/managed-by": "legation" } },
+          "apps",
+        ),
       ],
       [],
     ],

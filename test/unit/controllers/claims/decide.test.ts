@@ -47,7 +47,7 @@ function assigned(to: string, told?: string, parts: ClaimParts = {}): Stored<Per
 }
 
 const earlier = claim({ uid: "uid-0" });
-const sweepOfEarlier = { type: "sweep", member: "west", uid: "member-uid", ownerUid: "uid-0" };
+const sweepOfEarlier = { type: "sweep", member: "west", uid: "member-uid", resourceVersion: "70", ownerUid: "uid-0" };
 
 describe("a claim without a member", () => {
   test("is left alone until one of its pods gets a member", () => {

@@ -47,7 +47,13 @@ function executing({ has, confirms = true }: Host = {}) {
   return { writes, lost, execute: (action: Action) => executor.execute(action, context) };
 }
 
-const sweep: Action = { type: "sweep", member: "west", uid: "copy", ownerUid: claim().metadata.uid };
+const sweep: Action = {
+  type: "sweep",
+  member: "west",
+  uid: "copy",
+  resourceVersion: "7",
+  ownerUid: claim().metadata.uid,
+};
 
 describe("the preconditions of a write to a claim", () => {
   const uid = "claim-uid";
@@ -72,7 +78,12 @@ describe("the preconditions of a write to a claim", () => {
       "west patch",
       { uid },
     ],
-    ["name the uid when it is deleted with its source", sweep, "west delete", { uid: "copy" }],
+    [
+      "name the uid and the version when it is deleted with its source",
+      sweep,
+      "west delete",
+      { uid: "copy", resourceVersion: "7" },
+    ],
   ])("%s", async (_, action, to, demands) => {
     const { writes, execute } = executing();
     await execute(action);

@@ -3,6 +3,7 @@ import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
 import { Copies, type CopiesOptions, type WatchedKind } from "../../../../src/controllers/copying/copies.ts";
 import { copyMetadata } from "../../../../src/copies/copy-metadata.ts";
+import { isPolicyCopyName, policyCopyName } from "../../../../src/copies/network-policies.ts";
 import { delegatedKind } from "../../../../src/copies/objects.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
@@ -47,7 +48,7 @@ async function following(
   const copies = new Copies<Secret>({
     hostId: HOST.id,
     kinds: new Map<string, WatchedKind<Secret>>([
-      ["Secret", { resource: secrets, knownByLabels }],
+      ["Secret", { resource: secrets, ...(knownByLabels ? { knownByLabels: () => true } : {}) }],
       ["ConfigMap", { resource: configMaps }],
     ]),
     onCopy: () => {},
@@ -113,6 +114,29 @@ test("does not take for a pod's copy what a controller derived from one, under a
   expect(copies.of(west, "Secret", "team", "derived")).toBeUndefined();
   const elsewhere = await following(inMember({ ...ours, namespace: "other" }));
   expect(elsewhere.copies.of(elsewhere.west, "Secret", "other", source.metadata.name)).toBeUndefined();
+});
+
+describe("recognition of copies by their labels", () => {
+  const policyName = policyCopyName(source, HOST.id);
+  const named = { resource: secrets, knownByLabels: isPolicyCopyName, copyName: policyCopyName };
+  const plain = { resource: secrets, knownByLabels: () => true };
+  const { labels } = ours;
+  test.each<[string, WatchedKind<Secret>, object, boolean]>([
+    ["accepts a copy", plain, ours, true],
+    ["accepts a copy that lost its owner annotation", plain, { labels }, true],
+    ["rejects what a controller derived under another name", plain, { ...ours, name: "b" }, false],
+    ["rejects what a controller derived in another namespace", plain, { ...ours, namespace: "b" }, false],
+    ["accepts a copy with a name of its own", named, { ...ours, name: policyName }, true],
+    ["accepts one that lost its owner annotation", named, { labels, name: policyName }, true],
+    ["rejects what was derived under another name than the copy's", named, { ...ours, name: "b" }, false],
+    ["rejects what was derived under the source's name", named, ours, false],
+    ["rejects what was derived with the labels alone", named, { labels, name: "b" }, false],
+  ])("%s", async (_, kind, metadata, expected) => {
+    const object = inMember(metadata);
+    const { west, copies } = await following(object, { kinds: new Map([["Secret", kind]]) });
+    const { namespace = "", name } = object.metadata;
+    expect(copies.of(west, "Secret", namespace, name)).toBe(expected ? object : undefined);
+  });
 });
 
 test("reads nothing of a member but this host's copies", async () => {

@@ -1,11 +1,12 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import type { KubeObject, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { CopyExecutor } from "../../../../src/controllers/copying/executor.ts";
 import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
 import { NAMESPACED } from "../../../../src/controllers/dependencies/family.ts";
 import { NetworkPolicyController } from "../../../../src/controllers/network-policies/controller.ts";
 import { ServiceController } from "../../../../src/controllers/services/controller.ts";
 import { copyMetadata } from "../../../../src/copies/copy-metadata.ts";
+import { policyCopyName } from "../../../../src/copies/network-policies.ts";
 import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
@@ -18,15 +19,19 @@ import { fakeClient } from "../../cli/client.ts";
 
 const HOST = { id: "host-id", name: "cern" };
 const source = { metadata: { namespace: "team", name: "web", uid: "source-uid", resourceVersion: "1" } };
-const copy: Stored<object & { metadata: object }> = {
-  metadata: { ...copyMetadata(source, HOST), namespace: "team", name: "web", uid: "copy-uid", resourceVersion: "2" },
-};
+const POLICY = policyCopyName(source, HOST.id);
+
+function copyNamed(name: string): Stored<KubeObject> {
+  return {
+    metadata: { ...copyMetadata(source, HOST), namespace: "team", name, uid: "copy-uid", resourceVersion: "2" },
+  };
+}
 
 /** Returns an API server with one object of this kind. */
 function clusterWith(plural?: string): ClusterClient {
   return fakeClient({
     list: (async (resource: Resource<never>) => ({
-      items: resource.plural === plural ? [copy] : [],
+      items: resource.plural === plural ? [copyNamed(plural === "networkpolicies" ? POLICY : "web")] : [],
       resourceVersion: "2",
       size: 1,
     })) as never,
@@ -41,7 +46,7 @@ function clusterWith(plural?: string): ClusterClient {
 test.each([
   ["ConfigMaps", "configmaps", "west/ConfigMap/team/web", DependencyController],
   ["Services", "services", "west/Service/team/web", ServiceController],
-  ["NetworkPolicies", "networkpolicies", "west/NetworkPolicy/team/web", NetworkPolicyController],
+  ["NetworkPolicies", "networkpolicies", `west/NetworkPolicy/team/${POLICY}`, NetworkPolicyController],
 ] as const)("forgets copies of %s in a member when it leaves", async (_, plural, key, Kind) => {
   const forget = vi.spyOn(CopyExecutor.prototype, "forget");
   onTestFinished(() => forget.mockRestore());

@@ -89,6 +89,15 @@ describe("the result of a copy's create", () => {
       there(copyMetadata({ metadata: { ...source.metadata, name: "other" } }, HOST)),
       { type: "foreign" },
     ],
+    [
+      "is a foreign object, if a controller made it for its own object with the copy's labels",
+      "AlreadyExists",
+      there({
+        labels: copyMetadata(source, HOST).labels,
+        ownerReferences: [{ apiVersion: "example.com/v1", kind: "Widget", name: "settings", uid: "widget-uid" }],
+      }),
+      { type: "foreign" },
+    ],
     ["is the member's refusal", "Forbidden", undefined, refused],
     ["is a refusal while its namespace terminates", "NotFound", undefined, refused],
   ])("%s", async (_, code, has, expected) => {

@@ -1,0 +1,119 @@
+import { describe, expect, test } from "vitest";
+import type { KubeObject, NetworkPolicy, PersistentVolumeClaim, Pod, Stored } from "../../src/api/kubernetes.ts";
+import type { ClusterClient } from "../../src/kube/client.ts";
+import { networkPolicies, persistentVolumeClaims, pods, type Resource } from "../../src/kube/resources.ts";
+import { ownerOf } from "../../src/pods/delegate.ts";
+import { delegatedPod } from "../support/delegated/pods.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { inPhase, podGone, podThat } from "../support/harness/pods-of.ts";
+import { eventually } from "../support/harness/wait.ts";
+
+// Clients of a member carry labels and annotations over to objects that they derive: `kubectl debug --copy-to
+// --keep-labels --keep-annotations`, backup tools, policy controllers.
+
+useLegation();
+const clients = useClients();
+const PATIENT = { timeoutMs: 60_000 };
+const labels = { "legation.dev/delegation": "annotated" };
+type Finished = (cleanUp: () => Promise<void>) => void;
+
+function namespaceFor(onFinished: Finished): Promise<string> {
+  return freshNamespace([hostCluster(), memberCluster("west")], { prefix: "derived", labels, onFinished });
+}
+
+async function run(namespace: string, name: string, spec: object = {}): Promise<void> {
+  const annotations = { "legation.dev/clusters": "west" };
+  const pod = delegatedPod(namespace, name, { annotations, spec: { automountServiceAccountToken: false, ...spec } });
+  await clients().host.create(pods, pod);
+  await podThat(clients().host, namespace, name, inPhase("Running"), PATIENT);
+}
+
+/** Creates an object with the labels and annotations of another one, under another name. */
+async function derive<T extends KubeObject>(resource: Resource<T>, from: Stored<T>, name: string, content: object) {
+  const { namespace = "", labels, annotations } = from.metadata;
+  const object = { metadata: { name, namespace, labels, annotations }, ...content } as unknown as T;
+  return await clients().west.create(resource, object);
+}
+
+async function stays<T extends KubeObject>(resource: Resource<T>, { metadata }: Stored<T>): Promise<void> {
+  const { namespace = "", name, uid, labels } = metadata;
+  const there = await clients().west.find(resource, { namespace, name });
+  expect(there?.metadata).toMatchObject({ uid, labels });
+  expect(there?.metadata.deletionTimestamp).toBeUndefined();
+}
+
+async function onHost(client: ClusterClient, namespace: string, name: string): Promise<Stored<PersistentVolumeClaim>> {
+  return await client.create(persistentVolumeClaims, {
+    metadata: { namespace, name },
+    spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
+  });
+}
+
+describe.concurrent("with labels and annotations of Legation's, under another name, a member's own", () => {
+  test("pod stays, and keeps a delegate of its name out of the member", async ({ onTestFinished }) => {
+    const { host, west } = clients();
+    const namespace = await namespaceFor(onTestFinished);
+    await run(namespace, "web");
+    const delegate = await west.get(pods, { namespace, name: "web" });
+    const containers = [{ name: "main", image: "debug:1" }];
+    const debug: Stored<Pod> = await derive(pods, delegate, "web-debug", { spec: { containers } });
+    const taken = delegatedPod(namespace, "web-debug", { annotations: { "legation.dev/clusters": "west" } });
+    await host.create(pods, taken);
+    await podThat(
+      host,
+      namespace,
+      "web-debug",
+      ({ status }) => JSON.stringify(status?.conditions ?? []).includes("a pod of that name"),
+      PATIENT,
+    );
+    await host.delete(pods, { namespace, name: "web" }, { gracePeriodSeconds: 0 });
+    await podGone(west, namespace, "web");
+    await host.delete(pods, { namespace, name: "web-debug" }, { gracePeriodSeconds: 0 });
+    await podGone(host, namespace, "web-debug");
+    await stays(pods, debug);
+  });
+
+  test("claim stays with its data when the claim that it was derived from goes", async ({ onTestFinished }) => {
+    const { host, west } = clients();
+    const namespace = await namespaceFor(onTestFinished);
+    await onHost(host, namespace, "data");
+    const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
+    const annotations = { "legation.dev/clusters": "west" };
+    await host.create(pods, delegatedPod(namespace, "db", { annotations, spec: { volumes } }));
+    const find = (name: string) => west.find(persistentVolumeClaims, { namespace, name });
+    const copy = await eventually(() => find("data"), { ...PATIENT, what: "the claim in west" });
+    const { spec } = copy;
+    const restored = await derive(persistentVolumeClaims, copy, "restored", { spec });
+    await host.delete(pods, { namespace, name: "db" }, { gracePeriodSeconds: 0 });
+    await host.delete(persistentVolumeClaims, { namespace, name: "data" });
+    await eventually(async () => (await find("data")) === undefined, { ...PATIENT, what: "the end of the claim" });
+    await stays(persistentVolumeClaims, restored);
+  });
+
+  test("NetworkPolicy stays as it is", async ({ onTestFinished }) => {
+    const { host, west } = clients();
+    const namespace = await namespaceFor(onTestFinished);
+    await host.create(networkPolicies, { metadata: { namespace, name: "rules" }, spec: { podSelector: {} } });
+    await run(namespace, "web");
+    const copies = async (): Promise<Stored<NetworkPolicy>[]> => {
+      const { items } = await west.list(networkPolicies, { namespace });
+      return items.filter((item) => ownerOf(item)?.name === "rules" && item.metadata.name !== "derived");
+    };
+    const [copy] = await eventually(
+      async () => {
+        const there = await copies();
+        return there.length === 1 ? there : undefined;
+      },
+      { ...PATIENT, what: "the copy in west" },
+    );
+    if (copy === undefined) throw new Error("no copy");
+    const spec = { podSelector: { matchLabels: { mine: "yes" } } };
+    const derived = await derive(networkPolicies, copy, "derived", { spec });
+    await host.delete(networkPolicies, { namespace, name: "rules" });
+    await eventually(async () => (await copies()).length === 0, { ...PATIENT, what: "the end of the copy" });
+    await stays(networkPolicies, derived);
+  });
+});
