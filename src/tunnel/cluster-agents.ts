@@ -20,6 +20,9 @@ const RETURN_MS = 20_000;
 const ARRIVAL_MS = 1_400;
 // An agent that is replaced has two for a moment.
 const MOST_SESSIONS = 4;
+/** Most control connections and certificates of a Cluster's agents in a minute: working ones back off. */
+export const MOST_TURNS = 60;
+const TURNS_MS = 60_000;
 
 /** The agents of one Cluster: usually one, and two while one is replaced or lost its node. */
 export class ClusterAgents {
@@ -28,6 +31,8 @@ export class ClusterAgents {
   /** The one to ask first is last. */
   readonly #sessions: AgentSession[] = [];
   readonly #awaiting = new Set<() => void>();
+  /** Clock times of the latest turns. */
+  readonly #turns: number[] = [];
   #connections = 0;
   /** Bytes of sessions that have ended. */
   #ended: Bytes = { receivedBytes: 0, sentBytes: 0, homeReceivedBytes: 0, homeSentBytes: 0 };
@@ -64,6 +69,17 @@ export class ClusterAgents {
     if (session === undefined) return undefined;
     const { since, certificateExpires } = session;
     return { ...session.facts, since, certificateExpires };
+  }
+
+  /** Counts a control connection or a certificate, if there were not too many within the last minute. */
+  takeTurn(): boolean {
+    const now = this.#clock.now();
+    if (this.#turns.length >= MOST_TURNS) {
+      if (now - (this.#turns[0] ?? now) < TURNS_MS) return false;
+      this.#turns.shift();
+    }
+    this.#turns.push(now);
+    return true;
   }
 
   add(session: AgentSession): void {

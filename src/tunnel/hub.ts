@@ -12,7 +12,7 @@ import type { AgentTraffic } from "../telemetry/agents.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type AgentIdentity, AgentSession } from "./agent-session.ts";
 import { clientOf, type HubClient } from "./client-certificate.ts";
-import { ClusterAgents, type ConnectedAgent } from "./cluster-agents.ts";
+import { ClusterAgents, type ConnectedAgent, MOST_TURNS } from "./cluster-agents.ts";
 import { connectToHomeApi, type HomeApiTarget, MOST_HOME_STREAMS } from "./home-api.ts";
 import {
   CERTIFICATE_PATH,
@@ -76,12 +76,14 @@ export interface HubOptions {
   readonly log: Logger;
 }
 
+type Reason = Parameters<typeof statusAnswer>[0];
+
 const HANDSHAKE_MS = 10_000;
 const MAX_HEADER_BYTES = 16_384;
 const MAX_BODY_BYTES = 32_768;
 const KEEP_ALIVE_DELAY_MS = 30_000;
 const CHECK_CONNECTIONS_MS = 5_000;
-// Connections without a certificate that is accepted: agents that ask for their first one, former agents, and strangers.
+// Connections that are no agent's control connection or stream, nor one of `legation access`: agents have them for a moment only.
 const MOST_STRANGERS = 2_000;
 
 /**
@@ -122,7 +124,6 @@ export class Hub {
       this.#track(socket);
     });
     this.#server.on("secureConnection", (socket: TLSSocket) => {
-      if (this.#isAdmitted(socket)) this.#strangers.verified(socket);
       this.#track(socket);
     });
     this.#server.on("request", (request, response) => void this.#onRequest(request, response));
@@ -203,7 +204,7 @@ export class Hub {
     const answer = (status: number, body: object): void => {
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
     };
-    const fail = (reason: "BadRequest" | "Forbidden" | "InternalError" | "NotFound", message: string): void => {
+    const fail = (reason: Reason, message: string): void => {
       const { status, headers, text } = statusAnswer(reason, message);
       response.writeHead(status, { ...headers, connection: "close" }).end(text);
     };
@@ -213,6 +214,10 @@ export class Hub {
     }
     try {
       const { agent, problem } = this.#clientOf(request.socket);
+      if (agent !== undefined && this.#gatekeeper.refusal(agent) === undefined && !this.#takeTurn(agent)) {
+        fail("TooManyRequests", tooOften(agent));
+        return;
+      }
       const proof = agent === undefined ? tokenOf(request) : { agent };
       if (proof === undefined) {
         fail("Forbidden", `neither a token nor a certificate of this hub was presented: ${problem}`);
@@ -239,6 +244,7 @@ export class Hub {
     if (url.startsWith(RELAY_PATH) && headers.upgrade === RELAY_PROTOCOL && client.commonName === RELAY_NAME) {
       const cluster = url.slice(RELAY_PATH.length);
       const { clock } = this.#options;
+      this.#noteKnown(socket);
       const refusal = this.#gatekeeper.relayRefusal(cluster);
       void serveRelay(socket, { refusal, dial: (signal) => this.dial(cluster, signal), clock });
       return;
@@ -256,18 +262,20 @@ export class Hub {
     else this.#refuse(socket, "NotFound", `the hub has no ${url}`);
   }
 
-  /** Reports whether the client's certificate is accepted: its Cluster may have left since its issue. */
-  #isAdmitted(socket: Duplex): boolean {
-    const { agent, commonName } = this.#clientOf(socket);
-    if (commonName === RELAY_NAME) return true;
-    return agent !== undefined && this.#gatekeeper.refusal(agent) === undefined;
+  #noteKnown(socket: Duplex): void {
+    if (socket instanceof TLSSocket) this.#strangers.verified(socket);
+  }
+
+  /** Reports whether the agent may do what costs the host log lines or requests. Only for agents that are not refused. */
+  #takeTurn({ cluster }: AgentIdentity): boolean {
+    return this.#agentsOf(cluster).takeTurn();
   }
 
   #clientOf(socket: Duplex): HubClient {
     return clientOf(socket, this.#options.clock.wall());
   }
 
-  #refuse(socket: Duplex, reason: "Forbidden" | "NotFound" | "ServiceUnavailable", message: string): void {
+  #refuse(socket: Duplex, reason: Reason, message: string): void {
     refuse(socket, statusAnswer(reason, message));
     closeInTime(socket, this.#options.clock);
   }
@@ -275,7 +283,12 @@ export class Hub {
   #control(agent: AgentIdentity, { certificateExpires }: HubClient, socket: Duplex): void {
     const { cluster } = agent;
     const { clock, log, onChange } = this.#options;
+    if (!this.#takeTurn(agent)) {
+      this.#refuse(socket, "TooManyRequests", tooOften(agent));
+      return;
+    }
     const agents = this.#agentsOf(cluster);
+    this.#noteKnown(socket);
     switchProtocols(socket, { connection: "Upgrade", upgrade: CONTROL_PROTOCOL });
     const session = new AgentSession(socket, {
       agent,
@@ -302,6 +315,7 @@ export class Hub {
       this.#refuse(socket, "NotFound", "this connection is not awaited any more");
       return;
     }
+    this.#noteKnown(socket);
     switchProtocols(socket, { connection: "Upgrade", upgrade: STREAM_PROTOCOL });
     session.accept(id, socket);
   }
@@ -328,6 +342,7 @@ export class Hub {
       const message = `pods have too many connections to the home API: at most ${ofMember} of one member, and ${inAll} in all`;
       this.#refuse(socket, "ServiceUnavailable", message);
     } else {
+      this.#noteKnown(socket);
       session.homeStreams.add(socket);
       this.#homeStreams += 1;
       socket.once("close", () => {
@@ -340,6 +355,10 @@ export class Hub {
 
 function tlsOptions({ cert, key, authorities }: HubTls): object {
   return { cert, key, ca: authorities, minVersion: "TLSv1.3" };
+}
+
+function tooOften({ cluster }: AgentIdentity): string {
+  return `agents of ${cluster} connect or ask for certificates more than ${MOST_TURNS} times a minute`;
 }
 
 function tokenOf({ headers }: IncomingMessage): TokenProof | undefined {

@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { issueAuthority } from "../../../src/certificates/issue.ts";
 import type { Identity } from "../../../src/kube/credentials.ts";
 import type { AgentIdentity } from "../../../src/tunnel/agent-session.ts";
+import { AgentRefusal } from "../../../src/tunnel/hub.ts";
 import {
   CERTIFICATE_PATH,
   CLUSTER_HEADER,
@@ -90,6 +91,15 @@ async function connection({ port }: HubRig, identity: Partial<Identity> = {}): P
   onTestFinished(() => void socket.destroy());
   await once(socket, "secureConnect");
   return socket;
+}
+
+/** Asks for a certificate. Resolves to the status of the answer. */
+async function requestCertificate(rig: HubRig, identity: Identity): Promise<number> {
+  const socket = await connection(rig, identity);
+  const body = JSON.stringify({ request: "PEM" });
+  socket.write(`POST ${CERTIFICATE_PATH} HTTP/1.1\r\nHost: hub\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+  const [answer] = (await once(socket, "data")) as [Buffer];
+  return Number(answer.toString("utf8").split(" ")[1]);
 }
 
 async function closed(socket: Socket): Promise<void> {
@@ -366,13 +376,11 @@ describe("a hub", () => {
     ]);
   });
 
-  test("counts connections of an agent whose Cluster has left among those of strangers", async () => {
+  test("counts connections among those of strangers until they are an agent's, whatever their certificate", async () => {
     const rig = await startHub();
-    rig.refusals.set("west", "Cluster west has not joined");
-    const [former, current] = [
-      await connection(rig, await identityOf(west)),
-      await connection(rig, await identityOf(east)),
-    ];
+    const identity = await identityOf(west);
+    const { socket: known } = await control(rig, identity);
+    const idle = await connection(rig, identity);
     const strangers: Socket[] = [];
     onTestFinished(() => {
       for (const socket of strangers) socket.destroy();
@@ -384,16 +392,46 @@ describe("a hub", () => {
       await Promise.all(some.map((socket) => once(socket, "connect")));
       await connection(rig);
     }
-    const answers = [former, current].map(async (socket) => {
-      let answer = "";
-      socket.on("data", (bytes: Buffer) => {
-        answer += bytes.toString("utf8");
-      });
-      socket.end("GET / HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n");
-      await closed(socket);
-      return answer.split("\r\n")[0];
+    let answer = "";
+    idle.on("data", (bytes: Buffer) => {
+      answer += bytes.toString("utf8");
     });
-    expect(await Promise.all(answers)).toEqual(["", "HTTP/1.1 404 Not Found"]);
+    idle.end("GET / HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n");
+    await closed(idle);
+    expect(answer).toBe("");
+    expect([known.closed, rig.hub.state("west").connected]).toEqual([false, true]);
+  });
+
+  test("refuses agents of a Cluster that connect or ask for certificates more than 60 times a minute", async () => {
+    const clock = new FakeClock(Date.now());
+    const rig = await startHub({
+      clock,
+      gatekeeper: { certify: async () => ({ certificate: "c", authorities: "a" }) },
+    });
+    const identity = await identityOf(west);
+    for (let turn = 1; turn <= 30; turn += 1) {
+      const agent = await control(rig, identity);
+      agent.socket.destroy();
+      expect(await requestCertificate(rig, identity)).toBe(200);
+    }
+    const refused = await HandMadeAgent.upgrade(rig, CONTROL_PATH, CONTROL_PROTOCOL, identity);
+    expect([refused.status, await requestCertificate(rig, identity)]).toEqual([429, 429]);
+    expect(refused.text).toContain("agents of west connect or ask for certificates more than 60 times a minute");
+    await control(rig, await identityOf(east));
+    await clock.advance(60_000);
+    await control(rig, identity);
+  });
+
+  test("does not count those of a refused agent, so that it keeps no other out", async () => {
+    const refusal = ({ join }: AgentIdentity): string | undefined => (join === "old" ? "joined anew" : undefined);
+    const certify = () => Promise.reject(new AgentRefusal("joined anew"));
+    const rig = await startHub({ gatekeeper: { refusal, certify } });
+    const old = await identityOf({ ...west, join: "old" });
+    for (let turn = 1; turn <= 60; turn += 1) {
+      expect(await requestCertificate(rig, old)).toBe(403);
+    }
+    expect((await HandMadeAgent.upgrade(rig, CONTROL_PATH, CONTROL_PROTOCOL, old)).status).toBe(403);
+    await control(rig, await identityOf({ ...west, join: "new" }));
   });
 
   test("leaves no connection when it closes, not even one without a handshake", async () => {
