@@ -176,6 +176,12 @@ export class Hub {
     }
   }
 
+  /** Drops the state of a Cluster that has left. A later one of the name begins anew. */
+  forget(cluster: string): void {
+    this.recheck(cluster);
+    this.#agents.delete(cluster);
+  }
+
   async close(): Promise<void> {
     for (const { sessions } of this.#agents.values()) {
       for (const session of [...sessions]) session.close("the hub closes");

@@ -117,6 +117,7 @@ export class AgentController implements Gatekeeper {
       this.#hub?.recheck(name);
       this.#userAccess.ensure(name);
       if (options.registry.cluster(name) !== undefined) return;
+      this.#hub?.forget(name);
       this.#askedAt.delete(name);
       this.#storedAt.delete(name);
       this.#joins.delete(name);

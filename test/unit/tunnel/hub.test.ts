@@ -157,6 +157,17 @@ describe("a hub", () => {
     expect(again.text).toContain("Cluster west has not joined");
   });
 
+  test("knows nothing of the agents of a Cluster that has left when a later one of the name joins", async () => {
+    const rig = await startHub();
+    const agent = await control(rig, await identityOf(west));
+    rig.refusals.set("west", "Cluster west has not joined");
+    rig.hub.forget("west");
+    await closed(agent.socket);
+    rig.refusals.clear();
+    const dialled = rig.hub.dial("west", AbortSignal.timeout(20));
+    await expect(dialled).rejects.toThrow("no agent of west has connected to this controller");
+  });
+
   test("gives the same reason for as long as no agent comes, so that statuses with it are not written again", async () => {
     const clock = new FakeClock();
     const rig = await startHub({ clock });

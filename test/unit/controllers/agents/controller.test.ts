@@ -66,6 +66,7 @@ async function controllerOf(
   const accounts: string[] = [];
   const accessSecrets = new Map<string, Secret>();
   const rechecked: string[] = [];
+  const forgotten: string[] = [];
   const told: { homeAddress?: string } = {};
   const events = new Events<ControllerEvents>();
   const closed = { count: 0 };
@@ -75,6 +76,7 @@ async function controllerOf(
       accounts.push(account);
     },
     recheck: (name) => rechecked.push(name),
+    forget: (name) => forgotten.push(name),
     agent: () => ({ since: now, certificateExpires: undefined, version: "1.2.3", ...told }),
     renew: () => {},
     close: async () => {
@@ -137,6 +139,7 @@ async function controllerOf(
     asked,
     accounts,
     rechecked,
+    forgotten,
     told,
     events,
     endpoints,
@@ -235,6 +238,14 @@ describe("a new join of a Cluster with an agent", () => {
     expect(controller.refusal(second)).toBeUndefined();
     const renewed = agentOf((await controller.certify(earlier.request, { agent: second })).certificate);
     expect(controller.refusal(renewed)).toBeUndefined();
+  });
+
+  test("begins anew after its Cluster has left, but not after a change of it", async () => {
+    const { controller, events, forgotten } = await controllerOf([clusterNamed("west")]);
+    await controller.start();
+    events.emit("cluster", "west");
+    events.emit("cluster", "east");
+    expect(forgotten).toEqual(["east"]);
   });
 
   test("voids certificates that name no join", async () => {
