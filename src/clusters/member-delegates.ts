@@ -101,8 +101,7 @@ export class MemberDelegates {
 
   /** Returns undefined for a pod that another host created, or a client of the member derived from a delegate. */
   get(key: ObjectKey): Stored<Pod> | undefined {
-    const pod = this.#reflector.store.get(key);
-    return pod !== undefined && madeByHost(pod, this.#hostId) ? pod : undefined;
+    return this.#ifDelegate(this.#reflector.store.get(key));
   }
 
   using(key: DependencyKey): Stored<Pod>[] {
@@ -124,11 +123,15 @@ export class MemberDelegates {
   }
 
   departed(key: ObjectKey): Stored<Pod> | undefined {
-    return this.#tombstones.get(key);
+    return this.#ifDelegate(this.#tombstones.get(key));
   }
 
   forgetDeparted(key: ObjectKey): void {
     this.#tombstones.forget(key);
+  }
+
+  #ifDelegate(pod: Stored<Pod> | undefined): Stored<Pod> | undefined {
+    return pod !== undefined && madeByHost(pod, this.#hostId) ? pod : undefined;
   }
 
   #onEvent(event: ReflectorEvent<Pod>): void {

@@ -4,7 +4,7 @@ import { isKubeError } from "../../../kube/errors.ts";
 import { yieldToEventLoop } from "../../../kube/event-loop.ts";
 import { listPages } from "../../../kube/list.ts";
 import { pods } from "../../../kube/resources.ts";
-import { delegateSelector, ownerOf } from "../../../pods/delegate.ts";
+import { delegateSelector, madeByHost, ownerOf } from "../../../pods/delegate.ts";
 import { isDeleting } from "../../../pods/pod-state.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
@@ -164,11 +164,12 @@ export class PreviousLeader {
   }
 
   async #list(member: Member, signal: AbortSignal): Promise<Unshown> {
-    const labelSelector = delegateSelector(this.#options.identity.id);
+    const { id } = this.#options.identity;
+    const labelSelector = delegateSelector(id);
     const unshown = new Set<string>();
     for await (const page of listPages(member.client, pods, { labelSelector, signal, dropManagedFields: true })) {
       for (const pod of page) {
-        const owner = ownerOf(pod)?.uid;
+        const owner = madeByHost(pod, id) ? ownerOf(pod)?.uid : undefined;
         if (owner !== undefined && !isShown(member, pod)) unshown.add(owner);
       }
     }

@@ -151,6 +151,16 @@ test("counts a delegate that was listed and is gone as absent", async () => {
   expect(requests.filter((request) => request === "find")).toHaveLength(2);
 });
 
+test("takes no pod for a delegate that someone derived from one under another name", async () => {
+  const { delegate } = pair(1);
+  const derived = { ...delegate, metadata: { ...delegate.metadata, name: "web-1-debug", uid: "derived" } };
+  const { ask, askFew, memories, requests } = asking({ has: [derived] });
+  await askFew();
+  await ask(1);
+  expect([...(memories.of("uid-1").confirmedAbsent ?? [])]).toEqual(["west"]);
+  expect(requests).not.toContain("find");
+});
+
 test("processes a long list in slices that yield to other work", async () => {
   const { ask, askFew, memories, state } = asking({});
   await askFew();

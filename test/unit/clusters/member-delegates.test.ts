@@ -1,0 +1,51 @@
+import { expect, onTestFinished, test } from "vitest";
+import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../src/api/kubernetes.ts";
+import { DelegateRequests } from "../../../src/clusters/delegate-requests.ts";
+import { MemberDelegates } from "../../../src/clusters/member-delegates.ts";
+import type { WatchOptions } from "../../../src/kube/client.ts";
+import { ByteBudget } from "../../../src/kube/limits.ts";
+import { toDelegate } from "../../../src/pods/delegate.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { proxyPod } from "../../support/builders/pod.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { fakeClient } from "../cli/client.ts";
+
+const HOST = { id: "host-id", name: "cern" };
+
+test("has no delegate in a pod that someone derived from one with its marks, neither now nor after its end", async () => {
+  const made = toDelegate(proxyPod(), HOST);
+  const inMember = (name: string, namespace = "team"): Stored<Pod> => ({
+    ...made,
+    metadata: { ...made.metadata, name, namespace, uid: `${namespace}/${name}`, resourceVersion: "1" },
+  });
+  const all = [inMember("web-0"), inMember("web-0-debug"), inMember("web-0", "elsewhere")];
+  const goes = Promise.withResolvers<void>();
+  const changed: ObjectKey[] = [];
+  const delegates = new MemberDelegates({
+    client: fakeClient({
+      list: (async () => ({ items: all, resourceVersion: "1", size: 1 })) as never,
+      watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
+        onOpen?.();
+        await goes.promise;
+        for (const object of all) yield { type: "DELETED", object, size: 1 };
+        await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      } as never,
+    }),
+    hostId: HOST.id,
+    requests: new DelegateRequests(),
+    budget: new ByteBudget(1e6),
+    clock: new FakeClock(),
+    log: createLogger({ level: "silent" }),
+    onChange: (key) => changed.push(key),
+    onEnded: () => {},
+    onState: () => {},
+  });
+  onTestFinished(() => delegates.stop());
+  const keys = all.map(({ metadata }) => objectKey(metadata));
+  delegates.start();
+  await expect.poll(() => changed).toEqual(keys);
+  expect(keys.map((key) => delegates.get(key) !== undefined)).toEqual([true, false, false]);
+  goes.resolve();
+  await expect.poll(() => changed).toEqual([...keys, ...keys]);
+  expect(keys.map((key) => delegates.departed(key) !== undefined)).toEqual([true, false, false]);
+});
