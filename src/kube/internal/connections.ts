@@ -155,12 +155,18 @@ export class Connections {
       // The agent creates its connections with the options of the first request.
       return agent.compose((dispatch) => (request, handler) => dispatch({ ...options, ...request }, handler));
     }
+    const kept: KeptSession = {};
     return new ProxyAgent({
       ...options,
       uri: proxyUrl,
       connectTimeout,
       // Limits CONNECT, so that a silent proxy does not hold a connection for minutes.
       clientFactory: (origin, ofAgent) => new Pool(origin, { ...ofAgent, headersTimeout: connectTimeout }),
+      // The agent has a new pool after each pause.
+      factory: (origin, ofAgent) => {
+        const isResuming = use === "once" && hasConnector(ofAgent);
+        return new Pool(origin, isResuming ? { ...ofAgent, connect: resuming(ofAgent.connect, kept) } : ofAgent);
+      },
       // Tunnels in one HTTP/2 connection would share its flow control.
       proxyTls: { ...way, allowH2: false },
       requestTls: { ...tls, timeout: connectTimeout },
@@ -168,9 +174,16 @@ export class Connections {
   }
 }
 
+function hasConnector(options: object): options is { readonly connect: buildConnector.connector } {
+  return "connect" in options && typeof options.connect === "function";
+}
+
+interface KeptSession {
+  session?: Buffer;
+}
+
 /** Keeps the latest TLS session, since undici loses it at a garbage collection: a full handshake costs three times as much. */
-function resuming(connect: buildConnector.connector): buildConnector.connector {
-  const kept: { session?: Buffer } = {};
+function resuming(connect: buildConnector.connector, kept: KeptSession = {}): buildConnector.connector {
   return (target, callback) =>
     connect(target, (...[error, socket]: buildConnector.CallbackArgs) => {
       if (error !== null) callback(error, null);

@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { ClusterClient, UpgradeOptions } from "../../../src/kube/client.ts";
 import type { ClusterCredentials, Identity } from "../../../src/kube/credentials.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
@@ -13,6 +13,7 @@ import type { ClientLimits } from "../../../src/kube/limits.ts";
 import { pods } from "../../../src/kube/resources.ts";
 import { Authority, type KeyAndCertificate } from "../../support/clusters/pki.ts";
 import { kubeErrorOf } from "../../support/fault-server/connect.ts";
+import { connectProxy } from "../../support/tunnel/connect-proxy.ts";
 import { accept, headerLines, refuse, UpgradeServer } from "./upgrade-server.ts";
 
 const web = { namespace: "default", name: "web" };
@@ -96,23 +97,28 @@ function closed(socket: Duplex): Promise<void> {
   });
 }
 
-test("resumes the TLS session of an earlier upgrade, also after a garbage collection", async () => {
-  setFlagsFromString("--expose-gc");
-  const collect: unknown = runInNewContext("gc");
-  const client = connect();
-  const sessions: boolean[] = [];
-  server.onUpgrade = (_request, socket) => {
-    sessions.push(socket instanceof TLSSocket && socket.isSessionReused());
-    accept(socket);
-  };
-  for (let count = 1; count <= 3; count += 1) {
-    const socket = await upgraded(client);
-    socket.destroy();
-    await closed(socket);
-    if (typeof collect === "function") collect();
-  }
-  expect(sessions).toEqual([false, true, true]);
-});
+test.each(["directly", "through a proxy"])(
+  "resumes the TLS session of an earlier upgrade %s, also after a garbage collection",
+  async (way) => {
+    setFlagsFromString("--expose-gc");
+    const collect: unknown = runInNewContext("gc");
+    const proxy = await connectProxy();
+    onTestFinished(() => proxy.close());
+    const client = connect(way === "directly" ? {} : { proxyUrl: proxy.url });
+    const sessions: boolean[] = [];
+    server.onUpgrade = (_request, socket) => {
+      sessions.push(socket instanceof TLSSocket && socket.isSessionReused());
+      accept(socket);
+    };
+    for (let count = 1; count <= 3; count += 1) {
+      const socket = await upgraded(client);
+      socket.destroy();
+      await closed(socket);
+      if (typeof collect === "function") collect();
+    }
+    expect(sessions).toEqual([false, true, true]);
+  },
+);
 
 describe("an upgrade", () => {
   test("sends method, query, protocol, every header line, and the credentials", async () => {
