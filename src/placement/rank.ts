@@ -93,9 +93,12 @@ export function whyBehind(input: RankInput, candidate: Candidate, better: Candid
   const rule = own.costs.findIndex((cost, index) => cost !== other.costs[index]);
   if (rule !== -1) return `${name} is better by ${rules[rule]?.concern ?? "a rule"}`;
   if (own.guessed !== other.guessed) return "what others' pods request there is not known yet";
-  const percent = (load: number): string => `${Math.round(load * 100)} %`;
   if (own.load !== other.load) return `would be ${percent(own.load)} full, ${name} ${percent(other.load)}`;
   return own.pods === other.pods ? `is as good as ${name}` : `has more pods than ${name}`;
+}
+
+function percent(load: number): string {
+  return load > 0 && load < 0.01 ? "under 1 %" : `${Math.round(load * 100)} %`;
 }
 
 const nameOf = ({ name }: Scored): string => name;

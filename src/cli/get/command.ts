@@ -159,23 +159,32 @@ async function showAll(clusters: readonly ReadCluster[], request: ReadRequest, c
 async function watchAll(clusters: readonly ReadCluster[], request: ReadRequest, context: GetContext): Promise<void> {
   const { terminal } = context;
   const mark = (line: string): void => terminal.progress(terminal.paintProgress("yellow", line));
+  const failed = new AbortController();
+  const signal = AbortSignal.any([context.signal, failed.signal]);
   const watches = clusters.map((cluster) => ({
     cluster: cluster.name,
     answer: startReading(cluster, request, context),
-    watch: new ClusterWatch(cluster, request, { ...context, mark }),
+    shown: Promise.withResolvers<ClusterAnswer>(),
+    watch: new ClusterWatch(cluster, request, { ...context, signal, mark }),
   }));
   const onPage: ShowContext["onPage"] = (list, page) =>
     watches.find(({ cluster }) => cluster === list.cluster)?.watch.note(list, page);
-  await showLists(
+  const onShown = (answer: ClusterAnswer): void =>
+    watches.find(({ cluster }) => cluster === answer.cluster.name)?.shown.resolve(answer);
+  const listing = showLists(
     watches.map(async ({ answer }) => onlyType(await answer)),
-    { ...context, onPage },
+    { ...context, onPage, onShown },
   );
-  await Promise.all(
-    watches.map(async ({ answer, watch }) => {
-      const { lists, failure } = await answer;
-      if (lists.length > 0 || failure !== undefined) await watch.run(failure);
-    }),
-  );
+  // Each is watched once its list was printed: a member that does not answer delays no news of others.
+  const watching = watches.map(async ({ shown, watch }) => {
+    const { lists, failure } = await shown.promise;
+    if (lists.length > 0 || failure !== undefined) await watch.run(failure);
+  });
+  try {
+    await Promise.all([listing, ...watching]);
+  } finally {
+    failed.abort();
+  }
 }
 
 /** Throws a `Failure` if a word, such as `all`, names several types. */

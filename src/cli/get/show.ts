@@ -18,6 +18,8 @@ export interface ShowContext {
   readonly signal: AbortSignal;
   /** Receives each page that was printed. */
   readonly onPage?: ((list: StartedList, page: TablePage) => void) | undefined;
+  /** Receives each cluster's answer once it was printed, while others may not have come. */
+  readonly onShown?: ((answer: ClusterAnswer) => void) | undefined;
 }
 
 /** Prints the lists of all clusters, in the order of types and then of clusters. Resolves to the number of objects. */
@@ -65,6 +67,7 @@ async function showAnswers(answers: readonly ClusterAnswer[], context: ShowConte
     context.printer.begin(firstPages, byType.size > 1);
     for (const list of ofType) shown += await showList(list, context);
   }
+  for (const answer of answers) context.onShown?.(answer);
   return shown;
 }
 

@@ -114,27 +114,34 @@ export class ClusterWatch {
   }
 
   /** Lists the objects, prints what changed since they were last seen, and returns the list's version. */
-  async #relist({ cluster, resource }: StartedList): Promise<string> {
+  async #relist({ resource }: StartedList): Promise<string> {
     const { signal } = this.#context;
     const options = { signal, timeoutMs: this.#request.timeoutMs };
     const first = await readPage(this.#cluster, resource, this.#request, options);
     const present = new Set<string>();
+    const keys = new Map([...this.#known].map(([key, known]) => [placeOf(known), key]));
     for await (const page of pagesAfter(first, this.#cluster, resource, { request: this.#request, signal })) {
       for (const row of page.rows) {
         const key = keyOf(row);
         present.add(key);
         const before = this.#known.get(key);
         if (before !== undefined && before.resourceVersion === knownOf(row).resourceVersion) continue;
+        // A predecessor of the same name goes first: the last line of a name is what is there now.
+        if (before === undefined) this.#printDeparted(keys.get(placeOf(knownOf(row))));
         this.#print(before === undefined ? "ADDED" : "MODIFIED", { ...page, rows: [row] });
       }
     }
-    for (const [key, departed] of this.#known) {
-      if (present.has(key)) continue;
-      this.#known.delete(key);
-      const page = departedTable(this.#columns, departed);
-      this.#context.printer.print({ cluster, resource, page, event: "DELETED" });
-    }
+    for (const key of [...this.#known.keys()]) if (!present.has(key)) this.#printDeparted(key);
     return first.resourceVersion;
+  }
+
+  /** Prints the end of an object that went while nothing was watched. */
+  #printDeparted(key: string | undefined): void {
+    const known = key === undefined ? undefined : this.#known.get(key);
+    if (key === undefined || known === undefined || this.#list === undefined) return;
+    this.#known.delete(key);
+    const { cluster, resource } = this.#list;
+    this.#context.printer.print({ cluster, resource, page: departedTable(this.#columns, known), event: "DELETED" });
   }
 
   #print(event: EventType, table: TablePage): void {
@@ -198,7 +205,11 @@ function isFinal({ code, status = 0 }: KubeError): boolean {
 }
 
 function keyOf({ object: { metadata } }: TableRow): string {
-  return metadata?.uid ?? `${metadata?.namespace}/${metadata?.name}`;
+  return metadata?.uid ?? placeOf({ namespace: metadata?.namespace, name: metadata?.name ?? "" });
+}
+
+function placeOf({ namespace, name }: Departed): string {
+  return `${namespace}/${name}`;
 }
 
 function knownOf({ object: { metadata } }: TableRow): Known {

@@ -157,7 +157,8 @@ function podSpec(name: string, image: string, homeApi: boolean): object {
           { name: "health", containerPort: HEALTH_PORT },
           ...(homeApi ? [{ name: "home-api", containerPort: HOME_API_PORT }] : []),
         ],
-        livenessProbe: { ...probe("/livez"), failureThreshold: 6 },
+        // A process that hangs ends no connections in order: it is replaced without the time for them.
+        livenessProbe: { ...probe("/livez"), failureThreshold: 6, terminationGracePeriodSeconds: 10 },
         readinessProbe: probe("/readyz"),
         resources: { requests: { cpu: "20m", memory: "96Mi" }, limits: { memory: homeApi ? "512Mi" : "256Mi" } },
         securityContext: {

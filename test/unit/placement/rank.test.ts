@@ -74,6 +74,12 @@ describe("members are ranked for one pod", () => {
     expect(whyBehind({ requests, rules, candidates: [] }, own, better)).toBe(why);
   });
 
+  test("says of a tiny load that it is under 1 %", () => {
+    const [own, better] = [candidate("a", { foreign: { cpu: 0.02 } }), candidate("b", { foreign: {} })];
+    const input = { requests: { cpu: 0.01 }, candidates: [] };
+    expect(whyBehind(input, own, better)).toBe("would be under 1 % full, b under 1 %");
+  });
+
   test.each<[string, Partial<Candidate>, string]>([
     [
       "no node has that much",

@@ -1,5 +1,8 @@
-import { describe, expect, test, vi } from "vitest";
-import { RELAY_NAME, relayDial } from "../../../src/tunnel/relay.ts";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { connect } from "node:tls";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { RELAY_NAME, RELAY_PATH, RELAY_PROTOCOL, relayDial } from "../../../src/tunnel/relay.ts";
 import { hubClient, identityOf, memberClient, runAgent, startHub, startMember } from "../../support/tunnel/rig.ts";
 
 const west = { cluster: "west", uid: "1" };
@@ -60,6 +63,27 @@ describe("the relay of legation access", () => {
     const { logged } = runAgent(url, await identityOf(access), target);
     await vi.waitUntil(() => logged.some((line) => line.includes("has not joined")));
     expect(hub.state(RELAY_NAME).connected).toBe(false);
+  });
+
+  test("loses no byte that arrives together with the request", async () => {
+    const { hub, url, port } = await startHub({ gatekeeper: { relayRefusal: () => undefined } });
+    const echo = createServer((socket) => socket.on("error", () => {}).pipe(socket)).listen(0, "127.0.0.1");
+    onTestFinished(() => void echo.close());
+    await once(echo, "listening");
+    runAgent(url, await identityOf(west), { host: "127.0.0.1", port: (echo.address() as AddressInfo).port });
+    await vi.waitUntil(() => hub.state("west").connected, { timeout: 10_000 });
+    const socket = connect({ host: "127.0.0.1", port, rejectUnauthorized: false, ...(await identityOf(access)) });
+    onTestFinished(() => void socket.destroy());
+    let answered = "";
+    socket.on("data", (chunk) => {
+      answered += String(chunk);
+    });
+    const headers = ["Host: hub", "Connection: Upgrade", `Upgrade: ${RELAY_PROTOCOL}`].join("\r\n");
+    socket.write(`GET ${RELAY_PATH}west HTTP/1.1\r\n${headers}\r\n\r\nearly `);
+    await vi.waitUntil(() => answered.includes("\r\n\r\n"), { timeout: 10_000 });
+    socket.write("late");
+    await vi.waitUntil(() => answered.endsWith("late"), { timeout: 10_000 });
+    expect(answered).toMatch(/^HTTP\/1\.1 101 [\s\S]*\r\n\r\nearly late$/);
   });
 
   test("ends its connection to the member with the user's", async () => {

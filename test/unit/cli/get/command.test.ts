@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import { runProgram } from "../../../../src/cli/program.ts";
 import type { RecordedSession } from "../session.ts";
 import { FakeMember, sessionWith } from "./fake-members.ts";
@@ -84,6 +84,18 @@ describe("get", () => {
       err: "west: no answer within 0.05 s\n",
     });
   });
+
+  test("watches a member while another one has not answered yet", async () => {
+    const stop = new AbortController();
+    session = sessionWith({ west, east }, stop.signal);
+    west.hangs = true;
+    east.pages = [["shop/d"]];
+    const watching = get("pods", "-w", "--timeout", "60s");
+    await vi.waitUntil(() => east.watching !== undefined, { timeout: 30_000 });
+    expect(session.out.join("")).toContain("east");
+    stop.abort(new Error("stopped"));
+    await watching;
+  }, 40_000);
 
   test("names members without the type", async () => {
     expect(await get("widgets")).toMatchObject({

@@ -111,7 +111,10 @@ function discoveryOf(path: "/api" | "/apis"): object {
 }
 
 /** A session of a host with these members, whose access API is served. */
-export function sessionWith(members: Readonly<Record<string, FakeMember>>): RecordedSession {
+export function sessionWith(
+  members: Readonly<Record<string, FakeMember>>,
+  signal: AbortSignal = new AbortController().signal,
+): RecordedSession {
   const clusters = Object.keys(members).map((name) => ({
     metadata: { name, uid: name, resourceVersion: "1", labels: { region: name === "west" ? "eu" : "us" } },
     spec: { credentialsSecret: { name } },
@@ -122,6 +125,7 @@ export function sessionWith(members: Readonly<Record<string, FakeMember>>): Reco
     raw: async () => ({}),
   });
   return recordedSession({
+    signal,
     connect: async () => ({ client, server: "https://it", skipsTlsVerify: false, namespace: "shop" }),
     openReading: async (_host, name = "host") => {
       const member = members[name];

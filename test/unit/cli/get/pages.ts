@@ -2,7 +2,7 @@ import type { ClusterPage } from "../../../../src/cli/get/printers.ts";
 import { pods } from "../../../../src/kube/resources.ts";
 import type { TablePage } from "../../../../src/kube/tables.ts";
 
-/** A page of pods, each written `namespace/name`. */
+/** A page of pods, each written `namespace/name`, `namespace/name/version` or `namespace/name/version/uid`. */
 export function podPage(names: readonly string[], more: Partial<TablePage> = {}): TablePage {
   return {
     columns: [
@@ -11,8 +11,8 @@ export function podPage(names: readonly string[], more: Partial<TablePage> = {})
       { name: "Node", priority: 1 },
     ],
     rows: names.map((each) => {
-      const [namespace = "", name = "", version = "1"] = each.split("/");
-      const metadata = { namespace, name, uid: `${namespace}-${name}`, resourceVersion: version };
+      const [namespace = "", name = "", version = "1", uid = `${namespace}-${name}`] = each.split("/");
+      const metadata = { namespace, name, uid, resourceVersion: version };
       return { cells: [name, "Running", "node-1"], object: { metadata } };
     }),
     resourceVersion: "10",

@@ -87,6 +87,14 @@ test("lists again after a cut, and prints what changed meanwhile once", async ()
   expect(told).toEqual([]);
 });
 
+test("prints the end of an object before its successor of the same name", async () => {
+  await run();
+  west.pages = [["shop/a/20/another", "shop/b/1"]];
+  west.watching?.end("AnswerLost");
+  await clock.advance(0);
+  expect(printed).toEqual(["DELETED a <deleted>", "ADDED a Running"]);
+});
+
 test("says when the cluster is lost, and when it is back", async () => {
   await run();
   west.failure = "ServerError";
