@@ -50,6 +50,8 @@ export interface WriteOptions extends RequestOptions, AnswerOptions {
   readonly dryRun?: boolean;
   /** Such as `status`, `binding` or `token`. */
   readonly subresource?: string;
+  /** Called with each warning in the response to a success, such as `unknown field "spec.x"`. */
+  readonly onWarning?: (text: string) => void;
 }
 
 /** A patch of one of the API server's four types. `apply` is server-side apply. */

@@ -28,6 +28,7 @@ import { StreamOpener } from "./internal/stream.ts";
 import { listTable, watchTable } from "./internal/table.ts";
 import { Transport } from "./internal/transport.ts";
 import { upgrade } from "./internal/upgrade.ts";
+import { warningsOf } from "./internal/warnings.ts";
 import { watchEvents } from "./internal/watch.ts";
 import { cutManagedFields, heapBytesOf, isRecord, parseJson } from "./json.ts";
 import { type ClientLimits, DEFAULT_LIMITS } from "./limits.ts";
@@ -162,7 +163,7 @@ class HttpClient implements ClusterClient, PathUpgrades, TableReads {
         ...answerOf(options),
         ...limits(options),
       },
-      options.dropManagedFields,
+      options,
     );
   }
 
@@ -201,7 +202,7 @@ class HttpClient implements ClusterClient, PathUpgrades, TableReads {
         ...answerOf(options),
         ...limits(options),
       },
-      options.dropManagedFields,
+      options,
     );
   }
 
@@ -225,7 +226,7 @@ class HttpClient implements ClusterClient, PathUpgrades, TableReads {
         ...answerOf(options),
         ...limits(options),
       },
-      options.dropManagedFields,
+      options,
     );
   }
 
@@ -314,9 +315,10 @@ class HttpClient implements ClusterClient, PathUpgrades, TableReads {
   async #object<T extends KubeObject>(
     resource: Resource<T>,
     request: ApiRequest,
-    dropManagedFields?: boolean,
+    { dropManagedFields, onWarning }: WriteOptions = {},
   ): Promise<Stored<T>> {
-    const { text } = await this.#transport.send(request);
+    const { text, headers } = await this.#transport.send(request);
+    if (onWarning !== undefined) for (const warning of warningsOf(headers)) onWarning(warning);
     const body = this.#parse(dropManagedFields === true ? cutManagedFields(text) : text, request);
     // The response of a dry run has no resourceVersion, since nothing was stored.
     if (isRecord(body) && isRecord(body.metadata)) body.metadata.resourceVersion ??= "";

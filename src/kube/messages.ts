@@ -36,6 +36,8 @@ const NO_SUCH_RESOURCE = /could not find the requested resource/;
 const UNKNOWN_PATH = /^404 page not found\s*$/;
 // apimachinery/pkg/api/errors/errors.go, NewInternalError: the prefix of a kubelet's message that the API server passes on.
 const INTERNAL_ERROR = /^Internal error occurred: /;
+// sigs.k8s.io/json/internal/golang/encoding/json/kubernetes_patch.go, saveStrictError: fields that strict decoding does not know.
+const UNKNOWN_FIELD = /^unknown field "([^"]+)"$/;
 // apimachinery/pkg/api/errors/errors.go, NewForbidden, for any resource.
 const FORBIDDEN_OBJECT = /^[a-z.]+ "[^"]*" is forbidden: /;
 // pkg/kubelet/server/server.go, InstallAuthFilter.
@@ -181,4 +183,9 @@ export const LONGEST_PROBLEM = 300;
 /** Returns as much of a text as `most` characters hold. */
 export function cutAt(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, most - 1).toWellFormed()}…`;
+}
+
+/** Returns the path of the field that the API server does not know and has dropped, of a warning about one. */
+export function unknownFieldOf(warning: string): string | undefined {
+  return UNKNOWN_FIELD.exec(warning)?.[1];
 }

@@ -69,7 +69,11 @@ export function silentSchedulerMessage(pod: Pod, seconds: number): string {
   const claims = pod.spec?.resourceClaims ?? [];
   const { schedulerName = "default-scheduler" } = pod.spec ?? {};
   const hint = claims.length > 0 ? "; ResourceClaims and their templates are not copied: are they there?" : "";
-  return `its scheduler (${schedulerName}) has not answered within ${seconds} s${hint}`;
+  const group = pod.spec?.schedulingGroup?.podGroupName;
+  // The scheduler says nothing while it waits for a gang (PreEnqueue of KEP-4671).
+  const ofGang =
+    group === undefined ? "" : `; PodGroup ${group} is not copied: is it there, and as many pods as it asks for?`;
+  return `its scheduler (${schedulerName}) has not answered within ${seconds} s${hint}${ofGang}`;
 }
 
 export function controllerOf(pod: Pod): OwnerReference | undefined {

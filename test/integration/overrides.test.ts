@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { CLUSTERS_ANNOTATION, OVERRIDES_ANNOTATION } from "../../src/api/keys.ts";
-import { namespaces, pods } from "../../src/kube/resources.ts";
+import { events, namespaces, pods } from "../../src/kube/resources.ts";
 import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
@@ -8,6 +8,7 @@ import { hostCluster } from "../support/harness/clusters.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { inPhase, podOf, podThat } from "../support/harness/pods-of.ts";
+import { eventuallyPasses } from "../support/harness/wait.ts";
 
 useLegation();
 const clients = useClients();
@@ -50,6 +51,28 @@ describe("overrides", () => {
     await host.patch(pods, { namespace, name: "changed" }, { type: "merge", body });
     const after = await podThat(west, namespace, "changed", ({ metadata }) => metadata.labels?.later === "yes");
     expect(after.spec?.containers[0]?.image).toBe("mirror.example/main:1");
+  });
+
+  test("that add a field which the member's API server does not know run without it, and an event says so", async () => {
+    const { host } = clients();
+    const path = "/spec/containers/0/laterField";
+    const patch = [
+      { op: "add", path, value: "x" },
+      { op: "add", path: "/spec/containers/0/env", value: [{ name: "A", value: "1", laterEnv: true }] },
+    ];
+    await create("newer", { [OVERRIDES_ANNOTATION]: JSON.stringify([{ patch }]), [CLUSTERS_ANNOTATION]: "west" });
+    await podThat(host, namespace, "newer", inPhase("Running"));
+    const dropped = async (): Promise<(string | undefined)[]> => {
+      const { items } = await host.list(events, { namespace });
+      return items.filter(({ reason }) => reason === "FieldsDropped").map(({ message }) => message);
+    };
+    await eventuallyPasses(async () =>
+      expect(await dropped()).toEqual([
+        expect.stringContaining(
+          "west: its API server does not know spec.containers[0].laterField, spec.containers[0].env[0].laterEnv, so",
+        ),
+      ]),
+    );
   });
 
   test("keep a pod that they do not fit from the member, and name the failing operation", async () => {

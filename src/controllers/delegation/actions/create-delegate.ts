@@ -2,6 +2,7 @@ import type { KubeObject, ObjectKey, Pod, Stored } from "../../../api/kubernetes
 import { objectRef } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { isKubeError, isNamespaceTerminating, type KubeError } from "../../../kube/errors.ts";
+import { unknownFieldOf } from "../../../kube/messages.ts";
 import { pods } from "../../../kube/resources.ts";
 import { podRequests } from "../../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../../pods/delegate.ts";
@@ -34,6 +35,9 @@ import { SupportedFields } from "./supported-fields.ts";
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Expectation<View> | undefined>;
+
+// Leaves room in the event's message, which has 1024 bytes.
+const MOST_FIELDS = 8;
 
 interface Failed {
   readonly error: KubeError;
@@ -213,10 +217,17 @@ export class Creation {
   ): Promise<Stored<KubeObject> | undefined> {
     const { memberNamespaces } = this.#options;
     const namespace = delegate.metadata?.namespace ?? "";
-    const options = { signal, dropManagedFields: true, metadataOnly: true };
     const create = async (pod: Pod): Promise<Stored<KubeObject>> => {
+      const dropped: string[] = [];
+      const onWarning = (text: string): void => {
+        const field = unknownFieldOf(text);
+        if (field !== undefined) dropped.push(field);
+      };
       try {
-        return await member.client.create(pods, pod, options);
+        const options = { signal, dropManagedFields: true, metadataOnly: true, onWarning };
+        const made = await member.client.create(pods, pod, options);
+        if (dropped.length > 0) this.#tellDropped(member, proxyUid, key, dropped);
+        return made;
       } catch (error) {
         onFailure(error);
         throw error;
@@ -229,6 +240,14 @@ export class Creation {
       const ownerReferences = await memberNamespaces.controllersOf(member, namespace, signal);
       return await create({ ...delegate, metadata: { ...delegate.metadata, ownerReferences } });
     });
+  }
+
+  /** Tells the author which fields the delegate lacks: the member's API server is older than the host's, say. */
+  #tellDropped({ name }: Member, proxyUid: string, key: ObjectKey, fields: readonly string[]): void {
+    const shown = fields.length > MOST_FIELDS ? [...fields.slice(0, MOST_FIELDS), "…"] : fields;
+    const message = `${name}: its API server does not know ${shown.join(", ")}, so the pod runs there without; a newer Kubernetes there may know it`;
+    const dedupe = `${proxyUid} FieldsDropped ${name}`;
+    this.#options.recorder.record({ ...objectRef(key), uid: proxyUid }, { reason: "FieldsDropped", message, dedupe });
   }
 
   /**

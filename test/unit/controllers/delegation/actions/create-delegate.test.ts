@@ -204,3 +204,36 @@ test("remembers for ten minutes that a member keeps all fields of a pod", async 
   await execute(isolated);
   expect(sent.slice(3)).toEqual([true, false]);
 });
+
+describe("fields that a member's API server does not know", () => {
+  const unknown = (path: string): string => `unknown field "${path}"`;
+
+  async function toldAfter(warnings: readonly string[]): Promise<unknown[]> {
+    const { execute, told } = executorOf({
+      create: async (_resource, _object, { onWarning }) => {
+        for (const warning of warnings) onWarning?.(warning);
+        return delegate;
+      },
+    });
+    await execute(create);
+    return told;
+  }
+
+  test("are told on the proxy, with the member", async () => {
+    const message =
+      "west: its API server does not know spec.containers[0].later, spec.future, so the pod runs there without; a newer Kubernetes there may know it";
+    expect(await toldAfter([unknown("spec.containers[0].later"), unknown("spec.future")])).toEqual([
+      { reason: "FieldsDropped", message },
+    ]);
+  });
+
+  test("are told in part if they are many", async () => {
+    const [event] = await toldAfter(Array.from({ length: 9 }, (_, index) => unknown(`spec.f${index}`)));
+    expect(event).toMatchObject({ message: expect.stringContaining("spec.f7, …,") });
+  });
+
+  test("are not told of any other warning, or of none", async () => {
+    expect(await toldAfter(['duplicate field "spec.x"', "spec.nodeSelector[old]: deprecated"])).toEqual([]);
+    expect(await toldAfter([])).toEqual([]);
+  });
+});

@@ -32,7 +32,7 @@ export interface Answers {
   readonly create?: (
     resource: { readonly plural: string },
     object: unknown,
-    options: { readonly dryRun?: boolean },
+    options: { readonly dryRun?: boolean; readonly onWarning?: (text: string) => void },
   ) => Promise<unknown>;
   readonly find?: () => Promise<Stored<Pod> | undefined>;
   readonly createSubresource?: () => Promise<unknown>;
