@@ -16,6 +16,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list.ts";
 import {
+  customResourceDefinitions,
   endpointSlices,
   kindName,
   namespaces,
@@ -74,9 +75,11 @@ export interface FoundObject {
   readonly object: Stored<KubeObject>;
 }
 
-// Kinds that Legation creates for pods. It creates others for whole objects alone, which have a label of their own.
-const FOR_PODS: ReadonlySet<string> = new Set(
+// Kinds that Legation creates beside whole objects, which have a label of their own.
+const CREATED: ReadonlySet<string> = new Set(
   [
+    namespaces,
+    customResourceDefinitions,
     pods,
     persistentVolumeClaims,
     networkPolicies,
@@ -98,7 +101,7 @@ export function isOwn({ resource, object }: FoundObject, hostId: string): boolea
   const kind = kindName(resource);
   if (owner === undefined) {
     // A client may have removed the annotation. Only delegates have an owner in the member: their namespace.
-    return FOR_PODS.has(kind) && ownerReferences.every((reference) => reference.kind === namespaces.kind);
+    return CREATED.has(kind) && ownerReferences.every((reference) => reference.kind === namespaces.kind);
   }
   if (kind === kindName(networkPolicies)) return name === policyCopyName(namedSource(owner), hostId);
   if (labels[HOME_API_LABEL] === HOME_API_LABEL_VALUE) return name === apiSecretName(owner.uid);
