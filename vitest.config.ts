@@ -26,7 +26,7 @@ const config: ViteUserConfigExport = defineConfig({
         test: {
           name: "integration",
           include: ["test/integration/**/*.test.ts"],
-          // By `npm run agents`, `npm run executor` and others.
+          // By `npm run agents`, `npm run airflow` and others.
           exclude: ["test/integration/on-demand/**"],
           globalSetup: ["test/support/harness/global-setup.ts"],
           setupFiles: ["test/support/harness/take-turns.ts"],

@@ -1,6 +1,6 @@
 import { defineConfig, type ViteUserConfigExport } from "vitest/config";
 
-/** Tests that take minutes: on demand, by `npm run agents`, `door`, `executor`, `operators` and `releases`, among others. */
+/** Tests that take minutes: on demand, by `npm run agents`, `airflow`, `door`, `operators` and `releases`, among others. */
 const config: ViteUserConfigExport = defineConfig({
   test: {
     include: ["test/integration/on-demand/**/*.test.ts"],

@@ -7,7 +7,7 @@ import { reserve } from "../clusters/lock.ts";
 import { findNodeBinaries } from "../clusters/node/binaries.ts";
 import { realNodesPossible } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
-import type { Clusters, ClustersInfo, StartOptions } from "../clusters/types.ts";
+import type { Clusters, ClustersInfo } from "../clusters/types.ts";
 import { ensureAllPrograms } from "../engines/programs.ts";
 import { ensureEngines } from "../engines/python.ts";
 import { bundleSources } from "../legation/bundle.ts";
@@ -15,6 +15,7 @@ import { MAIN_VARIABLE } from "../legation/cli.ts";
 import { RIGHTS_FOLDER } from "../rights/used.ts";
 import { expectFiles } from "./files-to-come.ts";
 import { needsUnused, placeOf, type SharedPlace, TURNS, turnFile, UNUSED_TURN } from "./place-of-file.ts";
+import { SETS } from "./sets.ts";
 
 declare module "vitest" {
   /** The values that integration tests can inject. */
@@ -39,18 +40,6 @@ export interface RightsRun {
   /** Returns why an unused right may still be used. Undefined after a whole run. */
   readonly unseen: string | undefined;
 }
-
-// The host's own two nodes must never get a delegated pod. Of `hostnameOverride`, east knows nothing, as an older cluster.
-const SIMULATED = {
-  names: ["host", "west", "east"],
-  clusters: { host: { nodes: [{ count: 2 }] }, east: { apiServerFlags: ["--feature-gates=HostnameOverride=false"] } },
-};
-// The host runs nothing itself; the plain cluster shows what a pod does without Legation.
-const REAL = {
-  names: ["host", "west", "plain"],
-  clusters: { host: { nodes: [] }, west: { realNode: true }, plain: { realNode: true } },
-};
-const SETS: Readonly<Record<SharedPlace, StartOptions>> = { simulated: SIMULATED, real: REAL, pristine: SIMULATED };
 
 /** Starts what integration tests share: sets of clusters, fewer where few files run. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {

@@ -37,6 +37,7 @@ export function inOrder<T extends Timed>(files: readonly T[]): T[] {
 }
 
 function rank({ first = false, place }: Timed): number {
-  // Files with clusters of their own run early and in a row: the clusters stop with the last.
-  return first || place === "pristine" ? 0 : 1;
+  // Shared clusters stop with their last file: those without Legation, and those on real nodes, before others of their turn.
+  if (first || place === "pristine") return 0;
+  return place === "own-real" ? 2 : 1;
 }

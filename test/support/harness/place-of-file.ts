@@ -9,11 +9,20 @@ export type Place =
   | "real"
   /** A set with simulated nodes that none but such files use: they take Legation out of it. */
   | "pristine"
+  /** A set with simulated nodes that is started for the file: a long one, which another lane has time for. */
+  | "separate"
   /** Clusters that the file starts, for want of something in the shared ones. */
-  | "own";
+  | "own"
+  /** The same, with real nodes. */
+  | "own-real";
 
 /** A place whose clusters are shared. */
-export type SharedPlace = Exclude<Place, "own">;
+export type SharedPlace = "simulated" | "real" | "pristine";
+
+/** Returns the place if its clusters are shared. */
+export function sharedPlace(place: Place): SharedPlace | undefined {
+  return place === "simulated" || place === "real" || place === "pristine" ? place : undefined;
+}
 
 /** The turn with which a file that needs an unused set gets one. */
 export const UNUSED_TURN = "simulated-0";
@@ -22,13 +31,17 @@ export const UNUSED_TURN = "simulated-0";
 const SIMULATED: readonly string[] = [UNUSED_TURN, "simulated-1"];
 const REAL: readonly string[] = ["real"];
 const OWN: readonly string[] = ["own"];
+// Long enough to be worth the start of three clusters.
+const SEPARATE: readonly string[] = ["/test/integration/crash.test.ts"];
 
 /** The turns that a file may take, each of which is one file's at a time. Each shared set has its own turn, in this order. */
 export const TURNS: Readonly<Record<Place, readonly string[]>> = {
   simulated: SIMULATED,
   real: REAL,
   pristine: OWN,
+  separate: OWN,
   own: OWN,
+  "own-real": REAL,
 };
 
 /** The lock of a turn, in the folder of all of them. */
@@ -48,8 +61,9 @@ export function needsPristine(path: string): boolean {
 
 /** The clusters on which a test file runs. */
 export function placeOf(path: string): Place {
-  if (path.includes("/own-clusters/")) return "own";
+  if (path.includes("/own-clusters/")) return isOnRealNodes(path) ? "own-real" : "own";
   if (isOnRealNodes(path)) return "real";
+  if (SEPARATE.some((end) => path.endsWith(end))) return "separate";
   return needsPristine(path) ? "pristine" : "simulated";
 }
 
