@@ -22,12 +22,11 @@ onEngineClusters((clusters) => {
     });
   }
 
-  test.concurrent("returns results, logs, failures and retries of a KubernetesPodOperator", async ({
-    expect,
+  test("returns results, logs, failures and retries of a KubernetesPodOperator, and resumes a deferred one", async ({
     onTestFinished,
   }) => {
     const namespace = await clusters().namespace(onTestFinished);
-    const ended = await startDags(clusters(), airflow, namespace, "results", "failing", "retried").ended;
+    const ended = await startDags(clusters(), airflow, namespace, "results", "failing", "retried", "deferred").ended;
 
     const results = ended.get("results");
     expect(results?.tasks).toEqual({ measured: ["success", 1], told: ["success", 1] });
@@ -43,12 +42,7 @@ onEngineClusters((clusters) => {
     const retried = ended.get("retried");
     expect(retried?.tasks).toEqual({ retried: ["success", 2] });
     expect(retried?.log).toMatch(/\[base\] this is try 1[\s\S]*\[base\] this is try 2/);
-    await nothingLeft(namespace);
-  });
 
-  test.concurrent("resumes a deferred KubernetesPodOperator", async ({ expect, onTestFinished }) => {
-    const namespace = await clusters().namespace(onTestFinished);
-    const ended = await startDags(clusters(), airflow, namespace, "deferred").ended;
     const deferred = ended.get("deferred");
     expect(deferred?.tasks).toEqual({ deferred: ["success", 1] });
     expect(deferred?.log).toContain("Pausing task as DEFERRED");

@@ -79,7 +79,7 @@ onRealNodes((realNodes) => {
   }
 
   describe("a whole Job", () => {
-    test("has its pods' logs followed from before its first pod until it is finished, each line once", async () => {
+    test.concurrent("has its pods' logs followed from before its first pod until it is finished, each line once", async () => {
       await create("followed", LINES);
       const { code, stdout, stderr } = await logs("followed", "-f");
       expect({ code, stderr: stderr.replace(/^Job .* has no member yet.*\n/, "") }).toEqual({ code: 0, stderr: "" });
@@ -87,7 +87,7 @@ onRealNodes((realNodes) => {
       expect(lines(stdout)).toEqual(await printedBy(west, "followed"));
     });
 
-    test("has the same logs as in its member, whichever part is asked for", async () => {
+    test.concurrent("has the same logs as in its member, whichever part is asked for", async () => {
       await create("ended", LINES);
       await complete("ended");
       for (const args of [[], ["--tail=1"], ["--timestamps"]]) {
@@ -99,7 +99,7 @@ onRealNodes((realNodes) => {
       expect(all.stdout).toMatch(/^\[west\/ended-0-\w+\/main\] line 1 of 0\n/);
     });
 
-    test("has the log of its only pod as it is, byte by byte", async () => {
+    test.concurrent("has the log of its only pod as it is, byte by byte", async () => {
       await create("bytes", "printf '\\377\\001 a\\n\\nno end'", { completions: 1, parallelism: 1 });
       await complete("bytes");
       const { items } = await west.client.list(pods, {
@@ -110,6 +110,23 @@ onRealNodes((realNodes) => {
       expect((await logs("bytes")).stdout).toBe(there);
     });
 
+    test.concurrent("is read with the reader's own rights in the member, when the host's credentials are not theirs to read", async () => {
+      await create("own", LINES);
+      await complete("own");
+      const [there, here] = [await reader(west, "west"), await reader(host, "host")];
+      const asked = ["logs", "job/own", "-n", host.namespace, `--kubeconfig=${here}`];
+      const refused = await runCli(asked);
+      expect(refused.code).toBe(1);
+      expect(refused.stdout).toBe("");
+      expect(refused.stderr).toMatch(
+        /^west: you may not read the host's credentials for it \(get secrets legation-system\/member-west\).*\n {2}give a kubeconfig of your own with a context west/,
+      );
+      const { code, stdout, stderr } = await runCli([...asked, `--member-kubeconfig=${there}`]);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      expect(lines(stdout)).toEqual(await printedBy(west, "own"));
+    });
+
+    // The last two disturb others.
     test("goes on being followed when the member's connections are cut", async () => {
       const script = "for i in $(seq 20); do echo line $i; sleep 0.5; done";
       await create("cut", script, { completions: 1, parallelism: 1 });
@@ -130,22 +147,6 @@ onRealNodes((realNodes) => {
       expect(code).toBe(0);
       expect(stdout).toBe(Array.from({ length: 20 }, (_, index) => `line ${index + 1}\n`).join(""));
     }, 120_000);
-
-    test("is read with the reader's own rights in the member, when the host's credentials are not theirs to read", async () => {
-      await create("own", LINES);
-      await complete("own");
-      const [there, here] = [await reader(west, "west"), await reader(host, "host")];
-      const asked = ["logs", "job/own", "-n", host.namespace, `--kubeconfig=${here}`];
-      const refused = await runCli(asked);
-      expect(refused.code).toBe(1);
-      expect(refused.stdout).toBe("");
-      expect(refused.stderr).toMatch(
-        /^west: you may not read the host's credentials for it \(get secrets legation-system\/member-west\).*\n {2}give a kubeconfig of your own with a context west/,
-      );
-      const { code, stdout, stderr } = await runCli([...asked, `--member-kubeconfig=${there}`]);
-      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-      expect(lines(stdout)).toEqual(await printedBy(west, "own"));
-    });
 
     test("names a member that cannot be reached", async () => {
       await create("away", LINES);
