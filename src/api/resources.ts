@@ -1,4 +1,4 @@
-import type { Resource } from "../kube/resources.ts";
+import type { OptionalResource, Resource } from "../kube/resources.ts";
 import type { Cluster } from "./cluster.ts";
 import type { AnyObject, DelegatedType } from "./delegated-type.ts";
 import type { PlacementDefaults } from "./placement-defaults.ts";
@@ -10,6 +10,13 @@ export const placementDefaults: Resource<PlacementDefaults> = {
   ...legation,
   plural: "placementdefaults",
   kind: "PlacementDefaults",
+};
+const { version, ...defaults } = placementDefaults;
+/** PlacementDefaults where the host may lack them: an earlier version was installed, or their definition was deleted. */
+export const optionalDefaults: OptionalResource<PlacementDefaults> = {
+  ...defaults,
+  versions: [version],
+  lookAgainMs: 10_000,
 };
 export const delegatedTypes: Resource<DelegatedType> = {
   ...legation,

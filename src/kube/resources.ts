@@ -57,6 +57,8 @@ export interface Resource<T extends KubeObject> {
 export interface OptionalResource<T extends KubeObject> extends Omit<Resource<T>, "version"> {
   /** Versions whose objects the caller understands. */
   readonly versions: readonly [string, ...string[]];
+  /** Time until a cluster that lacks it is asked again. Default: a minute. */
+  readonly lookAgainMs?: number;
 }
 
 /** Returns the `apiVersion` of the resource's objects: `group/version`, or `v1` for the core group. */

@@ -25,7 +25,7 @@ export type { ReflectorEvent } from "./store.ts";
  * - `watching`: the server accepted a watch and the store follows it; a watch that ends normally and reopens at once stays
  *   in this state
  * - `backing-off`: the last attempt failed or ended too soon; the store shows the previous state
- * - `not-served`: the cluster lacks the API, so the store is empty; discovery is repeated each minute
+ * - `not-served`: the cluster lacks the API, so the store is empty; discovery is repeated each minute, or as the resource says
  * - `stopped`: for good
  */
 export type ReflectorState = "idle" | "listing" | "watching" | "backing-off" | "not-served" | "stopped";
@@ -202,7 +202,8 @@ export class Reflector<T extends KubeObject> {
     this.#failing = undefined;
     await this.#replaceAll(nothing.objects, signal);
     this.#setState("not-served");
-    return NOT_SERVED_AGAIN_MS;
+    const { resource } = this.#options;
+    return ("versions" in resource ? resource.lookAgainMs : undefined) ?? NOT_SERVED_AGAIN_MS;
   }
 
   async #list(resource: Resource<T>, signal: AbortSignal): Promise<string> {

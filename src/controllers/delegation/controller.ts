@@ -1,7 +1,7 @@
 import { clusterOfNode, DELEGATION_LABEL, virtualNodeName } from "../../api/keys.ts";
 import { type Namespace, type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
-import { placementDefaults } from "../../api/resources.ts";
+import { optionalDefaults } from "../../api/resources.ts";
 import type { Member } from "../../clusters/member.ts";
 import { namespaces } from "../../kube/resources.ts";
 import { asksHostFirst } from "../../pods/overflow.ts";
@@ -39,8 +39,6 @@ export class DelegationController {
   readonly #classes: HostClasses;
   readonly #executor: Executor;
   readonly #defaults: Reflector<PlacementDefaults>;
-  /** The host does not serve PlacementDefaults: an earlier version was installed, or their definition was deleted. */
-  readonly #lacksDefaults: PromiseWithResolvers<void> = Promise.withResolvers<void>();
   readonly #loop: Controller<ObjectKey, View, Action>;
   readonly #waiting: WaitingProxies;
   readonly #quotas: QuotaQueues;
@@ -62,13 +60,10 @@ export class DelegationController {
     });
     this.#defaults = new Reflector({
       client,
-      resource: placementDefaults,
+      resource: optionalDefaults,
       clock,
       log,
       onEvent: () => this.#onDefaults(),
-      onState: () => {
-        if (this.#defaults.failing?.code === "NotFound") this.#lacksDefaults.resolve();
-      },
     });
     this.#classes = new HostClasses(options);
     this.placementState = new PlacementState({
@@ -146,7 +141,7 @@ export class DelegationController {
     this.#namespaces.start();
     this.#defaults.start();
     await this.#namespaces.whenSynced(signal);
-    await Promise.race([this.#defaults.whenSynced(signal), this.#lacksDefaults.promise]);
+    await this.#defaults.whenSynced(signal);
     await this.#classes.start(signal);
     const { proxies, registry } = this.#options;
     proxies.start();

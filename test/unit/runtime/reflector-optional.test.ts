@@ -24,6 +24,7 @@ let reflector: Reflector<KubeObject>;
 let states: ReflectorState[];
 let events: string[];
 let serve: (...versions: readonly string[]) => void;
+let reflectorOf: (resource: OptionalResource<KubeObject>) => Reflector<KubeObject>;
 
 /** A cluster with one widget, which is in each version that is served. Its watches end when the versions change. */
 beforeEach(() => {
@@ -66,14 +67,16 @@ beforeEach(() => {
       });
     } as never,
   });
-  reflector = new Reflector<KubeObject>({
-    client,
-    resource: widgets,
-    clock,
-    log: createLogger({ level: "silent" }),
-    onEvent: ({ type, object }) => events.push(`${type} ${object.apiVersion}`),
-    onState: (state) => states.push(state),
-  });
+  reflectorOf = (resource) =>
+    new Reflector<KubeObject>({
+      client,
+      resource,
+      clock,
+      log: createLogger({ level: "silent" }),
+      onEvent: ({ type, object }) => events.push(`${type} ${object.apiVersion}`),
+      onState: (state) => states.push(state),
+    });
+  reflector = reflectorOf(widgets);
 });
 afterEach(() => reflector.stop());
 
@@ -87,6 +90,18 @@ test("shows no objects of an API that the cluster lacks, and finds the API withi
   await clock.advance(MINUTE_MS);
   expect([reflector.state, version()]).toEqual(["watching", "example.com/v1beta1"]);
   expect(events).toEqual(["added example.com/v1beta1"]);
+});
+
+test("looks for an API that the cluster lacks as often as the resource says", async () => {
+  await reflector.stop();
+  reflector = reflectorOf({ ...widgets, lookAgainMs: 10_000 });
+  reflector.start();
+  await clock.advance(10);
+  serve("v1");
+  await clock.advance(9_000);
+  expect(reflector.state).toBe("not-served");
+  await clock.advance(1_000);
+  expect(reflector.state).toBe("watching");
 });
 
 test("keeps its version while it is served, although another is preferred", async () => {
