@@ -1,7 +1,7 @@
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { selectionOf } from "../../kube/list.ts";
 import type { TableColumn, TablePage, TableRow } from "../../kube/tables.ts";
-import { Backoff } from "../../runtime/backoff.ts";
+import { ConnectionBackoff } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ReadCluster } from "../multicluster/clusters.ts";
 import { pagesAfter, type ReadRequest, readPage, type StartedList, startReading } from "../multicluster/lists.ts";
@@ -9,12 +9,11 @@ import { Gaps } from "../shared/gaps.ts";
 import { type Departed, departedTable, type EventType } from "./columns.ts";
 import type { ListPrinter } from "./printers.ts";
 
-const RETRY = { initialMs: 1_000, maxMs: 30_000 };
+// A server that ends or cuts each watch at once is not asked without pause.
+const RETRY = { initialMs: 1_000, maxMs: 30_000, healthyMs: 5_000 };
 // A member may be lost though the connection to the host, by which it is watched, is fine. A failed probe ends the watch.
 const PROBE_MS = 5_000;
 const PROBE_TIMEOUT_MS = 5_000;
-// A server that ends each watch at once is not asked without pause.
-const SHORT_WATCH_MS = 1_000;
 
 /** The means to watch, shared by all clusters. */
 export interface WatchContext {
@@ -34,7 +33,7 @@ export class ClusterWatch {
   readonly #request: ReadRequest;
   readonly #context: WatchContext;
   readonly #known = new Map<string, Known>();
-  readonly #backoff = new Backoff(RETRY);
+  readonly #backoff: ConnectionBackoff;
   #list: StartedList | undefined;
   #columns: readonly TableColumn[] = [];
   /** Version from which to watch. Undefined: the objects are to be listed first. */
@@ -45,6 +44,7 @@ export class ClusterWatch {
     this.#cluster = cluster;
     this.#request = request;
     this.#context = context;
+    this.#backoff = new ConnectionBackoff({ ...RETRY, clock: context.clock });
   }
 
   /** Notes a page of the first list, which was printed. */
@@ -61,7 +61,7 @@ export class ClusterWatch {
     if (failure !== undefined) {
       if (isFinal(failure)) return;
       this.#lost = true;
-      await clock.sleep(this.#backoff.next(), signal);
+      await clock.sleep(this.#backoff.ended(), signal);
     }
     for (let failures = 0; ; ) {
       try {
@@ -70,9 +70,7 @@ export class ClusterWatch {
         this.#resourceVersion ??= await this.#relist(list);
         this.#find();
         failures = 0;
-        const began = clock.now();
         await this.#watch(list, this.#resourceVersion);
-        if (clock.now() - began < SHORT_WATCH_MS) await clock.sleep(SHORT_WATCH_MS, signal);
       } catch (error) {
         signal.throwIfAborted();
         if (!isKubeError(error)) throw error;
@@ -82,11 +80,12 @@ export class ClusterWatch {
           return;
         }
         failures += 1;
-        // A watch that was cut is no loss yet: the objects are listed at once.
-        if (failures === 1 && !this.#lost) continue;
-        if (error.code !== "Gone") this.#lose(error);
-        await clock.sleep(this.#backoff.next(), signal);
+        // A watch that was cut is no loss yet.
+        const isCut = failures === 1 && !this.#lost;
+        if (!isCut && error.code !== "Gone") this.#lose(error);
       }
+      const delayMs = this.#backoff.ended();
+      if (delayMs > 0) await clock.sleep(delayMs, signal);
     }
   }
 
@@ -98,7 +97,7 @@ export class ClusterWatch {
   #find(): void {
     if (this.#lost) this.#context.mark(`${this.#cluster.name}: back`);
     this.#lost = false;
-    this.#backoff.reset();
+    this.#backoff.working();
   }
 
   /** Finds the type in a cluster that did not answer at first. Undefined if it has no such type. */

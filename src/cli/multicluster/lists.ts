@@ -43,6 +43,11 @@ export interface ClusterAnswer {
   readonly failure?: KubeError;
 }
 
+/** Formats an object as in `ClusterAnswer.missing`. */
+export function namedObject(resource: Resource<KubeObject>, name: string): string {
+  return `${kindName(resource)} ${JSON.stringify(name)}`;
+}
+
 /** Finds the types in a cluster, and reads the first page of each. Tells of what fails. Rejects only when the signal fires. */
 export async function startReading(
   cluster: ReadCluster,
@@ -156,7 +161,7 @@ async function readNamed(
         });
       } catch (error) {
         if (!isKubeError(error, "NotFound")) throw error;
-        missing.push(`${kindName(resource)} ${JSON.stringify(name)}`);
+        missing.push(namedObject(resource, name));
         return undefined;
       }
     }),

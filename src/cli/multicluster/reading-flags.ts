@@ -6,7 +6,7 @@ import type { Gaps } from "../shared/gaps.ts";
 import { duration, toggle } from "../shared/input.ts";
 import { some } from "../shared/output.ts";
 import { HOST, type ReadCluster, type WantedClusters, wantedClusters } from "./clusters.ts";
-import type { ClusterAnswer } from "./lists.ts";
+import { type ClusterAnswer, namedObject, type StartedList } from "./lists.ts";
 
 const DEFAULT_TIMEOUT_MS = 10_000;
 
@@ -39,15 +39,20 @@ export const readingShape: { readonly [Key in keyof Required<ReadingInput>]: z.Z
 
 /** Throws a `Failure` if no cluster has an object that was asked for by name. */
 export function requireNamed(answers: readonly ClusterAnswer[]): void {
-  const answered = answers.filter(({ failure }) => failure === undefined).map(({ missing }) => new Set(missing));
-  const [first = new Set<string>(), ...others] = answered;
-  const nowhere = [...first].filter((name) => others.every((missing) => missing.has(name)));
+  const answered = answers.filter(({ failure }) => failure === undefined);
+  const found = new Set(answered.flatMap(({ lists }) => lists.flatMap(namesIn)));
+  // A cluster without the type says nothing of its names, and has none of them.
+  const nowhere = [...new Set(answered.flatMap(({ missing }) => missing))].filter((name) => !found.has(name));
   if (nowhere.length === 0) return;
   throw new Failure("failure", {
     object: some(nowhere),
     problem: "not found in any of these clusters",
     remedy: "check the name and the namespace (-n)",
   });
+}
+
+function namesIn({ resource, first }: StartedList): string[] {
+  return first.rows.map(({ object }) => namedObject(resource, object.metadata?.name ?? ""));
 }
 
 /** Throws a `Failure` if something of every cluster is missing, or with `strict` of any. */

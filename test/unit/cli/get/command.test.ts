@@ -114,6 +114,14 @@ describe("get", () => {
     });
   });
 
+  test("fails if a named object is nowhere, although some member lacks the type", async () => {
+    east.lacksPods = true;
+    expect(await get("pod", "a")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('error: pods "a": not found in any of these clusters'),
+    });
+  });
+
   test("chooses members by a selector of Clusters", async () => {
     west.pages = [["shop/a"]];
     expect(await get("pods", "--clusters", "region=eu", "-o", "name")).toEqual({

@@ -20,6 +20,7 @@ export class FakeMember {
   pages: readonly (readonly string[])[] = [[]];
   /** Fails every request while it is set. */
   failure: KubeErrorCode | undefined;
+  lacksPods = false;
   /** Leaves requests without an answer. */
   hangs = false;
   readonly lists: TableOptions[] = [];
@@ -32,6 +33,7 @@ export class FakeMember {
         cluster: name,
         raw: async ({ path, signal }) => {
           await this.#answer(name, signal);
+          if (path === "/api" && this.lacksPods) return { kind: "APIGroupDiscoveryList", items: [] };
           return path === "/api" || path === "/apis" ? discoveryOf(path) : {};
         },
       }),

@@ -15,6 +15,9 @@ const REQUEST = {
   timeoutMs: 10_000,
 } as const;
 
+// A watch that lasted this long is begun anew at once.
+const HEALTHY_MS = 5_000;
+
 let west: FakeMember;
 let clock: FakeClock;
 let printed: string[];
@@ -58,6 +61,17 @@ function event(type: "ADDED" | "MODIFIED" | "DELETED", name: string, version: st
   return { type, table: podPage([`shop/${name}/${version}`], { columns: [], resourceVersion: version }) };
 }
 
+test("pauses when each watch is cut at once, although the cluster answers lists", async () => {
+  await run();
+  for (let cuts = 0; cuts < 50; cuts += 1) {
+    west.watching?.end("AnswerLost");
+    await clock.advance(100);
+  }
+  expect(west.lists.length).toBeGreaterThan(2);
+  expect(west.lists.length).toBeLessThan(10);
+  expect(told).toEqual([]);
+});
+
 test("prints each change", async () => {
   await run();
   west.watching?.tell(event("ADDED", "c", "11"));
@@ -70,7 +84,7 @@ test("prints each change", async () => {
 test("watches on without a word when the server ends the watch", async () => {
   await run();
   const { watching } = west;
-  await clock.advance(2_000);
+  await clock.advance(HEALTHY_MS);
   watching?.end();
   await clock.advance(0);
   expect(west.watching).not.toBe(watching);
@@ -80,6 +94,7 @@ test("watches on without a word when the server ends the watch", async () => {
 
 test("lists again after a cut, and prints what changed meanwhile once", async () => {
   await run();
+  await clock.advance(HEALTHY_MS);
   west.pages = [["shop/b/2", "shop/c/13"]];
   west.watching?.end("AnswerLost");
   await clock.advance(0);
@@ -89,6 +104,7 @@ test("lists again after a cut, and prints what changed meanwhile once", async ()
 
 test("prints the end of an object before its successor of the same name", async () => {
   await run();
+  await clock.advance(HEALTHY_MS);
   west.pages = [["shop/a/20/another", "shop/b/1"]];
   west.watching?.end("AnswerLost");
   await clock.advance(0);
@@ -117,6 +133,7 @@ test("ends a watch whose cluster does not answer, though the connection is open"
 
 test("lists again without a word when the version has expired", async () => {
   await run();
+  await clock.advance(HEALTHY_MS);
   west.pages = [["shop/a/1", "shop/b/1", "shop/d/14"]];
   west.watching?.end("Gone");
   await clock.advance(0);
@@ -126,6 +143,7 @@ test("lists again without a word when the version has expired", async () => {
 
 test("gives up a cluster that refuses", async () => {
   await run();
+  await clock.advance(HEALTHY_MS);
   west.failure = "Forbidden";
   west.watching?.end("AnswerLost");
   await clock.advance(0);
