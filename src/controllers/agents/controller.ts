@@ -70,6 +70,8 @@ const RETRY_MS = 30_000;
 // Meanwhile no agent finds the leader, and the host's API server may just be coming back.
 const SERVE_AGAIN = { initialMs: 1_000, maxMs: 30_000 };
 const LOOK_EVERY_MS = DAY_MS / 4;
+// An apply without a change costs the API server no write.
+const PUBLISH_EVERY_MS = 60_000;
 
 /**
  * Lets agents of joined clusters connect: their certificates, the hub's own, and the credentials for their members. State is in the
@@ -401,17 +403,20 @@ export class AgentController implements Gatekeeper {
     }
   }
 
-  /** Tries until this process is the hub's endpoint: agents would go to the earlier leader. */
-  async #publish(endpoint: HubEndpoint, backoff: Backoff = new Backoff(SERVE_AGAIN)): Promise<void> {
+  /** Keeps this process the hub's endpoint: agents would go to the earlier leader, whose last write may come late. */
+  async #publish(endpoint: HubEndpoint, failures: Backoff = new Backoff(SERVE_AGAIN)): Promise<void> {
     const { host, clock, log } = this.#options;
     const { signal } = this.#abort;
+    if (signal.aborted) return;
+    let nextMs = PUBLISH_EVERY_MS;
     try {
       await publishEndpoint(host, endpoint, signal);
+      failures.reset();
     } catch (err) {
-      if (signal.aborted) return;
-      log.warn({ err }, "the hub's endpoint was not published");
-      clock.after(backoff.next(), () => void this.#publish(endpoint, backoff));
+      if (!signal.aborted) log.warn({ err }, "the hub's endpoint was not published");
+      nextMs = failures.next();
     }
+    clock.after(nextMs, () => void this.#publish(endpoint, failures));
   }
 
   /** Returns the hub's certificate, a new one when due. */

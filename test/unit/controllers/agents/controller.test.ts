@@ -403,6 +403,17 @@ describe("the hub's endpoint", () => {
     await clock.advance(1_000);
     await vi.waitFor(() => expect(endpoints).toEqual(["legation-hub"]), { timeout: 10_000 });
   });
+
+  test("is written again each minute, since it may be deleted or another's, until the controller stops", async () => {
+    const { controller, clock, endpoints } = await controllerOf([]);
+    await controller.start();
+    expect(endpoints).toHaveLength(1);
+    await clock.advance(60_000);
+    await vi.waitFor(() => expect(endpoints).toHaveLength(2), { timeout: 10_000 });
+    await controller.stop();
+    await clock.advance(300_000);
+    expect(endpoints).toHaveLength(2);
+  });
 });
 
 describe("the hub's authority", () => {
