@@ -1,9 +1,11 @@
 import { APPLIED_ANNOTATION, GROUP, HOST_LABEL, WHOLE_KEY } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import { isDerived } from "../../copies/objects.ts";
 import { SERVICE_NAME_LABEL, SERVICES } from "../../copies/services.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { customResourceDefinitions, endpointSlices, type Resource } from "../../kube/resources.ts";
+import { ownerOf } from "../../pods/delegate.ts";
 
 /** A copy in a member that is left behind there. */
 export interface LeftBehind {
@@ -41,7 +43,11 @@ export async function leaveSlices({ client, copy, signal }: LeftBehind): Promise
   const { labelSelector: ofCopies } = SERVICES.EndpointSlice.copies ?? {};
   const labelSelector = `${HOST_LABEL}=${labels?.[HOST_LABEL]},${SERVICE_NAME_LABEL}=${name},${ofCopies}`;
   const { items } = await client.list(endpointSlices, { namespace, labelSelector, signal });
-  for (const slice of items) await removeMarks({ client, resource: endpointSlices, copy: slice, signal }, ALL_MARKS);
+  for (const slice of items) {
+    // A client of the member derived it from another slice.
+    if (ownerOf(slice) !== undefined && isDerived(slice, endpointSlices)) continue;
+    await removeMarks({ client, resource: endpointSlices, copy: slice, signal }, ALL_MARKS);
+  }
 }
 
 /**

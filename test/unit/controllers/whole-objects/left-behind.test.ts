@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { isDefinitionLost } from "../../../../src/controllers/whole-objects/left-behind.ts";
+import { isDefinitionLost, leaveSlices } from "../../../../src/controllers/whole-objects/left-behind.ts";
+import { services } from "../../../../src/kube/resources.ts";
 import { fakeClient } from "../../cli/client.ts";
 
 const [EARLIER, LATER] = ["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"];
@@ -17,4 +18,22 @@ test.each<[string, boolean, object | undefined, boolean]>([
   const copy = { metadata: { name: "one", uid: "m1", resourceVersion: "1", creationTimestamp: EARLIER } };
   const { signal } = new AbortController();
   expect(await isDefinitionLost(host, { resource: WIDGETS, copy, isOfFound, signal })).toBe(expected);
+});
+
+test("leaves a Service its copied EndpointSlices, and what a client derived from one as it is", async () => {
+  const labels = { "legation.dev/host": "host-id", "legation.dev/copy": "true" };
+  const owner = JSON.stringify({ cluster: "cern", namespace: "team", name: "db-1", uid: "u1" });
+  const slice = (name: string, annotations: Record<string, string>): object => ({
+    metadata: { namespace: "team", name, uid: `uid-of-${name}`, resourceVersion: "1", labels, annotations },
+  });
+  const marked = { "legation.dev/owner": owner };
+  const items = [slice("db-1", marked), slice("derived", marked), slice("db-2", {})];
+  const patched: string[] = [];
+  const client = fakeClient({
+    list: (async () => ({ items, resourceVersion: "1", size: 0 })) as never,
+    patch: (async (_resource: unknown, { name }: { name: string }) => patched.push(name)) as never,
+  });
+  const copy = { metadata: { namespace: "team", name: "db", uid: "m1", resourceVersion: "1", labels } };
+  await leaveSlices({ client, resource: services, copy, signal: new AbortController().signal });
+  expect(patched).toEqual(["db-1", "db-2"]);
 });
