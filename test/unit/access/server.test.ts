@@ -5,7 +5,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TLSSocket } from "node:tls";
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { Authority } from "../../support/clusters/pki.ts";
 import { exchange, Rig, requestOf, WEST } from "./rig.ts";
@@ -363,6 +363,32 @@ describe("the redirect of a proxy's path to the same with a slash", () => {
     const request = `${requestOf(`${WEST}${PROXY}`, [CLOSE, "Content-Length: 4"], "GET")}body`;
     expect(await exchange(await rig.connect(), request)).toMatch(/^HTTP\/1\.1 503 [\s\S]*answered with a redirect/);
     expect(rig.member.requests).toHaveLength(1);
+  });
+
+  const planted = requestOf(`${WEST}/api/v1/planted`, [CLOSE]);
+  test.each([
+    ["whole", `Content-Length: ${planted.length}`, planted],
+    ["in part", `Content-Length: ${planted.length + 1_000}`, planted],
+    ["in chunks", "Transfer-Encoding: chunked", `${planted.length.toString(16)}\r\n${planted}\r\n0\r\n\r\n`],
+    ["in chunks without an end", "Transfer-Encoding: chunked", `fff\r\n${planted}`],
+  ])("lets no body that was sent %s become a request", async (_, framing, body) => {
+    rig.member.onRequest = ({ url = "" }, response) => response.writeHead(301, { location: `${url}/` }).end();
+    const socket = await rig.connect();
+    let answers = "";
+    socket.on("data", (chunk) => {
+      answers += String(chunk);
+    });
+    const closed = once(socket, "close");
+    socket.write(`${requestOf(`${WEST}${PROXY}`, [framing], "GET")}${body}`);
+    await vi.waitUntil(() => answers.includes("answered with a redirect"), { timeout: 10_000 });
+    // The next request is answered as itself, or the connection was closed before.
+    if (/connection: close/i.test(answers)) await closed;
+    else {
+      socket.write(requestOf(`${WEST}/api/v1/honest`, [CLOSE]));
+      await closed;
+    }
+    expect(answers.match(/^HTTP\/1\.1 /gm)?.length).toBeLessThanOrEqual(2);
+    expect(rig.member.requests.map(({ url }) => url)).not.toContain("/api/v1/planted");
   });
 });
 
