@@ -60,23 +60,26 @@ export function slashedPath(path: string, status: number, headers: readonly stri
 }
 
 const LOCATION = /^location$/i;
-const SET_COOKIE = /^set-cookie$/i;
+// Orders to browsers and other clients that hold for all of the host's address, or lead elsewhere.
+const ORDER =
+  /^(set-cookie2?|clear-site-data|strict-transport-security|alt-svc|refresh|service-worker-allowed|nel|report-to|reporting-endpoints)$/i;
 // The host's API server adds a response's headers to its own, which has the Audit-ID already.
-const LEFT_OUT = /^(set-cookie|audit-id)$/i;
+const AUDIT_ID = /^audit-id$/i;
 
 /** Returns the names of headers: names and values in turn. */
 export function namesOf(headers: readonly string[]): string[] {
   return headers.filter((_each, at) => at % 2 === 0);
 }
 
-/** Leaves out cookies, which browsers would keep for the host, and the Audit-ID. Names and values in turn. */
+/** Leaves out the Audit-ID, and what would give clients orders about the host, such as cookies. Names and values in turn. */
 export function safeHeaders(headers: readonly string[]): string[] {
-  return headers.filter((_each, at) => !LEFT_OUT.test(headers[at - (at % 2)] ?? ""));
+  const isKept = (name: string): boolean => !ORDER.test(name) && !AUDIT_ID.test(name);
+  return headers.filter((_each, at) => isKept(headers[at - (at % 2)] ?? ""));
 }
 
 /** Returns the response to an upgrade as it is passed on. The host's API server adds no headers to it, so the Audit-ID stays. */
 export function safeUpgrade(member: string, answer: UpgradeAnswer): UpgradeAnswer {
-  const entries = Object.entries(answer.headers).filter(([name]) => !SET_COOKIE.test(name));
+  const entries = Object.entries(answer.headers).filter(([name]) => !ORDER.test(name));
   const headers = Object.fromEntries(entries);
   if (answer.socket !== undefined) return { ...answer, headers };
   return unsafeResponse(member, answer.status, Object.keys(headers)) ?? { ...answer, headers };

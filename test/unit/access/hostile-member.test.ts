@@ -54,16 +54,26 @@ describe("a hostile member", () => {
     expect(answer).not.toMatch(/www-authenticate/i);
   });
 
-  test.each(ways)("sets no cookie for a user who sends %s", async (_what, send) => {
-    answers("HTTP/1.1 403 Forbidden", "Set-Cookie: session=evil", "X-Kept: yes", "Content-Length: 2", "", "no");
+  const ORDERS = [
+    "Set-Cookie: session=evil",
+    'Clear-Site-Data: "cookies"; evil',
+    "Strict-Transport-Security: max-age=31536000; evil",
+    'Alt-Svc: h2="evil.example:443"',
+    "Refresh: 0; url=https://evil.example",
+    "Service-Worker-Allowed: /evil",
+    'Reporting-Endpoints: default="https://evil.example"',
+  ];
+
+  test.each(ways)("gives a browser no orders about the host, of a user who sends %s", async (_what, send) => {
+    answers("HTTP/1.1 403 Forbidden", ...ORDERS, "X-Kept: yes", "Content-Length: 2", "", "no");
     const answer = await send();
     expect(answer).toMatch(/^(HTTP\/1\.1 )?403 [\s\S]*x-kept: yes\r\n[\s\S]*\r\n\r\nno$/i);
     expect(answer).not.toContain("evil");
   });
 
-  test("sets no cookie with an upgraded connection", async () => {
+  test("gives a browser no orders about the host with an upgraded connection", async () => {
     rig.member.onUpgrade = (_request, socket) =>
-      socket.end(["HTTP/1.1 101 Yes", ...UPGRADE, "Set-Cookie: session=evil", "", "bytes"].join("\r\n"));
+      socket.end(["HTTP/1.1 101 Yes", ...UPGRADE, ...ORDERS, "", "bytes"].join("\r\n"));
     const answer = await upgraded();
     expect(answer).toMatch(/^HTTP\/1\.1 101 [\s\S]*\r\n\r\nbytes$/);
     expect(answer).not.toContain("evil");
