@@ -116,6 +116,8 @@ async function runWhileLeading(
   const members = new Map(names.map((name) => [name, memberOf(name)]));
   west = members.get("west") ?? memberOf("west");
   const host = fakeClient({
+    // It serves no optional type.
+    raw: (async () => ({ groups: [] })) as never,
     list: (async ({ plural }: { readonly plural: string }) => {
       const items: Readonly<Record<string, readonly object[]>> = { namespaces: [team], pods: inherited };
       return { items: items[plural] ?? [], resourceVersion: "1", size: 0 };
