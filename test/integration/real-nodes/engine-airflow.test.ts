@@ -1,9 +1,7 @@
 import { beforeAll, expect, test } from "vitest";
 import { startDags } from "../../support/engines/airflow/dags.ts";
-import { onEngineClusters } from "../../support/engines/clusters.ts";
+import { noPodIsLeft, onEngineClusters } from "../../support/engines/clusters.ts";
 import { type EngineFolder, ensureEngine } from "../../support/engines/python.ts";
-import { podsOf } from "../../support/harness/pods-of.ts";
-import { eventuallyPasses } from "../../support/harness/wait.ts";
 
 // Airflow itself, with the DAGs of examples/: it has the host's kubeconfig, and the namespace has one label.
 
@@ -12,15 +10,6 @@ onEngineClusters((clusters) => {
   beforeAll(async () => {
     airflow = await ensureEngine("airflow", (line) => process.stderr.write(`engines: ${line}\n`));
   }, 600_000);
-
-  /** Waits until nothing of a finished task is left, on the host or in the member. */
-  async function nothingLeft(namespace: string): Promise<void> {
-    const { client, member } = clusters();
-    await eventuallyPasses(async () => {
-      expect(await podsOf(client, namespace)).toEqual([]);
-      expect(await podsOf(member, namespace)).toEqual([]);
-    });
-  }
 
   test("returns results, logs, failures and retries of a KubernetesPodOperator, and resumes a deferred one", async ({
     onTestFinished,
@@ -49,6 +38,6 @@ onEngineClusters((clusters) => {
     // The trigger itself lists events, by the name of the pod.
     expect(deferred?.log).toMatch(/The Pod has an Event: Successfully assigned \S+ to \S+/);
     expect(deferred?.log).toMatch(/step 1[\s\S]*step 6/);
-    await nothingLeft(namespace);
+    await noPodIsLeft(clusters(), namespace);
   });
 });

@@ -11,6 +11,8 @@ import { clientOf } from "../harness/clients.ts";
 import { hostCluster, memberCluster } from "../harness/clusters.ts";
 import { kubectl } from "../harness/kubectl.ts";
 import { freshNamespace } from "../harness/namespace.ts";
+import { podsOf } from "../harness/pods-of.ts";
+import { eventuallyPasses } from "../harness/wait.ts";
 import { type Legation, startLegation } from "../legation/start.ts";
 
 /** The one image of real nodes. */
@@ -45,6 +47,14 @@ export function onEngineClusters(tests: (clusters: () => EngineClusters) => void
       await expect(start).rejects.toThrow(`No real node can run here: ${obstacle}`);
       expect(process.env.LEGATION_REAL_NODES, obstacle).not.toBe("required");
     });
+  });
+}
+
+/** Waits until nothing of a finished task is left, on the host or in the member. */
+export async function noPodIsLeft({ client, member }: EngineClusters, namespace: string): Promise<void> {
+  await eventuallyPasses(async () => {
+    expect(await podsOf(client, namespace)).toEqual([]);
+    expect(await podsOf(member, namespace)).toEqual([]);
   });
 }
 

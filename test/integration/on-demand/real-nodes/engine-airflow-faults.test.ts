@@ -1,10 +1,10 @@
 import { beforeAll, expect, test } from "vitest";
 import { pods } from "../../../../src/kube/resources.ts";
 import { startDags } from "../../../support/engines/airflow/dags.ts";
-import { onEngineClusters } from "../../../support/engines/clusters.ts";
+import { noPodIsLeft, onEngineClusters } from "../../../support/engines/clusters.ts";
 import { type EngineFolder, ensureEngine } from "../../../support/engines/python.ts";
 import { inPhase, podsOf } from "../../../support/harness/pods-of.ts";
-import { eventually, eventuallyPasses } from "../../../support/harness/wait.ts";
+import { eventually } from "../../../support/harness/wait.ts";
 
 // Tasks of Airflow that time out, whose pods are lost, and whose logs are followed while the controller restarts.
 
@@ -15,15 +15,6 @@ onEngineClusters((clusters) => {
   beforeAll(async () => {
     airflow = await ensureEngine("airflow", (line) => process.stderr.write(`engines: ${line}\n`));
   }, 600_000);
-
-  /** Waits until nothing of a finished task is left, on the host or in the member. */
-  async function nothingLeft(namespace: string): Promise<void> {
-    const { client, member } = clusters();
-    await eventuallyPasses(async () => {
-      expect(await podsOf(client, namespace)).toEqual([]);
-      expect(await podsOf(member, namespace)).toEqual([]);
-    });
-  }
 
   test("ends a KubernetesPodOperator that times out, and retries one whose pod is lost", async ({
     expect,
@@ -52,7 +43,7 @@ onEngineClusters((clusters) => {
     expect(lost?.tasks).toEqual({ lost: ["success", 2] });
     expect(lost?.log).toMatch(/Pod lost-\w+ returned a failure[\s\S]*\[base\] this is try 2/);
 
-    await nothingLeft(namespace);
+    await noPodIsLeft(clusters(), namespace);
   });
 
   test("goes on following the log of a KubernetesPodOperator while the controller is killed and restarted", async ({
@@ -68,6 +59,6 @@ onEngineClusters((clusters) => {
     const long = (await ended).get("long");
     expect(long?.tasks).toEqual({ long: ["success", 1] });
     expect(long?.log).toMatch(/\[base\] step 1\s[\s\S]*log read interrupted[\s\S]*\[base\] step 12\s/);
-    await nothingLeft(namespace);
+    await noPodIsLeft(clusters(), namespace);
   });
 });
