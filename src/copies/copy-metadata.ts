@@ -33,11 +33,6 @@ export function isLabelled({ metadata }: KubeObject, hostId: string): boolean {
   return metadata?.labels?.[HOST_LABEL] === hostId && metadata.labels[COPY_LABEL] === COPY_LABEL_VALUE;
 }
 
-/** Returns the object of the host that the owner annotation of a copy names. */
-export function namedSource({ name, namespace, uid }: Owner): Stored<KubeObject> {
-  return { metadata: { name, namespace, uid, resourceVersion: "" } };
-}
-
 /** Returns the wanted labels and annotations of a copy. Undefined if it has them. Others' additions stay. */
 export function wantedMetadata(
   copy: Stored<KubeObject>,

@@ -1,7 +1,7 @@
 import { jsonEqual, sortedKeys } from "../api/json.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import { apiVersionOf, type Resource } from "../kube/resources.ts";
-import { type HostIdentity, ownerOf } from "../pods/delegate.ts";
+import { type HostIdentity, type Owner, ownerOf } from "../pods/delegate.ts";
 import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./copy-metadata.ts";
 
 /** Fields by JSON pointer. */
@@ -12,6 +12,9 @@ export interface Selectors {
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
 }
+
+/** The part of a source by which its copies are named; an owner annotation has it, too. */
+export type SourceIdentity = Pick<Owner, "name" | "uid">;
 
 /** The record of a kind that members get copies of. All functions are pure. docs/development.md says how to add a kind. */
 export interface CopiedKind<T extends KubeObject> {
@@ -35,7 +38,7 @@ export interface CopiedKind<T extends KubeObject> {
   /** Reports whether members get the object at all. Default: they do. */
   readonly isCopied?: (source: Stored<T>) => boolean;
   /** Returns a copy's name. Default: the source's. */
-  readonly copyName?: (source: Stored<KubeObject>, hostId: string) => string;
+  readonly copyName?: (source: SourceIdentity, hostId: string) => string;
   /** Reports whether an object of this name that lost its owner annotation is a copy. Default: none is. */
   readonly knownByLabels?: (name: string, hostId: string) => boolean;
   /** Reports whether an object of the member's own serves users in place of a copy. */
@@ -97,7 +100,7 @@ export type Drift = "none" | "metadata" | "content" | "immutable";
 /** Returns the object to create in a member for one of the host. */
 export function toCopy<T extends KubeObject>(kind: CopiedKind<T>, source: Stored<T>, host: HostIdentity): T {
   const { resource, body, copyName, applied } = kind;
-  const name = copyName?.(source, host.id) ?? source.metadata.name;
+  const name = copyName?.(source.metadata, host.id) ?? source.metadata.name;
   const place = resource.namespaced ? { name, namespace: source.metadata.namespace ?? "" } : { name };
   const metadata = copyMetadata(carried(kind, source), host);
   const marks = applied?.marks(source);

@@ -1,8 +1,8 @@
 import { jsonEqual } from "../api/json.ts";
 import { COPY_ANNOTATION, HOST_LABEL } from "../api/keys.ts";
-import type { KubeObject, NetworkPolicy, NetworkPolicyPeer, Stored, WireLabelSelector } from "../api/kubernetes.ts";
+import type { NetworkPolicy, NetworkPolicyPeer, Stored, WireLabelSelector } from "../api/kubernetes.ts";
 import { networkPolicies } from "../kube/resources.ts";
-import type { CopiedKind } from "./kind.ts";
+import type { CopiedKind, SourceIdentity } from "./kind.ts";
 
 type Spec = NonNullable<NetworkPolicy["spec"]>;
 
@@ -31,7 +31,7 @@ export function staysOnHost({ metadata }: NetworkPolicy): boolean {
  * Returns the name of the policy's copies. Nothing refers to a NetworkPolicy by name, so a name of its own keeps a copy apart
  * from the member's policy of that name, and from another host's.
  */
-export function policyCopyName({ metadata: { name, uid } }: Stored<KubeObject>, hostId: string): string {
+export function policyCopyName({ name, uid }: SourceIdentity, hostId: string): string {
   const suffix = suffixOf(hostId);
   return `${name.length + suffix.length <= LONGEST_NAME ? name : uid}${suffix}`;
 }

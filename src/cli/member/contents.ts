@@ -8,7 +8,6 @@ import {
   MANAGED_BY_LABEL,
 } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
-import { namedSource } from "../../copies/copy-metadata.ts";
 import { DEPENDENCIES } from "../../copies/dependencies.ts";
 import { policyCopyName } from "../../copies/network-policies.ts";
 import { hasWholeLabel, isDerived } from "../../copies/objects.ts";
@@ -103,7 +102,7 @@ export function isOwn({ resource, object }: FoundObject, hostId: string): boolea
     // A client may have removed the annotation. Only delegates have an owner in the member: their namespace.
     return CREATED.has(kind) && ownerReferences.every((reference) => reference.kind === namespaces.kind);
   }
-  if (kind === kindName(networkPolicies)) return name === policyCopyName(namedSource(owner), hostId);
+  if (kind === kindName(networkPolicies)) return name === policyCopyName(owner, hostId);
   if (labels[HOME_API_LABEL] === HOME_API_LABEL_VALUE) return name === apiSecretName(owner.uid);
   const isCopy = labels[COPY_LABEL] === COPY_LABEL_VALUE;
   // Delegates and namespaces have no label of copies.

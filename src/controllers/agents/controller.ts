@@ -116,9 +116,11 @@ export class AgentController implements Gatekeeper {
     });
     events.on("cluster", (name) => {
       if (this.#recordedJoin(name) === this.#joins.get(name)) this.#joins.delete(name);
-      this.#hub?.recheck(name);
       this.#userAccess.ensure(name);
-      if (options.registry.cluster(name) !== undefined) return;
+      if (options.registry.cluster(name) !== undefined) {
+        this.#hub?.recheck(name);
+        return;
+      }
       this.#hub?.forget(name);
       this.#askedAt.delete(name);
       this.#storedAt.delete(name);

@@ -193,7 +193,7 @@ export class Copier<T extends KubeObject> {
 
   nameOf(kind: string, object: Stored<T>): ObjectName {
     const { name, namespace = "" } = object.metadata;
-    const copyName = this.#kinds.get(kind)?.copyName?.(object, this.#options.identity.id);
+    const copyName = this.#kinds.get(kind)?.copyName?.(object.metadata, this.#options.identity.id);
     return { kind, namespace, name: copyName ?? name };
   }
 

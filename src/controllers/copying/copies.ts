@@ -2,7 +2,7 @@ import { COPY_LABEL, COPY_LABEL_VALUE, HOST_LABEL } from "../../api/keys.ts";
 import { type KubeObject, objectKey, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { MemberWatches } from "../../clusters/member-watches.ts";
-import { isLabelled, namedSource } from "../../copies/copy-metadata.ts";
+import { isLabelled } from "../../copies/copy-metadata.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
 import { isDerived } from "../../copies/objects.ts";
 import { heapBytesOfObject } from "../../kube/json.ts";
@@ -145,7 +145,7 @@ function isCopyOfKind<T extends KubeObject>(
   const { name, namespace = "" } = object.metadata;
   if (owner === undefined) return knownByLabels?.(name, hostId) === true;
   if (copyName === undefined) return !isDerived(object, resource);
-  return owner.namespace === namespace && copyName(namedSource(owner), hostId) === name;
+  return owner.namespace === namespace && copyName(owner, hostId) === name;
 }
 
 function nameOf(kind: string, { namespace = "", name }: { namespace?: string; name: string }): ObjectName {

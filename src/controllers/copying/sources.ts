@@ -171,7 +171,7 @@ export class Sources<T extends KubeObject> {
         [NAMESPACE_INDEX]: ({ metadata: { namespace = "" } }) => [namespace],
         ...(copyName === undefined
           ? {}
-          : { [COPY_INDEX]: (object) => [`${object.metadata.namespace ?? ""}/${copyName(object, hostId)}`] }),
+          : { [COPY_INDEX]: (object) => [`${object.metadata.namespace ?? ""}/${copyName(object.metadata, hostId)}`] }),
       },
       clock,
       log,

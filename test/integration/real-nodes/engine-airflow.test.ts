@@ -1,21 +1,17 @@
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { startDags } from "../../support/engines/airflow/dags.ts";
-import { noPodIsLeft, onEngineClusters } from "../../support/engines/clusters.ts";
-import { type EngineFolder, ensureEngine } from "../../support/engines/python.ts";
+import { noPodIsLeft, onEngineClusters, useEngine } from "../../support/engines/clusters.ts";
 
 // Airflow itself, with the DAGs of examples/: it has the host's kubeconfig, and the namespace has one label.
 
 onEngineClusters((clusters) => {
-  let airflow: EngineFolder;
-  beforeAll(async () => {
-    airflow = await ensureEngine("airflow", (line) => process.stderr.write(`engines: ${line}\n`));
-  }, 600_000);
+  const airflow = useEngine("airflow");
 
   test("returns results, logs, failures and retries of a KubernetesPodOperator, and resumes a deferred one", async ({
     onTestFinished,
   }) => {
     const namespace = await clusters().namespace(onTestFinished);
-    const ended = await startDags(clusters(), airflow, namespace, "results", "failing", "retried", "deferred").ended;
+    const ended = await startDags(clusters(), airflow(), namespace, "results", "failing", "retried", "deferred").ended;
 
     const results = ended.get("results");
     expect(results?.tasks).toEqual({ measured: ["success", 1], told: ["success", 1] });

@@ -1,7 +1,6 @@
 import { join } from "node:path";
-import { beforeAll, expect, test } from "vitest";
-import { IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
-import { type EngineFolder, ensureEngine } from "../../support/engines/python.ts";
+import { expect, test } from "vitest";
+import { IMAGE, onEngineClusters, useEngine } from "../../support/engines/clusters.ts";
 import { givePython } from "../../support/engines/python-in-pods.ts";
 import { startProgram } from "../../support/engines/run.ts";
 import { podsOf } from "../../support/harness/pods-of.ts";
@@ -13,19 +12,16 @@ import { ROOT } from "../../support/legation/cli.ts";
 const SQUARES = join(ROOT, "examples", "engines", "parsl", "squares.py");
 
 onEngineClusters((clusters) => {
-  let parsl: EngineFolder;
-  beforeAll(async () => {
-    parsl = await ensureEngine("parsl", (line) => process.stderr.write(`engines: ${line}\n`));
-  }, 600_000);
+  const parsl = useEngine("parsl");
 
   test("runs Parsl's functions in two pods of the member, and deletes both when all is done", async ({
     onTestFinished,
   }) => {
     const { host, west, client, member, address, directory, namespace } = clusters();
     const name = await namespace(onTestFinished);
-    await givePython(west, name, parsl);
-    const program = startProgram(parsl.python, [SQUARES, name, IMAGE, address], {
-      env: { ...process.env, KUBECONFIG: host.kubeconfig, PATH: `${join(parsl.folder, "bin")}:${process.env.PATH}` },
+    await givePython(west, name, parsl());
+    const program = startProgram(parsl().python, [SQUARES, name, IMAGE, address], {
+      env: { ...process.env, KUBECONFIG: host.kubeconfig, PATH: `${join(parsl().folder, "bin")}:${process.env.PATH}` },
       cwd: directory,
       logFile: join(directory, "squares.log"),
     });

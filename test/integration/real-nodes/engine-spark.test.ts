@@ -1,11 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { configMaps, pods, services } from "../../../src/kube/resources.ts";
-import { IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
+import { IMAGE, onEngineClusters, useEngine } from "../../support/engines/clusters.ts";
 import { giveFiles } from "../../support/engines/given-files.ts";
 import { resolvConf, startNameServer } from "../../support/engines/name-server.ts";
-import { type EngineFolder, ensureEngine, sparkHome } from "../../support/engines/python.ts";
+import { sparkHome } from "../../support/engines/python.ts";
 import { startProgram } from "../../support/engines/run.ts";
 import { findJava, JAVA_OPTIONS, sparkFiles } from "../../support/engines/spark.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
@@ -19,10 +19,7 @@ const EXAMPLE = join(ROOT, "examples", "engines", "spark");
 const patient = { timeoutMs: 240_000, intervalMs: 1_000 };
 
 onEngineClusters((clusters) => {
-  let spark: EngineFolder;
-  beforeAll(async () => {
-    spark = await ensureEngine("spark", (line) => process.stderr.write(`engines: ${line}\n`));
-  }, 600_000);
+  const spark = useEngine("spark");
 
   /** Creates the service account of a driver with rights on its executors. */
   async function allowDriver(namespace: string): Promise<void> {
@@ -61,13 +58,13 @@ onEngineClusters((clusters) => {
     const [java, names] = [findJava(), join(directory, "resolv.conf")];
     writeFileSync(names, resolvConf(namespace, address));
     await giveFiles(west, namespace, [
-      ...sparkFiles(spark, java, directory),
+      ...sparkFiles(spark(), java, directory),
       { from: EXAMPLE, to: EXAMPLE },
       { from: names, to: "/etc/resolv.conf" },
     ]);
     onTestFinished(await startNameServer(member, address));
 
-    const home = sparkHome(spark);
+    const home = sparkHome(spark());
     const cluster = ["--master", `k8s://${host.server}`, "--deploy-mode", "cluster", "--name", "sums"];
     const submit = startProgram(
       join(home, "bin", "spark-submit"),

@@ -14,6 +14,7 @@ import { freshNamespace } from "../harness/namespace.ts";
 import { podsOf } from "../harness/pods-of.ts";
 import { eventuallyPasses } from "../harness/wait.ts";
 import { type Legation, startLegation } from "../legation/start.ts";
+import { type Engine, type EngineFolder, ensureEngine } from "./python.ts";
 
 /** The one image of real nodes. */
 export const IMAGE: string = NODE_IMAGES[0];
@@ -48,6 +49,18 @@ export function onEngineClusters(tests: (clusters: () => EngineClusters) => void
       expect(process.env.LEGATION_REAL_NODES, obstacle).not.toBe("required");
     });
   });
+}
+
+/** Installs an engine before the tests of a file. */
+export function useEngine(engine: Engine): () => EngineFolder {
+  let folder: EngineFolder | undefined;
+  beforeAll(async () => {
+    folder = await ensureEngine(engine, (line) => process.stderr.write(`engines: ${line}\n`));
+  }, 600_000);
+  return () => {
+    if (folder === undefined) throw new Error(`${engine} is installed from the file's beforeAll on: ask in a test.`);
+    return folder;
+  };
 }
 
 /** Waits until nothing of a finished task is left, on the host or in the member. */

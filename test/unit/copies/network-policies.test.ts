@@ -59,7 +59,7 @@ describe("a copy of a NetworkPolicy", () => {
   });
 
   test("has a name of its own, also for a long source name", () => {
-    const nameOf = (name: string) => policyCopyName(policy({}, { name }), HOST.id);
+    const nameOf = (name: string) => policyCopyName(policy({}, { name }).metadata, HOST.id);
     expect(nameOf("web")).toBe("web.legation-0f8fad5b");
     expect(nameOf("a".repeat(235))).toHaveLength(253);
     expect(nameOf("a".repeat(236))).toBe("u.legation-0f8fad5b");

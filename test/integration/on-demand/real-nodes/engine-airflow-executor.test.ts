@@ -2,11 +2,11 @@ import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { freePort } from "../../../support/clusters/ports.ts";
 import { airflowHome } from "../../../support/engines/airflow/home.ts";
-import { IMAGE, onEngineClusters } from "../../../support/engines/clusters.ts";
-import { AIRFLOW_SETTINGS, type EngineFolder, ensureEngine } from "../../../support/engines/python.ts";
+import { IMAGE, onEngineClusters, useEngine } from "../../../support/engines/clusters.ts";
+import { AIRFLOW_SETTINGS } from "../../../support/engines/python.ts";
 import { givePython } from "../../../support/engines/python-in-pods.ts";
 import { type EngineProgram, startProgram } from "../../../support/engines/run.ts";
 import { podsOf } from "../../../support/harness/pods-of.ts";
@@ -19,16 +19,13 @@ import { ROOT } from "../../../support/legation/cli.ts";
 const EXECUTOR = join(ROOT, "examples", "engines", "airflow-executor");
 
 onEngineClusters((clusters) => {
-  let airflow: EngineFolder;
-  beforeAll(async () => {
-    airflow = await ensureEngine("airflow", (line) => process.stderr.write(`engines: ${line}\n`));
-  }, 600_000);
+  const airflow = useEngine("airflow");
 
   /** Returns the pod template of a KubernetesExecutor: its image's files, and the folder of the DAGs. */
   function workerTemplate(server: string): object {
     const env = {
       ...AIRFLOW_SETTINGS,
-      PATH: `${join(airflow.folder, "bin")}:/usr/bin:/bin`,
+      PATH: `${join(airflow().folder, "bin")}:/usr/bin:/bin`,
       AIRFLOW_HOME: "/tmp/airflow",
       AIRFLOW__CORE__DAGS_FOLDER: EXECUTOR,
       AIRFLOW__CORE__EXECUTION_API_SERVER_URL: server,
@@ -54,13 +51,13 @@ onEngineClusters((clusters) => {
   }) => {
     const { host, west, client, member, address, directory } = clusters();
     const namespace = await clusters().namespace(onTestFinished);
-    await givePython(west, namespace, airflow);
+    await givePython(west, namespace, airflow());
     const home = join(directory, "executor");
     const port = await freePort();
     const server = `http://${address}:${port}/execution/`;
     const template = join(home, "worker.json");
     const env = {
-      ...airflowHome(airflow, { home, dags: EXECUTOR, kubeconfig: host.kubeconfig, namespace }),
+      ...airflowHome(airflow(), { home, dags: EXECUTOR, kubeconfig: host.kubeconfig, namespace }),
       AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION: "False",
       AIRFLOW__CORE__EXECUTOR: "KubernetesExecutor",
       AIRFLOW__CORE__EXECUTION_API_SERVER_URL: server,
@@ -75,7 +72,7 @@ onEngineClusters((clusters) => {
     writeFileSync(template, JSON.stringify(workerTemplate(server)));
     const start = (...args: string[]): EngineProgram => {
       const logFile = join(home, `${args[0]}.log`);
-      const program = startProgram(airflow.python, ["-m", "airflow", ...args], { env, cwd: home, logFile });
+      const program = startProgram(airflow().python, ["-m", "airflow", ...args], { env, cwd: home, logFile });
       onTestFinished(async () => {
         program.kill("SIGTERM");
         await program.ended;

@@ -1,8 +1,7 @@
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { pods } from "../../../../src/kube/resources.ts";
 import { startDags } from "../../../support/engines/airflow/dags.ts";
-import { noPodIsLeft, onEngineClusters } from "../../../support/engines/clusters.ts";
-import { type EngineFolder, ensureEngine } from "../../../support/engines/python.ts";
+import { noPodIsLeft, onEngineClusters, useEngine } from "../../../support/engines/clusters.ts";
 import { inPhase, podsOf } from "../../../support/harness/pods-of.ts";
 import { eventually } from "../../../support/harness/wait.ts";
 
@@ -11,17 +10,14 @@ import { eventually } from "../../../support/harness/wait.ts";
 const patient = { timeoutMs: 400_000 };
 
 onEngineClusters((clusters) => {
-  let airflow: EngineFolder;
-  beforeAll(async () => {
-    airflow = await ensureEngine("airflow", (line) => process.stderr.write(`engines: ${line}\n`));
-  }, 600_000);
+  const airflow = useEngine("airflow");
 
   test("ends a KubernetesPodOperator that times out, and retries one whose pod is lost", async ({
     expect,
     onTestFinished,
   }) => {
     const namespace = await clusters().namespace(onTestFinished);
-    const running = startDags(clusters(), airflow, namespace, "killed", "lost");
+    const running = startDags(clusters(), airflow(), namespace, "killed", "lost");
     const { member } = clusters();
     const lose = async (): Promise<void> => {
       const first = await eventually(
@@ -51,7 +47,7 @@ onEngineClusters((clusters) => {
   }) => {
     const { legation } = clusters();
     const namespace = await clusters().namespace(onTestFinished);
-    const { said, ended } = startDags(clusters(), airflow, namespace, "long");
+    const { said, ended } = startDags(clusters(), airflow(), namespace, "long");
     const follows = eventually(() => /\[base\] step 2\s/.test(said()), { ...patient, what: "a log that is followed" });
     await Promise.race([follows, ended]);
     await legation.controller.stop("SIGKILL");

@@ -117,7 +117,7 @@ test("does not take for a pod's copy what a controller derived from one, under a
 });
 
 describe("recognition of copies by their labels", () => {
-  const policyName = policyCopyName(source, HOST.id);
+  const policyName = policyCopyName(source.metadata, HOST.id);
   const named = { resource: secrets, knownByLabels: isPolicyCopyName, copyName: policyCopyName };
   const plain = { resource: secrets, knownByLabels: () => true };
   const { labels } = ours;

@@ -19,7 +19,7 @@ import { fakeClient } from "../../cli/client.ts";
 
 const HOST = { id: "host-id", name: "cern" };
 const source = { metadata: { namespace: "team", name: "web", uid: "source-uid", resourceVersion: "1" } };
-const POLICY = policyCopyName(source, HOST.id);
+const POLICY = policyCopyName(source.metadata, HOST.id);
 
 function copyNamed(name: string): Stored<KubeObject> {
   return {

@@ -38,7 +38,7 @@ function executing<T extends KubeObject>(
   { errors = [], there = [] }: Answers = {},
 ) {
   const remaining = [...errors];
-  const name = kind.copyName?.(source, HOST.id) ?? source.metadata.name;
+  const name = kind.copyName?.(source.metadata, HOST.id) ?? source.metadata.name;
   const ref = { member: "west", kind: kind.resource.kind, namespace: "team", name };
   const made = toCopy(kind, source, HOST);
   const copy = { ...made, metadata: { ...made.metadata, name, uid: "copy-uid", resourceVersion: "3" } };

@@ -116,7 +116,7 @@ async function runWhileLeading(
   const members = new Map(names.map((name) => [name, memberOf(name)]));
   west = members.get("west") ?? memberOf("west");
   const host = fakeClient({
-    // It serves no optional type.
+    // The host serves no optional type.
     raw: (async () => ({ groups: [] })) as never,
     list: (async ({ plural }: { readonly plural: string }) => {
       const items: Readonly<Record<string, readonly object[]>> = { namespaces: [team], pods: inherited };
