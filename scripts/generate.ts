@@ -13,6 +13,9 @@ import { CUSTOM_RESOURCE_PAGES } from "./reference/custom-resources.ts";
 import { keysPage } from "./reference/keys.ts";
 import { metricsPage } from "./reference/metrics.ts";
 import { reasonsPage } from "./reference/reasons.ts";
+import { linterConfiguration } from "./rooms/linter.ts";
+import { withRooms } from "./rooms/page.ts";
+import { ROOMS } from "./rooms/table.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const HEADER = "# Generated from src/api by `npm run generate`: change the schemas there, not this file.\n";
@@ -29,6 +32,8 @@ const FILES: Readonly<Record<string, () => string | Promise<string>>> = {
   "manifests/crds/legation.dev_placementdefaults.yaml": () =>
     HEADER + stringify(placementDefaultsDefinition(), { lineWidth: 120 }),
   ...Object.fromEntries(Object.entries(CUSTOM_RESOURCE_PAGES).map(([name, page]) => [`docs/reference/${name}`, page])),
+  "scripts/rooms/linter.json": () => linterConfiguration(ROOMS, root),
+  "docs/architecture.md": () => withRooms(read("docs/architecture.md"), ROOMS),
   "docs/reference/chart.md": () => chartPage(read),
   "docs/reference/commands.md": commandsPage,
   "docs/reference/keys.md": keysPage,
@@ -36,8 +41,8 @@ const FILES: Readonly<Record<string, () => string | Promise<string>>> = {
   "docs/reference/reasons.md": reasonsPage,
 };
 
-const USAGE = `Writes the custom resource definitions and the pages of docs/reference from the schemas and the code, and the Helm chart
-from the manifests.
+const USAGE = `Writes the custom resource definitions and the pages of docs/reference from the schemas and the code, the linter's rules of
+imports from scripts/rooms/table.ts, and the Helm chart from the manifests.
 
   npm run generate -- [--check]
 
