@@ -31,8 +31,8 @@ export interface RankInput {
 /**
  * Ranks members: prompt ones first, then by the rules' costs, then those whose other tenants were read, then by load.
  */
-export function rank({ requests: written, rules = [], candidates, ...pod }: RankInput): Ranking {
-  const { requestsIn, mutationIn, priority } = pod;
+export function rank(input: RankInput): Ranking {
+  const { requests: written, requestsIn, mutationIn, priority, rules = [], candidates } = input;
   const refusals: Refusal[] = [];
   const fitting: Scored[] = [];
   const full: Scored[] = [];
