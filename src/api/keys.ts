@@ -233,5 +233,8 @@ export const ADMITTED_BY_ANNOTATIONS: ReadonlySet<string> = new Set([
   "security.openshift.io/validated-scc-subject-type",
 ]);
 
+/** Names the requests and limits that LimitRanger gave a pod. */
+export const LIMIT_RANGER_ANNOTATION = "kubernetes.io/limit-ranger";
+
 /** Allows a cluster autoscaler to evict a pod. */
 export const SAFE_TO_EVICT_ANNOTATION = "cluster-autoscaler.kubernetes.io/safe-to-evict";

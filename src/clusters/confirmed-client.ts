@@ -69,7 +69,8 @@ export class ConfirmedClient implements ClusterClient {
     // Only an uncertain create of a pod keeps the pod from other members, so no other create is throttled.
     if (resource.plural !== pods.plural || options?.dryRun === true) return send();
     const { namespace = "", name = "" } = object.metadata ?? {};
-    return this.#throttle.of({ namespace, name, signal: options?.signal }, send);
+    const { signal, isWanted } = options ?? {};
+    return this.#throttle.of({ namespace, name, signal, isWanted }, send);
   }
 
   async createSubresource(

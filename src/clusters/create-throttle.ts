@@ -29,6 +29,8 @@ export interface ThrottledCreate {
   readonly namespace: string;
   readonly name: string;
   readonly signal?: AbortSignal | undefined;
+  /** Asked when its turn comes, if it had to wait. Absent: it is. */
+  readonly isWanted?: (() => boolean) | undefined;
 }
 
 /** Throttles the creates of one member: when it stops answering, only the few in flight are uncertain. */
@@ -50,7 +52,7 @@ export class CreateThrottle {
     this.#clock = clock;
   }
 
-  /** Sends a create in its turn. Rejects with NotSent when the member sends no response meanwhile. */
+  /** Sends a create in its turn. Rejects with NotSent when the member sends no response meanwhile, or it is not wanted by then. */
   async of<T>(create: ThrottledCreate, send: () => Promise<T>): Promise<T> {
     const sent = await this.#turn(create);
     try {
@@ -97,12 +99,16 @@ export class CreateThrottle {
     return this.#inFlight.size < MOST_IN_FLIGHT + Math.floor((this.#quickestMs ?? 0) / DISTANCE_MS);
   }
 
-  #turn({ namespace, name, signal }: ThrottledCreate): Promise<Sent> {
+  #turn({ namespace, name, signal, isWanted }: ThrottledCreate): Promise<Sent> {
     if (this.#maySend()) return Promise.resolve(this.#begin());
     return new Promise((resolve, reject) => {
       const waiters = this.#waiting.get(namespace) ?? new Set();
       const waiter: Waiter = {
         send: () => {
+          if (isWanted?.() === false) {
+            waiter.giveUp("NotSent", "it was not wanted any more when its turn came");
+            return;
+          }
           forget();
           resolve(this.#begin());
         },

@@ -9,6 +9,8 @@ interface Counted {
   /** The part of the requests that occupies nodes. */
   counted: Amounts;
   readonly priority?: number;
+  /** Of a reservation: it fits no node now. */
+  readonly waits?: boolean;
 }
 
 const NOTHING: Amounts = {};
@@ -51,7 +53,7 @@ export class DelegateRequests {
   /** `proxyUid` identifies the delegate until it has a uid. `waits` when it fits no node now. */
   reserve(proxyUid: string, requests: Amounts, namespace = "", waits = false): void {
     this.release(proxyUid);
-    const entry = { requests, namespace, counted: waits ? this.#waitingCount(requests) : requests };
+    const entry = { requests, namespace, counted: waits ? this.#waitingCount(requests) : requests, waits };
     this.#reserved.set(proxyUid, entry);
     this.#add(entry);
   }
@@ -63,6 +65,15 @@ export class DelegateRequests {
     this.#reserved.delete(proxyUid);
     this.#subtract(entry);
     return true;
+  }
+
+  /** Replaces the amounts of a reservation. Returns true when that freed some; false when there is no reservation. */
+  correct(proxyUid: string, requests: Amounts): boolean {
+    const entry = this.#reserved.get(proxyUid);
+    if (entry === undefined) return false;
+    const freed = isLess(requests, entry.requests);
+    this.#recount(entry, requests, entry.waits === true);
+    return freed;
   }
 
   /** Returns true when the delegate freed resources: it finished, or was resized to less. */

@@ -50,6 +50,8 @@ export interface WriteOptions extends RequestOptions, AnswerOptions {
   readonly dryRun?: boolean;
   /** Such as `status`, `binding` or `token`. */
   readonly subresource?: string;
+  /** Clients that hold creates back ask it when the turn of one has come: false rejects the create with NotSent. */
+  readonly isWanted?: () => boolean;
   /** Called with each warning in the response to a success, such as `unknown field "spec.x"`. */
   readonly onWarning?: (text: string) => void;
 }

@@ -42,6 +42,10 @@ const UNKNOWN_FIELD = /^unknown field "([^"]+)"$/;
 const FORBIDDEN_OBJECT = /^[a-z.]+ "[^"]*" is forbidden: /;
 // pkg/kubelet/server/server.go, InstallAuthFilter.
 const KUBELET_FORBIDS = /Forbidden \(user=/;
+// plugin/pkg/admission/limitranger/admission.go, mergePodResourceRequirements: the annotation that it writes onto pods.
+const SET_BY_LIMIT_RANGER = /(?:^LimitRanger plugin set: |; )([^;]+?) (?:request|limit) for (?:init )?container /g;
+// pkg/scheduler/framework/plugins/noderesources/fit.go, fitsRequest.
+const INSUFFICIENT = /\bInsufficient ([\w./-]*\w)/g;
 // pkg/scheduler/framework/plugins: reasons of interpodaffinity and podtopologyspread, which compare labels of pods.
 const BY_POD_LABELS = /affinity rules|pod topology spread constraints/;
 
@@ -167,6 +171,16 @@ export function isKubeletRefusal(message: string): boolean {
 /** Reports whether kube-scheduler found no node for reasons that depend on labels of pods. */
 export function dependsOnPodLabels(message: string): boolean {
   return BY_POD_LABELS.test(message);
+}
+
+/** Returns the resources that kube-scheduler found too little of. */
+export function insufficientResources(message: string): ReadonlySet<string> {
+  return new Set([...message.matchAll(INSUFFICIENT)].map(([, resource = ""]) => resource));
+}
+
+/** Returns the resources of which LimitRanger set a container's request or limit, by the annotation that it wrote. */
+export function setByLimitRanger(annotation: string): ReadonlySet<string> {
+  return new Set([...annotation.matchAll(SET_BY_LIMIT_RANGER)].flatMap(([, resources = ""]) => resources.split(", ")));
 }
 
 // An amount of its own, with its unit or exponent: not a part of a name, nor of anything quoted. Quotas and kube-scheduler count in prose.

@@ -5,20 +5,27 @@ import { type Merged, withoutMerged } from "../pods/host-admission.ts";
 import { overrideSpec } from "../pods/overrides.ts";
 import { specInMember } from "../pods/virtual-node-terms.ts";
 import type { Candidate } from "./candidate.ts";
-import { podRequests } from "./requests.ts";
+import { podRequests, type RequestMutation } from "./requests.ts";
 
 export interface PodInMember {
   readonly pod: Pod;
   readonly requests: Amounts;
+  /** What the member's admission makes of the requests. Absent: nothing, as far as is known. */
+  readonly mutation?: RequestMutation;
   readonly refusal?: string;
   readonly weight: number;
 }
 
-/** Applies overrides, and leaves out terms about virtual nodes and what the host's admission merged. */
+/** Applies overrides and mutations, and leaves out terms about virtual nodes and what the host's admission merged. */
 export type InMember = (member: Pick<Candidate, "name" | "labels" | "nodesHave">) => PodInMember;
 
 /** Computes the pod once per member. */
-export function inMembers(pod: Pod, overrides: readonly Override[] = [], merged?: Merged): InMember {
+export function inMembers(
+  pod: Pod,
+  overrides: readonly Override[] = [],
+  merged?: Merged,
+  mutationIn?: (member: string) => RequestMutation | undefined,
+): InMember {
   const written = { pod, requests: podRequests(pod), weight: 0 };
   const { spec } = pod;
   if (spec === undefined) return () => written;
@@ -34,6 +41,8 @@ export function inMembers(pod: Pod, overrides: readonly Override[] = [], merged?
         const changed = { ...pod, spec: there };
         seen = { pod: changed, requests: podRequests(changed), ...said };
       }
+      const mutation = mutationIn?.(member.name);
+      if (mutation !== undefined) seen = { ...seen, requests: mutation.requests, mutation };
       known.set(member.name, seen);
     }
     return seen;

@@ -1,6 +1,7 @@
 import { type Amounts, addAmounts, exceeds } from "../api/quantity.ts";
 import type { Candidate, Refusal, Rule } from "./candidate.ts";
 import { notEnoughLeft, tooLarge, type Why } from "./refusal-messages.ts";
+import type { RequestMutation } from "./requests.ts";
 
 /** Members for one pod, best first. */
 export interface Ranking {
@@ -18,6 +19,8 @@ export interface Ranking {
 export interface RankInput {
   readonly requests: Amounts;
   readonly requestsIn?: (candidate: Candidate) => Amounts;
+  /** What a member's admission makes of the requests; `requestsIn` has it. Undefined: nothing, as far as is known. */
+  readonly mutationIn?: (candidate: Candidate) => RequestMutation | undefined;
   /** The pod's priority. Undefined if it preempts no pods. */
   readonly priority?: number;
   /** The first refusing rule gives the reason; earlier costs outrank later ones. */
@@ -28,7 +31,8 @@ export interface RankInput {
 /**
  * Ranks members: prompt ones first, then by the rules' costs, then those whose other tenants were read, then by load.
  */
-export function rank({ requests: written, requestsIn, priority, rules = [], candidates }: RankInput): Ranking {
+export function rank(input: RankInput): Ranking {
+  const { requests: written, requestsIn, mutationIn, priority, rules = [], candidates } = input;
   const refusals: Refusal[] = [];
   const fitting: Scored[] = [];
   const full: Scored[] = [];
@@ -41,7 +45,7 @@ export function rank({ requests: written, requestsIn, priority, rules = [], cand
       continue;
     }
     const requests = requestsIn?.(candidate) ?? written;
-    const shortage = shortageOf(requests, candidate);
+    const shortage = shortageOf(requests, candidate, mutationIn?.(candidate));
     const scored = scoreOf(candidate, requests, rules);
     if (shortage === undefined) {
       fitting.push(scored);
@@ -156,15 +160,22 @@ function mayMakeRoom(requests: Amounts, priority: number | undefined, candidate:
   return hasRoom(requests, { ...candidate, used });
 }
 
-function shortageOf(requests: Amounts, candidate: Candidate): Why | undefined {
+/** Reports whether this host's pods in a member, the one with these requests among them, request more than its nodes have. */
+export function isOverfull(requests: Amounts, candidate: Candidate): boolean {
+  const used = { ...candidate.used };
+  addAmounts(used, requests, -1);
+  return !hasRoom(requests, { ...candidate, used });
+}
+
+function shortageOf(requests: Amounts, candidate: Candidate, mutation?: RequestMutation): Why | undefined {
   const { allocatable, largestNode, used } = candidate;
   for (const resource in requests) {
     const wanted = requests[resource] ?? 0;
     if (wanted === 0) continue;
     const largest = largestNode[resource] ?? 0;
-    if (exceeds(wanted, largest)) return tooLarge({ resource, wanted, largest });
+    if (exceeds(wanted, largest)) return tooLarge({ resource, wanted, mutation, largest });
     const left = (allocatable[resource] ?? 0) - (used[resource] ?? 0);
-    if (exceeds(wanted, left)) return notEnoughLeft({ resource, wanted, left });
+    if (exceeds(wanted, left)) return notEnoughLeft({ resource, wanted, mutation, left });
   }
   return undefined;
 }

@@ -1,30 +1,41 @@
 import { PREFERENCES_ANNOTATION } from "../api/keys.ts";
 import { writeQuantity } from "../api/quantity.ts";
 import type { Refusal } from "./candidate.ts";
+import type { MutatedBy, RequestMutation } from "./requests.ts";
 
 export type Why = Pick<Refusal, "reason" | "message" | "dedupe">;
 
 interface Shortage {
   readonly resource: string;
   readonly wanted: number;
+  readonly mutation?: RequestMutation | undefined;
 }
+
+const MUTATED_BY: Readonly<Record<MutatedBy, string>> = {
+  LimitRange: "by the LimitRange of the namespace",
+  RuntimeClass: "with the overhead of its RuntimeClass",
+  Admission: "by the member's admission",
+};
 
 // `dedupe` leaves out the amounts: they change with each pod that comes or goes.
 
-export function notEnoughLeft({ resource, wanted, left }: Shortage & { readonly left: number }): Why {
-  const message = `${resource}: ${shown(resource, wanted)} requested, ${shown(resource, Math.max(0, left))} left`;
+export function notEnoughLeft({ left, ...of }: Shortage & { readonly left: number }): Why {
+  const { resource } = of;
+  const message = `${resource}: ${requested(of)}, ${shown(resource, Math.max(0, left))} left`;
   return { reason: "Full", message, dedupe: resource };
 }
 
-export function tooLarge({ resource, wanted, largest }: Shortage & { readonly largest: number }): Why {
+export function tooLarge({ largest, ...of }: Shortage & { readonly largest: number }): Why {
+  const { resource } = of;
   if (largest === 0) return { reason: "TooLarge", message: `no schedulable node offers ${resource}` };
   const has = `the largest node has ${shown(resource, largest)}`;
-  return { reason: "TooLarge", message: `${resource}: ${shown(resource, wanted)} requested, ${has}`, dedupe: resource };
+  return { reason: "TooLarge", message: `${resource}: ${requested(of)}, ${has}`, dedupe: resource };
 }
 
-export function tooLargeForAllowedNodes({ resource, wanted, largest }: Shortage & { readonly largest: number }): Why {
+export function tooLargeForAllowedNodes({ largest, ...of }: Shortage & { readonly largest: number }): Why {
+  const { resource } = of;
   const has = `the largest node that the pod may go to has ${shown(resource, largest)}`;
-  const message = `${resource}: ${shown(resource, wanted)} requested, ${has}`;
+  const message = `${resource}: ${requested(of)}, ${has}`;
   return { reason: "TooLarge", message, dedupe: `${resource} on allowed nodes` };
 }
 
@@ -34,15 +45,15 @@ export function tooLargeForOneNode(): Why {
 
 /** `namespace`: the limit is of this namespace. Absent: it is of all namespaces together. */
 export function overLimit({
-  resource,
-  wanted,
   left,
   limit,
   namespace,
+  ...of
 }: Shortage & { readonly left: number; readonly limit: number; readonly namespace?: string }): Why {
+  const { resource } = of;
   const what = namespace === undefined ? "its limit" : `its limit for namespace ${namespace}`;
   const rest = `${shown(resource, Math.max(0, left))} of ${shown(resource, limit)} left`;
-  const message = `${what} of ${resource}: ${shown(resource, wanted)} requested, ${rest}`;
+  const message = `${what} of ${resource}: ${requested(of)}, ${rest}`;
   return { reason: "OverLimit", message, dedupe: `${what} of ${resource}` };
 }
 
@@ -120,6 +131,25 @@ export function weightIsZero(minReplicas: number): Why {
       ? `its weight in ${PREFERENCES_ANNOTATION} is 0`
       : `has its minReplicas of ${minReplicas}, and its weight is 0`;
   return { reason: "NotPreferred", message };
+}
+
+/** Returns what the pod requests of some resources in a member that changed its requests; undefined if it changed none of them. */
+export function mutatedRequests(
+  { requests, by }: RequestMutation,
+  concerns: (resource: string) => boolean,
+): string | undefined {
+  const changed = Object.keys(by).filter(concerns).sort();
+  if (changed.length === 0) return undefined;
+  const parts = changed.map(
+    (resource) =>
+      `${resource}: ${requested({ resource, wanted: requests[resource] ?? 0, mutation: { requests, by } })}`,
+  );
+  return parts.join(", ");
+}
+
+function requested({ resource, wanted, mutation }: Shortage): string {
+  const by = mutation?.by[resource];
+  return `${shown(resource, wanted)} requested${by === undefined ? "" : ` there ${MUTATED_BY[by]}`}`;
 }
 
 function shown(resource: string, amount: number): string {

@@ -1,6 +1,17 @@
 import type { Container, Pod, PodSpec } from "../api/kubernetes.ts";
 import { type Amounts, addAmounts, parseAmounts } from "../api/quantity.ts";
 
+/** LimitRanger's defaults, the overhead of a RuntimeClass, or any other admission plugin, webhook or policy. */
+export type MutatedBy = "LimitRange" | "RuntimeClass" | "Admission";
+
+/** Requests of a pod that a member's admission changed. */
+export interface RequestMutation {
+  /** All requests, as the member stored them. */
+  readonly requests: Amounts;
+  /** The changed ones, by resource. */
+  readonly by: Readonly<Record<string, MutatedBy>>;
+}
+
 /** Returns what kube-scheduler reserves for the pod (k8s.io/component-helpers/resource), and one of `pods`. */
 export function podRequests(pod: Pod): Amounts {
   const { spec } = pod;

@@ -83,11 +83,11 @@ function limitRule(pod: Stored<Pod>, inMember: InMember): Rule {
     refusal: (candidate) => {
       const { limits, used, usedIn, reservedFor } = candidate;
       if (limits === undefined) return undefined;
-      const { requests } = inMember(candidate);
+      const wanted = inMember(candidate);
       const reserved = reservedFor?.(uid) ?? {};
       return (
-        excess(requests, { limits: limits.total, used: usedIn?.() ?? used, reserved }) ??
-        excess(requests, { limits: limits.perNamespace, used: usedIn?.(namespace) ?? {}, reserved, namespace })
+        excess(wanted, { limits: limits.total, used: usedIn?.() ?? used, reserved }) ??
+        excess(wanted, { limits: limits.perNamespace, used: usedIn?.(namespace) ?? {}, reserved, namespace })
       );
     },
   };
@@ -101,12 +101,12 @@ interface Limited {
   readonly namespace?: string;
 }
 
-function excess(requests: Amounts, { limits, used, reserved, ...of }: Limited): Why | undefined {
+function excess({ requests, mutation }: PodInMember, { limits, used, reserved, ...of }: Limited): Why | undefined {
   for (const resource in limits) {
     const wanted = requests[resource] ?? 0;
     const limit = limits[resource] ?? 0;
     const left = limit - ((used[resource] ?? 0) - (reserved[resource] ?? 0));
-    if (wanted > 0 && exceeds(wanted, left)) return overLimit({ resource, wanted, left, limit, ...of });
+    if (wanted > 0 && exceeds(wanted, left)) return overLimit({ resource, wanted, mutation, left, limit, ...of });
   }
   return undefined;
 }
@@ -147,7 +147,7 @@ function nodeRule(inMember: InMember): Rule {
   return {
     refusal: (candidate) => {
       const { largestNode } = candidate;
-      const { requests, refusal } = inMember(candidate);
+      const { requests, mutation, refusal } = inMember(candidate);
       if (refusal !== undefined) return noNodeMatches(refusal);
       const fit = fitIn(inMember, candidate);
       if (fit === undefined || fit.large || fit.nodes === 0) return undefined;
@@ -157,7 +157,7 @@ function nodeRule(inMember: InMember): Rule {
         const largest = fit.largest[resource] ?? 0;
         // A pod that is larger than any node is refused by `rank`, with the nodes' sizes.
         if (!exceeds(wanted, largest) || exceeds(wanted, largestNode[resource] ?? 0)) continue;
-        return tooLargeForAllowedNodes({ resource, wanted, largest });
+        return tooLargeForAllowedNodes({ resource, wanted, mutation, largest });
       }
       return isWithin(requests, largestNode) ? tooLargeForOneNode() : undefined;
     },

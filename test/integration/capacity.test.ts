@@ -158,6 +158,53 @@ describe("a member that has just refused a pod", () => {
   });
 });
 
+describe("a LimitRange of a member that gives each pod 20 cores", () => {
+  const inWest = { annotations: { "legation.dev/clusters": "west" } };
+
+  beforeEach(async () => {
+    const { west } = clients();
+    const limits = [{ type: "Container", defaultRequest: { cpu: "20" } }];
+    const range = { apiVersion: "v1", kind: "LimitRange", metadata: { name: "usual" }, spec: { limits } };
+    await west.raw({ method: "POST", path: `/api/v1/namespaces/${namespace}/limitranges`, body: range });
+    const probe = { ...delegatedPod(namespace, "probe"), spec: { containers: [{ name: "main", image: "x" }] } };
+    await eventually(async () => {
+      const { spec } = await west.create(pods, probe, { dryRun: true });
+      return spec?.containers[0]?.resources?.requests?.cpu === "20";
+    }, patient);
+  });
+
+  test("sends a burst of pods that request nothing to the other member, before any waits there", async () => {
+    const { host } = clients();
+    const names = numbered("web", 40);
+    await Promise.all(names.map((name) => host.create(pods, delegatedPod(namespace, name))));
+    await Promise.all(names.map((name) => podThat(host, namespace, name, inPhase("Running"))));
+    const asked = await podLives(memberCluster("west"), namespace);
+    // Three nodes of 64 cores have room for nine, and few creates are in flight before the first answer.
+    expect(asked.length).toBeLessThanOrEqual(9 + 5);
+    // The member's scheduler has 30 s for a pod that is where it may be.
+    const withdrawn = asked.flatMap(({ from, until }) =>
+      until === undefined ? [] : [Date.parse(until) - Date.parse(from)],
+    );
+    expect(withdrawn.filter((waitedMs) => waitedMs > 20_000)).toEqual([]);
+  });
+
+  test("is named by the reason of pods that wait for room there", async () => {
+    const { host } = clients();
+    const names = numbered("web", 12);
+    await Promise.all(names.map((name) => host.create(pods, delegatedPod(namespace, name, inWest))));
+    await eventuallyPasses(async () => expect(await placed()).toMatchObject({ [WEST]: 9 }), patient);
+    const waiting = (await podsOf(host, namespace)).filter(({ spec }) => spec?.nodeName === undefined);
+    const messages = await Promise.all(
+      waiting.map(({ metadata }) => waitingFor(host, namespace, metadata.name, "LimitRange of the namespace")),
+    );
+    expect(messages).toHaveLength(3);
+    for (const message of messages)
+      expect(message).toMatch(
+        /west: 0\/3 .* 3 Insufficient cpu\. .*\(cpu: 20 requested there by the LimitRange of the namespace\)$/,
+      );
+  });
+});
+
 describe("pods in a member that Legation did not create", () => {
   test("make another member preferred", async () => {
     const { host, east } = clients();

@@ -5,7 +5,7 @@ import type { Member } from "../../clusters/member.ts";
 import type { Candidate } from "../../placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, candidateOf, isOutOfService } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
-import { rank } from "../../placement/rank.ts";
+import { isOverfull, rank } from "../../placement/rank.ts";
 import { taintRefusal } from "../../placement/rules.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { isBound, isDeleting, isTerminal } from "../../pods/pod-state.ts";
@@ -19,6 +19,7 @@ import { hasProxy, type MemberView, type PodView, type View } from "./decision/v
 import type { DelegationOptions } from "./options.ts";
 import { type Eligibility, placementFacts, rankInput } from "./placement/eligibility.ts";
 import type { PlacementState } from "./placement/placement-state.ts";
+import { requestMutation } from "./placement/request-mutations.ts";
 import type { WaitingProxies } from "./placement/waiting-proxies.ts";
 
 export interface ObserverOptions extends Pick<DelegationOptions, "registry" | "preparer" | "virtualNodes" | "clock"> {
@@ -107,8 +108,10 @@ export class Observer {
     eligibility: Eligibility,
   ): MemberView {
     const { name, reachable, read } = connection;
-    const view = reachable && read ? connection : { ...connection, ...this.#nodeState(name) };
-    if (proxy === undefined || isBound(proxy)) return view;
+    const known = reachable && read ? connection : { ...connection, ...this.#nodeState(name) };
+    if (proxy === undefined) return known;
+    const view = { ...known, ...this.#mutation(candidate, connection, proxy) };
+    if (isBound(proxy)) return view;
     const excluded = mayHold(memory, name) ? eligibility.excludes(candidate) : undefined;
     const repels = isFor(view.delegate, proxy) ? repelledBy(candidate, proxy) : undefined;
     const apiPending = memory.uncertain === name && this.#options.placementState.eligibilities.apiPending(proxy, name);
@@ -118,6 +121,18 @@ export class Observer {
       ...(repels === undefined ? {} : { repels }),
       ...(apiPending ? { apiPending } : {}),
     };
+  }
+
+  #mutation(
+    candidate: Candidate,
+    { delegate }: MemberView,
+    proxy: Stored<Pod>,
+  ): Pick<MemberView, "mutation" | "overfull"> {
+    if (delegate === undefined || isBound(delegate) || !isFor(delegate, proxy)) return {};
+    const sent = this.#options.placementState.eligibilities.specIn(proxy, candidate);
+    const mutation = "spec" in sent ? requestMutation({ ...proxy, spec: sent.spec }, delegate) : undefined;
+    if (mutation === undefined) return {};
+    return { mutation, ...(isOverfull(mutation.requests, candidate) ? { overfull: true } : {}) };
   }
 
   /** Adds what a bound proxy without a delegate needs in its member: it has no other to go to. */
@@ -187,17 +202,19 @@ export function ranked(
   eligibility: Eligibility,
   needs: Needs | undefined,
 ): View {
-  const { requestsIn, refusedBefore } = eligibility;
+  const { requestsIn, learntIn, refusedBefore } = eligibility;
   const candidates = sources.map(({ candidate }) => candidate);
   const members = view.members.map((member, index) => {
     const { name } = member;
     const candidate = candidates[index];
     const before = refusedBefore?.(name);
     const requests = candidate && requestsIn?.(candidate);
+    const learnt = candidate && learntIn?.(candidate);
     return {
       ...member,
       ...(needs?.state === "there" ? { preparation: needs.in(name) } : {}),
       ...(requests === undefined ? {} : { requests }),
+      ...(learnt === undefined ? {} : { learntUntil: learnt.until }),
       ...(before === undefined ? {} : { refusedBefore: before }),
     };
   });

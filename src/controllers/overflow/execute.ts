@@ -92,8 +92,11 @@ export class Executor {
     try {
       const { signal } = context;
       // After the Binding no other member is tried.
+      const tried = await this.#dryRun(member, pod, delegate, context);
+      // The pod is ranked anew by what the member would make of it.
+      if (tried === "no room") return () => true;
       const notTaken =
-        (await this.#dryRun(member, delegate, context)) ??
+        tried ??
         ofAllAlike(await dependencyRefusal(pod, { host, hostId: identity.id, member, signal })) ??
         ofAllAlike(this.#policyRefusal(pod, name));
       if (notTaken !== undefined) {
@@ -126,10 +129,15 @@ export class Executor {
   }
 
   /** A dry run stores nothing, so a crash leaves nothing behind. */
-  async #dryRun(member: Member, delegate: Pod, { signal }: Context): Promise<NotTaken | undefined> {
+  async #dryRun(
+    member: Member,
+    pod: Stored<Pod>,
+    delegate: Pod,
+    { signal }: Context,
+  ): Promise<NotTaken | "no room" | undefined> {
     try {
-      await member.answerOf(tryDelegate(member, delegate, signal));
-      return undefined;
+      const stored = await member.answerOf(tryDelegate(member, delegate, signal));
+      return this.#options.placement.noteStored(pod, member, { sent: delegate, stored }) ? undefined : "no room";
     } catch (error) {
       member.noteFailure(error);
       const kind = lackedKind(error);

@@ -2,12 +2,14 @@ import { objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { DEFAULT_OVERFLOW_AFTER_SECONDS } from "../../api/overflow.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { Refusal } from "../../placement/candidate.ts";
+import { isOverfull } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
 import type { SharedBy } from "../delegation/decision/decision.ts";
 import type { View } from "../delegation/decision/view.ts";
 import type { FindPod, GroupName } from "../delegation/placement/groups.ts";
 import type { PlacementAccess } from "../delegation/placement/placement-state.ts";
-import { shapeOf } from "../delegation/placement/refused-shapes.ts";
+import { shapeOf } from "../delegation/placement/pod-shapes.ts";
+import type { Made } from "../delegation/placement/reservations.ts";
 import { UID_INDEX } from "../proxies.ts";
 
 /** Gives the overflow controller the delegation controller's placement, for pods that are no proxies yet. */
@@ -51,6 +53,14 @@ export class OverflowPlacement {
     if (!placementState.groups.mayEnter(uid, member)) return false;
     placementState.reserve(pod, member, { requests: podRequests(delegate), namespace });
     return true;
+  }
+
+  /** Reserves what the member would store. Reports false when that is news, and the member has no room for it. */
+  noteStored(pod: Stored<Pod>, member: Pick<Member, "name" | "candidate">, made: Made): boolean {
+    const { placementState, events } = this.#options;
+    if (!placementState.reservations.noteStored(pod.metadata.uid, member.name, pod, made)) return true;
+    events.emit("roomFreed");
+    return !isOverfull(podRequests(made.stored), member.candidate());
   }
 
   giveUp(uid: string, member: string): void {

@@ -14,13 +14,13 @@ function start() {
   const throttle = new CreateThrottle("west", clock);
   const sent: { readonly name: string; readonly answer: PromiseWithResolvers<void> }[] = [];
   const failed: string[] = [];
-  const create = (name: string, namespace = "team", signal?: AbortSignal): void => {
+  const create = (name: string, namespace = "team", signal?: AbortSignal, isWanted?: () => boolean): void => {
     const send = (): Promise<void> => {
       const answer = Promise.withResolvers<void>();
       sent.push({ name, answer });
       return answer.promise;
     };
-    throttle.of({ namespace, name, signal }, send).catch((error: unknown) => {
+    throttle.of({ namespace, name, signal, isWanted }, send).catch((error: unknown) => {
       failed.push(error instanceof KubeError ? `${name}: ${error.code}` : String(error));
     });
   };
@@ -63,6 +63,21 @@ describe("creates in a member", () => {
     }
     expect(rounds).toEqual(expected);
     expect(clock.pending).toBe(0);
+  });
+
+  test("are not sent when they are not wanted any more by their turn, which goes to the next", async () => {
+    const { sent, create, names, failed, settle } = start();
+    let wanted = true;
+    for (const name of [...FIRST, "f", "g"]) create(name, "team", undefined, () => wanted);
+    create("h");
+    await settle();
+    wanted = false;
+    sent[0]?.answer.resolve();
+    await settle();
+    expect([names(), failed]).toEqual([
+      [...FIRST, "h"],
+      ["f: NotSent", "g: NotSent"],
+    ]);
   });
 
   test("leave few in flight when the member stops answering in the middle of a burst", async () => {

@@ -29,6 +29,28 @@ describe("the requests of a member's delegates", () => {
     expect(load.used).toEqual({ cpu: 0 });
   });
 
+  test("counts a reservation by what the member stored, and no reservation that is over", () => {
+    const load = new DelegateRequests();
+    load.reserve("proxy", { pods: 1 }, "team");
+    expect(load.correct("proxy", { cpu: 20, pods: 1 })).toBe(false);
+    expect([load.used, load.usedIn("team"), load.reservedFor("proxy")]).toEqual(
+      Array.from({ length: 3 }, () => ({ cpu: 20, pods: 1 })),
+    );
+    expect(load.correct("proxy", { cpu: 5, pods: 1 })).toBe(true);
+    load.count(asking("20"), "proxy");
+    expect(load.correct("proxy", { cpu: 1, pods: 1 })).toBe(false);
+    expect(load.used).toEqual({ cpu: 20, pods: 1 });
+  });
+
+  test("counts a delegate as its member stores it, whatever was reserved", () => {
+    const load = new DelegateRequests();
+    load.reserve("proxy", { pods: 1 });
+    const [main] = asking("20").spec?.containers ?? [];
+    const spec = { containers: main === undefined ? [] : [main], overhead: { cpu: "500m" } };
+    load.count(pod({ spec }), "proxy");
+    expect(load.used).toEqual({ cpu: 20.5, pods: 1 });
+  });
+
   test("sums the delegates below a priority until they are gone", () => {
     const load = new DelegateRequests();
     const of = (priority: number, uid: string): Stored<Pod> => {

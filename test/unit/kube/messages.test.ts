@@ -4,6 +4,7 @@ import {
   deniedRight,
   dependsOnPodLabels,
   hasNoDryRun,
+  insufficientResources,
   isKubeletRefusal,
   isNamespaceMissing,
   isNotReady,
@@ -14,6 +15,7 @@ import {
   pluginMessage,
   type QuotaRefusal,
   quotaRefusal,
+  setByLimitRanger,
   webhookOf,
   withoutAmounts,
   withoutPodName,
@@ -100,4 +102,26 @@ test.each([
   ["5 minutes", "5 months", false],
 ])("%s and %s differ in amounts only: %s", (one, other, same) => {
   expect(withoutAmounts(one) === withoutAmounts(other)).toBe(same);
+});
+
+test.each([
+  ["LimitRanger plugin set: cpu, memory request for container main; cpu limit for container main", ["cpu", "memory"]],
+  [
+    "LimitRanger plugin set: nvidia.com/gpu limit for init container setup; cpu request for container a",
+    ["nvidia.com/gpu", "cpu"],
+  ],
+  ["cpu request for container main", []],
+])("reads which resources LimitRanger set: %s", (annotation, resources) => {
+  expect([...setByLimitRanger(annotation)]).toEqual(resources);
+});
+
+test.each([
+  [
+    "0/5 nodes are available: 2 Insufficient cpu, 3 Insufficient nvidia.com/gpu. no new claims to deallocate",
+    ["cpu", "nvidia.com/gpu"],
+  ],
+  ["0/5 nodes are available: 5 Insufficient memory.", ["memory"]],
+  ["0/5 nodes are available: 5 node(s) had untolerated taint(s).", []],
+])("reads of which resources kube-scheduler found too little: %s", (message, resources) => {
+  expect([...insufficientResources(message)]).toEqual(resources);
 });

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Candidate, Rule } from "../../../src/placement/candidate.ts";
-import { explain, rank, whyBehind } from "../../../src/placement/rank.ts";
+import { explain, isOverfull, rank, whyBehind } from "../../../src/placement/rank.ts";
 
 function candidate(name: string, parts: Partial<Candidate> = {}): Candidate {
   const allocatable = { cpu: 8, memory: 2 ** 34, pods: 100 };
@@ -55,6 +55,33 @@ describe("members are ranked for one pod", () => {
   test("computes load by the pod's requests in each member", () => {
     const requestsIn = ({ name }: Candidate) => ({ ...requests, cpu: name === "a" ? 4 : 1 });
     expect(rank({ requests, requestsIn, candidates: [candidate("a"), candidate("b")] }).fitting).toEqual(["b", "a"]);
+  });
+
+  test.each([
+    ["LimitRange", "cpu: 20 requested there by the LimitRange of the namespace, 8 left"],
+    ["RuntimeClass", "cpu: 20 requested there with the overhead of its RuntimeClass, 8 left"],
+    ["Admission", "cpu: 20 requested there by the member's admission, 8 left"],
+  ] as const)("tells by what a member made a pod larger than its room: %s", (by, message) => {
+    const made = { requests: { cpu: 20, pods: 1 }, by: { cpu: by } };
+    const { full, refusals } = rank({
+      requests: { pods: 1 },
+      requestsIn: () => made.requests,
+      mutationIn: () => made,
+      candidates: [
+        candidate("a", { allocatable: { cpu: 64, pods: 9 }, largestNode: { cpu: 64, pods: 9 }, used: { cpu: 56 } }),
+      ],
+    });
+    expect([full, refusals]).toEqual([["a"], [{ cluster: "a", reason: "Full", message, dedupe: "cpu" }]]);
+  });
+
+  test.each([
+    [60, false],
+    [64, false],
+    [65, true],
+  ])("calls a member of 64 cores overfull by its %d requested ones: %s", (used, overfull) => {
+    const size = { cpu: 64, pods: 9 };
+    const west = candidate("west", { allocatable: size, largestNode: size, used: { cpu: used, pods: 3 } });
+    expect(isOverfull({ cpu: 20, pods: 1 }, west)).toBe(overfull);
   });
 
   test.each<[string, Partial<Candidate>, Rule[], string]>([

@@ -1,4 +1,4 @@
-import type { KubeObject, ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
+import type { ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
 import { objectRef } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { isKubeError, isNamespaceTerminating, type KubeError } from "../../../kube/errors.ts";
@@ -28,7 +28,7 @@ import type { BackoffGrowth } from "../decision/refusal-backoff.ts";
 import type { View } from "../decision/view.ts";
 import type { DelegationOptions, DelegationState } from "../options.ts";
 import type { Memories } from "../placement/memories.ts";
-import type { Reservations } from "../placement/reservations.ts";
+import type { Made, Reservations } from "../placement/reservations.ts";
 import { expectInMember, expectPrepared } from "./expectations.ts";
 import { findDelegate, mark } from "./restore-delegate-marks.ts";
 import { SupportedFields } from "./supported-fields.ts";
@@ -52,6 +52,13 @@ interface Sent {
   readonly member: Member;
   readonly delegate: Pod;
   readonly mayBeThere: boolean;
+}
+
+interface CreateHooks {
+  /** Called when the create itself fails, and not a request before it. */
+  readonly onFailure: (error: unknown) => void;
+  readonly isWanted: () => boolean;
+  readonly onStored: (made: Made) => void;
 }
 
 /** Creates delegates. While a create is uncertain, no other member gets the pod. */
@@ -130,13 +137,27 @@ export class Creation {
     if (!prepared && !mayBeThere) return expectPrepared(name);
     const { namespace = "" } = delegate.metadata ?? {};
     const asked = { requests: podRequests(delegate), namespace, parked: parked === true };
-    if (reservations.attempt(proxyUid, name, asked, proxies.get(context.key))) events.emit("roomFreed");
+    const proxy = proxies.get(context.key);
+    const learnt = reservations.learntIn(name, proxy);
+    if (reservations.attempt(proxyUid, name, asked, proxy)) events.emit("roomFreed");
     let ofCreation: unknown;
-    const onFailure = (error: unknown): void => {
-      ofCreation = error;
+    let isOutdated = false;
+    const hooks: CreateHooks = {
+      onFailure: (error) => {
+        ofCreation = error;
+      },
+      // A burst waits for its turn: the answers to the first creates tell what the member makes of the others.
+      isWanted: () => {
+        isOutdated =
+          !mayBeThere && !isConfined(proxy) && reservations.learntIn(name, proxy)?.mutation !== learnt?.mutation;
+        return !isOutdated;
+      },
+      onStored: (made) => {
+        if (reservations.noteStored(proxyUid, name, proxy, made)) events.emit("roomFreed");
+      },
     };
     try {
-      const made = await this.#make(member, delegate, action, context, onFailure);
+      const made = await this.#make(member, delegate, action, context, hooks);
       if (made === undefined) {
         if (!mayBeThere) reservations.release(proxyUid, name);
         return expectPrepared(name);
@@ -149,6 +170,10 @@ export class Creation {
       quotas.accepted({ member: name, namespace }, proxyUid);
       return expectInMember(name, (pod) => pod.metadata.uid === uid || ownerOf(pod)?.uid !== proxyUid);
     } catch (error) {
+      if (isOutdated) {
+        memories.noteUnplaced(proxyUid);
+        return this.#unmade(member, proxyUid);
+      }
       member.noteFailure(error);
       // The requests before the create (namespace, dry run) make no delegate, however they fail.
       const mayBeMade = mayBeThere || error === ofCreation;
@@ -213,19 +238,20 @@ export class Creation {
     delegate: Pod,
     { controlled, proxyUid }: ActionOf<"create">,
     { key, signal }: Context,
-    onFailure: (error: unknown) => void,
-  ): Promise<Stored<KubeObject> | undefined> {
+    { onFailure, isWanted, onStored }: CreateHooks,
+  ): Promise<Stored<Pod> | undefined> {
     const { memberNamespaces } = this.#options;
     const namespace = delegate.metadata?.namespace ?? "";
-    const create = async (pod: Pod): Promise<Stored<KubeObject>> => {
+    const create = async (pod: Pod): Promise<Stored<Pod>> => {
       const dropped: string[] = [];
       const onWarning = (text: string): void => {
         const field = unknownFieldOf(text);
         if (field !== undefined) dropped.push(field);
       };
       try {
-        const options = { signal, dropManagedFields: true, metadataOnly: true, onWarning };
+        const options = { signal, dropManagedFields: true, isWanted, onWarning };
         const made = await member.client.create(pods, pod, options);
+        onStored({ sent: pod, stored: made });
         if (dropped.length > 0) this.#tellDropped(member, proxyUid, key, dropped);
         return made;
       } catch (error) {

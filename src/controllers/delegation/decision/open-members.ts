@@ -59,7 +59,7 @@ export function withRefusal(refusals: readonly Refusal[], refusal: Refusal): Ref
 /** Returns when the next member may be tried again; epoch ms. */
 export function nextRetry({ memory, members }: View, now: number): number | undefined {
   const own = Object.values(memory.attempts).map(({ until }) => until ?? 0);
-  const others = members.map(({ refusedBefore }) => refusedBefore?.until ?? 0);
+  const others = members.flatMap(({ refusedBefore, learntUntil = 0 }) => [refusedBefore?.until ?? 0, learntUntil]);
   return soonest(...[...own, ...others].filter((until) => until > now));
 }
 

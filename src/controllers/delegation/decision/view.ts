@@ -3,7 +3,7 @@ import type { ObjectRef, Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Amounts } from "../../../api/quantity.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import type { Ranking } from "../../../placement/rank.ts";
-import { podRequests } from "../../../placement/requests.ts";
+import { podRequests, type RequestMutation } from "../../../placement/requests.ts";
 import type { Merged } from "../../../pods/host-admission.ts";
 import type { Memory } from "./memory.ts";
 import type { NeedsState, Preparation } from "./needs.ts";
@@ -51,8 +51,14 @@ export interface MemberView {
   readonly overdue?: boolean;
   /** The state of the copies that the pod needs there. Absent: it needs none. */
   readonly preparation?: Preparation;
-  /** Requests of the pod there, where the author's overrides change them. Only set with a ranking. */
+  /** Requests of the pod there, where the author's overrides or its admission change them. Only set with a ranking. */
   readonly requests?: Amounts;
+  /** When it is forgotten what its admission makes of such pods; epoch ms. Only set with a ranking. */
+  readonly learntUntil?: number;
+  /** What its admission made of the requests of the proxy's delegate. Only set where that waits for a node. */
+  readonly mutation?: RequestMutation;
+  /** With this delegate, as it is stored, the host's pods request more there than its nodes have. */
+  readonly overfull?: boolean;
   /** Refusal of a pod like this one a moment ago. Only set with a ranking. */
   readonly refusedBefore?: ShapeRefusal;
 }

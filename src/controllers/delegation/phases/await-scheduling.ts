@@ -1,8 +1,9 @@
 import type { Pod } from "../../../api/kubernetes.ts";
-import { dependsOnPodLabels, withoutAmounts } from "../../../kube/messages.ts";
+import { dependsOnPodLabels, insufficientResources, withoutAmounts } from "../../../kube/messages.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import { BEING_REMOVED } from "../../../placement/member-candidate.ts";
 import type { Ranking } from "../../../placement/rank.ts";
+import { mutatedRequests } from "../../../placement/refusal-messages.ts";
 import { isGated, silentSchedulerMessage, unschedulableMessage } from "../../../pods/pod-state.ts";
 import { type Action, type DelegationDecision, decided, type Phase, type SharedBy } from "../decision/decision.ts";
 import { boundMember, type Holder, holderOf, withdrawWaiting } from "../decision/delegates.ts";
@@ -82,8 +83,9 @@ function moveOn(holder: Holder, ranking: Ranking, view: PodView, now: number): D
   const hasAnswer = message !== undefined && !preempts;
   const [roomy] = others(openMembers(ranking.fitting, view, now));
   const [full] = hasAnswer && now >= deadline ? others(preemptable(ranking, view, now)) : [];
-  // A pod that was parked leaves for the first member that has room: its member's scheduler had none to find.
-  const isParked = hasAnswer && view.memory.attempts[name]?.parked === true;
+  // A pod that was parked leaves for the first member that has room: its member's scheduler had none to find. So does one
+  // that would have been parked, had it been known what the member makes of it.
+  const isParked = hasAnswer && (view.memory.attempts[name]?.parked === true || holder.overfull === true);
   if ((roomy ?? full) === undefined || !(now >= deadline || isParked)) return undefined;
   const { uid: proxyUid } = view.proxy.metadata;
   // A full member has no room to reserve: the pod is parked there.
@@ -129,8 +131,11 @@ function progressOf(
   return { message: unschedulableMessage(delegate), preempts, deadline };
 }
 
-function refusalBy({ name, delegate, scheduleTimeoutMs }: Holder): Refusal {
-  const message = unschedulableMessage(delegate) ?? silentSchedulerMessage(delegate, scheduleTimeoutMs / 1000);
+function refusalBy({ name, delegate, mutation, scheduleTimeoutMs }: Holder): Refusal {
+  const said = unschedulableMessage(delegate) ?? silentSchedulerMessage(delegate, scheduleTimeoutMs / 1000);
+  const short = insufficientResources(said);
+  const requested = mutation && mutatedRequests(mutation, (resource) => short.has(resource));
+  const message = requested === undefined ? said : `${said} (${requested})`;
   return { cluster: name, reason: "Unschedulable", message, dedupe: withoutAmounts(message) };
 }
 

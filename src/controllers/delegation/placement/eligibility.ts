@@ -2,12 +2,10 @@ import { type ApiMode, placementExcludes, problemsText, type RequestedPlacement 
 import { jsonEqual } from "../../../api/json.ts";
 import { OVERRIDES_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
-import type { Override } from "../../../api/overrides.ts";
 import { preferencesFor, type SchedulingPreferences } from "../../../api/preferences.ts";
 import type { Amounts } from "../../../api/quantity.ts";
 import { wishedMembers } from "../../../api/virtual-node-wish.ts";
 import type { Candidate, RefusalReason, Rule } from "../../../placement/candidate.ts";
-import { inMembers } from "../../../placement/in-member.ts";
 import type { RankInput } from "../../../placement/rank.ts";
 import { podRequests } from "../../../placement/requests.ts";
 import { type HostIdentity, toDelegate } from "../../../pods/delegate.ts";
@@ -24,7 +22,9 @@ import { type Needs, preparationIn, refusalIn } from "../decision/needs.ts";
 import type { ShapeRefusal, View } from "../decision/view.ts";
 import type { Groups } from "./groups.ts";
 import type { PlacementMember, PlacementMembers, PodRules } from "./pod-rules.ts";
-import { type RefusedShapes, shapeOf } from "./refused-shapes.ts";
+import { shapeOf } from "./pod-shapes.ts";
+import type { RefusedShapes } from "./refused-shapes.ts";
+import type { LearntMutation, RequestMutations } from "./request-mutations.ts";
 
 // A member that refuses one more pod for these reasons keeps those it has, and stays in the division.
 const KEEPING: ReadonlySet<RefusalReason> = new Set(["OverLimit", "NoNodeMatches", "TooLarge"]);
@@ -47,6 +47,8 @@ export interface Eligibility {
   readonly lacks?: (candidate: Candidate) => string | undefined;
   /** Returns what the pod requests in a member. Absent: what its spec says. */
   readonly requestsIn?: (candidate: Candidate) => Amounts;
+  /** Returns what the member made of the requests of a pod like this one. */
+  readonly learntIn?: (candidate: Candidate) => LearntMutation | undefined;
   /** Returns what else refuses or prefers members, strongest preference first. */
   readonly rules?: () => readonly Rule[];
   /** Returns why a member is not asked for a place that it has just refused to a pod like this one. */
@@ -73,7 +75,7 @@ export function placementFacts({
 /** Returns the input of a ranking of these members for a proxy. */
 export function rankInput(
   proxy: Stored<Pod>,
-  { excludes, lacks, rules, requestsIn }: Eligibility,
+  { excludes, lacks, rules, requestsIn, learntIn }: Eligibility,
   candidates: readonly Candidate[],
   needs?: Needs,
 ): RankInput {
@@ -90,6 +92,7 @@ export function rankInput(
     requests: podRequests(proxy),
     ...(preemptionPolicy === "Never" ? {} : { priority }),
     ...(requestsIn === undefined ? {} : { requestsIn }),
+    ...(learntIn === undefined ? {} : { mutationIn: (candidate) => learntIn(candidate)?.mutation }),
     rules: [selection, ...(rules?.() ?? [])],
     candidates,
   };
@@ -101,6 +104,7 @@ export interface EligibilitiesOptions {
   readonly divisions: Divisions;
   readonly groups: Groups;
   readonly shapes: RefusedShapes;
+  readonly mutations: RequestMutations;
   readonly homeApi: (member: string) => HomeApi;
   readonly clock: Pick<Clock, "now">;
 }
@@ -172,13 +176,13 @@ export class Eligibilities {
     // An overflowing workload leaves pods on the host, and some schedulers choose a member per pod: neither is divided.
     const isDivided = !asksHostFirst(proxy) && undivided.virtualNode?.selected === undefined;
     const placement = preferences === undefined || !isDivided ? undivided : { ...undivided, preferences };
-    const { clusters, virtualNode, overrides } = placement;
+    const { clusters, virtualNode } = placement;
     const named = (virtualNode && wishedMembers(virtualNode)) ?? clusters;
     return {
       excludes: (candidate) => placementExcludes(placement, candidate),
       lacks: (candidate) => this.#lacks(proxy, placement, candidate),
       ...(named === undefined ? {} : { named }),
-      ...requestsIn(proxy, overrides),
+      ...this.#requests(proxy, placement),
       ...this.#refusedBefore(proxy),
       follows: this.#options.groups.placeOf(proxy.metadata.uid)?.first !== undefined,
       ...this.#division(proxy, placement),
@@ -203,8 +207,8 @@ export class Eligibilities {
         const open = openTo(sharing, policy).filter(
           (candidate) => this.#apiRefusal(proxy, placement, candidate) === undefined,
         );
-        const inOverrides = requestsIn(proxy, placement.overrides);
-        return [...policy, this.#options.divisions.rule(proxy, preferences, open, inOverrides.requestsIn), ...wishes];
+        const { requestsIn } = this.#requests(proxy, placement);
+        return [...policy, this.#options.divisions.rule(proxy, preferences, open, requestsIn), ...wishes];
       },
     };
   }
@@ -238,7 +242,7 @@ export class Eligibilities {
       full: new Set(full.map(({ name }) => name)),
       closed: new Set([...closed.map(({ name }) => name), ...unconnected]),
       syncing: sharing.some((member) => member.syncing),
-      ...requestsIn(proxy, placement.overrides),
+      ...this.#requests(proxy, placement),
     };
   }
 
@@ -247,6 +251,17 @@ export class Eligibilities {
       if (preferencesFor(preferences, member.name) === undefined) return false;
       return placementExcludes(placement, member.candidate()) === undefined;
     });
+  }
+
+  #requests(proxy: Stored<Pod>, placement: RequestedPlacement): Pick<Eligibility, "requestsIn" | "learntIn"> {
+    const { podRules, mutations, clock } = this.#options;
+    const learnt = mutations.of(proxy, clock.now());
+    if (placement.overrides === undefined && learnt === undefined) return {};
+    const inMember = podRules.inMember(proxy, placement);
+    return {
+      requestsIn: (candidate) => inMember(candidate).requests,
+      ...(learnt === undefined ? {} : { learntIn: ({ name }) => learnt(name) }),
+    };
   }
 
   #refusedBefore(proxy: Stored<Pod>): Required<Pick<Eligibility, "refusedBefore">> | undefined {
@@ -298,10 +313,4 @@ function openTo(
         return refused === undefined || disregarded.has(refused.reason);
       }),
     );
-}
-
-function requestsIn(proxy: Stored<Pod>, overrides: readonly Override[] | undefined): Pick<Eligibility, "requestsIn"> {
-  if (overrides === undefined) return {};
-  const inMember = inMembers(proxy, overrides);
-  return { requestsIn: (candidate) => inMember(candidate).requests };
 }

@@ -18,6 +18,7 @@ import { Memories } from "./memories.ts";
 import type { PlacementMembers } from "./pod-rules.ts";
 import { PodRules } from "./pod-rules.ts";
 import { RefusedShapes } from "./refused-shapes.ts";
+import { RequestMutations } from "./request-mutations.ts";
 import { type Asked, Reservations } from "./reservations.ts";
 import { SpreadCounts } from "./spread-counts.ts";
 
@@ -40,6 +41,7 @@ export class PlacementState {
   readonly groups: Groups;
   readonly memories: Memories;
   readonly shapes: RefusedShapes = new RefusedShapes();
+  readonly mutations: RequestMutations = new RequestMutations();
   readonly spread: SpreadCounts;
   readonly reservations: Reservations;
   readonly podRules: PodRules;
@@ -59,7 +61,7 @@ export class PlacementState {
       writes,
       onGroup = () => undefined,
     } = options;
-    const { divisions, shapes } = this;
+    const { divisions, shapes, mutations } = this;
     const groups = new Groups(onGroup);
     const pods = new KnownPods(proxies);
     this.#pods = pods;
@@ -84,14 +86,25 @@ export class PlacementState {
       pods,
       owned,
       memories,
+      mutations,
       groups,
       spread,
+      clock,
     });
     this.groups = groups;
     this.memories = memories;
-    this.reservations = new Reservations({ registry, memories, shapes, clock });
+    this.reservations = new Reservations({ registry, memories, shapes, mutations, clock });
     this.podRules = podRules;
-    this.eligibilities = new Eligibilities({ registry, podRules, divisions, groups, shapes, homeApi, clock });
+    this.eligibilities = new Eligibilities({
+      registry,
+      podRules,
+      divisions,
+      groups,
+      shapes,
+      mutations,
+      homeApi,
+      clock,
+    });
   }
 
   noteDelegate(uid: string, member: string): void {

@@ -5,18 +5,20 @@ import { type Namespace, objectKey, type Pod, type Stored } from "../../../api/k
 import { defaultPlacement, PLACEMENT_DEFAULTS_NAME, type PlacementDefaults } from "../../../api/placement-defaults.ts";
 import type { DelegateRequests } from "../../../clusters/delegate-requests.ts";
 import type { Candidate, Rule } from "../../../placement/candidate.ts";
-import { inMembers } from "../../../placement/in-member.ts";
+import { type InMember, inMembers } from "../../../placement/in-member.ts";
 import { groupRule, placementRules, policyRules } from "../../../placement/rules.ts";
 import { type HostAdmission, type Merged, mergedInto } from "../../../pods/host-admission.ts";
 import { controllerOf, isLive } from "../../../pods/pod-state.ts";
 import { memberOf } from "../../../pods/proxy.ts";
 import { virtualNodeSpread, virtualNodeWish } from "../../../pods/virtual-node-terms.ts";
+import type { Clock } from "../../../runtime/clock.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
 import type { OwnedProxies } from "../../preferences/owned-proxies.ts";
 import { mayHold } from "../decision/memory.ts";
 import { type FindPod, type GroupName, type Groups, groupOf } from "./groups.ts";
 import type { KnownPods } from "./known-pods.ts";
 import type { Memories } from "./memories.ts";
+import type { RequestMutations } from "./request-mutations.ts";
 import type { SpreadCounts } from "./spread-counts.ts";
 
 const GROUP_KEYS = [GROUP_ANNOTATION, GROUP_BY_ANNOTATION];
@@ -29,7 +31,7 @@ export interface PlacementMember {
   readonly syncing: boolean;
   /** Changes with each event that may let it take a pod that it refused. */
   readonly roomVersion: string;
-  readonly requests: Pick<DelegateRequests, "reserve" | "release">;
+  readonly requests: Pick<DelegateRequests, "reserve" | "correct" | "release">;
   candidate(): Candidate;
 }
 
@@ -49,8 +51,10 @@ export interface PodRulesOptions {
   readonly pods: Pick<KnownPods, "get" | "joining">;
   readonly owned: OwnedProxies;
   readonly memories: Memories;
+  readonly mutations: RequestMutations;
   readonly groups: Groups;
   readonly spread: SpreadCounts;
+  readonly clock: Pick<Clock, "now">;
 }
 
 /** Makes the rules for a pod from Clusters, namespaces and annotations. */
@@ -87,6 +91,14 @@ export class PodRules {
     return classes && mergedInto(pod, { ...classes, namespace });
   }
 
+  /** Returns the pod as each member would have it, by its overrides and by what is known of the member's admission. */
+  inMember(pod: Stored<Pod>, { overrides }: RequestedPlacement): InMember {
+    const { mutations, clock } = this.#options;
+    const learnt = mutations.of(pod, clock.now());
+    const mutationIn = learnt && ((member: string) => learnt(member)?.mutation);
+    return inMembers(pod, overrides, this.merged(pod), mutationIn);
+  }
+
   update(proxy: Stored<Pod>, find?: FindPod): void {
     this.#options.groups.update(proxy, this.groupOf(proxy, find));
   }
@@ -96,7 +108,7 @@ export class PodRules {
     proxy: Stored<Pod>,
     placement: RequestedPlacement,
   ): { readonly policy: readonly Rule[]; readonly wishes: readonly Rule[] } {
-    const inMember = inMembers(proxy, placement.overrides, this.merged(proxy));
+    const inMember = this.inMember(proxy, placement);
     const namespaceLabels = this.#namespace(proxy.metadata)?.metadata.labels ?? {};
     const candidates = this.#options.registry.members().map((member) => member.candidate());
     const spreadCounts = (spread: ClusterSpread): ReadonlyMap<string, number> => this.#spreadCounts(proxy, spread);

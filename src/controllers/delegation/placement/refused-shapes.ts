@@ -1,9 +1,7 @@
-import { OVERRIDES_ANNOTATION } from "../../../api/keys.ts";
-import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Refusal, RefusalReason } from "../../../placement/candidate.ts";
-import type { SharedBy } from "../decision/decision.ts";
 import { RETRY_AFTER_MS } from "../decision/refusal-backoff.ts";
 import type { ShapeRefusal } from "../decision/view.ts";
+import { type Shape, ShapeMap } from "./pod-shapes.ts";
 
 interface Entry extends ShapeRefusal {
   /** The member's `roomVersion` at the refusal. */
@@ -12,24 +10,12 @@ interface Entry extends ShapeRefusal {
   trial?: { readonly uid: string; readonly until: number };
 }
 
-/** Texts that are equal for pods with the same spec, or with the same spec and labels. */
-export type Shape = Readonly<Record<SharedBy, string>>;
-
 // A trial without an answer is forgotten after this.
 const TRIAL_MS = 60_000;
-// Shapes kept per member; the oldest refusal is forgotten first.
-const KEPT = 1000;
-const TOKEN_VOLUME = "kube-api-access-";
-// Labels by which controllers number their pods.
-const OWN_LABELS: ReadonlySet<string> = new Set([
-  "apps.kubernetes.io/pod-index",
-  "batch.kubernetes.io/job-completion-index",
-  "statefulset.kubernetes.io/pod-name",
-]);
 
 /** The shapes of pods that members refused. After a change there, or a while, one pod tries for all of its shape. */
 export class RefusedShapes {
-  readonly #members = new Map<string, Map<string, Entry>>();
+  readonly #shapes = new ShapeMap<Entry>();
   readonly #trials = new Map<string, { readonly member: string; readonly shape: Shape }>();
 
   /** Notes that the member takes no pod of this shape. The pod's own backoff of `restMs` holds up others no longer than that. */
@@ -41,17 +27,7 @@ export class RefusedShapes {
     now: number,
     restMs: number = RETRY_AFTER_MS,
   ): void {
-    let shapes = this.#members.get(member);
-    if (shapes === undefined) {
-      shapes = new Map();
-      this.#members.set(member, shapes);
-    }
-    shapes.delete(shape);
-    shapes.set(shape, { refusal, until: now + Math.min(restMs, RETRY_AFTER_MS), version });
-    for (const oldest of shapes.keys()) {
-      if (shapes.size <= KEPT) break;
-      shapes.delete(oldest);
-    }
+    this.#shapes.set(member, shape, { refusal, until: now + Math.min(restMs, RETRY_AFTER_MS), version });
   }
 
   attempt(member: string, shape: Shape, uid: string, now: number): void {
@@ -74,13 +50,11 @@ export class RefusedShapes {
 
   /** Notes that the member takes pods of this shape. Reports whether it had refused some. `only`: other reasons stay. */
   accept(member: string, shape: Shape, only?: RefusalReason): boolean {
-    const shapes = this.#members.get(member);
     let known = false;
     for (const text of Object.values(shape)) {
-      const reason = shapes?.get(text)?.refusal.reason;
-      if (only === undefined || reason === only) known = shapes?.delete(text) === true || known;
+      const reason = this.#shapes.get(member, text)?.refusal.reason;
+      if (only === undefined || reason === only) known = this.#shapes.delete(member, text) || known;
     }
-    if (shapes?.size === 0) this.#members.delete(member);
     return known;
   }
 
@@ -95,23 +69,10 @@ export class RefusedShapes {
   }
 
   get empty(): boolean {
-    return this.#members.size === 0;
+    return this.#shapes.empty;
   }
 
   #entries(member: string, shape: Shape): Entry[] {
-    const shapes = this.#members.get(member);
-    return Object.values(shape).flatMap((text) => shapes?.get(text) ?? []);
+    return Object.values(shape).flatMap((text) => this.#shapes.get(member, text) ?? []);
   }
-}
-
-/** Returns the parts by which members may tell pods apart: the spec without the pod's own name, overrides, and labels. */
-export function shapeOf({ metadata, spec }: Stored<Pod>): Shape {
-  const overrides = metadata.annotations?.[OVERRIDES_ANNOTATION];
-  const text = JSON.stringify([metadata.namespace, overrides, spec], (key, value: unknown) => {
-    // A pod that was bound first has its node before the member's scheduler is asked.
-    if (key === "hostname" || key === "nodeName") return undefined;
-    return typeof value === "string" && value.startsWith(TOKEN_VOLUME) ? TOKEN_VOLUME : value;
-  });
-  const labels = Object.entries(metadata.labels ?? {}).filter(([key]) => !OWN_LABELS.has(key));
-  return { spec: text, labels: `${text}${JSON.stringify(labels.sort())}` };
 }

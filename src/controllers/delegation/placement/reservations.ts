@@ -1,13 +1,16 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Amounts } from "../../../api/quantity.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
+import { podRequests } from "../../../placement/requests.ts";
 import { isBound } from "../../../pods/pod-state.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { SharedBy } from "../decision/decision.ts";
 import type { BackoffGrowth } from "../decision/refusal-backoff.ts";
 import type { Memories } from "./memories.ts";
 import type { PlacementMembers } from "./pod-rules.ts";
-import { type RefusedShapes, shapeOf } from "./refused-shapes.ts";
+import { shapeOf } from "./pod-shapes.ts";
+import type { RefusedShapes } from "./refused-shapes.ts";
+import { type LearntMutation, type RequestMutations, requestMutation } from "./request-mutations.ts";
 
 /** The room that a pod asks of a member. */
 export interface Asked {
@@ -24,10 +27,17 @@ export interface Refused {
   readonly growth?: BackoffGrowth;
 }
 
+/** A delegate as it was sent, and as the member's API server answered that it stores it. */
+export interface Made {
+  readonly sent: Pod;
+  readonly stored: Pod;
+}
+
 export interface ReservationsOptions {
   readonly registry: Pick<PlacementMembers, "member">;
   readonly memories: Memories;
   readonly shapes: RefusedShapes;
+  readonly mutations: RequestMutations;
   readonly clock: Pick<Clock, "now">;
 }
 
@@ -52,8 +62,22 @@ export class Reservations {
     if (asked.parked !== true && pod !== undefined && !shapes.empty) {
       shapes.attempt(member, shapeOf(pod), proxyUid, now);
     }
-    this.#take(proxyUid, member, asked);
+    const requests = this.learntIn(member, pod)?.mutation.requests ?? asked.requests;
+    this.#take(proxyUid, member, { ...asked, requests });
     return freed;
+  }
+
+  /** Returns what the member makes of the requests of pods like this one, as far as is known. */
+  learntIn(member: string, pod: Stored<Pod> | undefined): LearntMutation | undefined {
+    return pod && this.#options.mutations.of(pod, this.#options.clock.now())?.(member);
+  }
+
+  /** Reserves what the member stored in place of what was sent. Reports whether waiting pods are to be judged anew. */
+  noteStored(proxyUid: string, member: string, pod: Stored<Pod> | undefined, made: Made): boolean {
+    const { registry, mutations, clock } = this.#options;
+    const freed = registry.member(member)?.requests.correct(proxyUid, podRequests(made.stored)) ?? false;
+    const mutation = requestMutation(made.sent, made.stored);
+    return (pod !== undefined && mutations.learn(member, pod, mutation, clock.now())) || freed;
   }
 
   /** Reserves room in a member while another one still has the pod. Reports whether room in a third one became free. */

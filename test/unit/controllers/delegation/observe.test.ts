@@ -14,6 +14,8 @@ const waiting = proxyPod({});
 const bound = boundProxy();
 const key = objectKey(waiting.metadata);
 
+const SIZE = { cpu: 64, pods: 100 };
+
 /** Returns the stores of a host with this proxy, and of members with these delegates; `lost` has no connection. */
 function observing({
   proxy,
@@ -43,7 +45,7 @@ function observing({
     unreadable: {},
     requests: new DelegateRequests(),
     delegates: { get: () => delegates[name], departed: () => undefined },
-    candidate: () => ({ name, labels: {}, allocatable: {}, largestNode: {}, used: {} }),
+    candidate: () => ({ name, labels: {}, allocatable: SIZE, largestNode: SIZE, used: { cpu: 60, pods: 3 } }),
   }));
   const memberOf = (name: string) => members.find((member) => member.name === name);
   const options = {
@@ -64,7 +66,12 @@ function observing({
         noteFound: (_uid: string, member: string) => found.push(member),
       },
       spread: { placeOf: () => undefined },
-      eligibilities: { of: () => ({ excludes: () => undefined }), apiPending: () => false, misfit: () => undefined },
+      eligibilities: {
+        of: () => ({ excludes: () => undefined }),
+        apiPending: () => false,
+        misfit: () => undefined,
+        specIn: ({ spec }: Pod) => ({ spec }),
+      },
       podRules: { merged: () => undefined },
     },
     proxies: { synced, get: () => proxy },
@@ -325,4 +332,38 @@ test("name the proxy's uid in log lines, also when only its delegate is left", (
   expect(observed && identify(observed)).toEqual({ proxy: waiting.metadata.uid });
   const left = observing({ holders: ["east"], delegates: { east: delegateOf(waiting) } }).observer.observe(key);
   expect(left && identify(left)).toEqual({ proxy: waiting.metadata.uid });
+});
+
+describe("a delegate that waits for a node", () => {
+  const stored = (cpu: string, nodeName?: string): Stored<Pod> =>
+    delegateOf(waiting, {
+      metadata: { annotations: { ...delegateOf(waiting).metadata.annotations, ...limitRanger } },
+      spec: {
+        containers: [{ name: "main", image: "busybox", resources: { requests: { cpu } } }],
+        ...(nodeName === undefined ? {} : { nodeName }),
+      },
+    });
+  const limitRanger = { "kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu request for container main" };
+  const seen = (proxy: Stored<Pod>, delegate: Stored<Pod>): unknown => {
+    const { mutation, overfull } =
+      observing({ proxy, delegates: { west: delegate } })
+        .observer.observe(key)
+        ?.members.find(({ name }) => name === "west") ?? {};
+    return [mutation?.requests.cpu, mutation?.by, overfull];
+  };
+
+  test.each<[string, Stored<Pod>, Stored<Pod>, unknown]>([
+    ["as its member's admission left it", waiting, delegateOf(waiting), [undefined, undefined, undefined]],
+    ["as its member made it larger", waiting, stored("20"), [20, { cpu: "LimitRange" }, undefined]],
+    ["as its member made it larger than any node", waiting, stored("65"), [65, { cpu: "LimitRange" }, true]],
+    [
+      "as its member made it larger, also for a bound proxy",
+      bound,
+      stored("20"),
+      [20, { cpu: "LimitRange" }, undefined],
+    ],
+    ["until it has a node", waiting, stored("20", "node-1"), [undefined, undefined, undefined]],
+  ])("is observed %s", (_, proxy, delegate, facts) => {
+    expect(seen(proxy, delegate)).toEqual(facts);
+  });
 });

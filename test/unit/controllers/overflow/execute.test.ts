@@ -38,6 +38,8 @@ interface Setting {
   readonly provided?: boolean;
   /** The member's answer to a dry-run, if a test waits for that. */
   readonly trial?: Promise<object>;
+  /** By that answer, the member has no room for the pod. */
+  readonly overfull?: boolean;
   /** Why the member cannot have the pod's NetworkPolicies. */
   readonly rules?: string;
   /** Errors of the Binding and of patches, in order; none means success. */
@@ -96,6 +98,7 @@ function executing(setting: Setting) {
       giveUp: (gone: string) => given.push(gone),
       leave: () => {},
       acceptedBy: () => false,
+      noteStored: () => setting.overfull !== true,
       refusedBy: (_pod: object, { cluster, reason, message }: Refusal) =>
         refusals.push(`${cluster}: ${reason}: ${message}`),
     },
@@ -181,6 +184,13 @@ describe("a pod that is bound to a virtual node", () => {
     expect(writes).toEqual([]);
     expect(given).toEqual(givenUp);
   });
+});
+
+test("leaves a pod on the host if the member would make it larger than its room, and ranks the members anew", async () => {
+  const { execute, writes, given } = executing({ overfull: true });
+  const shown = await execute(OVERFLOW);
+  expect([writes, given]).toEqual([[], [uid]]);
+  expect(shown?.({ pod: WAITING } as never)).toBe(true);
 });
 
 describe("a Cluster that is deleted while its member is asked about a pod", () => {

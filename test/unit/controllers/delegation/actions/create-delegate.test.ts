@@ -29,6 +29,59 @@ describe("a member that may have the delegate after a lost response", () => {
   });
 });
 
+describe("a member whose admission makes pods larger", () => {
+  const sized = (cpu: string) =>
+    delegateOf(proxy, {
+      spec: { containers: [{ name: "main", image: "busybox", resources: { requests: { cpu } } }] },
+    });
+
+  test("is booked with what it stored, and the next pod of the shape with the same", async () => {
+    const used: unknown[] = [];
+    const scene = executorOf({
+      proxyOf: () => proxy,
+      create: async () => {
+        used.push({ ...scene.members.west.requests.used });
+        return sized("20");
+      },
+    });
+    await scene.execute(create);
+    expect(scene.onRoom).toHaveBeenCalledOnce();
+    expect(scene.members.west.requests.used).toEqual({ cpu: 20, pods: 1 });
+    scene.members.west.requests.release(proxyUid);
+    await scene.execute(create);
+    expect(used).toEqual([{ pods: 1 }, { cpu: 20, pods: 1 }]);
+    expect(scene.onRoom).toHaveBeenCalledOnce();
+  });
+
+  test.each<[string, Answers["proxyOf"], boolean, boolean]>([
+    [
+      "is not sent a create whose turn comes after another pod's answer, and the pod is placed anew",
+      () => proxy,
+      false,
+      true,
+    ],
+    ["is sent it all the same if an earlier create is uncertain", () => proxy, true, false],
+    ["is sent it all the same if the pod is bound to it", () => boundProxy(), false, false],
+  ])("%s", async (_, proxyOf = () => proxy, uncertain, outdated) => {
+    const scene = executorOf({
+      proxyOf,
+      create: async (_resource, _object, { isWanted }) => {
+        const made = { sent: delegate, stored: sized("20") };
+        scene.reservations.noteStored("other", "west", proxyOf(), made);
+        if (isWanted?.() === false) throw failure("NotSent", "not wanted");
+        return delegate;
+      },
+    });
+    if (uncertain) scene.memories.noteUncertain(proxyUid, "west");
+    const shown = await scene.execute(create);
+    const { made, attempts } = scene.memories.of(proxyUid);
+    expect([made, attempts.west === undefined]).toEqual(outdated ? [undefined, true] : ["delegate-uid", false]);
+    expect(scene.members.west.requests.reservedFor(proxyUid) === undefined).toBe(outdated);
+    // The pod is decided on again at once.
+    if (outdated) expect(shown?.(world(proxy, [member("west")]))).toBe(true);
+  });
+});
+
 test("sends no pod whose ConfigMap is gone, but asks a member that may have its delegate", async () => {
   let sent = 0;
   const { execute, memories } = executorOf({

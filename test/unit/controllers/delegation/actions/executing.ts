@@ -7,6 +7,7 @@ import type { Action, ActionOf } from "../../../../../src/controllers/delegation
 import type { Needs } from "../../../../../src/controllers/delegation/decision/needs.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import { RefusedShapes } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
+import { RequestMutations } from "../../../../../src/controllers/delegation/placement/request-mutations.ts";
 import { Reservations } from "../../../../../src/controllers/delegation/placement/reservations.ts";
 import type { ControllerEvents } from "../../../../../src/controllers/events.ts";
 import { RestoredHost } from "../../../../../src/controllers/restored-host.ts";
@@ -32,7 +33,11 @@ export interface Answers {
   readonly create?: (
     resource: { readonly plural: string },
     object: unknown,
-    options: { readonly dryRun?: boolean; readonly onWarning?: (text: string) => void },
+    options: {
+      readonly dryRun?: boolean;
+      readonly isWanted?: () => boolean;
+      readonly onWarning?: (text: string) => void;
+    },
   ) => Promise<unknown>;
   readonly find?: () => Promise<Stored<Pod> | undefined>;
   readonly createSubresource?: () => Promise<unknown>;
@@ -96,6 +101,7 @@ interface Executing {
   readonly clock: { now: number };
   readonly members: Record<"west" | "east", FakeMember>;
   readonly memories: Memories;
+  readonly reservations: Reservations;
   readonly told: unknown[];
   /** Requests in the order in which they were sent. */
   readonly writes: Write[];
@@ -149,6 +155,7 @@ export function executorOf(answers: Answers): Executing {
     registry: registry as never,
     memories,
     shapes: new RefusedShapes(),
+    mutations: new RequestMutations(),
     clock: now,
   });
   const recorder = { record: (_about: unknown, { reason, message }: NewEvent) => told.push({ reason, message }) };
@@ -199,5 +206,5 @@ export function executorOf(answers: Answers): Executing {
       log,
     });
   };
-  return { clock, members, memories, told, writes, onRoom, quotas, onMissing, executor, execute };
+  return { clock, members, memories, reservations, told, writes, onRoom, quotas, onMissing, executor, execute };
 }

@@ -3,7 +3,7 @@ import { decide } from "../../../../../src/controllers/delegation/decide.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import { BEING_REMOVED } from "../../../../../src/placement/member-candidate.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
-import { delegateOf, member, memory, world } from "../world.ts";
+import { delegateOf, member, memory, type TestMember, world } from "../world.ts";
 
 test.each([{ optedIn: false }, { invalid: "annotation legation.dev/clusters: names no cluster" }])(
   "withdraws a waiting delegate from a Cluster that is being deleted, though its placement is unknown: %j",
@@ -18,6 +18,31 @@ test.each([{ optedIn: false }, { invalid: "annotation legation.dev/clusters: nam
     expect(decided()).toEqual(["report"]);
   },
 );
+
+test.each<[string, Partial<TestMember>, string[]]>([
+  [
+    "moves on at once from a member that its own mutation made overfull",
+    { overfull: true },
+    ["reserve", "noteRefusal", "delete"],
+  ],
+  ["waits for the member's scheduler where the stored requests fit the sum of its nodes", {}, ["report"]],
+])("a delegate that its member made larger, and found no node for, %s", (_, facts, types) => {
+  const proxy = proxyPod();
+  const message = "0/3 nodes are available: 3 Insufficient cpu.";
+  const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message }];
+  const delegate = delegateOf(proxy, { status: { phase: "Pending", conditions } });
+  const mutation = {
+    requests: { cpu: 20, memory: 1, pods: 1 },
+    by: { cpu: "LimitRange", memory: "LimitRange" },
+  } as const;
+  const west = member("west", { delegate, mutation, ...facts });
+  const attempts = new Map([["west", { since: 1_000_000, refusalCount: 0 }]]);
+  const { actions } = decide(world(proxy, [west, member("east")], { memory: memory({ attempts }) }), 1_000_001);
+  expect(actions.map(({ type }) => type)).toEqual(types);
+  const words = `${message} (cpu: 20 requested there by the LimitRange of the namespace)`;
+  const told = actions.find(({ type }) => type === "report" || type === "noteRefusal");
+  expect(told).toMatchObject(types.length === 1 ? { message: `west: ${words}` } : { refusal: { message: words } });
+});
 
 test("reports that a proxy leaves a member whose scheduler is silent, and nothing after a message of the scheduler", () => {
   const now = 1_000_000;

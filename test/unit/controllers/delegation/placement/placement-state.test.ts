@@ -50,6 +50,27 @@ function overflowing(uid: string, spread: object): Stored<Pod> {
   return pod({ uid, name: uid, metadata: { annotations, labels, ownerReferences: [owner] } });
 }
 
+test("ranks members for a pod by what they made of the last one of its shape, in every rule", () => {
+  const { placementState } = placing();
+  const [first, second] = [proxyPod({ uid: "first" }), proxyPod({ uid: "second" })];
+  const stored = pod({
+    spec: { containers: [{ name: "main", image: "busybox", resources: { requests: { cpu: "20" } } }] },
+  });
+  const cpu = (candidate: Candidate): number | undefined => {
+    const { requestsIn } = placementState.eligibilities.of(second);
+    return requestsIn?.(candidate).cpu;
+  };
+  const [west, east] = [candidate("west", "eu", 0), candidate("east", "us", 50)];
+  expect(cpu(west)).toBeUndefined();
+  expect(placementState.reservations.noteStored("first", "west", first, { sent: first, stored })).toBe(true);
+  expect([cpu(west), cpu(east)]).toEqual([20, undefined]);
+  const limited = { ...west, limits: { total: { cpu: 10 }, perNamespace: {} } };
+  const { rules, learntIn } = placementState.eligibilities.of(second);
+  const messages = rules?.().flatMap(({ refusal }) => refusal?.(limited)?.message ?? []);
+  expect(messages).toEqual(["its limit of cpu: 20 requested there by the member's admission, 10 of 10 left"]);
+  expect(learntIn?.(west)?.until).toBe(600_000);
+});
+
 describe("a pod whose node selector names a virtual node", () => {
   const selecting = (cluster: string, annotations: Record<string, string> = {}): Stored<Pod> =>
     proxyPod({ metadata: { annotations }, spec: { nodeSelector: { "legation.dev/cluster": cluster } } });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { RefusedShapes, shapeOf } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
+import { shapeOf } from "../../../../../src/controllers/delegation/placement/pod-shapes.ts";
+import { RefusedShapes } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 
 const refusal = { cluster: "west", reason: "Unschedulable", message: "no node fits" } as const;

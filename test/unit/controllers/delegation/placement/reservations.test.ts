@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { DelegateRequests } from "../../../../../src/clusters/delegate-requests.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
-import { RefusedShapes, shapeOf } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
+import { shapeOf } from "../../../../../src/controllers/delegation/placement/pod-shapes.ts";
+import { RefusedShapes } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
+import { RequestMutations } from "../../../../../src/controllers/delegation/placement/request-mutations.ts";
 import { Reservations } from "../../../../../src/controllers/delegation/placement/reservations.ts";
 import type { Refusal } from "../../../../../src/placement/candidate.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
@@ -25,7 +27,8 @@ function reservations() {
     name === "west" || name === "east"
       ? { name, read: true, syncing: false, roomVersion: "1", requests: loads[name], candidate: () => ({}) as never }
       : undefined;
-  const made = new Reservations({ registry: { member }, memories, shapes, clock });
+  const mutations = new RequestMutations();
+  const made = new Reservations({ registry: { member }, memories, shapes, mutations, clock });
   const mayTry = ({ metadata: { uid } }: typeof first, name = "west"): boolean =>
     shapes.refusal(name, shapeOf(first), uid, "1", clock.now()) === undefined;
   return { ...loads, clock, memories, reservations: made, mayTry, shapes };
