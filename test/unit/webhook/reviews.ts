@@ -4,6 +4,7 @@ import { parseReview } from "../../../webhook/admission-review.ts";
 import type { Verdict } from "../../../webhook/responses.ts";
 
 export interface ReviewParts {
+  readonly group?: string;
   readonly kind?: string;
   readonly operation?: "CREATE" | "UPDATE" | "DELETE" | "CONNECT";
   readonly object?: object | null;
@@ -11,13 +12,19 @@ export interface ReviewParts {
 }
 
 /** An AdmissionReview as the API server sends it. */
-export function review({ kind = "Pod", operation = "CREATE", object = null, oldObject = null }: ReviewParts): object {
+export function review({
+  group = "",
+  kind = "Pod",
+  operation = "CREATE",
+  object = null,
+  oldObject = null,
+}: ReviewParts): object {
   return {
     apiVersion: "admission.k8s.io/v1",
     kind: "AdmissionReview",
     request: {
       uid: "review-1",
-      kind: { group: "", version: "v1", kind },
+      kind: { group, version: "v1", kind },
       resource: { group: "", version: "v1", resource: "pods" },
       operation,
       userInfo: { username: "alice" },
