@@ -13,7 +13,7 @@ import { mutateWorkload } from "../../../webhook/mutate-workload.ts";
 import { inTurn, type Verdict } from "../../../webhook/responses.ts";
 import { type PodParts, pod, proxyPod } from "../../support/builders/pod.ts";
 import { MANIFESTS } from "../../support/harness/installed.ts";
-import { apply, type ReviewParts, request } from "./reviews.ts";
+import { apply, type ReviewParts, request, withoutEmpty } from "./reviews.ts";
 
 const WHOLE = { "legation.dev/whole": "true" };
 const MARKS = { labels: { ...WHOLE }, finalizers: ["legation.dev/whole"] };
@@ -47,10 +47,7 @@ function verdictOn(parts: ReviewParts, isOptedIn = true): Verdict {
 
 /** Returns the object after admission has dropped leftovers, without maps and lists that are empty now. */
 function cleaned(parts: ReviewParts, isOptedIn = true): unknown {
-  const text = JSON.stringify(apply(parts.object, verdictOn(parts, isOptedIn)));
-  return JSON.parse(text, (key, value) =>
-    ["labels", "annotations", "finalizers"].includes(key) && Object.keys(value).length === 0 ? undefined : value,
-  );
+  return withoutEmpty(apply(parts.object, verdictOn(parts, isOptedIn)));
 }
 
 function placed({ metadata, spec }: PodParts = {}): PodParts {

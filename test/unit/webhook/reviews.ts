@@ -49,3 +49,13 @@ export function apply<T>(object: T, verdict: Verdict): T {
   if (verdict.kind === "allowed") return object;
   return fastJsonPatch.applyPatch(structuredClone(object), [...verdict.patch], true).newDocument;
 }
+
+/** The object without empty labels, annotations and finalizers. */
+export function withoutEmpty(object: unknown): unknown {
+  const text = JSON.stringify(object, (key, value) =>
+    ["labels", "annotations", "finalizers"].includes(key) && /^(\{\}|\[\])$/.test(JSON.stringify(value))
+      ? undefined
+      : value,
+  );
+  return JSON.parse(text);
+}
