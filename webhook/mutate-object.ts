@@ -22,6 +22,7 @@ import {
 import { objectOverrideProblems } from "../src/api/object-overrides.ts";
 import { isOfServices } from "../src/api/service-fields.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
+import { asksWhole } from "./mutate-whole.ts";
 import { readAnnotations } from "./read-annotations.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
 import { serviceProblems, takingBackProblem, withLoadBalancerClass } from "./whole-services.ts";
@@ -43,9 +44,9 @@ const READ: ReadonlySet<string> = new Set([
 export function mutateObject({ object, oldObject, kind, namespace }: AdmissionRequest, find: FindType): Verdict {
   if (object === undefined) return allowed();
   if (object.metadata.deletionTimestamp !== undefined) return keepLabel(object, oldObject);
-  const wasAsking = oldObject !== undefined && asks(oldObject);
+  const wasAsking = oldObject !== undefined && asksWhole(oldObject);
   const type = find(kind.group, kind.kind);
-  if (!asks(object)) return unmarked({ object, oldObject }, type);
+  if (!asksWhole(object)) return unmarked({ object, oldObject }, type);
   const isServed = typeof type === "object" && type.metadata.deletionTimestamp === undefined;
   // An object from before keeps its annotation when its type goes.
   if (!isServed) return wasAsking ? allowed() : denied([notServed(kind, type)]);
@@ -147,11 +148,6 @@ function unmarked(
       }
     : { ...object.metadata, labels: others };
   return patched(fastJsonPatch.compare(object, { ...object, metadata }));
-}
-
-function asks({ metadata }: ReviewedObject): boolean {
-  const value = metadata.annotations?.[WHOLE_KEY];
-  return value !== undefined && value !== "false";
 }
 
 function problemsOf(object: ReviewedObject, type: DelegatedType): string[] {

@@ -92,7 +92,8 @@ function mutateCronJob(cronJob: ReviewedObject): Verdict | undefined {
   return patched(fastJsonPatch.compare(cronJob, { ...cronJob, spec: { ...spec, jobTemplate: unmarked } }));
 }
 
-function asksWhole({ metadata }: JobLike): boolean {
+/** Reports whether the author gives the object to members whole. */
+export function asksWhole({ metadata }: JobLike): boolean {
   const value = metadata?.annotations?.[WHOLE_KEY];
   return value !== undefined && value !== "false";
 }

@@ -7,11 +7,12 @@ import { DELEGATE_ANNOTATION, GROUP } from "../src/api/keys.ts";
 import { lastApplied } from "../src/api/last-applied.ts";
 import { isOverflowMode } from "../src/api/overflow.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
+import { leftAnnotations, leftoversOfPod, leftoverWarnings } from "./drop-leftovers.ts";
 import { mutateWhole } from "./mutate-whole.ts";
 import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow.ts";
 import { ephemeralWarnings, nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
 import { idleWarnings, overrideProblems, placementWarnings, readAnnotations } from "./read-annotations.ts";
-import { allowed, denied, patched, type Verdict } from "./responses.ts";
+import { allowed, denied, inTurn, patched, type Verdict } from "./responses.ts";
 
 /** Paths of a workload kind's annotations: its own and its pod template's. */
 interface Shape {
@@ -51,7 +52,23 @@ export function mutateWorkload(request: AdmissionRequest, mode: DelegationMode):
   if (!isJsonObject(valueAt(object, shape.template))) return allowed();
   // The installed matchConditions exclude these. An operator's own configuration may send them nevertheless.
   if (!isAnnotated(object, oldObject, shape)) return allowed();
+  return inTurn(request, withoutLeftovers(request, shape), (cleaned) => judge(cleaned, shape, mode));
+}
 
+/** Drops marks of pods that a workload was made from. The policy legation-whole-jobs guards those of a Job that is there. */
+function withoutLeftovers({ object, kind, operation }: AdmissionRequest, { outer, template }: Shape): Verdict {
+  if (object === undefined || (kind.kind === "Job" && operation === "UPDATE")) return allowed();
+  const around = outer.map((path) => ({ path, leftovers: leftAnnotations(object, path.slice(0, -1)) }));
+  const parts = [...around, { path: template, leftovers: leftoversOfPod(object, template) }];
+  return patched(
+    parts.flatMap(({ leftovers }) => leftovers.map(({ operation: removal }) => removal)),
+    parts.flatMap(({ path, leftovers }) => leftoverWarnings(leftovers, `${path.join(".")}: `)),
+  );
+}
+
+function judge(request: AdmissionRequest, shape: Shape, mode: DelegationMode): Verdict {
+  const { object, oldObject, kind } = request;
+  if (object === undefined) return allowed();
   const whole = mutateWhole(request);
   if (whole !== undefined) return whole;
   const problems = kind.kind === DAEMON_SET ? daemonSetProblems(object, shape) : problemsOf(object, shape, mode);

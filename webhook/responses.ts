@@ -1,4 +1,5 @@
-import type { Operation } from "fast-json-patch";
+import fastJsonPatch, { type Operation } from "fast-json-patch";
+import type { AdmissionRequest } from "./admission-review.ts";
 
 /** A handler's verdict. kubectl shows `warnings` to the author. */
 export type Verdict =
@@ -16,6 +17,21 @@ export function patched(patch: readonly Operation[], warnings: readonly string[]
 
 export function denied(problems: readonly string[]): Verdict {
   return { kind: "denied", message: problems.join("; ") };
+}
+
+/** Returns the verdict of a handler on the object as an earlier verdict leaves it, and both patches. */
+export function inTurn(
+  request: AdmissionRequest,
+  first: Verdict,
+  handle: (request: AdmissionRequest) => Verdict,
+): Verdict {
+  if (first.kind === "denied" || request.object === undefined) return first;
+  if (first.kind === "allowed") return handle(request);
+  const object = fastJsonPatch.applyPatch(structuredClone(request.object), [...first.patch]).newDocument;
+  const next = handle({ ...request, object });
+  if (next.kind === "denied") return next;
+  const more = next.kind === "patched" ? next.patch : [];
+  return patched([...first.patch, ...more], [...first.warnings, ...next.warnings]);
 }
 
 // The API server truncates longer warnings (admission.k8s.io/v1).

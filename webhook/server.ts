@@ -5,6 +5,7 @@ import type { GracefulShutdown } from "../src/serving/graceful-shutdown.ts";
 import type { Logger } from "../src/telemetry/logger.ts";
 import type { ReviewedName } from "../src/telemetry/traces.ts";
 import { type AdmissionRequest, type ParsedReview, parseReview } from "./admission-review.ts";
+import { dropLeftovers } from "./drop-leftovers.ts";
 import { type FindType, mutateObject } from "./mutate-object.ts";
 import { mutatePod } from "./mutate-pod.ts";
 import { mutateWorkload } from "./mutate-workload.ts";
@@ -21,6 +22,8 @@ const HANDLERS: Readonly<Record<string, (request: AdmissionRequest, findType: Fi
   "/mutate/workload/annotated": (request) => mutateWorkload(request, "annotated"),
   "/mutate/workload/overflow": (request) => mutateWorkload(request, "overflow"),
   "/mutate/object": mutateObject,
+  "/mutate/leftovers": (request, findType) => dropLeftovers(request, true, findType),
+  "/mutate/leftovers/elsewhere": (request, findType) => dropLeftovers(request, false, findType),
   "/mutate/marks": restoreMarks,
   "/validate/namespace": validateNamespace,
 };

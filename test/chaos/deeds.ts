@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import {
+  clusterOfNode,
   FAILOVER_ANNOTATION,
   FAILOVER_NEVER,
   GROUP_ANNOTATION,
@@ -26,7 +27,17 @@ import { actOnObjects } from "./objects/deeds.ts";
 import { isOnObjects } from "./objects/plan.ts";
 import { type Happening, pick } from "./plan.ts";
 import type { Scene } from "./scene.ts";
-import { deployment, job, MEMBERS_CLASS, MEMBERS_POOL, pod, REUSED_NAME, reads, statefulSet } from "./workloads.ts";
+import {
+  deployment,
+  job,
+  MEMBERS_CLASS,
+  MEMBERS_POOL,
+  marksOf,
+  pod,
+  REUSED_NAME,
+  reads,
+  statefulSet,
+} from "./workloads.ts";
 
 const LOST_NODE = "node.kubernetes.io/unreachable";
 const LABELS = { "legation.dev/delegation": "annotated" };
@@ -141,6 +152,14 @@ export async function act(scene: Scene, happening: Extract<Happening, { readonly
       const found = await podsOf(host, namespace);
       if (found.length === 0) return;
       await evict(host, namespace, pick(found, dice).metadata.name);
+      return;
+    }
+    case "import a pod that was exported": {
+      const proxies = (await podsOf(host, namespace)).filter(({ spec }) => clusterOfNode(spec?.nodeName) !== undefined);
+      if (proxies.length === 0) return;
+      const { metadata, spec = { containers: [] } } = pick(proxies, dice);
+      // Its other labels would give it to a controller, as kubectl debug knows.
+      await host.create(pods, { metadata: { namespace, ...marksOf(metadata, `imported-${number}`) }, spec });
       return;
     }
     case "make a namespace and delete it":

@@ -79,6 +79,7 @@ const OTHER_DEEDS = [
   "run a StatefulSet",
   "evict a pod",
   "make a namespace and delete it",
+  "import a pod that was exported",
 ] as const;
 
 /** A deed that is about pods. */

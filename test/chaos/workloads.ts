@@ -1,5 +1,5 @@
-import { DELEGATE_ANNOTATION } from "../../src/api/keys.ts";
-import type { KubeObject } from "../../src/api/kubernetes.ts";
+import { DELEGATE_ANNOTATION, GROUP } from "../../src/api/keys.ts";
+import type { KubeObject, ObjectMeta } from "../../src/api/kubernetes.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 
 /** The name of a pod, and of an object of each kind, whose name is used again and again: copies may follow each other closely. */
@@ -78,4 +78,10 @@ export function reads(configMap: string, secret: string): { readonly volumes: re
       { name: "secret", secret: { secretName: secret } },
     ],
   };
+}
+
+/** Returns the metadata of an object as an export has it, under another name: annotations, finalizers, and Legation's own labels. */
+export function marksOf({ labels = {}, annotations = {}, finalizers = [] }: ObjectMeta, name: string): ObjectMeta {
+  const own = Object.entries(labels).filter(([key]) => key.startsWith(`${GROUP}/`));
+  return { name, labels: Object.fromEntries(own), annotations, finalizers };
 }

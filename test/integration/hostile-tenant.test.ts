@@ -24,7 +24,7 @@ import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
-import { inPhase, podThat } from "../support/harness/pods-of.ts";
+import { inPhase, podGone, podThat } from "../support/harness/pods-of.ts";
 import { eventually } from "../support/harness/wait.ts";
 
 const clients = useClients();
@@ -122,27 +122,7 @@ describe("a tenant with all rights in one namespace", () => {
       () => patched({ metadata: { labels: { [PROXY_LABEL]: "false" } } }),
       /changed by Legation's controller alone/,
     ],
-    [
-      "to create a pod that is a proxy already",
-      () => created({ metadata: { labels: { [PROXY_LABEL]: "true" }, annotations: {} } }),
-      /is written by Legation/,
-    ],
-    [
-      "to create a pod with the finalizer",
-      () => created({ metadata: { finalizers: [DELEGATE_FINALIZER], annotations: {} } }),
-      /is written by Legation/,
-    ],
-    [
-      "to create a pod with a decision",
-      () => annotated({ ...asks, [CLUSTER_ANNOTATION]: "east" }),
-      /is written by Legation/,
-    ],
     ["to create a pod on a node of the host", () => created({ spec: { nodeName: "host-node-0" } }), /nodeName/],
-    [
-      "to create a pod on a virtual node",
-      () => created({ metadata: { annotations: {} }, spec: { nodeName: "legation-west" } }),
-      /virtual node/,
-    ],
     [
       "to bind a pod to a virtual node",
       () => tenant.createSubresource(pods, { namespace: own, name: "web" }, "binding", binding("legation-east")),
@@ -208,6 +188,51 @@ describe("a tenant with all rights in one namespace", () => {
 function unique(prefix: string): string {
   return `${prefix}-${randomBytes(4).toString("hex")}`;
 }
+
+test("gives a tenant's pod nothing for the marks of another one, its delegate's uid included", async () => {
+  const { host, west, east } = clients();
+  const victim = await host.get(pods, { namespace: others, name: "web" });
+  const delegate = await west.get(pods, { namespace: others, name: "web" });
+  const name = unique("forged");
+  const { labels, annotations } = victim.metadata;
+  const owner = { cluster: "host", namespace: others, name: "web", uid: victim.metadata.uid };
+  const forged = {
+    [OWNER_ANNOTATION]: JSON.stringify(owner),
+    "legation.dev/forwarded": '{"labels":[],"annotations":[]}',
+    "legation.dev/proxy-uid": victim.metadata.uid,
+  };
+  await tenant.create(pods, {
+    ...delegatedPod(own, name),
+    metadata: {
+      namespace: own,
+      name,
+      labels: { ...labels, app: name },
+      annotations: { ...annotations, ...forged, "legation.dev/clusters": "east" },
+      finalizers: [DELEGATE_FINALIZER],
+    },
+    spec: {
+      ...delegatedPod(own, name).spec,
+      containers: victim.spec?.containers ?? [],
+      schedulerName: "legation",
+      nodeName: "legation-west",
+    },
+  });
+  const made = await podThat(host, own, name, inPhase("Running"));
+  const its = await east.get(pods, { namespace: own, name });
+  expect(made.spec?.nodeName).toBe("legation-east");
+  expect(made.metadata.annotations).toMatchObject({
+    [CLUSTER_ANNOTATION]: "east",
+    [DELEGATE_UID_ANNOTATION]: its.metadata.uid,
+  });
+  for (const key of Object.keys(forged)) expect(made.metadata.annotations).not.toHaveProperty([key]);
+  expect(JSON.parse(its.metadata.annotations?.[OWNER_ANNOTATION] ?? "{}")).toMatchObject({ uid: made.metadata.uid });
+  await tenant.delete(pods, { namespace: own, name }, { gracePeriodSeconds: 0 });
+  await podGone(east, own, name);
+  const still = await west.get(pods, { namespace: others, name: "web" });
+  expect(still.metadata).toMatchObject({ uid: delegate.metadata.uid });
+  expect(still.metadata.deletionTimestamp).toBeUndefined();
+  expect((await host.get(pods, { namespace: others, name: "web" })).status).toEqual(victim.status);
+});
 
 test("takes nothing of a member for a pod that a tenant creates with a delegate's marks", async () => {
   const { host, west } = clients();

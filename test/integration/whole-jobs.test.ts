@@ -303,7 +303,7 @@ describe.concurrent("a Job with legation.dev/whole", () => {
     );
   });
 
-  test("is refused to authors without the verb delegate, and its marks to everybody", async () => {
+  test("is refused to authors without the verb delegate, and its marks give nothing", async () => {
     const namespace = await newNamespace();
     const as = ["--as", "ann", "-n", namespace];
     await kubectl(hostCluster(), [
@@ -327,9 +327,13 @@ describe.concurrent("a Job with legation.dev/whole", () => {
     await expect(kubectl(hostCluster(), ["create", "-f", "-", ...as], { input: manifest(whole) })).rejects.toThrow(
       "may not have Jobs run in other clusters",
     );
-    await expect(
-      kubectl(hostCluster(), ["create", "-f", "-", ...as], { input: manifest({ labels: { [WHOLE_KEY]: "true" } }) }),
-    ).rejects.toThrow("write the annotation alone");
+    const forged = { labels: { [WHOLE_KEY]: "true" }, annotations: { "legation.dev/cluster": "west" } };
+    await kubectl(hostCluster(), ["create", "-f", "-", ...as], { input: manifest({ ...forged, name: "forged" }) });
+    const { metadata } = await clients().host.get(jobs, { namespace, name: "forged" });
+    expect(metadata.labels?.[WHOLE_KEY]).toBeUndefined();
+    expect(metadata.annotations?.["legation.dev/cluster"]).toBeUndefined();
+    const label = ["label", "job", "forged", `${WHOLE_KEY}=true`, ...as];
+    await expect(kubectl(hostCluster(), label)).rejects.toThrow("write the annotation alone");
     const cron = {
       apiVersion: "batch/v1",
       kind: "CronJob",

@@ -88,8 +88,6 @@ describe.concurrent("an author without the verb delegate", () => {
       { annotations: ASKS, labels: LABEL, finalizers: [WHOLE_FINALIZER] },
       MAY_NOT,
     ],
-    ["the label, in a namespace that is not opted in", "plain", { labels: LABEL }, NOT_OPTED_IN],
-    ["all marks, in a namespace that is not opted in", "plain", { annotations: ASKS, labels: LABEL }, NOT_OPTED_IN],
     ["the annotation with labels of a copy", "opted", { annotations: ASKS, labels: COPY_LABELS }, NOT_A_COPY],
     ["the same, in a namespace that is not opted in", "plain", { annotations: ASKS, labels: COPY_LABELS }, NOT_A_COPY],
   ] as const)("is refused %s", async (what, place, metadata, refused) => {
@@ -102,24 +100,30 @@ describe.concurrent("an author without the verb delegate", () => {
     ["finalizers", "opted", { labels: LABEL, finalizers: [WHOLE_FINALIZER] }],
     ["copies", "opted", { labels: COPY_LABELS }],
     ["annotations", "plain", { annotations: ASKS }],
+    ["a-label", "plain", { labels: LABEL }],
+    ["all-marks", "plain", { annotations: { ...ASKS, ...RECORD }, labels: LABEL, finalizers: [WHOLE_FINALIZER] }],
+    ["a-record", "opted", { annotations: { ...RECORD, "legation.dev/members": "[]" } }],
+    ["a-record", "plain", { annotations: RECORD }],
   ] as const)("gives members nothing by writing %s by hand", async (name, place, metadata) => {
     const namespace = places[place];
     const { host, west, east } = clients();
     await asTenant(namespace, ["create", "-f", "-"], object(name, metadata));
     // An object that was allowed goes round meanwhile.
-    const after = `after-${name}`;
+    const after = `after-${name}-${place}`;
     await host.create(configMaps, object(after, { namespace: places.opted, annotations: ASKS }));
     for (const member of [west, east]) {
       await eventually(() => member.find(configMaps, { namespace: places.opted, name: after }), { what: "a copy" });
       expect(await member.find(configMaps, { namespace, name })).toBeUndefined();
     }
-    const { finalizers = [] } = (await host.get(configMaps, { namespace, name })).metadata;
+    const { finalizers = [], annotations: left = {} } = (await host.get(configMaps, { namespace, name })).metadata;
     expect(finalizers).toEqual([]);
+    expect(Object.keys(left)).not.toContain(CLUSTER_ANNOTATION);
   });
 
   test("is refused the record of a member on an object that is not whole, which would choose the member later", async () => {
-    const made = asTenant(places.plain, ["create", "-f", "-"], object("recorded", { annotations: RECORD }));
-    await expect(made).rejects.toThrow(RECORDED);
+    await asTenant(places.plain, ["create", "-f", "-"], object("recorded", {}));
+    const record = ["annotate", "configmap/recorded", `${CLUSTER_ANNOTATION}=west`];
+    await expect(asTenant(places.plain, record)).rejects.toThrow(RECORDED);
   });
 
   test("is refused to remove the record of an object that was taken back while its member was silent", async () => {

@@ -1,9 +1,10 @@
 import fastJsonPatch from "fast-json-patch";
-import type { AdmissionRequest } from "../../../webhook/admission-review.ts";
-import { mutateObject } from "../../../webhook/mutate-object.ts";
+import type { AdmissionRequest, ReviewedObject } from "../../../webhook/admission-review.ts";
+import { dropLeftovers } from "../../../webhook/drop-leftovers.ts";
+import { type FindType, mutateObject } from "../../../webhook/mutate-object.ts";
 import { mutatePod } from "../../../webhook/mutate-pod.ts";
 import { mutateWorkload } from "../../../webhook/mutate-workload.ts";
-import type { Verdict } from "../../../webhook/responses.ts";
+import { inTurn, type Verdict } from "../../../webhook/responses.ts";
 import type { DelegatedType } from "../../api/delegated-type.ts";
 import type { DelegationMode } from "../../api/delegation-mode.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
@@ -23,17 +24,24 @@ export function admitWorkload(object: WrittenObject, mode: DelegationMode): Admi
 
 /** Runs the webhook's code on an object that asks to go to members whole. */
 export function admitObject(object: WrittenObject, types: readonly DelegatedType[]): Admitted<WrittenObject> {
-  const verdict = mutateObject(
-    { ...request(groupOf(object), object.kind), object },
-    (group, kind) => types.find(({ spec }) => (spec.group ?? "") === group && spec.kind === kind) ?? "none",
-  );
+  const findType: FindType = (group, kind) =>
+    types.find(({ spec }) => (spec.group ?? "") === group && spec.kind === kind) ?? "none";
+  const created = { ...request(groupOf(object), object.kind), object };
+  const verdict = inTurn(created, dropLeftovers(created, true, findType), (one) => mutateObject(one, findType));
   return admitted(object, verdict);
 }
 
 /** Runs the webhook's code on a pod: it becomes a proxy where it is delegated, and is marked where the host is asked first. */
 export function admitPod(pod: Stored<Pod>, mode: DelegationMode): Admitted<Stored<Pod>> {
   const { finalizers: _, ...metadata } = pod.metadata;
-  return admitted(pod, mutatePod({ ...request("", "Pod"), object: { ...pod, metadata } }, mode));
+  const object: ReviewedObject = { ...pod, metadata };
+  const created = { ...request("", "Pod"), object };
+  const verdict = inTurn(
+    created,
+    dropLeftovers(created, true, () => "none"),
+    (one) => mutatePod(one, mode),
+  );
+  return admitted(pod, verdict);
 }
 
 /** Reports whether admission has marked the pod for Legation. */

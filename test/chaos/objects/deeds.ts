@@ -18,7 +18,7 @@ import { eventually } from "../../support/harness/wait.ts";
 import { createIn } from "../../support/harness/workloads.ts";
 import { type Happening, pick } from "../plan.ts";
 import type { Scene } from "../scene.ts";
-import { FOREIGN_NAME, pod, REUSED_NAME, reads } from "../workloads.ts";
+import { FOREIGN_NAME, marksOf, pod, REUSED_NAME, reads } from "../workloads.ts";
 import { wholeJob } from "./jobs.ts";
 import {
   CUSTOM_KINDS,
@@ -155,6 +155,29 @@ export async function actOnObjects(scene: Scene, { deed, number, dice }: Deed): 
       const job = await pickJob(scene, dice);
       const propagationPolicy = pick(["Background", "Foreground", "Orphan"] as const, again(dice, 3));
       if (job !== undefined) await host.delete(jobs, { namespace, name: job.metadata.name }, { propagationPolicy });
+      return;
+    }
+    case "restore an object under another name": {
+      // Members would keep copies that no rule of the ledger knows.
+      const isDeleted = ({ object: { metadata } }: Found): boolean =>
+        metadata.annotations?.[ON_DELETE_ANNOTATION] === undefined;
+      const found = await pickObject(scene, dice, isDeleted);
+      if (found === undefined) return;
+      const { status: _, ...object }: AnyObject = found.object;
+      const metadata = marksOf(found.object.metadata, `${found.kind.toLowerCase()}-${number}`);
+      await host.create(KINDS[found.kind], inNamespace({ ...object, metadata }, namespace));
+      return;
+    }
+    case "restore a whole Job under another name": {
+      const { metadata, spec } = (await pickJob(scene, dice)) ?? {};
+      if (metadata === undefined || spec === undefined) return;
+      const { selector: _, template, ...fields } = spec;
+      const { labels: __, ...pods } = template.metadata ?? {};
+      const name = metadata.name.replace(/\d+$/, `${number}`);
+      await host.create(jobs, {
+        metadata: { namespace, ...marksOf(metadata, name) },
+        spec: { ...fields, template: { ...template, metadata: pods } },
+      });
       return;
     }
     case "delete the copy of a whole Job": {

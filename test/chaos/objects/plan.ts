@@ -21,6 +21,8 @@ export const OTHER_OBJECT_DEEDS = [
   "divide a whole Job",
   "suspend a whole Job, or resume it",
   "delete the copy of a whole Job",
+  "restore an object under another name",
+  "restore a whole Job under another name",
 ] as const;
 
 export type ObjectDeed = (typeof OBJECT_DEEDS)[number] | (typeof OTHER_OBJECT_DEEDS)[number];

@@ -209,18 +209,6 @@ describe("a pod", () => {
       ],
     ],
     ["a node name", () => annotated, { ...asks, spec: { nodeName: "node-1" } }, ['"node-1" is a node of this cluster']],
-    [
-      "a virtual node's name",
-      () => all,
-      { spec: { nodeName: "legation-west" } },
-      ['"legation-west" is a virtual node', `${CLUSTERS}: "west"`],
-    ],
-    [
-      "annotations that Legation writes",
-      () => all,
-      annotations({ "legation.dev/member-node": "n" }),
-      ["legation.dev/member-node: is written by Legation itself"],
-    ],
   ])("is refused with every problem named, for %s", async (_, namespace, parts, messages) => {
     const { status, body } = await createPod(namespace(), parts);
     expect(status).toBe(422);
@@ -257,6 +245,55 @@ describe("a pod", () => {
     const { status, warnings } = await createPod(namespace(), parts, true);
     expect(status).toBe(201);
     expect(warnings).toContain(warning);
+  });
+
+  const PLACED: PodParts = {
+    metadata: {
+      ...PROXY_MARKS.metadata,
+      labels: { ...PROXY_MARKS.metadata.labels, seen: "by-other" },
+      annotations: {
+        [DELEGATE]: "true",
+        "legation.dev/cluster": "west",
+        "legation.dev/delegate-uid": "u",
+        "legation.dev/member-node": "n",
+      },
+    },
+    spec: { ...PROXY_MARKS.spec, nodeName: "legation-west" },
+  };
+  const DROPPED = "dropped, as left over from another object";
+
+  test.each<[string, () => string, readonly string[]]>([
+    ["annotated", () => annotated, ["/mutate/leftovers patched", "/mutate/annotated patched"]],
+    ["all", () => all, ["/mutate/leftovers patched", "/mutate/all patched"]],
+    ["overflow", () => overflow, ["/mutate/leftovers patched", "/mutate/overflow patched"]],
+    ["none", () => plain, ["/mutate/leftovers/elsewhere patched"]],
+  ])("loses the marks of the pod that it was made of, with a warning, in mode %s", async (mode, namespace, called) => {
+    reviews.length = 0;
+    const { status, body, warnings } = await createPod(namespace(), PLACED, true);
+    expect(status).toBe(201);
+    expect(reviews).toEqual(called);
+    expect(body.metadata?.annotations).toEqual({ [DELEGATE]: "true" });
+    expect(body.spec?.nodeName).toBeUndefined();
+    if (mode === "all" || mode === "annotated") expect(body).toMatchObject(PROXY_MARKS);
+    else expect(body.spec?.schedulerName).toBe("default-scheduler");
+    expect(body.metadata?.labels?.["legation.dev/proxy"]).toBe(
+      { annotated: "true", all: "true", overflow: "overflow" }[mode],
+    );
+    expect(warnings).toEqual([
+      expect.stringMatching(/^annotation legation.dev\/cluster, annotation .*delegate-uid, annotation .*member-node, /),
+      expect.stringContaining("spec.nodeName"),
+    ]);
+    for (const warning of warnings) expect(warning).toContain(DROPPED);
+  });
+
+  test("keeps the marks of its own admission when another webhook has all of them called again", async () => {
+    await startOther("zz-other", [{ op: "replace", path: "/spec/schedulerName", value: "volcano" }]);
+    const body = await eventually(async () => {
+      const answer = await createPod(all, PLACED, true);
+      return answer.body.metadata?.annotations?.["legation.dev/scheduler-name"] === undefined ? undefined : answer.body;
+    });
+    expect(body).toMatchObject(PROXY_MARKS);
+    expect(body.metadata?.annotations).toEqual({ [DELEGATE]: "true", "legation.dev/scheduler-name": "volcano" });
   });
 
   test("is shown as a proxy by a dry run, which leaves nothing behind", async () => {
@@ -745,7 +782,7 @@ describe("the serving certificate", () => {
   test("is in a Secret, and every entry trusts its authority", async () => {
     expect((await storedCertificate()).length).toBeGreaterThan(1000);
     const trusted = await bundles();
-    expect(trusted).toHaveLength(15);
+    expect(trusted).toHaveLength(17);
     expect(new Set(trusted).size).toBe(1);
     expect(trusted[0]).not.toBe("");
   });
@@ -758,12 +795,12 @@ describe("the serving certificate", () => {
   });
 
   test("is trusted by an entry that a new version adds, from the start", async () => {
-    const last = JSON.stringify([{ op: "remove", path: "/webhooks/5" }]);
+    const last = JSON.stringify([{ op: "remove", path: "/webhooks/7" }]);
     await kubectl(host, ["patch", "mutatingwebhookconfiguration/legation", "--type=json", `--patch=${last}`]);
-    expect(await bundles()).toHaveLength(14);
+    expect(await bundles()).toHaveLength(16);
     await install();
     const trusted = await bundles();
-    expect(trusted).toHaveLength(15);
+    expect(trusted).toHaveLength(17);
     expect(new Set(trusted).size).toBe(1);
   });
 
@@ -775,7 +812,7 @@ describe("the serving certificate", () => {
       change: "created",
     });
     const trusted = await bundles();
-    expect(trusted).toHaveLength(15);
+    expect(trusted).toHaveLength(17);
     expect(new Set(trusted).size).toBe(1);
   });
 

@@ -198,11 +198,6 @@ describe("a malformed workload is refused with every problem and its place", () 
       [`metadata: annotation ${DELEGATE}: "yes"`, `spec.template.metadata: annotation ${CLUSTERS}: names no cluster`],
     ],
     [
-      "what only Legation writes",
-      workload(undefined, { "legation.dev/member-node": "n" }),
-      ["spec.template.metadata: annotation legation.dev/member-node: is written by Legation itself"],
-    ],
-    [
       "a template with a node",
       workload({ [DELEGATE]: "true" }, undefined, { nodeName: "n1" }),
       ['spec.template.spec.nodeName: "n1" is a node of this cluster'],

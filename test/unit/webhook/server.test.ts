@@ -185,7 +185,7 @@ test("closes the connection of a second call only", async () => {
   const manifests = await loadManifests(MANIFESTS);
   const configuration = z.object({ webhooks: z.array(entry) });
   const entries = manifests.flatMap((manifest) => configuration.safeParse(manifest).data?.webhooks ?? []);
-  expect(entries).toHaveLength(15);
+  expect(entries).toHaveLength(17);
   for (const { name, clientConfig, timeoutSeconds } of entries) {
     // The request as an API server sends it.
     const url = `${clientConfig.service.path}?timeout=${timeoutSeconds}s`;
@@ -333,6 +333,9 @@ describe("the webhook, for all bodies,", () => {
             expect(["add", "remove", "replace"]).toContain(op);
             if (path === metadata) expect(operation).toEqual({ op: "add", path, value: { annotations: {} } });
             else if (path === `${metadata}/annotations`) expect(operation).toEqual({ op: "add", path, value: {} });
+            // Marks of a pod that the workload was made from go wherever they stand.
+            else if (op === "remove" && !path.startsWith(metadata))
+              expect(path).toMatch(/metadata\/annotations\/legation\.dev~1(cluster|scheduler-name)$/);
             else expect(path.startsWith(`${metadata}/annotations/legation.dev~1`)).toBe(true);
           }
           if (patch.length > 0) changedKinds.add(kind);

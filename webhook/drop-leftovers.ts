@@ -1,0 +1,166 @@
+import fastJsonPatch, { type Operation } from "fast-json-patch";
+import { isJsonObject, type JsonObject, pathOfPointer, valueAt } from "../src/api/json.ts";
+import {
+  CLAIM_STATUS_ANNOTATION,
+  DELEGATE_FINALIZER,
+  DELETION_COST_ANNOTATION,
+  HOST_LABEL,
+  INTERNAL_ANNOTATIONS,
+  OWN_DELETION_COST_ANNOTATION,
+  PROXY_LABEL,
+  SCHEDULER_NAME,
+  SCHEDULER_NAME_ANNOTATION,
+  WHOLE_FINALIZER,
+  WHOLE_KEY,
+  WHOLE_MANAGED_BY,
+} from "../src/api/keys.ts";
+import { isOfServices, WHOLE_LOAD_BALANCER_CLASS } from "../src/api/service-fields.ts";
+import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
+import type { FindType } from "./mutate-object.ts";
+import { MIRROR_ANNOTATION } from "./mutate-pod.ts";
+import { asksWhole } from "./mutate-whole.ts";
+import { isVirtualNode } from "./pod-fields.ts";
+import { allowed, patched, type Verdict } from "./responses.ts";
+
+/** A mark that an object brings along from another one, and the operation that removes it. */
+export interface Leftover {
+  readonly name: string;
+  readonly operation: Operation;
+}
+
+/**
+ * Drops marks that an object has on creation, from an export or a backup: they are no claim. Runs before the handlers that mark
+ * objects. Admission policies refuse the marks that remain.
+ */
+export function dropLeftovers(
+  { object, kind, operation }: AdmissionRequest,
+  isOptedIn: boolean,
+  findType: FindType,
+): Verdict {
+  if (object === undefined || operation !== "CREATE") return allowed();
+  const { labels, annotations } = object.metadata;
+  // What another host gives to this cluster has that host's marks.
+  if (labels?.[HOST_LABEL] !== undefined || annotations?.[MIRROR_ANNOTATION] !== undefined) return allowed();
+  const leftovers =
+    kind.group === "" && kind.kind === "Pod"
+      ? [...leftoversOfPod(object), ...proxyLabel(object)]
+      : [...leftAnnotations(object), ...wholeMarks(object, kind, isOptedIn, findType)];
+  return patched(
+    leftovers.map(({ operation: removal }) => removal),
+    leftoverWarnings(leftovers),
+  );
+}
+
+/** Returns the marks on a pod, or on the pod template at a path, except for the label that a selector may name. */
+export function leftoversOfPod(object: JsonObject, path: readonly string[] = []): Leftover[] {
+  const { schedulerName, nodeName } = fieldsAt(object, [...path, "spec"]);
+  const author = valueAt(object, [...path, "metadata", "annotations", SCHEDULER_NAME_ANNOTATION]);
+  const scheduler = [...path, "spec", "schedulerName"];
+  return [
+    ...leftAnnotations(object, path),
+    ...finalizerOf(object, path, DELEGATE_FINALIZER),
+    ...(schedulerName !== SCHEDULER_NAME
+      ? []
+      : [
+          {
+            name: `spec.schedulerName ${SCHEDULER_NAME}`,
+            operation:
+              typeof author === "string"
+                ? ({ op: "replace", path: pointer(scheduler), value: author } as const)
+                : remove(scheduler),
+          },
+        ]),
+    ...(typeof nodeName === "string" && isVirtualNode(nodeName)
+      ? [{ name: "spec.nodeName", operation: remove([...path, "spec", "nodeName"]) }]
+      : []),
+  ];
+}
+
+// The API server truncates longer warnings.
+const NAMES_IN_ONE = 5;
+
+/** Returns warnings that name the leftovers of an object, or of its part `where`. */
+export function leftoverWarnings(leftovers: readonly Leftover[], where = ""): string[] {
+  const names = leftovers.map(({ name }) => name);
+  return Array.from({ length: Math.ceil(names.length / NAMES_IN_ONE) }, (_, index) => {
+    const named = names.slice(index * NAMES_IN_ONE, (index + 1) * NAMES_IN_ONE).join(", ");
+    return `${where}${named}: dropped, as left over from another object`;
+  });
+}
+
+/** Returns the annotations that only Legation writes, on an object or its part at a path. */
+export function leftAnnotations(object: JsonObject, path: readonly string[] = []): Leftover[] {
+  const at = [...path, "metadata", "annotations"];
+  const annotations = fieldsAt(object, at);
+  const cost = annotations[OWN_DELETION_COST_ANNOTATION];
+  const isOwnCost = cost !== undefined && annotations[DELETION_COST_ANNOTATION] === cost;
+  return Object.keys(annotations)
+    .filter(
+      (key) =>
+        INTERNAL_ANNOTATIONS.has(key) ||
+        key === CLAIM_STATUS_ANNOTATION ||
+        (isOwnCost && key === DELETION_COST_ANNOTATION),
+    )
+    .map((key) => ({ name: `annotation ${key}`, operation: remove([...at, key]) }));
+}
+
+/** A controller whose selector names the label would create pods for ever if each new one lost it. */
+function proxyLabel({ metadata }: ReviewedObject): Leftover[] {
+  const isOwned = metadata.ownerReferences?.some(({ controller }) => controller === true) === true;
+  return isOwned ? [] : labelOf({ metadata }, [], PROXY_LABEL);
+}
+
+/** Returns the marks of an object that members have, on one that they are not to have. */
+function wholeMarks(
+  object: ReviewedObject,
+  { group, kind }: AdmissionRequest["kind"],
+  isOptedIn: boolean,
+  findType: FindType,
+): Leftover[] {
+  const isJob = group === "batch";
+  const path = isJob && kind === "CronJob" ? ["spec", "jobTemplate"] : [];
+  if (isOptedIn && asksWhole(fieldsAt(object, path))) return [];
+  const type = isJob ? "none" : findType(group, kind);
+  const isService = typeof type === "object" && isOfServices(type);
+  const managedBy = isJob ? [...path, "spec", "managedBy"] : managedByOf(type);
+  return [
+    ...labelOf(object, path, WHOLE_KEY),
+    ...finalizerOf(object, [], WHOLE_FINALIZER),
+    ...(managedBy === undefined ? [] : fieldOf(object, managedBy, WHOLE_MANAGED_BY)),
+    ...(isService ? fieldOf(object, ["spec", "loadBalancerClass"], WHOLE_LOAD_BALANCER_CLASS) : []),
+  ];
+}
+
+function managedByOf(type: ReturnType<FindType>): readonly string[] | undefined {
+  return typeof type === "object" && type.spec.managedBy !== undefined ? pathOfPointer(type.spec.managedBy) : undefined;
+}
+
+function labelOf(object: JsonObject, path: readonly string[], key: string): Leftover[] {
+  const at = [...path, "metadata", "labels", key];
+  return valueAt(object, at) === undefined ? [] : [{ name: `label ${key}`, operation: remove(at) }];
+}
+
+function fieldOf(object: JsonObject, path: readonly string[], value: string): Leftover[] {
+  return valueAt(object, path) === value ? [{ name: path.join("."), operation: remove(path) }] : [];
+}
+
+function finalizerOf(object: JsonObject, path: readonly string[], finalizer: string): Leftover[] {
+  const at = [...path, "metadata", "finalizers"];
+  const finalizers = valueAt(object, at);
+  if (!Array.isArray(finalizers) || !finalizers.includes(finalizer)) return [];
+  const value = finalizers.filter((other) => other !== finalizer);
+  return [{ name: `finalizer ${finalizer}`, operation: { op: "replace", path: pointer(at), value } }];
+}
+
+function fieldsAt(object: JsonObject, path: readonly string[]): JsonObject {
+  const fields = valueAt(object, path);
+  return isJsonObject(fields) ? fields : {};
+}
+
+function remove(path: readonly string[]): Operation {
+  return { op: "remove", path: pointer(path) };
+}
+
+function pointer(path: readonly string[]): string {
+  return path.map((field) => `/${fastJsonPatch.escapePathComponent(field)}`).join("");
+}
