@@ -163,6 +163,7 @@ async function run(seed: number): Promise<ChaosReport> {
     legation: { ...legation, controller },
     namespace,
     passing: [],
+    forced: new Set<string>(),
     kinds: KINDS_OF_RUN,
     ledger: newLedger(),
     setClock: (ms: number) => writeFileSync(clockFile, String(ms)),

@@ -54,11 +54,15 @@ const EXPECTATION_TIMEOUT_MS = 10_000;
 const MAX_BACKOFF_MS = 30_000;
 // An event shortens a failing key's backoff to this at least: the failing write may itself cause the events.
 const DIRTY_PERIOD_MS = 1_000;
+// A cluster that answers does so by then; an aborted request costs its connection.
+const INTERRUPT_MS = 100;
 // Keys reconciled before the event loop runs other callbacks (responses, watch lines).
 const KEYS_PER_TURN = 20;
 
 interface KeyState<Observed> {
   runningSince: number | undefined;
+  /** Aborts the requests of the running reconcile. */
+  interruption: AbortController | undefined;
   /** When the key was first enqueued again while its reconcile ran. */
   dirtySince: number | undefined;
   /** When the oldest unanswered event arrived; kept across failures and open expectations. */
@@ -155,6 +159,17 @@ export class Controller<Key extends string, Observed, Action> {
     if (this.#ready.size > 0) this.#planDrain();
   }
 
+  /** Enqueues the key. If its reconcile does not end soon, aborts that one's requests. */
+  interrupt(key: Key): void {
+    this.enqueue(key);
+    const state = this.#keys.get(key);
+    const interruption = state?.interruption;
+    if (interruption === undefined) return;
+    this.#clock.after(INTERRUPT_MS, () => {
+      if (state?.interruption === interruption) interruption.abort();
+    });
+  }
+
   /** Reports whether the last reconcile of the key found an object. */
   knows(key: Key): boolean {
     return this.#keys.has(key);
@@ -180,7 +195,10 @@ export class Controller<Key extends string, Observed, Action> {
   async stop(): Promise<void> {
     this.#abort.abort();
     this.#ready.clear();
-    for (const state of this.#keys.values()) state.timer?.cancel();
+    for (const state of this.#keys.values()) {
+      state.timer?.cancel();
+      state.interruption?.abort();
+    }
     await Promise.all(this.#running);
     this.#keys.clear();
     this.#metrics?.ended();
@@ -267,8 +285,10 @@ export class Controller<Key extends string, Observed, Action> {
       this.#metrics?.worked(decision.outcome, 0);
       return;
     }
+    const interruption = new AbortController();
+    state.interruption = interruption;
     const context = new ReconcileContext(key, {
-      signal: this.#abort.signal,
+      signal: interruption.signal,
       heardAt: state.heardAt,
       log: this.#log,
       bindings: { ...this.#spec.identify?.(observed), reconcile },
@@ -284,6 +304,7 @@ export class Controller<Key extends string, Observed, Action> {
     if (known !== undefined) return known;
     const state: KeyState<Observed> = {
       runningSince: undefined,
+      interruption: undefined,
       dirtySince: undefined,
       heardAt: undefined,
       awaiting: undefined,
@@ -320,16 +341,13 @@ export class Controller<Key extends string, Observed, Action> {
       if (decision.requeueAt !== undefined) delayMs = decision.requeueAt - this.#clock.now();
     } catch (error) {
       if (this.#abort.signal.aborted) return;
-      failed = true;
-      this.#metrics?.retried();
-      delayMs = this.#delayAfter(error, state, this.#clock.now() - started);
-      if (isKubeError(error)) {
-        context.log.warn({ code: error.code, cluster: error.cluster, delayMs: Math.round(delayMs) }, error.message);
-      } else {
-        context.log.error({ err: error, delayMs: Math.round(delayMs) }, "action failed");
+      if (!context.signal.aborted) {
+        failed = true;
+        delayMs = this.#failed(error, state, started, context);
       }
     } finally {
       state.runningSince = undefined;
+      state.interruption = undefined;
     }
     const seconds = (this.#clock.now() - started) / 1000;
     if (this.#log.isLevelEnabled("debug")) {
@@ -343,6 +361,18 @@ export class Controller<Key extends string, Observed, Action> {
     state.heardAt = undefined;
     // The view that led to these writes is stale now.
     if (dirtySince !== undefined || state.awaiting !== undefined) this.#add(key, dirtySince ?? this.#clock.now());
+  }
+
+  /** Returns the milliseconds until a reconcile that failed is retried. */
+  #failed(error: unknown, state: KeyState<Observed>, started: number, { log }: ReconcileContext<Key>): number {
+    this.#metrics?.retried();
+    const delayMs = this.#delayAfter(error, state, this.#clock.now() - started);
+    if (isKubeError(error)) {
+      log.warn({ code: error.code, cluster: error.cluster, delayMs: Math.round(delayMs) }, error.message);
+    } else {
+      log.error({ err: error, delayMs: Math.round(delayMs) }, "action failed");
+    }
+    return delayMs;
   }
 
   /** Returns the milliseconds until a reconcile that failed after `tookMs` is retried. */

@@ -4,6 +4,7 @@ import type { Cluster } from "../support/clusters/types.ts";
 import type { Legation } from "../support/legation/start.ts";
 import { burst, clear, clientOf, createPods, makeNamespace, removeNamespace, timed } from "./bursts.ts";
 import { type Figure, quantile } from "./figures.ts";
+import { forcedEnds } from "./forced-ends.ts";
 import { PodWatch } from "./pod-watch.ts";
 import { cpuMs, rssMb } from "./process-usage.ts";
 import { SameWrites } from "./same-writes.ts";
@@ -25,6 +26,8 @@ const STEADY = [
   { rate: 20, seconds: 30 },
   { rate: 50, seconds: 20 },
 ];
+/** Pods that are created a second while others are deleted by force. */
+const BESIDE = [0, 20];
 /** The target's own rate. */
 const TARGET_RATE = 50;
 const IDLE_MS = 30_000;
@@ -84,6 +87,14 @@ export async function benchDelegation(options: DelegationBenchOptions): Promise<
     for (const { rate, seconds } of STEADY) {
       onProgress(`latency at ${rate} pods/s`);
       for (const figure of await latencies(hostClient, memberClients, rate, seconds)) onFigure(figure);
+    }
+    for (const beside of BESIDE) {
+      onProgress(`forced deletions beside ${beside} pods/s`);
+      const ms = await forcedEnds(hostClient, memberClients, beside);
+      for (const at of [0.5, 0.99]) {
+        const name = `forced deletion to gone beside ${beside} pods/s, P${100 * at}`;
+        onFigure({ name, value: quantile(ms, at), unit: "ms" });
+      }
     }
     onProgress("idle");
     await sleep(5_000);

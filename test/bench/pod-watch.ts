@@ -5,10 +5,11 @@ import { realClock } from "../../src/runtime/clock.ts";
 import { Reflector } from "../../src/runtime/reflector.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 
-/** The times when this process first saw each pod of a namespace in each state; milliseconds of `performance.now()`. */
+/** The times when this process first saw each pod of a namespace in each state, and saw it go; milliseconds of `performance.now()`. */
 export class PodWatch {
   readonly seen: Map<string, number> = new Map();
   readonly running: Map<string, number> = new Map();
+  readonly gone: Map<string, number> = new Map();
   readonly #reflector: Reflector<Pod>;
   #waiting: { readonly done: () => boolean; readonly resolve: () => void } | undefined;
 
@@ -20,7 +21,8 @@ export class PodWatch {
       clock: realClock,
       log: createLogger({ level: "silent" }),
       onEvent: ({ type, object }) => {
-        if (type !== "deleted") this.#note(object);
+        if (type === "deleted") this.gone.set(object.metadata.name, performance.now());
+        else this.#note(object);
         if (this.#waiting?.done() === true) this.#waiting.resolve();
       },
     });

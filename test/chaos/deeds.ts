@@ -69,6 +69,15 @@ export async function act(scene: Scene, happening: Extract<Happening, { readonly
       await host.delete(pods, { namespace, name: pick(found, dice).metadata.name }, { gracePeriodSeconds: 1 });
       return;
     }
+    case "delete a pod by force": {
+      // Of this name, no two delegates may ever live at once.
+      const found = (await podsOf(host, namespace)).filter(({ metadata }) => metadata.name !== REUSED_NAME);
+      if (found.length === 0) return;
+      const { name } = pick(found, dice).metadata;
+      scene.forced.add(`${namespace}/${name}`);
+      await host.delete(pods, { namespace, name }, { gracePeriodSeconds: 0 });
+      return;
+    }
     case "scale":
       return changeOne(scene, dice, () => ({ spec: { replicas: Math.floor(dice * 8) } }));
     case "delete a workload": {

@@ -57,6 +57,7 @@ const POD_DEEDS = [
   "scale",
   "delete a workload",
   "delete a pod",
+  "delete a pod by force",
   "run it again",
 ] as const;
 

@@ -36,11 +36,14 @@ export async function delegateLives({ members, namespace, passing }: Scene): Pro
 
 /**
  * Returns pairs of delegates that had one name at one moment. Names that are used again may be in a member that has left,
- * whose containers are not waited for: `reused` says whether they count.
+ * whose containers are not waited for: `reused` says whether they count. A deletion by force waits for no containers.
  */
-export function twins(lives: readonly PodLife[], reused: boolean): string[] {
+export function twins(
+  lives: readonly PodLife[],
+  { reused, forced }: { readonly reused: boolean; readonly forced: ReadonlySet<string> },
+): string[] {
   const isReused = (name: string): boolean => name.endsWith(`/${REUSED_NAME}`) || /\/set-\d+-\d+$/.test(name);
-  const counted = lives.filter(({ name }) => reused || !isReused(name));
+  const counted = lives.filter(({ name }) => !isReused(name) || (reused && !forced.has(name)));
   return overlaps(counted).map((pair) => `two delegates at once: ${JSON.stringify(pair)}`);
 }
 

@@ -106,7 +106,11 @@ export async function runChaos(
   const restMs = Math.round(performance.now() - mended);
   await Promise.all([stop(), objects.stop(), ...operators.map((operator) => operator.stop())]);
   const lives = await delegateLives(scene);
-  violations.push(...wrongHistories(histories), ...twins(lives, !left), ...(await foreignWrites(scene)));
+  violations.push(
+    ...wrongHistories(histories),
+    ...twins(lives, { reused: !left, forced: scene.forced }),
+    ...(await foreignWrites(scene)),
+  );
   violations.push(...objects.wrong, ...(await objectTwins(scene)), ...(await foreignObjectWrites(scene)));
   return {
     seed,

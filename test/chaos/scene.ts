@@ -15,6 +15,8 @@ export interface Scene {
   readonly namespace: string;
   /** Namespaces of the host that come and go meanwhile. */
   readonly passing: string[];
+  /** Namespaces and names of pods that were deleted by force. */
+  readonly forced: Set<string>;
   /** Kinds of which members get whole objects. */
   readonly kinds: readonly Kind[];
   readonly ledger: Ledger;

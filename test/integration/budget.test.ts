@@ -25,7 +25,7 @@ const spec = { automountServiceAccountToken: false };
 interface Budget {
   createAll(names: readonly string[], annotations?: Record<string, string>): Promise<void>;
   allAre(phase: string): Promise<void>;
-  deleteAll(names: readonly string[]): Promise<void>;
+  deleteAll(names: readonly string[], options?: { readonly gracePeriodSeconds?: number }): Promise<void>;
   /** Writes on pods of these clusters, by the pod's name. */
   podWrites(...clusters: Cluster[]): Promise<Map<string, readonly string[]>>;
   otherWrites(cluster: Cluster): Promise<readonly string[]>;
@@ -47,8 +47,8 @@ async function makeBudget(clusters: readonly Cluster[], onFinished: typeof onTes
       eventuallyPasses(async () => expect(countPhases(await podsOf(host, namespace))).toEqual({ [phase]: COUNT }), {
         timeoutMs: 60_000,
       }),
-    deleteAll: async (names) => {
-      await Promise.all(names.map((name) => host.delete(pods, { namespace, name })));
+    deleteAll: async (names, options) => {
+      await Promise.all(names.map((name) => host.delete(pods, { namespace, name }, options)));
       await eventuallyPasses(async () => expect(await podsOf(host, namespace)).toEqual([]));
     },
     podWrites: async (...of) => {
@@ -123,6 +123,28 @@ describe.concurrent("the writes that Legation's accounts make, from the audit lo
       expect(await podWrites(...members)).toEqual(each(names, ["create pods", "delete pods"]));
       expect(await podWrites(hostCluster())).toEqual(
         each(names, ["create pods/binding", "patch pods/status", "patch pods/status", "delete pods", "patch pods"]),
+      );
+      expect(await Promise.all([hostCluster(), ...members].map(otherWrites))).toEqual([[], [], []]);
+      await expectEvents(COUNT + 1);
+    });
+  });
+
+  test("costs the host three writes and one member two for a pod that is deleted by force while it runs", async ({
+    onTestFinished,
+  }) => {
+    const { createAll, allAre, deleteAll, podWrites, otherWrites, expectEvents, holdsInTheEnd } = await makeBudget(
+      everywhere,
+      onTestFinished,
+    );
+    const names = numbered("forced", COUNT);
+    await createAll(names);
+    await allAre("Running");
+    await deleteAll(names, { gracePeriodSeconds: 0 });
+
+    await holdsInTheEnd(async () => {
+      expect(await podWrites(...members)).toEqual(each(names, ["create pods", "delete pods"]));
+      expect(await podWrites(hostCluster())).toEqual(
+        each(names, ["create pods/binding", "patch pods/status", "patch pods"]),
       );
       expect(await Promise.all([hostCluster(), ...members].map(otherWrites))).toEqual([[], [], []]);
       await expectEvents(COUNT + 1);

@@ -22,7 +22,8 @@ test("keeps every rule and comes to rest after half a minute of random faults", 
   const namespace = await freshNamespace([host, ...Object.values(members)], { prefix: "chaos", labels });
   const kinds = ["ConfigMap"] as const;
   const ledger = newLedger();
-  const scene = { host, members, clients: clients(), legation: legation(), namespace, passing: [], kinds, ledger };
+  const places = { host, members, clients: clients(), namespace, passing: [] };
+  const scene = { ...places, legation: legation(), forced: new Set<string>(), kinds, ledger };
   await makeForeignPods(scene);
   await allowTypes(scene.clients, kinds);
   onTestFinished(() => forbidTypes(clients(), kinds));

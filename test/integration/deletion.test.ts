@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION, HOST_LABEL, OWNER_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
@@ -142,6 +143,40 @@ describe.concurrent("a deleted proxy", () => {
     await podThat(clients().host, namespace, "web", inPhase("Succeeded"));
     await clients().host.delete(pods, { namespace, name: "web" });
     await nowhere(namespace, "web");
+  });
+});
+
+describe("a proxy that is deleted by force", () => {
+  // Less than a request to a member may take.
+  const soon = { timeoutMs: 5_000 };
+
+  test("goes at once while its member holds up the deletion before, which leaves no delegate once it answers", async () => {
+    const namespace = await optedIn();
+    const { proxy, delegate, member } = await runningPod(aPod(namespace, "web"));
+    const ref = { namespace, name: "web" };
+    const { apiServer } = memberCluster(member);
+    await apiServer.freeze();
+    try {
+      await clients().host.delete(pods, ref);
+      // The deletion in the member is under way.
+      await sleep(1_000);
+      await clients().host.delete(pods, ref, { gracePeriodSeconds: 0 });
+      await podGone(clients().host, namespace, "web", proxy.metadata.uid, soon);
+    } finally {
+      await apiServer.thaw();
+    }
+    await podGone(clients()[member], namespace, "web", delegate.metadata.uid);
+  });
+
+  test("has its name's next pod, in the same member, run in its place", async () => {
+    const namespace = await optedIn();
+    const annotations = { "legation.dev/clusters": "west" };
+    const { proxy, delegate } = await runningPod(aPod(namespace, "web", { annotations, graceSeconds: 600 }));
+    await clients().host.delete(pods, { namespace, name: "web" }, { gracePeriodSeconds: 0 });
+    await podGone(clients().host, namespace, "web", proxy.metadata.uid, soon);
+    const next = await runningPod(aPod(namespace, "web", { annotations }));
+    expect(next.delegate.metadata.uid).not.toBe(delegate.metadata.uid);
+    expect(overlaps(await podLives(memberCluster("west"), namespace))).toEqual([]);
   });
 });
 

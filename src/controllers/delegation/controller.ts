@@ -17,7 +17,14 @@ import { Executor } from "./actions/execute.ts";
 import { PodTraces } from "./actions/traces.ts";
 import { decide } from "./decide.ts";
 import type { Action } from "./decision/decision.ts";
-import { awaitsDelegate, endsUnstarted, isBoundWithDelegate, isFor, isNewlyRecorded } from "./decision/delegates.ts";
+import {
+  awaitsDelegate,
+  endsUnstarted,
+  isBoundWithDelegate,
+  isFor,
+  isForced,
+  isNewlyRecorded,
+} from "./decision/delegates.ts";
 import { type DecisionRecord, redacted } from "./decision/redact.ts";
 import type { View } from "./decision/view.ts";
 import { HostClasses } from "./host-classes.ts";
@@ -125,7 +132,8 @@ export class DelegationController {
           return decision;
         },
         // Stray delegates go whatever fails for the proxy of that name.
-        standsAlone: (action) => action.type === "sweep" || (action.type === "delete" && action.surplus === true),
+        standsAlone: (action) =>
+          action.type === "sweep" || (action.type === "delete" && (action.surplus === true || action.forced === true)),
         execute: (action, context) => {
           const run = (): ReturnType<Executor["execute"]> => this.#executor.execute(action, context);
           return podTraces === undefined ? run() : podTraces.follow(action, context, run);
@@ -249,7 +257,9 @@ export class DelegationController {
       if (!this.#leading && !isGated(object)) memories.noteInherited(uid);
     }
     if (type !== "deleted") this.placementState.update(object);
-    this.#loop.enqueue(key);
+    // Earlier writes to a member must not hold up a forced deletion.
+    if (type === "updated" && isForced(object) && !isForced(event.previous)) this.#loop.interrupt(key);
+    else this.#loop.enqueue(key);
   }
 
   /** Ends the search of a proxy whose delegate is on record, also where the response to that write was lost. */

@@ -11,7 +11,7 @@ import { ending } from "./phases/ending.ts";
 import { ended, follow } from "./phases/follow.ts";
 import { addFinalizer, record, repeatRecord } from "./phases/record.ts";
 import { createBound, recreate } from "./phases/recreate.ts";
-import { confirmEnd, release, released } from "./phases/release.ts";
+import { confirmEnd, release, released, releaseForced } from "./phases/release.ts";
 import { resolveUncertain } from "./phases/resolve-uncertain.ts";
 import { showRefusedWrites } from "./phases/show-refused-writes.ts";
 import { SWEEP_AGAIN_MS, sweep } from "./phases/sweep.ts";
@@ -73,7 +73,7 @@ const RUNNING: readonly Phase[] = [
   vanished,
 ];
 
-const ENDING: readonly Phase[] = [showRefusedWrites, released, ending, confirmEnd, release];
+const ENDING: readonly Phase[] = [showRefusedWrites, releaseForced, released, ending, confirmEnd, release];
 
 /** The members' ranking is dear to compute. */
 const RANKED: ReadonlySet<Phase> = new Set([awaitNeeds, choose, awaitScheduling]);

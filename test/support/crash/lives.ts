@@ -249,6 +249,20 @@ export const isEvicted: Life = {
   delegates: 2,
 };
 
+/** A pod that is deleted by force while it runs. */
+export const isForced: Life = {
+  title: "is deleted by force while it runs",
+  live: async (scene) => {
+    const { clients, namespace } = scene;
+    await create(scene);
+    await proxyThat(scene, running);
+    scene.arm();
+    await clients.host.delete(pods, { namespace, name: NAME }, { gracePeriodSeconds: 0 });
+  },
+  phases: ["Pending", "Running"],
+  delegates: 1,
+};
+
 /** A pod that loses its finalizer and is deleted by force, which leaves its delegate behind. */
 export const leavesItsDelegate: Life = {
   title: "loses its finalizer and is deleted by force",

@@ -5,6 +5,7 @@ import {
   isChanged,
   isDeleted,
   isEvicted,
+  isForced,
   isLost,
   isMadeAnew,
   isRefused,
@@ -58,6 +59,8 @@ export const points: readonly Point[] = [
   { write: "its last status is told", of: isDeleted, at: status(/"phase":"Failed"/) },
   { write: "it is deleted with grace 0", of: isDeleted, at: [{ where: "host", method: "DELETE", path: proxy }] },
   { write: "its finalizer is removed", of: isDeleted, at: finalizer },
+  { write: "its finalizer is removed", of: isForced, at: finalizer },
+  { write: "its delegate is deleted", of: isForced, at: withdrawal },
   { write: "it is told to wait", of: findsNoMember, at: status(/"PodScheduled"/) },
   { write: "its waiting is an event", of: findsNoMember, at: [{ where: "host", method: "POST", path: "/events" }] },
   {

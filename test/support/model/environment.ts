@@ -81,6 +81,7 @@ export function beginning({ faults, overflow, losesNodes = false, late = false }
     ...waiting,
     ...(late ? { late: [] } : {}),
     ...(losesNodes ? { losesNodes } : {}),
+    ...(faults === 0 ? { undisturbed: true as const } : {}),
   };
 }
 

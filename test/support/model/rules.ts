@@ -14,6 +14,7 @@ const ORDER: Readonly<Record<string, number>> = { Pending: 0, Running: 1, Succee
 export function brokenRule(before: World, after: World): string | undefined {
   return (
     twoAlive(after) ??
+    twoOfOneName(after) ??
     runsInBoth(after) ??
     madeAgain(before, after) ??
     overflowedTooSoon(before, after) ??
@@ -35,6 +36,13 @@ function twoAlive(world: World): string | undefined {
   const owners = liveDelegates(world).map((pod) => ownerOf(pod)?.uid);
   const twice = owners.find((uid, index) => owners.indexOf(uid) !== index && !world.abandoned.includes(`left:${uid}`));
   return twice === undefined ? undefined : `${twice} has two live delegates`;
+}
+
+/** Undisturbed, a pod that was deleted by force has no live delegate beside that of the next pod of its name. */
+function twoOfOneName(world: World): string | undefined {
+  if (world.undisturbed !== true) return undefined;
+  const owners = new Set(liveDelegates(world).map((pod) => ownerOf(pod)?.uid));
+  return owners.size > 1 ? `${[...owners].join(" and ")} have live delegates of one name` : undefined;
 }
 
 /** Without late requests: a pod that the controller has seen running does not run a second time. */

@@ -75,6 +75,8 @@ export interface World {
   readonly losesNodes?: true;
   /** The number of faults that may still happen. */
   readonly faults: number;
+  /** No fault happens. */
+  readonly undisturbed?: true;
   /** The number of proxies created so far. */
   readonly created: number;
   /** Proxies that were deleted by force, or whose member was out of service: their delegates may outlive them. */

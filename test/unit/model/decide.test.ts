@@ -22,6 +22,12 @@ function broken(parts: {
   };
 }
 
+/** Returns the proxy as if its deletion had been forced. */
+function byForce({ proxy }: View): Pick<View, "proxy"> {
+  if (proxy?.metadata.deletionGracePeriodSeconds === undefined) return { proxy };
+  return { proxy: { ...proxy, metadata: { ...proxy.metadata, deletionGracePeriodSeconds: 0 } } };
+}
+
 /** The Binding is done and not seen, and the delegate has gone. */
 const BOUND_UNSEEN = [
   ...["create", "host: seen", "create east p1 false: done", "east: scheduled", "east: deleted there (fault)"],
@@ -31,6 +37,7 @@ const BOUND_UNSEEN = [
 describe("every state of the model, and every rest reached from it", () => {
   test.each([
     { what: "a bare pod, undisturbed", pods: 1, faults: 0 },
+    { what: "two pods of one name, undisturbed", pods: 2, faults: 0 },
     { what: "a bare pod and one fault", pods: 1, faults: 1 },
     { what: "a pod with a controller and one fault", pods: 1, faults: 1, controlled: true },
     { what: "a bare pod that runs, and two faults", pods: 1, faults: 2, running: true },
@@ -150,6 +157,17 @@ describe("the model check", () => {
       rule: /has run, and is made again/,
     },
     {
+      forgets: "which grace period was asked for",
+      decide: broken({ sees: (observed) => ({ ...observed, ...byForce(observed) }) }),
+      rule: /never goes/,
+    },
+    {
+      forgets: "the delegate of a pod that is deleted by force",
+      decide: broken({ does: (action) => (action.type === "delete" && action.forced === true ? [] : [action]) }),
+      rule: /have live delegates of one name/,
+      faults: 0,
+    },
+    {
       forgets: "to release the proxy",
       decide: broken({ does: (action) => (action.type === "removeFinalizer" ? [] : [action]) }),
       rule: /never goes/,
@@ -157,11 +175,8 @@ describe("the model check", () => {
   ])(
     "finds a decide that forgets $forgets",
     { timeout: TIMEOUT_MS },
-    ({ decide: careless, rule, running = false, unmarks = false, after = [] }) => {
-      const { violation } = explore(
-        { decide: careless, pods: 2, faults: 1, running, unmarks, after },
-        { states: STATES },
-      );
+    ({ decide: careless, rule, faults = 1, running = false, unmarks = false, after = [] }) => {
+      const { violation } = explore({ decide: careless, pods: 2, faults, running, unmarks, after }, { states: STATES });
       expect(violation?.rule).toMatch(rule);
       expect(violation?.trace.length).toBeGreaterThan(1);
     },

@@ -238,3 +238,47 @@ test("counts a write as running until it is answered, and stops only then", asyn
   await stopping;
   expect(loop.running).toBe(0);
 });
+
+describe("an interrupted key", () => {
+  /** A reconcile whose request takes this long. Returns when each began, and its failures. */
+  async function interrupted(tookMs: number): Promise<{ readonly begun: number[]; readonly aborted: number[] }> {
+    const [begun, aborted]: [number[], number[]] = [[], []];
+    const start = clock.now();
+    const loop = new Controller<string, object, string>(
+      {
+        name: "interrupted",
+        observe: () => ({}),
+        decide: () => ({ actions: begun.length < 2 ? ["write"] : [], outcome: "Done" }),
+        execute: async (_action, { signal }) => {
+          begun.push(clock.now() - start);
+          signal.addEventListener("abort", () => aborted.push(clock.now() - start));
+          await clock.sleep(tookMs, signal);
+          return undefined;
+        },
+      },
+      { clock, log: createLogger({ level: "silent" }) },
+    );
+    loop.enqueue("key");
+    await clock.advance(10);
+    loop.interrupt("key");
+    await clock.advance(30_000);
+    await loop.stop();
+    return { begun, aborted };
+  }
+
+  test("is reconciled anew soon, though a cluster does not answer", async () => {
+    expect(await interrupted(10_000)).toEqual({ begun: [0, 110], aborted: [110] });
+  });
+
+  test("keeps the requests of a cluster that answers", async () => {
+    expect(await interrupted(50)).toEqual({ begun: [0, 50], aborted: [] });
+  });
+
+  test("is reconciled at once when it was idle", async () => {
+    expect(await look()).toBe(1);
+    shown = new Set(["first", "second"]);
+    controller.interrupt("key");
+    await settle();
+    expect(decisions).toBe(2);
+  });
+});

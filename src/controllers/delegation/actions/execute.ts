@@ -16,6 +16,7 @@ import { notPlacedCondition } from "../../../pods/proxy-conditions.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import { failedAdmission } from "../../api-refusal.ts";
 import type { Action, ActionOf } from "../decision/decision.ts";
+import { isForced } from "../decision/delegates.ts";
 import type { Memory } from "../decision/memory.ts";
 import { notBound } from "../decision/report.ts";
 import type { View } from "../decision/view.ts";
@@ -24,7 +25,14 @@ import type { Memories } from "../placement/memories.ts";
 import type { Reservations } from "../placement/reservations.ts";
 import { Creation } from "./create-delegate.ts";
 import { DelegateSync, patchProxy } from "./delegate-sync.ts";
-import { expectChanged, expectDeleted, expectFinalizerRemoved, expectOnProxy, expectPrepared } from "./expectations.ts";
+import {
+  expectChanged,
+  expectDeleted,
+  expectFinalizerRemoved,
+  expectOnProxy,
+  expectPrepared,
+  unlessForced,
+} from "./expectations.ts";
 import { PreviousLeader } from "./read-previous-delegates.ts";
 import { restoreDelegateMarks } from "./restore-delegate-marks.ts";
 
@@ -55,10 +63,11 @@ export class Executor {
   }
 
   async execute(action: Action, context: Context): Result {
+    const proxy = this.#state.proxies.get(context.key);
     try {
       const expectation = await this.#do(action, context);
       this.#options.refusedWrites.done(context.key, action);
-      return expectation;
+      return expectation && (proxy !== undefined && isForced(proxy) ? expectation : unlessForced(expectation));
     } catch (error) {
       this.#options.refusedWrites.failed(context.key, action, error);
       throw error;
@@ -78,7 +87,8 @@ export class Executor {
       case "prepare":
         return this.#prepare(action, context);
       case "delete":
-        return action.surplus === true ? this.#deleteBriefly(action, context) : this.#delete(action, context);
+        if (action.surplus === true || action.forced === true) return this.#deleteBriefly(action, context);
+        return this.#delete(action, context);
       case "sweep":
         return this.#sweep(action, context);
       case "confirmCreated":
@@ -173,7 +183,9 @@ export class Executor {
   async #deleteBriefly(action: ActionOf<"delete">, { key, signal, heardAt, log }: Context): Result {
     try {
       const briefly = AbortSignal.any([signal, AbortSignal.timeout(SWEEP_MS)]);
-      await this.#delete(action, { key, signal: briefly, heardAt, log });
+      const expectation = await this.#delete(action, { key, signal: briefly, heardAt, log });
+      // The next pod of the name waits for this one's delegate.
+      if (action.forced === true) return expectation;
     } catch (error) {
       if (!isKubeError(error)) throw error;
       log.warn({ member: action.member, code: error.code }, error.message);

@@ -3,7 +3,8 @@ import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { deletionGrace, isDeleting } from "../../../pods/pod-state.ts";
 import type { Expectation } from "../../../runtime/controller.ts";
 import { isBefore } from "../../../runtime/resource-version.ts";
-import type { View } from "../decision/view.ts";
+import { isForced } from "../decision/delegates.ts";
+import { hasProxy, type View } from "../decision/view.ts";
 
 export function expectInMember(member: string, holds: (delegate: Stored<Pod>) => boolean): Expectation<View> {
   return ({ members }) => {
@@ -42,6 +43,11 @@ export function expectOnProxy(proxyUid: string, holds: (proxy: Stored<Pod>) => b
  */
 export function expectFinalizerRemoved(proxyUid: string): Expectation<View> {
   return expectOnProxy(proxyUid, ({ metadata }) => !metadata.finalizers?.includes(DELEGATE_FINALIZER));
+}
+
+/** A deletion that is forced meanwhile does not wait for the write to be shown. */
+export function unlessForced(expectation: Expectation<View>): Expectation<View> {
+  return (view) => (hasProxy(view) && isForced(view.proxy)) || expectation(view);
 }
 
 export function isAtLeast(pod: Pod, version: string): boolean {

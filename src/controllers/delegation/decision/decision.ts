@@ -88,6 +88,8 @@ export type Action =
       readonly resourceVersion?: string;
       /** The proxy is bound to another member and does not wait for this deletion. */
       readonly surplus?: boolean;
+      /** The proxy was released before, as its deletion was forced. */
+      readonly forced?: boolean;
     }
   /** Deletes a delegate that seems to have no proxy, after a live read of the host has confirmed it. */
   | { readonly type: "sweep"; readonly member: string; readonly uid: string; readonly proxyUid: string }

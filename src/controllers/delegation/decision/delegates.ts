@@ -126,6 +126,11 @@ export function hasOtherFinalizers({ metadata: { finalizers = [] } }: Stored<Pod
   return finalizers.some((name) => name !== DELEGATE_FINALIZER);
 }
 
+/** Reports whether a bound proxy is being deleted with grace 0, so that only Legation's finalizer holds it. */
+export function isForced(proxy: Stored<Pod>): boolean {
+  return isBound(proxy) && askedGrace(proxy) === 0 && !hasOtherFinalizers(proxy);
+}
+
 /** Reports whether a member that does not answer is not waited for: after out-of-service or a deletion by force. */
 export function isAbandoned(member: MemberView, { proxy }: PodView): boolean {
   if (member.reachable && member.read) return false;

@@ -1,16 +1,21 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { statusFrom } from "../../../pods/feedback.ts";
 import { lostStatus } from "../../../pods/lost-status.ts";
-import { deletionGrace, isBound, isTerminal } from "../../../pods/pod-state.ts";
+import { deletionGrace, isBound, isDeleting, isTerminal } from "../../../pods/pod-state.ts";
 import { type Action, decided, type Phase } from "../decision/decision.ts";
 import {
   awaitsDelegate,
   blocksDeletion,
   boundMember,
+  type Holder,
   hasFinalizer,
   hasOtherFinalizers,
+  holdersOf,
   isAbandoned,
+  isFor,
+  isForced,
   isRecorded,
+  isSurplus,
   withdraw,
 } from "../decision/delegates.ts";
 import { finalStatusWrite, notReadyWrite, statusWrite } from "../decision/feedback.ts";
@@ -30,6 +35,27 @@ export const released: Phase = (view, now) => {
     ? decided("Released", [{ type: "deleteProxy", proxyUid: proxy.metadata.uid }])
     : undefined;
 };
+
+/** A forced deletion waits for no member: the proxy goes, and then its delegates. Those that remain are swept. */
+export const releaseForced: Phase = (view, now) => {
+  const { proxy } = view;
+  if (!isForced(proxy) || !hasFinalizer(proxy)) return undefined;
+  const member = boundMember(view);
+  // Without its marks, only the record leads to the delegate, so that is asked for first.
+  const isShown = member === undefined || isFor(member.delegate, proxy) || isAbandoned(member, view);
+  if (!isShown && confirmGoneIn(member, view, now) !== undefined) return undefined;
+  const holders = holdersOf(view).filter((holder) => !isSurplus(holder, proxy));
+  // Any deletion of an ended pod has grace 0.
+  if (isTerminal(proxy) && holders.some(({ delegate }) => !isTerminal(delegate))) return undefined;
+  const removals = holders.flatMap((holder) => endAtOnce(holder));
+  return decided("Released", [{ type: "removeFinalizer", proxyUid: proxy.metadata.uid }, ...removals]);
+};
+
+function endAtOnce({ name, reachable, delegate }: Holder): Action[] {
+  const { uid } = delegate.metadata;
+  const isEnding = isDeleting(delegate) && deletionGrace(delegate) === 0;
+  return !reachable || isEnding ? [] : [{ type: "delete", member: name, uid, graceSeconds: 0, forced: true }];
+}
 
 /** A delegate that lost its marks would never be found once its proxy is gone: its member is asked first. */
 export const confirmEnd: Phase = (view, now) => {

@@ -2,7 +2,7 @@ import { timestamp } from "../../../api/kubernetes.ts";
 import { isDeleting } from "../../../pods/pod-state.ts";
 import { refusedConditions } from "../../../pods/proxy-conditions.ts";
 import { decided, type Phase } from "../decision/decision.ts";
-import { blocksDeletion } from "../decision/delegates.ts";
+import { blocksDeletion, isForced } from "../decision/delegates.ts";
 import { isFutile, writeAgainAt } from "../decision/futile-writes.ts";
 import { RESIZE } from "../decision/memory.ts";
 import { wallTime } from "../decision/view.ts";
@@ -20,7 +20,7 @@ export const showRefusedWrites: Phase = (view, now) => {
   const conditions = refusedConditions(proxy, refused);
   if (conditions.length === 0) return undefined;
   // A pod that is about to go need not show that its writes are taken again.
-  const goes = isDeleting(proxy) && !members.some((member) => blocksDeletion(member, view, now));
+  const goes = isDeleting(proxy) && (isForced(proxy) || !members.some((member) => blocksDeletion(member, view, now)));
   if (refused.length === 0 && goes) return undefined;
   const { uid, resourceVersion } = proxy.metadata;
   const patch = { metadata: { uid }, status: { conditions } };

@@ -159,6 +159,16 @@ test("is not held up by a member that refuses to delete the delegate of another 
   expect(await execute({ ...remove, surplus: true })).toBeUndefined();
 });
 
+test("holds up the next pod of the name until a delegate that was deleted by force has gone, unless its member refuses", async () => {
+  const answers = [async () => ({}), () => Promise.reject(failure("ServerError", "no"))];
+  const { execute } = executorOf({ remove: () => answers.shift()?.() ?? Promise.reject(new Error("asked again")) });
+  const remove: TestAction = { type: "delete", member: "west", uid: "delegate-uid", graceSeconds: 0, forced: true };
+  const isGone = await execute(remove);
+  expect(isGone?.(world(undefined, [member("west", { delegate })]))).toBe(false);
+  expect(isGone?.(world(undefined, [member("west")]))).toBe(true);
+  expect(await execute(remove)).toBeUndefined();
+});
+
 test("ends the doubt when the delegate is recorded, unless the record was refused", async () => {
   let answer = (): Promise<unknown> => Promise.reject(failure("Conflict", "the pod has changed"));
   const { memories, execute } = executorOf({ patch: () => answer() });

@@ -5,6 +5,7 @@ import {
   expectDeleted,
   expectFinalizerRemoved,
   isAtLeast,
+  unlessForced,
 } from "../../../../../src/controllers/delegation/actions/expectations.ts";
 import { pod, proxyPod } from "../../../../support/builders/pod.ts";
 import { boundProxy, delegateOf, member, world } from "../world.ts";
@@ -39,6 +40,14 @@ describe("a deleted delegate", () => {
   ])("%s", (_name, parts, graceSeconds, expected) => {
     expect(expectDeleted("west", "delegate-uid", graceSeconds)(world(proxy, [member("west", parts)]))).toBe(expected);
   });
+});
+
+test("a write that is not shown yet holds up a graceful deletion, and none by force", () => {
+  const unshown = unlessForced(() => false);
+  const deleting = (deletionGracePeriodSeconds: number) =>
+    boundProxy({ metadata: { deletionTimestamp: "2026-02-03T04:05:00Z", deletionGracePeriodSeconds } });
+  const held = [undefined, boundProxy(), deleting(30), deleting(0)].map((proxy) => !unshown(world(proxy, [])));
+  expect(held).toEqual([true, true, true, false]);
 });
 
 describe("a delegate that was not in the expected version", () => {

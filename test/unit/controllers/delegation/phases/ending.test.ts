@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { DELEGATE_FINALIZER } from "../../../../../src/api/keys.ts";
-import type { Pod, Stored } from "../../../../../src/api/kubernetes.ts";
+import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION } from "../../../../../src/api/keys.ts";
+import type { Pod, PodStatus, Stored } from "../../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import { endedStatus, proxyPod, runningStatus } from "../../../../support/builders/pod.ts";
-import { boundProxy, delegateOf, gone, member, memory, world } from "../world.ts";
+import { endedStatus, type PodParts, proxyPod, runningStatus } from "../../../../support/builders/pod.ts";
+import { boundProxy, delegateOf, gone, member, memory, type TestMember, type WorldParts, world } from "../world.ts";
 
 const now = Date.parse("2026-02-03T04:05:06Z");
 const deletionTimestamp = "2026-02-03T04:05:00Z";
@@ -38,7 +38,10 @@ describe("a proxy that is being deleted", () => {
       const ending = decide(world(proxy, [west]), now);
       expect(ending).toEqual({ actions: [{ type: "delete", member: "west", uid: "delegate-uid" }], outcome: "Ending" });
       const forced = collected({ status: runningStatus() });
-      expect(decide(world(forced, [west]), now).actions[0]).toMatchObject({ type: "delete", graceSeconds: 0 });
+      expect(decide(world(forced, [west]), now).actions).toMatchObject([
+        { type: "removeFinalizer" },
+        { type: "delete", graceSeconds: 0 },
+      ]);
     });
 
     test("has a delegate without its marks ended with its own grace period, too", () => {
@@ -94,7 +97,6 @@ describe("a proxy that is being deleted", () => {
         [remove(1)],
       ],
       ["once", forced, { metadata: asked }, []],
-      ["at once, where no other finalizer holds the pod", held([DELEGATE_FINALIZER]), {}, [remove(0)]],
       [
         "at once, where the pod shows its end already",
         held([DELEGATE_FINALIZER, JOBS], endedStatus(3)),
@@ -122,6 +124,63 @@ describe("a proxy that is being deleted", () => {
       expect(decided(forced, { metadata: asked }, over).actions).toEqual([remove(0)]);
       // The host's clock is ahead of this one.
       expect(decided(forced, { metadata: asked }, over - 60_000).actions).toEqual([remove(0)]);
+    });
+  });
+
+  describe("by force", () => {
+    const metadata = { deletionTimestamp, deletionGracePeriodSeconds: 0 };
+    const forced = boundProxy({ metadata, status: runningStatus() });
+    const release = { type: "removeFinalizer", proxyUid: "uid-1" };
+    const end = { type: "delete", member: "west", uid: "delegate-uid", graceSeconds: 0, forced: true };
+    const running = (parts: PodParts = {}) => delegateOf(forced, { status: runningStatus(), ...parts });
+    const decided = (parts: Partial<TestMember>, facts: WorldParts = {}) =>
+      decide(world(forced, [member("west", parts), member("east")], facts), now);
+
+    test("goes before its delegate, which is deleted at once", () => {
+      expect(decided({ delegate: running() })).toEqual({ actions: [release, end], outcome: "Released" });
+    });
+
+    test("shortens the grace period that its delegate had before, and deletes no delegate twice", () => {
+      const asked = (deletionGracePeriodSeconds: number) =>
+        decided({ delegate: running({ metadata: { deletionTimestamp, deletionGracePeriodSeconds } }) }).actions;
+      expect(asked(30)).toEqual([release, end]);
+      expect(asked(0)).toEqual([release]);
+    });
+
+    test("waits for no member: one that does not answer, or may still make the delegate", () => {
+      expect(decided({ delegate: running(), reachable: false }).actions).toEqual([release]);
+      expect(decided({ reachable: false, read: false }).actions).toEqual([release]);
+      const bound = boundProxy({ metadata: { ...metadata, annotations: { [DELEGATE_UID_ANNOTATION]: "" } } });
+      const { [DELEGATE_UID_ANNOTATION]: _, ...annotations } = bound.metadata.annotations ?? {};
+      const unrecorded = { ...bound, metadata: { ...bound.metadata, annotations } };
+      const uncertain = world(unrecorded, [member("west")], { memory: memory({ uncertain: "west" }) });
+      expect(decide(uncertain, now).actions).toEqual([release]);
+    });
+
+    test("goes before a delegate that is not on its record, too", () => {
+      expect(decided({ delegate: running({ uid: "second" }) }).actions).toEqual([release, { ...end, uid: "second" }]);
+    });
+
+    test("has its member asked for a delegate that lost its marks, and goes once there is none", () => {
+      const { actions, outcome } = decided({});
+      expect(outcome).toBe("Looking");
+      expect(actions).toMatchObject([{ type: "restoreMarks", member: "west", ends: { gracePeriodSeconds: 0 } }]);
+      expect(decided({}, gone).actions).toEqual([release]);
+      expect(decided({ departed: running({ metadata }) }).actions).toEqual([release]);
+    });
+
+    test("does not tell first that its writes are taken again", () => {
+      const conditions = [{ type: "legation.dev/Refused", status: "True", reason: "DeletionRefused", message: "no" }];
+      const shown = boundProxy({ metadata, status: { ...runningStatus(), conditions } });
+      expect(decide(world(shown, [member("west", { delegate: running() })]), now).actions).toEqual([release, end]);
+    });
+
+    test("waits while it has ended and its delegate runs: any deletion of an ended pod has grace 0", () => {
+      const ended = boundProxy({ metadata, status: endedStatus(1) });
+      const of = (status: PodStatus) =>
+        decide(world(ended, [member("west", { delegate: delegateOf(ended, { status }) })]), now);
+      expect(of(runningStatus())).toMatchObject({ outcome: "Ending", actions: [{ type: "delete" }] });
+      expect(of(endedStatus(1)).actions).toEqual([release, end]);
     });
   });
 });
