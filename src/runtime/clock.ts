@@ -1,3 +1,5 @@
+import { startTimer } from "../kube/timer.ts";
+
 /** A timer that can be cancelled; a second cancel does nothing. */
 export interface Timer {
   cancel(): void;
@@ -15,18 +17,15 @@ export interface Clock {
   after(ms: number, callback: () => void): Timer;
 }
 
-// Node.js turns a longer delay into 1 ms.
-const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
-
 export const realClock: Clock = {
   now: () => performance.timeOrigin + performance.now(),
   wall: () => Date.now(),
   sleep: sleepWith((ms, callback) => {
-    const timer = setTimeout(callback, Math.min(ms, LONGEST_TIMEOUT_MS));
+    const timer = startTimer(ms, callback);
     return { cancel: () => clearTimeout(timer) };
   }),
   after: (ms, callback) => {
-    const timer = setTimeout(callback, Math.min(ms, LONGEST_TIMEOUT_MS)).unref();
+    const timer = startTimer(ms, callback).unref();
     return { cancel: () => clearTimeout(timer) };
   },
 };
