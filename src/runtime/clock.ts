@@ -79,7 +79,7 @@ const LOOK_MS = 30_000;
 // Time synchronisation slews a clock by less than this between two comparisons.
 const STEP_MS = 5_000;
 
-/** Calls back after the machine was suspended, or its clock set: timers that were pending fire late. */
+/** Calls back after the machine was suspended, or its clock set on or back: timers that were pending fire late. */
 export function onClockStep(clock: Clock, callback: () => void): Timer {
   const ahead = (): number => clock.wall() - clock.now();
   let before = ahead();
@@ -88,7 +88,7 @@ export function onClockStep(clock: Clock, callback: () => void): Timer {
     const step = ahead() - before;
     before += step;
     timer = clock.after(LOOK_MS, look);
-    if (step >= STEP_MS) callback();
+    if (Math.abs(step) >= STEP_MS) callback();
   };
   timer = clock.after(LOOK_MS, look);
   return { cancel: () => timer.cancel() };
