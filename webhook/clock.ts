@@ -1,3 +1,5 @@
+import { startTimer } from "../src/kube/timer.ts";
+
 export interface WebhookClock {
   /** Milliseconds since the epoch by the machine's clock, which may jump. */
   wall(): number;
@@ -12,7 +14,7 @@ export const systemClock: WebhookClock = {
   wall: () => Date.now(),
   now: () => performance.now(),
   after: (ms, callback) => {
-    const timer = setTimeout(callback, ms).unref();
+    const timer = startTimer(ms, callback).unref();
     return { cancel: () => clearTimeout(timer) };
   },
 };

@@ -19,6 +19,26 @@ const DENIED_GLOBALS: Readonly<Record<string, string>> = {
   fetch: "Pure code: no I/O; take what it would answer as an argument.",
 };
 
+/** Holds for all rooms that are not pure, but for commands, the readers of metrics, and the timer itself. */
+const TIMERS: Override = {
+  includes: ["src/**", "webhook/**", "!src/{cli,telemetry}/**", "!src/kube/timer.ts"],
+  linter: {
+    rules: {
+      style: {
+        noRestrictedGlobals: {
+          level: "error",
+          options: {
+            deniedGlobals: {
+              setTimeout:
+                "Take a Clock, or startTimer of src/kube/timer.ts: Node.js warns of delays that have passed or are too long.",
+            },
+          },
+        },
+      },
+    },
+  },
+};
+
 /** Returns the configuration that biome.json extends. */
 export function linterConfiguration(rooms: readonly Room[], root: string): string {
   const overrides = roomOverrides(rooms, root).map((override) => JSON.stringify(override));
@@ -29,6 +49,7 @@ export function linterConfiguration(rooms: readonly Room[], root: string): strin
 function roomOverrides(rooms: readonly Room[], root: string): Override[] {
   const foldersFirst = [...rooms].sort((a, b) => Number(isFile(a.room)) - Number(isFile(b.room)));
   return [
+    TIMERS,
     forbidden({
       includes: ["src/**", "webhook/**"],
       message: `This folder has no row in ${TABLE}, so it may import nothing.`,

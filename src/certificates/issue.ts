@@ -203,6 +203,8 @@ function issue(
   { now, lifetimeMs }: IssueOptions,
 ): string {
   const signature = SIGNATURES[typeOf(key)];
+  // A short life would be over by two thirds when it begins.
+  const from = now - Math.min(BACKDATE_MS, lifetimeMs);
   const until = Math.min(now + lifetimeMs, notAfter?.getTime() ?? Number.POSITIVE_INFINITY);
   const content = new TBSCertificate({
     version: Version.v3,
@@ -212,7 +214,7 @@ function issue(
     issuer,
     subject: holder.subject,
     subjectPublicKeyInfo: holder.publicKey,
-    validity: new Validity({ notBefore: wholeSeconds(now - BACKDATE_MS), notAfter: wholeSeconds(until) }),
+    validity: new Validity({ notBefore: wholeSeconds(from), notAfter: wholeSeconds(until) }),
     extensions: new Extensions([...holder.extensions]),
   });
   const signatureValue = arrayBuffer(sign("sha256", bytesOf(content), key));

@@ -1,10 +1,10 @@
 import { X509Certificate } from "node:crypto";
 
 /**
- * How much earlier than its issue a certificate is valid, in milliseconds. Tolerates API servers' clocks behind ours: a certificate
- * that is not valid yet would block every pod.
+ * How much earlier than its issue a certificate is valid at most, in milliseconds. Tolerates clocks behind the issuer's, such as the
+ * issuer's own once it is right again: an agent, for one, cannot ask for another certificate with one that is not valid yet.
  */
-export const BACKDATE_MS: number = 24 * 60 * 60_000;
+export const BACKDATE_MS: number = 30 * 24 * 60 * 60_000;
 
 /** The reason to replace a certificate. */
 export type RenewalReason = "unreadable" | "early" | "expiring" | "hosts" | "authority";
@@ -22,7 +22,7 @@ export function renewalReason(
   if (parsed === undefined) return "unreadable";
   const from = parsed.validFromDate.getTime();
   const to = parsed.validToDate.getTime();
-  // Certificates are backdated by a day, so the issuer's clock was further ahead than that.
+  // Certificates are backdated, so the issuer's clock was further ahead than that.
   const renewedAfter = ((to - from) * 2) / 3;
   if (options.now < from && options.now > from - renewedAfter) return "early";
   if (options.now >= from + renewedAfter) return "expiring";
@@ -40,7 +40,7 @@ export function expiresAt(certificate: string): number | undefined {
   return parse(certificate)?.validToDate.getTime();
 }
 
-/** Returns when this project issued the certificate; epoch ms. Undefined when it cannot be read. */
+/** Returns when this project issued the certificate, whose life is longer than its backdating; epoch ms. Undefined when it cannot be read. */
 export function issuedAt(certificate: string): number | undefined {
   const from = parse(certificate)?.validFromDate.getTime();
   return from === undefined ? undefined : from + BACKDATE_MS;

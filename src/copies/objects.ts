@@ -19,6 +19,7 @@ import { hasNameOf, ownerOf } from "../pods/delegate.ts";
 import { copyMetadata } from "./copy-metadata.ts";
 import { withoutManagedField, withoutPointer } from "./field-paths.ts";
 import { type AppliedKind, type CopiedKind, type Marks, toCopy } from "./kind.ts";
+import { withoutMirror } from "./services.ts";
 import { serviceFields, serviceMarks, serviceToApply } from "./whole-services.ts";
 
 /** The record of the last apply to a copy: its annotation legation.dev/applied. */
@@ -56,13 +57,21 @@ interface TypeRules {
   /** Returns a copy's fields from those of its source. */
   readonly fields?: (fields: AnyObject) => AnyObject;
   readonly toApply?: (wanted: AnyObject, copy: Stored<AnyObject>) => AnyObject;
+  /** Returns the source with further labels of its copies. */
+  readonly carried?: (source: Stored<AnyObject>) => Stored<AnyObject>;
   /** Returns annotations of a copy that stay, beside those that others wrote. */
   readonly marks?: (copy: Stored<AnyObject>) => Readonly<Record<string, string>>;
 }
 
 const RULES: Readonly<Record<string, TypeRules>> = {
   secrets: { fixed: ({ type = "Opaque" }) => type },
-  services: { fixed: addressOf, fields: serviceFields, toApply: serviceToApply, marks: serviceMarks },
+  services: {
+    fixed: addressOf,
+    fields: serviceFields,
+    toApply: serviceToApply,
+    marks: serviceMarks,
+    carried: withoutMirror,
+  },
 };
 
 const WHOLE_LABELS = { [WHOLE_KEY]: WHOLE_VALUE };
@@ -80,12 +89,12 @@ export function delegatedKind(
   const left = keptFields(type);
   const { retain = [] } = type.spec;
   const rules: TypeRules = RULES[type.metadata.name ?? ""] ?? {};
-  const { fixed, fields: fieldsFor = (fields: AnyObject) => fields } = rules;
+  const { fixed, carried, fields: fieldsFor = (fields: AnyObject) => fields } = rules;
   const body = (source: Stored<AnyObject>): AnyObject =>
     left.reduce((fields, pointer) => withoutPointer(fields, pointer), fieldsFor(fieldsOf(source)));
   const compute = (source: Stored<AnyObject>): Wanted => {
     const fields = body(source);
-    const metadata = copyMetadata(source, NO_HOST);
+    const metadata = copyMetadata(carried?.(source) ?? source, NO_HOST);
     const digest = hash(JSON.stringify({ ...fields, metadata }, sortedKeys));
     const own = { labels: withoutMarks(metadata.labels), annotations: withoutMarks(metadata.annotations) };
     return {
@@ -108,6 +117,7 @@ export function delegatedKind(
     body,
     content: (object) => fieldsOf(object),
     ...(fixed === undefined ? {} : { fixed }),
+    ...(carried === undefined ? {} : { carried }),
     isFrozen: ({ immutable }) => immutable === true,
     isOneRun: type.spec.exclusive === true,
     sources: { labelSelector: WHOLE_KEY },

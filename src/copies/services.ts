@@ -40,6 +40,7 @@ export interface ServiceObject extends KubeObject, SliceContent {
 export const SERVICE_NAME_LABEL = "kubernetes.io/service-name";
 const SLICE_MANAGER_LABEL = "endpointslice.kubernetes.io/managed-by";
 const OWN_SLICES_MANAGER = "endpointslice-controller.k8s.io";
+const SKIP_MIRROR_LABEL = "endpointslice.kubernetes.io/skip-mirror";
 
 /** Reports whether the Service has a selector. */
 export function hasSelector({ spec }: ServiceObject): boolean {
@@ -56,6 +57,14 @@ export function selects(service: ServiceObject, labels: Readonly<Record<string, 
 /** Returns the name of a slice's Service. */
 export function serviceOfSlice({ metadata }: KubeObject): string {
   return metadata?.labels?.[SERVICE_NAME_LABEL] ?? "";
+}
+
+/**
+ * Labels the copy so that its Endpoints, which get its labels, are never mirrored. Those of a selector that was removed since
+ * stay in each cluster, and the copied slices already have what the host's mirroring made of them.
+ */
+export function withoutMirror<T extends Stored<KubeObject>>(source: T): T {
+  return withLabel(source, SKIP_MIRROR_LABEL, "true");
 }
 
 /** Services. Addresses, node ports and load balancers belong to each cluster; ingress traffic enters the host. */
@@ -75,6 +84,7 @@ const service: CopiedKind<ServiceObject> = {
     return Object.fromEntries(Object.entries(content).map(([field, value]) => [`/spec/${field}`, value]));
   },
   fixed: addressOf,
+  carried: withoutMirror,
   isCopied: mayBeCopied,
   // Each version of Kubernetes knows other values.
   fallback: (refusedFields) =>
@@ -92,10 +102,7 @@ const endpointSlice: CopiedKind<ServiceObject> = {
     return { "/endpoints": endpoints, "/ports": ports };
   },
   fixed: ({ addressType = "" }) => addressType,
-  carried: (source) => {
-    const labels = { ...source.metadata.labels, [SLICE_MANAGER_LABEL]: GROUP };
-    return { ...source, metadata: { ...source.metadata, labels } };
-  },
+  carried: (source) => withLabel(source, SLICE_MANAGER_LABEL, GROUP),
   isCopied: mayBeCopied,
   // The member's controller carries a copy's labels over to the slices that it makes itself.
   copies: { labelSelector: `${SLICE_MANAGER_LABEL}=${GROUP}` },
@@ -108,6 +115,10 @@ export const SERVICES: Readonly<Record<"Service" | "EndpointSlice", CopiedKind<S
   Service: service,
   EndpointSlice: endpointSlice,
 };
+
+function withLabel<T extends Stored<KubeObject>>(source: T, key: string, value: string): T {
+  return { ...source, metadata: { ...source.metadata, labels: { ...source.metadata.labels, [key]: value } } };
+}
 
 function typeOf(source: ServiceObject): "ExternalName" | "ClusterIP" {
   return addressOf(source) === "ExternalName" ? "ExternalName" : "ClusterIP";

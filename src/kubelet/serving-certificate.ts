@@ -1,7 +1,8 @@
+import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { type Certificate, issueSelfSigned } from "../certificates/issue.ts";
 import { checkPair } from "../certificates/pair.ts";
-import { renewalReason } from "../certificates/validity.ts";
+import { type RenewalReason, renewalReason } from "../certificates/validity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -19,7 +20,10 @@ const DAY_MS = 24 * 60 * 60_000;
 const LIFETIME_MS = 365 * DAY_MS;
 // Mounted Secrets update within a minute, and certificates are renewed long before they expire.
 const FILES_PERIOD_MS = 10_000;
-const OWN_PERIOD_MS = 60 * 60_000;
+// Costs nothing while the certificate is good, and a clock may be set at any time.
+const OWN_PERIOD_MS = 60_000;
+// Until then the clock of a signer, or this machine's, may be right again.
+const EARLY_PERIOD_MS = 10 * 60_000;
 // Poll interval while a request is pending. Logs do not work until it is approved.
 const ASKED_PERIOD_MS = 2_000;
 
@@ -38,6 +42,8 @@ export class ServingCertificate {
   readonly #log: Logger;
   #current: Certificate | undefined;
   #signed: Certificate | undefined;
+  /** When a signed certificate that is not valid yet is asked for again; ms of the monotonic clock. */
+  #askEarlyAt = 0;
   #timer: Timer | undefined;
   #stopped = false;
 
@@ -67,7 +73,7 @@ export class ServingCertificate {
 
   get #periodMs(): number {
     if (this.#source.kind === "files") return FILES_PERIOD_MS;
-    return this.#request === undefined || this.#isGood(this.#signed) ? OWN_PERIOD_MS : ASKED_PERIOD_MS;
+    return this.#request === undefined || this.#isKept(this.#signed) ? OWN_PERIOD_MS : ASKED_PERIOD_MS;
   }
 
   async #look(serve: (certificate: Certificate) => void): Promise<void> {
@@ -94,10 +100,19 @@ export class ServingCertificate {
       checkPair({ cert, key });
       return { cert, key };
     }
-    if (this.#request !== undefined && !this.#isGood(this.#signed)) {
-      this.#signed = (await this.#ask(this.#request)) ?? this.#signed;
-    }
+    if (this.#request !== undefined) await this.#sign(this.#request);
     return this.#signed ?? (await this.#own(this.#source.hosts));
+  }
+
+  async #sign(request: SigningRequest): Promise<void> {
+    const before = this.#signed;
+    const isEarly = this.#reason(before) === "early";
+    if (isEarly ? this.#clock.now() < this.#askEarlyAt : this.#reason(before) === undefined) return;
+    const next = await this.#ask(request);
+    if (next === undefined) return;
+    this.#askEarlyAt = this.#clock.now() + EARLY_PERIOD_MS;
+    // While this machine's clock is behind, each one starts later than the one before.
+    if (before === undefined || !isEarly || startsBefore(next, before)) this.#signed = next;
   }
 
   async #ask(request: SigningRequest): Promise<Certificate | undefined> {
@@ -110,14 +125,20 @@ export class ServingCertificate {
   }
 
   async #own(hosts: readonly string[]): Promise<Certificate> {
-    if (this.#isGood(this.#current)) return this.#current;
+    if (this.#current !== undefined && this.#reason(this.#current) === undefined) return this.#current;
     return issueSelfSigned(hosts, { now: this.#clock.wall(), lifetimeMs: LIFETIME_MS });
   }
 
-  #isGood(certificate: Certificate | undefined): certificate is Certificate {
-    if (certificate === undefined) return false;
-    const reason = renewalReason(certificate.cert, { now: this.#clock.wall() });
-    // Keeps a certificate that is not valid yet by this clock: the signer's next one would start even later.
+  #isKept(certificate: Certificate | undefined): boolean {
+    const reason = this.#reason(certificate);
     return reason === undefined || reason === "early";
   }
+
+  #reason(certificate: Certificate | undefined): RenewalReason | undefined {
+    return certificate === undefined ? "unreadable" : renewalReason(certificate.cert, { now: this.#clock.wall() });
+  }
+}
+
+function startsBefore(one: Certificate, other: Certificate): boolean {
+  return new X509Certificate(one.cert).validFromDate < new X509Certificate(other.cert).validFromDate;
 }

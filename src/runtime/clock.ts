@@ -1,3 +1,5 @@
+import { startTimer } from "../kube/timer.ts";
+
 /** A timer that can be cancelled; a second cancel does nothing. */
 export interface Timer {
   cancel(): void;
@@ -15,18 +17,15 @@ export interface Clock {
   after(ms: number, callback: () => void): Timer;
 }
 
-// Node.js turns a longer delay into 1 ms.
-const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
-
 export const realClock: Clock = {
   now: () => performance.timeOrigin + performance.now(),
   wall: () => Date.now(),
   sleep: sleepWith((ms, callback) => {
-    const timer = setTimeout(callback, Math.min(ms, LONGEST_TIMEOUT_MS));
+    const timer = startTimer(ms, callback);
     return { cancel: () => clearTimeout(timer) };
   }),
   after: (ms, callback) => {
-    const timer = setTimeout(callback, Math.min(ms, LONGEST_TIMEOUT_MS)).unref();
+    const timer = startTimer(ms, callback).unref();
     return { cancel: () => clearTimeout(timer) };
   },
 };
@@ -80,7 +79,7 @@ const LOOK_MS = 30_000;
 // Time synchronisation slews a clock by less than this between two comparisons.
 const STEP_MS = 5_000;
 
-/** Calls back after the machine was suspended, or its clock set: timers that were pending fire late. */
+/** Calls back after the machine was suspended, or its clock set on or back: timers that were pending fire late. */
 export function onClockStep(clock: Clock, callback: () => void): Timer {
   const ahead = (): number => clock.wall() - clock.now();
   let before = ahead();
@@ -89,7 +88,7 @@ export function onClockStep(clock: Clock, callback: () => void): Timer {
     const step = ahead() - before;
     before += step;
     timer = clock.after(LOOK_MS, look);
-    if (step >= STEP_MS) callback();
+    if (Math.abs(step) >= STEP_MS) callback();
   };
   timer = clock.after(LOOK_MS, look);
   return { cancel: () => timer.cancel() };

@@ -390,6 +390,6 @@ export class Controller<Key extends string, Observed, Action> {
 
   #requeue(key: Key, state: KeyState<Observed>, delayMs: number): void {
     state.timer?.cancel();
-    state.timer = this.#clock.after(Math.max(0, delayMs), () => this.enqueue(key));
+    state.timer = this.#clock.after(delayMs, () => this.enqueue(key));
   }
 }

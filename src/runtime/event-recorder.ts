@@ -27,12 +27,15 @@ export interface NewEvent {
   readonly type?: "Normal" | "Warning";
   /** End of the event's name, for an event that is recorded once. Default: a random one. */
   readonly suffix?: string;
+  /** An earlier leader may have recorded the event with this suffix, so that it is looked for before it is created. */
+  readonly mayExist?: boolean;
   /** Events with the same key are recorded once in fifty minutes: an earlier one is still there to be read. */
   readonly dedupe?: string;
 }
 
 interface Pending {
   readonly event: KubeEvent;
+  readonly mayExist: boolean;
   /** Time when it happened; epoch ms. */
   readonly since: number;
   readonly backoff: Backoff;
@@ -85,8 +88,9 @@ export class EventRecorder {
   /** The event counts as recorded even if the API server refuses it later. */
   record(
     object: ObjectReference,
-    { reason, message, seeAlso, type = "Warning", suffix = randomBytes(8).toString("hex"), dedupe }: NewEvent,
+    { reason, message, seeAlso, type = "Warning", suffix = randomBytes(8).toString("hex"), ...once }: NewEvent,
   ): void {
+    const { dedupe, mayExist = false } = once;
     if (this.#abort.signal.aborted || (dedupe !== undefined && this.isRecorded(dedupe))) return;
     const { clock, source } = this.#options;
     const event = makeEvent(object, { reason, message, seeAlso, type, suffix, at: clock.wall() }, source);
@@ -95,7 +99,7 @@ export class EventRecorder {
       return;
     }
     if (dedupe !== undefined) this.#remember(dedupe);
-    this.#waiting.add({ event, since: clock.now(), backoff: new Backoff(BACKOFF) });
+    this.#waiting.add({ event, mayExist, since: clock.now(), backoff: new Backoff(BACKOFF) });
     this.#pump();
   }
 
@@ -126,9 +130,26 @@ export class EventRecorder {
   async #send(pending: Pending): Promise<void> {
     const { signal } = this.#abort;
     try {
+      if (pending.mayExist && (await this.#exists(pending.event, signal))) return;
       await this.#options.client.create(events, pending.event, { signal, metadataOnly: true });
     } catch (error) {
       if (!signal.aborted) this.#failed(pending, error);
+    }
+  }
+
+  /** Asks by an empty patch, which writes nothing: reading events is no right of the controller's. */
+  async #exists({ metadata: { namespace = "", name = "" } }: KubeEvent, signal: AbortSignal): Promise<boolean> {
+    try {
+      await this.#options.client.patch(
+        events,
+        { namespace, name },
+        { type: "merge", body: {} },
+        { signal, metadataOnly: true },
+      );
+      return true;
+    } catch (error) {
+      if (isKubeError(error, "NotFound")) return false;
+      throw error;
     }
   }
 

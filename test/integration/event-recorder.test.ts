@@ -4,8 +4,8 @@ import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { events, nodes, pods } from "../../src/kube/resources.ts";
 import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { makeEvent } from "../../src/runtime/kube-event.ts";
-import { auditEvents } from "../support/clusters/audit.ts";
-import { delegatedPod } from "../support/delegated/pods.ts";
+import { type AuditEvent, auditEvents } from "../support/clusters/audit.ts";
+import { delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
@@ -138,4 +138,38 @@ describe.each([
     await cordon(true);
     await podGone(west, namespace, NAME);
   });
+});
+
+test("a restarted controller creates no event of a delegate again that the host has", async () => {
+  const { host } = clients();
+  const { controller } = gated().legation;
+  const labels = { "legation.dev/delegation": "annotated" };
+  const all = [hostCluster(), memberCluster("west"), memberCluster("east")];
+  const namespace = await freshNamespace(all, { prefix: "told", labels });
+  const eventsCreated = (): Promise<readonly AuditEvent[]> =>
+    auditEvents(
+      hostCluster(),
+      ({ verb, objectRef }) =>
+        verb === "create" && objectRef?.resource === "events" && objectRef.namespace === namespace,
+      [namespace],
+    );
+  const runs = async (name: string): Promise<void> => {
+    await host.create(pods, delegatedPod(namespace, name, { annotations: inWest }));
+    await podThat(host, namespace, name, inPhase("Running"));
+    await eventually(async () => {
+      const told = await host.list(events, {
+        namespace,
+        fieldSelector: `involvedObject.name=${name},reason=Scheduled`,
+      });
+      return told.items.length > 0;
+    });
+  };
+  for (const name of numbered(NAME, 3)) await runs(name);
+  await controller.stop("SIGKILL");
+  await controller.start();
+  // Its events follow those of the list.
+  await runs("later");
+  const codes = (await eventsCreated()).map(({ responseStatus }) => responseStatus?.code);
+  expect(codes.length).toBeGreaterThanOrEqual(4);
+  expect(codes.filter((code) => code !== 201)).toEqual([]);
 });

@@ -9,7 +9,7 @@ import { numbered } from "../support/delegated/pods.ts";
 import { legationWrites } from "../support/delegated/writes.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
-import { kubectl } from "../support/harness/kubectl.ts";
+import { applyAll, kubectl } from "../support/harness/kubectl.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { withoutMemberRight } from "../support/legation/member-rights.ts";
 import { installServiceExports, removeServiceExports, serviceExportsIn } from "../support/services/mcs-api.ts";
@@ -74,7 +74,12 @@ describe.concurrent("a Service of the host", () => {
     expect(copy.spec?.externalIPs).toBeUndefined();
     expect(copy.spec?.ports?.some(({ nodePort }) => nodePort !== undefined)).toBe(false);
     expect(copy.spec?.clusterIP).toMatch(/\d/);
-    expect(copy.metadata.labels).toEqual({ tier: "front", [HOST_LABEL]: expect.any(String), [COPY_LABEL]: "true" });
+    expect(copy.metadata.labels).toEqual({
+      tier: "front",
+      [HOST_LABEL]: expect.any(String),
+      [COPY_LABEL]: "true",
+      "endpointslice.kubernetes.io/skip-mirror": "true",
+    });
     expect(copy.metadata.annotations?.note).toBe("kept");
     expect(ownerOf(copy)).toMatchObject({ namespace, name: "web", uid: source.metadata.uid });
     expect((await scene.inWest("headless")).spec).toMatchObject({ clusterIP: "None", type: "ClusterIP" });
@@ -215,6 +220,38 @@ describe.concurrent("a Service of the host", () => {
     await scene.service("web");
     await scene.run("web-0", { app: "web" });
     await scene.saysOn("Service", "web", "west: its API server refused Service web: ");
+  });
+
+  test("leads to its given endpoints alone in a member, once its selector is removed", async (context) => {
+    const scene = await makeScene(clients(), context.onTestFinished);
+    const { host, west } = clients();
+    const { namespace } = scene;
+    await scene.service("moving", { selector: { app: "web" } });
+    await scene.run("web-0", { app: "web" });
+    await eventuallyPasses(async () => expect(await scene.endpoints(west, "moving")).toHaveLength(1), PATIENT);
+    const [former] = await scene.endpoints(west, "moving");
+    const ref = { namespace, name: "moving" };
+    await host.patch(services, ref, { type: "merge", body: { spec: { selector: null } } });
+    await scene.inWest("moving", ({ spec }) => spec?.selector === undefined);
+    // Endpoints of a removed selector stay in each cluster, and are mirrored now.
+    await applyAll(hostCluster(), [
+      {
+        apiVersion: "v1",
+        kind: "Endpoints",
+        metadata: ref,
+        subsets: [{ addresses: [{ ip: "192.0.2.1" }], ports: [{ port: 80 }] }],
+      },
+    ]);
+    const mirrored = async (client: ClusterClient): Promise<string[]> => {
+      const labelSelector =
+        "kubernetes.io/service-name=moving,endpointslice.kubernetes.io/managed-by!=endpointslice-controller.k8s.io";
+      const { items } = await client.list(endpointSlices, { namespace, labelSelector });
+      return items.flatMap(({ endpoints }) => (endpoints ?? []).flatMap(({ addresses }) => addresses));
+    };
+    await eventuallyPasses(async () => expect(await mirrored(host)).toContain("192.0.2.1"), PATIENT);
+    await eventuallyPasses(async () => expect(await mirrored(west)).toContain("192.0.2.1"), PATIENT);
+    expect((await mirrored(west)).toSorted()).toEqual((await mirrored(host)).toSorted());
+    expect(await mirrored(west)).not.toContain(former);
   });
 
   test("is copied with its given endpoints, if it has no selector, where pods of its namespace are", async (context) => {

@@ -26,9 +26,13 @@ export function authoritiesFinding(
   bundle: string,
   { now, remedy }: { readonly now: number; readonly remedy: string },
 ): Finding {
-  const ends = certificatesOf(bundle).map((certificate) => expiresAt(certificate) ?? 0);
+  const certificates = certificatesOf(bundle);
+  const ends = certificates.map((certificate) => expiresAt(certificate) ?? 0);
   const last = Math.max(...ends, 0);
   if (last === 0) return fail(`${subject} holds no certificate`, remedy);
+  if (last > now && certificates.every((certificate) => renewalReason(certificate, { now }) === "early")) {
+    return fail(`${subject} is not valid yet: it was issued by a clock that was ahead`, remedy);
+  }
   return last <= now
     ? fail(`${subject} expired at ${iso(last)}`, remedy)
     : ok(`${subject} is valid until ${iso(last)}`);

@@ -34,14 +34,14 @@ export async function serveUsers(options: ServeUsersOptions): Promise<void> {
     open: (token) => openTokenUser(connection, token, { only }),
     clock: realClock,
   });
-  let certificate = await servingCertificate(certificateFiles, hosts, realClock.now());
+  let certificate = await servingCertificate(certificateFiles, hosts, realClock.wall());
   const server = createPageServer({ files: await pageFiles(), gate, terminal, certificate, trustedProxies });
   const tellFingerprint = (): void => {
     if (certificateFiles !== undefined) return;
     terminal.progress(`the certificate is self-signed; its SHA-256 fingerprint: ${fingerprintOf(certificate)}`);
   };
   const renew = async (): Promise<void> => {
-    const next = await nextCertificate(certificate, certificateFiles, { hosts, now: realClock.now() });
+    const next = await nextCertificate(certificate, certificateFiles, { hosts, now: realClock.wall() });
     if (next === undefined || !(server.server instanceof Server)) return;
     server.server.setSecureContext({ ...next, minVersion: "TLSv1.2" });
     certificate = next;

@@ -16,7 +16,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import { secrets } from "../../kube/resources.ts";
 import { tokenClaims, withToken } from "../../kube/service-account-token.ts";
 import { Backoff } from "../../runtime/backoff.ts";
-import type { Clock, Timer } from "../../runtime/clock.ts";
+import { type Clock, onClockStep, type Timer } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import { Mutex } from "../../runtime/mutex.ts";
 import type { AgentTraffic } from "../../telemetry/agents.ts";
@@ -90,6 +90,7 @@ export class AgentController implements Gatekeeper {
   /** Why the hub does not serve. */
   #problem: string | undefined;
   #timer: Timer | undefined;
+  #steps: Timer | undefined;
   /** When agents were last asked for credentials though stored ones are valid: after a new join, or a refusal by the member. */
   readonly #askedAt = new Map<string, number>();
   readonly #storedAt = new Map<string, number>();
@@ -131,7 +132,10 @@ export class AgentController implements Gatekeeper {
 
   /** Resolves once the hub listens, if there is a Secret for it. A hub that cannot serve stops nothing else. */
   async start(): Promise<void> {
-    this.#options.metrics?.agents.follow(() => this.#states());
+    const { metrics, clock } = this.#options;
+    metrics?.agents.follow(() => this.#states());
+    // Certificates may not be valid yet, or any more.
+    this.#steps = onClockStep(clock, () => void this.#refresh());
     await this.#refresh();
     this.#loaded.resolve();
   }
@@ -140,6 +144,7 @@ export class AgentController implements Gatekeeper {
     this.#options.metrics?.agents.follow(undefined);
     this.#abort.abort();
     this.#userAccess.stop();
+    this.#steps?.cancel();
     this.#timer?.cancel();
     await this.#hub?.close();
   }

@@ -51,9 +51,12 @@ interface ExecutorOptions extends OverflowOptions {
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #under = new Map<ObjectKey, string>();
+  /** Epoch ms by the machine's clock. */
+  readonly #startedAt: number;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
+    this.#startedAt = options.clock.wall();
   }
 
   bindingTo(member: string): number {
@@ -198,11 +201,13 @@ export class Executor {
   }
 
   #tell({ uid, message }: ActionOf<"tell">, { key }: Context): undefined {
-    const { recorder, onReported } = this.#options;
+    const { recorder, onReported, podOf } = this.#options;
     const ref = objectRef(key);
     // The name holds for the pod's life: a restarted controller does not record the event again.
     const suffix = `overflow.${uid}`;
-    recorder.record({ ...ref, uid }, { reason: NOT_OVERFLOWED, message, suffix });
+    const createdAt = Date.parse(podOf(key)?.metadata.creationTimestamp ?? "");
+    const mayExist = !(createdAt > this.#startedAt);
+    recorder.record({ ...ref, uid }, { reason: NOT_OVERFLOWED, message, suffix, mayExist });
     onReported(uid);
   }
 }

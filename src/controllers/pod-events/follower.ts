@@ -23,7 +23,7 @@ export interface FollowerOptions {
   readonly fieldSelector: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** `isNew`: not passed on before. */
+  /** `isNew`: created while it was watched. An event of a list may have been passed on before, by an earlier leader, too. */
   readonly onEvent: (event: Stored<KubeEvent>, isNew: boolean) => void;
 }
 
@@ -100,7 +100,7 @@ export class EventFollower {
         signal,
         ...(token === undefined ? {} : { continue: token }),
       });
-      for (const event of page.items) if (observedAt(event) >= since) this.#tell(event, true);
+      for (const event of page.items) if (observedAt(event) >= since) this.#tell(event, false);
       token = page.continue;
       if (token !== undefined) continue;
       this.#mirroredUntil = begunAt;

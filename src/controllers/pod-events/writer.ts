@@ -88,11 +88,11 @@ export class EventWriter {
     const options = { signal: this.#abort.signal, metadataOnly: true };
     try {
       await host.patch(events, objectRef(key), { type: "merge", body: recurrence(event) }, options);
-      return "updated";
+      return recurs(event) ? "updated" : "known";
     } catch (error) {
       if (!isKubeError(error, "NotFound")) throw error;
     }
-    // The event expired on the host, or was never written.
+    // The event expired on the host, was never written, or happened while no controller led.
     await this.#create(event);
     return "created";
   }

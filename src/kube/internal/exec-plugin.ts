@@ -3,6 +3,7 @@ import { Socket } from "node:net";
 import { z } from "zod";
 import { badCredentials, type Identity } from "../credentials.ts";
 import type { Environment } from "../environment-proxy.ts";
+import { startTimer } from "../timer.ts";
 
 /** The section `users[].user.exec` of a kubeconfig. */
 export interface ExecConfig {
@@ -164,10 +165,10 @@ export class ExecPlugin {
       });
       const failed = (problem: string): Error =>
         this.#error(complaint.trim() === "" ? problem : `${problem}: ${complaint.trim()}`);
-      let timer = setTimeout(() => {
+      let timer = startTimer(timeoutMs, () => {
         kill();
         settle(() => reject(failed(`did not end within ${timeoutMs / 1000} s`)));
-      }, timeoutMs).unref();
+      }).unref();
       const settle = (end: () => void): void => {
         clearTimeout(timer);
         process.off("exit", kill);
@@ -185,7 +186,7 @@ export class ExecPlugin {
       );
       child.once("exit", (code, signal) => {
         clearTimeout(timer);
-        timer = setTimeout(() => ended(code, signal), outputMs);
+        timer = startTimer(outputMs, () => ended(code, signal));
       });
       child.once("close", ended);
     });

@@ -1,6 +1,7 @@
 import { AbortCallbacks } from "../abort.ts";
 import type { StreamAnswer, StreamOptions } from "../client.ts";
 import { Slots } from "../limits.ts";
+import { startTimer } from "../timer.ts";
 import type { ApiRequest } from "./request-sender.ts";
 import { withSearch } from "./resource-paths.ts";
 import { StreamHandler, type StreamOutcome } from "./stream-handler.ts";
@@ -66,7 +67,7 @@ export class StreamOpener {
       });
       const onAbort = (): void => handler.end("aborted", new Error("the caller gave up", { cause: signal?.reason }));
       const late = (): void => handler.end("late", new Error("no answer in time"));
-      const timer = endsAt === undefined ? undefined : setTimeout(late, endsAt - performance.now());
+      const timer = endsAt === undefined ? undefined : startTimer(endsAt - performance.now(), late);
       const begin = (): void => {
         holding = true;
         dispatch(handler);

@@ -3,6 +3,7 @@ import type { ClientMetrics, Dial } from "../client.ts";
 import type { ClusterCredentials, Identity } from "../credentials.ts";
 import { KubeError, type KubeErrorCode, mayBeStarting } from "../errors.ts";
 import { ByteBudget, type ClientLimits, Slots, TokenBucket, type Waiter } from "../limits.ts";
+import { startTimer } from "../timer.ts";
 import { type Answer, type Failure, type Outcome, RequestHandler } from "./request-handler.ts";
 import { type ApiRequest, RequestSender } from "./request-sender.ts";
 import { errorFromAnswer, type Subject } from "./status.ts";
@@ -263,9 +264,8 @@ export class Transport {
         if (this.#slots.leave(waiter)) settle(() => reject(error));
       };
       const onAbort = (): void => giveUp(this.error("Aborted", "the caller gave up", request, signal?.reason));
-      const timer = setTimeout(
-        () => giveUp(this.error("NotSent", `no free slot within ${Math.round(queueMs)} ms`, request)),
-        queueMs,
+      const timer = startTimer(queueMs, () =>
+        giveUp(this.error("NotSent", `no free slot within ${Math.round(queueMs)} ms`, request)),
       );
       const forget = this.#aborts.add(signal, onAbort);
       if (this.#slots.take(waiter)) settle(resolve);
@@ -293,9 +293,9 @@ export class Transport {
       const late = (): void => handler.end("late", new Error(`no answer within ${Math.round(allowedMs)} ms`));
       let last: NodeJS.Immediate | undefined;
       // Timers run before sockets: after a CPU starvation the response may have arrived unread.
-      const timer = setTimeout(() => {
+      const timer = startTimer(leftMs, () => {
         last = setImmediate(late);
-      }, leftMs);
+      });
       const forget = this.#aborts.add(request.signal, onAbort);
       this.sender.send(request, identity, handler);
     });
@@ -320,10 +320,7 @@ export class Transport {
       const giveUp = (code: "Aborted" | "NotSent", message: string): void =>
         settle(() => reject(this.error(code, message, request, signal?.reason)));
       const onAbort = (): void => giveUp("Aborted", "the caller gave up");
-      const timer = setTimeout(
-        () => giveUp("NotSent", `no credentials within ${Math.round(leftMs)} ms`),
-        Math.max(0, leftMs),
-      );
+      const timer = startTimer(leftMs, () => giveUp("NotSent", `no credentials within ${Math.round(leftMs)} ms`));
       const forget = this.#aborts.add(signal, onAbort);
       promise.then(
         (value) => settle(() => resolve(value)),
@@ -342,7 +339,7 @@ export class Transport {
         forget();
         resolve();
       };
-      const timer = setTimeout(wake, ms);
+      const timer = startTimer(ms, wake);
       this.#waking.add(wake);
       const forget = this.#aborts.add(signal, wake);
     });

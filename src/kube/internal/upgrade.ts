@@ -5,6 +5,7 @@ import { AbortCallbacks } from "../abort.ts";
 import type { UpgradeAnswer, UpgradeOptions } from "../client.ts";
 import type { Identity } from "../credentials.ts";
 import type { ByteBudget } from "../limits.ts";
+import { startTimer } from "../timer.ts";
 import { type Outcome, RequestHandler } from "./request-handler.ts";
 import type { ApiRequest } from "./request-sender.ts";
 import { withSearch } from "./resource-paths.ts";
@@ -77,7 +78,7 @@ function send(
       resolve(outcome);
     });
     const late = new Error(`no answer within ${Math.round(target.timeoutMs ?? transport.timeoutMs)} ms`);
-    const timer = setTimeout(() => attempt.end("late", late), leftMs);
+    const timer = startTimer(leftMs, () => attempt.end("late", late));
     const forget = aborts.add(request.signal, onAbort);
     transport.sender.upgrade(request, identity, target, attempt);
   });

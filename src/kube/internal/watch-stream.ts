@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
 import { ResponseTooLarge } from "../errors.ts";
 import type { ByteBudget } from "../limits.ts";
+import { startTimer } from "../timer.ts";
 import { ByteBuffer } from "./byte-buffer.ts";
 import { LineSplitter } from "./line-splitter.ts";
 
@@ -63,7 +64,7 @@ export class WatchStream implements Dispatcher.DispatchHandler {
   constructor(timeouts: StreamTimeouts, budget: ByteBudget) {
     this.#timeouts = timeouts;
     this.#budget = budget;
-    this.#timer = setTimeout(() => this.cancel(`no answer within ${timeouts.openMs} ms`), timeouts.openMs);
+    this.#timer = startTimer(timeouts.openMs, () => this.cancel(`no answer within ${timeouts.openMs} ms`));
     // A failure after the last waiter left must not become an unhandled rejection.
     this.#opened.promise.catch(() => {});
   }
@@ -185,11 +186,11 @@ export class WatchStream implements Dispatcher.DispatchHandler {
 
   /** Checks for idleness with one timer per stream instead of one per chunk. */
   #watchIdle(ms: number): void {
-    this.#timer = setTimeout(() => {
+    this.#timer = startTimer(ms, () => {
       const silentMs = performance.now() - this.#lastByteAt;
       const paused = this.#controller?.paused === true;
       if (!paused && silentMs >= this.#timeouts.idleMs) this.cancel(`silent for ${Math.round(silentMs)} ms`);
       else this.#watchIdle(paused ? this.#timeouts.idleMs : this.#timeouts.idleMs - silentMs + 1);
-    }, ms);
+    });
   }
 }

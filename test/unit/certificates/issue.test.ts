@@ -107,16 +107,16 @@ describe("the renewal of a certificate", () => {
   const at = (days: number, options: object = {}) =>
     renewalReason(serving.cert, { now: now + days * DAY_MS, ...options });
   test("is due after two thirds of its life", () => {
-    expect(at(59)).toBeUndefined();
-    expect(at(61)).toBe("expiring");
+    expect(at(49)).toBeUndefined();
+    expect(at(51)).toBe("expiring");
   });
-  test("is due if the certificate is valid only from later on, beyond the backdating of a day", () => {
-    expect(at(-0.9)).toBeUndefined();
-    expect(at(-1.1)).toBe("early");
-    expect(at(-59)).toBe("early");
+  test("is due if the certificate is valid only from later on, beyond the backdating of thirty days", () => {
+    expect(at(-29.9)).toBeUndefined();
+    expect(at(-30.1)).toBe("early");
+    expect(at(-109)).toBe("early");
   });
   test("is not due if its issuer would replace each new one, without end", () => {
-    expect(at(-62)).toBeUndefined();
+    expect(at(-111)).toBeUndefined();
   });
   test("is due if a name or an address is missing", () => {
     expect(at(0, { hosts })).toBeUndefined();

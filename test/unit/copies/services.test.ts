@@ -61,6 +61,14 @@ describe("an object of the Multi-Cluster Services API", () => {
 });
 
 describe("the copy of a Service", () => {
+  test("labels its Endpoints so that no EndpointSlices mirror them, also a copy of an earlier version", () => {
+    const source = service({ selector: { app: "web" } }, { labels: { tier: "front" } });
+    const { metadata } = toCopy(SERVICES.Service, source, host);
+    expect(metadata?.labels).toMatchObject({ tier: "front", "endpointslice.kubernetes.io/skip-mirror": "true" });
+    const earlier = kept(toCopy({ ...SERVICES.Service, carried: (same) => same }, source, host));
+    expect(drift(SERVICES.Service, earlier, source, host)).toBe("metadata");
+  });
+
   test.each<[string, ServiceSpec, object]>([
     ["with an address has one of the member's", { clusterIP: "10.0.0.1" }, { type: "ClusterIP" }],
     ["without an address has none", { clusterIP: "None" }, { type: "ClusterIP", clusterIP: "None" }],

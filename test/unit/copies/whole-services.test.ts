@@ -31,6 +31,16 @@ function given(spec: object): Stored<AnyObject> {
   return withoutAllocated(service(spec));
 }
 
+test("the copy of a whole Service labels its Endpoints so that no EndpointSlices mirror them", () => {
+  const source = given({ type: "ClusterIP" });
+  const { metadata } = toCopy(kind, source, host);
+  expect(metadata?.labels).toMatchObject({ "endpointslice.kubernetes.io/skip-mirror": "true" });
+  const copy = stored({ ...toCopy(kind, source, host) });
+  expect(kind.applied.isInStep(copy, source)).toBe(true);
+  const { "endpointslice.kubernetes.io/skip-mirror": _, ...labels } = copy.metadata.labels ?? {};
+  expect(kind.applied.isInStep({ ...copy, metadata: { ...copy.metadata, labels } }, source)).toBe(false);
+});
+
 describe("a Service as members are given it", () => {
   test.each<[string, object, object]>([
     ["lacks addresses of the host", { type: "ClusterIP", ...allocated }, { type: "ClusterIP" }],

@@ -1,8 +1,8 @@
+import { X509Certificate } from "node:crypto";
 import { AsnConvert } from "@peculiar/asn1-schema";
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { CertificateSigningRequest, KubeObject, ObjectRef, Stored } from "../../../src/api/kubernetes.ts";
 import { type Authority, issueAuthority, issueClient, readRequest } from "../../../src/certificates/issue.ts";
-import { BACKDATE_MS } from "../../../src/certificates/validity.ts";
 import { distinguishedName, subjectAltName } from "../../../src/certificates/x509.ts";
 import { certificateSigningRequests, isStored, type Resource } from "../../../src/kube/resources.ts";
 import { ServingCertificate } from "../../../src/kubelet/serving-certificate.ts";
@@ -60,11 +60,11 @@ function answer(name: string | undefined, status: CertificateSigningRequest["sta
   host.put(certificateSigningRequests, { ...found(name), ...{ status } });
 }
 
-/** Signs a request for this lifetime. */
-function sign(name: string | undefined, lifetimeMs = 24 * HOUR_MS): void {
+/** Signs a request for this lifetime, by a clock that may be ahead. */
+function sign(name: string | undefined, lifetimeMs = 24 * HOUR_MS, aheadMs = 0): void {
   const { publicKey = "" } = readRequest(requestOf(found(name))) ?? {};
-  // Valid from now on.
-  const options = { now: clock.now() + BACKDATE_MS, lifetimeMs: lifetimeMs - BACKDATE_MS };
+  // Valid from now on: a short life is backdated by as much.
+  const options = { now: clock.now() + aheadMs + lifetimeMs / 2, lifetimeMs: lifetimeMs / 2 };
   const cert = issueClient(authority, publicKey, { name: "signed", uid: "1" }, options);
   answer(name, { certificate: Buffer.from(cert).toString("base64") });
 }
@@ -192,6 +192,39 @@ describe("a certificate from a signer of the host", () => {
     await expect.poll(() => clock.pending, { timeout: 10_000 }).toBe(1);
     expect(asked()).toHaveLength(1);
     keeper.stop();
+  });
+
+  test("is asked for again while it is not valid yet, and replaced once the signer's clock is right", async () => {
+    const source = { kind: "signer", signer: SIGNER, hosts: ["192.0.2.7"] } as const;
+    const keeper = new ServingCertificate({ source, host, clock, log });
+    onTestFinished(() => keeper.stop());
+    const served: string[] = [];
+    await keeper.load();
+    keeper.follow(({ cert }) => served.push(cert));
+    const ages = (): number[] =>
+      served.map((cert) => (new X509Certificate(cert).validFromDate.getTime() - clock.now()) / HOUR_MS);
+    sign(asked()[0], 48 * HOUR_MS, 25 * HOUR_MS);
+    await clock.advance(2_000);
+    await expect.poll(() => served.length).toBe(1);
+    expect(ages()[0]).toBeCloseTo(25, 1);
+    const untilAsked = async (times: number): Promise<void> => {
+      await expect
+        .poll(async () => {
+          await clock.fireNext();
+          return asked().length;
+        })
+        .toBe(times);
+    };
+    await untilAsked(2);
+    expect(clock.now()).toBeLessThan(Date.now() + HOUR_MS / 4);
+    // Still ahead: the one before stays.
+    sign(asked()[1], 48 * HOUR_MS, 25 * HOUR_MS);
+    await untilAsked(3);
+    expect(served).toHaveLength(1);
+    sign(asked()[2], 48 * HOUR_MS);
+    await clock.fireNext();
+    await expect.poll(() => served.length).toBe(2);
+    expect(ages()[1]).toBeLessThan(0.1);
   });
 
   test("leaves the controller's own certificate in use if it cannot be requested", async () => {

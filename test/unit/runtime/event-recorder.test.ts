@@ -10,8 +10,11 @@ import { fakeClient } from "../cli/client.ts";
 const POD = { namespace: "team", name: "web-0", uid: "uid-1" };
 const EVENT: NewEvent = { reason: "NotPlaced", message: "no member has room" };
 
-/** A host that answers the writes of events with these first, and takes them then; `hangs`: it answers none. */
-function recording(answers: readonly (KubeErrorCode | Error)[] = [], hangs = false) {
+/**
+ * A host that answers the creation of events with these first, and takes them then; `hangs`: it answers none; `exists`: it
+ * has each event already that it is asked for.
+ */
+function recording(answers: readonly (KubeErrorCode | Error)[] = [], { hangs = false, exists = false } = {}) {
   const remaining = [...answers];
   const sent: KubeEvent[] = [];
   const lines: { readonly msg: string; readonly reason: string; readonly object: string }[] = [];
@@ -36,8 +39,15 @@ function recording(answers: readonly (KubeErrorCode | Error)[] = [], hangs = fal
   };
   const log = createLogger({ destination: { write: (line) => void lines.push(JSON.parse(line)) } });
   const source = { component: "legation", reportingComponent: "legation.dev/controller" };
-  const recorder = new EventRecorder({ client: fakeClient({ create: create as never }), source, clock, log });
-  return { recorder, sent, lines, clock, signals };
+  const asked: { readonly ref: object; readonly body: unknown }[] = [];
+  const patch = async (_resource: unknown, ref: object, { body }: { body: unknown }): Promise<object> => {
+    asked.push({ ref, body });
+    if (exists) return {};
+    throw failure("NotFound");
+  };
+  const client = fakeClient({ create: create as never, patch: patch as never });
+  const recorder = new EventRecorder({ client, source, clock, log });
+  return { recorder, sent, asked, lines, clock, signals };
 }
 
 function failure(code: KubeErrorCode, retryAfterMs?: number): KubeError {
@@ -146,6 +156,20 @@ describe("an event", () => {
     expect(lines).toEqual([]);
   });
 
+  test.each([
+    ["exists", true, []],
+    ["does not exist", false, ["web-0.once"]],
+  ])(
+    "that an earlier leader may have recorded, and that %s on the host, is created only where it is missing",
+    async (_, exists, created) => {
+      const { recorder, sent, asked, clock } = recording([], { exists });
+      recorder.record(POD, { ...EVENT, suffix: "once", mayExist: true });
+      await clock.advance(60_000);
+      expect(asked).toEqual([{ ref: { namespace: "team", name: "web-0.once" }, body: {} }]);
+      expect(sent.map(({ metadata }) => metadata.name)).toEqual(created);
+    },
+  );
+
   test("is sent again when the API server's Retry-After is over", async () => {
     const { recorder, sent, clock } = recording([failure("TooManyRequests", 5_000)]);
     recorder.record(POD, EVENT);
@@ -187,7 +211,7 @@ test("gives an event a valid name, wherever the name of its object is cut", asyn
 
 describe("an API server that does not answer", () => {
   test("gets eight requests at most, and blocks no caller", async () => {
-    const { recorder, sent } = recording([], true);
+    const { recorder, sent } = recording([], { hangs: true });
     for (let count = 0; count < 100; count += 1) recorder.record(POD, EVENT);
     await settle();
     expect(sent).toHaveLength(8);
@@ -195,7 +219,7 @@ describe("an API server that does not answer", () => {
   });
 
   test("has ten thousand events pending at most", async () => {
-    const { recorder, lines } = recording([], true);
+    const { recorder, lines } = recording([], { hangs: true });
     for (let count = 0; count < 10_003; count += 1) recorder.record(POD, EVENT);
     expect(lines.map(({ msg }) => msg)).toEqual(
       Array.from({ length: 3 }, () => "an event is dropped: too many others are pending"),
@@ -205,7 +229,7 @@ describe("an API server that does not answer", () => {
 });
 
 test("sends nothing after it was stopped, and aborts the requests in flight", async () => {
-  const { recorder, sent, clock, signals, lines } = recording([], true);
+  const { recorder, sent, clock, signals, lines } = recording([], { hangs: true });
   recorder.record(POD, EVENT);
   await recorder.stop();
   expect(signals.map(({ aborted }) => aborted)).toEqual([true]);

@@ -90,6 +90,11 @@ describe("certificates", () => {
     const options = { now: NOW, remedy: "join" };
     expect(authoritiesFinding("b", old.cert + fresh.cert, options)).toMatchObject({ state: "OK" });
     expect(authoritiesFinding("b", old.cert, options)).toMatchObject({ state: "FAIL" });
+    const early = await issueAuthority("early", ago(-40));
+    expect(authoritiesFinding("b", early.cert, options)).toMatchObject({
+      state: "FAIL",
+      what: expect.stringContaining("not valid yet"),
+    });
     expect(authoritiesFinding("b", "", options)).toMatchObject({ state: "FAIL", what: "b holds no certificate" });
   });
 

@@ -70,6 +70,7 @@ async function controllerOf(
   const told: { homeAddress?: string } = {};
   const events = new Events<ControllerEvents>();
   const closed = { count: 0 };
+  const renewedWith: string[] = [];
   const hub: Partial<Hub> = {
     askForCredentials: (name, account) => {
       asked.push(name);
@@ -78,7 +79,7 @@ async function controllerOf(
     recheck: (name) => rechecked.push(name),
     forget: (name) => forgotten.push(name),
     agent: () => ({ since: now, certificateExpires: undefined, version: "1.2.3", ...told }),
-    renew: () => {},
+    renew: ({ cert }) => renewedWith.push(cert),
     close: async () => {
       closed.count += 1;
     },
@@ -122,7 +123,10 @@ async function controllerOf(
     registry: registry as unknown as AgentControllerOptions["registry"],
     events,
     hub: {
-      open: async () => (await open?.(hub as Hub)) ?? (hub as Hub),
+      open: async ({ cert }) => {
+        renewedWith.push(cert);
+        return (await open?.(hub as Hub)) ?? (hub as Hub);
+      },
       endpoint: { service: "legation-hub", address: "10.0.0.1", port: 8132 },
       address: "10.0.0.1:8132",
     },
@@ -136,6 +140,7 @@ async function controllerOf(
     patches,
     secrets,
     accessSecrets,
+    served: renewedWith,
     asked,
     accounts,
     rechecked,
@@ -424,7 +429,7 @@ describe("the hub's authority", () => {
     if (first === undefined) throw new Error("no authorities");
     expect(first.addresses).toEqual(["hub.example.org:8132"]);
     const due = now + 2_440 * DAY_MS;
-    expect(await renewed(first, due - 10 * DAY_MS)).toBeUndefined();
+    expect(await renewed(first, due - 20 * DAY_MS)).toBeUndefined();
     const announced = readAuthorities(secretWith((await renewed(first, due)) ?? {}));
     if (announced === undefined) throw new Error("nothing was due");
     expect(announced.current).toEqual(first.current);
@@ -447,6 +452,18 @@ describe("the hub's authority", () => {
   ])("is not read from %s", (_name, secret) => {
     expect(readAuthorities(secret)).toBeUndefined();
   });
+});
+
+test("the hub's certificate that was issued by a clock far ahead is replaced once the clock is set back", async () => {
+  const { controller, clock, served } = await controllerOf([clusterNamed("west")]);
+  clock.jump(40 * DAY_MS);
+  await controller.start();
+  clock.jump(-40 * DAY_MS);
+  await clock.advance(30_000);
+  await vi.waitFor(() => expect(served).toHaveLength(2), { timeout: 10_000 });
+  const startsAt = served.map((cert) => new X509Certificate(cert).validFromDate.getTime());
+  expect(startsAt[0]).toBeGreaterThan(clock.wall());
+  expect(startsAt[1]).toBeLessThan(clock.wall());
 });
 
 describe("a hub that cannot serve", () => {

@@ -10,6 +10,7 @@ import { toCopy } from "../../../../src/copies/kind.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import type { Refusal } from "../../../../src/placement/candidate.ts";
+import type { NewEvent } from "../../../../src/runtime/event-recorder.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod } from "../../../support/builders/pod.ts";
@@ -22,6 +23,7 @@ const DELEGATE = pod({ uid: "", spec: { containers: [{ name: "main", image: "as-
 const WAITING = pod({ metadata: { labels: { [PROXY_LABEL]: OVERFLOW_LABEL_VALUE } } });
 const KEY = objectKey(WAITING.metadata);
 const { uid, resourceVersion } = WAITING.metadata;
+const STARTED_AT = Date.parse("2026-11-24T12:00:00Z");
 const OVERFLOW = { type: "overflow", uid, resourceVersion, member: "west" } as const;
 const MARK = { type: "mark", uid, member: "west" } as const;
 
@@ -104,10 +106,14 @@ function executing(setting: Setting) {
     },
     policyRefusal: () => setting.rules,
     providesClasses: () => setting.provided === true,
-    recorder: { record: (_about: object, { reason }: { reason: string }) => writes.push(reason) },
+    recorder: {
+      record: (_about: object, { reason, mayExist = false }: NewEvent) =>
+        writes.push(mayExist ? `${reason}, if missing` : reason),
+    },
     podOf: () => waiting,
     unmarked,
-    clock: { now: () => 0, wall: () => 0 },
+    clock: { now: () => 0, wall: () => STARTED_AT },
+    onReported: () => {},
     onRoom: () => {},
     log,
   } as never);
@@ -191,6 +197,15 @@ test("leaves a pod on the host if the member would make it larger than its room,
   const shown = await execute(OVERFLOW);
   expect([writes, given]).toEqual([[], [uid]]);
   expect(shown?.({ pod: WAITING } as never)).toBe(true);
+});
+
+test.each([
+  ["2026-11-24T11:59:59Z", "NotOverflowed, if missing"],
+  ["2026-11-24T12:00:01Z", "NotOverflowed"],
+])("records why a pod of %s stays on the host, once in the pod's life: %s", async (creationTimestamp, recorded) => {
+  const { execute, writes } = executing({ waiting: pod({ metadata: { creationTimestamp } }) });
+  await execute({ type: "tell", uid, message: "no member has room" });
+  expect(writes).toEqual([recorded]);
 });
 
 describe("a Cluster that is deleted while its member is asked about a pod", () => {

@@ -55,13 +55,13 @@ async function untilWatching(): Promise<void> {
 }
 
 describe("the follower of a member's events", () => {
-  test("delivers the last minute at first, and never the hour before", async () => {
+  test("delivers the last minute at first, as possibly known to the host, and never the hour before", async () => {
     put("old", ago(3_000));
     put("recent", ago(30));
     put("again", ago(5, { count: 7 }));
     follower.start();
     await watching();
-    expect(told).toEqual(["new recent 1", "new again 7"]);
+    expect(told).toEqual(["again recent 1", "again again 7"]);
     expect(server.requests[0]?.query.get("fieldSelector")).toBe("involvedObject.kind=Pod");
     expect(server.requests[1]?.query.get("fieldSelector")).toBe("involvedObject.kind=Pod");
   });
@@ -110,7 +110,7 @@ describe("the follower of a member's events", () => {
     restore();
     put("later", ago(0));
     await untilWatching();
-    await expect.poll(() => told.at(-1)).toBe("new later 1");
+    await expect.poll(() => told.at(-1)).toBe("again later 1");
   });
 
   test("delivers missed events when the history is gone, and nothing from long before", async () => {
@@ -129,7 +129,7 @@ describe("the follower of a member's events", () => {
     }
     await server.listen();
     await untilWatching();
-    expect(told.slice(1).sort()).toEqual(["new missed 1", "new one 1"]);
+    expect(told.slice(1).sort()).toEqual(["again missed 1", "again one 1"]);
   });
 
   test("stops waiting when the server is known to answer again", async () => {

@@ -85,6 +85,14 @@ describe("the writer of events", () => {
     expect(present.size).toBe(1);
   });
 
+  test("creates no event again that the host has, when a list shows it after a restart", async () => {
+    writer.write("west", event(1), true);
+    await expect.poll(() => outcomes).toEqual(["created"]);
+    writer.write("west", event(1), false);
+    await expect.poll(() => outcomes).toEqual(["created", "known"]);
+    expect(writes()).toEqual(["POST 1", "PATCH 1"]);
+  });
+
   test("counts a repeated event in one request", async () => {
     writer.write("west", event(1), true);
     await expect.poll(() => outcomes).toEqual(["created"]);
