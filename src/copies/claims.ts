@@ -11,7 +11,8 @@ import {
 import type { PersistentVolumeClaim, Pod, Stored } from "../api/kubernetes.ts";
 import { parseAmounts } from "../api/quantity.ts";
 import { structuredTextReader } from "../api/structured-text.ts";
-import { type HostIdentity, type Owner, ownerOf } from "../pods/delegate.ts";
+import { persistentVolumeClaims } from "../kube/resources.ts";
+import { type HostIdentity, ownerIn, ownerOf } from "../pods/delegate.ts";
 
 /** Storage classes of the member, by those of the host. */
 export type StorageClasses = Readonly<Record<string, string>>;
@@ -148,11 +149,10 @@ export function seenUid({ metadata }: Stored<PersistentVolumeClaim>): string | u
 
 /** Returns the owner annotation of a member's claim. */
 export function ownerAnnotation(
-  { metadata: { name, namespace = "", uid } }: Stored<PersistentVolumeClaim>,
+  { metadata }: Stored<PersistentVolumeClaim>,
   host: HostIdentity,
 ): Record<string, string> {
-  const owner: Owner = { cluster: host.name, namespace, name, uid };
-  return { [OWNER_ANNOTATION]: JSON.stringify(owner) };
+  return { [OWNER_ANNOTATION]: JSON.stringify(ownerIn(host, persistentVolumeClaims, metadata)) };
 }
 
 export function wasSeen({ metadata }: Stored<PersistentVolumeClaim>): boolean {

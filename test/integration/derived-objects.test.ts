@@ -1,7 +1,21 @@
 import { describe, expect, test } from "vitest";
-import type { KubeObject, NetworkPolicy, PersistentVolumeClaim, Pod, Stored } from "../../src/api/kubernetes.ts";
+import type {
+  KubeObject,
+  NetworkPolicy,
+  PersistentVolumeClaim,
+  Pod,
+  Secret,
+  Stored,
+} from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { networkPolicies, persistentVolumeClaims, pods, type Resource } from "../../src/kube/resources.ts";
+import {
+  configMaps,
+  networkPolicies,
+  persistentVolumeClaims,
+  pods,
+  type Resource,
+  secrets,
+} from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
@@ -51,6 +65,24 @@ async function onHost(client: ClusterClient, namespace: string, name: string): P
     spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
   });
 }
+
+test.concurrent("a Secret that a client derived from a copied ConfigMap of its name stays when the copy goes", async ({
+  onTestFinished,
+}) => {
+  const { host, west } = clients();
+  const namespace = await namespaceFor(onTestFinished);
+  await host.create(configMaps, { metadata: { namespace, name: "settings" }, data: { color: "blue" } });
+  const volumes = [{ name: "settings", configMap: { name: "settings" } }];
+  await run(namespace, "web", { volumes });
+  const copy = await west.get(configMaps, { namespace, name: "settings" });
+  expect(ownerOf(copy)?.kind).toBe("ConfigMap");
+  const derived: Stored<Secret> = await derive(secrets, copy, "settings", { stringData: { color: "blue" } });
+  await host.delete(pods, { namespace, name: "web" }, { gracePeriodSeconds: 0 });
+  const isGone = async (): Promise<boolean> =>
+    (await west.find(configMaps, { namespace, name: "settings" })) === undefined;
+  await eventually(isGone, { ...PATIENT, what: "the end of the copy" });
+  await stays(secrets, derived);
+});
 
 describe.concurrent("with labels and annotations of Legation's, under another name, a member's own", () => {
   test("pod stays, and keeps a delegate of its name out of the member", async ({ onTestFinished }) => {

@@ -158,7 +158,9 @@ export class Executor {
     if (!this.#uncertain.mayHave(key, uid, member.name)) return undefined;
     try {
       const there = await findByList(member.client, persistentVolumeClaims, refOf(key), signal);
-      return there !== undefined && isCopy(there, this.#options.hostId) ? there.metadata.uid : undefined;
+      return there !== undefined && isCopy(there, this.#options.hostId, persistentVolumeClaims)
+        ? there.metadata.uid
+        : undefined;
     } catch (error) {
       this.#options.onUncertain(key, uid, member.name, message);
       throw error;
