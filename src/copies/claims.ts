@@ -1,10 +1,10 @@
 import { z } from "zod";
+import { isToolsLabel } from "../api/delivery-tools.ts";
 import {
   CLAIM_STATUS_ANNOTATION,
   CLUSTER_ANNOTATION,
   COPY_LABEL,
   COPY_LABEL_VALUE,
-  GROUP,
   HOST_LABEL,
   OWNER_ANNOTATION,
 } from "../api/keys.ts";
@@ -13,6 +13,7 @@ import { parseAmounts } from "../api/quantity.ts";
 import { structuredTextReader } from "../api/structured-text.ts";
 import { persistentVolumeClaims } from "../kube/resources.ts";
 import { type HostIdentity, ownerIn, ownerOf } from "../pods/delegate.ts";
+import { copiedLabels } from "./copy-metadata.ts";
 
 /** Storage classes of the member, by those of the host. */
 export type StorageClasses = Readonly<Record<string, string>>;
@@ -69,8 +70,7 @@ export function toMemberClaim(
   host: HostIdentity,
   classes: StorageClasses = {},
 ): PersistentVolumeClaim {
-  const { name, namespace = "", labels = {} } = claim.metadata;
-  const carried = Object.entries(labels).filter(([key]) => !key.startsWith(`${GROUP}/`));
+  const { name, namespace = "", labels } = claim.metadata;
   const { accessModes, resources, volumeMode, selector, volumeAttributesClassName } = claim.spec ?? {};
   const storageClassName = classIn(classOf(claim), classes);
   return {
@@ -79,7 +79,7 @@ export function toMemberClaim(
     metadata: {
       name,
       namespace,
-      labels: { ...Object.fromEntries(carried), [HOST_LABEL]: host.id, [COPY_LABEL]: COPY_LABEL_VALUE },
+      labels: { ...copiedLabels(labels), [HOST_LABEL]: host.id, [COPY_LABEL]: COPY_LABEL_VALUE },
       annotations: ownerAnnotation(claim, host),
     },
     spec: {
@@ -145,6 +145,14 @@ export function claimOwner(
 export function seenUid({ metadata }: Stored<PersistentVolumeClaim>): string | undefined {
   const status = readStatus(metadata.annotations?.[CLAIM_STATUS_ANNOTATION] ?? "{}");
   return status.ok ? status.value.uid : undefined;
+}
+
+/** Returns the labels that an earlier version copied to the member's claim, and by which a tool there may delete it. */
+export function labelsOfTools(there: PersistentVolumeClaim, claim: PersistentVolumeClaim): Record<string, null> {
+  const labels = Object.entries(claim.metadata?.labels ?? {});
+  const isLeft = (key: string, value: string): boolean =>
+    isToolsLabel(key, value, "copy") && there.metadata?.labels?.[key] === value;
+  return Object.fromEntries(labels.flatMap(([key, value]) => (isLeft(key, value) ? [[key, null]] : [])));
 }
 
 /** Returns the owner annotation of a member's claim. */

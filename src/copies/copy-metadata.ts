@@ -1,3 +1,4 @@
+import { isToolsAnnotation, isToolsLabel } from "../api/delivery-tools.ts";
 import { jsonEqual } from "../api/json.ts";
 import {
   COPY_LABEL,
@@ -8,19 +9,11 @@ import {
   OWNER_ANNOTATION,
 } from "../api/keys.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
-import { LAST_APPLIED_ANNOTATION } from "../api/last-applied.ts";
 import { type GroupKind, type HostIdentity, isOfAnotherType, ownerIn, ownerOf } from "../pods/delegate.ts";
 import { readRecord, writeRecord } from "../pods/forward-record.ts";
 
-const DROPPED_ANNOTATIONS: ReadonlySet<string> = new Set([
-  // Holds the whole object, a Secret's content included.
-  LAST_APPLIED_ANNOTATION,
-  // Enforced on the host; the member would refuse the Secret with the pod's token.
-  "kubernetes.io/enforce-mountable-secrets",
-]);
-
-// Orders to replicators, which would spread the copy over the member's namespaces.
-const DROPPED_PREFIXES = ["replicator.v1.mittwald.de/", "reflector.v1.k8s.emberstack.com/"];
+// Enforced on the host; the member would refuse the Secret with the pod's token.
+const ENFORCED_ANNOTATION = "kubernetes.io/enforce-mountable-secrets";
 
 export function isCopy(object: KubeObject, hostId: string, type: GroupKind): boolean {
   return ownerOf(object) !== undefined && isLabelled(object, hostId) && !isOfAnotherType(object, type);
@@ -91,11 +84,11 @@ export function standsFor(copy: KubeObject, source: Stored<KubeObject>): boolean
 
 export function copyMetadata({ source: { metadata }, host, type }: SourceOfCopy): Maps {
   const owner = ownerIn(host, type, metadata);
-  const foreign = [`${GROUP}/`, ...DROPPED_PREFIXES];
-  const own = (key: string): boolean =>
-    !foreign.some((prefix) => key.startsWith(prefix)) && !DROPPED_ANNOTATIONS.has(key);
-  const labels = only(metadata.labels, own);
-  const annotations = only(metadata.annotations, own);
+  const labels = copiedLabels(metadata.labels);
+  const annotations = only(
+    metadata.annotations,
+    (key) => !key.startsWith(`${GROUP}/`) && key !== ENFORCED_ANNOTATION && !isToolsAnnotation(key, "copy"),
+  );
   const record = writeRecord({ labels: Object.keys(labels), annotations: Object.keys(annotations) });
   return {
     labels: { ...labels, [HOST_LABEL]: host.id, [COPY_LABEL]: COPY_LABEL_VALUE },
@@ -103,13 +96,21 @@ export function copyMetadata({ source: { metadata }, host, type }: SourceOfCopy)
   };
 }
 
+/** Returns the labels of an object of the host that its copies have. */
+export function copiedLabels(labels: Readonly<Record<string, string>> | undefined): Record<string, string> {
+  return only(labels, (key, value) => !key.startsWith(`${GROUP}/`) && !isToolsLabel(key, value, "copy"));
+}
+
 /** Returns a JSON patch operation that sets a field. */
 export function setField(path: string, value: unknown): object {
   return { op: "add", path, value };
 }
 
-function only(map: Record<string, string> = {}, keep: (key: string) => boolean): Record<string, string> {
-  return Object.fromEntries(Object.entries(map).filter(([key]) => keep(key)));
+function only(
+  map: Readonly<Record<string, string>> = {},
+  keep: (key: string, value: string) => boolean,
+): Record<string, string> {
+  return Object.fromEntries(Object.entries(map).filter(([key, value]) => keep(key, value)));
 }
 
 function without(map: Record<string, string>, keys: readonly string[]): Record<string, string> {

@@ -1,3 +1,4 @@
+import { isToolsAnnotation, isToolsLabel } from "../api/delivery-tools.ts";
 import {
   ADMITTED_BY_ANNOTATIONS,
   COPY_LABEL,
@@ -71,13 +72,20 @@ function isAdmittedOnHost(proxy: Pod, key: string): boolean {
 }
 
 export function forwardedLabels(proxy: Pod): Record<string, string> {
-  return withoutKeys(proxy.metadata?.labels, (key) => HOST_ONLY_LABELS.has(key) || isAdmittedOnHost(proxy, key));
+  return withoutKeys(
+    proxy.metadata?.labels,
+    (key, value) => HOST_ONLY_LABELS.has(key) || isToolsLabel(key, value, "pod") || isAdmittedOnHost(proxy, key),
+  );
 }
 
 export function forwardedAnnotations(proxy: Pod): Record<string, string> {
   const annotations = withoutKeys(
     proxy.metadata?.annotations,
-    (key) => INTERNAL_ANNOTATIONS.has(key) || ADMITTED_BY_ANNOTATIONS.has(key) || isAdmittedOnHost(proxy, key),
+    (key) =>
+      INTERNAL_ANNOTATIONS.has(key) ||
+      ADMITTED_BY_ANNOTATIONS.has(key) ||
+      isToolsAnnotation(key, "pod") ||
+      isAdmittedOnHost(proxy, key),
   );
   // Legation's own deletion cost is for the host's ReplicaSet; forwarding it would cost a write.
   const ownCost = proxy.metadata?.annotations?.[OWN_DELETION_COST_ANNOTATION];
@@ -233,9 +241,9 @@ function ownScheduler({ schedulerName }: PodSpec): string | undefined {
 
 function withoutKeys(
   map: Record<string, string> | undefined,
-  isLeftOut: (key: string) => boolean,
+  isLeftOut: (key: string, value: string) => boolean,
 ): Record<string, string> {
   const kept: Record<string, string> = {};
-  for (const [key, value] of Object.entries(map ?? {})) if (!isLeftOut(key)) kept[key] = value;
+  for (const [key, value] of Object.entries(map ?? {})) if (!isLeftOut(key, value)) kept[key] = value;
   return kept;
 }
