@@ -107,7 +107,7 @@ export const COPY_LABEL_VALUE = "true";
 export const COPY_ANNOTATION = "legation.dev/copy";
 /** Annotation on the copy of a Service, written before its ServiceExport is created. */
 export const EXPORTED_ANNOTATION = "legation.dev/exported";
-/** Annotation: JSON `{cluster, namespace, name, uid}` of the host object behind a member object. */
+/** Annotation: JSON `{cluster, kind, namespace, name, uid}` of the host object behind a member object. */
 export const OWNER_ANNOTATION = "legation.dev/owner";
 /** Annotation on a delegate: its proxy's uid, for pods that read their own by the downward API. */
 export const PROXY_UID_ANNOTATION = "legation.dev/proxy-uid";

@@ -1,3 +1,5 @@
+import { isToolsLabel } from "./delivery-tools.ts";
+
 /** The type of an IP address in a node's status. */
 export const NODE_ADDRESS_TYPES = ["InternalIP", "ExternalIP"] as const;
 export type NodeAddressType = (typeof NODE_ADDRESS_TYPES)[number];
@@ -11,19 +13,8 @@ export interface KubeletEndpoint {
   readonly port: number;
 }
 
-/** Label prefixes by which GitOps tools recognise what they applied. A node with such a label would be pruned. */
-const TOOLS_OWN = [
-  "app.kubernetes.io/",
-  "argocd.argoproj.io/",
-  "helm.sh/",
-  "kustomize.toolkit.fluxcd.io/",
-  "helm.toolkit.fluxcd.io/",
-  "objectset.rio.cattle.io/",
-  "kapp.k14s.io/",
-  "addonmanager.kubernetes.io/",
-  "cli-utils.sigs.k8s.io/",
-  "applyset.kubernetes.io/",
-];
+/** Label prefixes that describe the Cluster as an object of an application. The node is none of it. */
+const OF_THE_OBJECT = ["app.kubernetes.io/", "helm.sh/"];
 
 /** A node's own name, as most programs select it. */
 export const HOSTNAME_LABEL = "kubernetes.io/hostname";
@@ -47,9 +38,11 @@ export const OTHER_ROLES: Readonly<Record<string, string>> = {
 
 /** Returns the labels that a virtual node has from its Cluster. */
 export function labelsFromCluster(labels: Readonly<Record<string, string>> = {}): Record<string, string> {
-  return Object.fromEntries(Object.entries(labels).filter(([key]) => !isKeptOff(key)));
+  return Object.fromEntries(Object.entries(labels).filter(([key, value]) => !isKeptOff(key, value)));
 }
 
-function isKeptOff(label: string): boolean {
-  return KEPT_OFF_NODES.has(label) || TOOLS_OWN.some((prefix) => label.startsWith(prefix));
+/** A tool would prune a node that has its label. */
+function isKeptOff(label: string, value: string): boolean {
+  if (KEPT_OFF_NODES.has(label) || isToolsLabel(label, value, "copy")) return true;
+  return OF_THE_OBJECT.some((prefix) => label.startsWith(prefix));
 }

@@ -4,7 +4,7 @@ import { unlessAborted } from "../kube/abort.ts";
 import { isKubeError, KubeError } from "../kube/errors.ts";
 import { isNamespaceMissing } from "../kube/messages.ts";
 import { namespaces } from "../kube/resources.ts";
-import type { HostIdentity } from "../pods/delegate.ts";
+import { type HostIdentity, ownerIn } from "../pods/delegate.ts";
 import { backoffMs } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Member } from "./member.ts";
@@ -107,9 +107,12 @@ export class MemberNamespaces {
   }
 
   async #create(member: Member, name: string, signal: AbortSignal): Promise<void> {
-    const { id, name: cluster } = this.#identity;
-    const owner = JSON.stringify({ cluster, namespace: "", name, uid: "" });
-    const metadata = { name, labels: { [HOST_LABEL]: id }, annotations: { [OWNER_ANNOTATION]: owner } };
+    const owner = JSON.stringify(ownerIn(this.#identity, namespaces, { name, uid: "" }));
+    const metadata = {
+      name,
+      labels: { [HOST_LABEL]: this.#identity.id },
+      annotations: { [OWNER_ANNOTATION]: owner },
+    };
     try {
       await member.client.create(namespaces, { apiVersion: "v1", kind: "Namespace", metadata }, { signal });
     } catch (error) {

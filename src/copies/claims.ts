@@ -1,17 +1,19 @@
 import { z } from "zod";
+import { isToolsLabel } from "../api/delivery-tools.ts";
 import {
   CLAIM_STATUS_ANNOTATION,
   CLUSTER_ANNOTATION,
   COPY_LABEL,
   COPY_LABEL_VALUE,
-  GROUP,
   HOST_LABEL,
   OWNER_ANNOTATION,
 } from "../api/keys.ts";
 import type { PersistentVolumeClaim, Pod, Stored } from "../api/kubernetes.ts";
 import { parseAmounts } from "../api/quantity.ts";
 import { structuredTextReader } from "../api/structured-text.ts";
-import { type HostIdentity, type Owner, ownerOf } from "../pods/delegate.ts";
+import { persistentVolumeClaims } from "../kube/resources.ts";
+import { type HostIdentity, ownerIn, ownerOf } from "../pods/delegate.ts";
+import { copiedLabels } from "./copy-metadata.ts";
 
 /** Storage classes of the member, by those of the host. */
 export type StorageClasses = Readonly<Record<string, string>>;
@@ -68,8 +70,7 @@ export function toMemberClaim(
   host: HostIdentity,
   classes: StorageClasses = {},
 ): PersistentVolumeClaim {
-  const { name, namespace = "", labels = {} } = claim.metadata;
-  const carried = Object.entries(labels).filter(([key]) => !key.startsWith(`${GROUP}/`));
+  const { name, namespace = "", labels } = claim.metadata;
   const { accessModes, resources, volumeMode, selector, volumeAttributesClassName } = claim.spec ?? {};
   const storageClassName = classIn(classOf(claim), classes);
   return {
@@ -78,7 +79,7 @@ export function toMemberClaim(
     metadata: {
       name,
       namespace,
-      labels: { ...Object.fromEntries(carried), [HOST_LABEL]: host.id, [COPY_LABEL]: COPY_LABEL_VALUE },
+      labels: { ...copiedLabels(labels), [HOST_LABEL]: host.id, [COPY_LABEL]: COPY_LABEL_VALUE },
       annotations: ownerAnnotation(claim, host),
     },
     spec: {
@@ -146,13 +147,20 @@ export function seenUid({ metadata }: Stored<PersistentVolumeClaim>): string | u
   return status.ok ? status.value.uid : undefined;
 }
 
+/** Returns the labels that an earlier version copied to the member's claim, and by which a tool there may delete it. */
+export function labelsOfTools(there: PersistentVolumeClaim, claim: PersistentVolumeClaim): Record<string, null> {
+  const labels = Object.entries(claim.metadata?.labels ?? {});
+  const isLeft = (key: string, value: string): boolean =>
+    isToolsLabel(key, value, "copy") && there.metadata?.labels?.[key] === value;
+  return Object.fromEntries(labels.flatMap(([key, value]) => (isLeft(key, value) ? [[key, null]] : [])));
+}
+
 /** Returns the owner annotation of a member's claim. */
 export function ownerAnnotation(
-  { metadata: { name, namespace = "", uid } }: Stored<PersistentVolumeClaim>,
+  { metadata }: Stored<PersistentVolumeClaim>,
   host: HostIdentity,
 ): Record<string, string> {
-  const owner: Owner = { cluster: host.name, namespace, name, uid };
-  return { [OWNER_ANNOTATION]: JSON.stringify(owner) };
+  return { [OWNER_ANNOTATION]: JSON.stringify(ownerIn(host, persistentVolumeClaims, metadata)) };
 }
 
 export function wasSeen({ metadata }: Stored<PersistentVolumeClaim>): boolean {

@@ -1,3 +1,5 @@
+import { isToolsAnnotation, isToolsLabel } from "../api/delivery-tools.ts";
+import { jsonEqual } from "../api/json.ts";
 import {
   COPY_LABEL,
   COPY_LABEL_VALUE,
@@ -7,22 +9,14 @@ import {
   OWNER_ANNOTATION,
 } from "../api/keys.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
-import { LAST_APPLIED_ANNOTATION } from "../api/last-applied.ts";
-import { type HostIdentity, type Owner, ownerOf } from "../pods/delegate.ts";
+import { type GroupKind, type HostIdentity, isOfAnotherType, ownerIn, ownerOf } from "../pods/delegate.ts";
 import { readRecord, writeRecord } from "../pods/forward-record.ts";
 
-const DROPPED_ANNOTATIONS: ReadonlySet<string> = new Set([
-  // Holds the whole object, a Secret's content included.
-  LAST_APPLIED_ANNOTATION,
-  // Enforced on the host; the member would refuse the Secret with the pod's token.
-  "kubernetes.io/enforce-mountable-secrets",
-]);
+// Enforced on the host; the member would refuse the Secret with the pod's token.
+const ENFORCED_ANNOTATION = "kubernetes.io/enforce-mountable-secrets";
 
-// Orders to replicators, which would spread the copy over the member's namespaces.
-const DROPPED_PREFIXES = ["replicator.v1.mittwald.de/", "reflector.v1.k8s.emberstack.com/"];
-
-export function isCopy(object: KubeObject, hostId: string): boolean {
-  return ownerOf(object) !== undefined && isLabelled(object, hostId);
+export function isCopy(object: KubeObject, hostId: string, type: GroupKind): boolean {
+  return ownerOf(object) !== undefined && isLabelled(object, hostId) && !isOfAnotherType(object, type);
 }
 
 /**
@@ -33,29 +27,48 @@ export function isLabelled({ metadata }: KubeObject, hostId: string): boolean {
   return metadata?.labels?.[HOST_LABEL] === hostId && metadata.labels[COPY_LABEL] === COPY_LABEL_VALUE;
 }
 
+/** The host's object behind a copy. */
+export interface SourceOfCopy {
+  readonly source: Stored<KubeObject>;
+  readonly host: HostIdentity;
+  readonly type: GroupKind;
+}
+
+interface Maps {
+  readonly labels: Record<string, string>;
+  readonly annotations: Record<string, string>;
+}
+
 /** Returns the wanted labels and annotations of a copy. Undefined if it has them. Others' additions stay. */
-export function wantedMetadata(
-  copy: Stored<KubeObject>,
-  source: Stored<KubeObject>,
-  host: HostIdentity,
-): { labels: Record<string, string>; annotations: Record<string, string> } | undefined {
-  const wanted = copyMetadata(source, host);
+export function wantedMetadata(copy: Stored<KubeObject>, of: SourceOfCopy): Maps | undefined {
+  const wanted = nextMetadata(copy, of);
+  const { labels = {}, annotations = {} } = copy.metadata;
+  const { kind: _, ...owner } = ownerIn(of.host, of.type, of.source.metadata);
+  // An upgrade must not cost a write for each copy: those of 0.1 get the kind with their next change.
+  const isOfOldForm = jsonEqual(ownerOf(copy), owner);
+  const compared = isOfOldForm
+    ? { ...wanted.annotations, [OWNER_ANNOTATION]: annotations[OWNER_ANNOTATION] }
+    : wanted.annotations;
+  return sameMap(wanted.labels, labels) && sameMap(compared, annotations) ? undefined : wanted;
+}
+
+function nextMetadata(copy: Stored<KubeObject>, of: SourceOfCopy): Maps {
+  const wanted = copyMetadata(of);
   const { labels = {}, annotations = {} } = copy.metadata;
   const record = readRecord(annotations[FORWARDED_ANNOTATION]);
-  const result = {
+  return {
     labels: { ...without(labels, record.labels), ...wanted.labels },
     annotations: { ...without(annotations, record.annotations), ...wanted.annotations },
   };
-  return sameMap(result.labels, labels) && sameMap(result.annotations, annotations) ? undefined : result;
 }
 
 /**
  * Returns a JSON patch of a copy's labels and annotations, with uid and resourceVersion as preconditions. It touches
  * no content, so it works on immutable copies.
  */
-export function copyMetadataPatch(copy: Stored<KubeObject>, source: Stored<KubeObject>, host: HostIdentity): object[] {
-  const { uid, resourceVersion, labels = {}, annotations = {} } = copy.metadata;
-  const metadata = wantedMetadata(copy, source, host) ?? { labels, annotations };
+export function copyMetadataPatch(copy: Stored<KubeObject>, of: SourceOfCopy): object[] {
+  const { uid, resourceVersion } = copy.metadata;
+  const metadata = nextMetadata(copy, of);
   return [
     setField("/metadata/uid", uid),
     setField("/metadata/resourceVersion", resourceVersion),
@@ -69,17 +82,13 @@ export function standsFor(copy: KubeObject, source: Stored<KubeObject>): boolean
   return ownerOf(copy)?.uid === source.metadata.uid;
 }
 
-export function copyMetadata(
-  { metadata }: Stored<KubeObject>,
-  host: HostIdentity,
-): { labels: Record<string, string>; annotations: Record<string, string> } {
-  const { name, namespace = "", uid } = metadata;
-  const owner: Owner = { cluster: host.name, namespace, name, uid };
-  const foreign = [`${GROUP}/`, ...DROPPED_PREFIXES];
-  const own = (key: string): boolean =>
-    !foreign.some((prefix) => key.startsWith(prefix)) && !DROPPED_ANNOTATIONS.has(key);
-  const labels = only(metadata.labels, own);
-  const annotations = only(metadata.annotations, own);
+export function copyMetadata({ source: { metadata }, host, type }: SourceOfCopy): Maps {
+  const owner = ownerIn(host, type, metadata);
+  const labels = copiedLabels(metadata.labels);
+  const annotations = only(
+    metadata.annotations,
+    (key) => !key.startsWith(`${GROUP}/`) && key !== ENFORCED_ANNOTATION && !isToolsAnnotation(key, "copy"),
+  );
   const record = writeRecord({ labels: Object.keys(labels), annotations: Object.keys(annotations) });
   return {
     labels: { ...labels, [HOST_LABEL]: host.id, [COPY_LABEL]: COPY_LABEL_VALUE },
@@ -87,20 +96,28 @@ export function copyMetadata(
   };
 }
 
+/** Returns the labels of an object of the host that its copies have. */
+export function copiedLabels(labels: Readonly<Record<string, string>> | undefined): Record<string, string> {
+  return only(labels, (key, value) => !key.startsWith(`${GROUP}/`) && !isToolsLabel(key, value, "copy"));
+}
+
 /** Returns a JSON patch operation that sets a field. */
 export function setField(path: string, value: unknown): object {
   return { op: "add", path, value };
 }
 
-function only(map: Record<string, string> = {}, keep: (key: string) => boolean): Record<string, string> {
-  return Object.fromEntries(Object.entries(map).filter(([key]) => keep(key)));
+function only(
+  map: Readonly<Record<string, string>> = {},
+  keep: (key: string, value: string) => boolean,
+): Record<string, string> {
+  return Object.fromEntries(Object.entries(map).filter(([key, value]) => keep(key, value)));
 }
 
 function without(map: Record<string, string>, keys: readonly string[]): Record<string, string> {
   return only(map, (key) => !keys.includes(key));
 }
 
-function sameMap(a: Record<string, string>, b: Record<string, string>): boolean {
+function sameMap(a: Readonly<Record<string, string | undefined>>, b: Readonly<Record<string, string>>): boolean {
   const keys = Object.keys(a);
   return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
 }

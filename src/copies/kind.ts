@@ -1,8 +1,15 @@
 import { jsonEqual, sortedKeys } from "../api/json.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import { apiVersionOf, type Resource } from "../kube/resources.ts";
-import { type HostIdentity, type Owner, ownerOf } from "../pods/delegate.ts";
-import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./copy-metadata.ts";
+import {
+  type GroupKind,
+  type HostIdentity,
+  hasNameOf,
+  isOfAnotherType,
+  type Owner,
+  ownerOf,
+} from "../pods/delegate.ts";
+import { copyMetadata, copyMetadataPatch, type SourceOfCopy, setField, wantedMetadata } from "./copy-metadata.ts";
 
 /** Fields by JSON pointer. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -102,7 +109,7 @@ export function toCopy<T extends KubeObject>(kind: CopiedKind<T>, source: Stored
   const { resource, body, copyName, applied } = kind;
   const name = copyName?.(source.metadata, host.id) ?? source.metadata.name;
   const place = resource.namespaced ? { name, namespace: source.metadata.namespace ?? "" } : { name };
-  const metadata = copyMetadata(carried(kind, source), host);
+  const metadata = copyMetadata(carried(kind, source, host));
   const marks = applied?.marks(source);
   return {
     ...body(source, host),
@@ -146,7 +153,7 @@ export function driftOf<T extends KubeObject>(
   if (isOfAnother) return "content";
   // A copy in step has its source's labels and annotations, too.
   if (applied !== undefined) return "none";
-  if (wantedMetadata(copy, carried(kind, source), host) === undefined) return "none";
+  if (wantedMetadata(copy, carried(kind, source, host)) === undefined) return "none";
   return metadataMatters === true ? "content" : "metadata";
 }
 
@@ -156,7 +163,7 @@ export function copyPatch<T extends KubeObject>(
   copy: Stored<T>,
   { source, host, sameContent }: Comparison<T>,
 ): object[] {
-  const metadata = copyMetadataPatch(copy, carried(kind, source), host);
+  const metadata = copyMetadataPatch(copy, carried(kind, source, host));
   if (sameContent) return metadata;
   const wanted = kind.content(kind.body(source, host));
   const there = kind.withoutContent === undefined ? kind.content(copy) : undefined;
@@ -164,6 +171,20 @@ export function copyPatch<T extends KubeObject>(
   return [...metadata, ...fields.map((field) => setField(field, wanted[field] ?? null))];
 }
 
-function carried<T extends KubeObject>(kind: CopiedKind<T>, source: Stored<T>): Stored<T> {
-  return kind.carried === undefined ? source : kind.carried(source);
+function carried<T extends KubeObject>(kind: CopiedKind<T>, source: Stored<T>, host: HostIdentity): SourceOfCopy {
+  return { source: kind.carried === undefined ? source : kind.carried(source), host, type: kind.resource };
+}
+
+/**
+ * Reports whether a client derived an object with the marks of a copy from one: they name another type, or an object whose
+ * copies have another name or namespace.
+ */
+export function isDerived<T extends KubeObject>(
+  object: KubeObject,
+  { resource, copyName }: { readonly resource: GroupKind } & Pick<CopiedKind<T>, "copyName">,
+  hostId: string,
+): boolean {
+  const owner = ownerOf(object);
+  if (owner === undefined || isOfAnotherType(object, resource)) return true;
+  return !hasNameOf({ ...owner, name: copyName?.(owner, hostId) ?? owner.name }, object);
 }

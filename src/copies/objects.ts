@@ -15,7 +15,6 @@ import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import { resourceOfType } from "../api/resources.ts";
 import { addressOf } from "../api/service-fields.ts";
 import { customResourceDefinitions, kindName, type Resource } from "../kube/resources.ts";
-import { hasNameOf, ownerOf } from "../pods/delegate.ts";
 import { copyMetadata } from "./copy-metadata.ts";
 import { withoutManagedField, withoutPointer } from "./field-paths.ts";
 import { type AppliedKind, type CopiedKind, type Marks, toCopy } from "./kind.ts";
@@ -26,8 +25,6 @@ import { serviceFields, serviceMarks, serviceToApply } from "./whole-services.ts
 export interface Applied {
   /** Digest of the source's fields. */
   readonly digest: string;
-  /** The copy's type. Controllers carry the annotation to what they derive from the copy. */
-  readonly type?: string;
   /** Fields that another manager of the member owns, as server-side apply names them. */
   readonly givenUp?: readonly string[];
   /** JSON pointers of fields that the type left to members. */
@@ -94,11 +91,11 @@ export function delegatedKind(
     left.reduce((fields, pointer) => withoutPointer(fields, pointer), fieldsFor(fieldsOf(source)));
   const compute = (source: Stored<AnyObject>): Wanted => {
     const fields = body(source);
-    const metadata = copyMetadata(carried?.(source) ?? source, NO_HOST);
+    const metadata = copyMetadata({ source: carried?.(source) ?? source, host: NO_HOST, type: resource });
     const digest = hash(JSON.stringify({ ...fields, metadata }, sortedKeys));
     const own = { labels: withoutMarks(metadata.labels), annotations: withoutMarks(metadata.annotations) };
     return {
-      applied: { digest, type: kindName(resource), ...(asksToOrphan(source) ? { orphan: true } : {}) },
+      applied: { digest, ...(asksToOrphan(source) ? { orphan: true } : {}) },
       fields: { ...fields, metadata: own },
     };
   };
@@ -197,18 +194,6 @@ export function asksToOrphan({ metadata }: KubeObject): boolean {
   return metadata?.annotations?.[ON_DELETE_ANNOTATION] === "orphan";
 }
 
-/** Reports whether an object with the labels of a copy was derived from one: it has not the copy's name, or another type. */
-export function isDerived(object: KubeObject, resource: Pick<Resource<KubeObject>, "group" | "plural">): boolean {
-  const owner = ownerOf(object);
-  return owner === undefined || !hasNameOf(owner, object) || isOfAnotherType(object, resource);
-}
-
-/** Reports whether an object with the marks of a copy was derived from the copy of another type. */
-export function isOfAnotherType(object: KubeObject, resource: Pick<Resource<KubeObject>, "group" | "plural">): boolean {
-  const type = appliedTo(object)?.type;
-  return type !== undefined && type !== kindName(resource);
-}
-
 // Objects in stores never change, and one decision reads a record several times.
 const records = new WeakMap<KubeObject, { readonly applied: Applied | undefined }>();
 
@@ -225,11 +210,10 @@ function readApplied({ metadata }: KubeObject): Applied | undefined {
   try {
     const record: unknown = JSON.parse(text);
     if (!isJsonObject(record) || typeof record.digest !== "string") return undefined;
-    const { digest, type, created, adopted, orphan } = record;
+    const { digest, created, adopted, orphan } = record;
     const [givenUp, retain] = [stringsIn(record.givenUp), stringsIn(record.retain)];
     return {
       digest,
-      ...(typeof type === "string" ? { type } : {}),
       ...(givenUp.length === 0 ? {} : { givenUp }),
       ...(retain.length === 0 ? {} : { retain }),
       ...(created === true ? { created } : {}),

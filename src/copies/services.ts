@@ -1,7 +1,7 @@
 import { EXPORTED_ANNOTATION, GROUP, HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE } from "../api/keys.ts";
 import type { EndpointSlice, KubeObject, Service, Stored } from "../api/kubernetes.ts";
 import { addressOf, mayBeCopied } from "../api/service-fields.ts";
-import { endpointSlices, services } from "../kube/resources.ts";
+import { endpointSlices, serviceExports, services } from "../kube/resources.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import { copyMetadata, setField } from "./copy-metadata.ts";
 import type { CopiedKind } from "./kind.ts";
@@ -141,7 +141,7 @@ export function toExport(
   return {
     apiVersion,
     kind: "ServiceExport",
-    metadata: { name, namespace, ...copyMetadata(source, host), ownerReferences: [owner] },
+    metadata: { name, namespace, ...copyMetadata({ source, host, type: serviceExports }), ownerReferences: [owner] },
   };
 }
 

@@ -1,3 +1,4 @@
+import { isToolsAnnotation, isToolsLabel } from "../api/delivery-tools.ts";
 import {
   ADMITTED_BY_ANNOTATIONS,
   COPY_LABEL,
@@ -33,10 +34,20 @@ export interface HostIdentity {
 /** The host object behind an object in a member. */
 export interface Owner {
   readonly cluster: string;
+  /** The type, as Kubernetes formats a GroupKind: `NetworkPolicy.networking.k8s.io`. Undefined in annotations of 0.1. */
+  readonly kind?: string;
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
 }
+
+/** The part of a resource that names the type of its objects. */
+export interface GroupKind {
+  readonly group: string;
+  readonly kind: string;
+}
+
+const POD: GroupKind = { group: "", kind: "Pod" };
 
 // Each cluster's Binding copies these from its node to the pod (KEP-4742).
 const TOPOLOGY_LABELS = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
@@ -61,13 +72,20 @@ function isAdmittedOnHost(proxy: Pod, key: string): boolean {
 }
 
 export function forwardedLabels(proxy: Pod): Record<string, string> {
-  return withoutKeys(proxy.metadata?.labels, (key) => HOST_ONLY_LABELS.has(key) || isAdmittedOnHost(proxy, key));
+  return withoutKeys(
+    proxy.metadata?.labels,
+    (key, value) => HOST_ONLY_LABELS.has(key) || isToolsLabel(key, value, "pod") || isAdmittedOnHost(proxy, key),
+  );
 }
 
 export function forwardedAnnotations(proxy: Pod): Record<string, string> {
   const annotations = withoutKeys(
     proxy.metadata?.annotations,
-    (key) => INTERNAL_ANNOTATIONS.has(key) || ADMITTED_BY_ANNOTATIONS.has(key) || isAdmittedOnHost(proxy, key),
+    (key) =>
+      INTERNAL_ANNOTATIONS.has(key) ||
+      ADMITTED_BY_ANNOTATIONS.has(key) ||
+      isToolsAnnotation(key, "pod") ||
+      isAdmittedOnHost(proxy, key),
   );
   // Legation's own deletion cost is for the host's ReplicaSet; forwarding it would cost a write.
   const ownCost = proxy.metadata?.annotations?.[OWN_DELETION_COST_ANNOTATION];
@@ -118,8 +136,21 @@ export function marksOf(
   }: { readonly namespace?: string | undefined; readonly name: string; readonly uid: string },
   host: HostIdentity,
 ): { readonly labels: Record<string, string>; readonly annotations: Record<string, string> } {
-  const owner: Owner = { cluster: host.name, namespace, name, uid };
+  const owner = ownerIn(host, POD, { namespace, name, uid });
   return { labels: { [HOST_LABEL]: host.id }, annotations: { [OWNER_ANNOTATION]: JSON.stringify(owner) } };
+}
+
+/** Returns the content of the owner annotation of what members get for an object of the host. */
+export function ownerIn(
+  { name: cluster }: HostIdentity,
+  type: GroupKind,
+  { namespace = "", name, uid }: { readonly namespace?: string; readonly name: string; readonly uid: string },
+): Owner {
+  return { cluster, kind: kindText(type), namespace, name, uid };
+}
+
+function kindText({ group, kind }: GroupKind): string {
+  return group === "" ? kind : `${kind}.${group}`;
 }
 
 /** Reports whether a cluster autoscaler may evict the delegate: its workload replaces it, and no data is local. */
@@ -164,10 +195,10 @@ function readOwner(object: KubeObject): Owner | undefined {
     return undefined;
   }
   if (typeof value !== "object" || value === null) return undefined;
-  const { cluster, namespace, name, uid } = value as Record<string, unknown>;
+  const { cluster, kind, namespace, name, uid } = value as Record<string, unknown>;
   if (typeof cluster !== "string" || typeof namespace !== "string") return undefined;
   if (typeof name !== "string" || typeof uid !== "string") return undefined;
-  return { cluster, namespace, name, uid };
+  return { cluster, ...(typeof kind === "string" ? { kind } : {}), namespace, name, uid };
 }
 
 /** Reports whether the object has its owner's name. Clients carry labels and annotations over to what they derive from it. */
@@ -175,10 +206,17 @@ export function hasNameOf(owner: Owner, { metadata }: KubeObject): boolean {
   return owner.name === metadata?.name && owner.namespace === (metadata.namespace ?? "");
 }
 
+/** Reports whether a client derived the object from one of another type, and carried its annotations over. */
+export function isOfAnotherType(object: KubeObject, type: GroupKind): boolean {
+  const kind = ownerOf(object)?.kind;
+  return kind !== undefined && kind !== kindText(type);
+}
+
 /** Reports whether the pod is a delegate that this host created. */
 export function madeByHost(pod: KubeObject, hostId: string): boolean {
   const owner = ownerOf(pod);
-  return pod.metadata?.labels?.[HOST_LABEL] === hostId && owner !== undefined && hasNameOf(owner, pod);
+  if (owner === undefined || pod.metadata?.labels?.[HOST_LABEL] !== hostId) return false;
+  return hasNameOf(owner, pod) && !isOfAnotherType(pod, POD);
 }
 
 function delegateSpec(spec: PodSpec, proxy: Stored<Pod>, access: ApiAccess): PodSpec {
@@ -203,9 +241,9 @@ function ownScheduler({ schedulerName }: PodSpec): string | undefined {
 
 function withoutKeys(
   map: Record<string, string> | undefined,
-  isLeftOut: (key: string) => boolean,
+  isLeftOut: (key: string, value: string) => boolean,
 ): Record<string, string> {
   const kept: Record<string, string> = {};
-  for (const [key, value] of Object.entries(map ?? {})) if (!isLeftOut(key)) kept[key] = value;
+  for (const [key, value] of Object.entries(map ?? {})) if (!isLeftOut(key, value)) kept[key] = value;
   return kept;
 }

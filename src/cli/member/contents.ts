@@ -9,8 +9,9 @@ import {
 } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import { DEPENDENCIES } from "../../copies/dependencies.ts";
-import { policyCopyName } from "../../copies/network-policies.ts";
-import { hasWholeLabel, isDerived } from "../../copies/objects.ts";
+import { isDerived } from "../../copies/kind.ts";
+import { NETWORK_POLICY } from "../../copies/network-policies.ts";
+import { hasWholeLabel } from "../../copies/objects.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list.ts";
@@ -23,6 +24,7 @@ import {
   persistentVolumeClaims,
   pods,
   type Resource,
+  secrets,
   serviceExports,
   services,
 } from "../../kube/resources.ts";
@@ -89,24 +91,28 @@ const CREATED: ReadonlySet<string> = new Set(
   ].map(kindName),
 );
 
+const UNLABELLED: ReadonlySet<string> = new Set([pods, namespaces].map(kindName));
+
 /** Reports whether this host created the object: an operator may carry labels and annotations of a copy over to its own. */
 export function isOwn({ resource, object }: FoundObject, hostId: string): boolean {
-  const { name, labels = {}, ownerReferences = [] } = object.metadata;
+  const { name, namespace = "", labels = {}, ownerReferences = [] } = object.metadata;
   if (labels[HOST_LABEL] !== hostId) return false;
-  // `legation join` made it.
-  if (labels[MANAGED_BY_LABEL] === MANAGED_BY) return true;
-  if (hasWholeLabel(object)) return !isDerived(object, resource);
   const owner = ownerOf(object);
   const kind = kindName(resource);
+  const isWhole = hasWholeLabel(object);
   if (owner === undefined) {
+    // `legation join` made it.
+    if (labels[MANAGED_BY_LABEL] === MANAGED_BY) return true;
     // A client may have removed the annotation. Only delegates have an owner in the member: their namespace.
-    return CREATED.has(kind) && ownerReferences.every((reference) => reference.kind === namespaces.kind);
+    return !isWhole && CREATED.has(kind) && ownerReferences.every((reference) => reference.kind === namespaces.kind);
   }
-  if (kind === kindName(networkPolicies)) return name === policyCopyName(owner, hostId);
-  if (labels[HOME_API_LABEL] === HOME_API_LABEL_VALUE) return name === apiSecretName(owner.uid);
-  const isCopy = labels[COPY_LABEL] === COPY_LABEL_VALUE;
+  if (labels[HOME_API_LABEL] === HOME_API_LABEL_VALUE) {
+    return kind === kindName(secrets) && name === apiSecretName(owner.uid) && namespace === owner.namespace;
+  }
   // Delegates and namespaces have no label of copies.
-  return (isCopy || kind === kindName(pods) || kind === kindName(namespaces)) && !isDerived(object, resource);
+  const isMarked = isWhole || labels[COPY_LABEL] === COPY_LABEL_VALUE || UNLABELLED.has(kind);
+  const isPolicyOfPods = kind === kindName(networkPolicies) && !isWhole;
+  return isMarked && !isDerived(object, isPolicyOfPods ? NETWORK_POLICY : { resource }, hostId);
 }
 
 /** Returns the objects that are neither this host's, nor owned by its objects, nor part of every namespace. */

@@ -4,6 +4,7 @@ import {
   claimProblem,
   claimStatus,
   clusterOf,
+  labelsOfTools,
   ownerAnnotation,
   toMemberClaim,
   wantedSize,
@@ -73,9 +74,11 @@ function decideHome(
     };
   }
   const mayMark = heldUntil(heldWrites, { write: MARKS, content: own.metadata.uid, now }) === undefined;
-  if (ownerOf(own) === undefined && mayMark) {
-    const annotations = ownerAnnotation(claim, host);
-    return { actions: [{ type: "mark", member: home, uid: own.metadata.uid, annotations }], outcome: "Marking" };
+  const labels = labelsOfTools(own, claim);
+  const hasLabels = Object.keys(labels).length > 0;
+  if ((ownerOf(own) === undefined || hasLabels) && mayMark) {
+    const marks = { annotations: ownerAnnotation(claim, host), ...(hasLabels ? { labels } : {}) };
+    return { actions: [{ type: "mark", member: home, uid: own.metadata.uid, ...marks }], outcome: "Marking" };
   }
   const size = wantedSize(claim, own);
   // The status is written once the outcome is known.

@@ -5,7 +5,7 @@ import {
   COPY_LABEL_VALUE,
   HOST_LABEL,
 } from "../../api/keys.ts";
-import { type ObjectKey, objectRef } from "../../api/kubernetes.ts";
+import { type ObjectKey, objectRef, type PersistentVolumeClaim, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
@@ -158,7 +158,9 @@ export class Executor {
     if (!this.#uncertain.mayHave(key, uid, member.name)) return undefined;
     try {
       const there = await findByList(member.client, persistentVolumeClaims, refOf(key), signal);
-      return there !== undefined && isCopy(there, this.#options.hostId) ? there.metadata.uid : undefined;
+      return there !== undefined && isCopy(there, this.#options.hostId, persistentVolumeClaims)
+        ? there.metadata.uid
+        : undefined;
     } catch (error) {
       this.#options.onUncertain(key, uid, member.name, message);
       throw error;
@@ -200,20 +202,27 @@ export class Executor {
     return () => true;
   }
 
-  async #mark(member: Member, { uid, annotations }: ActionOf<"mark">, { key, signal, log }: Context): Result {
+  async #mark(
+    member: Member,
+    { uid, annotations, labels = {} }: ActionOf<"mark">,
+    { key, signal, log }: Context,
+  ): Result {
     const ref = refOf(key);
-    const body = { metadata: { uid, annotations } };
+    const body = { metadata: { uid, annotations, labels } };
     const options = { signal, metadataOnly: true };
     try {
       await member.client.patch(persistentVolumeClaims, ref, { type: "merge", body }, options);
       if (this.#guard.written(key, MARKS, { uid }, { content: uid, holdMs: UNDONE_FOR_MS })) {
-        const words = `another manager keeps taking the owner annotation off claim ${ref.name} there`;
+        const words = `another manager keeps changing the marks of claim ${ref.name} there`;
         log.warn({ member: member.name, namespace: ref.namespace }, `${words}: it is left so for ten minutes`);
       }
     } catch (error) {
       if (!isKubeError(error, "Conflict", "NotFound")) throw error;
     }
-    return ({ copies }) => copies.every(({ claim }) => claim.metadata.uid !== uid || ownerOf(claim) !== undefined);
+    const isMarked = (there: Stored<PersistentVolumeClaim>): boolean =>
+      ownerOf(there) !== undefined &&
+      Object.keys(labels).every((label) => there.metadata.labels?.[label] === undefined);
+    return ({ copies }) => copies.every(({ claim }) => claim.metadata.uid !== uid || isMarked(claim));
   }
 
   async #grow(member: Member, { uid, size }: ActionOf<"grow">, { key, signal, log }: Context): Result {

@@ -63,7 +63,9 @@ export type Action =
       readonly type: "mark";
       readonly member: string;
       readonly uid: string;
-      readonly annotations: Record<string, string>;
+      readonly annotations: Readonly<Record<string, string>>;
+      /** Labels to remove. */
+      readonly labels?: Readonly<Record<string, null>>;
     }
   | { readonly type: "tell"; readonly uid: string; readonly status: string }
   /** Deletes an orphan, after a live read of the host confirmed that its claim is gone. */

@@ -3,8 +3,7 @@ import { type KubeObject, objectKey, type Stored } from "../../api/kubernetes.ts
 import type { Member } from "../../clusters/member.ts";
 import { MemberWatches } from "../../clusters/member-watches.ts";
 import { isLabelled } from "../../copies/copy-metadata.ts";
-import type { CopiedKind } from "../../copies/kind.ts";
-import { isDerived } from "../../copies/objects.ts";
+import { type CopiedKind, isDerived } from "../../copies/kind.ts";
 import { heapBytesOfObject } from "../../kube/json.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -135,17 +134,10 @@ export class Copies<T extends KubeObject> {
 }
 
 /** Controllers carry labels and annotations of a copy to what they derive from it under another name. */
-function isCopyOfKind<T extends KubeObject>(
-  object: Stored<T>,
-  { resource, copyName, knownByLabels }: WatchedKind<T>,
-  hostId: string,
-): boolean {
+function isCopyOfKind<T extends KubeObject>(object: Stored<T>, kind: WatchedKind<T>, hostId: string): boolean {
   if (!isLabelled(object, hostId)) return false;
-  const owner = ownerOf(object);
-  const { name, namespace = "" } = object.metadata;
-  if (owner === undefined) return knownByLabels?.(name, hostId) === true;
-  if (copyName === undefined) return !isDerived(object, resource);
-  return owner.namespace === namespace && copyName(owner, hostId) === name;
+  if (ownerOf(object) === undefined) return kind.knownByLabels?.(object.metadata.name, hostId) === true;
+  return !isDerived(object, kind, hostId);
 }
 
 function nameOf(kind: string, { namespace = "", name }: { namespace?: string; name: string }): ObjectName {

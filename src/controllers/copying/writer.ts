@@ -5,7 +5,7 @@ import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { isCopy, isLabelled } from "../../copies/copy-metadata.ts";
 import type { Marks } from "../../copies/kind.ts";
-import { hasOtherCopies, isDefinitions, isOfAnotherType } from "../../copies/objects.ts";
+import { hasOtherCopies, isDefinitions } from "../../copies/objects.ts";
 import type { DeleteOptions } from "../../kube/client.ts";
 import {
   isKubeError,
@@ -17,7 +17,7 @@ import {
 } from "../../kube/errors.ts";
 import { findByList } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
-import { ownerOf } from "../../pods/delegate.ts";
+import { isOfAnotherType, ownerOf } from "../../pods/delegate.ts";
 import { isTransient, type WriteGuard } from "../../runtime/write-guard.ts";
 import { type OwnedCopy, ownAsApplied } from "./field-owners.ts";
 
@@ -187,7 +187,7 @@ function lacksWholeLabel(there: KubeObject, object: KubeObject): boolean {
 /** Returns what the object in a copy's place is. A copy that lost some of its marks gets them back. */
 async function recognize<T extends KubeObject>(spec: Omit<CopySpec<T>, "namespaces">, there: Stored<T>): Promise<Made> {
   if (isOfAnotherType(there, spec.resource) || isOfAnotherName(there, spec.object)) return { type: "foreign" };
-  if (isCopy(there, spec.hostId)) return { type: "found", uid: there.metadata.uid };
+  if (isCopy(there, spec.hostId, spec.resource)) return { type: "found", uid: there.metadata.uid };
   const { object, adoptionMarks } = spec;
   if (hasLostMarks(there, object, spec.hostId)) return await markAgain(spec, there);
   if (adoptionMarks === undefined || !isUnowned(there)) return { type: "foreign" };

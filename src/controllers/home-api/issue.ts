@@ -1,15 +1,9 @@
 import { z } from "zod";
-import {
-  HOME_API_LABEL,
-  HOME_API_LABEL_VALUE,
-  HOST_LABEL,
-  OWNER_ANNOTATION,
-  RENEW_AT_ANNOTATION,
-} from "../../api/keys.ts";
+import { HOME_API_LABEL, HOME_API_LABEL_VALUE, RENEW_AT_ANNOTATION } from "../../api/keys.ts";
 import { type Pod, type Secret, type Stored, secretData } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { serviceAccounts } from "../../kube/resources.ts";
-import type { HostIdentity, Owner } from "../../pods/delegate.ts";
+import { type HostIdentity, marksOf } from "../../pods/delegate.ts";
 import { apiSecretName, CA_KEY, type WantedToken, wantedTokens } from "../../pods/home-api.ts";
 
 const answer = z.object({
@@ -81,18 +75,15 @@ export function apiSecret(
   { delegateUid, data, renewAt }: { readonly delegateUid: string; readonly renewAt: string } & Pick<Issued, "data">,
 ): Secret {
   const { namespace = "", name, uid } = proxy.metadata;
-  const owner: Owner = { cluster: host.name, namespace, name, uid };
+  const marks = marksOf({ namespace, name, uid }, host);
   return {
     apiVersion: "v1",
     kind: "Secret",
     metadata: {
       name: apiSecretName(uid),
       namespace,
-      labels: { [HOST_LABEL]: host.id, [HOME_API_LABEL]: HOME_API_LABEL_VALUE },
-      annotations: {
-        [OWNER_ANNOTATION]: JSON.stringify(owner),
-        [RENEW_AT_ANNOTATION]: renewAt,
-      },
+      labels: { ...marks.labels, [HOME_API_LABEL]: HOME_API_LABEL_VALUE },
+      annotations: { ...marks.annotations, [RENEW_AT_ANNOTATION]: renewAt },
       // The member's garbage collector deletes the Secret with the delegate.
       ownerReferences: [{ apiVersion: "v1", kind: "Pod", name, uid: delegateUid }],
     },

@@ -58,7 +58,7 @@ async function obstacle(dependency: Dependency, { host, hostId, member, signal }
   const { resource } = DEPENDENCIES[kind];
   try {
     const there = await member.answerOf(findByList(member.client, resource, dependency, signal));
-    if (there === undefined || isCopy(there, hostId)) return undefined;
+    if (there === undefined || isCopy(there, hostId, resource)) return undefined;
   } catch (error) {
     member.noteFailure(error);
     if (!isRefusal(error)) throw error;

@@ -1,6 +1,6 @@
 import { APPLIED_ANNOTATION, GROUP, HOST_LABEL, WHOLE_KEY } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
-import { isDerived } from "../../copies/objects.ts";
+import { isDerived } from "../../copies/kind.ts";
 import { SERVICE_NAME_LABEL, SERVICES } from "../../copies/services.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -40,12 +40,13 @@ export async function removeMarks(
 /** Leaves the copied EndpointSlices of a Service without a selector with it. Rejects with KubeError. */
 export async function leaveSlices({ client, copy, signal }: LeftBehind): Promise<void> {
   const { namespace = "", name, labels } = copy.metadata;
+  const hostId = labels?.[HOST_LABEL] ?? "";
   const { labelSelector: ofCopies } = SERVICES.EndpointSlice.copies ?? {};
-  const labelSelector = `${HOST_LABEL}=${labels?.[HOST_LABEL]},${SERVICE_NAME_LABEL}=${name},${ofCopies}`;
+  const labelSelector = `${HOST_LABEL}=${hostId},${SERVICE_NAME_LABEL}=${name},${ofCopies}`;
   const { items } = await client.list(endpointSlices, { namespace, labelSelector, signal });
   for (const slice of items) {
     // A client of the member derived it from another slice.
-    if (ownerOf(slice) !== undefined && isDerived(slice, endpointSlices)) continue;
+    if (ownerOf(slice) !== undefined && isDerived(slice, SERVICES.EndpointSlice, hostId)) continue;
     await removeMarks({ client, resource: endpointSlices, copy: slice, signal }, ALL_MARKS);
   }
 }

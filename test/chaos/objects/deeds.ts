@@ -21,6 +21,7 @@ import type { Scene } from "../scene.ts";
 import { FOREIGN_NAME, marksOf, pod, REUSED_NAME, reads } from "../workloads.ts";
 import { wholeJob } from "./jobs.ts";
 import {
+  APPLIED_BY,
   CUSTOM_KINDS,
   contentField,
   contentOf,
@@ -112,6 +113,16 @@ export async function actOnObjects(scene: Scene, { deed, number, dice }: Deed): 
     }
     case "change a copy by hand":
       return drift(scene, { kind, member, dice });
+    case "prune in a member what carries a tool's marks": {
+      const [[key, value] = []] = Object.entries(APPLIED_BY);
+      const { items } = await there.list(KINDS[kind], { namespace, labelSelector: `${key}=${value}` });
+      for (const { metadata } of items) {
+        const { name, uid } = metadata;
+        ledger.pruned.push({ member, kind, name, uid });
+        await there.delete(KINDS[kind], { namespace, name }, { uid }).catch(unless("NotFound"));
+      }
+      return;
+    }
     case "change a status in a member": {
       const its = pick(CUSTOM_KINDS, again(dice, 3));
       const copy = pickFrom(await copiesIn(scene, member, its), dice);

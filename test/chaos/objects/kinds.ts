@@ -41,6 +41,9 @@ export const OPEN_LABEL = "chaos-open";
 /** The field that clients of members take over, with the authors' and their value. */
 export const TAKEN = { field: "taken", ours: "ours", theirs: "theirs" } as const;
 
+/** The label of a delivery tool that applies objects on the host, and prunes in members. */
+export const APPLIED_BY = { "applyset.kubernetes.io/part-of": "applyset-of-chaos-v1" } as const;
+
 const SPECS: Readonly<Record<Kind, object>> = {
   ConfigMap: {},
   Widget: { replicas: "/spec/parts", sum: ["readyReplicas"] },
@@ -99,7 +102,7 @@ export function whole(
   return {
     apiVersion: apiVersionOf(KINDS[kind]),
     kind,
-    metadata: { name, annotations: { [WHOLE_KEY]: "true", ...annotations } },
+    metadata: { name, labels: APPLIED_BY, annotations: { [WHOLE_KEY]: "true", ...annotations } },
     ...contentOf(kind, content),
   };
 }

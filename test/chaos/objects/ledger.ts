@@ -16,6 +16,8 @@ export interface Ledger {
   readonly foreign: (InMember & { readonly resourceVersion: string })[];
   /** Copies whose field another manager of the member took over. */
   readonly taken: InMember[];
+  /** Copies that carried the marks of a delivery tool, by which it deleted them. */
+  readonly pruned: InMember[];
   /** Objects that members keep: adopted ones, and copies whose author asked for it. */
   readonly kept: Omit<InMember, "uid">[];
   /** `kind/name` of copies that no client of a member deletes any more. */
@@ -33,6 +35,7 @@ export function newLedger(): Ledger {
   return {
     foreign: [],
     taken: [],
+    pruned: [],
     kept: [],
     spared: new Set(),
     lostJobs: new Set(),

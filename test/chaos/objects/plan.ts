@@ -15,6 +15,7 @@ export const OTHER_OBJECT_DEEDS = [
   "create an object again",
   "adopt a member's object",
   "change a copy by hand",
+  "prune in a member what carries a tool's marks",
   "change a status in a member",
   "relabel a Cluster",
   "run a pod with a whole ConfigMap",

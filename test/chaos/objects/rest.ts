@@ -68,6 +68,9 @@ function problemsOf(scene: Scene, everywhere: Everywhere, left: boolean): string
       .filter(({ metadata }) => metadata.name !== FOREIGN_NAME)
       .flatMap((object) => objectProblems(scene, everywhere, object))
       .map((problem) => `${kind} ${problem}`),
+    ...scene.ledger.pruned
+      .filter((pruned) => pruned.kind === kind)
+      .map(({ member, name }) => `${kind} ${name}: its copy in ${member} carried the marks of a delivery tool`),
     ...(left ? [] : keptProblems(scene, everywhere)),
   ];
 }

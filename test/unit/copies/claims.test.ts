@@ -10,6 +10,7 @@ import {
   wasSeen,
 } from "../../../src/copies/claims.ts";
 import { isCopy } from "../../../src/copies/copy-metadata.ts";
+import { persistentVolumeClaims } from "../../../src/kube/resources.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
 import { claim, HOST, memberClaim } from "../../support/builders/claim.ts";
 import { pod } from "../../support/builders/pod.ts";
@@ -93,9 +94,15 @@ describe("a new claim in a member", () => {
     const made = toMemberClaim(claim({ metadata: { labels: { app: "db" } }, spec }), HOST);
     expect(made.spec).toEqual(spec);
     expect(made.metadata).toMatchObject({ name: "data", namespace: "team", labels: { app: "db" } });
-    expect(ownerOf(made)).toEqual({ cluster: "cern", namespace: "team", name: "data", uid: "uid-1" });
-    expect(isCopy(made, HOST.id)).toBe(true);
-    expect(isCopy(made, "another")).toBe(false);
+    expect(ownerOf(made)).toEqual({
+      cluster: "cern",
+      kind: "PersistentVolumeClaim",
+      namespace: "team",
+      name: "data",
+      uid: "uid-1",
+    });
+    expect(isCopy(made, HOST.id, persistentVolumeClaims)).toBe(true);
+    expect(isCopy(made, "another", persistentVolumeClaims)).toBe(false);
   });
 
   test("has no binding, mark or annotation of the host", () => {

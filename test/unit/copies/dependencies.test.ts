@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { copyMetadataPatch, isCopy, standsFor } from "../../../src/copies/copy-metadata.ts";
 import { DEPENDENCIES, type DependencyObject } from "../../../src/copies/dependencies.ts";
 import { toCopy } from "../../../src/copies/kind.ts";
+import { configMaps, secrets } from "../../../src/kube/resources.ts";
 import type { DependencyKind } from "../../../src/pods/dependencies.ts";
 import { drift, host, patchOf, source, stored } from "./builders.ts";
 
@@ -29,7 +30,13 @@ test("gives a copy its source's name, labels and content only", () => {
       namespace: "team",
       labels: { app: "web", "legation.dev/host": "host-id", "legation.dev/copy": "true" },
       annotations: {
-        "legation.dev/owner": JSON.stringify({ cluster: "cern", namespace: "team", name: "a", uid: "source-uid" }),
+        "legation.dev/owner": JSON.stringify({
+          cluster: "cern",
+          kind: "Secret",
+          namespace: "team",
+          name: "a",
+          uid: "source-uid",
+        }),
         "legation.dev/forwarded": JSON.stringify({ labels: ["app"], annotations: [] }),
       },
     },
@@ -37,8 +44,8 @@ test("gives a copy its source's name, labels and content only", () => {
     data: { k: "dg==" },
     immutable: true,
   });
-  expect(isCopy(copy, "host-id")).toBe(true);
-  expect(isCopy(copy, "other-host")).toBe(false);
+  expect(isCopy(copy, "host-id", secrets)).toBe(true);
+  expect(isCopy(copy, "other-host", secrets)).toBe(false);
   expect(standsFor(copy, source())).toBe(true);
 });
 
@@ -89,7 +96,7 @@ test("sets every field of the content in a content patch", () => {
   const copy = stored(toCopy(DEPENDENCIES.ConfigMap, source(), host));
   const patch = patchOf(DEPENDENCIES.ConfigMap, copy, after, host);
   expect(patch).toEqual([
-    ...copyMetadataPatch(copy, after, host),
+    ...copyMetadataPatch(copy, { source: after, host, type: configMaps }),
     { op: "add", path: "/data", value: { k: "v" } },
     { op: "add", path: "/binaryData", value: {} },
     { op: "add", path: "/immutable", value: true },

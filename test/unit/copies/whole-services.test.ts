@@ -7,6 +7,7 @@ import { driftOf, toCopy } from "../../../src/copies/kind.ts";
 import type { Holder } from "../../../src/copies/object-status.ts";
 import { delegatedKind } from "../../../src/copies/objects.ts";
 import { serviceStatusFrom } from "../../../src/copies/whole-services.ts";
+import { services } from "../../../src/kube/resources.ts";
 import { host, stored } from "./builders.ts";
 
 const TYPE: DelegatedType = {
@@ -116,7 +117,7 @@ describe("the copy of a Service", () => {
     const adopting = { annotations: { "legation.dev/on-conflict": "adopt" } };
     const source = service({ clusterIP: "None" }, adopting);
     const marks = kind.applied?.adoptionMarks(source);
-    const { labels, annotations } = copyMetadata(source, host);
+    const { labels, annotations } = copyMetadata({ source, host, type: services });
     const metadata = {
       labels: { ...labels, ...marks?.labels },
       annotations: { ...annotations, ...marks?.annotations },

@@ -18,7 +18,7 @@ describe("a delegate", () => {
       labels: { app: "web", [HOST_LABEL]: "host-id" },
       annotations: {
         note: "kept",
-        [OWNER_ANNOTATION]: '{"cluster":"cern","namespace":"team","name":"web-0","uid":"uid-1"}',
+        [OWNER_ANNOTATION]: '{"cluster":"cern","kind":"Pod","namespace":"team","name":"web-0","uid":"uid-1"}',
         [FORWARDED_ANNOTATION]:
           '{"labels":["app"],"annotations":["note"],"conditions":[],"spec":{"image/main":"qiht01"}}',
       },
@@ -151,9 +151,19 @@ describe("a delegate", () => {
 describe("the owner annotation", () => {
   test("names the proxy of the delegate", () => {
     const delegate = toDelegate(proxyPod(), host);
-    expect(ownerOf(delegate)).toEqual({ cluster: "cern", namespace: "team", name: "web-0", uid: "uid-1" });
+    expect(ownerOf(delegate)).toEqual({ cluster: "cern", kind: "Pod", namespace: "team", name: "web-0", uid: "uid-1" });
     expect(madeByHost(delegate, "host-id")).toBe(true);
     expect(madeByHost(delegate, "another-host")).toBe(false);
+  });
+
+  test.each([
+    ["no kind, as 0.1 wrote it, names a proxy", undefined, true],
+    ["the kind of another type is carried over by a client of the member: the pod is no delegate", "ConfigMap", false],
+  ])("with %s", (_, kind, expected) => {
+    const { metadata = {}, ...delegate } = toDelegate(proxyPod(), host);
+    const owner = JSON.stringify({ ...ownerOf({ metadata }), kind });
+    const annotations = { ...metadata.annotations, [OWNER_ANNOTATION]: owner };
+    expect(madeByHost({ ...delegate, metadata: { ...metadata, annotations } }, "host-id")).toBe(expected);
   });
 
   test.each(["name", "namespace"])(

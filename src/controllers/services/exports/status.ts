@@ -104,7 +104,8 @@ export class ExportStatus {
     this.#since.set(key, since);
     const reports = [...this.#watches].flatMap(([member, { store }]) => {
       const found = store.get(objectKey({ namespace, name }));
-      if (found === undefined || !isCopy(found, hostId) || !counts(member.name, namespace, name)) return [];
+      if (found === undefined || !isCopy(found, hostId, serviceExports) || !counts(member.name, namespace, name))
+        return [];
       return [{ member: member.name, conditions: found.status?.conditions ?? [] }];
     });
     return { exported: source.object, reports, since, last: [...(this.#last.get(key)?.values() ?? [])] };

@@ -108,7 +108,7 @@ export class Exports {
     try {
       await this.#in(member).use(async (resource) => {
         const there = await findByList(member.client, resource, { namespace, name }, signal);
-        if (there === undefined || !isCopy(there, this.#options.host.id)) return;
+        if (there === undefined || !isCopy(there, this.#options.host.id, serviceExports)) return;
         await member.client.delete(resource, { namespace, name }, { uid: there.metadata.uid, signal });
       }, signal);
     } catch (error) {

@@ -13,18 +13,13 @@ function found(kind: string, name: string, metadata: Partial<ObjectMeta> = {}, g
 }
 
 /** Returns the metadata of a whole object's copy. */
-function ofCopy(name: string, type: string): Partial<ObjectMeta> {
-  const owner = JSON.stringify({ cluster: "home", namespace: "team", name, uid: "u1" });
-  return {
-    namespace: "team",
-    labels: { "legation.dev/host": HOST, "legation.dev/whole": "true" },
-    annotations: { "legation.dev/owner": owner, "legation.dev/applied": JSON.stringify({ digest: "x", type }) },
-  };
+function ofCopy(name: string, kind: string): Partial<ObjectMeta> {
+  return { ...ofPodsCopy(name, kind), labels: { "legation.dev/host": HOST, "legation.dev/whole": "true" } };
 }
 
-/** Returns the metadata of a copy that pods use. */
-function ofPodsCopy(name: string): Partial<ObjectMeta> {
-  const owner = JSON.stringify({ cluster: "home", namespace: "team", name, uid: "u1" });
+/** Returns the metadata of a copy that pods use. Without a kind: as 0.1 wrote it. */
+function ofPodsCopy(name: string, kind?: string): Partial<ObjectMeta> {
+  const owner = JSON.stringify({ cluster: "home", kind, namespace: "team", name, uid: "u1" });
   return {
     namespace: "team",
     labels: { "legation.dev/host": HOST, "legation.dev/copy": "true" },
@@ -73,18 +68,19 @@ describe("foreign objects in a namespace that Legation created", () => {
     ],
     [
       "what an operator made with the labels and annotations of a copy",
-      [found("Secret", "a", ofCopy("a", "gizmos.example.com")), found("Secret", "b", ofCopy("a", "secrets"))],
+      [found("Secret", "a", ofCopy("a", "Gizmo.example.com")), found("Secret", "b", ofCopy("a", "Secret"))],
       ["Secret a", "Secret b"],
     ],
     [
       "what an operator made with the labels and annotations of a pod's copy",
-      [found("ConfigMap", "b", ofPodsCopy("a"))],
-      ["ConfigMap b"],
+      [found("ConfigMap", "b", ofPodsCopy("a")), found("Secret", "c", ofPodsCopy("c", "ConfigMap"))],
+      ["ConfigMap b", "Secret c"],
     ],
     [
       "pods' copies: with their source's name, a name of their own, or without the annotation of their owner",
       [
         found("ConfigMap", "a", ofPodsCopy("a")),
+        found("ConfigMap", "b", ofPodsCopy("b", "ConfigMap")),
         found("NetworkPolicy", "deny.legation-host-1", ofPodsCopy("deny"), "networking.k8s.io"),
         found("Secret", "c", { ...ofPodsCopy("c"), annotations: {} }),
       ],
@@ -92,8 +88,16 @@ describe("foreign objects in a namespace that Legation created", () => {
     ],
     [
       "what was derived from a NetworkPolicy's copy",
-      [found("NetworkPolicy", "mine", ofPodsCopy("deny"), "networking.k8s.io")],
-      ["NetworkPolicy mine"],
+      [
+        found("NetworkPolicy", "mine", ofPodsCopy("deny"), "networking.k8s.io"),
+        found(
+          "NetworkPolicy",
+          "deny.legation-host-1",
+          { ...ofPodsCopy("deny"), namespace: "other" },
+          "networking.k8s.io",
+        ),
+      ],
+      ["NetworkPolicy mine", "NetworkPolicy deny.legation-host-1"],
     ],
     [
       "delegates and the Secrets with their tokens",
@@ -106,8 +110,9 @@ describe("foreign objects in a namespace that Legation created", () => {
         found("Pod", "a-debug", ofDelegate("a")),
         found("ConfigMap", "a", ofDelegate("a")),
         found("Secret", "other", ofToken("a")),
+        found("ConfigMap", "legation-api-u1", ofToken("a")),
       ],
-      ["Pod a-debug", "ConfigMap a", "Secret other"],
+      ["Pod a-debug", "ConfigMap a", "Secret other", "ConfigMap legation-api-u1"],
     ],
     [
       "kinds that Legation never creates, with a copy's labels alone",
@@ -137,7 +142,7 @@ describe("foreign objects in a namespace that Legation created", () => {
       ],
       [],
     ],
-    ["the copy of a whole object", [found("Secret", "a", ofCopy("a", "secrets"))], []],
+    ["the copy of a whole object", [found("Secret", "a", ofCopy("a", "Secret"))], []],
     [
       "objects owned by another client's",
       [found("Pod", "b", { ownerReferences: [{ apiVersion: "v1", kind: "Job", name: "j", uid: "v" }] })],

@@ -4,7 +4,6 @@ import type { Member } from "../../../../src/clusters/member.ts";
 import { Copies, type CopiesOptions, type WatchedKind } from "../../../../src/controllers/copying/copies.ts";
 import { copyMetadata } from "../../../../src/copies/copy-metadata.ts";
 import { isPolicyCopyName, policyCopyName } from "../../../../src/copies/network-policies.ts";
-import { delegatedKind } from "../../../../src/copies/objects.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { configMaps, type Resource, secrets } from "../../../../src/kube/resources.ts";
@@ -15,7 +14,7 @@ import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { quietClient } from "../quiet-client.ts";
 
 const source = { metadata: { name: "a", namespace: "team", uid: "source-uid", resourceVersion: "1" } };
-const ours = copyMetadata(source, HOST);
+const ours = copyMetadata({ source, host: HOST, type: secrets });
 
 function inMember(metadata: object): Stored<Secret> {
   return { metadata: { name: "a", namespace: "team", uid: "copy-uid", resourceVersion: "3", ...metadata } };
@@ -60,18 +59,34 @@ async function following(
   onTestFinished(() => copies.stop());
   copies.follow([west]);
   await clock.advance(10);
-  return { west, copies, asked, read, found: copies.of(west, "Secret", "team", "a") };
+  return { west, copies, asked, read, found: copies.of(west, "Secret", "team", has.metadata.name) };
 }
 
 describe("recognition of copies", () => {
   const { annotations, labels } = ours;
   const unowned = inMember({ labels });
+  const ofConfigMap = copyMetadata({ source, host: HOST, type: configMaps });
+  const ofOldForm = {
+    labels,
+    annotations: {
+      ...annotations,
+      "legation.dev/owner": JSON.stringify({ cluster: HOST.name, namespace: "team", name: "a", uid: "source-uid" }),
+    },
+  };
   test.each<[string, Stored<Secret>, boolean | undefined, boolean]>([
     ["accepts what this host created", inMember(ours), undefined, true],
-    ["rejects another host's copy", inMember(copyMetadata(source, { ...HOST, id: "other" })), undefined, false],
+    [
+      "rejects another host's copy",
+      inMember(copyMetadata({ source, host: { ...HOST, id: "other" }, type: secrets })),
+      undefined,
+      false,
+    ],
     ["rejects a foreign object, whatever its annotations", inMember({ annotations }), undefined, false],
     ["rejects an object with the labels alone, since controllers carry them over", unowned, undefined, false],
     ["accepts the labels alone for a kind with unique names", unowned, true, true],
+    ["accepts a copy of 0.1, whose owner annotation has no kind", inMember(ofOldForm), undefined, true],
+    ["rejects what a controller derived from a copy of another type", inMember(ofConfigMap), undefined, false],
+    ["rejects what a controller derived under another name", inMember({ ...ours, name: "b" }), undefined, false],
     [
       "rejects other objects of this host",
       inMember({ annotations, labels: { "legation.dev/host": HOST.id } }),
@@ -81,30 +96,6 @@ describe("recognition of copies", () => {
   ])("%s", async (_, object, isUnowned, expected) => {
     const { found } = await following(object, isUnowned === undefined ? {} : { knownByLabels: isUnowned });
     expect(found).toBe(expected ? object : undefined);
-  });
-});
-
-describe("recognition of copies that share fields", () => {
-  const kind = delegatedKind(
-    { metadata: { name: "secrets" }, spec: { version: "v1", kind: "Secret", plural: "secrets" } },
-    (text) => text,
-  );
-  const marks = (type?: string): object => ({
-    ...ours,
-    annotations: { ...ours.annotations, "legation.dev/applied": JSON.stringify({ digest: "x", type }) },
-  });
-  test.each<[string, Stored<Secret>, boolean]>([
-    ["accepts a copy of the type", inMember(marks("secrets")), true],
-    ["accepts a copy that does not record its type", inMember(marks()), true],
-    ["rejects what a controller derived from a copy of the same name", inMember(marks("widgets.example.com")), false],
-    ["rejects what a controller derived under another name", inMember({ ...marks("secrets"), name: "b" }), false],
-  ])("%s", async (_, object, expected) => {
-    const kinds = new Map<string, WatchedKind<Secret>>([
-      ["Secret", { resource: secrets, applied: kind.applied as never }],
-    ]);
-    const { west, copies } = await following(object, { kinds });
-    const { name } = object.metadata;
-    expect(copies.of(west, "Secret", "team", name)).toBe(expected ? object : undefined);
   });
 });
 

@@ -21,9 +21,15 @@ const HOST = { id: "host-id", name: "cern" };
 const source = { metadata: { namespace: "team", name: "web", uid: "source-uid", resourceVersion: "1" } };
 const POLICY = policyCopyName(source.metadata, HOST.id);
 
-function copyNamed(name: string): Stored<KubeObject> {
+function copyNamed(name: string, type: Resource<never>): Stored<KubeObject> {
   return {
-    metadata: { ...copyMetadata(source, HOST), namespace: "team", name, uid: "copy-uid", resourceVersion: "2" },
+    metadata: {
+      ...copyMetadata({ source, host: HOST, type }),
+      namespace: "team",
+      name,
+      uid: "copy-uid",
+      resourceVersion: "2",
+    },
   };
 }
 
@@ -31,7 +37,7 @@ function copyNamed(name: string): Stored<KubeObject> {
 function clusterWith(plural?: string): ClusterClient {
   return fakeClient({
     list: (async (resource: Resource<never>) => ({
-      items: resource.plural === plural ? [copyNamed(plural === "networkpolicies" ? POLICY : "web")] : [],
+      items: resource.plural === plural ? [copyNamed(plural === "networkpolicies" ? POLICY : "web", resource)] : [],
       resourceVersion: "2",
       size: 1,
     })) as never,

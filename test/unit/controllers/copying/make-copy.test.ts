@@ -4,14 +4,13 @@ import { findCopy, makeCopy } from "../../../../src/controllers/copying/writer.t
 import { copyMetadata } from "../../../../src/copies/copy-metadata.ts";
 import type { Patch } from "../../../../src/kube/client.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
-import { configMaps, customResourceDefinitions } from "../../../../src/kube/resources.ts";
+import { configMaps, customResourceDefinitions, secrets } from "../../../../src/kube/resources.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../cli/client.ts";
 
 const source = { metadata: { name: "settings", namespace: "team", uid: "source-uid", resourceVersion: "1" } };
-const copy = there(copyMetadata(source, HOST));
-const OF_WIDGET = { "legation.dev/applied": JSON.stringify({ digest: "x", type: "widgets.example.com" }) };
+const copy = there(copyMetadata({ source, host: HOST, type: configMaps }));
 
 function there(metadata: object): Stored<KubeObject> {
   return { metadata: { name: "settings", namespace: "team", uid: "copy-uid", resourceVersion: "3", ...metadata } };
@@ -49,7 +48,7 @@ async function made(
     hostId: HOST.id,
     resource: configMaps,
     ref: { namespace: "team", name: "settings" },
-    object: { metadata: copyMetadata(source, HOST) },
+    object: { metadata: copyMetadata({ source, host: HOST, type: configMaps }) },
     signal: new AbortController().signal,
     ...more,
   } as never);
@@ -71,29 +70,28 @@ describe("the result of a copy's create", () => {
     [
       "is a foreign object, if it is another host's copy",
       "AlreadyExists",
-      there(copyMetadata(source, { ...HOST, id: "x" })),
+      there(copyMetadata({ source, host: { ...HOST, id: "x" }, type: configMaps })),
       { type: "foreign" },
     ],
     [
       "is a foreign object, if a controller derived it from a copy of another type",
       "AlreadyExists",
-      there({
-        ...copyMetadata(source, HOST),
-        annotations: { ...copyMetadata(source, HOST).annotations, ...OF_WIDGET },
-      }),
+      there(copyMetadata({ source, host: HOST, type: secrets })),
       { type: "foreign" },
     ],
     [
       "is a foreign object, if a controller derived it from a copy of another name",
       "AlreadyExists",
-      there(copyMetadata({ metadata: { ...source.metadata, name: "other" } }, HOST)),
+      there(
+        copyMetadata({ source: { metadata: { ...source.metadata, name: "other" } }, host: HOST, type: configMaps }),
+      ),
       { type: "foreign" },
     ],
     [
       "is a foreign object, if a controller made it for its own object with the copy's labels",
       "AlreadyExists",
       there({
-        labels: copyMetadata(source, HOST).labels,
+        labels: copyMetadata({ source, host: HOST, type: configMaps }).labels,
         ownerReferences: [{ apiVersion: "example.com/v1", kind: "Widget", name: "settings", uid: "widget-uid" }],
       }),
       { type: "foreign" },
@@ -110,8 +108,12 @@ describe("the result of a copy's create", () => {
     expect(await made("Forbidden", copy, { detail: denial })).toEqual(found);
   });
 
-  const { labels, annotations } = copyMetadata(source, HOST);
-  const other = copyMetadata({ metadata: { ...source.metadata, uid: "other" } }, HOST);
+  const { labels, annotations } = copyMetadata({ source, host: HOST, type: configMaps });
+  const other = copyMetadata({
+    source: { metadata: { ...source.metadata, uid: "other" } },
+    host: HOST,
+    type: configMaps,
+  });
 
   test.each<[string, object, boolean]>([
     ["has lost its labels", { annotations }, true],
@@ -146,7 +148,7 @@ describe("the result of a copy's create", () => {
 
 describe("a copy that lost the label of whole objects", () => {
   const whole = { labels: { "legation.dev/whole": "true" }, annotations: {} };
-  const marks = copyMetadata(source, HOST);
+  const marks = copyMetadata({ source, host: HOST, type: configMaps });
   const object = { metadata: { ...marks, labels: { ...marks.labels, ...whole.labels } } };
 
   test.each([
