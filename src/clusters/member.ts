@@ -225,6 +225,14 @@ export class Member {
     return this.#probed.reachable && this.mistaken === undefined && this.delegates.watched;
   }
 
+  /**
+   * No probe was answered as often as `failureThreshold` says, or another cluster answers. A member that is being probed,
+   * or whose watches reopen, is not lost.
+   */
+  get lost(): boolean {
+    return this.mistaken !== undefined || (!this.#probed.reachable && this.#probed.undecided !== true);
+  }
+
   /** When the member last became reachable; epoch ms. */
   get reachableSince(): number {
     return this.#reachability.since;

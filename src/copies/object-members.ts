@@ -3,6 +3,7 @@ import type { AnyObject } from "../api/delegated-type.ts";
 import { MEMBERS_ANNOTATION } from "../api/keys.ts";
 import type { Stored } from "../api/kubernetes.ts";
 import type { Holder } from "./object-status.ts";
+import { recordedMember } from "./objects.ts";
 import type { Health } from "./type-expressions.ts";
 
 /** A member that gets an object, or still has a copy of it. */
@@ -13,6 +14,12 @@ export interface Place extends Holder {
   readonly misfit?: string;
   /** The member answers, and its copies are followed. */
   readonly isUsable: boolean;
+  /** The member was declared lost: no probe is answered, or another cluster answers. Absent: it was not. */
+  readonly isLost?: boolean;
+  /** The member never let its copies be read, and the object's record knows none there. Absent: not so. */
+  readonly isClosed?: boolean;
+  /** When no request can create the copy any more; epoch ms. Absent: none can. */
+  readonly settlesAt?: number;
   /** The member's copies were read, or cannot be, for want of the definition for example. */
   readonly isKnown: boolean;
   /** The member has a copy, which may be of an earlier object of the same name. */
@@ -50,6 +57,9 @@ const recordSchema: z.ZodType<readonly MemberRecord[]> = z.array(
     since: z.string(),
   }),
 );
+
+// States of a member with a copy.
+const HAVING: ReadonlySet<MemberRecord["state"]> = new Set(["InStep", "Leaving"]);
 
 // An annotation holds 256 KiB in all, and a host may have hundreds of members.
 const LONGEST_MESSAGE = 300;
@@ -92,6 +102,13 @@ export function membersContent(members: readonly MemberRecord[]): string {
   return JSON.stringify(
     members.map(({ since: _, message = "", ...rest }) => ({ ...rest, words: withoutNumbers(message) })),
   );
+}
+
+/** Reports whether the object's record says that the member has, or had, a copy. */
+export function isOnRecord(object: Stored<AnyObject>, name: string): boolean {
+  if (recordedMember(object) === name) return true;
+  const record = membersOfObject(object)?.find(({ member }) => member === name);
+  return record !== undefined && (record.generation !== undefined || HAVING.has(record.state));
 }
 
 function recordOf(

@@ -16,18 +16,37 @@ const resourceList = z.object({ resources: z.array(z.object({ name: z.string() }
  */
 async function findServed<T extends KubeObject>(
   client: ClusterClient,
-  { versions: understood, ...resource }: OptionalResource<T>,
+  { versions, ...resource }: OptionalResource<T>,
   signal: AbortSignal,
 ): Promise<Resource<T> | undefined> {
+  const version = await findVersion(client, resource, signal, versions);
+  return version === undefined ? undefined : { ...resource, version };
+}
+
+/** Reports whether the API server serves the resource in any version. Rejects with KubeError. */
+export async function isServed(
+  client: ClusterClient,
+  resource: Pick<Resource<KubeObject>, "group" | "plural">,
+  signal: AbortSignal,
+): Promise<boolean> {
+  return (await findVersion(client, resource, signal)) !== undefined;
+}
+
+async function findVersion(
+  client: ClusterClient,
+  resource: Pick<Resource<KubeObject>, "group" | "plural">,
+  signal: AbortSignal,
+  understood?: readonly string[],
+): Promise<string | undefined> {
   // The list of groups proves absence; a 404 for the group's own path may come from a proxy in between.
   const { groups } = await read(client, "/apis", groupList, signal);
   const group = groups.find(({ name }) => name === resource.group);
   if (group === undefined) return undefined;
   const served = [group.preferredVersion, ...group.versions].map(({ version }) => version);
   for (const version of new Set(served)) {
-    if (!understood.includes(version)) continue;
+    if (understood?.includes(version) === false) continue;
     const { resources } = await read(client, `/apis/${resource.group}/${version}`, resourceList, signal);
-    if (resources.some(({ name }) => name === resource.plural)) return { ...resource, version };
+    if (resources.some(({ name }) => name === resource.plural)) return version;
   }
   return undefined;
 }

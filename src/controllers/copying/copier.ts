@@ -11,6 +11,7 @@ import { Controller, type ControllerOptions } from "../../runtime/controller.ts"
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { HoldReason } from "../../runtime/held-writes.ts";
 import type { IndexFunction } from "../../runtime/store.ts";
+import { IN_FLIGHT_MS } from "../delegation/decision/memory.ts";
 import { Copies } from "./copies.ts";
 import { decide } from "./decide.ts";
 import { ContentDigests } from "./digests.ts";
@@ -97,10 +98,13 @@ export class Copier<T extends KubeObject> {
   readonly #drifts = new WeakMap<object, { readonly source: object; readonly drift: Drift }>();
   /** Epoch ms. */
   readonly #unusedSince = new Map<CopyKey, number>();
+  /** Requests of an earlier leader, or of an earlier copier of the kinds, were sent before; epoch ms. */
+  readonly #begunAt: number;
 
   constructor(options: CopierOptions<T>) {
     this.#options = options;
     const { identity, users, clock, log } = options;
+    this.#begunAt = clock.now();
     const kinds = new Map(options.kinds.map((kind) => [kind.resource.kind, kind]));
     this.#kinds = kinds;
     this.#digests = new ContentDigests(kinds, identity);
@@ -233,6 +237,19 @@ export class Copier<T extends KubeObject> {
   /** Reports whether a write of the copy is under way, or not shown yet. */
   isChanging(member: Member, name: ObjectName): boolean {
     return this.#loop.isWriting(copyKey({ member: member.name, ...name }));
+  }
+
+  /**
+   * Returns when no request can create the copy any more, so that a read of the member proves its absence; epoch ms. Undefined
+   * if that is so. It changes without an event.
+   */
+  settlesAt(member: Member, name: ObjectName): number | undefined {
+    const now = this.#options.clock.now();
+    if (this.isChanging(member, name)) return now + IN_FLIGHT_MS;
+    const ofOthersEndAt = Math.max(this.#begunAt, member.reachableSince) + IN_FLIGHT_MS;
+    const ownEndAt = this.#executor.createsEndAt(copyKey({ member: member.name, ...name })) ?? 0;
+    const at = Math.max(ofOthersEndAt, ownEndAt);
+    return now < at ? at : undefined;
   }
 
   /** Reports whether the member had refused anything. */

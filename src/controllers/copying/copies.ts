@@ -34,6 +34,8 @@ export interface CopiesOptions<T extends KubeObject> {
 // Large objects may have a megabyte each, and all responses of a member share one budget.
 const LARGE_PAGE_SIZE = 20;
 const NAMESPACE_INDEX = "namespace";
+// The RBAC cache of a starting API server denies rights that it grants some seconds later.
+const DENIED_AFTER_MS = 10_000;
 
 /** The copies in all members, by watch. */
 export class Copies<T extends KubeObject> {
@@ -75,6 +77,15 @@ export class Copies<T extends KubeObject> {
 
   failing(member: Member): string | undefined {
     return this.#of(member).find((reflector) => reflector?.state === "backing-off")?.failing?.reason;
+  }
+
+  /** Reports whether the member has never let this connection list its copies, for want of the right. */
+  isDenied(member: Member): boolean {
+    const now = this.#options.clock.now();
+    return this.#of(member).some((reflector) => {
+      const failing = reflector?.store.synced === true ? undefined : reflector?.failing;
+      return failing?.code === "Forbidden" && now - failing.since >= DENIED_AFTER_MS;
+    });
   }
 
   of(member: Member, kind: string, namespace: string, name: string): Stored<T> | undefined {

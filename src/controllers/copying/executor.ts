@@ -89,6 +89,7 @@ export class CopyExecutor<T extends KubeObject> {
       memberNamespaces,
       hostId: identity.id,
       guard: this.#guard,
+      clock,
       onStays: (key) => onChange(copyRef(key)),
     });
   }
@@ -131,6 +132,11 @@ export class CopyExecutor<T extends KubeObject> {
   /** Reports whether the copy's deletion was sent, and may still happen. */
   isLeaving(key: CopyKey, copy: Stored<T>): boolean {
     return this.#writer.isLeaving(key, copy);
+  }
+
+  /** Returns when creates of the copy without a plain answer have surely ended; epoch ms. Undefined if they have. */
+  createsEndAt(key: CopyKey): number | undefined {
+    return this.#writer.unsettled.endAt(key);
   }
 
   /** Reports whether there was a refusal. */

@@ -5,6 +5,7 @@ import { type CopiedKind, toCopy } from "../../copies/kind.ts";
 import type { ClusterClient, Patch, WriteOptions } from "../../kube/client.ts";
 import { isKubeError, isLastingRefusal } from "../../kube/errors.ts";
 import { withoutAmounts } from "../../kube/messages.ts";
+import { isServed } from "../../kube/optional-resource.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { ActionContext } from "../../runtime/controller.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
@@ -36,6 +37,9 @@ interface StatusWrite {
   readonly content?: string;
 }
 
+/** The question for a copy, to the write guard. */
+const CONFIRMATION = "confirmation";
+
 export const CONTESTED_FOR_MS: number = 10 * 60_000;
 
 /** Writes on the host to objects that have copies in members and get a status from there, and tells their authors. */
@@ -51,6 +55,31 @@ export class SourceWriter<T extends KubeObject> {
     this.#options = options;
   }
 
+  /**
+   * Asks members for copies before the source is let go, and reports whether none has one. The author is told of a member that
+   * goes on failing to say so. Rejects with KubeError.
+   */
+  async confirmAbsence(
+    source: Stored<T>,
+    members: readonly string[],
+    { key, signal }: Pick<ActionContext<ObjectKey>, "key" | "signal">,
+  ): Promise<boolean> {
+    for (const member of members) {
+      const write = `${CONFIRMATION}/${member}`;
+      try {
+        if (await this.hasCopy(source, member, signal)) return false;
+        this.#options.guard.answered(key, write);
+      } catch (error) {
+        if (isKubeError(error) && this.#options.guard.failed(key, write, error) !== "transient") {
+          const message = `${member}: whether it still has a copy is not known, since its API server does not say: ${error.detail}`;
+          this.tell(source, "DeletionNotConfirmed", message);
+        }
+        throw error;
+      }
+    }
+    return true;
+  }
+
   /** Asks the member itself: a create whose response was lost may have been done since. Rejects with KubeError. */
   async hasCopy(source: Stored<T>, name: string, signal: AbortSignal): Promise<boolean> {
     const { identity, registry } = this.#options;
@@ -58,9 +87,15 @@ export class SourceWriter<T extends KubeObject> {
     const object = toCopy(this.#kind, source, identity);
     const ref = refOf(source);
     const has = await inMember(registry, name, (member) =>
-      findCopy({ member, resource, ref, object, hostId: identity.id, signal }),
+      findCopy({ member, resource, ref, object, hostId: identity.id, signal }).catch(async (error: unknown) => {
+        // Without the definition there are no objects of it.
+        const mayLackType = isKubeError(error, "NotFound") && resource.group.includes(".");
+        if (mayLackType && !(await isServed(member.client, resource, signal))) return false;
+        throw error;
+      }),
     );
-    return has ?? false;
+    // A member that was disconnected meanwhile said nothing.
+    return has ?? true;
   }
 
   /** Rejects with KubeError. */

@@ -18,8 +18,10 @@ import {
 import { findByList } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { isOfAnotherType, ownerOf } from "../../pods/delegate.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import { isTransient, type WriteGuard } from "../../runtime/write-guard.ts";
 import { type OwnedCopy, ownAsApplied } from "./field-owners.ts";
+import { UnsettledCreates } from "./unsettled-creates.ts";
 
 interface Place<T extends KubeObject> {
   readonly member: Member;
@@ -308,6 +310,7 @@ export interface CopyWriterOptions<Key extends string> {
   readonly memberNamespaces: MemberNamespaces;
   readonly hostId: string;
   readonly guard: WriteGuard<Key>;
+  readonly clock: Pick<Clock, "now">;
   /** Called when a deletion failed, so that the copy stays. */
   readonly onStays?: (key: Key) => void;
 }
@@ -317,9 +320,11 @@ export class CopyWriter<Key extends string> {
   readonly #options: CopyWriterOptions<Key>;
   /** Uid of the copy whose deletion was sent: users that come now cannot count on it. */
   readonly #leaving = new Map<Key, string>();
+  readonly unsettled: UnsettledCreates<Key>;
 
   constructor(options: CopyWriterOptions<Key>) {
     this.#options = options;
+    this.unsettled = new UnsettledCreates(options.clock);
   }
 
   /** Reports whether the copy's deletion was sent, and may still happen. */
@@ -333,7 +338,14 @@ export class CopyWriter<Key extends string> {
 
   make<T extends KubeObject>(key: Key, wanted: Omit<CopySpec<T>, "namespaces" | "hostId">): Promise<Made | Failing> {
     const { memberNamespaces: namespaces, hostId } = this.#options;
-    return this.#outlast(key, wanted.member, () => makeCopy({ ...wanted, namespaces, hostId }));
+    return this.#outlast(key, wanted.member, async () => {
+      try {
+        return await makeCopy({ ...wanted, namespaces, hostId });
+      } catch (error) {
+        this.unsettled.note(key, error);
+        throw error;
+      }
+    });
   }
 
   change<T extends KubeObject>(key: Key, wanted: CopyChange<T>): Promise<Changed | Failing> {

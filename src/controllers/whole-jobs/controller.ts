@@ -195,12 +195,14 @@ export class WholeJobController {
     // Another version of the Job is sent at once, whatever was refused before.
     const isRefused = held === "Refused" && refusal?.isUncertain === false;
     const isChanging = this.#copier.isChanging(member, name);
+    const settlesAt = copy === undefined ? this.#copier.settlesAt(member, name) : undefined;
     return {
       member: recorded,
       share,
       state: member.reachable && this.#copier.copies.isCurrent(member) ? "usable" : "silent",
       ...(copy === undefined || ownerOf(copy)?.uid !== job.metadata.uid ? {} : { copy }),
       ...(isChanging ? { isChanging } : {}),
+      ...(settlesAt === undefined ? {} : { settlesAt }),
       ...(given?.state === "unknown" && given.message !== undefined ? { problem: given.message } : {}),
       ...(isRefused && refusedUntil !== undefined
         ? { refusal: { message: refusal.message, until: refusedUntil } }

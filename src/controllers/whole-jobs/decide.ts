@@ -40,15 +40,24 @@ export function decide(observed: Observed, now: number, wall: number): JobDecisi
   return { actions: [], outcome: "InStep" };
 }
 
-/** Waits until the copies, which the copier deletes, are gone. */
-function end({ job, places }: Observed): JobDecision | undefined {
+/** Waits until the copies, which the copier deletes, are gone, and no request can make one any more. */
+function end({ job, places }: Observed, now: number): JobDecision | undefined {
   const { deletionTimestamp, finalizers = [] } = job.metadata;
   if (deletionTimestamp === undefined) return undefined;
   if (!finalizers.includes(WHOLE_FINALIZER)) return { actions: [], outcome: "Gone" };
   if (places.some(({ state }) => state === "silent")) return { actions: [], outcome: "Unreachable" };
   if (places.some(({ copy }) => copy !== undefined)) return { actions: [], outcome: "Removing" };
+  const settlesAt = settlingUntil(places, now);
+  if (settlesAt !== undefined) return { actions: [], outcome: "Settling", requeueAt: settlesAt };
   const members = places.filter(({ state }) => state === "usable").map(({ member }) => member);
-  return { actions: [{ type: "release", job, members }], outcome: "Releasing" };
+  // A member that still has a copy is an event, unless it was already known to.
+  return { actions: [{ type: "release", job, members }], outcome: "Releasing", requeueAt: now + LOOK_AGAIN_MS };
+}
+
+/** Returns when no request can make a copy in these members any more; epoch ms. Undefined if none can now. */
+function settlingUntil(places: readonly Place[], now: number): number | undefined {
+  const until = Math.max(...places.map(({ settlesAt = now }) => settlesAt));
+  return now < until ? until : undefined;
 }
 
 /** Leaves a finished Job as it is: its TTL on the host deletes it. */
@@ -93,7 +102,7 @@ function lose(observed: Observed, now: number, wall: number): JobDecision | unde
 
 function lossOf(
   { job }: Observed,
-  { member, share, state, copy }: Place,
+  { member, share, state, copy, settlesAt }: Place,
 ): { readonly reason: LossReason; readonly message: string } | undefined {
   if (isFinished(share)) return undefined;
   // Nothing tells any more what became of it.
@@ -103,7 +112,7 @@ function lossOf(
   if (hasStarted(share)) {
     return { reason: "DeletedInMember", message: `a client of ${member} deleted the Job there` };
   }
-  if (share.part === undefined || !isFailing(job)) return undefined;
+  if (share.part === undefined || !isFailing(job) || settlesAt !== undefined) return undefined;
   return { reason: "OtherShareFailed", message: `${member} had not started its share when another failed` };
 }
 
@@ -127,7 +136,9 @@ function follow({ job, places, sent, held }: Observed, now: number, wall: number
   if (isSame) {
     // The end of a write is an event only if the member did it.
     const isChanging = isFailing(job) && places.some((place) => place.isChanging === true);
-    return isChanging ? { actions: [], outcome: "Stopping", requeueAt: now + STOPPING_MS } : undefined;
+    const settlesAt = isFailing(job) ? settlingUntil(places, now) : undefined;
+    if (!isChanging && settlesAt === undefined) return undefined;
+    return { actions: [], outcome: "Stopping", requeueAt: isChanging ? now + STOPPING_MS : (settlesAt ?? now) };
   }
   const until = held && heldUntil(held, { write: STATUS, content: shownContent(shown), now });
   if (until !== undefined) return { actions: [], outcome: "StatusHeld", requeueAt: until };
@@ -170,8 +181,10 @@ function pauseMs({ startTime }: JobStatus, wall: number): number {
 function move({ job, places, choice }: Observed, now: number): JobDecision | undefined {
   if (choice === undefined || isFailing(job)) return undefined;
   const messages: string[] = [];
-  for (const { member, share, copy, refusal } of places) {
+  for (const { member, share, copy, refusal, settlesAt } of places) {
     if (refusal === undefined || copy !== undefined || hasStarted(share)) continue;
+    // A create before the refused one may still be done: the share would run twice.
+    if (settlesAt !== undefined) return { actions: [], outcome: "Settling", requeueAt: settlesAt };
     // The answer to the next attempt is an event.
     if (refusal.until < now + MOVES_BEFORE_MS) return { actions: [], outcome: "Refused" };
     const other = choice.fitting.find((one) => places.every((place) => place.member !== one));

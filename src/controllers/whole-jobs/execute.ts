@@ -83,11 +83,11 @@ export class Executor {
     return this.#writeStatus(job, shown, { ...context, write: LOSS });
   }
 
-  async #release({ job, members }: ActionOf<"release">, { signal }: Context): Done {
-    for (const member of members) if (await this.#writer.hasCopy(job, member, signal)) return undefined;
+  async #release({ job, members }: ActionOf<"release">, context: Context): Done {
+    if (!(await this.#writer.confirmAbsence(job, members, context))) return undefined;
     const { resourceVersion } = job.metadata;
     const metadata = { resourceVersion, finalizers: withoutFinalizer(job.metadata) };
-    await this.#writer.patch(job, { type: "merge", body: { metadata } }, { signal });
+    await this.#writer.patch(job, { type: "merge", body: { metadata } }, { signal: context.signal });
     return changedSince(job);
   }
 }

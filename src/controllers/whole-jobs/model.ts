@@ -33,6 +33,8 @@ export interface Place {
   readonly copy?: Stored<Job>;
   /** A change of the copy is under way, or not shown yet. */
   readonly isChanging?: boolean;
+  /** When no request can create the copy any more; epoch ms. Absent: none can, or there is a copy. */
+  readonly settlesAt?: number;
   /** Why there is nothing to create: the author's overrides do not fit, say. */
   readonly problem?: string;
   /** Why the member surely did not take the Job; `until` is when it may be sent again, epoch ms. */

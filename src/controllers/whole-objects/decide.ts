@@ -31,10 +31,14 @@ function retire({ object, isRetired }: Observed): ObjectDecision | undefined {
   return { actions, outcome: "Retired" };
 }
 
-/** Waits until no member that answers has a copy. One that does not answer loses its copy when it is back. */
+/**
+ * Waits until no member has a copy, by a read of each after the last request that may create one. A lost member is not waited
+ * for: it loses its copy when it is back.
+ */
 function end(observed: Observed, now: number, wall: number): ObjectDecision | undefined {
-  const { object, places } = observed;
+  const { object } = observed;
   if (isWanted(object)) return undefined;
+  const places = observed.places.filter(({ isLost }) => isLost !== true);
   if (places.some(({ hasCopy, isUsable }) => hasCopy && isUsable)) {
     // An end that no member refuses costs no record.
     if (places.every(({ deletionRefusal }) => deletionRefusal === undefined)) {
@@ -43,8 +47,11 @@ function end(observed: Observed, now: number, wall: number): ObjectDecision | un
     const requeue = lookAgain(membersDueAt(observed, now));
     return recordMembers(observed, now, wall) ?? { actions: [], outcome: "DeletionRefused", ...requeue };
   }
-  const members = places.filter(({ isUsable }) => isUsable).map(({ member }) => member);
-  return { actions: [{ type: "release", object, members }], outcome: "Releasing" };
+  const settlesAt = Math.max(...places.map((place) => place.settlesAt ?? now));
+  if (now < settlesAt) return { actions: [], outcome: "Settling", requeueAt: settlesAt };
+  const members = places.filter(({ isClosed }) => isClosed !== true).map(({ member }) => member);
+  // A member that still has a copy is an event, unless it was already known to.
+  return { actions: [{ type: "release", object, members }], outcome: "Releasing", requeueAt: now + LOOK_AGAIN_MS };
 }
 
 /** Tells the author why nothing is done: the namespace is not opted in, for example, and then not touched. */

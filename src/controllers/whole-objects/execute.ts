@@ -142,7 +142,7 @@ export class Executor {
   }
 
   async #release({ object, members, keepsLabel = false }: ActionOf<"release">, context: Context): Done {
-    for (const member of members) if (await this.#writer.hasCopy(object, member, context.signal)) return undefined;
+    if (!(await this.#writer.confirmAbsence(object, members, context))) return undefined;
     const { resourceVersion } = object.metadata;
     const labels = keepsLabel ? {} : { labels: { [WHOLE_KEY]: null } };
     const annotations = { [MEMBERS_ANNOTATION]: null };

@@ -5,7 +5,7 @@ import { type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kub
 import { isOfServices } from "../../api/service-fields.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
-import { type MemberRecord, nextMembers, type Place } from "../../copies/object-members.ts";
+import { isOnRecord, type MemberRecord, nextMembers, type Place } from "../../copies/object-members.ts";
 import {
   asksToOrphan,
   delegatedKind,
@@ -288,7 +288,20 @@ export class ObjectController {
   #placesOf(object: Stored<AnyObject>): Place[] {
     const name = this.#copier.nameOf(this.#kind.resource.kind, object);
     const { members } = this.#placements.of(object);
-    return this.#options.registry.members().map((member) => this.#placeIn(member, name, members.get(member.name)));
+    return this.#options.registry.members().map((member) => ({
+      ...this.#placeIn(member, name, members.get(member.name)),
+      ...(isWanted(object) ? {} : this.#evidenceIn(member, name, object)),
+    }));
+  }
+
+  /** Returns what a decision on the object's end needs to know of a member without a copy. */
+  #evidenceIn(member: Member, name: ObjectName, object: Stored<AnyObject>): Partial<Place> {
+    const settlesAt = this.#copier.settlesAt(member, name);
+    return {
+      isLost: member.lost,
+      isClosed: this.#copier.copies.isDenied(member) && !isOnRecord(object, member.name),
+      ...(settlesAt === undefined ? {} : { settlesAt }),
+    };
   }
 
   #placeIn(member: Member, name: ObjectName, { excluded, source }: Partial<PlacedInMember> = {}): Place {

@@ -6,6 +6,7 @@ import type {
   DeleteOptions,
   ListOptions,
   Patch,
+  RawRequest,
   WatchOptions,
   WriteOptions,
 } from "../../../src/kube/client.ts";
@@ -28,8 +29,19 @@ export interface Way {
   /** Delays a step by some milliseconds. */
   readonly pause: () => Promise<void>;
   readonly fate: () => Fate;
-  /** Reports whether watches are served. */
-  readonly isOpen: () => boolean;
+  /** Reports whether watches of a resource are served. */
+  readonly isOpen: (plural: string) => boolean;
+  /** Reports whether lists of a resource fail, as they do while a conversion webhook refuses. Default: none fails. */
+  readonly failsToList?: (plural: string) => boolean;
+}
+
+/** A write as it is stored. */
+export interface MemoryWrite {
+  readonly plural: string;
+  readonly by: string;
+  readonly object: Stored<AnyObject>;
+  /** Absent for a create. */
+  readonly before?: Stored<AnyObject>;
 }
 
 /** An API server in memory: versions, uids, generations, finalizers, preconditions, and server-side apply by leaves. */
@@ -39,10 +51,11 @@ export class MemoryCluster {
   readonly #history: Change[] = [];
   readonly #listeners = new Set<() => void>();
   readonly #now: () => number;
+  /** Resources with objects of their own group, which discovery names. */
+  readonly #defined = new Set<string>();
   readonly #unserved = new Set<string>();
-  /** Called before a write is stored. */
-  onWrite: (write: { readonly plural: string; readonly by: string; readonly object: Stored<AnyObject> }) => void =
-    () => {};
+  /** Called when a write was stored. */
+  onWrite: (write: MemoryWrite) => void = () => {};
   #version = 1;
   #oldest = 0;
   #uids = 0;
@@ -63,6 +76,7 @@ export class MemoryCluster {
 
   create(plural: string, object: AnyObject, by: string): Stored<AnyObject> {
     this.#served(plural);
+    this.#defined.add(plural);
     const { name = "" } = object.metadata ?? {};
     if (this.find(plural, name) !== undefined) throw this.#error("AlreadyExists", `${name} exists`);
     this.#uids += 1;
@@ -163,11 +177,13 @@ export class MemoryCluster {
     const list = ({ plural }: Resource<KubeObject>, options: ListOptions = {}): Promise<unknown> =>
       send(() => {
         this.#served(plural);
+        if (way.failsToList?.(plural) === true) throw this.#error("ServerError", "conversion webhook failed");
         const items = this.all(plural).filter((object) => isSelected(object, options));
         return { items, resourceVersion: String(this.#version), size: 1 };
       });
     return fakeClient({
       cluster: this.name,
+      raw: (({ path }: RawRequest) => send(() => this.#discovery(path))) as never,
       list: list as never,
       find: (({ plural }: Resource<KubeObject>, { name }: { name: string }) =>
         send(() => this.find(plural, name))) as never,
@@ -186,6 +202,12 @@ export class MemoryCluster {
         send(() => this.delete(plural, name, by, options))) as never,
       watch: (({ plural }: Resource<KubeObject>, options: WatchOptions) => this.#watch(plural, options, way)) as never,
     });
+  }
+
+  #discovery(path: string): unknown {
+    const version = { version: "v1" };
+    if (path === "/apis") return { groups: [{ name: "example.com", versions: [version], preferredVersion: version }] };
+    return { resources: [...this.#defined].filter((name) => !this.#unserved.has(name)).map((name) => ({ name })) };
   }
 
   async *#watch(plural: string, options: WatchOptions, way: Way): AsyncGenerator<unknown> {
@@ -207,7 +229,7 @@ export class MemoryCluster {
       else shown.delete(change.object.metadata.name);
     }
     while (!signal.aborted) {
-      if (!way.isOpen()) throw this.#error("AnswerLost", "the watch was cut");
+      if (!way.isOpen(plural)) throw this.#error("AnswerLost", "the watch was cut");
       const change = this.#history[place];
       if (change === undefined) {
         if (this.#unserved.has(plural)) return;
@@ -276,9 +298,10 @@ export class MemoryCluster {
   #store(plural: string, object: Stored<AnyObject>, type: Change["type"], by: string): Stored<AnyObject> {
     this.#version += 1;
     const stored = { ...object, metadata: { ...object.metadata, resourceVersion: String(this.#version) } };
+    const before = this.find(plural, stored.metadata.name);
     this.#objects.set(`${plural}/${stored.metadata.name}`, stored);
     this.#history.push({ version: this.#version, plural, type, object: stored });
-    this.onWrite({ plural, by, object: stored });
+    this.onWrite({ plural, by, object: stored, ...(before === undefined ? {} : { before }) });
     this.#wake();
     return stored;
   }

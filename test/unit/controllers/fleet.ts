@@ -18,6 +18,7 @@ export function answeringMember(
   return {
     name,
     reachable: true,
+    lost: false,
     reachableSince: 0,
     read: true,
     client,

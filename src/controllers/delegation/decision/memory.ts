@@ -40,6 +40,8 @@ export interface SentRecord {
 
 /** kube-apiserver gives up what it has begun after its --request-timeout, a minute by default. */
 export const CREATE_ENDS_MS = 60_000;
+/** A member that answers again has done by then what the previous leader had sent to it; ms. */
+export const IN_FLIGHT_MS = 1_000;
 
 /** The controller's memory of one proxy uid, as plain data. Losing it costs time, never correctness. */
 export interface Memory {

@@ -1,11 +1,8 @@
 import { type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
-import { mayHold } from "../decision/memory.ts";
+import { IN_FLIGHT_MS, mayHold } from "../decision/memory.ts";
 import { quietFor, waitFor } from "../decision/report.ts";
 import type { MemberView, PodView } from "../decision/view.ts";
 import { READ_QUIETLY_MS } from "./choose.ts";
-
-/** A member that answers again has done by then what the previous leader had sent to it; ms. */
-export const IN_FLIGHT_MS = 1000;
 
 /** Waits until members that may hold a delegate of the previous leader, or of an earlier connection, have shown or denied it. */
 export const awaitPreviousLeader: Phase = (view, now) => {

@@ -1,12 +1,11 @@
 import type { Refusal } from "../../../placement/candidate.ts";
 import { type Action, type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { createIn } from "../decision/delegates.ts";
-import { CREATE_ENDS_MS } from "../decision/memory.ts";
+import { CREATE_ENDS_MS, IN_FLIGHT_MS } from "../decision/memory.ts";
 import { because } from "../decision/needs.ts";
 import { openMembers } from "../decision/open-members.ts";
 import { report } from "../decision/report.ts";
 import type { MemberView, PodView } from "../decision/view.ts";
-import { IN_FLIGHT_MS } from "./await-previous-leader.ts";
 import { bindToLostNode } from "./unreachable.ts";
 
 // Most creates that fail without a plain answer succeed, or are refused, soon after.

@@ -147,12 +147,17 @@ describe("a whole Job", () => {
     [
       "that is being deleted goes once its member was asked",
       { job: job(RUNNING, DELETED), places: [place()] },
-      ["Releasing", "release, asking west"],
+      ["Releasing", "release, asking west", "in 30000 ms"],
+    ],
+    [
+      "that is being deleted waits until no request can make a copy any more",
+      { job: job(RUNNING, DELETED), places: [place({ settlesAt: NOW + 700 })] },
+      ["Settling", "in 700 ms"],
     ],
     [
       "that no member has goes at once when it is deleted",
       { job: job(undefined, DELETED) },
-      ["Releasing", "release, asking nobody"],
+      ["Releasing", "release, asking nobody", "in 30000 ms"],
     ],
   ])("%s", (_, observed, expected) => {
     expect(decided(observed)).toEqual(expected);
@@ -371,7 +376,7 @@ describe("a divided Job", () => {
     [
       "that is being deleted goes once all members were asked",
       { job: job(RUNNING, DELETED), places: [share("west"), share("east")] },
-      ["Releasing", "release, asking west, east"],
+      ["Releasing", "release, asking west, east", "in 30000 ms"],
     ],
     [
       "that is being deleted waits for the last copy",

@@ -71,12 +71,35 @@ test.each<[string, Given, unknown[]]>([
   [
     "releases a deleted object when no member has it any more",
     { object: object(DELETED), places: [without(place())] },
-    ["Releasing", "release, asking west"],
+    ["Releasing", "release, asking west", 30_000],
   ],
   [
-    "does not wait for members that do not answer",
-    { object: object(DELETED), places: [place({ isUsable: false }), without(place({ member: "east" }))] },
-    ["Releasing", "release, asking east"],
+    "does not wait for members that were declared lost",
+    { object: object(DELETED), places: [place({ isUsable: false, isLost: true }), without(place({ member: "east" }))] },
+    ["Releasing", "release, asking east", 30_000],
+  ],
+  [
+    "asks a member whose watch has a gap, whatever was last seen there",
+    {
+      object: object(DELETED),
+      places: [place({ isUsable: false }), without(place({ member: "east", isUsable: false }))],
+    },
+    ["Releasing", "release, asking west,east", 30_000],
+  ],
+  [
+    "waits until no request can make a copy any more",
+    { object: object(DELETED), places: [without(place({ settlesAt: NOW + 700 })), without(place({ member: "east" }))] },
+    ["Settling", 700],
+  ],
+  [
+    "does not wait for requests to a member that was declared lost",
+    { object: object(DELETED), places: [without(place({ settlesAt: NOW + 700, isLost: true }))] },
+    ["Releasing", "release, asking ", 30_000],
+  ],
+  [
+    "does not ask a member that never let it be read, and is not on record",
+    { object: object(DELETED), places: [without(place({ isUsable: false, isClosed: true }))] },
+    ["Releasing", "release, asking ", 30_000],
   ],
   [
     "records a member that refuses the deletion of its copy",

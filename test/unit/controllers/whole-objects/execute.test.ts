@@ -3,8 +3,10 @@ import { objectKey, type Stored } from "../../../../src/api/kubernetes.ts";
 import { Executor } from "../../../../src/controllers/whole-objects/execute.ts";
 import { STATUS } from "../../../../src/controllers/whole-objects/model.ts";
 import { delegatedKind } from "../../../../src/copies/objects.ts";
+import type { KubeError } from "../../../../src/kube/errors.ts";
 import { WriteGuard } from "../../../../src/runtime/write-guard.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
 
@@ -49,3 +51,77 @@ test("holds any status that another manager undoes each time, and tells the auth
   expect(told).toEqual(["StatusContested"]);
   expect(guard.mayWrite(key, STATUS, JSON.stringify({ phase: "Down" }))).toBe(false);
 });
+
+const COPY = {
+  ...object,
+  metadata: {
+    ...object.metadata,
+    uid: "m1",
+    labels: { "legation.dev/host": "h", "legation.dev/copy": "true", "legation.dev/whole": "true" },
+    annotations: {
+      "legation.dev/owner": JSON.stringify({ cluster: "host", namespace: "team", name: "one", uid: "u1" }),
+    },
+  },
+};
+
+/** Releases an object after its member answers a list like this, and says what its discovery knows. */
+async function released(list: () => unknown, served: readonly string[] = ["widgets"]) {
+  const clock = new FakeClock();
+  const told: string[] = [];
+  const groups = [{ name: "example.com", versions: [{ version: "v1" }], preferredVersion: { version: "v1" } }];
+  const resources = served.map((name) => ({ name }));
+  const client = fakeClient({
+    list: async () => list() as never,
+    raw: async ({ path }) => (path === "/apis" ? { groups } : { resources }),
+  });
+  let isReleased = false;
+  const executor = new Executor({
+    host: fakeClient({
+      patch: async () => {
+        isReleased = true;
+        return { metadata: { resourceVersion: "8" } } as never;
+      },
+    }),
+    identity: { id: "h", name: "host" },
+    registry: { member: () => ({ client, noteFailure: () => {} }) as never },
+    recorder: { record: (_object, { reason, message }) => void told.push(`${reason}: ${message}`) },
+    guard: new WriteGuard<typeof key>({ clock }),
+    clock,
+    kind: delegatedKind({ metadata: { name: "widgets.example.com" }, spec }, (text) => text),
+    onStatus: () => {},
+  });
+  const { signal } = new AbortController();
+  const context = { key, signal, heardAt: 0, log: createLogger({ level: "silent" }) };
+  const release = () => executor.execute({ type: "release", object, members: ["west"] }, context);
+  return { release, clock, told, isReleased: () => isReleased };
+}
+
+function failing(code: KubeError["code"]): () => never {
+  return () => {
+    throw kubeError(code, "conversion webhook failed", { verb: "list", resource: "widgets" });
+  };
+}
+
+test.each<[string, () => unknown, readonly string[], boolean]>([
+  ["lets an object go that the member does not list", () => ({ items: [] }), ["widgets"], true],
+  ["keeps an object that the member lists", () => ({ items: [COPY] }), ["widgets"], false],
+  ["lets an object go whose type the member does not serve", failing("NotFound"), [], true],
+])("%s", async (_, list, served, expected) => {
+  const { release, isReleased } = await released(list, served);
+  await release();
+  expect(isReleased()).toBe(expected);
+});
+
+test.each<KubeError["code"]>(["ServerError", "AnswerLost", "NotFound", "Forbidden"])(
+  "keeps an object while the member's list fails with %s, and tells the author when that lasts",
+  async (code) => {
+    const { release, isReleased, clock, told } = await released(failing(code));
+    await expect(release()).rejects.toThrow("conversion webhook failed");
+    await clock.advance(15_000);
+    await expect(release()).rejects.toThrow("conversion webhook failed");
+    expect(isReleased()).toBe(false);
+    expect(told.at(-1)).toBe(
+      "DeletionNotConfirmed: west: whether it still has a copy is not known, since its API server does not say: conversion webhook failed",
+    );
+  },
+);

@@ -1,20 +1,24 @@
 import { type ParsedPlacement, parsePlacement } from "../../../../../src/api/annotations.ts";
 import type { AnyObject, DelegatedType } from "../../../../../src/api/delegated-type.ts";
-import { HOST_LABEL, WHOLE_KEY } from "../../../../../src/api/keys.ts";
+import { HOST_LABEL, WHOLE_FINALIZER, WHOLE_KEY } from "../../../../../src/api/keys.ts";
 import type { Stored } from "../../../../../src/api/kubernetes.ts";
 import { TypesController } from "../../../../../src/controllers/whole-objects/types-controller.ts";
 import { ownerOf } from "../../../../../src/pods/delegate.ts";
 import { Events } from "../../../../../src/runtime/event-bus.ts";
 import { FakeClock } from "../../../../support/clock/fake-clock.ts";
-import { type Fate, MemoryCluster } from "../../../../support/model/memory-cluster.ts";
+import { type Fate, MemoryCluster, type MemoryWrite } from "../../../../support/model/memory-cluster.ts";
 import { generator } from "../../../../support/model/random.ts";
-import { answeringMember, surroundings } from "../../fleet.ts";
+import { surroundings } from "../../fleet.ts";
+import { Connections, fateOf } from "./connections.ts";
 import { admitted, contentOf, fieldIn, fieldsOf, marked, objectOf, PLURALS, TYPES, versionOf } from "./objects.ts";
+import { Releases } from "./releases.ts";
 import { type Foreign, MEMBERS, type MemberName, problemsAtRest } from "./rules.ts";
 
 const CONTROLLER = "legation";
 const OPERATOR = "operator";
 const NAMES = ["one", "two"];
+// A write of a controller that retired the type may be done this much later.
+const WRITE_ENDS_MS = 2_000;
 
 /** Two members, a host and one controller at a time, of which all requests may fail. */
 export class Simulation {
@@ -25,13 +29,16 @@ export class Simulation {
   readonly #host: MemoryCluster;
   readonly #members: Readonly<Record<MemberName, MemoryCluster>>;
   readonly #labels: Record<MemberName, Record<string, string>> = { west: {}, east: {} };
-  readonly #reachable: Record<MemberName, boolean> = { west: true, east: true };
+  readonly #connections: Connections;
+  readonly #releases: Releases;
+  /** When each type was last being deleted; epoch ms. */
+  readonly #retiredAt = new Map<string, number>();
   readonly #foreign: Foreign[] = [];
   /** Copies whose color another manager of the member set. */
   readonly #taken = new Set<string>();
   #breaks = true;
   #controller:
-    | { readonly stop: () => Promise<void>; readonly emit: (event: string, about: unknown) => void; members: object[] }
+    | { readonly stop: () => Promise<void>; readonly emit: (event: string, about: unknown) => void }
     | undefined;
   #writes = 0;
 
@@ -40,6 +47,19 @@ export class Simulation {
     const now = (): number => this.clock.wall();
     this.#host = new MemoryCluster("host", now);
     this.#members = { west: new MemoryCluster("west", now), east: new MemoryCluster("east", now) };
+    this.#connections = new Connections({
+      clusters: this.#members,
+      labels: this.#labels,
+      random: this.#random,
+      clock: this.clock,
+      log: (line) => this.log.push(line),
+      emit: (event, about) => this.#controller?.emit(event, about),
+    });
+    this.#releases = new Releases({
+      members: this.#members,
+      isAwaited: (member) => this.#connections.isAwaited(member),
+      isRetired: (plural) => this.#isRetired(plural),
+    });
     this.#host.onWrite = (write) => this.#onHostWrite(write);
     for (const name of MEMBERS) this.#members[name].onWrite = (write) => this.#onMemberWrite(name, write);
   }
@@ -86,7 +106,11 @@ export class Simulation {
       () => this.#author(plural, name, () => this.#keep(plural, name)),
       () => this.#drift(plural, name, member),
       () => this.#drift(plural, name, member),
-      () => this.#reach(member, !this.#reachable[member]),
+      () => this.#connections.reach(member, !this.#connections.answers(member)),
+      () => this.#connections.falter(member),
+      () => this.#connections.cutWatch(member, plural),
+      () => this.#connections.cutWatch(member, plural),
+      () => this.#connections.leave(member),
       () => this.#restart(),
       () => this.#relabel(member),
       () => this.#compact(),
@@ -173,15 +197,6 @@ export class Simulation {
     kinds[kind]?.();
   }
 
-  #reach(member: MemberName, isReachable: boolean): void {
-    this.log.push(`${member} ${isReachable ? "answers" : "does not answer"}`);
-    this.#reachable[member] = isReachable;
-    const found = this.#controller?.members.find((one) => (one as { name: string }).name === member);
-    if (found !== undefined) Object.assign(found, { reachable: isReachable });
-    this.#members[member].wake();
-    this.#controller?.emit("connection", found);
-  }
-
   #relabel(member: MemberName): void {
     this.#labels[member] = this.#labels[member].open === undefined ? { open: "true" } : {};
     this.log.push(`${member} has labels ${JSON.stringify(this.#labels[member])}`);
@@ -203,6 +218,7 @@ export class Simulation {
   #retype(plural: string): void {
     const name = plural === "configmaps" ? plural : `${plural}.example.com`;
     const found = this.#host.find("delegatedtypes", name);
+    this.#retiredAt.set(plural, this.clock.now());
     if (found === undefined) this.#addType(plural);
     else if (found.metadata.deletionTimestamp === undefined) this.#host.delete("delegatedtypes", name, "operator");
     else return;
@@ -236,21 +252,16 @@ export class Simulation {
     };
     const pause = (): Promise<void> => this.clock.sleep(1 + Math.floor(this.#random() * (this.#breaks ? 200 : 5)));
     const host = this.#host.client(CONTROLLER, { pause, fate: fate(0.05), isOpen: () => !isDead });
-    const members = MEMBERS.map((name) => {
-      const isOpen = (): boolean => this.#reachable[name] && !isDead;
-      const ofMember = (): Fate => (this.#reachable[name] ? fate(0.1)() : this.#pick(["not sent", "late", "dropped"]));
-      const client = this.#members[name].client(CONTROLLER, { pause, fate: ofMember, isOpen });
-      const candidate = (): object => ({
-        name,
-        labels: this.#labels[name],
-        allocatable: {},
-        largestNode: {},
-        used: {},
-      });
-      return answeringMember(name, client, { candidate, reachable: this.#reachable[name] }) as { name: string };
-    });
+    this.#connections.start((name) =>
+      this.#members[name].client(CONTROLLER, {
+        pause,
+        fate: () => fateOf(this.#connections.answers(name), fate(0.1), (fates) => this.#pick(fates)),
+        isOpen: (plural) => this.#connections.isOpen(name, plural) && !isDead,
+        failsToList: (plural) => this.#connections.failsToList(name, plural),
+      }),
+    );
     const controller = new TypesController({
-      ...(surroundings(members, this.clock) as object),
+      ...(surroundings(this.#connections.members, this.clock) as object),
       events,
       host,
       rules: {
@@ -262,7 +273,6 @@ export class Simulation {
     controller.start();
     this.#controller = {
       emit: (event, about) => events.emit(event, about),
-      members,
       stop: async () => {
         isDead = true;
         for (const cluster of [this.#host, ...Object.values(this.#members)]) cluster.wake();
@@ -274,10 +284,8 @@ export class Simulation {
   #mend(): void {
     this.log.push("all is mended");
     this.#breaks = false;
-    for (const member of MEMBERS) {
-      for (const plural of PLURALS) this.#members[member].serve(plural, true);
-      this.#reach(member, true);
-    }
+    for (const member of MEMBERS) for (const plural of PLURALS) this.#members[member].serve(plural, true);
+    this.#connections.mend();
     this.#restart();
     void this.clock.sleep(60_000).then(() => {
       for (const plural of PLURALS) {
@@ -287,7 +295,16 @@ export class Simulation {
     });
   }
 
-  #onHostWrite({ plural, by, object }: { plural: string; by: string; object: Stored<AnyObject> }): void {
+  #isRetired(plural: string): boolean {
+    const type = this.#host.find("delegatedtypes", plural === "configmaps" ? plural : `${plural}.example.com`);
+    if (type === undefined || type.metadata.deletionTimestamp !== undefined) return true;
+    return this.clock.now() - (this.#retiredAt.get(plural) ?? Number.NEGATIVE_INFINITY) < WRITE_ENDS_MS;
+  }
+
+  #onHostWrite(write: MemoryWrite): void {
+    const { plural, by, object } = write;
+    if (by === CONTROLLER) for (const broken of this.#releases.onHostWrite(write)) this.wrong.add(broken);
+    if (object.metadata.finalizers?.includes(WHOLE_FINALIZER) === true) this.#releases.onGiven(object.metadata.uid);
     if (by === CONTROLLER && plural !== "delegatedtypes") this.#writes += 1;
     const { status, metadata } = object;
     const { observedGeneration, seen } = (status ?? {}) as { observedGeneration?: number; seen?: number };
@@ -296,10 +313,9 @@ export class Simulation {
     }
   }
 
-  #onMemberWrite(
-    member: MemberName,
-    { plural, by, object }: { plural: string; by: string; object: Stored<AnyObject> },
-  ): void {
+  #onMemberWrite(member: MemberName, write: MemoryWrite): void {
+    const { plural, by, object } = write;
+    for (const broken of this.#releases.onMemberWrite(member, write)) this.wrong.add(broken);
     if (by !== OPERATOR && by.startsWith(CONTROLLER)) this.#writes += 1;
     const { name, uid, generation } = object.metadata;
     if (name === "foreign") return;
