@@ -42,6 +42,8 @@ const UNKNOWN_FIELD = /^unknown field "([^"]+)"$/;
 const FORBIDDEN_OBJECT = /^[a-z.]+ "[^"]*" is forbidden: /;
 // pkg/kubelet/server/server.go, InstallAuthFilter.
 const KUBELET_FORBIDS = /Forbidden \(user=/;
+// apimachinery/pkg/util/managedfields/internal/conflict.go, printManager.
+const FIELD_MANAGER = /^conflict with "((?:[^"\\]|\\.)*)"/;
 // pkg/scheduler/framework/plugins: reasons of interpodaffinity and podtopologyspread, which compare labels of pods.
 const BY_POD_LABELS = /affinity rules|pod topology spread constraints/;
 
@@ -188,4 +190,9 @@ export function cutAt(text: string, most: number): string {
 /** Returns the path of the field that the API server does not know and has dropped, of a warning about one. */
 export function unknownFieldOf(warning: string): string | undefined {
   return UNKNOWN_FIELD.exec(warning)?.[1];
+}
+
+/** Returns the manager of a field, of the cause of a conflict between field managers. */
+export function fieldManagerIn(cause: string): string | undefined {
+  return FIELD_MANAGER.exec(cause)?.[1];
 }

@@ -107,7 +107,11 @@ describe("the copy of a whole object", () => {
     const object = source({ spec: { size: 1, color: "red" } });
     const copy = stored(toCopy(kind, object, HOST));
     expect(kind.applied?.isNew(copy)).toBe(true);
-    const applied = kind.applied?.object(copy, { source: object, host: HOST, givenUp: [".spec.color"] });
+    const applied = kind.applied?.object(copy, {
+      source: object,
+      host: HOST,
+      left: { givenUp: [".spec.color"], lost: [] },
+    });
     expect(applied).toMatchObject({ spec: { size: 1 }, metadata: { uid: "m1", resourceVersion: "5" } });
     expect(applied).not.toHaveProperty("spec.color");
     const after = stored(applied ?? {}, { spec: { size: 1, color: "blue" } });
@@ -122,7 +126,7 @@ describe("the copy of a whole object", () => {
   test("gives up fields that its type retains since it was last applied", () => {
     const object = source({ spec: { size: 1, replicas: 3 } });
     const applied = (of: ReturnType<typeof kindOf>, copy: Stored<AnyObject>): Stored<AnyObject> =>
-      stored(of.applied?.object(copy, { source: object, host: HOST, givenUp: [] }) ?? {});
+      stored(of.applied?.object(copy, { source: object, host: HOST, left: { givenUp: [], lost: [] } }) ?? {});
     const { retain: _, ...spec } = WIDGETS.spec;
     const before = applied(kindOf({ ...WIDGETS, spec }), stored(toCopy(kind, object, HOST)));
     expect(kind.applied?.newlyRetained(before)).toEqual(["/spec/replicas"]);

@@ -27,7 +27,7 @@ export class Simulation {
   readonly #labels: Record<MemberName, Record<string, string>> = { west: {}, east: {} };
   readonly #reachable: Record<MemberName, boolean> = { west: true, east: true };
   readonly #foreign: Foreign[] = [];
-  /** Copies whose color another manager of the member set. */
+  /** Copies whose color another manager of the member set, of a type that reports drift. */
   readonly #taken = new Set<string>();
   #breaks = true;
   #controller:
@@ -164,7 +164,10 @@ export class Simulation {
       "without a field": () => {
         if (!this.#taken.has(found.metadata.uid)) recolor(undefined);
       },
-      blue: () => this.#taken.add(recolor("blue").metadata.uid),
+      blue: () => {
+        const { metadata } = recolor("blue");
+        if (TYPES[plural]?.drift === "Report") this.#taken.add(metadata.uid);
+      },
       "without its label": () => labels([WHOLE_KEY]),
       "without labels": () => labels([HOST_LABEL, "legation.dev/copy"]),
     };
