@@ -3,6 +3,7 @@ import {
   type DeniedRight,
   deniedRight,
   dependsOnPodLabels,
+  fieldManagerIn,
   hasNoDryRun,
   isKubeletRefusal,
   isNamespaceMissing,
@@ -100,4 +101,13 @@ test.each([
   ["5 minutes", "5 months", false],
 ])("%s and %s differ in amounts only: %s", (one, other, same) => {
   expect(withoutAmounts(one) === withoutAmounts(other)).toBe(same);
+});
+
+test.each([
+  ['conflict with "kubectl-patch" using v1 at 2026-02-03T04:05:06Z', "kubectl-patch"],
+  ['conflict with "kube-controller-manager" with subresource "scale" using apps/v1', "kube-controller-manager"],
+  ['conflict with "a \\"b\\"" using v1', 'a \\"b\\"'],
+  ["another conflict", undefined],
+])("reads the field manager of the cause %s", (cause, manager) => {
+  expect(fieldManagerIn(cause)).toBe(manager);
 });
