@@ -23,6 +23,8 @@ export interface DelegatedTypeSpec {
   readonly managedBy?: string;
   /** JSON pointers of fields that each member keeps for itself; `*` stands for any item of a list or key of a map. */
   readonly retain?: readonly string[];
+  /** What is done when a client of a member changes an applied field. Default: `Restore`, it is put back. `Report`: it is told once. */
+  readonly drift?: "Restore" | "Report";
   /** JSON pointer of the number that scheduling preferences divide over the members, e.g. `/spec/replicas`. */
   readonly replicas?: string;
   /** Numbers of the status that are summed over the members, e.g. `readyReplicas`. */
@@ -191,6 +193,13 @@ const specSchema = z.object({
     .describe(
       "JSON pointers of fields that each member keeps for itself, e.g. /spec/replicas under an autoscaler of the member. " +
         "A * stands for any item of a list or key of a map.",
+    )
+    .exactOptional(),
+  drift: z
+    .enum(["Restore", "Report"])
+    .describe(
+      "Restore: a field that was applied and that another manager of the member has changed is put back; changed for the third " +
+        "time, it is left alone for ten minutes. Report: it is left alone, and told once. Default: Restore.",
     )
     .exactOptional(),
   replicas: z

@@ -46,6 +46,13 @@ export function addressOf(service: AnyService): "ExternalName" | "Headless" | "C
   return clusterIP === "None" ? "Headless" : "ClusterIP";
 }
 
+/** Returns what users of a Service notice that was deleted and made again. */
+export function addressChange(before: AnyService, after: AnyService): string | undefined {
+  const [was, is] = [specOf(before).clusterIP, specOf(after).clusterIP];
+  if (typeof was !== "string" || typeof is !== "string" || was === is) return undefined;
+  return `its cluster IP there is ${is} now, and was ${was}, which running pods may still use (in a variable *_SERVICE_HOST, say)`;
+}
+
 /** Reports whether Services of the type have node ports. */
 export function hasNodePorts(type: unknown): boolean {
   return type === "NodePort" || type === "LoadBalancer";

@@ -10,7 +10,9 @@ export function definitionKind(name: string, hash: (text: string) => string): Co
   const { group, version, plural, kind: ofDefinitions } = customResourceDefinitions;
   // A conversion webhook is reached in its own cluster alone.
   const retain = ["/spec/conversion"];
-  const spec = { group, version, kind: ofDefinitions, plural, scope: "Cluster", retain } as const;
+  // An administrator of the member may serve what the host's definition lacks: objects are lost with a version.
+  const drift = "Report";
+  const spec = { group, version, kind: ofDefinitions, plural, scope: "Cluster", retain, drift } as const;
   const kind = delegatedKind({ metadata: { name }, spec }, hash, {});
   // Members grant the definition by its name, for which a list and its watch have to ask.
   const byName = { fieldSelector: `metadata.name=${name}` };

@@ -60,6 +60,8 @@ export interface CopiedKind<T extends KubeObject> {
   readonly withoutContent?: (copy: Stored<T>) => Stored<T>;
   /** Copies share their fields with other managers of the member. Default: their content is the source's alone. */
   readonly applied?: AppliedKind<T>;
+  /** Returns what users notice when a copy was deleted and made again. Default: nothing. */
+  readonly remade?: (before: Stored<T>, after: Stored<T>) => string | undefined;
 }
 
 /** Copies that are changed by server-side apply, which leaves fields of other managers alone. */
@@ -71,18 +73,30 @@ export interface AppliedKind<T extends KubeObject> {
   /** Returns the object to apply to a copy, without fields that other managers own. */
   readonly object: (
     copy: Stored<T>,
-    change: { readonly source: Stored<T>; readonly host: HostIdentity; readonly givenUp: readonly string[] },
+    change: { readonly source: Stored<T>; readonly host: HostIdentity; readonly left: LeftFields },
   ) => T;
   /** Reports whether the copy was never applied: its creator owns its fields otherwise. */
   readonly isNew: (copy: Stored<T>) => boolean;
   /** Returns JSON pointers of fields that members own since the copy was last applied. They keep their values. */
   readonly newlyRetained: (copy: Stored<T>) => readonly string[];
-  /** Returns the fields of a copy that other managers own, as server-side apply names them. */
-  readonly givenUp: (copy: Stored<T>) => readonly string[];
+  /** Returns the fields that the last apply left to other managers. */
+  readonly left: (copy: Stored<T>) => LeftFields;
+  /** Reports whether a field was applied to the copy before. False if that is not known. */
+  readonly wasApplied: (copy: Stored<T>, source: Stored<T>, field: string) => boolean;
+  /** Reports whether applied fields that other managers took are put back. */
+  readonly restores: (copy: Stored<T>) => boolean;
   /** Reports whether a copy may be deleted, and made anew. */
   readonly mayBeReplaced: (copy: Stored<T>) => boolean;
   /** Returns the marks by which an object of the member's own in the copy's place becomes the copy. Undefined if it does not. */
   readonly adoptionMarks: (source: Stored<T>) => Marks | undefined;
+}
+
+/** Fields of a copy that other managers own, as server-side apply names them. */
+export interface LeftFields {
+  /** Fields that were never applied. */
+  readonly givenUp: readonly string[];
+  /** Fields that were applied before another manager took them. */
+  readonly lost: readonly string[];
 }
 
 /** Legation's own labels and annotations. */

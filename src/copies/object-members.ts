@@ -26,6 +26,8 @@ export interface Place extends Holder {
   readonly hasCopy: boolean;
   /** Why the member has no copy, or another version. */
   readonly refusal?: string;
+  /** Who keeps changing or deleting the copy there, so that it is left alone for a while. */
+  readonly contested?: string;
   /** Why the member keeps a copy that is to be deleted. */
   readonly deletionRefusal?: string;
   /** The health of the copy. */
@@ -35,13 +37,16 @@ export interface Place extends Holder {
 /** The record of one member's copy, in an annotation of the host's object. */
 export interface MemberRecord {
   readonly member: string;
-  /** `Waiting`: the copy is to be created or changed. `Leaving`: it is to be deleted. */
-  readonly state: "InStep" | "Waiting" | "Refused" | "Leaving";
+  /**
+   * `Waiting`: the copy is to be created or changed. `Contested`: another manager of the member keeps changing it. `Leaving`: it is
+   * to be deleted.
+   */
+  readonly state: "InStep" | "Waiting" | "Contested" | "Refused" | "Leaving";
   /** The host's generation of the object that the copy had when it was last in step. Absent for types without generations. */
   readonly generation?: number;
   /** The copy's health by its type: the status of a condition. */
   readonly health?: string;
-  /** Why the member refuses the object, or the copy's deletion, or else why the copy's health is not known. */
+  /** Who contests the copy, why the member refuses the object, or the copy's deletion, or else why the copy's health is not known. */
   readonly message?: string;
   /** When the member came into this state; RFC 3339. */
   readonly since: string;
@@ -50,7 +55,7 @@ export interface MemberRecord {
 const recordSchema: z.ZodType<readonly MemberRecord[]> = z.array(
   z.object({
     member: z.string(),
-    state: z.enum(["InStep", "Waiting", "Refused", "Leaving"]),
+    state: z.enum(["InStep", "Waiting", "Contested", "Refused", "Leaving"]),
     generation: z.number().exactOptional(),
     health: z.string().exactOptional(),
     message: z.string().exactOptional(),
@@ -124,15 +129,25 @@ function recordOf(
     isUsable,
     misfit,
     refusal = misfit,
+    contested,
     deletionRefusal,
     health,
   } = place;
   if (excluded !== undefined && !hasCopy) return [];
   // A member that stops answering costs no write for each object: the Cluster says so.
   if (!isUsable && before !== undefined) return [before];
-  const state = excluded !== undefined ? "Leaving" : inStep ? "InStep" : refusal === undefined ? "Waiting" : "Refused";
+  const isContested = contested !== undefined && (inStep || refusal === undefined);
+  const [state, why]: readonly [MemberRecord["state"], string | undefined] =
+    excluded !== undefined
+      ? ["Leaving", deletionRefusal]
+      : isContested
+        ? ["Contested", contested]
+        : inStep
+          ? ["InStep", health?.message]
+          : refusal === undefined
+            ? ["Waiting", health?.message]
+            : ["Refused", refusal];
   const generation = inStep ? metadata.generation : before?.generation;
-  const why = state === "Leaving" ? deletionRefusal : state === "Refused" ? refusal : health?.message;
   const message = why?.slice(0, LONGEST_MESSAGE);
   return [
     {

@@ -13,7 +13,7 @@ import {
 } from "../api/keys.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import { resourceOfType } from "../api/resources.ts";
-import { addressOf } from "../api/service-fields.ts";
+import { addressChange, addressOf } from "../api/service-fields.ts";
 import { customResourceDefinitions, kindName, type Resource } from "../kube/resources.ts";
 import { copyMetadata } from "./copy-metadata.ts";
 import { withoutManagedField, withoutPointer } from "./field-paths.ts";
@@ -25,8 +25,14 @@ import { serviceFields, serviceMarks, serviceToApply } from "./whole-services.ts
 export interface Applied {
   /** Digest of the source's fields. */
   readonly digest: string;
-  /** Fields that another manager of the member owns, as server-side apply names them. */
+  /** Digest of their names, by which applied fields are known after the source has changed. */
+  readonly names?: string;
+  /** The copy's type. Controllers carry the annotation to what they derive from the copy. */
+  readonly type?: string;
+  /** Fields that another manager of the member owns, as server-side apply names them, and that were never applied. */
   readonly givenUp?: readonly string[];
+  /** Applied fields that another manager took. */
+  readonly lost?: readonly string[];
   /** JSON pointers of fields that the type left to members. */
   readonly retain?: readonly string[];
   /** The copy was created and never applied since, so that its fields are not yet owned by an apply. */
@@ -42,6 +48,8 @@ interface Wanted {
   readonly applied: Applied;
   /** The source's own fields, labels and annotations. */
   readonly fields: AnyObject;
+  /** The fields without their values, but for lists. */
+  readonly names: unknown;
 }
 
 // Digests compare what the source itself says; marks of a host are the same for each source.
@@ -58,6 +66,8 @@ interface TypeRules {
   readonly carried?: (source: Stored<AnyObject>) => Stored<AnyObject>;
   /** Returns annotations of a copy that stay, beside those that others wrote. */
   readonly marks?: (copy: Stored<AnyObject>) => Readonly<Record<string, string>>;
+  /** Returns what users notice when a copy was deleted and made again. */
+  readonly remade?: (before: AnyObject, after: AnyObject) => string | undefined;
 }
 
 const RULES: Readonly<Record<string, TypeRules>> = {
@@ -68,10 +78,15 @@ const RULES: Readonly<Record<string, TypeRules>> = {
     toApply: serviceToApply,
     marks: serviceMarks,
     carried: withoutMirror,
+    remade: addressChange,
   },
 };
 
 const WHOLE_LABELS = { [WHOLE_KEY]: WHOLE_VALUE };
+// Legation's own labels and annotations, as server-side apply names fields.
+const MARK = new RegExp(`^\\.metadata\\.(labels|annotations)\\.${GROUP.replaceAll(".", "\\.")}/`);
+// Objects of one type mostly have the same fields. The oldest are forgotten first.
+const MOST_NAMES = 1_000;
 
 /**
  * Returns the record of a delegated type. Members' own fields are left out of copies. `hash` makes a short digest of a text;
@@ -84,7 +99,7 @@ export function delegatedKind(
 ): CopiedKind<AnyObject> & { readonly applied: AppliedKind<AnyObject> } {
   const resource = resourceOfType(type);
   const left = keptFields(type);
-  const { retain = [] } = type.spec;
+  const { retain = [], drift = "Restore" } = type.spec;
   const rules: TypeRules = RULES[type.metadata.name ?? ""] ?? {};
   const { fixed, carried, fields: fieldsFor = (fields: AnyObject) => fields } = rules;
   const body = (source: Stored<AnyObject>): AnyObject =>
@@ -94,15 +109,24 @@ export function delegatedKind(
     const metadata = copyMetadata({ source: carried?.(source) ?? source, host: NO_HOST, type: resource });
     const digest = hash(JSON.stringify({ ...fields, metadata }, sortedKeys));
     const own = { labels: withoutMarks(metadata.labels), annotations: withoutMarks(metadata.annotations) };
-    return {
-      applied: { digest, ...(asksToOrphan(source) ? { orphan: true } : {}) },
-      fields: { ...fields, metadata: own },
-    };
+    const wanted = { ...fields, metadata: own };
+    const names = namesOf(wanted);
+    const applied = { digest, names: hash(JSON.stringify(names, sortedKeys)), type: kindName(resource) };
+    return { applied: { ...applied, ...(asksToOrphan(source) ? { orphan: true } : {}) }, fields: wanted, names };
   };
   const known = new WeakMap<Stored<AnyObject>, Wanted>();
+  /** Names of fields by their digest. */
+  const named = new Map<string, unknown>();
   const wantedOf = (source: Stored<AnyObject>): Wanted => {
-    const wanted = known.get(source) ?? compute(source);
+    const before = known.get(source);
+    if (before !== undefined) return before;
+    const wanted = compute(source);
     known.set(source, wanted);
+    const { names = "" } = wanted.applied;
+    named.delete(names);
+    named.set(names, wanted.names);
+    const [oldest = ""] = named.keys();
+    if (named.size > MOST_NAMES) named.delete(oldest);
     return wanted;
   };
   const marksOf = (applied: Applied): Marks => ({
@@ -115,6 +139,7 @@ export function delegatedKind(
     content: (object) => fieldsOf(object),
     ...(fixed === undefined ? {} : { fixed }),
     ...(carried === undefined ? {} : { carried }),
+    ...(rules.remade === undefined ? {} : { remade: rules.remade }),
     isFrozen: ({ immutable }) => immutable === true,
     isOneRun: type.spec.exclusive === true,
     sources: { labelSelector: WHOLE_KEY },
@@ -125,19 +150,19 @@ export function delegatedKind(
     isCopied: (source) => isHeld(source) || source.metadata.labels?.[HOST_LABEL] === undefined,
     applied: {
       isInStep: (copy, source) => {
-        const { digest, orphan = false, givenUp } = appliedTo(copy) ?? {};
+        const { digest, orphan = false, givenUp = [], lost = [] } = appliedTo(copy) ?? {};
         const { applied, fields } = wantedOf(source);
         if (Object.entries(labels).some(([key, value]) => copy.metadata.labels?.[key] !== value)) return false;
         if (digest !== applied.digest || orphan !== (applied.orphan ?? false)) return false;
-        return covers({ ...fieldsOf(copy), metadata: copy.metadata }, without(fields, givenUp));
+        return covers({ ...fieldsOf(copy), metadata: copy.metadata }, without(fields, [...givenUp, ...lost]));
       },
       marks: (source) => marksOf({ ...wantedOf(source).applied, created: true }),
-      object: (copy, { source, host, givenUp }) => {
+      object: (copy, { source, host, left: { givenUp, lost } }) => {
         const { uid, resourceVersion } = copy.metadata;
         const wanted = toCopy(kind, source, host);
-        const { metadata = {}, ...fields } = without(rules.toApply?.(wanted, copy) ?? wanted, givenUp);
-        const adopted = appliedTo(copy)?.adopted === true ? { adopted: true } : {};
-        const { annotations } = marksOf({ ...wantedOf(source).applied, ...adopted, givenUp, retain });
+        const { metadata = {}, ...fields } = without(rules.toApply?.(wanted, copy) ?? wanted, [...givenUp, ...lost]);
+        const adopted = isAdopted(copy) ? { adopted: true } : {};
+        const { annotations } = marksOf({ ...wantedOf(source).applied, ...adopted, givenUp, lost, retain });
         return {
           ...fields,
           metadata: {
@@ -148,7 +173,20 @@ export function delegatedKind(
           },
         };
       },
-      givenUp: (copy) => appliedTo(copy)?.givenUp ?? [],
+      left: (copy) => {
+        const { givenUp = [], lost = [] } = appliedTo(copy) ?? {};
+        return { givenUp, lost };
+      },
+      wasApplied: (copy, source, field) => {
+        const { digest, names, givenUp = [], lost = [] } = appliedTo(copy) ?? {};
+        if (givenUp.includes(field)) return false;
+        if (lost.includes(field) || MARK.test(field)) return true;
+        const now = wantedOf(source);
+        const isSame = digest === now.applied.digest || names === now.applied.names;
+        return withoutManagedField(isSame ? now.names : named.get(names ?? ""), field) !== undefined;
+      },
+      // The managers of an adopted object were there before.
+      restores: (copy) => drift === "Restore" && !isAdopted(copy),
       isNew: (copy) => appliedTo(copy)?.created === true,
       mayBeReplaced: (copy) => !isAdopted(copy),
       newlyRetained: (copy) => {
@@ -210,16 +248,18 @@ function readApplied({ metadata }: KubeObject): Applied | undefined {
   try {
     const record: unknown = JSON.parse(text);
     if (!isJsonObject(record) || typeof record.digest !== "string") return undefined;
-    const { digest, created, adopted, orphan } = record;
-    const [givenUp, retain] = [stringsIn(record.givenUp), stringsIn(record.retain)];
-    return {
+    const { digest, names, type, created, adopted, orphan } = record;
+    return recordOf({
       digest,
-      ...(givenUp.length === 0 ? {} : { givenUp }),
-      ...(retain.length === 0 ? {} : { retain }),
+      ...(typeof names === "string" ? { names } : {}),
+      ...(typeof type === "string" ? { type } : {}),
+      givenUp: stringsIn(record.givenUp),
+      lost: stringsIn(record.lost),
+      retain: stringsIn(record.retain),
       ...(created === true ? { created } : {}),
       ...(adopted === true ? { adopted } : {}),
       ...(orphan === true ? { orphan } : {}),
-    };
+    });
   } catch {
     return undefined;
   }
@@ -229,9 +269,16 @@ function stringsIn(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
 }
 
-function recordOf({ givenUp = [], retain = [], ...applied }: Applied): Applied {
-  const lists = { ...(givenUp.length === 0 ? {} : { givenUp }), ...(retain.length === 0 ? {} : { retain }) };
-  return { ...applied, ...lists };
+/** Leaves out empty lists. */
+function recordOf({ givenUp = [], lost = [], retain = [], ...applied }: Applied): Applied {
+  const lists = Object.entries({ givenUp, lost, retain }).filter(([, list]) => list.length > 0);
+  return { ...applied, ...Object.fromEntries(lists) };
+}
+
+/** Returns the names of fields without their values. Lists stay whole: their items are known by their values. */
+function namesOf(value: unknown): unknown {
+  if (!isJsonObject(value)) return Array.isArray(value) ? value : 0;
+  return Object.fromEntries(Object.entries(value).map(([name, inside]) => [name, namesOf(inside)]));
 }
 
 /** Returns the keys that are not Legation's. */

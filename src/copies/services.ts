@@ -1,6 +1,6 @@
 import { EXPORTED_ANNOTATION, GROUP, HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE } from "../api/keys.ts";
 import type { EndpointSlice, KubeObject, Service, Stored } from "../api/kubernetes.ts";
-import { addressOf, mayBeCopied } from "../api/service-fields.ts";
+import { addressChange, addressOf, mayBeCopied } from "../api/service-fields.ts";
 import { endpointSlices, serviceExports, services } from "../kube/resources.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import { copyMetadata, setField } from "./copy-metadata.ts";
@@ -86,6 +86,7 @@ const service: CopiedKind<ServiceObject> = {
   fixed: addressOf,
   carried: withoutMirror,
   isCopied: mayBeCopied,
+  remade: addressChange,
   // Each version of Kubernetes knows other values.
   fallback: (refusedFields) =>
     refusedFields.includes("spec.trafficDistribution")

@@ -75,6 +75,8 @@ export interface StatusDetails {
   /** Plural of the resource that the answer is about, which need not be the request's: `namespaces`, say. */
   readonly kind?: string;
   readonly causes: readonly StatusCause[];
+  /** The answer had further causes, which are dropped. */
+  readonly isCut?: boolean;
 }
 
 /** A cause of a refusal. */
@@ -83,6 +85,8 @@ export interface StatusCause {
   readonly type?: string;
   /** Path of the refused field: `spec.trafficDistribution`. */
   readonly field?: string;
+  /** The cause for people, at most 300 characters. */
+  readonly message?: string;
 }
 
 export interface KubeErrorFields {

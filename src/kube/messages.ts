@@ -46,6 +46,8 @@ const KUBELET_FORBIDS = /Forbidden \(user=/;
 const SET_BY_LIMIT_RANGER = /(?:^LimitRanger plugin set: |; )([^;]+?) (?:request|limit) for (?:init )?container /g;
 // pkg/scheduler/framework/plugins/noderesources/fit.go, fitsRequest.
 const INSUFFICIENT = /\bInsufficient ([\w./-]*\w)/g;
+// apimachinery/pkg/util/managedfields/internal/conflict.go, printManager.
+const FIELD_MANAGER = /^conflict with "((?:[^"\\]|\\.)*)"/;
 // pkg/scheduler/framework/plugins: reasons of interpodaffinity and podtopologyspread, which compare labels of pods.
 const BY_POD_LABELS = /affinity rules|pod topology spread constraints/;
 
@@ -202,4 +204,9 @@ export function cutAt(text: string, most: number): string {
 /** Returns the path of the field that the API server does not know and has dropped, of a warning about one. */
 export function unknownFieldOf(warning: string): string | undefined {
   return UNKNOWN_FIELD.exec(warning)?.[1];
+}
+
+/** Returns the manager of a field, of the cause of a conflict between field managers. */
+export function fieldManagerIn(cause: string): string | undefined {
+  return FIELD_MANAGER.exec(cause)?.[1];
 }

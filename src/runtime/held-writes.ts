@@ -16,6 +16,8 @@ export interface HeldWrite<Words extends RefusalWords = RefusalWords> {
   readonly content?: string;
   /** How often the write was held since it was last done. Kept for holds that grow. */
   readonly times?: number;
+  /** Who undoes the write, where an author is told of it. */
+  readonly why?: string;
   /** The refusal, where an author is told of it. */
   readonly refusal?: WriteRefusal<Words>;
 }

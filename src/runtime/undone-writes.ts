@@ -7,18 +7,26 @@ interface Repeated {
   readonly at: readonly number[];
 }
 
-// More often than people change an object by hand, and less often than a controller does.
-const MOST_REPEATS = 5;
-const WITHIN_MS = 60_000;
+/** How many writes for one purpose within some time count as undone by another manager. */
+export interface UndoneLimit {
+  readonly most: number;
+  readonly withinMs: number;
+}
 
-/** Counts writes that were done for the same purpose within a minute: another manager undoes them. */
+/** Counts writes that were done for the same purpose within some time: another manager undoes them. */
 export class UndoneWrites<Key extends string = string> {
+  readonly #limit: UndoneLimit;
   /** The object that was written last comes last. */
   readonly #written = new Map<Key, readonly Repeated[]>();
 
-  /** Returns true from the fifth write for the same purpose on. A contradicting write starts the count anew. */
+  constructor(limit: UndoneLimit) {
+    this.#limit = limit;
+  }
+
+  /** Returns true from as many writes for the same purpose on as the limit says. A contradicting write starts the count anew. */
   note(object: Key, wanted: Wanted, now: number): boolean {
-    const isRecent = (time: number): boolean => now - time < WITHIN_MS;
+    const { most, withinMs } = this.#limit;
+    const isRecent = (time: number): boolean => now - time < withinMs;
     for (const [other, writes] of this.#written) {
       if (writes.some(({ at }) => at.some(isRecent))) break;
       this.#written.delete(other);
@@ -31,10 +39,17 @@ export class UndoneWrites<Key extends string = string> {
       if (hasSameParts(write.wanted, wanted)) before = at;
       else others.push({ ...write, at });
     }
-    const at = [...before, now].slice(-MOST_REPEATS);
+    const at = [...before, now].slice(-most);
     this.#written.delete(object);
     this.#written.set(object, [...others, { wanted, at }]);
-    return at.length === MOST_REPEATS;
+    return at.length === most;
+  }
+
+  /** Returns how many recent writes had this purpose, up to the limit. */
+  count(object: Key, wanted: Wanted, now: number): number {
+    const found = this.#written.get(object)?.find((write) => hasSameParts(write.wanted, wanted));
+    if (found === undefined || contradicts(found.wanted, wanted)) return 0;
+    return found.at.filter((time) => now - time < this.#limit.withinMs).length;
   }
 
   objects(): IterableIterator<Key> {

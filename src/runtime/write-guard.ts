@@ -36,6 +36,11 @@ export interface Hold {
 const FORGET_FAILURE_MS = 2 * 60_000;
 // A transient failure counts as lasting after this long. Most webhooks and starting API servers answer sooner.
 const LASTING_AFTER_MS = 10_000;
+// More often than people change an object by hand, and less often than a controller does.
+const WRITTEN = { most: 5, withinMs: 60_000 };
+// An autoscaler takes its field back within seconds or minutes. Longer than a hold: after one, a single write shows whether the
+// other manager still undoes it.
+const PUT_BACK = { most: 2, withinMs: 15 * 60_000 };
 
 /**
  * Keeps controllers from sending the same write again while it is refused, has no effect, or is undone by another
@@ -46,7 +51,8 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
   readonly #held = new Map<Key, HeldWrites<Words>>();
   /** Failures that may pass by themselves; the latest comes last. */
   readonly #failing = new Map<string, { readonly since: number; readonly lastAt: number }>();
-  readonly #undone = new UndoneWrites<Key>();
+  readonly #undone = new UndoneWrites<Key>(WRITTEN);
+  readonly #putBack = new UndoneWrites<Key>(PUT_BACK);
 
   constructor(options: WriteGuardOptions) {
     this.#options = options;
@@ -75,8 +81,8 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     return this.heldUntil(object, write, content) === undefined;
   }
 
-  hold(object: Key, write: string, reason: HoldReason, hold: Hold = {}): void {
-    this.#hold(object, write, { reason }, hold);
+  hold(object: Key, write: string, reason: HoldReason, { why, ...hold }: Hold & { readonly why?: string } = {}): void {
+    this.#hold(object, write, { reason, ...(why === undefined ? {} : { why }) }, hold);
   }
 
   /** Holds a write that the API server refuses for good. Returns true if the author has not been told of it lately. */
@@ -133,13 +139,37 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     return true;
   }
 
+  /** Reports whether `written` returns true after one more write for the same purpose. */
+  isAlmostUndone(object: Key, wanted: Wanted): boolean {
+    return this.#undone.count(object, wanted, this.#options.clock.now()) >= WRITTEN.most - 1;
+  }
+
+  /** Records a write that has put back what another manager had changed. */
+  putBack(object: Key, write: string): void {
+    this.done(object, write);
+    this.#putBack.note(object, { [write]: "" }, this.#options.clock.now());
+  }
+
+  /**
+   * Reports whether another manager has changed again what a write had put back twice within fifteen minutes: then the write is
+   * held. After the hold it may be sent once.
+   */
+  contested(object: Key, write: string, hold: Hold & { readonly why: string }): boolean {
+    if (this.get(object, write) !== undefined) return !this.mayWrite(object, write);
+    const times = this.#putBack.count(object, { [write]: "" }, this.#options.clock.now());
+    if (times < PUT_BACK.most) return false;
+    this.hold(object, write, "Undone", hold);
+    return true;
+  }
+
   forget(object: Key): void {
     this.#held.delete(object);
     this.#undone.forget(object);
+    this.#putBack.forget(object);
   }
 
   retain(objects: ReadonlySet<Key>): void {
-    for (const object of [...this.#held.keys(), ...this.#undone.objects()]) {
+    for (const object of [...this.#held.keys(), ...this.#undone.objects(), ...this.#putBack.objects()]) {
       if (!objects.has(object)) this.forget(object);
     }
   }
@@ -157,7 +187,7 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     };
     // A patch is a write of its own: without this, those that may be sent again would pile up.
     const others = this.#others(object, write).filter(
-      ([, other]) => other.until > now || other.refusal !== undefined || other.times !== undefined,
+      ([, other]) => other.until > now || (other.refusal ?? other.why ?? other.times) !== undefined,
     );
     this.#set(object, [...others, [write, held]]);
   }

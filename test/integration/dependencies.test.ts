@@ -301,16 +301,53 @@ describe("an object that a pod uses", () => {
     }, patient);
   });
 
-  test("is corrected when its copy is changed in the member, and copied again when that is deleted", async () => {
+  test("is corrected when its copy is changed in the member, and copied again with an event when that is deleted", async () => {
     const { host, west } = clients();
     await makeSettings(host);
     await run(user("web"));
     const ref = { namespace, name: "settings" };
-    await west.patch(configMaps, ref, { type: "merge", body: { data: { color: "green", extra: "1" } } });
+    const patch = JSON.stringify({ data: { color: "green", extra: "1" } });
+    await kubectl(memberCluster("west"), ["patch", "configmap/settings", "-n", namespace, "--patch", patch]);
     await eventuallyPasses(async () => expect((await west.get(configMaps, ref)).data).toEqual({ color: "blue" }));
     await west.patch(configMaps, ref, { type: "merge", body: { metadata: { labels: { theirs: "1" } } } });
-    await west.delete(configMaps, ref);
-    await eventually(() => found(west, configMaps, "settings"), patient);
+    for (let times = 0; times < 2; times += 1) {
+      const { uid } = (await eventually(() => found(west, configMaps, "settings"), patient)).metadata;
+      await west.delete(configMaps, ref, { uid });
+      await saysOn("settings", "west: another client there deleted ConfigMap settings, and it was made again");
+    }
+    const { uid } = (await eventually(() => found(west, configMaps, "settings"), patient)).metadata;
+    expect(uid).toBeDefined();
+    const { items } = await host.list(events, { namespace });
+    expect(items.filter(({ reason }) => reason === "CopyDeleted")).toHaveLength(1);
+  });
+
+  test("is left as it is for ten minutes when a manager of the member keeps changing its copy, whom an event names", async () => {
+    const { host, west } = clients();
+    await makeSettings(host);
+    await run(user("web"));
+    const ref = { namespace, name: "settings" };
+    const isTold = async (): Promise<boolean> => {
+      const { items } = await host.list(events, { namespace });
+      return items.some(
+        ({ reason, message }) =>
+          reason === "CopyContested" && message?.includes("tuner keeps changing ConfigMap settings"),
+      );
+    };
+    let color = 0;
+    await eventually(
+      async () => {
+        color += 1;
+        const body = { data: { color: `color-${color}` } };
+        await west.patch(configMaps, ref, { type: "merge", body }, { fieldManager: "tuner" });
+        return await isTold();
+      },
+      { ...patient, intervalMs: 1_000, what: "the event" },
+    );
+    const body = { data: { color: "theirs" } };
+    await west.patch(configMaps, ref, { type: "merge", body }, { fieldManager: "tuner" });
+    // Another version is tried at once.
+    await host.patch(configMaps, ref, { type: "merge", body: { data: { color: "red" } } });
+    await eventuallyPasses(async () => expect((await west.get(configMaps, ref)).data).toEqual({ color: "red" }));
   });
 
   test("leaves alone what a controller of the member derives from the copy, with labels and annotations of it", async () => {

@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { COPY_LABEL, HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE } from "../../src/api/keys.ts";
 import type { ServiceExport } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { endpointSlices, pods, services } from "../../src/kube/resources.ts";
+import { endpointSlices, events, pods, services } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
 import { type AuditEvent, auditEvents, isWrite } from "../support/clusters/audit.ts";
 import { numbered } from "../support/delegated/pods.ts";
@@ -170,6 +170,16 @@ describe.concurrent("a Service of the host", () => {
 
     await west.patch(services, ref, { type: "merge", body: { spec: { selector: { app: "mine" } } } });
     await scene.inWest("web", (copy) => copy.spec?.selector?.app === "web");
+
+    await west.delete(services, ref);
+    const again = await scene.inWest("web", ({ metadata: { uid } }) => uid !== first.metadata.uid);
+    const addresses = `its cluster IP there is ${again.spec?.clusterIP} now, and was ${first.spec?.clusterIP}`;
+    await eventuallyPasses(async () => {
+      const { items } = await host.list(events, { namespace: scene.namespace });
+      const told = items.filter(({ reason }) => reason === "CopyDeleted").map(({ message }) => message);
+      const words = `west: another client there deleted Service web, and it was made again: ${addresses}`;
+      expect(told).toEqual([expect.stringContaining(words)]);
+    });
 
     await host.delete(services, ref);
     const anew = await scene.service("web", { selector: { app: "web" } });

@@ -93,6 +93,12 @@ describe.concurrent("a ConfigMap with legation.dev/whole", () => {
     await eventuallyPasses(async () => {
       for (const member of [west, east]) expect((await find(member, namespace))?.data).toEqual({ a: "3" });
     });
+    // What a client of a member changes is put back, and what it adds is its own.
+    const patch = JSON.stringify({ data: { a: "9", extra: "1" } });
+    await kubectl(memberCluster("west"), ["patch", "configmap/settings", "-n", namespace, "--patch", patch]);
+    await eventuallyPasses(async () => expect((await find(west, namespace))?.data).toEqual({ a: "3", extra: "1" }), {
+      timeoutMs: 10_000,
+    });
     await kubectl(hostCluster(), ["delete", "configmap/settings", "-n", namespace, "--timeout=30s"]);
     // The copier for pods deletes it after the last pod that uses it.
     await eventuallyPasses(async () => {

@@ -212,10 +212,10 @@ test("replicas that a type retains are the autoscaler's of the member alone, whi
   await remove(namespace);
 });
 
-test("replicas that no type retains are given up to the member's autoscaler once, and the rest follows its author", async () => {
+test("replicas of a type that reports drift are given up to the member's autoscaler once, and the rest follows its author", async () => {
   const namespace = await newNamespace();
   const { west } = clients();
-  await changeType({ retain: null, replicas: null });
+  await changeType({ retain: null, replicas: null, drift: "Report" });
   await fleet(namespace, { replicas: 2, size: 0 });
   await inStep(namespace, ["west"]);
   expect((await find(west, namespace))?.spec).toEqual({ replicas: 2, size: 0 });
@@ -243,10 +243,36 @@ test("replicas that no type retains are given up to the member's autoscaler once
   await remove(namespace);
 });
 
+test("replicas that no type retains are put back twice, and then left to the member's autoscaler for a while", async () => {
+  const namespace = await newNamespace();
+  const { host, west } = clients();
+  await changeType({ retain: null, replicas: null, drift: null });
+  await fleet(namespace, { replicas: 2, size: 0 });
+  await inStep(namespace, ["west"]);
+  const watch = watchReplicas(west, namespace);
+  await applyAll(memberCluster("west"), [autoscaler(namespace)]);
+  await setBacklog(west, namespace, 4);
+  await eventuallyPasses(
+    async () => {
+      await operate(west, namespace);
+      expect(await reasonsOf(namespace)).toEqual(["FieldContested"]);
+    },
+    { timeoutMs: 60_000 },
+  );
+  expect(membersOfObject(await host.get(fleets, { namespace, name: "one" }))).toMatchObject([
+    { member: "west", state: "Contested", message: "kube-controller-manager keeps changing .spec.replicas" },
+  ]);
+  await Promise.all([change(namespace, { replicas: 8, size: 1 }), scaleTo(west, namespace, 7)]);
+  await eventuallyPasses(async () => expect((await find(west, namespace))?.spec).toEqual({ replicas: 7, size: 1 }));
+  await watch.stop();
+  expect(watch.seen).toEqual([2, 4, 2, 4, 2, 4, 7]);
+  await remove(namespace);
+});
+
 test("an autoscaler of the host scales the members' shares, by one write for each change of a share", async () => {
   const namespace = await newNamespace();
   const { host, west, east } = clients();
-  await changeType({ retain: null, replicas: "/spec/replicas" });
+  await changeType({ retain: null, replicas: "/spec/replicas", drift: null });
   const preferences = { clusters: { west: { weight: 1 }, east: { weight: 1 } } };
   await fleet(namespace, { replicas: 4 }, { "legation.dev/scheduling-preferences": JSON.stringify(preferences) });
   await inStep(namespace, ["east", "west"]);

@@ -169,7 +169,7 @@ describe.concurrent("a custom resource with legation.dev/whole", () => {
     await expect(without).rejects.toThrow("the object has no number at /spec/parts");
   });
 
-  test("leaves fields that its type retains, and those of other managers, to the member", async () => {
+  test("has an applied field put back, and leaves retained fields and those of other managers to the member", async () => {
     const namespace = await newNamespace();
     const { host, west } = clients();
     await createWidget(host, namespace, { replicas: 1, size: 1, color: "red" }, WEST);
@@ -178,15 +178,60 @@ describe.concurrent("a custom resource with legation.dev/whole", () => {
     const spec = { replicas: 7, size: 5, shape: "round" };
     const body = { apiVersion: "shop.example.com/v1", kind: "Widget", metadata: { name: "one" }, spec };
     await west.patch(widgets, ref, { type: "apply", body, force: true }, { fieldManager: "autoscaler" });
-    await eventuallyPasses(async () => expect(await reasonsOf(namespace)).toEqual(["FieldConflict"]));
-    // The given-up field stays so; the others follow, and a removed one goes.
-    await host.patch(widgets, ref, { type: "merge", body: { metadata: { labels: { tier: "front" } } } });
+    const theirs = { replicas: 7, shape: "round" };
     await eventuallyPasses(async () =>
-      expect((await findWidget(west, namespace))?.metadata.labels).toMatchObject({ tier: "front" }),
+      expect((await findWidget(west, namespace))?.spec).toEqual({ ...theirs, size: 1, color: "red" }),
     );
-    expect((await findWidget(west, namespace))?.spec).toEqual({ ...spec, color: "red" });
-    await host.patch(widgets, ref, { type: "merge", body: { spec: { color: null } } });
-    await eventuallyPasses(async () => expect((await findWidget(west, namespace))?.spec).toEqual(spec));
+    expect(await reasonsOf(namespace)).toEqual([]);
+    // Never applied here, so it is given up, and stays so; other fields follow, and a removed one goes.
+    await host.patch(widgets, ref, { type: "merge", body: { spec: { shape: "square" } } });
+    await eventuallyPasses(async () => expect(await reasonsOf(namespace)).toEqual(["FieldConflict"]));
+    await host.patch(widgets, ref, { type: "merge", body: { spec: { size: 2, color: null } } });
+    await eventuallyPasses(async () =>
+      expect((await findWidget(west, namespace))?.spec).toEqual({ ...theirs, size: 2 }),
+    );
+    expect(await reasonsOf(namespace)).toEqual(["FieldConflict"]);
+  });
+
+  test("keeps a field that another manager takes for the third time, and names that manager on the host", async () => {
+    const namespace = await newNamespace();
+    const { host, west } = clients();
+    await createWidget(host, namespace, { size: 1, color: "red" }, WEST);
+    await widgetCopy(west, namespace);
+    const ref = { namespace, name: "one" };
+    const specThere = async (): Promise<unknown> => (await findWidget(west, namespace))?.spec;
+    const take = (size: number): Promise<unknown> =>
+      west.patch(widgets, ref, { type: "merge", body: { spec: { size } } }, { fieldManager: "tuner" });
+    for (const size of [7, 8]) {
+      await take(size);
+      await eventuallyPasses(async () => expect(await specThere()).toEqual({ size: 1, color: "red" }));
+    }
+    await take(9);
+    await eventuallyPasses(async () => expect(await reasonsOf(namespace)).toEqual(["FieldContested"]));
+    const { items } = await host.list(events, { namespace });
+    expect(items.find(({ reason }) => reason === "FieldContested")?.message).toBe(
+      "west: fields that another manager there keeps changing are left alone for ten minutes: .spec.size (tuner); " +
+        "name them in retain of the DelegatedType if they are that manager's",
+    );
+    const contested = { member: "west", state: "Contested", message: "tuner keeps changing .spec.size" };
+    await eventuallyPasses(async () =>
+      expect(membersOfObject(await host.get(widgets, ref))).toMatchObject([contested]),
+    );
+    const { stdout } = await runCli([
+      "status",
+      "widget/one",
+      "-n",
+      namespace,
+      `--kubeconfig=${hostCluster().kubeconfig}`,
+    ]);
+    expect(stdout).toMatch(/^west +Contested .* tuner keeps changing .spec.size/m);
+    expect(stdout).toMatch(/FieldContested .*west: fields/);
+    // The rest follows, and is put back.
+    await host.patch(widgets, ref, { type: "merge", body: { spec: { size: 3, color: "blue" } } });
+    await eventuallyPasses(async () => expect(await specThere()).toEqual({ size: 9, color: "blue" }));
+    await west.patch(widgets, ref, { type: "merge", body: { spec: { color: "green" } } }, { fieldManager: "tuner" });
+    await eventuallyPasses(async () => expect(await specThere()).toEqual({ size: 9, color: "blue" }));
+    expect(await reasonsOf(namespace)).toEqual(["FieldContested"]);
   });
 
   test("leaves an object of the member's own alone, and takes it over when it is asked to", async () => {
@@ -281,5 +326,45 @@ describe.concurrent("a custom resource with legation.dev/whole", () => {
       expect(again?.spec).toEqual({ size: 1 });
       expect(again?.metadata.uid).not.toBe(metadata.uid);
     });
+    await eventuallyPasses(async () => expect(await reasonsOf(namespace)).toEqual(["CopyDeleted"]));
+    // The event stays for an hour, and says it already.
+    const { uid } = (await widgetCopy(west, namespace)).metadata;
+    await west.delete(widgets, { namespace, name: "one" });
+    await eventuallyPasses(async () => expect((await findWidget(west, namespace))?.metadata.uid).not.toBe(uid));
+    expect(await reasonsOf(namespace)).toEqual(["CopyDeleted"]);
+  });
+
+  test("has no event when its copy loses its marks, is moved or goes with its namespace", async () => {
+    const namespace = await newNamespace();
+    const { host, west, east } = clients();
+    await createWidget(host, namespace, { size: 1 }, WEST);
+    const { metadata } = await widgetCopy(west, namespace);
+    const ref = { namespace, name: "one" };
+    const labels = Object.fromEntries(Object.keys(metadata.labels ?? {}).map((key) => [key, null]));
+    await west.patch(widgets, ref, { type: "merge", body: { metadata: { labels } } });
+    await eventuallyPasses(async () =>
+      expect((await findWidget(west, namespace))?.metadata.labels).toHaveProperty([HOST_LABEL]),
+    );
+    const place = (member: string) =>
+      host.patch(widgets, ref, {
+        type: "merge",
+        body: { metadata: { annotations: { "legation.dev/clusters": member } } },
+      });
+    await place("east");
+    await eventuallyPasses(async () => expect(await findWidget(west, namespace)).toBeUndefined());
+    await widgetCopy(east, namespace);
+    await place("west");
+    const { uid } = (await widgetCopy(west, namespace)).metadata;
+    expect(uid).not.toBe(metadata.uid);
+    await kubectl(memberCluster("west"), ["delete", "namespace", namespace]);
+    await eventuallyPasses(
+      async () => {
+        const again = await findWidget(west, namespace);
+        expect([undefined, uid]).not.toContain(again?.metadata.uid);
+      },
+      { timeoutMs: 90_000 },
+    );
+    // A namespace that is going away refuses the copy for some seconds.
+    expect((await reasonsOf(namespace)).filter((reason) => reason !== "NotInMember")).toEqual([]);
   });
 });

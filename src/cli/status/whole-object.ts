@@ -159,7 +159,14 @@ function typeTroubles({ metadata, status }: Stored<DelegatedType>): Trouble[] {
 
 /** Returns what was last told of the object's status and fields. */
 function eventTroubles(told: readonly KubeEvent[]): Trouble[] {
-  return ["FieldConflict", "StatusRefused", "StatusContested"].flatMap((reason) => {
+  return [
+    "FieldConflict",
+    "FieldContested",
+    "CopyContested",
+    "CopyDeleted",
+    "StatusRefused",
+    "StatusContested",
+  ].flatMap((reason) => {
     const found = told.filter((event) => event.reason === reason).sort((a, b) => (timeOf(a) < timeOf(b) ? 1 : -1))[0];
     return found === undefined ? [] : [{ what: `${reason} (${timeOf(found)}): ${found.message ?? ""}` }];
   });

@@ -20,7 +20,7 @@ export function wholeObjectRow(object: Stored<AnyObject>, type: Stored<Delegated
     members: (membersOfObject(object) ?? []).map(({ member, state, health, message, since }) => ({
       member,
       tone:
-        state === "Refused"
+        state === "Refused" || state === "Contested"
           ? "failed"
           : state === "Leaving"
             ? "ending"

@@ -76,6 +76,8 @@ export interface Standing {
   /** When a refused copy may be tried again; epoch ms. */
   readonly refusedUntil?: number;
   readonly held?: HoldReason;
+  /** Who keeps changing or deleting the copy, so that it is left alone for a while. */
+  readonly contested?: string;
   /** Why the member refuses the copy's deletion. */
   readonly deletionRefusal?: string;
   /** Users that the host does not know keep the copy. */
@@ -127,6 +129,10 @@ export class Copier<T extends KubeObject> {
       onCopy: (member, copy) => {
         this.enqueue({ member: member.name, ...copy });
         users.onCopy(member.name, copy);
+      },
+      onGone: (member, name, last) => {
+        // The copier of whole objects deletes their copies.
+        if (!this.#isOfWholeObject(name.kind, last)) this.#executor.onGone({ member: member.name, ...name }, last);
       },
       onRead: (member) => {
         this.onMember(member);
@@ -207,23 +213,27 @@ export class Copier<T extends KubeObject> {
   }
 
   standing(member: Member, name: ObjectName): Standing {
-    const key = copyKey({ member: member.name, ...name });
+    const ref = { member: member.name, ...name };
+    const key = copyKey(ref);
     const copy = this.copies.of(member, name.kind, name.namespace, name.name);
     const source = this.sourceFor(member, name);
     const object = source.state === "present" ? source.object : undefined;
     const refusal = this.#executor.refusal(key);
     const refusedUntil = this.#executor.refusedUntil(key);
     const held = object && this.#executor.held(key, object, copy);
+    const drift = copy && object && this.#driftOf(name.kind, copy, object);
+    const contested = this.#executor.contestedBy(ref, copy, drift === "none");
     const deletionRefusal = this.#executor.deletionRefusal(key);
     const isDeleting = copy?.metadata.deletionTimestamp !== undefined;
     return {
       exists: copy !== undefined,
       stays: copy !== undefined && !isDeleting && !this.#executor.isLeaving(key, copy),
       ofSource: copy !== undefined && object !== undefined && standsFor(copy, object),
-      ...(copy === undefined || object === undefined ? {} : { drift: this.#driftOf(name.kind, copy, object) }),
+      ...(drift === undefined ? {} : { drift }),
       ...(refusal === undefined ? {} : { refusal }),
       ...(refusedUntil === undefined ? {} : { refusedUntil }),
       ...(held === undefined ? {} : { held: held.reason }),
+      ...(contested === undefined ? {} : { contested }),
       ...(deletionRefusal === undefined ? {} : { deletionRefusal: deletionRefusal.message }),
       keptForOthers: this.#executor.keptUntil(key) !== undefined,
     };
@@ -306,6 +316,7 @@ export class Copier<T extends KubeObject> {
     const object = source.state === "present" ? source.object : undefined;
     const held = object && this.#executor.held(key, object, copy);
     const keptUntil = this.#executor.keptUntil(key);
+    const contestedUntil = copy && this.#executor.contestedUntil(ref, copy);
     const deletionRefusal = this.#executor.deletionRefusal(key);
     const onHost = copy === undefined ? undefined : this.sources.of(ref);
     return {
@@ -317,6 +328,7 @@ export class Copier<T extends KubeObject> {
       ...(copy === undefined ? {} : { copy, leaving: this.#executor.isLeaving(key, copy) }),
       ...(copy === undefined || object === undefined ? {} : { drift: this.#driftOf(ref.kind, copy, object) }),
       ...(held === undefined ? {} : { held }),
+      ...(contestedUntil === undefined ? {} : { contestedUntil }),
       ...(refusedUntil === undefined ? {} : { refusedUntil }),
       ...(keptUntil === undefined ? {} : { keptUntil }),
       ...(deletionRefusal === undefined ? {} : { deletionRefusedUntil: deletionRefusal.until }),

@@ -24,6 +24,8 @@ export interface CopiesOptions<T extends KubeObject> {
   /** Shrinks copies before they are stored. Default: they are stored as they are. */
   readonly transform?: (kind: string, object: Stored<T>) => Stored<T>;
   readonly onCopy: (member: Member, copy: ObjectName) => void;
+  /** Called before `onCopy` when a copy is gone, or lost its labels. */
+  readonly onGone?: (member: Member, copy: ObjectName, last: Stored<T>) => void;
   readonly onRead: (member: Member) => void;
   /** `isCurrent` may have another answer. */
   readonly onState?: (member: Member) => void;
@@ -115,8 +117,9 @@ export class Copies<T extends KubeObject> {
     return this.#watches.get(kind)?.of(member)?.store;
   }
 
-  #reflector(member: Member, kind: string, { resource, copies, withoutContent }: WatchedKind<T>): Reflector<T> {
-    const { hostId, transform, onCopy, onRead, onState, clock } = this.#options;
+  #reflector(member: Member, kind: string, record: WatchedKind<T>): Reflector<T> {
+    const { resource, copies, withoutContent } = record;
+    const { hostId, transform, onCopy, onGone, onRead, onState, clock } = this.#options;
     const labelSelector = [
       `${HOST_LABEL}=${hostId}`,
       `${COPY_LABEL}=${COPY_LABEL_VALUE}`,
@@ -134,7 +137,11 @@ export class Copies<T extends KubeObject> {
       indexes: { [NAMESPACE_INDEX]: ({ metadata: { namespace = "" } }) => [namespace] },
       clock,
       log: this.#options.log.child({ member: member.name }),
-      onEvent: ({ object }) => onCopy(member, nameOf(kind, object.metadata)),
+      onEvent: ({ type, object }) => {
+        const name = nameOf(kind, object.metadata);
+        if (type === "deleted" && isCopyOfKind(object, record, hostId)) onGone?.(member, name, object);
+        onCopy(member, name);
+      },
       onState: () => onState?.(member),
     });
     void reflector.whenSynced().then(() => {

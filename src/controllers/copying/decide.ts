@@ -30,7 +30,7 @@ function decideAbsent<T extends KubeObject>(observed: Observed<T>, now: number):
 }
 
 function decidePresent<T extends KubeObject>(observed: Observed<T>, copy: Stored<T>, now: number): CopyDecision<T> {
-  const { ref, source, use, unusedSince, drift, leaving, held, refusedUntil, deletionRefusedUntil } = observed;
+  const { ref, source, use, unusedSince, drift, leaving, held, contestedUntil } = observed;
   if (copy.metadata.deletionTimestamp !== undefined) return { actions: [], outcome: "Removing" };
   if (source.state === "missing" && use.outlivesSource !== true) return remove(observed, copy, "Removing", now);
   if (use.demand === "unused") {
@@ -41,10 +41,10 @@ function decidePresent<T extends KubeObject>(observed: Observed<T>, copy: Stored
   if (source.state === "unknown") return { actions: [], outcome: "Waiting" };
   // The response to an earlier deletion was lost, so the copy may still go: new users get one that stays.
   if (leaving === true && use.demand !== "frozen") return remove(observed, copy, "Replacing", now);
-  if (source.state === "missing" || use.demand === "frozen" || drift === "none") {
-    // The refused write is not wanted any more.
-    const wasRefused = refusedUntil !== undefined || deletionRefusedUntil !== undefined;
-    return { actions: wasRefused ? [{ type: "reconsider", ref }] : [], outcome: "InStep" };
+  if (source.state === "missing" || use.demand === "frozen") return inStep(observed);
+  if (drift === "none") {
+    if (contestedUntil === undefined) return inStep(observed);
+    if (now < contestedUntil) return { actions: [], outcome: "Contested", requeueAt: contestedUntil };
   }
   if (held !== undefined) return { actions: [], outcome: held.reason, requeueAt: held.until };
   if (drift === "immutable") {
@@ -53,6 +53,12 @@ function decidePresent<T extends KubeObject>(observed: Observed<T>, copy: Stored
     return remove(observed, copy, "Replacing", now);
   }
   return { actions: [{ type: "patch", ref, source: source.object, copy }], outcome: "Copying" };
+}
+
+function inStep<T extends KubeObject>({ ref, refusedUntil, deletionRefusedUntil }: Observed<T>): CopyDecision<T> {
+  // The refused write is not wanted any more.
+  const wasRefused = refusedUntil !== undefined || deletionRefusedUntil !== undefined;
+  return { actions: wasRefused ? [{ type: "reconsider", ref }] : [], outcome: "InStep" };
 }
 
 function remove<T extends KubeObject>(

@@ -3,7 +3,6 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { type CopiedKind, copyPatch, toCopy } from "../../copies/kind.ts";
-import type { KubeError } from "../../kube/errors.ts";
 import { withoutAmounts } from "../../kube/messages.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -12,12 +11,13 @@ import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { HoldReason } from "../../runtime/held-writes.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
 import { type Hold, WriteGuard } from "../../runtime/write-guard.ts";
-import { type Action, type CopyKey, type CopyRef, copyRef, type Observed } from "./model.ts";
+import { Contests } from "./contests.ts";
+import { DeletedCopies } from "./deleted-copies.ts";
+import { lastOtherManager } from "./field-owners.ts";
+import { type Action, type CopyKey, type CopyRef, copyKey, copyRef, type Observed } from "./model.ts";
+import { type Changed, COPY, DELETION, versionOf } from "./requests.ts";
 import {
-  type Changed,
-  COPY,
   CopyWriter,
-  DELETION,
   detailOf,
   type Failing,
   holdFor,
@@ -66,7 +66,6 @@ const DELETION_RETRIED = { holdMs: 5_000, maxHoldMs: 5 * 60_000 };
 // A patch that the member stored, and that left a difference: an older API server does not know every field.
 const STORED = "stored";
 const NO_EFFECT_FOR_MS = 24 * 60 * 60_000;
-const UNDONE_FOR_MS = 10 * 60_000;
 // No user waits for this one.
 const IN_PLACE_FOR_MS = 10 * 60_000;
 
@@ -75,6 +74,8 @@ export class CopyExecutor<T extends KubeObject> {
   readonly #options: ExecutorOptions<T>;
   readonly #guard: WriteGuard<CopyKey, CopyRefusal>;
   readonly #writer: CopyWriter<CopyKey>;
+  readonly #contests: Contests<T>;
+  readonly #deleted: DeletedCopies<T>;
   /** Names this host among the managers of a copy's fields. */
   readonly #fieldManager: string;
   /** Deadlines until which copies stay for users that the host does not know; epoch ms. */
@@ -82,9 +83,11 @@ export class CopyExecutor<T extends KubeObject> {
 
   constructor(options: ExecutorOptions<T>) {
     this.#options = options;
-    const { clock, memberNamespaces, identity, onChange } = options;
+    const { clock, memberNamespaces, identity, onChange, recorder } = options;
     this.#fieldManager = `legation-${identity.id}`;
     this.#guard = new WriteGuard({ clock });
+    this.#contests = new Contests({ guard: this.#guard, recorder });
+    this.#deleted = new DeletedCopies(recorder);
     this.#writer = new CopyWriter<CopyKey>({
       memberNamespaces,
       hostId: identity.id,
@@ -123,6 +126,22 @@ export class CopyExecutor<T extends KubeObject> {
     return storedUntil === undefined ? undefined : { reason: "NoEffect", until: storedUntil };
   }
 
+  /** Returns when a field that another manager took may be put back; epoch ms. Undefined if none is to be. */
+  contestedUntil(ref: CopyRef, copy: Stored<T>): number | undefined {
+    return this.#contests.until(copyKey(ref), this.#options.kinds.get(ref.kind)?.applied, copy);
+  }
+
+  /** Returns who keeps changing or deleting the copy, which is left alone for a while. */
+  contestedBy(ref: CopyRef, copy: Stored<T> | undefined, isInStep: boolean): string | undefined {
+    return this.#contests.words(copyKey(ref), this.#options.kinds.get(ref.kind)?.applied, { copy, isInStep });
+  }
+
+  /** The watch says that the copy is gone. */
+  onGone(ref: CopyRef, copy: Stored<T>): void {
+    const key = copyKey(ref);
+    if (!this.isLeaving(key, copy)) this.#deleted.note(key, copy);
+  }
+
   /** Returns until when the copy stays for users that the host does not know; epoch ms. */
   keptUntil(key: CopyKey): number | undefined {
     const until = this.#kept.get(key);
@@ -152,6 +171,7 @@ export class CopyExecutor<T extends KubeObject> {
     const wasReported = this.#guard.get(key, COPY) !== undefined || this.deletionRefusal(key) !== undefined;
     this.#guard.forget(key);
     this.#writer.forget(key);
+    this.#deleted.forget(key);
     this.#kept.delete(key);
     return wasReported;
   }
@@ -202,8 +222,9 @@ export class CopyExecutor<T extends KubeObject> {
       case "made":
       case "found": {
         const { type, uid } = made;
-        if (type === "made") this.#written(ref, source, context);
+        if (type === "made") this.#contests.written(kind, action, context);
         else this.#guard.done(key, COPY);
+        await this.#deleted.tell(member, kind, { key, ref, source, uid, signal });
         return ({ copy }) => copy?.metadata.uid === uid;
       }
       case "gone":
@@ -232,6 +253,11 @@ export class CopyExecutor<T extends KubeObject> {
     const { resource, fallback } = kind;
     const { resourceVersion } = copy.metadata;
     const { applied } = kind;
+    const fieldManager = this.#fieldManager;
+    // The write removes the last trace of a manager whose fields it changes.
+    const manager = this.#contests.isAlmostOver(key, source)
+      ? await lastOtherManager({ member, resource, ref, fieldManager, signal })
+      : undefined;
     const patch =
       applied === undefined
         ? copyPatch(kind, copy, { source, host, sameContent: isSameContent(ref.kind, copy, source) })
@@ -244,18 +270,16 @@ export class CopyExecutor<T extends KubeObject> {
             resource,
             ref,
             signal,
-            fieldManager: this.#fieldManager,
+            fieldManager,
             isNew: applied.isNew(copy),
             newlyRetained: applied.newlyRetained(copy),
-            knownConflicts: applied.givenUp(copy),
-            object: (givenUp) => applied.object(copy, { source, host, givenUp }),
+            judge: (field) => this.#contests.judge(key, applied, { source, copy, field }),
+            object: (left) => applied.object(copy, { source, host, left }),
           });
     const less = changed.type === "refused" ? fallback?.(refusedFields(changed)) : undefined;
     if (less !== undefined) {
       changed = await this.#writer.change(key, { member, resource, ref, patch: [...patch, ...less.patch], signal });
     }
-    if (changed.type === "changed" && changed.conflict !== undefined)
-      this.#tellConflict(kind, action, changed.conflict, context);
     if (changed.type === "refused" || changed.type === "failing") {
       const hold = holdFor(changed, versionOf(source));
       const message = this.#words("the change of ", action, detailOf(changed));
@@ -263,9 +287,14 @@ export class CopyExecutor<T extends KubeObject> {
       return () => true;
     }
     if (changed.type === "changed") {
+      const { judged } = changed;
+      if (judged !== undefined) this.#contests.settle(kind, action, judged, context);
       const content = storedContent(source, changed.resourceVersion);
-      this.#guard.hold(key, STORED, "NoEffect", { content, holdMs: NO_EFFECT_FOR_MS });
-      this.#written(ref, source, context);
+      // A field that is left to another manager is tried again.
+      if ((judged?.lost ?? []).length === 0) {
+        this.#guard.hold(key, STORED, "NoEffect", { content, holdMs: NO_EFFECT_FOR_MS });
+      }
+      this.#contests.written(kind, { ...action, manager }, context);
       if (changed.resourceVersion === resourceVersion) return undefined;
     }
     // An apply may be two writes, and the store may show the first of them alone.
@@ -307,27 +336,6 @@ export class CopyExecutor<T extends KubeObject> {
       hold: DELETION_RETRIED,
     });
     return () => true;
-  }
-
-  /** Tells the source's author which fields are another manager's in the member. */
-  #tellConflict(
-    { resource }: CopiedKind<T>,
-    { ref: { member }, source }: ActionOf<T, "patch">,
-    { detail }: KubeError,
-    { log }: Context,
-  ): void {
-    const message = `${member}: fields that another manager there owns stay as they are: ${detail}`;
-    log.warn({ member }, message);
-    this.#options.recorder.record(referenceTo(resource, source), { reason: "FieldConflict", message });
-  }
-
-  /** Counts a write that the member took. After too many for one version of the source, another manager undoes them. */
-  #written({ member, kind, namespace, name }: CopyRef, source: Stored<T>, context: Context): void {
-    const version = versionOf(source);
-    const hold = { content: version, holdMs: UNDONE_FOR_MS };
-    if (!this.#guard.written(context.key, COPY, { version }, hold)) return;
-    const words = `another manager keeps changing or deleting ${kind} ${name} there: the copy is left so for ten minutes`;
-    context.log.warn({ member, namespace }, words);
   }
 
   /** Names the source, which authors know. */
@@ -385,10 +393,6 @@ export class CopyExecutor<T extends KubeObject> {
 export function foreignMessage(kind: string, name: string, clause: string): string {
   const there = "is there already and was not made by Legation for this host";
   return clause === "" ? `${kind} ${name} ${there}` : `${kind} ${name}${clause}, ${there}`;
-}
-
-function versionOf({ metadata: { uid, resourceVersion } }: Stored<KubeObject>): string {
-  return `${uid}/${resourceVersion}`;
 }
 
 /** The versions of source and copy between which a stored patch left a difference. */

@@ -5,15 +5,19 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { findByList } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
 
-/** A copy, some of whose fields are to be owned otherwise before the next apply. */
-export interface OwnedCopy<T extends KubeObject> {
+/** A copy, and the manager of its applied fields. */
+interface ManagedCopy<T extends KubeObject> {
   readonly member: { readonly client: ClusterClient };
   readonly resource: Resource<T>;
   readonly ref: { readonly namespace: string; readonly name: string };
   readonly fieldManager: string;
+  readonly signal: AbortSignal;
+}
+
+/** A copy, some of whose fields are to be owned otherwise before the next apply. */
+export interface OwnedCopy<T extends KubeObject> extends ManagedCopy<T> {
   /** JSON pointers of applied fields that become the member's own, with their values. */
   readonly newlyRetained: readonly string[];
-  readonly signal: AbortSignal;
 }
 
 // The manager of writes that name none: copies for pods, which may become a whole object's.
@@ -35,7 +39,7 @@ export async function ownAsApplied<T extends KubeObject>({
   const there = await findByList(client, resource, ref, signal);
   const { managedFields = [], uid, resourceVersion } = there?.metadata ?? {};
   const isOurs = ({ manager, subresource }: (typeof managedFields)[number]): boolean =>
-    subresource === undefined && (manager === fieldManager || manager === CLIENT_MANAGER);
+    subresource === undefined && isOwn(manager, fieldManager);
   const [first, ...rest] = managedFields.filter(isOurs);
   if (first === undefined) return resourceVersion;
   const owned = rest.reduce((all, entry) => unionOfFields(all, entry.fieldsV1 ?? {}), first.fieldsV1 ?? {});
@@ -54,4 +58,23 @@ export async function ownAsApplied<T extends KubeObject>({
   const options = { signal, metadataOnly: true, dropManagedFields: true };
   const { metadata } = await client.patch(resource, ref, { type: "json", body }, options);
   return metadata.resourceVersion;
+}
+
+/** Returns the manager beside Legation that changed a copy last. Undefined if there is none, or the copy cannot be read. */
+export async function lastOtherManager<T extends KubeObject>({
+  member: { client },
+  resource,
+  ref,
+  fieldManager,
+  signal,
+}: ManagedCopy<T>): Promise<string | undefined> {
+  const there = await findByList(client, resource, ref, signal).catch(() => undefined);
+  const others = (there?.metadata.managedFields ?? []).filter(
+    ({ manager, subresource }) => subresource !== "status" && !isOwn(manager, fieldManager),
+  );
+  return others.toSorted((a, b) => ((a.time ?? "") < (b.time ?? "") ? 1 : -1))[0]?.manager;
+}
+
+function isOwn(manager: string | undefined, fieldManager: string): boolean {
+  return manager === fieldManager || manager === CLIENT_MANAGER;
 }

@@ -58,6 +58,8 @@ export interface Observed<T extends KubeObject> {
   readonly leaving?: boolean;
   /** The hold on writes of this version of the source; `until` is epoch ms. */
   readonly held?: { readonly reason: HoldReason; readonly until: number };
+  /** When fields that other managers took may be put back; epoch ms. Absent: there are none. */
+  readonly contestedUntil?: number;
   /** Epoch ms. */
   readonly refusedUntil?: number;
   /** End of the hold by users that the host does not know; epoch ms. */

@@ -11,6 +11,7 @@ import type { ActionContext } from "../../runtime/controller.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
 import type { WriteGuard } from "../../runtime/write-guard.ts";
+import { CONTESTED_FOR_MS } from "./requests.ts";
 import { findCopy, inMember } from "./writer.ts";
 
 export interface SourceWriterOptions {
@@ -39,8 +40,6 @@ interface StatusWrite {
 
 /** The question for a copy, to the write guard. */
 const CONFIRMATION = "confirmation";
-
-export const CONTESTED_FOR_MS: number = 10 * 60_000;
 
 /** Writes on the host to objects that have copies in members and get a status from there, and tells their authors. */
 export class SourceWriter<T extends KubeObject> {

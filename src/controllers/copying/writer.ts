@@ -1,4 +1,4 @@
-import { GROUP, HOST_LABEL, WHOLE_KEY } from "../../api/keys.ts";
+import { APPLIED_ANNOTATION, GROUP, HOST_LABEL, WHOLE_KEY } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
@@ -16,19 +16,12 @@ import {
   mayBeStarting,
 } from "../../kube/errors.ts";
 import { findByList } from "../../kube/list.ts";
-import type { Resource } from "../../kube/resources.ts";
 import { isOfAnotherType, ownerOf } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { isTransient, type WriteGuard } from "../../runtime/write-guard.ts";
-import { type OwnedCopy, ownAsApplied } from "./field-owners.ts";
+import { applyCopy, type CopyApply } from "./apply.ts";
+import { ANSWER, type Changed, COPY, DELETION, type Place, type Refused } from "./requests.ts";
 import { UnsettledCreates } from "./unsettled-creates.ts";
-
-interface Place<T extends KubeObject> {
-  readonly member: Member;
-  readonly resource: Resource<T>;
-  readonly ref: { readonly namespace: string; readonly name: string };
-  readonly signal: AbortSignal;
-}
 
 export interface CopySpec<T extends KubeObject> extends Place<T> {
   readonly namespaces: MemberNamespaces;
@@ -52,22 +45,6 @@ export type Made =
   | { readonly type: "foreign" }
   | Refused;
 
-/** `moved`: another manager changed or deleted the copy. */
-export type Changed =
-  | {
-      readonly type: "changed";
-      readonly resourceVersion: string;
-      /** The refusal of fields that other managers own, which were given up for the first time. */
-      readonly conflict?: KubeError;
-    }
-  | { readonly type: "moved" }
-  | Refused;
-
-export interface Refused {
-  readonly type: "refused";
-  readonly error: KubeError;
-}
-
 /** Nothing is wrong with the member: a webhook does not answer, say. */
 export interface Failing {
   readonly type: "failing";
@@ -75,13 +52,6 @@ export interface Failing {
   readonly detail: string;
   readonly holdMs: number;
 }
-
-export const COPY = "copy";
-/** The deletion of a copy, which is held apart from other writes. */
-export const DELETION = "deletion";
-
-// The answer to a write carries no content, of a Secret least of all.
-const ANSWER = { metadataOnly: true, dropManagedFields: true } as const;
 
 /** How long a refused copy is not sent again, or one in whose place there is another object; ms. */
 export const REFUSED_FOR_MS = 60_000;
@@ -194,7 +164,7 @@ async function recognize<T extends KubeObject>(spec: Omit<CopySpec<T>, "namespac
   if (hasLostMarks(there, object, spec.hostId)) return await markAgain(spec, there);
   if (adoptionMarks === undefined || !isUnowned(there)) return { type: "foreign" };
   const annotations = { ...object.metadata?.annotations, ...adoptionMarks.annotations };
-  return await markAgain({ ...spec, object: { ...object, metadata: { ...object.metadata, annotations } } }, there);
+  return await putMarks({ ...spec, object: { ...object, metadata: { ...object.metadata, annotations } } }, there);
 }
 
 /** Reports whether the marks name another source: a controller derived the object from that one's copy. */
@@ -217,54 +187,6 @@ async function changeCopy<T extends KubeObject>(change: CopyChange<T>): Promise<
   }
 }
 
-/** A server-side apply of a copy. */
-export interface CopyApply<T extends KubeObject> extends Place<T>, Pick<OwnedCopy<T>, "newlyRetained"> {
-  readonly fieldManager: string;
-  /** The copy was created and never applied. */
-  readonly isNew: boolean;
-  /** Fields of other managers of which the author was told. */
-  readonly knownConflicts: readonly string[];
-  /** Returns the object to apply, without fields that other managers own. */
-  readonly object: (givenUp: readonly string[]) => T;
-}
-
-// An attempt gives up all fields that the API server named.
-const MOST_CONFLICTS = 5;
-
-/** Never forces: fields that another manager owns stay its own. */
-async function applyCopy<T extends KubeObject>(change: CopyApply<T>): Promise<Changed> {
-  const { member, resource, ref, fieldManager, object, signal } = change;
-  const options = { ...ANSWER, signal, fieldManager };
-  const givenUp: string[] = [];
-  let conflict: KubeError | undefined;
-  let resourceVersion: string | undefined;
-  for (let attempt = 0; ; attempt += 1) {
-    try {
-      const isToOwn = change.isNew || change.newlyRetained.length > 0;
-      if (attempt === 0 && isToOwn) resourceVersion = await ownAsApplied(change);
-      const wanted = object(givenUp);
-      const body =
-        resourceVersion === undefined ? wanted : { ...wanted, metadata: { ...wanted.metadata, resourceVersion } };
-      const { metadata } = await member.client.patch(resource, ref, { type: "apply", body }, options);
-      ({ resourceVersion } = metadata);
-      return { type: "changed", resourceVersion, ...(conflict === undefined ? {} : { conflict }) };
-    } catch (error) {
-      if (isLastingRefusal(error)) return { type: "refused", error };
-      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
-      const fields = fieldsOfOthers(error);
-      const isStuck = attempt === MOST_CONFLICTS || fields.every((field) => givenUp.includes(field));
-      if (isStuck) return fields.length === 0 ? { type: "moved" } : { type: "refused", error };
-      if (!fields.every((field) => change.knownConflicts.includes(field))) conflict ??= error;
-      givenUp.push(...fields);
-    }
-  }
-}
-
-function fieldsOfOthers({ details }: KubeError): string[] {
-  const conflicts = details?.causes.filter(({ type }) => type === "FieldManagerConflict") ?? [];
-  return conflicts.flatMap(({ field }) => field ?? []);
-}
-
 /** Reports whether a client of the member removed some of a copy's marks: those that are left name this very copy. */
 function hasLostMarks(there: KubeObject, object: KubeObject, hostId: string): boolean {
   const owner = ownerOf(there);
@@ -279,9 +201,20 @@ function isUnowned({ metadata }: KubeObject): boolean {
   return metadata?.labels?.[HOST_LABEL] === undefined;
 }
 
+/** The record of the last apply stays, if the copy has it: it says what was adopted, and which fields are others'. */
+function markAgain<T extends KubeObject>(spec: Marking<T>, there: Stored<T>): Promise<Made> {
+  const { [APPLIED_ANNOTATION]: made, ...annotations } = spec.object.metadata?.annotations ?? {};
+  const record = there.metadata.annotations?.[APPLIED_ANNOTATION] ?? made;
+  const kept = record === undefined ? annotations : { ...annotations, [APPLIED_ANNOTATION]: record };
+  const { object } = spec;
+  return putMarks({ ...spec, object: { ...object, metadata: { ...object.metadata, annotations: kept } } }, there);
+}
+
+type Marking<T extends KubeObject> = Omit<CopySpec<T>, "namespaces" | "hostId">;
+
 /** The copy's other fields are compared once the watch shows it. */
-async function markAgain<T extends KubeObject>(
-  { member, resource, ref, object, fieldManager, signal }: Omit<CopySpec<T>, "namespaces" | "hostId">,
+async function putMarks<T extends KubeObject>(
+  { member, resource, ref, object, fieldManager, signal }: Marking<T>,
   { metadata: { uid, resourceVersion } }: Stored<T>,
 ): Promise<Made> {
   const options = { ...ANSWER, signal, ...(fieldManager === undefined ? {} : { fieldManager }) };

@@ -8,8 +8,8 @@ import { withoutGenerations } from "../../copies/object-status.ts";
 import { isLastingRefusal } from "../../kube/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Expectation } from "../../runtime/controller.ts";
+import { CONTESTED_FOR_MS } from "../copying/requests.ts";
 import {
-  CONTESTED_FOR_MS,
   type PatchOutcome,
   SourceWriter,
   type SourceWriterOptions,

@@ -266,7 +266,7 @@ export class ObjectController {
   /** Counts the object as it is in the members that get it: no places count it no more. */
   #count(key: ObjectKey, places: readonly Place[]): void {
     const given = places.filter(({ excluded }) => excluded === undefined);
-    const isWaiting = given.some(({ inStep }) => !inStep);
+    const isWaiting = given.some(({ inStep, contested }) => !inStep || contested !== undefined);
     const isUnhealthy = given.some(({ health }) => health?.status === "False");
     if (isWaiting === this.#waiting.has(key) && isUnhealthy === this.#unhealthy.has(key)) return;
     setMember(this.#waiting, key, isWaiting);
@@ -307,7 +307,7 @@ export class ObjectController {
   #placeIn(member: Member, name: ObjectName, { excluded, source }: Partial<PlacedInMember> = {}): Place {
     const { copies } = this.#copier;
     const found = copies.of(member, name.kind, name.namespace, name.name);
-    const { drift, held, refusal, deletionRefusal, ofSource } = this.#copier.standing(member, name);
+    const { drift, held, refusal, contested, deletionRefusal, ofSource } = this.#copier.standing(member, name);
     // A member that stores another value than it was sent is not sent it again.
     const isInStep = drift === "none" || held === "NoEffect";
     return {
@@ -320,6 +320,7 @@ export class ObjectController {
       ...(found === undefined || !ofSource ? {} : { copy: found, health: this.statuses.healthOf(found) }),
       inStep: ofSource && isInStep,
       ...(refusal === undefined ? {} : { refusal: refusal.message }),
+      ...(contested === undefined ? {} : { contested }),
       ...(deletionRefusal === undefined ? {} : { deletionRefusal }),
     };
   }

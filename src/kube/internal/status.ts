@@ -33,10 +33,10 @@ const LONGEST_WAIT_MS = 60_000;
 // Longest message kept. No API server sends a longer one; a hostile server may.
 const LONGEST_MESSAGE = 4_096;
 
-// More causes than any API server sends.
-const MOST_CAUSES = 100;
+// An apply names each field of another manager.
+const MOST_CAUSES = 1_000;
 
-// Longest text kept of a response that is no `Status`, such as a proxy's page.
+// Longest text kept of a cause, or of a response that is no `Status`, such as a proxy's page.
 const LONGEST_TEXT = 300;
 
 /** The part of a `Status` object that an error carries. */
@@ -122,12 +122,18 @@ function readStatus(body: unknown): Status {
 
 /** Returns the details. In JSON, the type of a cause is its field `reason`. */
 function readDetails({ kind, causes }: Readonly<Record<string, unknown>>): StatusDetails {
-  const read = (Array.isArray(causes) ? causes.slice(0, MOST_CAUSES) : []).filter(isRecord);
-  return { ...(typeof kind === "string" ? { kind } : {}), causes: read.map(readCause) };
+  const all: unknown[] = Array.isArray(causes) ? causes : [];
+  const read = all.slice(0, MOST_CAUSES).filter(isRecord).map(readCause);
+  const isCut = all.length > MOST_CAUSES ? { isCut: true } : {};
+  return { ...(typeof kind === "string" ? { kind } : {}), causes: read, ...isCut };
 }
 
-function readCause({ reason, field }: Readonly<Record<string, unknown>>): StatusCause {
-  return { ...(typeof reason === "string" ? { type: reason } : {}), ...(typeof field === "string" ? { field } : {}) };
+function readCause({ reason, field, message }: Readonly<Record<string, unknown>>): StatusCause {
+  return {
+    ...(typeof reason === "string" ? { type: reason } : {}),
+    ...(typeof field === "string" ? { field } : {}),
+    ...(typeof message === "string" ? { message: readable(message).slice(0, LONGEST_TEXT) } : {}),
+  };
 }
 
 function isStatus(body: unknown): body is Record<string, unknown> {

@@ -9,11 +9,11 @@ export interface Manager {
   readonly fieldsV1: JsonObject;
 }
 
-/** Returns the object after a server-side apply without force, or the fields that other managers own. */
+/** Returns the object after a server-side apply, or the fields that other managers own, which force takes from them. */
 export function appliedTo(
   before: Stored<AnyObject>,
   by: string,
-  wanted: AnyObject,
+  { wanted, force }: { readonly wanted: AnyObject; readonly force: boolean },
 ): { readonly object: Stored<AnyObject> } | { readonly conflicts: readonly string[] } {
   const managers = managersOf(before);
   const leaves = leavesOf(wanted);
@@ -21,7 +21,8 @@ export function appliedTo(
   const others = managers.filter((one) => one.manager !== by || one.operation !== "Apply");
   const isOthers = (path: string): boolean => others.some(({ fieldsV1 }) => path in fieldsV1);
   const conflicts = [...leaves].filter(([path, value]) => isOthers(path) && !jsonEqual(there.get(path), value));
-  if (conflicts.length > 0) return { conflicts: conflicts.map(([path]) => `.${keysOf(path).join(".")}`) };
+  if (conflicts.length > 0 && !force) return { conflicts: conflicts.map(([path]) => `.${keysOf(path).join(".")}`) };
+  const taken = new Set(conflicts.map(([path]) => path));
   let after: JsonObject = { ...before };
   for (const [path, value] of leaves) after = setAt(after, keysOf(path), value);
   const own = managers.find((one) => !others.includes(one));
@@ -29,9 +30,16 @@ export function appliedTo(
     if (!leaves.has(path) && !isOthers(path)) after = without(after, keysOf(path));
   }
   const fieldsV1 = Object.fromEntries([...leaves.keys()].map((path) => [path, {}]));
-  const managedFields = [...others, { manager: by, operation: "Apply", fieldsV1 }];
+  const managedFields = [...withoutPaths(others, taken), { manager: by, operation: "Apply", fieldsV1 }];
   const metadata = { ...(after.metadata as object), managedFields };
   return { object: { ...after, metadata } as unknown as Stored<AnyObject> };
+}
+
+function withoutPaths(managers: readonly Manager[], paths: ReadonlySet<string>): Manager[] {
+  return managers.flatMap((one) => {
+    const kept = Object.entries(one.fieldsV1).filter(([path]) => !paths.has(path));
+    return kept.length === 0 ? [] : [{ ...one, fieldsV1: Object.fromEntries(kept) }];
+  });
 }
 
 /** Returns the managers of an object's fields. */

@@ -107,16 +107,22 @@ export class MemoryCluster {
     return this.#replace(plural, before, { ...after, metadata: { ...metadata, managedFields } } as never, by);
   }
 
-  apply(plural: string, name: string, by: string, wanted: AnyObject): Stored<AnyObject> {
+  apply(
+    plural: string,
+    name: string,
+    by: string,
+    { body: wanted, force = false }: { readonly body: AnyObject; readonly force?: boolean | undefined },
+  ): Stored<AnyObject> {
     const before = this.#get(plural, name);
     const { uid, resourceVersion } = wanted.metadata ?? {};
     if (uid !== undefined && uid !== before.metadata.uid) throw this.#error("Conflict", "another object");
     if (resourceVersion !== undefined && resourceVersion !== before.metadata.resourceVersion) {
       throw this.#error("Conflict", "another version");
     }
-    const applied = appliedTo(before, by, wanted);
+    const applied = appliedTo(before, by, { wanted, force });
     if ("conflicts" in applied) {
-      const causes = applied.conflicts.map((field) => ({ type: "FieldManagerConflict", field }));
+      const message = 'conflict with "another" using v1';
+      const causes = applied.conflicts.map((field) => ({ type: "FieldManagerConflict", field, message }));
       throw this.#error("Conflict", "fields of another manager", { causes });
     }
     return this.#replace(plural, before, applied.object, by);
@@ -259,13 +265,10 @@ export class MemoryCluster {
     }
   }
 
-  #patch(
-    plural: string,
-    name: string,
-    { type, body }: Patch,
-    { subresource, fieldManager = "" }: WriteOptions,
-  ): unknown {
-    if (type === "apply") return this.apply(plural, name, fieldManager, body as AnyObject);
+  #patch(plural: string, name: string, patch: Patch, { subresource, fieldManager = "" }: WriteOptions): unknown {
+    const { type, body } = patch;
+    if (type === "apply")
+      return this.apply(plural, name, fieldManager, { body: body as AnyObject, force: patch.force });
     return this.update(plural, name, fieldManager, (object) => {
       const after =
         type === "merge"

@@ -38,6 +38,18 @@ test.each<[string, Stored<AnyObject>, readonly Place[], readonly MemberRecord[] 
     [{ member: "west", state: "Refused", message: "no such type", since: NOW }],
   ],
   [
+    "records who keeps changing a copy that is in step otherwise",
+    object([IN_STEP]),
+    [place({ contested: "tuner keeps changing .spec.size" })],
+    [{ ...IN_STEP, state: "Contested", message: "tuner keeps changing .spec.size", since: NOW }],
+  ],
+  [
+    "records who keeps deleting a copy",
+    object([IN_STEP]),
+    [{ ...MISSING, contested: "another client keeps deleting Widget one" }],
+    [{ member: "west", state: "Contested", message: "another client keeps deleting Widget one", since: NOW }],
+  ],
+  [
     "writes nothing for a refusal that differs in numbers alone",
     object([{ member: "west", state: "Refused", message: "used 3 of 4", since: EARLIER }]),
     [{ ...MISSING, refusal: "used 2 of 4" }],

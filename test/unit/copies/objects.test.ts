@@ -52,7 +52,7 @@ describe("the copy of a whole object", () => {
     ["without its spec", false, { spec: { size: 1 } }, { spec: undefined }],
   ])("%s is in step: %s", (_, inStep, written, there) => {
     const object = source(written);
-    expect(kind.applied?.isInStep(stored(toCopy(kind, object, HOST), there), object)).toBe(inStep);
+    expect(kind.applied.isInStep(stored(toCopy(kind, object, HOST), there), object)).toBe(inStep);
   });
 
   test.each([
@@ -81,12 +81,12 @@ describe("the copy of a whole object", () => {
     const object = source({ spec: { size: 1 } });
     const copy = stored(toCopy(kind, object, HOST));
     const { "legation.dev/whole": _, ...labels } = copy.metadata.labels ?? {};
-    expect(kind.applied?.isInStep({ ...copy, metadata: { ...copy.metadata, labels } }, object)).toBe(false);
+    expect(kind.applied.isInStep({ ...copy, metadata: { ...copy.metadata, labels } }, object)).toBe(false);
   });
 
   test("is not in step when its source has lost a field, which the member's API server has to remove", () => {
     const copy = stored(toCopy(kind, source({ spec: { size: 1, color: "red" } }), HOST));
-    expect(kind.applied?.isInStep(copy, source({ spec: { size: 1 } }))).toBe(false);
+    expect(kind.applied.isInStep(copy, source({ spec: { size: 1 } }))).toBe(false);
   });
 
   test("is made of the host's own objects, and not of another host's copies", () => {
@@ -106,27 +106,73 @@ describe("the copy of a whole object", () => {
   test("is applied without what other managers own, and is in step so", () => {
     const object = source({ spec: { size: 1, color: "red" } });
     const copy = stored(toCopy(kind, object, HOST));
-    expect(kind.applied?.isNew(copy)).toBe(true);
-    const applied = kind.applied?.object(copy, { source: object, host: HOST, givenUp: [".spec.color"] });
+    expect(kind.applied.isNew(copy)).toBe(true);
+    const applied = kind.applied.object(copy, {
+      source: object,
+      host: HOST,
+      left: { givenUp: [".spec.color"], lost: [] },
+    });
     expect(applied).toMatchObject({ spec: { size: 1 }, metadata: { uid: "m1", resourceVersion: "5" } });
     expect(applied).not.toHaveProperty("spec.color");
-    const after = stored(applied ?? {}, { spec: { size: 1, color: "blue" } });
-    expect(kind.applied?.isNew(after)).toBe(false);
-    expect(kind.applied?.isInStep(after, object)).toBe(true);
+    const after = stored(applied , { spec: { size: 1, color: "blue" } });
+    expect(kind.applied.isNew(after)).toBe(false);
+    expect(kind.applied.isInStep(after, object)).toBe(true);
     const orphaning = source({ spec: { size: 1, color: "red" } }, { "legation.dev/on-delete": "orphan" });
-    expect(kind.applied?.isInStep(after, orphaning)).toBe(false);
+    expect(kind.applied.isInStep(after, orphaning)).toBe(false);
     // Another version is tried whole again.
-    expect(kind.applied?.isInStep(after, source({ spec: { size: 2, color: "red" } }))).toBe(false);
+    expect(kind.applied.isInStep(after, source({ spec: { size: 2, color: "red" } }))).toBe(false);
   });
 
   test("gives up fields that its type retains since it was last applied", () => {
     const object = source({ spec: { size: 1, replicas: 3 } });
     const applied = (of: ReturnType<typeof kindOf>, copy: Stored<AnyObject>): Stored<AnyObject> =>
-      stored(of.applied?.object(copy, { source: object, host: HOST, givenUp: [] }) ?? {});
+      stored(of.applied.object(copy, { source: object, host: HOST, left: { givenUp: [], lost: [] } }) ?? {});
     const { retain: _, ...spec } = WIDGETS.spec;
     const before = applied(kindOf({ ...WIDGETS, spec }), stored(toCopy(kind, object, HOST)));
-    expect(kind.applied?.newlyRetained(before)).toEqual(["/spec/replicas"]);
-    expect(kind.applied?.isInStep(before, object)).toBe(false);
-    expect(kind.applied?.newlyRetained(applied(kind, before))).toEqual([]);
+    expect(kind.applied.newlyRetained(before)).toEqual(["/spec/replicas"]);
+    expect(kind.applied.isInStep(before, object)).toBe(false);
+    expect(kind.applied.newlyRetained(applied(kind, before))).toEqual([]);
+  });
+
+  describe("has had a field applied", () => {
+    const object = source({ spec: { size: 1, color: "red", ports: [{ port: 80 }] } }, { note: "a" });
+    const copy = stored(toCopy(kind, object, HOST));
+    const after = (left: { givenUp: readonly string[]; lost: readonly string[] }) =>
+      stored(kind.applied.object(copy, { source: object, host: HOST, left }));
+    const changed = source({ spec: { size: 2, color: "red", ports: [{ port: 80 }], shape: "round" } });
+
+    test.each<[string, boolean, Stored<AnyObject>, Stored<AnyObject>, string]>([
+      ["a field of its source", true, copy, object, ".spec.size"],
+      ["a field of an item", true, copy, object, ".spec.ports[port=80].port"],
+      ["an annotation", true, copy, object, ".metadata.annotations.note"],
+      ["a mark of Legation", true, copy, object, ".metadata.labels.legation.dev/host"],
+      ["a field that another manager took", true, after({ givenUp: [], lost: [".spec.size"] }), object, ".spec.size"],
+      ["a field whose value has changed", true, copy, changed, ".spec.size"],
+      ["a retained field", false, copy, source({ spec: { size: 1, replicas: 3 } }), ".spec.replicas"],
+      ["a field that was given up", false, after({ givenUp: [".spec.size"], lost: [] }), object, ".spec.size"],
+      ["a field that its source has got since", false, copy, changed, ".spec.shape"],
+      ["a field of a copy without a record", false, stored({ metadata: {} }), object, ".spec.size"],
+    ])("knows %s: %s", (_, expected, there, of, field) => {
+      expect(kind.applied.wasApplied(there, of, field)).toBe(expected);
+    });
+
+    test("knows no field after a restart when its source has other fields, and all when only values have changed", () => {
+      const restarted = kindOf(WIDGETS);
+      expect(restarted.applied.wasApplied(copy, changed, ".spec.size")).toBe(false);
+      const { size: _, ...rest } = object.spec as { size: number };
+      const revalued = source({ spec: { ...rest, size: 5 } }, { note: "b" });
+      expect(restarted.applied.wasApplied(copy, revalued, ".spec.size")).toBe(true);
+    });
+  });
+
+  test("is put back unless its type reports drift, or it was the member's own", () => {
+    const object = source({ spec: { size: 1 } }, { "legation.dev/on-conflict": "adopt" });
+    const restores = (drift: "Restore" | "Report" | undefined): boolean => {
+      const its = kindOf({ ...WIDGETS, spec: { ...WIDGETS.spec, ...(drift === undefined ? {} : { drift }) } });
+      return its.applied.restores(stored(toCopy(its, object, HOST)));
+    };
+    expect([restores(undefined), restores("Restore"), restores("Report")]).toEqual([true, true, false]);
+    const adopted = { metadata: { annotations: { ...kind.applied.adoptionMarks(object)?.annotations } } };
+    expect(kind.applied.restores(stored(adopted))).toBe(false);
   });
 });

@@ -130,7 +130,8 @@ describe("the copy of a Service", () => {
     const made = toCopy(kind, given({ type: "NodePort", ports }), host);
     const annotations = { ...made.metadata?.annotations, "legation.dev/exported": "true" };
     const copy = stored({ ...made, spec: { type: "NodePort", ports } }, { annotations });
-    const applied = (type: string) => kind.applied?.object(copy, { source: given({ type, ports }), host, givenUp: [] });
+    const applied = (type: string) =>
+      kind.applied?.object(copy, { source: given({ type, ports }), host, left: { givenUp: [], lost: [] } });
     expect(applied("ClusterIP")).toMatchObject({
       spec: { type: "ClusterIP", ports: [{ port: 80, protocol: "TCP", nodePort: 0 }] },
       metadata: { annotations: { "legation.dev/exported": "true" } },

@@ -3,6 +3,7 @@ import {
   type DeniedRight,
   deniedRight,
   dependsOnPodLabels,
+  fieldManagerIn,
   hasNoDryRun,
   insufficientResources,
   isKubeletRefusal,
@@ -124,4 +125,13 @@ test.each([
   ["0/5 nodes are available: 5 node(s) had untolerated taint(s).", []],
 ])("reads of which resources kube-scheduler found too little: %s", (message, resources) => {
   expect([...insufficientResources(message)]).toEqual(resources);
+});
+
+test.each([
+  ['conflict with "kubectl-patch" using v1 at 2026-02-03T04:05:06Z', "kubectl-patch"],
+  ['conflict with "kube-controller-manager" with subresource "scale" using apps/v1', "kube-controller-manager"],
+  ['conflict with "a \\"b\\"" using v1', 'a \\"b\\"'],
+  ["another conflict", undefined],
+])("reads the field manager of the cause %s", (cause, manager) => {
+  expect(fieldManagerIn(cause)).toBe(manager);
 });

@@ -122,6 +122,50 @@ describe("a refused write", () => {
   });
 });
 
+describe("a write that puts back what another manager changed", () => {
+  const why = "tuner keeps changing .spec.size";
+  const contested = (write = "size") => guard.contested("web", write, { holdMs: 10 * MINUTE, why });
+
+  test("is held when it is undone for the third time within fifteen minutes, and then sent once in ten minutes", async () => {
+    for (let time = 0; time < 2; time += 1) {
+      expect(contested()).toBe(false);
+      guard.putBack("web", "size");
+      await clock.advance(MINUTE);
+    }
+    expect([contested(), contested("color")]).toEqual([true, false]);
+    expect(guard.get("web", "size")?.why).toBe(why);
+    for (let hold = 0; hold < 3; hold += 1) {
+      await clock.advance(10 * MINUTE - 1);
+      expect(contested()).toBe(true);
+      await clock.advance(1);
+      expect(contested()).toBe(false);
+      guard.putBack("web", "size");
+      expect(contested()).toBe(true);
+    }
+  });
+
+  test("is sent again where the other manager undoes it seldom, or was forgotten", async () => {
+    for (let time = 0; time < 3; time += 1) {
+      guard.putBack("web", "size");
+      await clock.advance(8 * MINUTE);
+      expect(contested()).toBe(false);
+    }
+    guard.putBack("web", "size");
+    expect(contested()).toBe(true);
+    guard.forget("web");
+    expect(contested()).toBe(false);
+  });
+});
+
+test("foresees that one more write for the same purpose is held", async () => {
+  for (let write = 0; write < 4; write += 1) {
+    expect(guard.isAlmostUndone("web", A)).toBe(false);
+    expect(guard.written("web", "copy", A)).toBe(false);
+  }
+  expect([guard.isAlmostUndone("web", A), guard.isAlmostUndone("web", { spec: "b" })]).toEqual([true, false]);
+  expect(guard.written("web", "copy", A)).toBe(true);
+});
+
 describe("a failed write", () => {
   const at = async (ms: number, error: KubeError, object = "web", reachableSince?: number) => {
     await clock.advance(ms);

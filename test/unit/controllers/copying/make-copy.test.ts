@@ -115,6 +115,17 @@ describe("the result of a copy's create", () => {
     type: configMaps,
   });
 
+  test("gets its marks back, and keeps the record of its last apply", async () => {
+    const bodies: unknown[] = [];
+    const record = (digest: string) => ({ "legation.dev/applied": JSON.stringify({ digest, type: "configmaps" }) });
+    const object = { metadata: { labels, annotations: { ...annotations, ...record("new") } } };
+    for (const its of [record("old"), {}]) {
+      const has = there({ annotations: { ...annotations, ...its } });
+      await made("AlreadyExists", has, { object, patched: async ({ body }) => bodies.push(body) as never });
+    }
+    expect(bodies).toMatchObject([{ metadata: { annotations: record("old") } }, { metadata: { annotations: record("new") } }]);
+  });
+
   test.each<[string, object, boolean]>([
     ["has lost its labels", { annotations }, true],
     ["has lost its annotations", { labels }, true],

@@ -98,7 +98,7 @@ test("gives up newly retained fields before it applies the rest", async () => {
     fieldManager: "legation-host",
     isNew: false,
     newlyRetained: ["/spec/replicas"],
-    knownConflicts: [],
+    judge: () => "givenUp",
     object: () => ({ metadata: {} }),
     signal: new AbortController().signal,
   } as never);

@@ -3,7 +3,7 @@ import { WHOLE_FINALIZER, WHOLE_KEY } from "../../../../../src/api/keys.ts";
 
 export const TYPES: Readonly<Record<string, DelegatedType["spec"]>> = {
   widgets: { group: "example.com", version: "v1", kind: "Widget", plural: "widgets", sum: ["ready"] },
-  engines: { group: "example.com", version: "v1", kind: "Engine", plural: "engines", exclusive: true },
+  engines: { group: "example.com", version: "v1", kind: "Engine", plural: "engines", exclusive: true, drift: "Report" },
   configmaps: { version: "v1", kind: "ConfigMap", plural: "configmaps" },
 };
 export const PLURALS: readonly string[] = ["widgets", "engines", "configmaps"];

@@ -24,7 +24,7 @@ export interface AtRest {
   /** Members whose Cluster has the label that objects select. */
   readonly open: readonly MemberName[];
   readonly foreign: readonly Foreign[];
-  /** Copies whose color another manager of the member set. */
+  /** Copies whose color another manager of the member set, of a type that reports drift. */
   readonly taken: ReadonlySet<string>;
 }
 

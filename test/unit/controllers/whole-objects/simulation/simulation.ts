@@ -34,7 +34,7 @@ export class Simulation {
   /** When each type was last being deleted; epoch ms. */
   readonly #retiredAt = new Map<string, number>();
   readonly #foreign: Foreign[] = [];
-  /** Copies whose color another manager of the member set. */
+  /** Copies whose color another manager of the member set, of a type that reports drift. */
   readonly #taken = new Set<string>();
   #breaks = true;
   #controller:
@@ -188,7 +188,10 @@ export class Simulation {
       "without a field": () => {
         if (!this.#taken.has(found.metadata.uid)) recolor(undefined);
       },
-      blue: () => this.#taken.add(recolor("blue").metadata.uid),
+      blue: () => {
+        const { metadata } = recolor("blue");
+        if (TYPES[plural]?.drift === "Report") this.#taken.add(metadata.uid);
+      },
       "without its label": () => labels([WHOLE_KEY]),
       "without labels": () => labels([HOST_LABEL, "legation.dev/copy"]),
     };
