@@ -138,7 +138,10 @@ function decode<T extends KubeObject>(
     case "ADDED":
     case "MODIFIED":
     case "DELETED":
-      if (isStored<T>(object) && (!transport.untrusted || request.accept === METADATA_ONLY || isWellFormed(resource, object)))
+      if (
+        isStored<T>(object) &&
+        (!transport.untrusted || request.accept === METADATA_ONLY || isWellFormed(resource, object))
+      )
         return { type, object, size };
       break;
     case "BOOKMARK":

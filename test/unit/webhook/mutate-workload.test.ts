@@ -88,13 +88,7 @@ describe("a change of the workload's annotations follows in the template", () =>
   test.each<[string, Annotations, Annotations, Annotations, Annotations | undefined]>([
     ["a new value", { [GROUP]: "west" }, { [GROUP]: "east" }, { [GROUP]: "west" }, { [GROUP]: "east" }],
     ["a removal", { [GROUP]: "west" }, {}, { [GROUP]: "west", note: "kept" }, { note: "kept" }],
-    [
-      "a removal of what the template has otherwise",
-      { [GROUP]: "west" },
-      {},
-      { [GROUP]: "east" },
-      { [GROUP]: "east" },
-    ],
+    ["a removal of what the template has otherwise", { [GROUP]: "west" }, {}, { [GROUP]: "east" }, { [GROUP]: "east" }],
     ["a template rewritten without it", { [GROUP]: "west" }, { [GROUP]: "west" }, {}, { [GROUP]: "west" }],
     ["nothing", { note: "a" }, { note: "b" }, { other: "c" }, { other: "c" }],
   ])("%s", (_, before, now, template, expected) => {
@@ -109,10 +103,7 @@ describe("a change of the workload's annotations follows in the template", () =>
     const parts = { operation: "UPDATE", kind: "Job" } as const;
     const job = workload({ [GROUP]: "west" }, { [GROUP]: "west" });
     const oldObject = { ...job, spec: { ...job.spec, ...spec }, status };
-    const verdict = mutateWorkload(
-      request({ ...parts, oldObject, object: workload({}, { [GROUP]: "west" }) }),
-      "all",
-    );
+    const verdict = mutateWorkload(request({ ...parts, oldObject, object: workload({}, { [GROUP]: "west" }) }), "all");
     expect(verdict).toEqual({
       kind: "allowed",
       warnings: [

@@ -21,7 +21,9 @@ interface Workload {
     readonly annotations: Annotations;
     readonly managedFields?: unknown;
   };
-  readonly spec: { readonly template: { readonly metadata: { readonly annotations: Annotations }; readonly spec: object } };
+  readonly spec: {
+    readonly template: { readonly metadata: { readonly annotations: Annotations }; readonly spec: object };
+  };
 }
 
 function workload(annotations: Annotations = {}, template: Annotations = {}, metadata: object = {}): Workload {
@@ -206,7 +208,10 @@ describe("a template with copies by an earlier release", () => {
 });
 
 test("refuses wishes-of on the workload itself", () => {
-  const verdict = mutateWorkload(request({ kind: "Deployment", object: workload({ [WISHES_OF]: "Deployment/a" }) }), "all");
+  const verdict = mutateWorkload(
+    request({ kind: "Deployment", object: workload({ [WISHES_OF]: "Deployment/a" }) }),
+    "all",
+  );
   expect(verdict).toEqual({
     kind: "denied",
     message: `metadata: annotation ${WISHES_OF}: is read on pods alone; remove it`,

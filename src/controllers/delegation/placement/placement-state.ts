@@ -11,6 +11,7 @@ import type { WriteGuard } from "../../../runtime/write-guard.ts";
 import type { Emitter } from "../../events.ts";
 import { Divisions } from "../../preferences/divisions.ts";
 import type { View } from "../decision/view.ts";
+import type { PodWishes } from "../workload-wishes.ts";
 import { Eligibilities } from "./eligibility.ts";
 import { Groups } from "./groups.ts";
 import { KnownPods } from "./known-pods.ts";
@@ -27,6 +28,8 @@ export interface PlacementStateOptions {
   readonly defaults: ReadStore<PlacementDefaults>;
   /** The host's classes, by which its admission completes pods. Absent: pods are as their authors write them. */
   readonly classes?: Pick<HostAdmission, "runtimeClass" | "priorityClass">;
+  /** Absent: pods carry their wishes. */
+  readonly wishes?: PodWishes;
   readonly proxies: ReadStore<Pod>;
   readonly homeApi: (member: string) => HomeApi;
   readonly clock: Pick<Clock, "now">;
@@ -53,6 +56,7 @@ export class PlacementState {
       namespaces,
       defaults,
       classes,
+      wishes,
       proxies,
       homeApi,
       clock,
@@ -81,6 +85,7 @@ export class PlacementState {
       namespaces,
       defaults,
       classes,
+      wishes,
       pods,
       owned,
       memories,
