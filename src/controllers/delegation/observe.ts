@@ -109,7 +109,7 @@ export class Observer {
     const { name, reachable, read } = connection;
     const view = reachable && read ? connection : { ...connection, ...this.#nodeState(name) };
     if (proxy === undefined || isBound(proxy)) return view;
-    const excluded = mayHold(memory, name) ? eligibility.excludes(candidate) : undefined;
+    const excluded = mayHold(memory, name) ? eligibility.never?.(candidate) : undefined;
     const repels = isFor(view.delegate, proxy) ? repelledBy(candidate, proxy) : undefined;
     const apiPending = memory.uncertain === name && this.#options.placementState.eligibilities.apiPending(proxy, name);
     return {

@@ -8,7 +8,14 @@ import { isBound } from "../../pods/pod-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { WISHING, type WishingWorkload, wishesOf, workloadKey } from "../preferences/workload.ts";
+import {
+  type FoundWishes,
+  type PodWishes,
+  WISHING,
+  type WishingWorkload,
+  wishesOf,
+  workloadKey,
+} from "../preferences/workload.ts";
 
 export interface WorkloadWishesOptions {
   readonly host: ClusterClient;
@@ -18,16 +25,13 @@ export interface WorkloadWishesOptions {
   readonly onChange: (namespace: string) => void;
 }
 
-/** Where placement reads the wishes of pods' workloads. */
-export type PodWishes = Pick<WorkloadWishes, "of">;
-
 // The watch mostly shows a workload before its pods.
 const UNSEEN_MS = 1_000;
 // Workloads that were read since no watch shows them. The oldest is forgotten first, and read again if a pod needs it.
 const KEPT = 1_000;
 
 /** Follows the metadata of workloads whose wishes their pods do not carry. Others are not watched. */
-export class WorkloadWishes {
+export class WorkloadWishes implements PodWishes {
   readonly #options: WorkloadWishesOptions;
   readonly #reflectors: ReadonlyMap<WorkloadRef["kind"], Reflector<KubeObject>>;
   readonly #tried: readonly Promise<void>[];
@@ -72,7 +76,7 @@ export class WorkloadWishes {
   }
 
   /** Returns the wishes of the pod's workload. One that is unseen is read soon, if the pod still needs a place. */
-  of(pod: Stored<Pod>): ReturnType<typeof wishesOf> {
+  of(pod: Stored<Pod>): FoundWishes {
     const wishes = wishesOf(pod, (namespace, workload) => this.#find(namespace, workload));
     if (wishes.unseen !== undefined && !isBound(pod)) this.#ask(pod, wishes.unseen);
     return wishes;

@@ -16,6 +16,18 @@ export interface WishingWorkload {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
+/** The wishes of a pod's workload; none if it has none. */
+export interface FoundWishes {
+  readonly annotations: WishingWorkload["annotations"];
+  /** The pod's template names a workload that is not known yet. */
+  readonly unseen?: WorkloadRef;
+}
+
+/** Where placement reads the wishes of pods' workloads. */
+export interface PodWishes {
+  of(pod: Stored<Pod>): FoundWishes;
+}
+
 export type FindWorkload = (namespace: string, workload: WorkloadRef) => WishingWorkload | undefined;
 
 /** The resources of the kinds whose wishes are read from the workload. */
@@ -63,11 +75,7 @@ export function wishSources(pod: Stored<Pod>): readonly (WorkloadRef & { readonl
   return [owner, { kind: "Deployment", name: updated.name.slice(`${pod.metadata.namespace}/`.length) }];
 }
 
-/** Returns the wishes of a pod's workload; none if it has none. `unseen`: the pod's template names a workload that is not known yet. */
-export function wishesOf(
-  pod: Stored<Pod>,
-  find: FindWorkload,
-): { readonly annotations: WishingWorkload["annotations"]; readonly unseen?: WorkloadRef } {
+export function wishesOf(pod: Stored<Pod>, find: FindWorkload): FoundWishes {
   const { namespace = "" } = pod.metadata;
   for (const source of wishSources(pod)) {
     const found = find(namespace, source);

@@ -47,8 +47,10 @@ export interface Eligibility {
   readonly syncing?: boolean;
   /** Another pod of the group is being placed first. */
   readonly follows?: boolean;
-  /** Returns why the author's placement leaves a member out. Such a member never had the pod. */
+  /** Returns why the placement leaves a member out now. It may have had the pod before wishes or defaults changed. */
   readonly excludes: (candidate: Candidate) => string | undefined;
+  /** Returns why the pod itself leaves a member out. Such a member never had it. Absent: it leaves out none. */
+  readonly never?: (candidate: Candidate) => string | undefined;
   /** Returns what a member lacks for the pod at present. It may have had the pod all the same. */
   readonly lacks?: (candidate: Candidate) => string | undefined;
   /** Returns what the pod requests in a member. Absent: what its spec says. */
@@ -186,6 +188,7 @@ export class Eligibilities {
     const named = (virtualNode && wishedMembers(virtualNode)) ?? clusters;
     return {
       excludes: (candidate) => placementExcludes(placement, candidate),
+      never: (candidate) => placementExcludes(this.#options.podRules.fixed(proxy), candidate),
       lacks: (candidate) => this.#lacks(proxy, placement, candidate),
       ...(named === undefined ? {} : { named }),
       ...requestsIn(proxy, overrides),

@@ -8,7 +8,7 @@ import type { ClusterSpread } from "../../../api/cluster-spread.ts";
 import { GROUP_ANNOTATION, GROUP_BY_ANNOTATION } from "../../../api/keys.ts";
 import { type Namespace, objectKey, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import { defaultPlacement, PLACEMENT_DEFAULTS_NAME, type PlacementDefaults } from "../../../api/placement-defaults.ts";
-import { type WorkloadRef, wishesAmong, withWishes } from "../../../api/workload-wishes.ts";
+import { outdatedWishes, type WorkloadRef, wishesAmong, withWishes } from "../../../api/workload-wishes.ts";
 import type { DelegateRequests } from "../../../clusters/delegate-requests.ts";
 import type { Candidate, Rule } from "../../../placement/candidate.ts";
 import { inMembers } from "../../../placement/in-member.ts";
@@ -19,8 +19,8 @@ import { memberOf } from "../../../pods/proxy.ts";
 import { virtualNodeSpread, virtualNodeWish } from "../../../pods/virtual-node-terms.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
 import type { OwnedProxies } from "../../preferences/owned-proxies.ts";
+import type { PodWishes } from "../../preferences/workload.ts";
 import { mayHold } from "../decision/memory.ts";
-import type { PodWishes } from "../workload-wishes.ts";
 import { type FindPod, type GroupName, type Groups, groupOf } from "./groups.ts";
 import type { KnownPods } from "./known-pods.ts";
 import type { Memories } from "./memories.ts";
@@ -83,6 +83,15 @@ export class PodRules {
   /** Returns the pod's workload while its wishes are not known. */
   unseen(pod: Stored<Pod>): WorkloadRef | undefined {
     return this.#options.wishes?.of(pod).unseen;
+  }
+
+  /** Returns what the pod itself says, and no change of its workload or of defaults takes back. */
+  fixed(pod: Stored<Pod>): RequestedPlacement {
+    const { annotations = {} } = this.#options.wishes?.of(pod) ?? {};
+    const outdated = outdatedWishes(annotations);
+    const own = Object.entries(pod.metadata.annotations ?? {}).filter(([key]) => !outdated.has(key));
+    const parsed = parsePlacement(Object.fromEntries(own));
+    return withOwnTerms(parsed.ok ? parsed.placement : {}, pod);
   }
 
   /** Returns where the pod's workload now wants its pods, as far as the pod does not say it itself; undefined if anywhere. */
