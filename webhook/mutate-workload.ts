@@ -3,9 +3,10 @@ import { type Annotations, authorAnnotations } from "../src/api/annotations.ts";
 import { type DelegationMode, isWanted } from "../src/api/delegation-mode.ts";
 import { isForeignKey } from "../src/api/foreign-annotations.ts";
 import { isJsonObject, type JsonObject, valueAt } from "../src/api/json.ts";
-import { DELEGATE_ANNOTATION, GROUP } from "../src/api/keys.ts";
+import { DELEGATE_ANNOTATION, GROUP, OUTDATED_ANNOTATION, WISHES_OF_ANNOTATION } from "../src/api/keys.ts";
 import { lastApplied } from "../src/api/last-applied.ts";
 import { isOverflowMode } from "../src/api/overflow.ts";
+import { isWish, isWishingKind, type WorkloadRef } from "../src/api/workload-wishes.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
 import { leftAnnotations, leftoversOfPod, leftoverWarnings } from "./drop-leftovers.ts";
 import { mutateWhole } from "./mutate-whole.ts";
@@ -13,6 +14,7 @@ import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./over
 import { ephemeralWarnings, nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
 import { idleWarnings, overrideProblems, placementWarnings, readAnnotations } from "./read-annotations.ts";
 import { allowed, denied, inTurn, patched, type Verdict } from "./responses.ts";
+import { withWishMarks } from "./workload-wishes.ts";
 
 /** Paths of a workload kind's annotations: its own and its pod template's. */
 interface Shape {
@@ -39,7 +41,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
 
 /**
  * Copies the author's annotations from a workload into its pod template, and removals too. The template's own values
- * win. Problems of its future pods are refused here.
+ * win. Wishes stay on the workload. Problems of its future pods are refused here.
  */
 export function mutateWorkload(request: AdmissionRequest, mode: DelegationMode): Verdict {
   const { object, oldObject, kind, operation } = request;
@@ -74,24 +76,45 @@ function judge(request: AdmissionRequest, shape: Shape, mode: DelegationMode): V
   const problems = kind.kind === DAEMON_SET ? daemonSetProblems(object, shape) : problemsOf(object, shape, mode);
   if (problems.length > 0) return denied(problems);
   if (kind.kind === DAEMON_SET) return allowed();
-  const current = annotationsAt(object, [...shape.template, "metadata"]) ?? {};
-  const { annotations, warnings, removed } = merge(
-    current,
-    outerAnnotations(object, shape),
-    outerAnnotations(oldObject, shape),
-    (key) => isWrittenInTemplate(object, shape, key),
-  );
-  const patch = fastJsonPatch.compare({ annotations: current }, { annotations });
+  const path = [...shape.template, "metadata"];
+  const current = annotationsAt(object, path) ?? {};
+  const isAuthors = (key: string): boolean => isWrittenInTemplate(object, shape, key);
+  const workload = wishingWorkload(kind.kind, object);
+  const outer = outerAnnotations(object, shape);
+  const before = outerAnnotations(oldObject, shape);
+  const isCopied = (key: string): boolean => workload === undefined || !isWish(key);
+  const merged = merge(current, picked(outer, isCopied), picked(before, isCopied), isAuthors);
+  const marks =
+    workload &&
+    withWishMarks({
+      ...{ object, oldObject, workload, mode, outer, before, isAuthors, template: merged.annotations },
+      oldTemplate: (oldObject && annotationsAt(oldObject, path)) ?? {},
+    });
+  const patch = fieldPatch(object, path, "annotations", marks?.template ?? merged.annotations);
   if (patch.length > 0 && kind.kind === "Job" && oldObject !== undefined && !mayChangeTemplate(oldObject)) {
-    return allowed([...warnings, JOB_KEEPS_TEMPLATE]);
+    return allowed([...merged.warnings, JOB_KEEPS_TEMPLATE]);
   }
-  return patched(rooted(patch, object, shape.template), [
-    ...warnings,
-    ...removed.map(
+  if (marks !== undefined) {
+    for (const field of ["labels", "annotations"] as const)
+      patch.push(...fieldPatch(object, ["metadata"], field, marks[field]));
+  }
+  return patched(patch, [
+    ...merged.warnings,
+    ...(marks?.warnings ?? []),
+    ...merged.removed.map(
       (key) => `${key}: taken off the pod template, too; if it was to stay there, write it there once more`,
     ),
-    ...warningsOf(object, shape, annotations, mode),
+    ...warningsOf(object, shape, marks?.counting ?? merged.annotations, mode),
   ]);
+}
+
+/** Returns the workload if its wishes stay on it. One that gets its name after admission cannot be named in its template. */
+function wishingWorkload(kind: string, { metadata: { name = "" } }: ReviewedObject): WorkloadRef | undefined {
+  return isWishingKind(kind) && name !== "" ? { kind, name } : undefined;
+}
+
+function picked(annotations: Annotations, isPicked: (key: string) => boolean): Record<string, string> {
+  return Object.fromEntries(Object.entries(annotations).filter(([key]) => isPicked(key)));
 }
 
 const JOB_KEEPS_TEMPLATE =
@@ -113,8 +136,10 @@ function isAnnotated(
   const says = (annotations: Annotations | undefined): boolean =>
     annotations === undefined ||
     Object.keys(annotations).some((key) => key.startsWith(`${GROUP}/`) || isForeignKey(key));
-  if ([...outer, [...template, "metadata"]].some((path) => says(annotationsAt(object, path)))) return true;
-  return oldObject !== undefined && outer.some((path) => says(annotationsAt(oldObject, path)));
+  return [object, oldObject].some(
+    (each) =>
+      each !== undefined && [...outer, [...template, "metadata"]].some((path) => says(annotationsAt(each, path))),
+  );
 }
 
 /** Returns all problems of the author's annotations, with their places. */
@@ -127,10 +152,14 @@ function problemsOf(object: ReviewedObject, { outer, template }: Shape, mode: De
       problems.push(`${path.join(".")}.annotations: must be a map of strings`);
       continue;
     }
+    const isTemplate = path.length > 1 && path !== outer[1];
     // A copied value is reported once, where the author wrote it.
-    const own = Object.entries(annotations).filter(([key, value]) => copied[key] !== value);
-    const { problems: found } = readAnnotations(Object.fromEntries(own));
+    const own = picked(annotations, (key) => copied[key] !== annotations[key] && key !== OUTDATED_ANNOTATION);
+    const { problems: found } = readAnnotations(own);
     problems.push(...found.map((problem) => `${path.join(".")}: ${problem}`));
+    if (!isTemplate && own[WISHES_OF_ANNOTATION] !== undefined) {
+      problems.push(`${path.join(".")}: annotation ${WISHES_OF_ANNOTATION}: is read on pods alone; remove it`);
+    }
     Object.assign(copied, annotations);
   }
   const { placement } = readAnnotations(copied);
@@ -228,18 +257,21 @@ function merge(
   return { annotations, warnings, removed };
 }
 
-/** Returns the operations with paths from the object's root, and operations that create missing containers. */
-function rooted(
-  patch: readonly fastJsonPatch.Operation[],
+/** Returns the operations that give a map of an object's metadata these values. */
+function fieldPatch(
   object: ReviewedObject,
-  template: readonly string[],
+  path: readonly string[],
+  field: "annotations" | "labels",
+  wanted: Readonly<Record<string, string>>,
 ): fastJsonPatch.Operation[] {
+  const metadata = valueAt(object, path);
+  const root = `/${path.join("/")}`;
+  const current = isJsonObject(metadata) && isJsonObject(metadata[field]) ? metadata[field] : undefined;
+  const patch = fastJsonPatch.compare({ [field]: current ?? {} }, { [field]: wanted });
   if (patch.length === 0) return [];
-  const root = `/${template.join("/")}/metadata`;
-  const metadata = valueAt(object, [...template, "metadata"]);
   const made: fastJsonPatch.Operation[] = [];
-  if (!isJsonObject(metadata)) made.push({ op: "add", path: root, value: { annotations: {} } });
-  else if (!isJsonObject(metadata.annotations)) made.push({ op: "add", path: `${root}/annotations`, value: {} });
+  if (!isJsonObject(metadata)) made.push({ op: "add", path: root, value: { [field]: {} } });
+  else if (current === undefined) made.push({ op: "add", path: `${root}/${field}`, value: {} });
   return [...made, ...patch.map((operation) => ({ ...operation, path: root + operation.path }))];
 }
 

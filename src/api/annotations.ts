@@ -24,6 +24,7 @@ import {
   OVERRIDES_ANNOTATION,
   PREFERENCES_ANNOTATION,
   WHOLE_KEY,
+  WISHES_OF_ANNOTATION,
 } from "./keys.ts";
 import { isLabelValue, labelKeyProblem, parseLabelSelector, type Selector, selectorMatches } from "./label-selector.ts";
 import { type OverflowMode, readMode, readOverflowAfter } from "./overflow.ts";
@@ -31,6 +32,7 @@ import { type Override, parseOverrides } from "./overrides.ts";
 import { parsePreferences, type SchedulingPreferences } from "./preferences.ts";
 import { lengthProblem, structuredTextReader } from "./structured-text.ts";
 import { type VirtualNodeWish, wishExcludes } from "./virtual-node-wish.ts";
+import { readWishesOf, WISHING_KINDS, type WorkloadRef } from "./workload-wishes.ts";
 
 const readAffinity = structuredTextReader(clusterAffinitySchema);
 const readSpread = structuredTextReader(clusterSpreadsSchema);
@@ -74,6 +76,8 @@ export interface RequestedPlacement {
   readonly whole?: boolean;
   /** `legation.dev/on-conflict`: an object of the member's own in the place of a copy becomes the copy. */
   readonly onConflict?: "adopt" | "refuse";
+  /** `legation.dev/wishes-of`: the workload whose wishes count for the pod. */
+  readonly wishesOf?: WorkloadRef;
   /** `legation.dev/on-delete`: copies stay when the object is deleted. */
   readonly onDelete?: "delete" | "orphan";
 }
@@ -176,8 +180,9 @@ function ofNamespace({ overrides, ...placement }: RequestedPlacement): Requested
 }
 
 /** Reports whether the author asked for delegation, directly or by placement. */
-export function asksForDelegation({ delegate, clusters, selector, preferences, mode }: RequestedPlacement): boolean {
-  return delegate ?? [clusters, selector, preferences, mode].some((said) => said !== undefined);
+export function asksForDelegation(placement: RequestedPlacement): boolean {
+  const { delegate, clusters, selector, preferences, mode, wishesOf } = placement;
+  return delegate ?? [clusters, selector, preferences, mode, wishesOf].some((said) => said !== undefined);
 }
 
 /** Returns why the author excludes a member. Undefined if the author does not. */
@@ -262,6 +267,11 @@ function readAnnotation(key: string, text: string): RequestedPlacement | string 
     case API_ANNOTATION: {
       const api = API_MODES.find((mode) => mode === text);
       return api === undefined ? `${quote(text)} is no API server; write "host", "member" or "none"` : { api };
+    }
+    case WISHES_OF_ANNOTATION: {
+      const wishesOf = readWishesOf(text);
+      if (wishesOf !== undefined) return { wishesOf };
+      return `${quote(text)} names no workload; remove it, and admission writes it (${WISHING_KINDS.join(", ")}/NAME)`;
     }
     default:
       return isForeignKey(key) ? readForeignAnnotation(key, text) : unknownKey(key);

@@ -17,6 +17,8 @@ export interface ForeignPlacement {
 
 const ADMIRALTY = "multicluster.admiralty.io/";
 const FEDERATION = "federation.kubernetes.io/";
+const ELECT = `${ADMIRALTY}elect`;
+const NO_RESERVATION = `${ADMIRALTY}no-reservation`;
 
 const constraintsSchema = z.strictObject({
   nodeSelector: z.record(z.string(), z.string()).exactOptional(),
@@ -30,20 +32,25 @@ export function isForeignKey(key: string): boolean {
   return key.startsWith(ADMIRALTY) || (key.startsWith(FEDERATION) && key.endsWith("-preferences"));
 }
 
+/** Reports whether the key says where pods go. The others say that they are delegated, or nothing. */
+export function isForeignWish(key: string): boolean {
+  return isForeignKey(key) && key !== ELECT && key !== NO_RESERVATION;
+}
+
 type Reader = (text: string, key: string) => ForeignPlacement | string;
 
 const READERS: Readonly<Record<string, Reader>> = {
   [`${FEDERATION}replica-set-preferences`]: readPreferences,
   [`${FEDERATION}deployment-preferences`]: readPreferences,
   // Admiralty ignores this value.
-  [`${ADMIRALTY}elect`]: () => ({ delegate: true }),
+  [ELECT]: () => ({ delegate: true }),
   // The older form, before Admiralty's own scheduler: one cluster by name.
   [`${ADMIRALTY}clustername`]: (text) => {
     const problem = clusterNameProblem(text);
     return problem === undefined ? { clusters: [text] } : `${JSON.stringify(text.slice(0, 100))} ${problem}`;
   },
   // Legation reserves nothing, so this is always true.
-  [`${ADMIRALTY}no-reservation`]: () => ({}),
+  [NO_RESERVATION]: () => ({}),
   [`${ADMIRALTY}proxy-pod-scheduling-constraints`]: readConstraints,
   [`${ADMIRALTY}use-constraints-from-spec-for-proxy-pod-scheduling`]: () =>
     "constraints of the pod's spec are for the nodes of its member; write those for clusters as " +

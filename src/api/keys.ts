@@ -36,6 +36,14 @@ export const OVERRIDES_ANNOTATION = "legation.dev/overrides";
 /** The API server of the pod's in-cluster configuration: `host`, `member` or `none`. */
 export const API_ANNOTATION = "legation.dev/api";
 
+/** The workload, as `Deployment/web`, whose wishes count for a pod. Admission writes it into pod templates; it asks for delegation. */
+export const WISHES_OF_ANNOTATION = "legation.dev/wishes-of";
+/** Label of workloads whose wishes their pods do not carry, by which the controller's watches select. */
+export const WISHES_LABEL = "legation.dev/wishes";
+export const WISHES_VALUE = "true";
+/** Annotation on a workload: keys of wishes, comma-separated, of which the pod template has an outdated copy. */
+export const OUTDATED_ANNOTATION = "legation.dev/outdated-in-template";
+
 /** Gives an object to members as it is: `true`. Also the label by which the controller's watches select such objects and copies. */
 export const WHOLE_KEY = "legation.dev/whole";
 export const WHOLE_VALUE = "true";
@@ -213,7 +221,7 @@ export function clusterOfNode(nodeName: string | undefined): string | undefined 
   return nodeName?.startsWith(VIRTUAL_NODE_PREFIX) === true ? nodeName.slice(VIRTUAL_NODE_PREFIX.length) : undefined;
 }
 
-/** Annotations of pods that only Legation writes; never forwarded. */
+/** Annotations that only Legation writes; never forwarded. */
 export const INTERNAL_ANNOTATIONS: ReadonlySet<string> = new Set([
   SCHEDULER_NAME_ANNOTATION,
   CLUSTER_ANNOTATION,
@@ -225,6 +233,7 @@ export const INTERNAL_ANNOTATIONS: ReadonlySet<string> = new Set([
   OWNER_ANNOTATION,
   PROXY_UID_ANNOTATION,
   FORWARDED_ANNOTATION,
+  OUTDATED_ANNOTATION,
 ]);
 
 /** Annotations of OpenShift's admission: each cluster writes its own. */

@@ -17,6 +17,8 @@ export interface ControllerEvents extends RegistryEvents {
   /** A group of pods is in another member, or in none any more. */
   readonly groupMoved: [];
   readonly defaultsChanged: [];
+  /** Wishes of a workload in the namespace are known, or have changed. */
+  readonly wishes: [namespace: string];
   /** A virtual node was cordoned, uncordoned or tainted, came or went. */
   readonly nodeSpec: [];
   /** A virtual node became Ready or not, or its taints changed. */

@@ -17,6 +17,8 @@ export interface RequestOptions {
 interface AnswerOptions {
   /** Removes `metadata.managedFields` before the response is parsed, which halves memory and work. */
   readonly dropManagedFields?: boolean;
+  /** Asks for the metadata of objects only (PartialObjectMetadata), which is cheaper to encode and parse. */
+  readonly metadataOnly?: boolean;
 }
 
 /** The objects to list or watch. */
@@ -44,8 +46,6 @@ export interface ListPage<T extends KubeObject> {
 }
 
 export interface WriteOptions extends RequestOptions, AnswerOptions {
-  /** Asks for the object's metadata only (PartialObjectMetadata), which is cheaper to encode and parse. */
-  readonly metadataOnly?: boolean;
   readonly fieldManager?: string;
   readonly dryRun?: boolean;
   /** Such as `status`, `binding` or `token`. */

@@ -29,7 +29,7 @@ import { listTable, watchTable } from "./internal/table.ts";
 import { Transport } from "./internal/transport.ts";
 import { upgrade } from "./internal/upgrade.ts";
 import { warningsOf } from "./internal/warnings.ts";
-import { watchEvents } from "./internal/watch.ts";
+import { METADATA_ONLY, watchEvents } from "./internal/watch.ts";
 import { cutManagedFields, heapBytesOf, isRecord, parseJson } from "./json.ts";
 import { type ClientLimits, DEFAULT_LIMITS } from "./limits.ts";
 import type { KubeObject, ObjectRef, Stored } from "./objects.ts";
@@ -46,7 +46,7 @@ const PATCH_CONTENT_TYPES: Readonly<Record<Patch["type"], string>> = {
 
 // Characters that take about a millisecond to parse. Smaller responses are parsed at once.
 const LARGE_ANSWER = 100_000;
-const METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 const VERBS: Readonly<Record<RawRequest["method"], ApiRequest["verb"]>> = {
   GET: "get",
@@ -125,6 +125,7 @@ class HttpClient implements ClusterClient, PathUpgrades, TableReads {
       plural: resource.plural,
       namespace,
       path: withQuery(collectionPath(resource, namespace), query),
+      ...(options.metadataOnly === true ? { accept: METADATA_LIST } : {}),
       ...limits(options),
     };
     const { text } = await this.#transport.send(request);
@@ -335,7 +336,7 @@ class HttpClient implements ClusterClient, PathUpgrades, TableReads {
     const apiVersion = apiVersionOf(resource);
     return items.map((item: unknown) => {
       if (!isStored<T>(item)) throw this.#transport.error("BadAnswer", "a list item is not a stored object", request);
-      this.#check(resource, item, request);
+      if (request.accept !== METADATA_LIST) this.#check(resource, item, request);
       // API servers omit kind and apiVersion in list items of built-in types, unlike in watch events.
       item.kind ??= kind;
       item.apiVersion ??= apiVersion;

@@ -44,9 +44,11 @@ export async function findByList<T extends KubeObject>(
   resource: Resource<T>,
   { namespace, name }: { readonly namespace?: string; readonly name: string },
   signal: AbortSignal,
+  answer: Pick<ListOptions, "metadataOnly"> = {},
 ): Promise<Stored<T> | undefined> {
   const place = namespace === undefined ? {} : { namespace };
-  const { items } = await client.list(resource, { ...place, fieldSelector: `metadata.name=${name}`, signal });
+  const fieldSelector = `metadata.name=${name}`;
+  const { items } = await client.list(resource, { ...place, ...answer, fieldSelector, signal });
   return items[0];
 }
 

@@ -123,11 +123,14 @@ export const persistentVolumeClaims: Resource<PersistentVolumeClaim> = {
   namespaced: true,
   shape: claimShape,
 };
-export const deployments: Resource<KubeObject> = {
-  group: "apps",
-  version: "v1",
-  plural: "deployments",
-  kind: "Deployment",
+const apps = { group: "apps", version: "v1", namespaced: true } as const;
+export const deployments: Resource<KubeObject> = { ...apps, plural: "deployments", kind: "Deployment" };
+export const replicaSets: Resource<KubeObject> = { ...apps, plural: "replicasets", kind: "ReplicaSet" };
+export const statefulSets: Resource<KubeObject> = { ...apps, plural: "statefulsets", kind: "StatefulSet" };
+export const replicationControllers: Resource<KubeObject> = {
+  ...core,
+  plural: "replicationcontrollers",
+  kind: "ReplicationController",
   namespaced: true,
 };
 export const jobs: Resource<Job> = {

@@ -1,5 +1,5 @@
 import { unlessAborted } from "../kube/abort.ts";
-import type { ClusterClient, WatchEvent } from "../kube/client.ts";
+import type { ClusterClient, ListOptions, WatchEvent } from "../kube/client.ts";
 import { isKubeError, KubeError, type KubeErrorCode } from "../kube/errors.ts";
 import { TimeSlice } from "../kube/event-loop.ts";
 import type { ByteBudget } from "../kube/limits.ts";
@@ -47,6 +47,8 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly sizeOf?: (object: Stored<T>) => number;
   /** Keeps `metadata.managedFields`, which are half of an object's size. Default: they are dropped. */
   readonly keepManagedFields?: boolean;
+  /** Reads metadata only; `T` has to promise no more. */
+  readonly metadataOnly?: boolean;
   /** Objects per page of a list; default 500. */
   readonly pageSize?: number;
   readonly clock: Clock;
@@ -232,8 +234,8 @@ export class Reflector<T extends KubeObject> {
       const page = await client.list(resource, {
         signal,
         timeoutMs: LIST_TIMEOUT_MS,
-        dropManagedFields: this.#options.keepManagedFields !== true,
         ...selectionOf(this.#options),
+        ...this.#answer(),
         ...(pageSize === undefined ? {} : { limit: pageSize }),
         ...(token === undefined ? {} : { continue: token }),
       });
@@ -244,6 +246,14 @@ export class Reflector<T extends KubeObject> {
       token = page.continue;
       if (token === undefined) return page.resourceVersion;
     }
+  }
+
+  #answer(): Pick<ListOptions, "dropManagedFields" | "metadataOnly"> {
+    const { keepManagedFields, metadataOnly } = this.#options;
+    return {
+      dropManagedFields: keepManagedFields !== true,
+      ...(metadataOnly === undefined ? {} : { metadataOnly }),
+    };
   }
 
   #stage(staged: StagedList<T>, item: Stored<T>, size: number, isListedAgain: boolean): void {
@@ -275,10 +285,10 @@ export class Reflector<T extends KubeObject> {
       resourceVersion,
       signal,
       timeoutSeconds: WATCH_SECONDS.least + Math.floor(Math.random() * WATCH_SECONDS.spread),
-      dropManagedFields: this.#options.keepManagedFields !== true,
       idleTimeoutMs: WATCH_IDLE_MS,
       onOpen: () => this.#opened(),
       ...selectionOf(this.#options),
+      ...this.#answer(),
     });
     for await (const event of events) {
       if (signal.aborted) return;

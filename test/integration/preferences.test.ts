@@ -242,6 +242,84 @@ describe("a running Deployment", () => {
   });
 });
 
+describe("a changed wish of a running workload", () => {
+  interface Changed {
+    /** Returns how many of the pods that ran before run still. */
+    readonly kept: () => Promise<number>;
+    readonly fewestReady: () => number;
+    readonly templates: () => Promise<string>;
+  }
+
+  async function settled(kind: string, replicas: number): Promise<Changed> {
+    await allReady(replicas);
+    const found = (await podsOf(clients().host, namespace)).map(({ metadata }) => metadata.uid);
+    let fewest = replicas;
+    const { stop } = await watchPods(clients().host, namespace, (all) => {
+      fewest = Math.min(fewest, all.filter(isReady).length);
+    });
+    onTestFinished(stop);
+    const path = kind === "deployment" ? "{.items[*].metadata.name}" : "{.items[*].status.updateRevision}";
+    return {
+      kept: async () => {
+        const all = await podsOf(clients().host, namespace);
+        return all.filter(({ metadata }) => found.includes(metadata.uid)).length;
+      },
+      fewestReady: () => fewest,
+      templates: () => run("get", kind === "deployment" ? "replicasets" : kind, `-o=jsonpath=${path}`),
+    };
+  }
+
+  const allReady = (replicas: number): Promise<void> =>
+    eventuallyPasses(async () => {
+      expect((await podsOf(clients().host, namespace)).filter(isReady)).toHaveLength(replicas);
+    }, patient);
+  const weights = (west: number): object => ({
+    rebalance: true,
+    clusters: { west: { weight: west }, east: { weight: 1 } },
+  });
+  /** Returns what applying the manifest would change, for client-side and server-side apply. */
+  const differences = (manifest: string): Promise<string[]> =>
+    Promise.all(
+      [[], ["--server-side", "--force-conflicts"]].map((more) =>
+        kubectl(hostCluster(), ["-n", namespace, "diff", ...more, "-f", "-"], { input: manifest }),
+      ),
+    );
+
+  test("moves only the pods of a Deployment that have to, and replaces no template", async () => {
+    await apply({ preferences: weights(1), spec: { replicas: 8 } });
+    await divided({ west: 4, east: 4 });
+    const before = await settled("deployment", 8);
+    const templates = await before.templates();
+    const changed: Parts = { preferences: weights(3), spec: { replicas: 8 } };
+    await apply(changed);
+    await divided({ west: 6, east: 2 });
+    await allReady(8);
+    expect(await before.kept()).toBe(6);
+    expect(await before.templates()).toBe(templates);
+    expect(before.fewestReady()).toBe(7);
+    expect(await differences(workload(changed))).toEqual(["", ""]);
+  });
+
+  test("takes the pods of a StatefulSet out of a member that it excludes, one after another", async () => {
+    const parts = (clusters: string): Parts => ({
+      ...{ kind: "StatefulSet", name: "db" },
+      annotations: { "legation.dev/clusters": clusters },
+      spec: { replicas: 3, serviceName: "db", podManagementPolicy: "Parallel" },
+    });
+    await apply(parts("west"));
+    await divided({ west: 3 });
+    const before = await settled("statefulset", 3);
+    const templates = await before.templates();
+    await apply(parts("west,east"));
+    await apply(parts("east"));
+    await divided({ east: 3 });
+    await allReady(3);
+    expect(await before.templates()).toBe(templates);
+    expect(before.fewestReady()).toBe(2);
+    expect(await differences(workload(parts("east")))).toEqual(["", ""]);
+  });
+});
+
 describe("a Deployment in a member that has reached its limit", () => {
   test("keeps its replicas there under rebalance, and grows elsewhere", async () => {
     onTestFinished(async () => void (await patchWest({ limits: null })));

@@ -12,6 +12,7 @@ import {
   plannedMembers,
   type WorkloadPlan,
 } from "./outcome.ts";
+import { type WishingWorkload, workloadKey } from "../../controllers/preferences/workload.ts";
 import { type Reviewed, type ReviewInput, review } from "./review.ts";
 import type { ReviewedObject } from "./whole-object.ts";
 
@@ -36,7 +37,14 @@ export async function planOf(input: PlanInput): Promise<Plan> {
   );
   const proxies = host.proxies.filter((proxy) => !replanned.has(uidOf(proxy)));
   const { claims, missing } = found;
-  const simulation = new Simulation({ ...host, proxies, namespaces: namespaces.after, claims, missing }, now);
+  const planned = reviewed.flatMap(({ plan: { namespace }, wishing }) =>
+    wishing === undefined ? [] : [[workloadKey(namespace, wishing.workload), wishing] as const],
+  );
+  const workloadsAfter = new Map<string, WishingWorkload>([...(host.workloads ?? []), ...planned]);
+  const simulation = new Simulation(
+    { ...host, proxies, workloads: workloadsAfter, namespaces: namespaces.after, claims, missing },
+    now,
+  );
   for (const { namespace, claim } of found.writtenClaims) simulation.addClaims(namespace, [claim]);
   const plans = [
     ...[...namespaces.refused].map(([name, message]) => refusedNamespace(name, message)),

@@ -2,6 +2,7 @@ import { type DelegationMode, delegationModeOf } from "../../api/delegation-mode
 import { isJsonObject } from "../../api/json.ts";
 import { CLUSTER_ANNOTATION, DELEGATION_LABEL } from "../../api/keys.ts";
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
+import { isWishingKind, type WorkloadRef } from "../../api/workload-wishes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
@@ -28,6 +29,8 @@ export interface Reviewed {
   readonly failedCreate?: string | undefined;
   /** The check that was not made, with the reason. */
   readonly notChecked?: string | undefined;
+  /** The wishes that stay on the workload. */
+  readonly wishing?: { readonly workload: WorkloadRef; readonly annotations: Readonly<Record<string, string>> };
   /** The Job to place as a whole. */
   readonly whole?: Stored<Job>;
 }
@@ -65,7 +68,11 @@ export async function review(workload: WrittenWorkload, input: ReviewInput): Pro
   const whole = wholeJobOf(admitted.object, workload);
   if (whole !== undefined) return reviewWhole(whole, withoutPods({ warnings }), existing?.stored);
   const pods = podsOf(asApplied(admitted.object, existing?.stored), kind);
-  const reviewed = withoutPods({ warnings, notes: [...pods.notes, ...currentPodsNotes(currentPods)] });
+  const { annotations = {} } = admitted.object.metadata;
+  const reviewed = {
+    ...withoutPods({ warnings, notes: [...pods.notes, ...currentPodsNotes(currentPods)] }),
+    ...(isWishingKind(kind) ? { wishing: { workload: { kind, name: workload.name }, annotations } } : {}),
+  };
   return pods.replicas === 0 ? reviewed : reviewPods(workload, pods, mode, reviewed, input);
 }
 

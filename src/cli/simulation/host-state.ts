@@ -1,9 +1,13 @@
 import type { Cluster } from "../../api/cluster.ts";
 import type { KubeNode, Namespace, Pod, Stored } from "../../api/kubernetes.ts";
+import { WISHES_LABEL, WISHES_VALUE } from "../../api/keys.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import { placementDefaults } from "../../api/resources.ts";
+import { WISHING_KINDS } from "../../api/workload-wishes.ts";
+import { WISHING, type WishingWorkload, workloadKey } from "../../controllers/preferences/workload.ts";
 import { claimNames } from "../../copies/claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { namespaces, persistentVolumeClaims } from "../../kube/resources.ts";
 import type { DependencyKey } from "../../pods/dependencies.ts";
@@ -21,6 +25,8 @@ export interface HostState {
   readonly proxies: readonly Stored<Pod>[];
   readonly namespaces: readonly Stored<Namespace>[];
   readonly defaults: readonly Stored<PlacementDefaults>[];
+  /** Workloads whose wishes their pods do not carry, by `workloadKey`. Absent: none. */
+  readonly workloads?: ReadonlyMap<string, WishingWorkload>;
   /** Absent: claims are ignored. */
   readonly claims?: ClaimsByNamespace;
   /** Objects that pods name and that the host lacks. Absent: nothing is missing. */
@@ -29,8 +35,29 @@ export interface HostState {
 
 /** Reads what placement depends on, but for claims and missing objects. */
 export async function readHost(host: ClusterClient, signal: AbortSignal): Promise<HostState> {
-  const [rest, proxies] = await Promise.all([readWithoutProxies(host, signal), listProxies(host, { signal })]);
-  return { ...rest, proxies };
+  const [rest, proxies, workloads] = await Promise.all([
+    readWithoutProxies(host, signal),
+    listProxies(host, { signal }),
+    readWishing(host, signal),
+  ]);
+  return { ...rest, proxies, workloads };
+}
+
+/** Reads the workloads whose wishes their pods do not carry, as far as the account may read them. */
+async function readWishing(host: ClusterClient, signal: AbortSignal): Promise<ReadonlyMap<string, WishingWorkload>> {
+  const options = { labelSelector: `${WISHES_LABEL}=${WISHES_VALUE}`, metadataOnly: true, dropManagedFields: true, signal };
+  const read = WISHING_KINDS.map(async (kind) => {
+    try {
+      const found = await listAll(host, WISHING[kind], options);
+      return found.map(({ metadata: { namespace = "", name, uid, annotations = {} } }) => {
+        return [workloadKey(namespace, { kind, name }), { uid, annotations }] as const;
+      });
+    } catch (error) {
+      if (isKubeError(error, "Forbidden")) return [];
+      throw error;
+    }
+  });
+  return new Map((await Promise.all(read)).flat());
 }
 
 /** Reads what the placement of objects without pods depends on. */

@@ -10,6 +10,7 @@ import { placementFacts, rankInput } from "../../controllers/delegation/placemen
 import { PlacementState } from "../../controllers/delegation/placement/placement-state.ts";
 import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../../controllers/overflow/decide.ts";
 import type { Sharing } from "../../controllers/preferences/controller.ts";
+import { wishesOf, workloadKey } from "../../controllers/preferences/workload.ts";
 import { PLACEMENT_INDEXES } from "../../controllers/proxies.ts";
 import { choiceFor, mayHave, newShares } from "../../controllers/whole-jobs/choice.ts";
 import { jobOfShare } from "../../controllers/whole-jobs/division.ts";
@@ -95,7 +96,8 @@ export class Simulation {
   readonly #claims: SimulatedClaims;
   readonly #missing: ReadonlySet<DependencyKey>;
 
-  constructor({ clusters, nodes, proxies, namespaces, defaults, claims, missing = new Set() }: HostState, now: number) {
+  constructor(host: HostState, now: number) {
+    const { clusters, nodes, proxies, namespaces, defaults, workloads, claims, missing = new Set() } = host;
     this.#now = now;
     this.#missing = missing;
     const nodeOf = new Map(nodes.map((node) => [node.metadata.name, node]));
@@ -106,6 +108,9 @@ export class Simulation {
       registry: { members: () => members, member: (name) => this.#members.get(name), unconnected: () => [] },
       namespaces: storeOf(namespaces.filter(({ metadata }) => metadata.labels?.[DELEGATION_LABEL] !== undefined)),
       defaults: storeOf(defaults),
+      wishes: {
+        of: (pod) => wishesOf(pod, (namespace, workload) => workloads?.get(workloadKey(namespace, workload))),
+      },
       proxies: this.#proxies,
       // Only the controller knows the way to the host.
       homeApi: () => ({ state: "known", address: { host: "", port: "" } }),

@@ -1,7 +1,17 @@
 import { z } from "zod";
 import type { Job, KubeObject, ObjectMeta, PodSpec, Stored } from "../../api/kubernetes.ts";
 import { isMarkedWhole } from "../../copies/jobs.ts";
-import { apiVersionOf, cronJobs, deployments, jobs, pods, type Resource } from "../../kube/resources.ts";
+import {
+  apiVersionOf,
+  cronJobs,
+  deployments,
+  jobs,
+  pods,
+  type Resource,
+  replicaSets,
+  replicationControllers,
+  statefulSets,
+} from "../../kube/resources.ts";
 import { podSpec } from "../../pods/spec-shape.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
 import { type ClaimSpec, claimSpec } from "./claims.ts";
@@ -17,17 +27,14 @@ export type WorkloadKind =
   | "CronJob"
   | "DaemonSet";
 
-const core = { group: "", version: "v1", namespaced: true } as const;
-const apps = { group: "apps", version: "v1", namespaced: true } as const;
-
 /** The API resource of each kind of workload. */
 export const WORKLOAD_RESOURCES: Readonly<Record<WorkloadKind, Resource<KubeObject>>> = {
   Pod: pods,
   Deployment: deployments,
-  ReplicaSet: { ...apps, plural: "replicasets", kind: "ReplicaSet" },
-  StatefulSet: { ...apps, plural: "statefulsets", kind: "StatefulSet" },
-  DaemonSet: { ...apps, plural: "daemonsets", kind: "DaemonSet" },
-  ReplicationController: { ...core, plural: "replicationcontrollers", kind: "ReplicationController" },
+  ReplicaSet: replicaSets,
+  StatefulSet: statefulSets,
+  DaemonSet: { group: "apps", version: "v1", namespaced: true, plural: "daemonsets", kind: "DaemonSet" },
+  ReplicationController: replicationControllers,
   Job: jobs,
   CronJob: cronJobs,
 };

@@ -1,6 +1,8 @@
 import { z } from "zod";
 import { delegationModeOf } from "../../api/delegation-mode.ts";
 import type { KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
+import { isWishingKind } from "../../api/workload-wishes.ts";
+import { type WishingWorkload, workloadKey } from "../../controllers/preferences/workload.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { events, pods as podResource } from "../../kube/resources.ts";
@@ -45,7 +47,7 @@ export async function readWorkload(
     readHost(client, signal),
     readClaims(client, [{ namespace, pods: spec }], signal),
   ]);
-  const host = { ...known, claims };
+  const host = { ...known, claims, workloads: withOwnWishes(known.workloads, object, workload) };
   const pods = all.filter((pod) => isPodOf(workload, pod));
   const facts = {
     ...ownWorkloadOf(object, kind),
@@ -57,6 +59,16 @@ export async function readWorkload(
   };
   const status = workloadStatus(facts, host, Date.now());
   return { document: status, text: workloadText(status, terminal) };
+}
+
+/** Adds the workload's own wishes. Its next pod, which has no owner yet, is told apart by no uid. */
+function withOwnWishes(
+  workloads: HostState["workloads"],
+  { metadata: { annotations = {} } }: WrittenObject,
+  { kind, namespace, name }: NamedWorkload,
+): ReadonlyMap<string, WishingWorkload> {
+  const all = new Map(workloads);
+  return isWishingKind(kind) ? all.set(workloadKey(namespace, { kind, name }), { annotations }) : all;
 }
 
 /** Returns a CronJob's active Jobs; none for any other workload. */

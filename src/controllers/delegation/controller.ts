@@ -35,6 +35,7 @@ import { type PlacementAccess, PlacementState } from "./placement/placement-stat
 import { QuotaQueues } from "./placement/quota-queues.ts";
 import { WaitingProxies } from "./placement/waiting-proxies.ts";
 import { unboundIn } from "./unbound-in-member.ts";
+import { WorkloadWishes } from "./workload-wishes.ts";
 
 /** Places proxies, keeps delegates and proxies alike, and ends both together. One key is one pod name. */
 export class DelegationController {
@@ -44,6 +45,7 @@ export class DelegationController {
   readonly #proxies: ReadStore<Pod>;
   readonly #namespaces: Reflector<Namespace>;
   readonly #classes: HostClasses;
+  readonly #wishes: WorkloadWishes;
   readonly #executor: Executor;
   readonly #defaults: Reflector<PlacementDefaults>;
   readonly #loop: Controller<ObjectKey, View, Action>;
@@ -73,9 +75,11 @@ export class DelegationController {
       onEvent: () => this.#onDefaults(),
     });
     this.#classes = new HostClasses(options);
+    this.#wishes = new WorkloadWishes({ ...options, onChange: (namespace) => this.#onWishes(namespace) });
     this.placementState = new PlacementState({
       registry,
       classes: this.#classes.admission,
+      wishes: this.#wishes,
       namespaces: this.#namespaces.store,
       defaults: this.#defaults.store,
       proxies,
@@ -151,6 +155,7 @@ export class DelegationController {
     await this.#namespaces.whenSynced(signal);
     await this.#defaults.whenSynced(signal);
     await this.#classes.start(signal);
+    await this.#wishes.start(signal);
     const { proxies, registry } = this.#options;
     proxies.start();
     await proxies.whenSynced(signal);
@@ -169,7 +174,8 @@ export class DelegationController {
     this.#waiting.stop();
     this.#quotas.stop();
     const { proxies } = this.#options;
-    await Promise.all([proxies.stop(), this.#namespaces.stop(), this.#defaults.stop(), this.#classes.stop()]);
+    const read = [proxies, this.#namespaces, this.#defaults, this.#classes, this.#wishes];
+    await Promise.all(read.map((each) => each.stop()));
     await this.#loop.stop();
   }
 
@@ -270,12 +276,24 @@ export class DelegationController {
       this.#options.events.emit("roomFreed");
   }
 
+  #onWishes(namespace: string): void {
+    this.#options.events.emit("wishes", namespace);
+    this.#reconsider(namespace);
+  }
+
+  /** Decides anew on a namespace's pods without a node. */
+  #reconsider(namespace: string): void {
+    for (const proxy of this.#proxies.byIndex(NAMESPACE_INDEX, namespace)) {
+      if (!isBound(proxy)) this.#loop.enqueue(objectKey(proxy.metadata));
+    }
+  }
+
   #onNamespace({ metadata }: Stored<Namespace>): void {
     this.#options.events.emit("defaultsChanged");
     for (const proxy of this.#proxies.byIndex(NAMESPACE_INDEX, metadata.name)) {
       this.placementState.podRules.update(proxy);
-      if (!isBound(proxy)) this.#loop.enqueue(objectKey(proxy.metadata));
     }
+    this.#reconsider(metadata.name);
   }
 
   #onDefaults(): void {

@@ -112,7 +112,7 @@ export class Observer {
     if (proxy === undefined) return known;
     const view = { ...known, ...this.#mutation(candidate, connection, proxy) };
     if (isBound(proxy)) return view;
-    const excluded = mayHold(memory, name) ? eligibility.excludes(candidate) : undefined;
+    const excluded = mayHold(memory, name) ? eligibility.never?.(candidate) : undefined;
     const repels = isFor(view.delegate, proxy) ? repelledBy(candidate, proxy) : undefined;
     const apiPending = memory.uncertain === name && this.#options.placementState.eligibilities.apiPending(proxy, name);
     return {

@@ -32,7 +32,7 @@ export function unboundIn(name: string, { registry, waiting, placementState }: U
     !hasDelegateElsewhere(key, proxy, name, registry) &&
     mayHold(memory, name) &&
     !isGated(proxy) &&
-    eligibilities.of(proxy).excludes(candidate) === undefined;
+    eligibilities.of(proxy).never?.(candidate) === undefined;
   let count = 0;
   for (const [key, proxy] of waiting) {
     const memory = memories.of(proxy.metadata.uid);

@@ -32,6 +32,7 @@ const WAKING = [
   "placesChanged",
   "groupMoved",
   "defaultsChanged",
+  "wishes",
 ] as const;
 
 /**

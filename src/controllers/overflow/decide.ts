@@ -65,7 +65,9 @@ function decideMember(observed: Observed, now: number): OverflowDecision {
     return { actions: tell(observed, message), outcome: "Waiting", requeueAt: now + GROUP_AGAIN_MS };
   }
   const soon = now + LOOK_AGAIN_MS;
-  if (view.follows === true || view.syncing === true) return { actions: [], outcome: "Waiting", requeueAt: soon };
+  if (view.follows === true || view.syncing === true || view.unseen !== undefined) {
+    return { actions: [], outcome: "Waiting", requeueAt: soon };
+  }
   const { ranking } = view;
   if (ranking === undefined) return { actions: [], outcome: "Waiting", requeueAt: soon };
   const open = openMembers(ranking.fitting, view, now);

@@ -24,13 +24,21 @@ export interface Sharing extends OpenMembers {
   readonly syncing: boolean;
 }
 
+/** Why replicas of a workload may have to move. */
+export interface Moving extends Sharing {
+  /** Reports whether the workload's wishes exclude the member of a replica. Absent: they exclude none. */
+  readonly excludes?: (replica: Stored<Pod>, member: string) => boolean;
+  /** The workload has no division: the preferences only say who has room. */
+  readonly undivided?: boolean;
+}
+
 export interface PreferencesOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly owned: OwnedProxies;
   readonly proxies: ReadStore<Pod>;
   readonly events: Events<ControllerEvents>;
   readonly eligibilities: {
-    sharing(proxy: Stored<Pod>): Sharing | undefined;
+    moving(proxy: Stored<Pod>): Moving | undefined;
   };
   readonly refusedWrites: RefusedMoves;
 }
@@ -69,7 +77,7 @@ interface Moved {
   readonly had: Map<string, number>;
 }
 
-/** Moves replicas under `rebalance`, and keeps deletion costs in order. One key is the uid of one owner. */
+/** Moves replicas out of members that their workload excludes, and under `rebalance`; keeps deletion costs in order. One key is the uid of one owner. */
 export class PreferencesController {
   readonly #options: PreferencesOptions;
   readonly #loop: Controller<string, Observed, Action>;
@@ -95,6 +103,7 @@ export class PreferencesController {
     const { events } = options;
     events.on("proxy", ({ object }) => this.#onProxy(object));
     events.on("defaultsChanged", () => this.#onDefaults());
+    events.on("wishes", (namespace) => this.#onDefaults(namespace));
     for (const name of MEMBERS_CHANGED) events.on(name, () => this.#onMembers());
   }
 
@@ -116,8 +125,12 @@ export class PreferencesController {
     });
   }
 
-  #onDefaults(): void {
-    for (const owner of this.#options.owned.owners()) this.#later(owner, COALESCE_MS);
+  #onDefaults(namespace?: string): void {
+    const { owned } = this.#options;
+    for (const owner of owned.owners()) {
+      const isConcerned = namespace === undefined || owned.namespaceOf(owner) === namespace;
+      if (isConcerned) this.#later(owner, COALESCE_MS);
+    }
   }
 
   #later(owner: string, delayMs: number): void {
@@ -139,14 +152,15 @@ export class PreferencesController {
       (last, { proxy }) => (isOlder(last, proxy) ? proxy : last),
       undefined,
     );
-    const shared = newest === undefined ? undefined : eligibilities.sharing(newest);
-    if (newest === undefined || shared === undefined) {
+    const moving = newest === undefined ? undefined : eligibilities.moving(newest);
+    if (newest === undefined || moving === undefined) {
       this.#moved.delete(owner);
       this.#moves.forget(owner);
       this.#dividing.delete(owner);
       return undefined;
     }
     this.#dividing.add(owner);
+    const { excludes, ...shared } = moving;
     const replicas = all.flatMap(({ own, proxy }): Replica[] => {
       if (own.member === undefined || !own.bound) return [];
       const { uid, key, member, cost, costed } = own;
@@ -159,6 +173,7 @@ export class PreferencesController {
           costed,
           ready: conditionOf(proxy, "Ready")?.status === "True",
           createdAt: createdAt(proxy),
+          ...(excludes?.(proxy, member) === true ? { excluded: true } : {}),
           ...(cost === undefined ? {} : { cost }),
         },
       ];
@@ -229,7 +244,7 @@ export class PreferencesController {
       deleteOptions: { preconditions: { uid } },
     };
     const total = this.#options.owned.of(owner).length;
-    const before = this.#options.owned.placed(owner)[to] ?? 0;
+    const before = to === undefined ? 0 : (this.#options.owned.placed(owner)[to] ?? 0);
     try {
       await this.#options.host.createSubresource(pods, ref, "eviction", body, { signal });
     } catch (error) {
@@ -247,7 +262,7 @@ export class PreferencesController {
     log.info({ pod: action.key, proxy: uid, from, to }, "moving a replica");
     const earlier = this.#moved.get(owner);
     const had = earlier?.had ?? new Map<string, number>();
-    if (!had.has(to)) had.set(to, before);
+    if (to !== undefined && !had.has(to)) had.set(to, before);
     const until = this.#options.clock.now() + REPLACED_MS;
     const evicted = earlier?.evicted ?? new Map<string, ObjectKey>();
     evicted.set(uid, action.key);

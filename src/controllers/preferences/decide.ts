@@ -31,7 +31,7 @@ export function decide(observed: Observed, now: number): PreferencesDecision {
   if (moves.length > 0) return { actions: moves, outcome: "Moving" };
   // During an update the deletion order reverses the order of creation, so that a rollback keeps the division, too.
   if (observed.others !== undefined) return { actions: [], outcome: "Changing", requeueAt: now + UPDATED_MS };
-  const costs = costsOf(observed).slice(0, COSTS_AT_A_TIME);
+  const costs = observed.undivided === true ? [] : costsOf(observed).slice(0, COSTS_AT_A_TIME);
   const heldUntil = Object.values(observed.heldMoves).flatMap(({ until }) => (until > now ? [until] : []));
   return {
     actions: costs,
@@ -42,10 +42,12 @@ export function decide(observed: Observed, now: number): PreferencesDecision {
 
 /** Each eviction is for a place in another member. */
 function movesOf(observed: Observed, now: number): Action[] {
-  const { preferences, movable, replicas, closed, others } = observed;
-  if (!preferences.rebalance || !movable || others?.larger === true) return [];
+  const { preferences, movable, replicas, closed, others, undivided } = observed;
   const here = replicas.filter(({ member }) => !closed.has(member));
-  if ((others?.unready ?? 0) > 0 || here.some(({ ready }) => !ready)) return [];
+  const rebalances = preferences.rebalance && others?.larger !== true;
+  if (!movable || !(rebalances || here.some(({ excluded }) => excluded))) return [];
+  // Of replicas that may not stay, those that are not ready need not become so first.
+  if ((others?.unready ?? 0) > 0 || here.some(({ ready, excluded }) => !ready && excluded !== true)) return [];
   const sets = [countsOf(replicas), ...(others?.placed ?? [])];
   const placed = together(sets);
   const total = sum(placed);
@@ -63,12 +65,15 @@ function movesOf(observed: Observed, now: number): Action[] {
   );
   const actions: Action[] = [];
   for (const member of Object.keys(placed).sort((a, b) => over(b) - over(a) || (a < b ? -1 : 1))) {
-    const leaving = here.filter((replica) => replica.member === member).sort(firstToGo);
-    for (const { uid, key: replicaKey } of leaving.slice(0, Math.max(0, over(member)))) {
+    const surplus = rebalances ? over(member) : 0;
+    const leaving = here.filter((replica) => replica.member === member).sort(firstToLeave);
+    for (const [index, { uid, key: replicaKey, excluded }] of leaving.entries()) {
+      if (excluded !== true && index >= surplus) break;
       const to = gains.shift();
       if (to === undefined || budget === 0) return actions;
       budget -= 1;
-      actions.push({ type: "evict", uid, key: replicaKey, from: member, to });
+      const target = undivided === true ? {} : { to };
+      actions.push({ type: "evict", uid, key: replicaKey, from: member, ...target });
     }
   }
   return actions;
@@ -80,6 +85,12 @@ function movesOf(observed: Observed, now: number): Action[] {
       (others === undefined ? 0 : OFF_IN_UPDATE)
     );
   }
+}
+
+/** Replicas that may not stay go before others, and of these the ones that are not ready. */
+function firstToLeave(a: Replica, b: Replica): number {
+  const rank = ({ excluded, ready }: Replica): number => (excluded === true ? (ready ? 1 : 0) : 2);
+  return rank(a) - rank(b) || firstToGo(a, b);
 }
 
 /** The replicas furthest above their share go first. */

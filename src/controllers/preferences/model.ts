@@ -15,6 +15,8 @@ export interface Replica {
   /** The owner reads deletion costs, and no other manager wrote one. */
   readonly costed: boolean;
   readonly createdAt: string;
+  /** The workload's wishes exclude the member. */
+  readonly excluded?: boolean;
 }
 
 export interface OtherReplicas {
@@ -39,6 +41,8 @@ export interface Observed extends OpenMembers {
   /** A member is not read yet. Until then it looks closed, and the division wrong. */
   readonly syncing: boolean;
   readonly requests: Amounts;
+  /** The workload has no division, and its replicas no deletion costs of Legation. */
+  readonly undivided?: boolean;
   /** Held moves, by the member that did not take the replica. */
   readonly heldMoves: HeldWrites;
 }
@@ -49,7 +53,8 @@ export type Action =
       readonly uid: string;
       readonly key: ObjectKey;
       readonly from: string;
-      readonly to: string;
+      /** The member whose place it is for. Absent: the workload is not divided, so any member may have the replacement. */
+      readonly to?: string;
     }
   | {
       readonly type: "cost";

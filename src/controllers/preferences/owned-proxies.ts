@@ -1,5 +1,5 @@
 import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../api/keys.ts";
-import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
+import { type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Replicas } from "../../placement/division.ts";
 import { conditionOf, controllerOf, isBound, isLive } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
@@ -164,6 +164,11 @@ export class OwnedProxies {
 
   has(owner: string): boolean {
     return this.#owners.has(owner);
+  }
+
+  namespaceOf(owner: string): string | undefined {
+    for (const { key } of this.#owners.get(owner)?.proxies.values() ?? []) return objectRef(key).namespace;
+    return undefined;
   }
 
   owners(): string[] {

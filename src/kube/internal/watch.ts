@@ -9,6 +9,9 @@ import { errorFromAnswer, errorFromStatus } from "./status.ts";
 import type { Transport } from "./transport.ts";
 import { StreamCut, WatchStream } from "./watch-stream.ts";
 
+/** Media type of an object's metadata alone. */
+export const METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
 // Shorter than the server's default of 30 to 60 minutes, so that a dead socket is found in minutes.
 const DEFAULT_TIMEOUT_SECONDS = 300;
 // Tolerance for a live server that ends the watch late.
@@ -48,6 +51,7 @@ export function watchRequest(
     plural: resource.plural,
     namespace,
     path: withQuery(collectionPath(resource, namespace), query),
+    ...(options.metadataOnly === true ? { accept: METADATA_ONLY } : {}),
     signal,
   };
 }
@@ -134,7 +138,10 @@ function decode<T extends KubeObject>(
     case "ADDED":
     case "MODIFIED":
     case "DELETED":
-      if (isStored<T>(object) && (!transport.untrusted || isWellFormed(resource, object)))
+      if (
+        isStored<T>(object) &&
+        (!transport.untrusted || request.accept === METADATA_ONLY || isWellFormed(resource, object))
+      )
         return { type, object, size };
       break;
     case "BOOKMARK":

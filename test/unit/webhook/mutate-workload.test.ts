@@ -7,6 +7,7 @@ type Annotations = Record<string, string>;
 
 const CLUSTERS = "legation.dev/clusters";
 const DELEGATE = "legation.dev/delegate";
+const GROUP = "legation.dev/group";
 
 /** A workload with annotations on itself and, when given, in its template. */
 function workload(
@@ -43,40 +44,40 @@ function changed(parts: ReviewParts): { readonly annotations: unknown; readonly 
 
 describe("annotations of a workload are copied to the pod template", () => {
   test.each(["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job"])("of a %s", (kind) => {
-    const object = workload({ [CLUSTERS]: "west", "example.com/other": "stays" });
-    expect(changed({ kind, object }).annotations).toEqual({ [CLUSTERS]: "west" });
+    const object = workload({ [GROUP]: "west", "example.com/other": "stays" });
+    expect(changed({ kind, object }).annotations).toEqual({ [GROUP]: "west" });
   });
 
   test("beside the template's own", () => {
-    const object = workload({ [CLUSTERS]: "west", [DELEGATE]: "true" }, { note: "kept" });
-    expect(changed({ object }).annotations).toEqual({ note: "kept", [CLUSTERS]: "west", [DELEGATE]: "true" });
+    const object = workload({ [GROUP]: "west", [DELEGATE]: "true" }, { note: "kept" });
+    expect(changed({ object }).annotations).toEqual({ note: "kept", [GROUP]: "west", [DELEGATE]: "true" });
   });
 
   test("of a template without metadata", () => {
-    const object = { metadata: { annotations: { [CLUSTERS]: "west" } }, spec: { template: { spec: {} } } };
-    expect(changed({ object }).annotations).toEqual({ [CLUSTERS]: "west" });
+    const object = { metadata: { annotations: { [GROUP]: "west" } }, spec: { template: { spec: {} } } };
+    expect(changed({ object }).annotations).toEqual({ [GROUP]: "west" });
   });
 
   test("of a CronJob, also from its Job template, which wins", () => {
-    const object = cronJob({ [CLUSTERS]: "west", [DELEGATE]: "true" }, { [CLUSTERS]: "east" }, { note: "kept" });
+    const object = cronJob({ [GROUP]: "west", [DELEGATE]: "true" }, { [GROUP]: "east" }, { note: "kept" });
     const changed = apply(object, mutateWorkload(request({ kind: "CronJob", object }), "all"));
     expect(changed).toMatchObject({
       spec: {
         jobTemplate: {
-          spec: { template: { metadata: { annotations: { note: "kept", [CLUSTERS]: "east", [DELEGATE]: "true" } } } },
+          spec: { template: { metadata: { annotations: { note: "kept", [GROUP]: "east", [DELEGATE]: "true" } } } },
         },
       },
     });
   });
 
   test("unless the template has another value, with a warning", () => {
-    const { annotations, warnings } = changed({ object: workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "east" }) });
-    expect(annotations).toEqual({ [CLUSTERS]: "east" });
-    expect(warnings).toEqual([`${CLUSTERS}: the pod template says "east", and that counts for its pods`]);
+    const { annotations, warnings } = changed({ object: workload({ [GROUP]: "west" }, { [GROUP]: "east" }) });
+    expect(annotations).toEqual({ [GROUP]: "east" });
+    expect(warnings).toEqual([`${GROUP}: the pod template says "east", and that counts for its pods`]);
   });
 
   test("once only", () => {
-    const object = workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "west" });
+    const object = workload({ [GROUP]: "west" }, { [GROUP]: "west" });
     expect(mutateWorkload(request({ kind: "Deployment", object }), "all")).toEqual({ kind: "allowed", warnings: [] });
   });
 });
@@ -85,16 +86,10 @@ describe("a change of the workload's annotations follows in the template", () =>
   const update = (before: object, object: object) => changed({ operation: "UPDATE", oldObject: before, object });
 
   test.each<[string, Annotations, Annotations, Annotations, Annotations | undefined]>([
-    ["a new value", { [CLUSTERS]: "west" }, { [CLUSTERS]: "east" }, { [CLUSTERS]: "west" }, { [CLUSTERS]: "east" }],
-    ["a removal", { [CLUSTERS]: "west" }, {}, { [CLUSTERS]: "west", note: "kept" }, { note: "kept" }],
-    [
-      "a removal of what the template has otherwise",
-      { [CLUSTERS]: "west" },
-      {},
-      { [CLUSTERS]: "east" },
-      { [CLUSTERS]: "east" },
-    ],
-    ["a template rewritten without it", { [CLUSTERS]: "west" }, { [CLUSTERS]: "west" }, {}, { [CLUSTERS]: "west" }],
+    ["a new value", { [GROUP]: "west" }, { [GROUP]: "east" }, { [GROUP]: "west" }, { [GROUP]: "east" }],
+    ["a removal", { [GROUP]: "west" }, {}, { [GROUP]: "west", note: "kept" }, { note: "kept" }],
+    ["a removal of what the template has otherwise", { [GROUP]: "west" }, {}, { [GROUP]: "east" }, { [GROUP]: "east" }],
+    ["a template rewritten without it", { [GROUP]: "west" }, { [GROUP]: "west" }, {}, { [GROUP]: "west" }],
     ["nothing", { note: "a" }, { note: "b" }, { other: "c" }, { other: "c" }],
   ])("%s", (_, before, now, template, expected) => {
     expect(update(workload(before, template), workload(now, template)).annotations).toEqual(expected);
@@ -106,12 +101,9 @@ describe("a change of the workload's annotations follows in the template", () =>
     ["has pods", { spec: { suspend: true }, status: { active: 1 } }],
   ])("except in a Job that %s, with a warning", (_, { spec, status }) => {
     const parts = { operation: "UPDATE", kind: "Job" } as const;
-    const job = workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "west" });
+    const job = workload({ [GROUP]: "west" }, { [GROUP]: "west" });
     const oldObject = { ...job, spec: { ...job.spec, ...spec }, status };
-    const verdict = mutateWorkload(
-      request({ ...parts, oldObject, object: workload({}, { [CLUSTERS]: "west" }) }),
-      "all",
-    );
+    const verdict = mutateWorkload(request({ ...parts, oldObject, object: workload({}, { [GROUP]: "west" }) }), "all");
     expect(verdict).toEqual({
       kind: "allowed",
       warnings: [
@@ -124,22 +116,22 @@ describe("a change of the workload's annotations follows in the template", () =>
   });
 
   test("also in a suspended Job", () => {
-    const before = workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "west" });
+    const before = workload({ [GROUP]: "west" }, { [GROUP]: "west" });
     const oldObject = { ...before, spec: { ...before.spec, suspend: true }, status: {} };
-    const object = workload({ [CLUSTERS]: "east" }, { [CLUSTERS]: "west" });
+    const object = workload({ [GROUP]: "east" }, { [GROUP]: "west" });
     const now = changed({ operation: "UPDATE", kind: "Job", oldObject, object });
-    expect(now).toEqual({ annotations: { [CLUSTERS]: "east" }, warnings: [] });
+    expect(now).toEqual({ annotations: { [GROUP]: "east" }, warnings: [] });
   });
 });
 
 describe("an annotation with one value on workload and template", () => {
-  const fields = { "f:spec": { "f:template": { "f:metadata": { "f:annotations": { [`f:${CLUSTERS}`]: {} } } } } };
-  const applied = JSON.stringify(workload(undefined, { [CLUSTERS]: "west" }));
-  const before = workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "west" });
+  const fields = { "f:spec": { "f:template": { "f:metadata": { "f:annotations": { [`f:${GROUP}`]: {} } } } } };
+  const applied = JSON.stringify(workload(undefined, { [GROUP]: "west" }));
+  const before = workload({ [GROUP]: "west" }, { [GROUP]: "west" });
   const byManager = { managedFields: [{ operation: "Update" }, { operation: "Apply", fieldsV1: fields }] };
   const byKubectl = { annotations: { "kubectl.kubernetes.io/last-applied-configuration": applied } };
   const moved = (metadata: object, own: Annotations = {}): object => {
-    const object = workload(own, { [CLUSTERS]: "west" });
+    const object = workload(own, { [GROUP]: "west" });
     const { annotations } = metadata as { annotations?: Annotations };
     return { ...object, metadata: { ...object.metadata, ...metadata, annotations: { ...own, ...annotations } } };
   };
@@ -149,13 +141,13 @@ describe("an annotation with one value on workload and template", () => {
     ["a field manager", byManager],
     ["the manifest that was applied", byKubectl],
   ])("the template's own by %s, stays when removed from the workload", (_, metadata) => {
-    expect(update(moved(metadata))).toEqual({ annotations: { [CLUSTERS]: "west" }, warnings: [] });
+    expect(update(moved(metadata))).toEqual({ annotations: { [GROUP]: "west" }, warnings: [] });
   });
 
   test("the template's own, wins over a new value of the workload, with a warning", () => {
-    expect(update(moved(byManager, { [CLUSTERS]: "east" }))).toEqual({
-      annotations: { [CLUSTERS]: "west" },
-      warnings: [`${CLUSTERS}: the pod template says "west", and that counts for its pods`],
+    expect(update(moved(byManager, { [GROUP]: "east" }))).toEqual({
+      annotations: { [GROUP]: "west" },
+      warnings: [`${GROUP}: the pod template says "west", and that counts for its pods`],
     });
   });
 
@@ -171,7 +163,7 @@ describe("an annotation with one value on workload and template", () => {
     const { annotations, warnings } = update(moved(metadata));
     expect(annotations).toEqual({});
     expect(warnings[0]).toBe(
-      `${CLUSTERS}: taken off the pod template, too; if it was to stay there, write it there once more`,
+      `${GROUP}: taken off the pod template, too; if it was to stay there, write it there once more`,
     );
   });
 });
@@ -185,8 +177,8 @@ describe("a workload that has a controller is never changed", () => {
 
   test("unless its owner is no controller", () => {
     const ownerReferences = [{ apiVersion: "v1", kind: "ConfigMap", name: "web", uid: "u" }];
-    const object = { ...workload(), metadata: { annotations: { [CLUSTERS]: "west" }, ownerReferences } };
-    expect(changed({ object }).annotations).toEqual({ [CLUSTERS]: "west" });
+    const object = { ...workload(), metadata: { annotations: { [GROUP]: "west" }, ownerReferences } };
+    expect(changed({ object }).annotations).toEqual({ [GROUP]: "west" });
   });
 });
 

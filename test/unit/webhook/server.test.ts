@@ -271,6 +271,9 @@ const anyReview = fc
   })
   .map((parts) => review(parts));
 
+const EMPTY_MAPS = /^(\/metadata\/labels|\/spec\/.*template\/metadata\/annotations)$/;
+const WISH_MARKS = /^\/metadata\/(labels\/legation\.dev~1wishes|annotations\/legation\.dev~1outdated-in-template)$/;
+
 describe("the webhook, for all bodies,", () => {
   test("answers with a verdict or a 4xx, never a 500", async () => {
     const body = fc.oneof(anyReview, fc.json(), fc.string(), fc.object());
@@ -313,7 +316,7 @@ describe("the webhook, for all bodies,", () => {
     expect(outcomes.size).toBe(2 * paths.length);
   });
 
-  test("changes of an admitted workload only Legation's annotations of its pod template", async () => {
+  test("changes of an admitted workload only Legation's annotations of its pod template, and marks of its wishes", async () => {
     const kinds = ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job", "CronJob"];
     const changedKinds = new Set<string>();
     await fc.assert(
@@ -332,7 +335,8 @@ describe("the webhook, for all bodies,", () => {
             const { op, path } = operation;
             expect(["add", "remove", "replace"]).toContain(op);
             if (path === metadata) expect(operation).toEqual({ op: "add", path, value: { annotations: {} } });
-            else if (path === `${metadata}/annotations`) expect(operation).toEqual({ op: "add", path, value: {} });
+            else if (EMPTY_MAPS.test(path)) expect(operation).toEqual({ op: "add", path, value: {} });
+            else if (path.startsWith("/metadata/")) expect(path).toMatch(WISH_MARKS);
             // Marks of a pod that the workload was made from go wherever they stand.
             else if (op === "remove" && !path.startsWith(metadata))
               expect(path).toMatch(/metadata\/annotations\/legation\.dev~1(cluster|scheduler-name)$/);

@@ -73,6 +73,8 @@ export interface View {
   readonly wallOffsetMs?: number;
   /** False: the pod's namespace is not opted in, as far as is known. Absent: it is. */
   readonly optedIn?: boolean;
+  /** The pod's workload, as `Deployment/web`, while its wishes are not known. An event tells when they are. */
+  readonly unseen?: string;
   /** Why the placement annotations cannot be read: a namespace's defaults changed since admission. */
   readonly invalid?: string;
   /** When the proxy came, or was last seen with a scheduling gate; epoch ms. Absent: when it was created. */
@@ -115,8 +117,15 @@ export function unknownPlacement({
   ref,
   invalid,
   optedIn,
-}: Pick<View, "ref" | "invalid" | "optedIn">): { readonly reason: string; readonly message: string } | undefined {
+  unseen,
+}: Pick<View, "ref" | "invalid" | "optedIn" | "unseen">):
+  | { readonly reason: string; readonly message: string }
+  | undefined {
   if (invalid !== undefined) return { reason: "InvalidPlacement", message: invalid };
+  if (unseen !== undefined) {
+    const message = `${unseen}, whose annotations say where the pod goes, has not been read yet`;
+    return { reason: "WorkloadUnread", message };
+  }
   if (optedIn !== false) return undefined;
   const message =
     `namespace ${ref.namespace} has no label ${DELEGATION_LABEL} any more, by which its pods are delegated; ` +

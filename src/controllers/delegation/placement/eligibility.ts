@@ -5,6 +5,7 @@ import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { preferencesFor, type SchedulingPreferences } from "../../../api/preferences.ts";
 import type { Amounts } from "../../../api/quantity.ts";
 import { wishedMembers } from "../../../api/virtual-node-wish.ts";
+import { wishesOfText } from "../../../api/workload-wishes.ts";
 import type { Candidate, RefusalReason, Rule } from "../../../placement/candidate.ts";
 import type { RankInput } from "../../../placement/rank.ts";
 import { podRequests } from "../../../placement/requests.ts";
@@ -16,7 +17,7 @@ import { type OverriddenSpec, overrideSpec } from "../../../pods/overrides.ts";
 import { isBound } from "../../../pods/pod-state.ts";
 import { specForNodesOf } from "../../../pods/virtual-node-terms.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import type { Sharing } from "../../preferences/controller.ts";
+import type { Moving, Sharing } from "../../preferences/controller.ts";
 import type { Divisions } from "../../preferences/divisions.ts";
 import { type Needs, preparationIn, refusalIn } from "../decision/needs.ts";
 import type { ShapeRefusal, View } from "../decision/view.ts";
@@ -26,6 +27,9 @@ import { shapeOf } from "./pod-shapes.ts";
 import type { RefusedShapes } from "./refused-shapes.ts";
 import type { LearntMutation, RequestMutations } from "./request-mutations.ts";
 
+// Whether members have room is found as for a division of equal shares.
+const UNDIVIDED: SchedulingPreferences = { rebalance: false, clusters: { "*": { weight: 1, minReplicas: 0 } } };
+
 // A member that refuses one more pod for these reasons keeps those it has, and stays in the division.
 const KEEPING: ReadonlySet<RefusalReason> = new Set(["OverLimit", "NoNodeMatches", "TooLarge"]);
 
@@ -33,6 +37,8 @@ const KEEPING: ReadonlySet<RefusalReason> = new Set(["OverLimit", "NoNodeMatches
 export interface Eligibility {
   /** False: the pod's namespace is not opted in, as far as is known. Absent: it is. */
   readonly optedIn?: boolean;
+  /** The pod's workload, as `Deployment/web`, while its wishes are not known. */
+  readonly unseen?: string;
   /** Why the placement annotations cannot be read. */
   readonly invalid?: string;
   /** The members that the author names, whether they exist or not. */
@@ -41,8 +47,10 @@ export interface Eligibility {
   readonly syncing?: boolean;
   /** Another pod of the group is being placed first. */
   readonly follows?: boolean;
-  /** Returns why the author's placement leaves a member out. Such a member never had the pod. */
+  /** Returns why the placement leaves a member out now. It may have had the pod before wishes or defaults changed. */
   readonly excludes: (candidate: Candidate) => string | undefined;
+  /** Returns why the pod itself leaves a member out. Such a member never had it. Absent: it leaves out none. */
+  readonly never?: (candidate: Candidate) => string | undefined;
   /** Returns what a member lacks for the pod at present. It may have had the pod all the same. */
   readonly lacks?: (candidate: Candidate) => string | undefined;
   /** Returns what the pod requests in a member. Absent: what its spec says. */
@@ -58,12 +66,14 @@ export interface Eligibility {
 /** Returns the parts of an eligibility that are plain data. */
 export function placementFacts({
   optedIn,
+  unseen,
   invalid,
   named,
   syncing,
   follows,
-}: Eligibility): Pick<View, "optedIn" | "invalid" | "named" | "syncing" | "follows"> {
+}: Eligibility): Pick<View, "optedIn" | "unseen" | "invalid" | "named" | "syncing" | "follows"> {
   return {
+    ...(unseen === undefined ? {} : { unseen }),
     ...(optedIn === undefined ? {} : { optedIn }),
     ...(invalid === undefined ? {} : { invalid }),
     ...(named === undefined ? {} : { named }),
@@ -170,6 +180,8 @@ export class Eligibilities {
     if (proxy === undefined) return { excludes: () => undefined };
     if (!this.#options.podRules.optedIn(proxy)) return { excludes: () => undefined, optedIn: false };
     if (isBound(proxy)) return { excludes: () => undefined };
+    const unseen = this.#options.podRules.unseen(proxy);
+    if (unseen !== undefined) return { excludes: () => undefined, unseen: wishesOfText(unseen) };
     const parsed = this.#options.podRules.parse(proxy);
     if (!parsed.ok) return { excludes: () => undefined, invalid: problemsText(parsed) };
     const { preferences, ...undivided } = parsed.placement;
@@ -180,6 +192,7 @@ export class Eligibilities {
     const named = (virtualNode && wishedMembers(virtualNode)) ?? clusters;
     return {
       excludes: (candidate) => placementExcludes(placement, candidate),
+      never: (candidate) => placementExcludes(this.#options.podRules.fixed(proxy), candidate),
       lacks: (candidate) => this.#lacks(proxy, placement, candidate),
       ...(named === undefined ? {} : { named }),
       ...this.#requests(proxy, placement),
@@ -215,19 +228,46 @@ export class Eligibilities {
 
   /** Returns how the workload is divided, and over which members; undefined when it is not, or not known. */
   sharing(proxy: Stored<Pod>): Sharing | undefined {
+    const placement = this.#shared(proxy);
+    return placement?.preferences && this.#sharingOf(proxy, placement, placement.preferences);
+  }
+
+  /** Returns by what replicas of the workload may have to move: its division, or members that its wishes exclude. */
+  moving(proxy: Stored<Pod>): Moving | undefined {
+    const placement = this.#shared(proxy);
+    if (placement === undefined) return undefined;
+    const { podRules, registry } = this.#options;
+    const isDemanding = podRules.demanded(proxy) !== undefined;
+    const preferences = placement.preferences ?? (isDemanding ? UNDIVIDED : undefined);
+    if (preferences === undefined) return undefined;
+    const excludes = (replica: Stored<Pod>, member: string): boolean => {
+      const demanded = podRules.demanded(replica);
+      const candidate = registry.member(member)?.candidate();
+      return demanded !== undefined && candidate !== undefined && placementExcludes(demanded, candidate) !== undefined;
+    };
+    return {
+      ...this.#sharingOf(proxy, placement, preferences),
+      ...(isDemanding ? { excludes } : {}),
+      ...(placement.preferences === undefined ? { undivided: true } : {}),
+    };
+  }
+
+  /** Returns the placement of a workload whose replicas this controller may move. */
+  #shared(proxy: Stored<Pod>): RequestedPlacement | undefined {
     if (asksHostFirst(proxy)) return undefined;
     // Without the namespace's defaults, excluded members would get a share.
     if (!this.#options.podRules.optedIn(proxy)) return undefined;
     const parsed = this.#options.podRules.parse(proxy);
-    if (!parsed.ok || parsed.placement.preferences === undefined) return undefined;
-    const { placement } = parsed;
     // Kueue, for one, chooses a member per pod.
-    if (placement.virtualNode?.selected !== undefined) return undefined;
+    return parsed.ok && parsed.placement.virtualNode?.selected === undefined ? parsed.placement : undefined;
+  }
+
+  #sharingOf(proxy: Stored<Pod>, placement: RequestedPlacement, preferences: SchedulingPreferences): Sharing {
     const { policy, wishes } = this.#options.podRules.of(proxy, placement);
     const { registry } = this.#options;
     const closed = registry.members().filter((member) => member.candidate().closed !== undefined);
     const unconnected = registry.unconnected().map(({ metadata }) => metadata.name);
-    const sharing = this.#sharing(placement, parsed.placement.preferences);
+    const sharing = this.#sharing(placement, preferences);
     const candidates = openTo(sharing, policy, KEEPING);
     // A replacement would wait for an overdue member, and then perhaps not get it.
     const full = candidates.filter(
@@ -237,7 +277,7 @@ export class Eligibilities {
         [...policy, ...wishes].some(({ refusal }) => refusal?.(candidate) !== undefined),
     );
     return {
-      preferences: parsed.placement.preferences,
+      preferences,
       candidates,
       full: new Set(full.map(({ name }) => name)),
       closed: new Set([...closed.map(({ name }) => name), ...unconnected]),

@@ -10,6 +10,7 @@ import type { ReadStore } from "../../../runtime/store.ts";
 import type { WriteGuard } from "../../../runtime/write-guard.ts";
 import type { Emitter } from "../../events.ts";
 import { Divisions } from "../../preferences/divisions.ts";
+import type { PodWishes } from "../../preferences/workload.ts";
 import type { View } from "../decision/view.ts";
 import { Eligibilities } from "./eligibility.ts";
 import { Groups } from "./groups.ts";
@@ -28,6 +29,8 @@ export interface PlacementStateOptions {
   readonly defaults: ReadStore<PlacementDefaults>;
   /** The host's classes, by which its admission completes pods. Absent: pods are as their authors write them. */
   readonly classes?: Pick<HostAdmission, "runtimeClass" | "priorityClass">;
+  /** Absent: pods carry their wishes. */
+  readonly wishes?: PodWishes;
   readonly proxies: ReadStore<Pod>;
   readonly homeApi: (member: string) => HomeApi;
   readonly clock: Pick<Clock, "now">;
@@ -55,6 +58,7 @@ export class PlacementState {
       namespaces,
       defaults,
       classes,
+      wishes,
       proxies,
       homeApi,
       clock,
@@ -83,6 +87,7 @@ export class PlacementState {
       namespaces,
       defaults,
       classes,
+      wishes,
       pods,
       owned,
       memories,

@@ -1,8 +1,14 @@
-import { type ParsedPlacement, parsePlacement, type RequestedPlacement } from "../../../api/annotations.ts";
+import {
+  type Annotations,
+  type ParsedPlacement,
+  parsePlacement,
+  type RequestedPlacement,
+} from "../../../api/annotations.ts";
 import type { ClusterSpread } from "../../../api/cluster-spread.ts";
 import { GROUP_ANNOTATION, GROUP_BY_ANNOTATION } from "../../../api/keys.ts";
 import { type Namespace, objectKey, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import { defaultPlacement, PLACEMENT_DEFAULTS_NAME, type PlacementDefaults } from "../../../api/placement-defaults.ts";
+import { outdatedWishes, type WorkloadRef, wishesAmong, withWishes } from "../../../api/workload-wishes.ts";
 import type { DelegateRequests } from "../../../clusters/delegate-requests.ts";
 import type { Candidate, Rule } from "../../../placement/candidate.ts";
 import { type InMember, inMembers } from "../../../placement/in-member.ts";
@@ -14,6 +20,7 @@ import { virtualNodeSpread, virtualNodeWish } from "../../../pods/virtual-node-t
 import type { Clock } from "../../../runtime/clock.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
 import type { OwnedProxies } from "../../preferences/owned-proxies.ts";
+import type { PodWishes } from "../../preferences/workload.ts";
 import { mayHold } from "../decision/memory.ts";
 import { type FindPod, type GroupName, type Groups, groupOf } from "./groups.ts";
 import type { KnownPods } from "./known-pods.ts";
@@ -48,6 +55,8 @@ export interface PodRulesOptions {
   readonly defaults: ReadStore<PlacementDefaults>;
   /** The host's classes, by which its admission completes pods. Absent: pods are as their authors write them. */
   readonly classes?: Pick<HostAdmission, "runtimeClass" | "priorityClass"> | undefined;
+  /** Absent: pods carry their wishes. */
+  readonly wishes?: PodWishes | undefined;
   readonly pods: Pick<KnownPods, "get" | "joining">;
   readonly owned: OwnedProxies;
   readonly memories: Memories;
@@ -65,14 +74,40 @@ export class PodRules {
     this.#options = options;
   }
 
-  /** Returns what the author wrote, completed by the defaults of the namespace and of all namespaces. */
+  /** Returns the pod's own annotations, completed by its workload's wishes and the defaults of the namespace and of all namespaces. */
   parse(pod: Stored<Pod>): ParsedPlacement {
     const { metadata } = pod;
     const fallback = this.#options.defaults.get(objectKey({ name: PLACEMENT_DEFAULTS_NAME }));
     const base = fallback === undefined ? {} : defaultPlacement(fallback.spec);
     const defaults = this.#namespace(metadata)?.metadata.annotations ?? {};
-    const parsed = parsePlacement(metadata.annotations ?? {}, defaults, base);
+    const parsed = parsePlacement(this.#annotations(pod), defaults, base);
     return parsed.ok ? { ok: true, placement: withOwnTerms(parsed.placement, pod) } : parsed;
+  }
+
+  /** Returns the pod's workload while its wishes are not known. */
+  unseen(pod: Stored<Pod>): WorkloadRef | undefined {
+    return this.#options.wishes?.of(pod).unseen;
+  }
+
+  /** Returns what the pod itself says, and no change of its workload or of defaults takes back. */
+  fixed(pod: Stored<Pod>): RequestedPlacement {
+    const { annotations = {} } = this.#options.wishes?.of(pod) ?? {};
+    const outdated = outdatedWishes(annotations);
+    const own = Object.entries(pod.metadata.annotations ?? {}).filter(([key]) => !outdated.has(key));
+    const parsed = parsePlacement(Object.fromEntries(own));
+    return withOwnTerms(parsed.ok ? parsed.placement : {}, pod);
+  }
+
+  /** Returns where the pod's workload now wants its pods, as far as the pod does not say it itself; undefined if anywhere. */
+  demanded(pod: Stored<Pod>): RequestedPlacement | undefined {
+    const workload = this.#options.wishes?.of(pod).annotations ?? {};
+    const own = withWishes(pod.metadata.annotations ?? {}, workload);
+    const demands = Object.entries(wishesAmong(workload)).filter(([key, value]) => own[key] === value);
+    if (demands.length === 0) return undefined;
+    const parsed = parsePlacement(Object.fromEntries(demands));
+    if (!parsed.ok) return undefined;
+    const { clusters, selector, affinity } = parsed.placement;
+    return (clusters ?? selector ?? affinity) === undefined ? undefined : parsed.placement;
   }
 
   optedIn({ metadata }: Stored<Pod>): boolean {
@@ -114,6 +149,12 @@ export class PodRules {
     const spreadCounts = (spread: ClusterSpread): ReadonlyMap<string, number> => this.#spreadCounts(proxy, spread);
     const facts = { pod: proxy, inMember, placement, namespaceLabels, candidates, spreadCounts };
     return { policy: [...policyRules(facts), ...this.#group(proxy)], wishes: placementRules(facts) };
+  }
+
+  #annotations(pod: Stored<Pod>): Annotations {
+    const { annotations = {} } = pod.metadata;
+    const { wishes } = this.#options;
+    return wishes === undefined ? annotations : withWishes(annotations, wishes.of(pod).annotations);
   }
 
   #namespace({ namespace = "" }: { readonly namespace?: string }): Stored<Namespace> | undefined {

@@ -74,7 +74,7 @@ beforeEach(() => {
     proxies: store,
     events,
     eligibilities: {
-      sharing: () => ({
+      moving: () => ({
         preferences: {
           rebalance: true,
           clusters: Object.fromEntries(members.map((name) => [name, { weight: 1, minReplicas: 0 }])),

@@ -175,7 +175,7 @@ describe("rebalancing", () => {
           const actions = decide(world({ weights, replicas: all }), NOW).actions.filter(({ type }) => type === "evict");
           if (actions.length === 0) break;
           for (const action of actions) {
-            if (action.type !== "evict") continue;
+            if (action.type !== "evict" || action.to === undefined) continue;
             placed[action.from] = (placed[action.from] ?? 0) - 1;
             placed[action.to] = (placed[action.to] ?? 0) + 1;
           }
