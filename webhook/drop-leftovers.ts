@@ -44,7 +44,7 @@ export function dropLeftovers(
   if (labels?.[HOST_LABEL] !== undefined || annotations?.[MIRROR_ANNOTATION] !== undefined) return allowed();
   const leftovers =
     kind.group === "" && kind.kind === "Pod"
-      ? [...leftoversOfPod(object), ...proxyLabel(object)]
+      ? leftoversOfPod(object)
       : [...leftAnnotations(object), ...wholeMarks(object, kind, isOptedIn, findType)];
   return patched(
     leftovers.map(({ operation: removal }) => removal),
@@ -52,29 +52,25 @@ export function dropLeftovers(
   );
 }
 
-/** Returns the marks on a pod, or on the pod template at a path, except for the label that a selector may name. */
-export function leftoversOfPod(object: JsonObject, path: readonly string[] = []): Leftover[] {
-  const { schedulerName, nodeName } = fieldsAt(object, [...path, "spec"]);
-  const author = valueAt(object, [...path, "metadata", "annotations", SCHEDULER_NAME_ANNOTATION]);
-  const scheduler = [...path, "spec", "schedulerName"];
+function leftoversOfPod(pod: ReviewedObject): Leftover[] {
+  const path = ["spec", "schedulerName"];
+  const author = pod.metadata.annotations?.[SCHEDULER_NAME_ANNOTATION];
+  const operation: Operation =
+    author === undefined ? remove(path) : { op: "replace", path: pointer(path), value: author };
   return [
-    ...leftAnnotations(object, path),
-    ...finalizerOf(object, path, DELEGATE_FINALIZER),
-    ...(schedulerName !== SCHEDULER_NAME
-      ? []
-      : [
-          {
-            name: `spec.schedulerName ${SCHEDULER_NAME}`,
-            operation:
-              typeof author === "string"
-                ? ({ op: "replace", path: pointer(scheduler), value: author } as const)
-                : remove(scheduler),
-          },
-        ]),
-    ...(typeof nodeName === "string" && isVirtualNode(nodeName)
-      ? [{ name: "spec.nodeName", operation: remove([...path, "spec", "nodeName"]) }]
-      : []),
+    ...leftoversOfTemplate(pod),
+    ...finalizerOf(pod, DELEGATE_FINALIZER),
+    ...(valueAt(pod, path) === SCHEDULER_NAME ? [{ name: `spec.schedulerName ${SCHEDULER_NAME}`, operation }] : []),
+    ...proxyLabel(pod),
   ];
+}
+
+/** Returns the marks that keep pods of the template at a path from being created. Each new pod loses the others by itself. */
+export function leftoversOfTemplate(object: JsonObject, path: readonly string[] = []): Leftover[] {
+  const at = [...path, "spec", "nodeName"];
+  const nodeName = valueAt(object, at);
+  const isVirtual = typeof nodeName === "string" && isVirtualNode(nodeName);
+  return [...leftAnnotations(object, path), ...(isVirtual ? [{ name: "spec.nodeName", operation: remove(at) }] : [])];
 }
 
 // The API server truncates longer warnings.
@@ -129,7 +125,7 @@ function wholeMarks(
   const managedBy = isJob ? [...path, "spec", "managedBy"] : managedByOf(type);
   return [
     ...labelOf(object, path, WHOLE_KEY),
-    ...finalizerOf(object, [], WHOLE_FINALIZER),
+    ...finalizerOf(object, WHOLE_FINALIZER),
     ...(managedBy === undefined ? [] : fieldOf(object, managedBy, WHOLE_MANAGED_BY)),
     ...(isService ? fieldOf(object, ["spec", "loadBalancerClass"], WHOLE_LOAD_BALANCER_CLASS) : []),
   ];
@@ -148,12 +144,10 @@ function fieldOf(object: JsonObject, path: readonly string[], value: string): Le
   return valueAt(object, path) === value ? [{ name: path.join("."), operation: remove(path) }] : [];
 }
 
-function finalizerOf(object: JsonObject, path: readonly string[], finalizer: string): Leftover[] {
-  const at = [...path, "metadata", "finalizers"];
-  const finalizers = valueAt(object, at);
-  if (!Array.isArray(finalizers) || !finalizers.includes(finalizer)) return [];
+function finalizerOf({ metadata: { finalizers = [] } }: ReviewedObject, finalizer: string): Leftover[] {
+  if (!finalizers.includes(finalizer)) return [];
   const value = finalizers.filter((other) => other !== finalizer);
-  return [{ name: `finalizer ${finalizer}`, operation: { op: "replace", path: pointer(at), value } }];
+  return [{ name: `finalizer ${finalizer}`, operation: { op: "replace", path: "/metadata/finalizers", value } }];
 }
 
 function fieldsAt(object: JsonObject, path: readonly string[]): JsonObject {

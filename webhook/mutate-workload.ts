@@ -8,7 +8,7 @@ import { lastApplied } from "../src/api/last-applied.ts";
 import { isOverflowMode } from "../src/api/overflow.ts";
 import { isWish, isWishingKind, type WorkloadRef } from "../src/api/workload-wishes.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
-import { leftAnnotations, leftoversOfPod, leftoverWarnings } from "./drop-leftovers.ts";
+import { leftAnnotations, leftoversOfTemplate, leftoverWarnings } from "./drop-leftovers.ts";
 import { mutateWhole } from "./mutate-whole.ts";
 import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow.ts";
 import { ephemeralWarnings, nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
@@ -61,7 +61,7 @@ export function mutateWorkload(request: AdmissionRequest, mode: DelegationMode):
 function withoutLeftovers({ object, kind, operation }: AdmissionRequest, { outer, template }: Shape): Verdict {
   if (object === undefined || (kind.kind === "Job" && operation === "UPDATE")) return allowed();
   const around = outer.map((path) => ({ path, leftovers: leftAnnotations(object, path.slice(0, -1)) }));
-  const parts = [...around, { path: template, leftovers: leftoversOfPod(object, template) }];
+  const parts = [...around, { path: template, leftovers: leftoversOfTemplate(object, template) }];
   return patched(
     parts.flatMap(({ leftovers }) => leftovers.map(({ operation: removal }) => removal)),
     parts.flatMap(({ path, leftovers }) => leftoverWarnings(leftovers, `${path.join(".")}: `)),

@@ -212,7 +212,7 @@ test("gives a tenant's pod nothing for the marks of another one, its delegate's 
     },
     spec: {
       ...delegatedPod(own, name).spec,
-      containers: victim.spec?.containers ?? [],
+      containers: [{ name: "main", image: "work:1" }],
       schedulerName: "legation",
       nodeName: "legation-west",
     },

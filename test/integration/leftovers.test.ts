@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION, DELEGATION_LABEL, GROUP, WHOLE_KEY } from "../../src/api/keys.ts";
 import type { Job, ObjectMeta, Pod, Stored } from "../../src/api/kubernetes.ts";
 import { configMaps, jobs, namespaces, persistentVolumeClaims, pods } from "../../src/kube/resources.ts";
+import { ownerOf } from "../../src/pods/delegate.ts";
 import { barePod, ends, stays, template } from "../support/builders/workload.ts";
 import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
@@ -159,6 +160,30 @@ test("a claim that was exported has no data in a member, and is its author's", a
     const made = await clients().host.get(persistentVolumeClaims, { namespace, name: "data" });
     expect(made.metadata.annotations ?? {}).toEqual({});
   }
+});
+
+test("a ConfigMap that was exported from a member is the host's own, and its copies are marked as such", async () => {
+  const { host, west } = clients();
+  const namespace = places.all;
+  const reads = (name: string, configMap: string): Promise<unknown> => {
+    const volumes = [{ name: "config", configMap: { name: configMap } }];
+    const { metadata, ...pod } = barePod({ volumes }, { ...stays("running"), "legation.dev/clusters": "west" });
+    return host.create(pods, { ...pod, metadata: { ...metadata, namespace, name } });
+  };
+  await host.create(configMaps, { metadata: { namespace, name: "first" }, data: { key: "value" } });
+  await reads("reads-first", "first");
+  const copy = await eventually(() => west.find(configMaps, { namespace, name: "first" }), { what: "the copy" });
+  const { labels = {}, annotations = {} } = copy.metadata;
+  const imported = await host.create(configMaps, {
+    metadata: { namespace, name: "second", labels, annotations },
+    data: {},
+  });
+  await reads("reads-second", "second");
+  await podThat(host, namespace, "reads-second", running);
+  const second = await west.get(configMaps, { namespace, name: "second" });
+  expect(ownerOf(second)).toMatchObject({ name: "second", uid: imported.metadata.uid });
+  await host.delete(configMaps, { namespace, name: "second" });
+  expect((await west.get(configMaps, { namespace, name: "first" })).metadata.uid).toBe(copy.metadata.uid);
 });
 
 /** Deletes a namespace of the host with all that is in it, and makes it again. */

@@ -278,7 +278,9 @@ describe("a workload that was made from pods of Legation", () => {
     );
     const oldObject = operation === "UPDATE" ? object : null;
     const verdict = mutateWorkload(request({ kind: "Deployment", operation, object, oldObject }), "annotated");
-    expect(apply(object, verdict)).toEqual(workload(asks, { metadata: { annotations: asks } }));
+    // A change of the scheduler would replace the pods of a workload that is there, and each pod gets its own.
+    const spec = { schedulerName: "legation" };
+    expect(apply(object, verdict)).toEqual(workload(asks, { metadata: { annotations: asks }, spec }));
     expect(notDenied(verdict).warnings).toEqual([
       "metadata: annotation legation.dev/cluster: dropped, as left over from another object",
       expect.stringMatching(/^spec.template: annotation .*delegate-uid.*, spec.nodeName: dropped/),
