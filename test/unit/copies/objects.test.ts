@@ -139,6 +139,10 @@ describe("the copy of a whole object", () => {
     const copy = stored(toCopy(kind, object, HOST));
     const applied = (left: { givenUp: readonly string[]; lost: readonly string[] }) =>
       stored(kind.applied.object(copy, { source: object, host: HOST, left }));
+    const recorded = (record: object) =>
+      stored({ metadata: { annotations: { "legation.dev/applied": JSON.stringify(record) } } });
+    const readRecord = ({ metadata }: Stored<AnyObject>): { digest?: string } =>
+      JSON.parse(metadata.annotations?.["legation.dev/applied"] ?? "{}");
     const changed = source({ spec: { size: 2, color: "red", ports: [{ port: 80 }], shape: "round" } });
 
     test.each<[string, boolean, Stored<AnyObject>, Stored<AnyObject>, string]>([
@@ -151,6 +155,20 @@ describe("the copy of a whole object", () => {
       ["a retained field", false, copy, source({ spec: { size: 1, replicas: 3 } }), ".spec.replicas"],
       ["a field that was given up", false, applied({ givenUp: [".spec.size"], lost: [] }), object, ".spec.size"],
       ["a field that its source has got since", false, copy, changed, ".spec.shape"],
+      [
+        "a field that an earlier release, which recorded no names, applied",
+        true,
+        recorded({ digest: readRecord(copy).digest }),
+        object,
+        ".spec.size",
+      ],
+      [
+        "a field that an earlier release gave up",
+        false,
+        recorded({ digest: readRecord(copy).digest, givenUp: [".spec.size"] }),
+        object,
+        ".spec.size",
+      ],
       ["a field of a copy without a record", false, stored({ metadata: {} }), object, ".spec.size"],
     ])("knows %s: %s", (_, expected, there, of, field) => {
       expect(kind.applied.wasApplied(there, of, field)).toBe(expected);

@@ -73,6 +73,11 @@ describe("an existing copy", () => {
       { drift: "none", contestedUntil: now, ...undone },
       ["Undone"],
     ],
+    [
+      "is changed in a contested field though the last write of this version left it",
+      { drift: "none", contestedUntil: now, held: { reason: "NoEffect", until: now + 1 } },
+      ["Copying", "patch"],
+    ],
     ["keeps a contested field for a delegate whose proxy is gone", { contestedUntil: now, ...held }, ["InStep"]],
     ["follows its source", { drift: "content" }, ["Copying", "patch"]],
     ["follows the labels of its source", { drift: "metadata" }, ["Copying", "patch"]],
