@@ -46,7 +46,9 @@ function decidePresent<T extends KubeObject>(observed: Observed<T>, copy: Stored
     if (contestedUntil === undefined) return inStep(observed);
     if (now < contestedUntil) return { actions: [], outcome: "Contested", requeueAt: contestedUntil };
   }
-  if (held !== undefined) return { actions: [], outcome: held.reason, requeueAt: held.until };
+  // The write that left fields to another manager had no effect on them.
+  const isHeld = held !== undefined && (drift !== "none" || held.reason !== "NoEffect");
+  if (isHeld) return { actions: [], outcome: held.reason, requeueAt: held.until };
   if (drift === "immutable") {
     // The last user that ends is an event of its own.
     if (use.preventsReplacement === true) return { actions: [], outcome: "InUse" };

@@ -290,10 +290,7 @@ export class CopyExecutor<T extends KubeObject> {
       const { judged } = changed;
       if (judged !== undefined) this.#contests.settle(kind, action, judged, context);
       const content = storedContent(source, changed.resourceVersion);
-      // A field that is left to another manager is tried again.
-      if ((judged?.lost ?? []).length === 0) {
-        this.#guard.hold(key, STORED, "NoEffect", { content, holdMs: NO_EFFECT_FOR_MS });
-      }
+      this.#guard.hold(key, STORED, "NoEffect", { content, holdMs: NO_EFFECT_FOR_MS });
       this.#contests.written(kind, { ...action, manager }, context);
       if (changed.resourceVersion === resourceVersion) return undefined;
     }

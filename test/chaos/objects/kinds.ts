@@ -47,8 +47,13 @@ export const APPLIED_BY = { "applyset.kubernetes.io/part-of": "applyset-of-chaos
 const SPECS: Readonly<Record<Kind, object>> = {
   ConfigMap: {},
   Widget: { replicas: "/spec/parts", sum: ["readyReplicas"] },
-  Engine: { exclusive: true },
+  Engine: { exclusive: true, drift: "Report" },
 };
+
+/** Reports whether fields of a kind that clients of members take over stay so. Those of the others are put back. */
+export function keepsTaken(kind: Kind): boolean {
+  return kind === "Engine";
+}
 
 /** Name of a kind's DelegatedType and definition. */
 export function typeName(kind: Kind): string {

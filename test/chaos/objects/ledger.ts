@@ -45,6 +45,8 @@ export function newLedger(): Ledger {
 }
 
 const MOST_DRIFTS = 3;
+// The third time is contested, unless the controller was new meanwhile.
+const CONTESTED_TAKES = 3;
 
 /** Reports whether the copy may be changed by hand once more, and counts it. */
 export function mayDrift({ drifts, spared }: Ledger, { member, kind, name }: Omit<InMember, "uid">): boolean {
@@ -52,4 +54,11 @@ export function mayDrift({ drifts, spared }: Ledger, { member, kind, name }: Omi
   const count = drifts.get(key) ?? 0;
   drifts.set(key, count + 1);
   return count < MOST_DRIFTS && !spared.has(`${kind}/${name}`);
+}
+
+/** Reports whether the copy's field was taken so often that Legation may have given in for a while. */
+export function mayBeContested({ taken }: Ledger, copy: Omit<InMember, "uid">): boolean {
+  const isOfCopy = ({ member, kind, name }: InMember): boolean =>
+    member === copy.member && kind === copy.kind && name === copy.name;
+  return taken.filter(isOfCopy).length >= CONTESTED_TAKES;
 }

@@ -13,10 +13,12 @@ import {
 import type { Stored } from "../../../src/api/kubernetes.ts";
 import { clusters } from "../../../src/api/resources.ts";
 import { membersOfObject } from "../../../src/copies/object-members.ts";
+import { isAdopted } from "../../../src/copies/objects.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
 import type { Scene } from "../scene.ts";
 import { FOREIGN_NAME } from "../workloads.ts";
-import { fieldsOf, KINDS, type Kind, OPEN_LABEL, TAKEN } from "./kinds.ts";
+import { fieldsOf, KINDS, type Kind, keepsTaken, OPEN_LABEL, TAKEN } from "./kinds.ts";
+import { mayBeContested } from "./ledger.ts";
 
 const MEMBERS = ["west", "east"] as const;
 type MemberName = (typeof MEMBERS)[number];
@@ -122,7 +124,9 @@ function objectProblems(scene: Scene, { kind, held, open }: Everywhere, object: 
     }
     copies.push({ member, copy });
     problems.push(...contentProblems(scene, { kind, member, object, copy }));
-    if (record?.state !== "InStep") problems.push(`${name}: ${member} is on record as ${record?.state}`);
+    const isContested = record?.state === "Contested" && mayBeContested(scene.ledger, { member, kind, name });
+    if (record?.state !== "InStep" && !isContested)
+      problems.push(`${name}: ${member} is on record as ${record?.state}`);
     if (record?.generation !== object.metadata.generation) {
       problems.push(`${name}: generation ${object.metadata.generation}, of ${member} on record ${record?.generation}`);
     }
@@ -171,10 +175,13 @@ function contentProblems({ ledger }: Scene, { kind, member, object, copy }: Comp
   };
   const { [TAKEN.field]: taken, ...there } = fieldsOf(kind, copy);
   const { [TAKEN.field]: _, ...here } = wanted;
-  const isTaken = ledger.taken.some(({ uid }) => uid === copy.metadata.uid);
+  const isTaken = keepsTaken(kind) && ledger.taken.some(({ uid }) => uid === copy.metadata.uid);
+  // The member's own creator has the field of an adopted object.
+  const mayBeTheirs = isAdopted(copy) || mayBeContested(ledger, { member, kind, name });
   const problems: string[] = [];
   if (!jsonEqual(here, there)) problems.push(`${name}: ${JSON.stringify(here)}, in ${member} ${JSON.stringify(there)}`);
-  if (isTaken ? taken !== TAKEN.theirs : taken !== TAKEN.ours && taken !== TAKEN.theirs) {
+  const isRight = taken === TAKEN.theirs ? isTaken || mayBeTheirs : taken === TAKEN.ours && !isTaken;
+  if (!isRight) {
     problems.push(`${name}: the field of another manager is ${String(taken)} in ${member}`);
   }
   return problems;

@@ -49,16 +49,20 @@ function atRest(kind: Kind): State {
   return { host: [object], west: [stored("w1")], east: [stored("e1")] };
 }
 
-async function problems(state: State, change: (scene: Scene) => void = () => {}): Promise<string[]> {
+async function problems(
+  state: State,
+  change: (scene: Scene) => void = () => {},
+  kind: Kind = "Widget",
+): Promise<string[]> {
   const client = (place: Place) =>
     fakeClient({
       list: (async ({ plural }: Resource<AnyObject>) => ({
-        items: plural === KINDS.Widget.plural ? state[place] : [],
+        items: plural === KINDS[kind].plural ? state[place] : [],
         ...(plural === clusters.plural ? { items: [] } : {}),
       })) as never,
     });
   const clients = { host: client("host"), west: client("west"), east: client("east") };
-  const scene = { clients, namespace: "team", kinds: ["Widget"], ledger: newLedger() } as unknown as Scene;
+  const scene = { clients, namespace: "team", kinds: [kind], ledger: newLedger() } as unknown as Scene;
   change(scene);
   return restlessObjects(scene, false);
 }
@@ -113,15 +117,26 @@ describe("whole objects at rest", () => {
     expect((await problems({ ...state, ...parts })).join("; ")).toMatch(expected);
   });
 
-  test("show a copy that a member was to keep, and a field of another manager that was overwritten", async () => {
+  test("show a copy that a member was to keep", async () => {
     const kept = await problems(state, ({ ledger }) =>
       ledger.kept.push({ member: "west", kind: "Widget", name: "two" }),
     );
     expect(kept).toEqual(["Widget two: west was to keep it"]);
-    const taken = { member: "west", kind: "Widget", name: "one", uid: "w1" } as const;
-    expect((await problems(state, ({ ledger }) => ledger.taken.push(taken))).join()).toContain(
-      "the field of another manager",
-    );
+  });
+
+  test("show a field that a client took and that was not put back, unless it was taken thrice, or stays by its type", async () => {
+    const theirs = changed({ spec: { ...(copy.spec as object), taken: "theirs" } });
+    const of = (kind: Kind) => ({ member: "west", kind, name: "one", uid: "w1" }) as const;
+    const wrong = expect.stringContaining("the field of another manager is theirs in west");
+    const taking = (times: number) => (scene: Scene) => scene.ledger.taken.push(...Array(times).fill(of("Widget")));
+    expect(await problems({ ...state, west: [theirs] }, taking(2))).toEqual([wrong]);
+    expect(await problems({ ...state, west: [theirs] }, taking(3))).toEqual([]);
+    const engine = atRest("Engine");
+    const [one = {}] = engine.host;
+    const annotations = { ...one.metadata?.annotations, "legation.dev/cluster": "west" };
+    const host = [{ ...one, metadata: { ...one.metadata, annotations } }];
+    const stays = await problems({ ...engine, host }, ({ ledger }) => ledger.taken.push(of("Engine")), "Engine");
+    expect(stays.join()).toContain("the field of another manager is ours in west");
   });
 
   function annotated(annotations: object): object {

@@ -114,7 +114,7 @@ describe("the copy of a whole object", () => {
     });
     expect(applied).toMatchObject({ spec: { size: 1 }, metadata: { uid: "m1", resourceVersion: "5" } });
     expect(applied).not.toHaveProperty("spec.color");
-    const after = stored(applied , { spec: { size: 1, color: "blue" } });
+    const after = stored(applied, { spec: { size: 1, color: "blue" } });
     expect(kind.applied.isNew(after)).toBe(false);
     expect(kind.applied.isInStep(after, object)).toBe(true);
     const orphaning = source({ spec: { size: 1, color: "red" } }, { "legation.dev/on-delete": "orphan" });
@@ -137,8 +137,12 @@ describe("the copy of a whole object", () => {
   describe("has had a field applied", () => {
     const object = source({ spec: { size: 1, color: "red", ports: [{ port: 80 }] } }, { note: "a" });
     const copy = stored(toCopy(kind, object, HOST));
-    const after = (left: { givenUp: readonly string[]; lost: readonly string[] }) =>
+    const applied = (left: { givenUp: readonly string[]; lost: readonly string[] }) =>
       stored(kind.applied.object(copy, { source: object, host: HOST, left }));
+    const recorded = (record: object) =>
+      stored({ metadata: { annotations: { "legation.dev/applied": JSON.stringify(record) } } });
+    const readRecord = ({ metadata }: Stored<AnyObject>): { digest?: string } =>
+      JSON.parse(metadata.annotations?.["legation.dev/applied"] ?? "{}");
     const changed = source({ spec: { size: 2, color: "red", ports: [{ port: 80 }], shape: "round" } });
 
     test.each<[string, boolean, Stored<AnyObject>, Stored<AnyObject>, string]>([
@@ -146,11 +150,25 @@ describe("the copy of a whole object", () => {
       ["a field of an item", true, copy, object, ".spec.ports[port=80].port"],
       ["an annotation", true, copy, object, ".metadata.annotations.note"],
       ["a mark of Legation", true, copy, object, ".metadata.labels.legation.dev/host"],
-      ["a field that another manager took", true, after({ givenUp: [], lost: [".spec.size"] }), object, ".spec.size"],
+      ["a field that another manager took", true, applied({ givenUp: [], lost: [".spec.size"] }), object, ".spec.size"],
       ["a field whose value has changed", true, copy, changed, ".spec.size"],
       ["a retained field", false, copy, source({ spec: { size: 1, replicas: 3 } }), ".spec.replicas"],
-      ["a field that was given up", false, after({ givenUp: [".spec.size"], lost: [] }), object, ".spec.size"],
+      ["a field that was given up", false, applied({ givenUp: [".spec.size"], lost: [] }), object, ".spec.size"],
       ["a field that its source has got since", false, copy, changed, ".spec.shape"],
+      [
+        "a field that an earlier release, which recorded no names, applied",
+        true,
+        recorded({ digest: readRecord(copy).digest }),
+        object,
+        ".spec.size",
+      ],
+      [
+        "a field that an earlier release gave up",
+        false,
+        recorded({ digest: readRecord(copy).digest, givenUp: [".spec.size"] }),
+        object,
+        ".spec.size",
+      ],
       ["a field of a copy without a record", false, stored({ metadata: {} }), object, ".spec.size"],
     ])("knows %s: %s", (_, expected, there, of, field) => {
       expect(kind.applied.wasApplied(there, of, field)).toBe(expected);

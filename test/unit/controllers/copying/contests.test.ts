@@ -83,7 +83,9 @@ test("puts fields back at once that an earlier controller has left to another ma
 test("tells once of fields that another manager takes from a type that reports drift", () => {
   const { told, take, left, until, words } = contesting("Report");
   expect([take(), take()]).toEqual(["lost", "lost"]);
-  expect(told[0]).toBe("FieldConflict west: fields that another manager there owns stay as they are: .spec.size (tuner)");
+  expect(told[0]).toBe(
+    "FieldConflict west: fields that another manager there owns stay as they are: .spec.size (tuner)",
+  );
   const there = left([".spec.size"]);
   expect([until(there), words(there)]).toEqual([undefined, undefined]);
 });

@@ -62,9 +62,22 @@ describe("an existing copy", () => {
   test.each<[string, Partial<Seen>, string[]]>([
     ["is left alone when it equals its source", { drift: "none" }, ["InStep"]],
     ["is left alone while a field is contested", { drift: "none", contestedUntil: now + 1 }, ["Contested"]],
-    ["is changed when a contested field may be tried again", { drift: "none", contestedUntil: now }, ["Copying", "patch"]],
+    [
+      "is changed when a contested field may be tried again",
+      { drift: "none", contestedUntil: now },
+      ["Copying", "patch"],
+    ],
     ["is changed in its other fields meanwhile", { drift: "content", contestedUntil: now + 1 }, ["Copying", "patch"]],
-    ["keeps a contested field while its writes are held", { drift: "none", contestedUntil: now, ...undone }, ["Undone"]],
+    [
+      "keeps a contested field while its writes are held",
+      { drift: "none", contestedUntil: now, ...undone },
+      ["Undone"],
+    ],
+    [
+      "is changed in a contested field though the last write of this version left it",
+      { drift: "none", contestedUntil: now, held: { reason: "NoEffect", until: now + 1 } },
+      ["Copying", "patch"],
+    ],
     ["keeps a contested field for a delegate whose proxy is gone", { contestedUntil: now, ...held }, ["InStep"]],
     ["follows its source", { drift: "content" }, ["Copying", "patch"]],
     ["follows the labels of its source", { drift: "metadata" }, ["Copying", "patch"]],

@@ -18,7 +18,11 @@ const source: Stored<ServiceObject> = {
 function copyWith(clusterIP: string, metadata: object = {}): Stored<ServiceObject> {
   const made = toCopy(SERVICES.Service, source, HOST);
   const times = { creationTimestamp: "2026-02-03T04:05:06Z", resourceVersion: "3" };
-  return { ...made, spec: { clusterIP }, metadata: { ...made.metadata, ...times, name: "web", uid: "old", ...metadata } };
+  return {
+    ...made,
+    spec: { clusterIP },
+    metadata: { ...made.metadata, ...times, name: "web", uid: "old", ...metadata },
+  };
 }
 
 interface Case {

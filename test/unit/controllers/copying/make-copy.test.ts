@@ -123,7 +123,10 @@ describe("the result of a copy's create", () => {
       const has = there({ annotations: { ...annotations, ...its } });
       await made("AlreadyExists", has, { object, patched: async ({ body }) => bodies.push(body) as never });
     }
-    expect(bodies).toMatchObject([{ metadata: { annotations: record("old") } }, { metadata: { annotations: record("new") } }]);
+    expect(bodies).toMatchObject([
+      { metadata: { annotations: record("old") } },
+      { metadata: { annotations: record("new") } },
+    ]);
   });
 
   test.each<[string, object, boolean]>([
