@@ -19,6 +19,8 @@ export interface Place extends Holder {
   readonly hasCopy: boolean;
   /** Why the member has no copy, or another version. */
   readonly refusal?: string;
+  /** Why the last write of the copy failed, though the next one may succeed. */
+  readonly failing?: string;
   /** Why the member keeps a copy that is to be deleted. */
   readonly deletionRefusal?: string;
   /** The health of the copy. */
@@ -34,7 +36,7 @@ export interface MemberRecord {
   readonly generation?: number;
   /** The copy's health by its type: the status of a condition. */
   readonly health?: string;
-  /** Why the member refuses the object, or the copy's deletion, or else why the copy's health is not known. */
+  /** Why the member refuses the object, does not take it yet, or refuses the copy's deletion; else why the copy's health is not known. */
   readonly message?: string;
   /** When the member came into this state; RFC 3339. */
   readonly since: string;
@@ -107,6 +109,7 @@ function recordOf(
     isUsable,
     misfit,
     refusal = misfit,
+    failing,
     deletionRefusal,
     health,
   } = place;
@@ -115,7 +118,12 @@ function recordOf(
   if (!isUsable && before !== undefined) return [before];
   const state = excluded !== undefined ? "Leaving" : inStep ? "InStep" : refusal === undefined ? "Waiting" : "Refused";
   const generation = inStep ? metadata.generation : before?.generation;
-  const why = state === "Leaving" ? deletionRefusal : state === "Refused" ? refusal : health?.message;
+  const why = {
+    Leaving: deletionRefusal,
+    Refused: refusal,
+    Waiting: failing ?? health?.message,
+    InStep: health?.message,
+  }[state];
   const message = why?.slice(0, LONGEST_MESSAGE);
   return [
     {

@@ -74,6 +74,8 @@ export interface Standing {
   readonly refusal?: CopyRefusal;
   /** When a refused copy may be tried again; epoch ms. */
   readonly refusedUntil?: number;
+  /** Why the last write failed, though the next one may succeed. */
+  readonly failing?: string;
   readonly held?: HoldReason;
   /** Why the member refuses the copy's deletion. */
   readonly deletionRefusal?: string;
@@ -209,6 +211,7 @@ export class Copier<T extends KubeObject> {
     const object = source.state === "present" ? source.object : undefined;
     const refusal = this.#executor.refusal(key);
     const refusedUntil = this.#executor.refusedUntil(key);
+    const failing = this.#executor.failing(key);
     const held = object && this.#executor.held(key, object, copy);
     const deletionRefusal = this.#executor.deletionRefusal(key);
     const isDeleting = copy?.metadata.deletionTimestamp !== undefined;
@@ -219,6 +222,7 @@ export class Copier<T extends KubeObject> {
       ...(copy === undefined || object === undefined ? {} : { drift: this.#driftOf(name.kind, copy, object) }),
       ...(refusal === undefined ? {} : { refusal }),
       ...(refusedUntil === undefined ? {} : { refusedUntil }),
+      ...(failing === undefined ? {} : { failing }),
       ...(held === undefined ? {} : { held: held.reason }),
       ...(deletionRefusal === undefined ? {} : { deletionRefusal: deletionRefusal.message }),
       keptForOthers: this.#executor.keptUntil(key) !== undefined,

@@ -74,8 +74,9 @@ export class Copies<T extends KubeObject> {
     return !this.read(member) && this.failing(member) === undefined;
   }
 
+  /** Returns why the copies are not followed, until they are: also while the next attempt is under way. */
   failing(member: Member): string | undefined {
-    return this.#of(member).find((reflector) => reflector?.state === "backing-off")?.failing?.reason;
+    return this.#of(member).find((reflector) => reflector?.failing !== undefined)?.failing?.reason;
   }
 
   of(member: Member, kind: string, namespace: string, name: string): Stored<T> | undefined {

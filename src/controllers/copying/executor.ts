@@ -11,7 +11,7 @@ import type { ActionContext, Expectation } from "../../runtime/controller.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { HoldReason } from "../../runtime/held-writes.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
-import { type Hold, WriteGuard } from "../../runtime/write-guard.ts";
+import { type Hold, isTransient, WriteGuard } from "../../runtime/write-guard.ts";
 import { type Action, type CopyKey, type CopyRef, copyRef, type Observed } from "./model.ts";
 import {
   type Changed,
@@ -77,6 +77,8 @@ export class CopyExecutor<T extends KubeObject> {
   readonly #writer: CopyWriter<CopyKey>;
   /** Names this host among the managers of a copy's fields. */
   readonly #fieldManager: string;
+  /** Errors of writes that failed last, and may pass by themselves. */
+  readonly #failing = new Map<CopyKey, string>();
   /** Deadlines until which copies stay for users that the host does not know; epoch ms. */
   readonly #kept = new Map<CopyKey, number>();
 
@@ -95,6 +97,11 @@ export class CopyExecutor<T extends KubeObject> {
 
   refusal(key: CopyKey): CopyRefusal | undefined {
     return this.#guard.get(key, COPY)?.refusal?.why;
+  }
+
+  /** Returns why the last write of the copy failed, though the next one may succeed. */
+  failing(key: CopyKey): string | undefined {
+    return this.#failing.get(key);
   }
 
   /** Returns when a refused copy may be tried again; epoch ms. */
@@ -147,10 +154,25 @@ export class CopyExecutor<T extends KubeObject> {
     this.#guard.forget(key);
     this.#writer.forget(key);
     this.#kept.delete(key);
+    this.#failing.delete(key);
     return wasReported;
   }
 
-  execute(action: Action<T>, context: Context): Promise<Expectation<Observed<T>> | undefined> {
+  async execute(action: Action<T>, context: Context): Promise<Expectation<Observed<T>> | undefined> {
+    try {
+      const expectation = await this.#write(action, context);
+      this.#failing.delete(context.key);
+      return expectation;
+    } catch (error) {
+      if (action.type !== "delete" && isTransient(error) && this.#failing.get(context.key) !== error.detail) {
+        this.#failing.set(context.key, error.detail);
+        this.#options.onChange(action.ref);
+      }
+      throw error;
+    }
+  }
+
+  #write(action: Action<T>, context: Context): Promise<Expectation<Observed<T>> | undefined> {
     return inMember(this.#options.registry, action.ref.member, async (member) => {
       const kind = this.#options.kinds.get(action.ref.kind);
       if (kind === undefined) return undefined;
