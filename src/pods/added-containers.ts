@@ -1,5 +1,5 @@
 import { ADDED_CONDITION } from "../api/keys.ts";
-import { type Container, type ContainerStatus, type Pod, type PodCondition, type Stored } from "../api/kubernetes.ts";
+import type { Container, ContainerStatus, Pod, PodCondition, Stored } from "../api/kubernetes.ts";
 import { conditionOf, isTerminal } from "./pod-state.ts";
 
 /** The reason of the condition while an added container fails. */
@@ -31,7 +31,8 @@ export function addedCondition(proxy: Pod, delegate: Stored<Pod>): PodCondition 
   if (containers.length === 0) return undefined;
   const isFinished = delegate.status?.phase === "Succeeded";
   const states = containers.map(({ name, ...container }) => ({ name, ...stateOf(container, isFinished) }));
-  const reason = [ADDED_CONTAINER_FAILING, NOT_READY].find((each) => states.some((state) => state.reason === each)) ?? ADDED;
+  const reason =
+    [ADDED_CONTAINER_FAILING, NOT_READY].find((each) => states.some((state) => state.reason === each)) ?? ADDED;
   const text = states.map(({ name, words }) => (words === undefined ? name : `${name} ${words}`)).join("; ");
   const message = text.length > LONGEST_MESSAGE ? `${text.slice(0, LONGEST_MESSAGE - 1)}…` : text;
   const { startTime } = delegate.status ?? {};
@@ -47,7 +48,9 @@ export function addedCondition(proxy: Pod, delegate: Stored<Pod>): PodCondition 
 
 function addedContainers(proxy: Pod, { spec, status }: Pod): AddedContainer[] {
   const { containers = [], initContainers = [] } = spec ?? {};
-  const own = new Set([...(proxy.spec?.initContainers ?? []), ...(proxy.spec?.containers ?? [])].map(({ name }) => name));
+  const own = new Set(
+    [...(proxy.spec?.initContainers ?? []), ...(proxy.spec?.containers ?? [])].map(({ name }) => name),
+  );
   const { containerStatuses = [], initContainerStatuses = [] } = status ?? {};
   const statusOf = new Map([...initContainerStatuses, ...containerStatuses].map((each) => [each.name, each]));
   const added = (all: readonly Container[], isInit: boolean): AddedContainer[] =>
@@ -70,7 +73,10 @@ function stateOf(
   const restarts = (status?.restartCount ?? 0) === 0 ? "" : `, ${status?.restartCount} restarts`;
   if (waiting?.reason !== undefined && waiting.reason !== "" && !STARTING.has(waiting.reason)) {
     const { terminated: last } = status?.lastState ?? {};
-    return { reason: ADDED_CONTAINER_FAILING, words: `waits: ${waiting.reason}${last === undefined ? "" : `, ${exitOf(last)}`}${restarts}` };
+    return {
+      reason: ADDED_CONTAINER_FAILING,
+      words: `waits: ${waiting.reason}${last === undefined ? "" : `, ${exitOf(last)}`}${restarts}`,
+    };
   }
   if (terminated !== undefined && terminated.exitCode !== 0 && !isFinished) {
     return { reason: ADDED_CONTAINER_FAILING, words: `ended: ${exitOf(terminated)}${restarts}` };

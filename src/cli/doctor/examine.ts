@@ -20,6 +20,7 @@ import { accessFindings, hubFindings } from "./access.ts";
 import { checked, type Deadline, deadlineOf, problemOf } from "./check.ts";
 import { type ClockOffset, clockFinding, readClock } from "./clock.ts";
 import { controllerFindings } from "./controller.ts";
+import { typeFindings } from "./delegated-types.ts";
 import { type Finding, type FindingGroup, fail } from "./finding.ts";
 import { homeApiFindings } from "./home-api.ts";
 import {
@@ -32,7 +33,6 @@ import {
   repairOf,
 } from "./installed-objects.ts";
 import { type CheckedMember, checkMember } from "./member.ts";
-import { typeFindings } from "./delegated-types.ts";
 import { namespaceFindings } from "./namespaces.ts";
 import { type Right, rightsOf } from "./rights.ts";
 import { hostVersion, installedVersions, readVersion } from "./versions.ts";

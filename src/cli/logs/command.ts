@@ -234,9 +234,7 @@ function targetOf(written: string | undefined, labelSelector: string | undefined
   const [, type = "", name = ""] = /^([^/]+)\/([^/]+)$/.exec(written) ?? [];
   if (JOBS.includes(type.toLowerCase())) return { job: name };
   if (PODS.includes(type.toLowerCase())) return { pod: name };
-  return refuse(
-    `${JSON.stringify(written)} is no Job or pod; ${choices}`,
-  );
+  return refuse(`${JSON.stringify(written)} is no Job or pod; ${choices}`);
 }
 
 /** Opens the clusters that have the Job. Rejects with `Failure` if there is none yet. */

@@ -150,7 +150,12 @@ export function addedTroubles(pod: Stored<Pod>): Trouble[] {
   const problem = addedProblem(pod);
   if (problem === undefined || isDeleting(pod)) return [];
   const { name, namespace } = pod.metadata;
-  return [{ what: problem, remedy: `\`legation logs ${name} -n ${namespace} -c NAME\` shows the log of one; \`kubectl logs\` does not` }];
+  return [
+    {
+      what: problem,
+      remedy: `\`legation logs ${name} -n ${namespace} -c NAME\` shows the log of one; \`kubectl logs\` does not`,
+    },
+  ];
 }
 
 /** Returns which containers that the member added fail. Undefined if none does. */

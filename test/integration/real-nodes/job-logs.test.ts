@@ -204,14 +204,18 @@ onRealNodes((realNodes) => {
     );
     expect(pod.status?.containerStatuses?.map(({ name, ready }) => [name, ready])).toEqual([["main", true]]);
     const { name } = pod.metadata;
-    const ran = (...args: readonly string[]): ReturnType<typeof legationOn> => legationOn(host.cluster, ...args, ...here);
+    const ran = (...args: readonly string[]): ReturnType<typeof legationOn> =>
+      legationOn(host.cluster, ...args, ...here);
     const status = await ran("status", "pod", name);
     expect(status.stdout).toContain("west added containers");
     expect(status.stdout).toMatch(/mesh (waits: CrashLoopBackOff|ended|runs).*/);
     expect((await ran("status", "deployment/meshed")).stdout).toContain("containers that west added fail: mesh ");
     await eventually(
       async () => {
-        const { items } = await host.client.list(events, { namespace: host.namespace, fieldSelector: "reason=AddedContainerFailing" });
+        const { items } = await host.client.list(events, {
+          namespace: host.namespace,
+          fieldSelector: "reason=AddedContainerFailing",
+        });
         return items.some(({ message = "" }) => message.includes(`legation logs ${name} -n ${host.namespace} -c NAME`));
       },
       { what: "the event that names the container" },
@@ -219,7 +223,9 @@ onRealNodes((realNodes) => {
     expect(await ran("logs", name, "-c", "mesh")).toEqual({ code: 0, stdout: "no route\n", stderr: "" });
     expect(await ran("logs", name)).toEqual({ code: 0, stdout: "main says\n", stderr: "" });
     // The host's API server knows the containers of the proxy alone.
-    await expect(kubectl(host.cluster, [...here, "logs", name, "-c", "mesh"])).rejects.toThrow("mesh is not valid for pod");
+    await expect(kubectl(host.cluster, [...here, "logs", name, "-c", "mesh"])).rejects.toThrow(
+      "mesh is not valid for pod",
+    );
   });
 
   /** Has the member add a container to pods of the app "meshed", as meshes and log collectors do. */

@@ -9,7 +9,10 @@ const TYPE = "legation.dev/AddedContainers";
 const proxy = proxyPod({ status: runningStatus() });
 
 /** A delegate that has `mesh` beyond the proxy's containers. */
-function delegateWith(mesh: Partial<ContainerStatus>, { status = {}, spec = {} }: { status?: Partial<PodStatus>; spec?: Partial<PodSpec> } = {}): Stored<Pod> {
+function delegateWith(
+  mesh: Partial<ContainerStatus>,
+  { status = {}, spec = {} }: { status?: Partial<PodStatus>; spec?: Partial<PodSpec> } = {},
+): Stored<Pod> {
   const own = pod().spec?.containers ?? [];
   const containerStatuses = [containerStatus(), containerStatus({ name: "mesh", ...mesh })];
   return pod({
@@ -29,11 +32,35 @@ describe("containers that a member added to a delegate", () => {
   test.each<[string, Partial<ContainerStatus>, object, string, string]>([
     ["runs", { ready: true, state: { running: {} } }, {}, "ContainerAdded", "mesh"],
     ["starts", { ready: false, state: { waiting: { reason: "ContainerCreating" } } }, {}, "ContainerAdded", "mesh"],
-    ["runs and is not ready", { ready: false, state: { running: {} } }, {}, "ContainerNotReady", "mesh runs and is not ready"],
+    [
+      "runs and is not ready",
+      { ready: false, state: { running: {} } },
+      {},
+      "ContainerNotReady",
+      "mesh runs and is not ready",
+    ],
     ["crashes", backOff, {}, "ContainerFailing", "mesh waits: CrashLoopBackOff, exit code 7 (Error), 3 restarts"],
-    ["has no image", { ready: false, state: { waiting: { reason: "ErrImagePull" } } }, {}, "ContainerFailing", "mesh waits: ErrImagePull"],
-    ["ended with an error", { ready: false, state: { terminated: { exitCode: 1 } } }, {}, "ContainerFailing", "mesh ended: exit code 1"],
-    ["was killed at the end of a pod that succeeded", { ready: false, state: { terminated: { exitCode: 137 } } }, { status: { phase: "Succeeded" } }, "ContainerAdded", "mesh"],
+    [
+      "has no image",
+      { ready: false, state: { waiting: { reason: "ErrImagePull" } } },
+      {},
+      "ContainerFailing",
+      "mesh waits: ErrImagePull",
+    ],
+    [
+      "ended with an error",
+      { ready: false, state: { terminated: { exitCode: 1 } } },
+      {},
+      "ContainerFailing",
+      "mesh ended: exit code 1",
+    ],
+    [
+      "was killed at the end of a pod that succeeded",
+      { ready: false, state: { terminated: { exitCode: 137 } } },
+      { status: { phase: "Succeeded" } },
+      "ContainerAdded",
+      "mesh",
+    ],
   ])("are named in a condition of the proxy, with their state: one that %s", (_, mesh, parts, reason, message) => {
     expect(addedCondition(proxy, delegateWith(mesh, parts))).toEqual({
       type: TYPE,
@@ -45,13 +72,19 @@ describe("containers that a member added to a delegate", () => {
   });
 
   test("may be init containers, of which a plain one is not ready until it has ended", () => {
-    const init = (name: string, restartPolicy?: "Always") => ({ name, ...(restartPolicy === undefined ? {} : { restartPolicy }) });
+    const init = (name: string, restartPolicy?: "Always") => ({
+      name,
+      ...(restartPolicy === undefined ? {} : { restartPolicy }),
+    });
     const running = { ready: false, state: { running: {} } };
     const delegate = pod({
       spec: { initContainers: [init("setup"), init("proxy", "Always")] },
       status: {
         ...runningStatus(),
-        initContainerStatuses: [containerStatus({ name: "setup", ...running }), containerStatus({ name: "proxy", ...running })],
+        initContainerStatuses: [
+          containerStatus({ name: "setup", ...running }),
+          containerStatus({ name: "proxy", ...running }),
+        ],
       },
     });
     expect(addedCondition(proxy, delegate)?.message).toBe("setup; proxy runs and is not ready");
@@ -72,7 +105,10 @@ describe("containers that a member added to a delegate", () => {
     expect(wanted.containerStatuses?.map(({ name }) => name)).toEqual(["main"]);
     const shown = { ...proxy, status: wanted };
     expect(statusPatch(shown, statusFrom(shown, delegate) ?? {})).toBeUndefined();
-    const others = delegateWith({ ...backOff, state: { waiting: { reason: "CrashLoopBackOff", message: "back-off 1m20s" } } });
+    const others = delegateWith({
+      ...backOff,
+      state: { waiting: { reason: "CrashLoopBackOff", message: "back-off 1m20s" } },
+    });
     expect(statusPatch(shown, statusFrom(shown, others) ?? {})).toBeUndefined();
   });
 
@@ -83,7 +119,9 @@ describe("containers that a member added to a delegate", () => {
     expect(told).toMatchObject({
       type: "announce",
       reason: "AddedContainerFailing",
-      message: expect.stringMatching(/added containers, and they fail: mesh waits: CrashLoopBackOff.*`legation logs \S+ -n \S+ -c NAME`/),
+      message: expect.stringMatching(
+        /added containers, and they fail: mesh waits: CrashLoopBackOff.*`legation logs \S+ -n \S+ -c NAME`/,
+      ),
     });
     const shown = { ...proxy, status: statusFrom(proxy, delegate) ?? {} };
     expect(feedback(shown, delegateWith({ ...backOff, restartCount: 4 })).map(({ type }) => type)).toEqual(["status"]);

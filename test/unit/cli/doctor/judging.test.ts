@@ -121,7 +121,9 @@ describe("delegated types", () => {
     };
     const spec = { version: "v1", kind: "Widget", plural: "widgets" };
     const metadata = { name: "widgets.example.com", uid: "u", resourceVersion: "1" };
-    return judgeType({ metadata, spec, status: { conditions: [condition] } }, NOW).map(({ state, what }) => `${state} ${what}`);
+    return judgeType({ metadata, spec, status: { conditions: [condition] } }, NOW).map(
+      ({ state, what }) => `${state} ${what}`,
+    );
   };
 
   test("fail with the member that cannot read them, and are well only when all conditions are True", () => {

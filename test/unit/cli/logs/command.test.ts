@@ -9,10 +9,7 @@ import { recordedSession } from "../session.ts";
 import { copyOf, FakeCluster, job, runPod } from "./fake-cluster.ts";
 
 test.each<[string[], RegExp]>([
-  [
-    ["deploy/web"],
-    /"deploy\/web" is no Job or pod; write e\.g\. job\/sweep, web-0, pod\/web-0, or -l app=web/,
-  ],
+  [["deploy/web"], /"deploy\/web" is no Job or pod; write e\.g\. job\/sweep, web-0, pod\/web-0, or -l app=web/],
   [["No_Pod"], /"No_Pod" is no Job or pod/],
   [["web-0", "--clusters", "west"], /--clusters: is for pod\/NAME and -l/],
   [[], /<target>: is missing; write e\.g\. job\/sweep/],
@@ -85,10 +82,16 @@ describe("logs of a pod of the host", () => {
   const lastState = { terminated: { exitCode: 1 } };
   delegate.status?.containerStatuses?.push(containerStatus({ name: "mesh", state: crashed, lastState }));
 
-  async function shown(args: readonly string[], ofMember: Stored<Pod> = delegate): Promise<readonly [number, string, string]> {
+  async function shown(
+    args: readonly string[],
+    ofMember: Stored<Pod> = delegate,
+  ): Promise<readonly [number, string, string]> {
     const host = new FakeCluster("host", proxy as never);
     const west = new FakeCluster("west", undefined, [ofMember]);
-    for (const [cluster, name] of [[host, "host"], [west, "west"]] as const) {
+    for (const [cluster, name] of [
+      [host, "host"],
+      [west, "west"],
+    ] as const) {
       cluster.onStream = ({ query }) => Readable.from([Buffer.from(`${name} ${query.container}\n`)]);
     }
     const session = sessionWith(host, west);
@@ -110,7 +113,10 @@ describe("logs of a pod of the host", () => {
     const other = { ...delegate, metadata: { ...delegate.metadata, uid: "another" } };
     expect((await shown(["-c", "mesh"], other))[2]).toContain("west/web-0: the pod has no delegate there any more");
     const [code, , err] = await shown(["-c", "nothing"]);
-    expect([code, err]).toEqual([1, expect.stringContaining("west/web-0: has no container nothing; it has main, mesh")]);
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining("west/web-0: has no container nothing; it has main, mesh"),
+    ]);
   });
 });
 

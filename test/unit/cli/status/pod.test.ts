@@ -70,10 +70,15 @@ describe("one pod's way", () => {
       details: ["setup", "mesh waits: CrashLoopBackOff, exit code 7 (Error), 3 restarts"],
     });
     expect(journey.troubles).toMatchObject([
-      { what: expect.stringContaining("containers that west added fail: "), remedy: expect.stringContaining("`legation logs ") },
+      {
+        what: expect.stringContaining("containers that west added fail: "),
+        remedy: expect.stringContaining("`legation logs "),
+      },
     ]);
     const quiet = { ...added, reason: "ContainerAdded" };
-    expect(journeyOf(proxyPod({ metadata: bound, status: { ...status, conditions: [quiet] } }), []).troubles).toEqual([]);
+    expect(journeyOf(proxyPod({ metadata: bound, status: { ...status, conditions: [quiet] } }), []).troubles).toEqual(
+      [],
+    );
   });
 
   const unschedulable = { ...scheduled, status: "False", reason: "Unschedulable", message: "0/2 nodes fit" };

@@ -180,7 +180,9 @@ test("cuts messages of conditions, which the API server refuses above a length",
 });
 
 /** Starts a type with a member whose lists `list` answers. Returns the Ready condition that was written last. */
-async function readinessWith(list: (pending: Promise<never>) => Promise<unknown>): Promise<{ clock: FakeClock; ready: () => unknown }> {
+async function readinessWith(
+  list: (pending: Promise<never>) => Promise<unknown>,
+): Promise<{ clock: FakeClock; ready: () => unknown }> {
   const clock = new FakeClock();
   let ready: unknown;
   const host = quietClient([], {
@@ -196,7 +198,9 @@ async function readinessWith(list: (pending: Promise<never>) => Promise<unknown>
     }) as never,
   });
   const listed = (_resource: object, { signal }: { readonly signal: AbortSignal }) =>
-    list(new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true })));
+    list(
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true })),
+    );
   const west = answeringMember("west", quietClient([], { list: listed as never }), {});
   startTypes([west], { host, clock });
   await clock.advance(10_000);
