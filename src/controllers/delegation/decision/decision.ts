@@ -143,7 +143,7 @@ export type Action =
       readonly bound?: true;
       readonly again?: true;
     }
-  /** Tells the author in an event which members refused a pod that another one has now. */
+  /** Tells the author in an event, such as which members refused a pod that another one has now. */
   | {
       readonly type: "announce";
       readonly proxyUid: string;
