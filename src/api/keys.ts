@@ -96,6 +96,8 @@ export const OWN_DELETION_COST_ANNOTATION = "legation.dev/deletion-cost";
 export const PLACED_CONDITION = "legation.dev/Placed";
 /** Condition on a proxy: True while a cluster refuses a write for the pod. */
 export const REFUSED_CONDITION = "legation.dev/Refused";
+/** Condition on a proxy: names the containers that its delegate has beyond the proxy's. */
+export const ADDED_CONDITION = "legation.dev/AddedContainers";
 
 // Marks of Legation on a PersistentVolumeClaim of the host, beside the member's name.
 /** Annotation: JSON `{uid, phase, capacity, volumeName}` of the member's claim. */

@@ -26,8 +26,13 @@ export interface Place extends Holder {
   readonly hasCopy: boolean;
   /** Why the member has no copy, or another version. */
   readonly refusal?: string;
+<<<<<<< HEAD
   /** Who keeps changing or deleting the copy there, so that it is left alone for a while. */
   readonly contested?: string;
+=======
+  /** Why the last write of the copy failed, though the next one may succeed. */
+  readonly failing?: string;
+>>>>>>> small
   /** Why the member keeps a copy that is to be deleted. */
   readonly deletionRefusal?: string;
   /** The health of the copy. */
@@ -46,7 +51,11 @@ export interface MemberRecord {
   readonly generation?: number;
   /** The copy's health by its type: the status of a condition. */
   readonly health?: string;
+<<<<<<< HEAD
   /** Who contests the copy, why the member refuses the object, or the copy's deletion, or else why the copy's health is not known. */
+=======
+  /** Why the member refuses the object, does not take it yet, or refuses the copy's deletion; else why the copy's health is not known. */
+>>>>>>> small
   readonly message?: string;
   /** When the member came into this state; RFC 3339. */
   readonly since: string;
@@ -129,7 +138,11 @@ function recordOf(
     isUsable,
     misfit,
     refusal = misfit,
+<<<<<<< HEAD
     contested,
+=======
+    failing,
+>>>>>>> small
     deletionRefusal,
     health,
   } = place;
@@ -148,6 +161,15 @@ function recordOf(
             ? ["Waiting", health?.message]
             : ["Refused", refusal];
   const generation = inStep ? metadata.generation : before?.generation;
+<<<<<<< HEAD
+=======
+  const why = {
+    Leaving: deletionRefusal,
+    Refused: refusal,
+    Waiting: failing ?? health?.message,
+    InStep: health?.message,
+  }[state];
+>>>>>>> small
   const message = why?.slice(0, LONGEST_MESSAGE);
   return [
     {

@@ -1,5 +1,5 @@
 import { isJsonObject, jsonEqual } from "../api/json.ts";
-import { PLACED_CONDITION, REFUSED_CONDITION } from "../api/keys.ts";
+import { ADDED_CONDITION, PLACED_CONDITION, REFUSED_CONDITION } from "../api/keys.ts";
 import {
   type Container,
   type ContainerStatus,
@@ -9,6 +9,7 @@ import {
   type Stored,
   timestamp,
 } from "../api/kubernetes.ts";
+import { addedCondition } from "./added-containers.ts";
 import { followedConditions } from "./followed-conditions.ts";
 import { type ResizeRefusal, resizeNeeded, specFollows } from "./forward.ts";
 import { conditionOf, isTerminal } from "./pod-state.ts";
@@ -138,6 +139,10 @@ function conditionsFrom(
     result.delete(type);
   }
   if (result.get(PLACED_CONDITION)?.status === "False") result.delete(PLACED_CONDITION);
+  const added = addedCondition(proxy, delegate);
+  // Whatever the member reports under this type.
+  if (added === undefined) result.delete(ADDED_CONDITION);
+  else result.set(ADDED_CONDITION, added);
   return [...result.values()];
 }
 

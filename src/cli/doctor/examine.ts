@@ -20,6 +20,7 @@ import { accessFindings, hubFindings } from "./access.ts";
 import { checked, type Deadline, deadlineOf, problemOf } from "./check.ts";
 import { type ClockOffset, clockFinding, readClock } from "./clock.ts";
 import { controllerFindings } from "./controller.ts";
+import { typeFindings } from "./delegated-types.ts";
 import { type Finding, type FindingGroup, fail } from "./finding.ts";
 import { homeApiFindings } from "./home-api.ts";
 import {
@@ -88,7 +89,7 @@ export async function examine(
   onStep("webhook, controller and members");
   const names = new Set(clusters.map(({ metadata }) => metadata.name));
   const shared = deadline();
-  const [webhook, controller, ofMembers, access, homeApi] = await Promise.all([
+  const [webhook, controller, ofMembers, access, homeApi, types] = await Promise.all([
     checkWebhook(facts, installation, deadline()),
     checked("controller", shared, () =>
       controllerFindings(host, { now, inCluster: installation.url === undefined, signal: shared.signal }),
@@ -96,6 +97,7 @@ export async function examine(
     checkMembers(facts, chosen, deadline, session),
     checkShared(facts, shared),
     checked("home API", shared, () => homeApiFindings(host, chosen, shared.signal)),
+    checked("delegated types", shared, () => typeFindings(host, { now, signal: shared.signal })),
   ]);
   return [
     { name: "Host", findings: reached.findings },
@@ -105,6 +107,7 @@ export async function examine(
     ...ofMembers,
     { name: "API server of pods in members", findings: homeApi },
     { name: "Agents and access", findings: access },
+    ...(types.length === 0 ? [] : [{ name: "Delegated types", findings: types }]),
     { name: "Namespaces", findings: namespaceFindings(namespaces, names) },
   ];
 }

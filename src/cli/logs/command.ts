@@ -1,6 +1,6 @@
 import { Argument } from "commander";
 import { z } from "zod";
-import { jobs } from "../../kube/resources.ts";
+import { jobs, pods } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { HOST, openClusters, type WantedClusters, wantedClusters } from "../multicluster/clusters.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
@@ -12,11 +12,15 @@ import { asViewer, notOnHost } from "../shared/reading.ts";
 import type { Connection, Session } from "../shared/session.ts";
 import { type FollowOptions, followLogs, followPods } from "./follow.ts";
 import { LinePrinter } from "./lines.ts";
-import { type LogOutput, podsOfJob, selectedPods, showLogs } from "./show.ts";
+import { type LogOutput, podsOfJob, podWith, selectedPods, showLogs } from "./show.ts";
 import { type LogSource, openSource, type PodSelection, placesOf } from "./sources.ts";
 
-/** The logs that the user names: of a Job's pods, of one pod, or of pods with labels. */
-type Target = { readonly job: string } | { readonly pod: string } | { readonly labelSelector: string };
+/** The logs that the user names: of a Job's pods, of a pod of the host, of one of the members, or of pods with labels. */
+type Target =
+  | { readonly job: string }
+  | { readonly hostPod: string }
+  | { readonly pod: string }
+  | { readonly labelSelector: string };
 
 interface LogsInput extends GlobalInput {
   readonly target: Target;
@@ -34,6 +38,7 @@ interface LogsInput extends GlobalInput {
 
 const JOBS = ["job", "jobs", "job.batch", "jobs.batch"];
 const PODS = ["pod", "pods", "po"];
+const POD_NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 const MAX_STREAMS = 100;
 
 /** `legation logs` */
@@ -42,9 +47,10 @@ export const logsCommand: Subcommand<LogsInput> = {
     "Shows the logs of all pods of a Job, in all members that have it; of more than one pod each line begins with " +
     "[member/pod]. With -f it goes on until the Job is over. The pods of a whole Job are its member's alone, so its " +
     "logs are read there: with a kubeconfig of your own, else with your own rights through the host if the member is open for " +
-    "that, or else with the credentials that the host has of the member. With pod/NAME or -l it shows the logs of pods in the " +
+    "that, or else with the credentials that the host has of the member. With a pod's NAME it shows the log of that pod of the host, " +
+    "and in the same ways the logs of containers that its member added. With pod/NAME or -l it shows the logs of pods in the " +
     "members, whoever made them. What cannot be read is named on standard error, and the rest is shown.",
-  arguments: [new Argument("[target]", "job/NAME or pod/NAME; with -l none")],
+  arguments: [new Argument("[target]", "job/NAME, a pod's NAME, or pod/NAME; with -l none")],
   flags: [
     flag("-n, --namespace <name>", "namespace of the Job or the pods (default: the context's)"),
     flag("-l, --selector <selector>", "pods with such labels, in the members"),
@@ -64,7 +70,7 @@ export const logsCommand: Subcommand<LogsInput> = {
     flag("--max-log-requests <number>", `containers that -f follows at a time (default: ${MAX_STREAMS})`),
     flag(
       "--member-kubeconfig <file>",
-      "of a Job: kubeconfig of your own for members: its context with the member's name, else its current one " +
+      "of a Job or NAME: kubeconfig of your own for members: its context with the member's name, else its current one " +
         "(default: the way through the host, or the credentials that the host has)",
     ),
   ],
@@ -72,6 +78,7 @@ export const logsCommand: Subcommand<LogsInput> = {
     ["logs job/sweep -n shop", "all pods of a Job"],
     ["logs job/sweep -n shop -f --tail 10", "follow it from here on, until it is over"],
     ["logs job/sweep -n shop --member-kubeconfig members.yaml", "with a kubeconfig of your own for the members"],
+    ["logs web-0 -n shop -c proxy", "a container that the member of a pod added to it"],
     ["logs -l app=web -n shop --clusters west,east -f", "pods of two members, whoever made them"],
   ],
   input: withGlobals({
@@ -94,6 +101,9 @@ export const logsCommand: Subcommand<LogsInput> = {
     if ("job" in target && rest.clusters !== undefined) {
       refuse("clusters", "is for pods; the members of a Job are on record on the host");
     }
+    if ("hostPod" in target && rest.clusters !== undefined) {
+      refuse("clusters", "is for pod/NAME and -l; the member of a pod of the host is on record there");
+    }
     if (rest.container !== undefined && rest.allContainers)
       refuse("container", "contradicts --all-containers; give one");
     return { ...rest, target };
@@ -108,7 +118,9 @@ export const logsCommand: Subcommand<LogsInput> = {
     const object =
       "job" in target
         ? await logsOfJob({ namespace, name: target.job }, options, { host, session, output })
-        : await logsOfPods(target, namespace, options, { host, session, output });
+        : "hostPod" in target
+          ? await logsOfHostPod({ namespace, name: target.hostPod }, options, { host, session, output })
+          : await logsOfPods(target, namespace, options, { host, session, output });
     if (gaps.lacking.length === 0) return;
     // A gap of a pod is `member/pod`, and one of a whole member its name.
     const misses = "job" in target && gaps.lacking.some((name) => !name.includes("/"));
@@ -148,9 +160,34 @@ async function logsOfJob(
   return object;
 }
 
+/** Shows the logs of a pod of the host: its own by the host, others by its member. Resolves to the pod's name for messages. */
+async function logsOfHostPod(
+  ref: { readonly namespace: string; readonly name: string },
+  options: LogsInput,
+  { host, session, output }: LogsContext,
+): Promise<string> {
+  const object = `Pod ${ref.namespace}/${ref.name}`;
+  const pod = await asViewer(host.client.find(pods, ref, { signal: output.signal }));
+  if (pod === undefined) throw notOnHost(object);
+  const access = { host, choice: options, memberKubeconfig: options.memberKubeconfig, session };
+  const found = await podWith(pod, logOptions(options), (name) => openSource(name, access), {
+    ...output,
+    host: { name: "host", client: host.client, isHost: true },
+  });
+  if (found === undefined) return object;
+  if (!options.follow) {
+    await showLogs([found], logOptions(options), output);
+    return object;
+  }
+  const selection = { namespace: ref.namespace, fieldSelector: `metadata.name=${ref.name}` };
+  const wanted = { ...logOptions(options), isSingle: true };
+  await followPods(selection, [found.source], wanted, { ...output, clock: realClock });
+  return object;
+}
+
 /** Shows the logs of pods in members. Resolves to what messages call them. */
 async function logsOfPods(
-  target: Exclude<Target, { readonly job: string }>,
+  target: Extract<Target, { readonly pod: string } | { readonly labelSelector: string }>,
   namespace: string,
   options: LogsInput,
   { host, session, output }: LogsContext,
@@ -188,17 +225,16 @@ function targetOf(written: string | undefined, labelSelector: string | undefined
     context.addIssue({ code: "custom", path: ["target"], message });
     return { job: "" };
   };
-  const choices = "write e.g. job/sweep, pod/web-0, or -l app=web";
+  const choices = "write e.g. job/sweep, web-0, pod/web-0, or -l app=web";
   if (labelSelector !== undefined) {
     return written === undefined ? { labelSelector } : refuse(`contradicts --selector; ${choices}`);
   }
   if (written === undefined) return refuse(`is missing; ${choices}`);
+  if (POD_NAME.test(written)) return { hostPod: written };
   const [, type = "", name = ""] = /^([^/]+)\/([^/]+)$/.exec(written) ?? [];
   if (JOBS.includes(type.toLowerCase())) return { job: name };
   if (PODS.includes(type.toLowerCase())) return { pod: name };
-  return refuse(
-    `${JSON.stringify(written)} is no Job or pod; ${choices}. Logs of a pod of the host: \`kubectl logs POD\``,
-  );
+  return refuse(`${JSON.stringify(written)} is no Job or pod; ${choices}`);
 }
 
 /** Opens the clusters that have the Job. Rejects with `Failure` if there is none yet. */

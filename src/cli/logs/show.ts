@@ -1,6 +1,8 @@
 import type { Readable } from "node:stream";
+import { DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import { memberOf } from "../../pods/proxy.ts";
 import type { Gaps } from "../shared/gaps.ts";
 import { type ContainerChoice, chosenContainers, containerNames, logStateOf, whyNoLog } from "./containers.ts";
 import { type LinePrinter, LineReader } from "./lines.ts";
@@ -115,6 +117,30 @@ export async function selectedPods(
 ): Promise<readonly FoundPod[]> {
   const found = sources.map((source) => podsIn(source, output, () => listSelected(source, selection, output.signal)));
   return (await Promise.all(found)).flat();
+}
+
+/**
+ * Finds the pod that has the chosen containers: the host's own, or its delegate for those that its member added. Tells of what
+ * fails.
+ */
+export async function podWith(
+  pod: Stored<Pod>,
+  choice: ContainerChoice,
+  open: (member: string) => Promise<LogSource>,
+  { host, ...output }: LogOutput & { readonly host: LogSource },
+): Promise<FoundPod | undefined> {
+  const member = memberOf(pod);
+  const delegateUid = pod.metadata.annotations?.[DELEGATE_UID_ANNOTATION];
+  const { namespace = "", name } = pod.metadata;
+  const isOwn = !choice.all && (choice.container === undefined || chosenContainers(pod, choice).length > 0);
+  if (isOwn || member === undefined || delegateUid === undefined) return { source: host, pod };
+  const selection = { namespace, fieldSelector: `metadata.name=${name}` };
+  const found = await selectedPods(selection, [await open(member)], output);
+  const delegate = found.find((each) => each.pod.metadata.uid === delegateUid);
+  if (delegate === undefined && !output.gaps.lacking.includes(member)) {
+    output.gaps.add(`${member}/${name}`, "the pod has no delegate there any more");
+  }
+  return delegate;
 }
 
 async function podsIn(

@@ -73,7 +73,7 @@ async function withStoredCredentials(
   { host, session }: MemberAccess,
 ): Promise<Connection> {
   const own =
-    `give a kubeconfig of your own with a context ${name}: --member-kubeconfig FILE; there you need the role view in the Job's ` +
+    `give a kubeconfig of your own with a context ${name}: --member-kubeconfig FILE; there you need the role view in the same ` +
     `namespace. Or have an administrator open the member to users: \`legation join ${name} --access\``;
   let connection: Connection | undefined;
   try {

@@ -94,7 +94,8 @@ function clusterStatus(
   for (const proxy of proxies) addAmounts(used, podRequests(proxy));
   const allocatable = parseAmounts(status?.allocatable);
   const share = (resource: string): Share => ({
-    free: (allocatable[resource] ?? 0) - (used[resource] ?? 0),
+    // Pods stay on nodes that are not Ready any more, and that count no more.
+    free: Math.max(0, (allocatable[resource] ?? 0) - (used[resource] ?? 0)),
     allocatable: allocatable[resource] ?? 0,
   });
   return {

@@ -1,4 +1,5 @@
 import {
+  ADDED_CONDITION,
   CLUSTER_ANNOTATION,
   DELEGATE_UID_ANNOTATION,
   MEMBER_NODE_ANNOTATION,
@@ -20,11 +21,12 @@ import {
   isTerminal,
   unschedulableMessage,
 } from "../../pods/pod-state.ts";
+import { memberOf } from "../../pods/proxy.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
-import { exitWords, type Trouble, timeOf, troubleText, waitWords } from "./trouble.ts";
+import { addedTroubles, exitWords, type Trouble, timeOf, troubleText, waitWords } from "./trouble.ts";
 
 /** A step of a pod's life. */
 export interface Station {
@@ -83,10 +85,11 @@ export function journeyOf(
       created(pod, delegated, own),
       ...placing(pod, delegated),
       ...running(pod),
+      ...added(pod),
       ...refused(pod),
       ...ending(pod),
     ].sort(byTime),
-    troubles,
+    troubles: [...troubles, ...addedTroubles(pod)],
     notRead,
     events: toldEvents(events),
   };
@@ -202,6 +205,13 @@ function running(pod: Stored<Pod>): Station[] {
 function startsOf({ state, lastState }: ContainerStatus): string[] {
   const starts = [lastState?.terminated, state?.running, state?.terminated].map((each) => each?.startedAt);
   return starts.filter((at) => at !== undefined);
+}
+
+/** Returns the step that names the containers of the delegate that the pod lacks. */
+function added(pod: Stored<Pod>): Station[] {
+  const { message, lastTransitionTime } = conditionOf(pod, ADDED_CONDITION) ?? {};
+  if (message === undefined) return [];
+  return [station(lastTransitionTime, `${memberOf(pod) ?? "its member"} added containers`, ...message.split("; "))];
 }
 
 /** Returns the step of a pod for which a cluster refuses a write. */

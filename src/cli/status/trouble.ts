@@ -1,8 +1,9 @@
 import type { Cluster } from "../../api/cluster.ts";
-import { DELEGATE_UID_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
+import { ADDED_CONDITION, DELEGATE_UID_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
 import type { ContainerStatus, KubeEvent, KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { CORDONED } from "../../placement/member-candidate.ts";
-import { isBound, isDeleting, isLive, isTerminal } from "../../pods/pod-state.ts";
+import { ADDED_CONTAINER_FAILING } from "../../pods/added-containers.ts";
+import { conditionOf, isBound, isDeleting, isLive, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { counted } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
@@ -144,6 +145,26 @@ function notRunning(namespace: string, pods: readonly Stored<Pod>[]): Trouble[] 
   }));
 }
 
+/** Returns the trouble of a pod whose delegate has failing containers that the pod itself lacks. */
+export function addedTroubles(pod: Stored<Pod>): Trouble[] {
+  const problem = addedProblem(pod);
+  if (problem === undefined || isDeleting(pod)) return [];
+  const { name, namespace } = pod.metadata;
+  return [
+    {
+      what: problem,
+      remedy: `\`legation logs ${name} -n ${namespace} -c NAME\` shows the log of one; \`kubectl logs\` does not`,
+    },
+  ];
+}
+
+/** Returns which containers that the member added fail. Undefined if none does. */
+export function addedProblem(pod: Pod): string | undefined {
+  const { reason, message } = conditionOf(pod, ADDED_CONDITION) ?? {};
+  if (reason !== ADDED_CONTAINER_FAILING) return undefined;
+  return `containers that ${memberOf(pod) ?? "its member"} added fail: ${message}`;
+}
+
 // Waiting reasons of every starting container.
 const STARTING: ReadonlySet<string> = new Set(["ContainerCreating", "PodInitializing"]);
 
@@ -158,7 +179,7 @@ function problemOf(pod: Stored<Pod>): string | undefined {
   }
   if (!isBound(pod) || !isLive(pod)) return undefined;
   const stuck = statuses.find(({ state }) => state?.waiting?.reason && !STARTING.has(state.waiting.reason));
-  if (stuck === undefined) return undefined;
+  if (stuck === undefined) return addedProblem(pod);
   const restarts = stuck.restartCount === 0 ? "" : ` (${stuck.restartCount} restarts)`;
   return `${waitWords(stuck)[0]}${restarts}`;
 }

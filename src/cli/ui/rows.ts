@@ -7,6 +7,7 @@ import { controllerOf, isBound, isDeleting, isGated, isTerminal } from "../../po
 import { memberOf } from "../../pods/proxy.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import { readinessOf, removalOf } from "../status/clusters.ts";
+import { addedProblem } from "../status/trouble.ts";
 import type { MemberRow, PodRow, ResourceUse } from "./model.ts";
 
 /** Returns a proxy's row of the table. */
@@ -81,7 +82,8 @@ function whyOf(pod: Stored<Pod>): string | undefined {
   if (isGated(pod)) return `scheduling gates: ${(pod.spec?.schedulingGates ?? []).map(({ name }) => name).join(", ")}`;
   if (pod.metadata.annotations?.[DELEGATE_UID_ANNOTATION] === undefined) return whyNotPlaced(pod)?.message;
   const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {};
-  return [...initContainerStatuses, ...containerStatuses].map(({ state }) => state?.waiting?.message).find(Boolean);
+  const waiting = [...initContainerStatuses, ...containerStatuses].map(({ state }) => state?.waiting?.message);
+  return waiting.find(Boolean) ?? addedProblem(pod);
 }
 
 /** Returns the workload that authors know: a Deployment for the pods of its ReplicaSets. */

@@ -75,6 +75,8 @@ export interface Standing {
   readonly refusal?: CopyRefusal;
   /** When a refused copy may be tried again; epoch ms. */
   readonly refusedUntil?: number;
+  /** Why the last write failed, though the next one may succeed. */
+  readonly failing?: string;
   readonly held?: HoldReason;
   /** Who keeps changing or deleting the copy, so that it is left alone for a while. */
   readonly contested?: string;
@@ -220,6 +222,7 @@ export class Copier<T extends KubeObject> {
     const object = source.state === "present" ? source.object : undefined;
     const refusal = this.#executor.refusal(key);
     const refusedUntil = this.#executor.refusedUntil(key);
+    const failing = this.#executor.failing(key);
     const held = object && this.#executor.held(key, object, copy);
     const drift = copy && object && this.#driftOf(name.kind, copy, object);
     const contested = this.#executor.contestedBy(ref, copy, drift === "none");
@@ -232,6 +235,7 @@ export class Copier<T extends KubeObject> {
       ...(drift === undefined ? {} : { drift }),
       ...(refusal === undefined ? {} : { refusal }),
       ...(refusedUntil === undefined ? {} : { refusedUntil }),
+      ...(failing === undefined ? {} : { failing }),
       ...(held === undefined ? {} : { held: held.reason }),
       ...(contested === undefined ? {} : { contested }),
       ...(deletionRefusal === undefined ? {} : { deletionRefusal: deletionRefusal.message }),

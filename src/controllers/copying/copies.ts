@@ -77,8 +77,9 @@ export class Copies<T extends KubeObject> {
     return !this.read(member) && this.failing(member) === undefined;
   }
 
+  /** Returns why the copies are not followed, until they are: also while the next attempt is under way. */
   failing(member: Member): string | undefined {
-    return this.#of(member).find((reflector) => reflector?.state === "backing-off")?.failing?.reason;
+    return this.#of(member).find((reflector) => reflector?.failing !== undefined)?.failing?.reason;
   }
 
   /** Reports whether the member has never let this connection list its copies, for want of the right. */

@@ -10,12 +10,17 @@ import type { ActionContext, Expectation } from "../../runtime/controller.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { HoldReason } from "../../runtime/held-writes.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
+<<<<<<< HEAD
 import { type Hold, WriteGuard } from "../../runtime/write-guard.ts";
 import { Contests } from "./contests.ts";
 import { DeletedCopies } from "./deleted-copies.ts";
 import { lastOtherManager } from "./field-owners.ts";
 import { type Action, type CopyKey, type CopyRef, copyKey, copyRef, type Observed } from "./model.ts";
 import { type Changed, COPY, DELETION, versionOf } from "./requests.ts";
+=======
+import { type Hold, isTransient, WriteGuard } from "../../runtime/write-guard.ts";
+import { type Action, type CopyKey, type CopyRef, copyRef, type Observed } from "./model.ts";
+>>>>>>> small
 import {
   CopyWriter,
   detailOf,
@@ -78,6 +83,8 @@ export class CopyExecutor<T extends KubeObject> {
   readonly #deleted: DeletedCopies<T>;
   /** Names this host among the managers of a copy's fields. */
   readonly #fieldManager: string;
+  /** Errors of writes that failed last, and may pass by themselves. */
+  readonly #failing = new Map<CopyKey, string>();
   /** Deadlines until which copies stay for users that the host does not know; epoch ms. */
   readonly #kept = new Map<CopyKey, number>();
 
@@ -99,6 +106,11 @@ export class CopyExecutor<T extends KubeObject> {
 
   refusal(key: CopyKey): CopyRefusal | undefined {
     return this.#guard.get(key, COPY)?.refusal?.why;
+  }
+
+  /** Returns why the last write of the copy failed, though the next one may succeed. */
+  failing(key: CopyKey): string | undefined {
+    return this.#failing.get(key);
   }
 
   /** Returns when a refused copy may be tried again; epoch ms. */
@@ -173,10 +185,25 @@ export class CopyExecutor<T extends KubeObject> {
     this.#writer.forget(key);
     this.#deleted.forget(key);
     this.#kept.delete(key);
+    this.#failing.delete(key);
     return wasReported;
   }
 
-  execute(action: Action<T>, context: Context): Promise<Expectation<Observed<T>> | undefined> {
+  async execute(action: Action<T>, context: Context): Promise<Expectation<Observed<T>> | undefined> {
+    try {
+      const expectation = await this.#write(action, context);
+      this.#failing.delete(context.key);
+      return expectation;
+    } catch (error) {
+      if (action.type !== "delete" && isTransient(error) && this.#failing.get(context.key) !== error.detail) {
+        this.#failing.set(context.key, error.detail);
+        this.#options.onChange(action.ref);
+      }
+      throw error;
+    }
+  }
+
+  #write(action: Action<T>, context: Context): Promise<Expectation<Observed<T>> | undefined> {
     return inMember(this.#options.registry, action.ref.member, async (member) => {
       const kind = this.#options.kinds.get(action.ref.kind);
       if (kind === undefined) return undefined;

@@ -11,7 +11,7 @@ import type { ReadStore } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { ControllerEvents } from "../events.ts";
 import { EventFollower } from "./follower.ts";
-import { concernsHost, mirror } from "./mirror.ts";
+import { awaitsToken, concernsHost, mirror } from "./mirror.ts";
 import { type EventOutcome, EventWriter } from "./writer.ts";
 
 // An event may arrive before its pod, on another watch. Most waiting events concern pods that are no delegates, and a busy member
@@ -105,7 +105,7 @@ export class PodEventController {
   #tell({ member, event, isNew }: Waiting): boolean {
     const proxy = proxyOf(member, event);
     if (proxy === undefined) return false;
-    if (!this.#isPlacedIn(member.name, proxy)) return true;
+    if (!this.#isPlacedIn(member.name, proxy) || awaitsToken(event, proxy)) return true;
     this.#writer.write(member.name, mirror(event, proxy, member.name), isNew);
     return true;
   }

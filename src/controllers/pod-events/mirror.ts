@@ -1,6 +1,7 @@
 import { CLUSTER_ANNOTATION } from "../../api/keys.ts";
 import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
 import type { Owner } from "../../pods/delegate.ts";
+import { apiSecretName } from "../../pods/home-api.ts";
 
 // An object's name has at most 253 characters. A dot and 16 digits follow the pod's name.
 const POD_NAME_LENGTH = 236;
@@ -12,6 +13,20 @@ const PLACEMENT_REASONS: ReadonlySet<string> = new Set(["FailedScheduling", "Not
 /** Reports whether the event makes sense on the host. */
 export function concernsHost({ reason }: KubeEvent): boolean {
   return reason === undefined || !PLACEMENT_REASONS.has(reason);
+}
+
+// A kubelet tries a mount again after half a second, a second and so on; the Secret comes a moment after the Binding.
+const TOKEN_COMES_WITHIN_MS = 10_000;
+
+/**
+ * Reports whether the event is of a kubelet that was faster than the Secret with the pod's token, which comes after the Binding. A
+ * kubelet has its token at once on a plain cluster. The event of a Secret that stays away is no such event.
+ */
+export function awaitsToken(event: Stored<KubeEvent>, { uid }: Owner): boolean {
+  const { message = "", firstTimestamp, eventTime, metadata } = event;
+  if (!message.includes(apiSecretName(uid))) return false;
+  const since = Date.parse(firstTimestamp ?? eventTime ?? metadata.creationTimestamp ?? "");
+  return !(observedAt(event) - since >= TOKEN_COMES_WITHIN_MS);
 }
 
 /** The name follows from the member's event alone, so that several leaders write it once. */

@@ -86,18 +86,20 @@ function recordMembers(observed: Observed, now: number, wall: number): ObjectDec
 }
 
 /** Returns when the members' record is to be written; epoch ms. Undefined if the object has it. */
-function membersDueAt({ staleMembers, held, isBusy = false }: Observed, now: number): number | undefined {
+function membersDueAt({ staleMembers, places, held, isBusy = false }: Observed, now: number): number | undefined {
   if (staleMembers === undefined) return undefined;
   const { members, since } = staleMembers;
   const until = held && heldUntil(held, { write: MEMBERS, content: membersContent(members), now });
   if (until !== undefined) return until;
   const soonestAt = since + MEMBERS_PAUSE_MS;
+  const failing = new Set(places.filter((place) => place.failing !== undefined).map(({ member }) => member));
+  const isUnderWay = (record: MemberRecord): boolean => isNewlyWaiting(record) && !failing.has(record.member);
   const waits = members.some(isUnderWay) || (isBusy && now >= soonestAt);
   return waits ? since + LONGEST_MEMBERS_PAUSE_MS : soonestAt;
 }
 
-/** Reports whether the member's copy is being created or changed, and the object's record does not say so yet. */
-function isUnderWay({ state, since }: MemberRecord): boolean {
+/** Reports whether the member's copy is to be created or changed, and the object's record does not say so yet. */
+function isNewlyWaiting({ state, since }: MemberRecord): boolean {
   return state === "Waiting" && since === "";
 }
 

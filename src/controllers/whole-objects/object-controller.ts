@@ -193,6 +193,15 @@ export class ObjectController {
     return there.length === 0 ? undefined : there.join("; ");
   }
 
+  /** Returns the members that answer, and whose copies are being read for the first time. */
+  membersBeingRead(): readonly string[] {
+    const { copies } = this.#copier;
+    return this.#options.registry
+      .members()
+      .filter((member) => member.reachable && copies.isBeingRead(member))
+      .map(({ name }) => name);
+  }
+
   /** Reports whether the host's objects were read. */
   get isRead(): boolean {
     return this.#copier.sources.isRead(this.#kind.resource.kind, "");
@@ -307,7 +316,11 @@ export class ObjectController {
   #placeIn(member: Member, name: ObjectName, { excluded, source }: Partial<PlacedInMember> = {}): Place {
     const { copies } = this.#copier;
     const found = copies.of(member, name.kind, name.namespace, name.name);
+<<<<<<< HEAD
     const { drift, held, refusal, contested, deletionRefusal, ofSource } = this.#copier.standing(member, name);
+=======
+    const { drift, held, refusal, failing, deletionRefusal, ofSource } = this.#copier.standing(member, name);
+>>>>>>> small
     // A member that stores another value than it was sent is not sent it again.
     const isInStep = drift === "none" || held === "NoEffect";
     return {
@@ -320,7 +333,11 @@ export class ObjectController {
       ...(found === undefined || !ofSource ? {} : { copy: found, health: this.statuses.healthOf(found) }),
       inStep: ofSource && isInStep,
       ...(refusal === undefined ? {} : { refusal: refusal.message }),
+<<<<<<< HEAD
       ...(contested === undefined ? {} : { contested }),
+=======
+      ...(failing === undefined ? {} : { failing }),
+>>>>>>> small
       ...(deletionRefusal === undefined ? {} : { deletionRefusal }),
     };
   }

@@ -264,6 +264,11 @@ function readiness(running: ObjectController): ConditionState {
   if (!running.isRead) {
     return { type: "Ready", status: "Unknown", reason: "Starting", message: "objects are being read" };
   }
+  const pending = running.membersBeingRead();
+  if (pending.length > 0) {
+    const which = cutAt(pending.join(", "), LONGEST_PROBLEM);
+    return { type: "Ready", status: "Unknown", reason: "Starting", message: `objects are being read in ${which}` };
+  }
   const message = "objects are read here and in all members that answer";
   return { type: "Ready", status: "True", reason: "Following", message };
 }

@@ -2,10 +2,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { pods } from "../../../src/kube/resources.ts";
+import { ADDED_CONDITION } from "../../../src/api/keys.ts";
+import { events, pods } from "../../../src/kube/resources.ts";
+import { conditionOf } from "../../../src/pods/pod-state.ts";
 import { kubeconfigText } from "../../support/clusters/kubeconfig.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
-import { kubectl } from "../../support/harness/kubectl.ts";
+import { applyAll, kubectl } from "../../support/harness/kubectl.ts";
+import { mutatingPolicy, newPodsIn } from "../../support/harness/mutating-policy.ts";
 import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
 import { eventually } from "../../support/harness/wait.ts";
 import { createUser, openMember } from "../../support/legation/access.ts";
@@ -169,6 +172,85 @@ onRealNodes((realNodes) => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(lines(stdout)).toEqual(await printedBy(west, "proxies"));
   });
+
+  test("a container that the member adds and that fails is named on the host, and its log is read in the member", async () => {
+    await injectFailing("mesh", "echo no route; exit 3");
+    const template = {
+      metadata: { labels: { app: "meshed" } },
+      spec: {
+        terminationGracePeriodSeconds: 1,
+        automountServiceAccountToken: false,
+        containers: [
+          { name: "main", image: "localhost/busybox:1", command: ["sh", "-c", "echo main says; sleep 600 & wait"] },
+        ],
+      },
+    };
+    const deployment = {
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata: { name: "meshed" },
+      spec: { selector: { matchLabels: { app: "meshed" } }, template },
+    };
+    const here = ["-n", host.namespace];
+    await kubectl(host.cluster, [...here, "apply", "-f", "-"], { input: JSON.stringify(deployment) });
+    const pod = await eventually(
+      async () => {
+        const { items } = await host.client.list(pods, { namespace: host.namespace, labelSelector: "app=meshed" });
+        const failing = items.find((each) => conditionOf(each, ADDED_CONDITION)?.reason === "ContainerFailing");
+        if (failing === undefined) throw new Error("no pod has a failing container");
+        return failing;
+      },
+      { what: "a failing container that the member added", timeoutMs: 60_000 },
+    );
+    expect(pod.status?.containerStatuses?.map(({ name, ready }) => [name, ready])).toEqual([["main", true]]);
+    const { name } = pod.metadata;
+    const ran = (...args: readonly string[]): ReturnType<typeof legationOn> =>
+      legationOn(host.cluster, ...args, ...here);
+    const status = await ran("status", "pod", name);
+    expect(status.stdout).toContain("west added containers");
+    expect(status.stdout).toMatch(/mesh (waits: CrashLoopBackOff|ended|runs).*/);
+    expect((await ran("status", "deployment/meshed")).stdout).toContain("containers that west added fail: mesh ");
+    await eventually(
+      async () => {
+        const { items } = await host.client.list(events, {
+          namespace: host.namespace,
+          fieldSelector: "reason=AddedContainerFailing",
+        });
+        return items.some(({ message = "" }) => message.includes(`legation logs ${name} -n ${host.namespace} -c NAME`));
+      },
+      { what: "the event that names the container" },
+    );
+    expect(await ran("logs", name, "-c", "mesh")).toEqual({ code: 0, stdout: "no route\n", stderr: "" });
+    expect(await ran("logs", name)).toEqual({ code: 0, stdout: "main says\n", stderr: "" });
+    // The host's API server knows the containers of the proxy alone.
+    await expect(kubectl(host.cluster, [...here, "logs", name, "-c", "mesh"])).rejects.toThrow(
+      "mesh is not valid for pod",
+    );
+  });
+
+  /** Has the member add a container to pods of the app "meshed", as meshes and log collectors do. */
+  async function injectFailing(name: string, script: string): Promise<void> {
+    const { cluster, namespace } = west;
+    const container = `Object.spec.containers{name: "${name}", image: "localhost/busybox:1", command: ["sh", "-c", "${script}"]}`;
+    const policy = mutatingPolicy(`${name}-in-${namespace}`, {
+      matchConstraints: newPodsIn([namespace]),
+      matchConditions: [{ name: "meshed", expression: 'object.metadata.?labels.?app.orValue("") == "meshed"' }],
+      mutation: {
+        patchType: "ApplyConfiguration",
+        applyConfiguration: { expression: `Object{spec: Object.spec{containers: [${container}]}}` },
+      },
+    });
+    await applyAll(cluster, policy);
+    const metadata = { name: "trial", namespace, labels: { app: "meshed" } };
+    const trial = { apiVersion: "v1", kind: "Pod", metadata, spec: { containers: [{ name: "main", image: "any" }] } };
+    await eventually(
+      async () => {
+        const args = ["create", "--dry-run=server", "-o", "jsonpath={.spec.containers[*].name}", "-f", "-"];
+        return (await kubectl(cluster, args, { input: JSON.stringify(trial) })).includes(name);
+      },
+      { what: "the policy in force" },
+    );
+  }
 
   test("logs in a member that is open to users are read with the user's own rights there, also of other pods", async () => {
     await realNodes().legation.access();

@@ -239,6 +239,7 @@ test("counts a write as running until it is answered, and stops only then", asyn
   expect(loop.running).toBe(0);
 });
 
+<<<<<<< HEAD
 describe("an interrupted key", () => {
   /** A reconcile whose request takes this long. Returns when each began, and its failures. */
   async function interrupted(tookMs: number): Promise<{ readonly begun: number[]; readonly aborted: number[] }> {
@@ -282,3 +283,38 @@ describe("an interrupted key", () => {
     expect(decisions).toBe(2);
   });
 });
+=======
+// Levels of pino.
+const [DEBUG, WARN] = [20, 40];
+
+test.each([
+  ["twice", 2, [DEBUG, DEBUG]],
+  ["a third time", 4, [DEBUG, DEBUG, WARN, WARN]],
+])(
+  "logs conflicts that it resolves at once at debug level, and warns when one comes %s",
+  async (_, times, expected) => {
+    const lines: { readonly level: number; readonly code?: string }[] = [];
+    let conflicts = times;
+    const loop = new Controller<string, string, string>(
+      {
+        name: "contending",
+        observe: (key) => key,
+        decide: () => ({ actions: ["write"], outcome: "Writing" }),
+        execute: async () => {
+          conflicts -= 1;
+          if (conflicts >= 0) throw kubeError("Conflict");
+          return () => true;
+        },
+      },
+      {
+        clock,
+        log: createLogger({ level: "debug", destination: { write: (line) => void lines.push(JSON.parse(line)) } }),
+      },
+    );
+    loop.enqueue("key");
+    await clock.advance(2_000);
+    await loop.stop();
+    expect(lines.filter(({ code }) => code === "Conflict").map(({ level }) => level)).toEqual(expected);
+  },
+);
+>>>>>>> small

@@ -14,7 +14,7 @@ export function UseBar({ resource, allocatable, ours, others }: ResourceUse): JS
   const part = (value: number): number => (allocatable > 0 ? Math.min(100, (value / allocatable) * 100) : 0);
   const oursPart = part(ours);
   const othersPart = Math.min(100 - oursPart, part(others));
-  const free = allocatable - ours - others;
+  const free = Math.max(0, allocatable - ours - others);
   const text = `${amount(resource, ours)} of this host, ${amount(resource, others)} of others, ${amount(resource, free)} free`;
   return (
     <div class="use">

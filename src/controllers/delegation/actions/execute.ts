@@ -307,8 +307,8 @@ export class Executor {
     return this.#patchProxy(proxyUid, body, context, "status");
   }
 
-  #announce({ proxyUid, reason, message }: ActionOf<"announce">, { key }: Context): Result {
-    this.#options.recorder.record({ ...objectRef(key), uid: proxyUid }, { reason, message });
+  #announce({ proxyUid, type: _, ...event }: ActionOf<"announce">, { key }: Context): Result {
+    this.#options.recorder.record({ ...objectRef(key), uid: proxyUid }, event);
     return Promise.resolve(undefined);
   }
 

@@ -145,8 +145,15 @@ export type Action =
       readonly bound?: true;
       readonly again?: true;
     }
-  /** Tells the author in an event which members refused a pod that another one has now. */
-  | { readonly type: "announce"; readonly proxyUid: string; readonly reason: string; readonly message: string }
+  /** Tells the author in an event, such as which members refused a pod that another one has now. */
+  | {
+      readonly type: "announce";
+      readonly proxyUid: string;
+      readonly reason: string;
+      readonly message: string;
+      /** Events with the same key are recorded once in fifty minutes. */
+      readonly dedupe?: string;
+    }
   /** Deletes the proxy with grace 0, as the kubelet does when a pod's containers are gone. */
   | { readonly type: "deleteProxy"; readonly proxyUid: string }
   /** Deletes the proxy while its delegate is being deleted, so that its controller replaces it at once. */

@@ -1,15 +1,32 @@
-import type { Pod, PodStatus, Stored } from "../../../api/kubernetes.ts";
+import { ADDED_CONDITION } from "../../../api/keys.ts";
+import type { Pod, PodCondition, PodStatus, Stored } from "../../../api/kubernetes.ts";
+import { ADDED_CONTAINER_FAILING } from "../../../pods/added-containers.ts";
 import { notReady, statusFrom, statusPatch } from "../../../pods/feedback.ts";
 import { conditionsWithout } from "../../../pods/followed-conditions.ts";
 import type { ResizeRefusal } from "../../../pods/forward.ts";
 import { isTerminal } from "../../../pods/pod-state.ts";
+import { memberOf } from "../../../pods/proxy.ts";
 import type { Action, ActionOf } from "./decision.ts";
 import { isRecorded } from "./delegates.ts";
 import { type MemberView, type PodView, wallTime } from "./view.ts";
 
 export function feedback(proxy: Stored<Pod>, delegate: Stored<Pod>, refused?: ResizeRefusal): Action[] {
   const wanted = statusFrom(proxy, delegate, { refused });
-  return wanted === undefined ? [] : statusWrite(proxy, wanted);
+  return wanted === undefined ? [] : [...statusWrite(proxy, wanted), ...announceAdded(proxy, wanted)];
+}
+
+/** Tells the author of failing containers that the proxy does not show: `kubectl logs` knows no log of theirs either. */
+function announceAdded(proxy: Stored<Pod>, { conditions = [] }: PodStatus): Action[] {
+  const isFailing = ({ type, reason }: PodCondition): boolean =>
+    type === ADDED_CONDITION && reason === ADDED_CONTAINER_FAILING;
+  const failing = conditions.find(isFailing);
+  if (failing === undefined || proxy.status?.conditions?.some(isFailing) === true) return [];
+  const { uid: proxyUid, namespace, name } = proxy.metadata;
+  const message =
+    `${memberOf(proxy) ?? "its member"} added containers, and they fail: ${failing.message}; ` +
+    `\`legation logs ${name} -n ${namespace} -c NAME\` shows the log of one`;
+  const dedupe = `${proxyUid} ${ADDED_CONTAINER_FAILING}`;
+  return [{ type: "announce", proxyUid, reason: "AddedContainerFailing", message, dedupe }];
 }
 
 export function statusWrite(proxy: Stored<Pod>, wanted: PodStatus): ActionOf<"status">[] {

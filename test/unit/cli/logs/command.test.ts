@@ -1,17 +1,17 @@
 import { Readable } from "node:stream";
 import { describe, expect, test } from "vitest";
+import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { containerStatus } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../client.ts";
 import { recordedSession } from "../session.ts";
 import { copyOf, FakeCluster, job, runPod } from "./fake-cluster.ts";
 
 test.each<[string[], RegExp]>([
-  [
-    ["deploy/web"],
-    /"deploy\/web" is no Job or pod; write e\.g\. job\/sweep, pod\/web-0, or -l app=web\. Logs of a pod of the host: `kubectl logs POD`/,
-  ],
-  [["sweep"], /"sweep" is no Job or pod/],
+  [["deploy/web"], /"deploy\/web" is no Job or pod; write e\.g\. job\/sweep, web-0, pod\/web-0, or -l app=web/],
+  [["No_Pod"], /"No_Pod" is no Job or pod/],
+  [["web-0", "--clusters", "west"], /--clusters: is for pod\/NAME and -l/],
   [[], /<target>: is missing; write e\.g\. job\/sweep/],
   [["pod/web-0", "-l", "app=web"], /<target>: contradicts --selector/],
   [["job/sweep", "--clusters", "west"], /--clusters: is for pods/],
@@ -69,6 +69,55 @@ test("logs ends with 1 when the host has no such Job", async () => {
   });
   expect(await runProgram(["logs", "job/nothing"], session, "1.0.0")).toBe(1);
   expect(session.err.join("")).toContain("Job shop/nothing: is not on the host");
+});
+
+describe("logs of a pod of the host", () => {
+  const proxy = runPod("web-0", "running");
+  const delegate = runPod("web-0", "running");
+  proxy.metadata.annotations = { "legation.dev/cluster": "west", "legation.dev/delegate-uid": delegate.metadata.uid };
+  proxy.metadata.labels = { "legation.dev/proxy": "true" };
+  proxy.spec = { ...proxy.spec, containers: proxy.spec?.containers ?? [], nodeName: "legation-west" };
+  delegate.spec?.containers.push({ name: "mesh" });
+  const crashed = { waiting: { reason: "CrashLoopBackOff" } };
+  const lastState = { terminated: { exitCode: 1 } };
+  delegate.status?.containerStatuses?.push(containerStatus({ name: "mesh", state: crashed, lastState }));
+
+  async function shown(
+    args: readonly string[],
+    ofMember: Stored<Pod> = delegate,
+  ): Promise<readonly [number, string, string]> {
+    const host = new FakeCluster("host", proxy as never);
+    const west = new FakeCluster("west", undefined, [ofMember]);
+    for (const [cluster, name] of [
+      [host, "host"],
+      [west, "west"],
+    ] as const) {
+      cluster.onStream = ({ query }) => Readable.from([Buffer.from(`${name} ${query.container}\n`)]);
+    }
+    const session = sessionWith(host, west);
+    const code = await runProgram(["logs", "web-0", ...args, "--member-kubeconfig", "own.yaml"], session, "1.0.0");
+    return [code, session.out.join(""), session.err.join("")];
+  }
+
+  test("are the host's for its own containers", async () => {
+    expect((await shown([]))[1]).toBe("host main\n");
+    expect((await shown(["-c", "main"]))[1]).toBe("host main\n");
+  });
+
+  test("are its member's for containers that the member added", async () => {
+    expect(await shown(["-c", "mesh"])).toEqual([0, "west mesh\n", ""]);
+    expect((await shown(["--all-containers"]))[1]).toBe("west main\nwest mesh\n");
+  });
+
+  test("are not another pod's of that name in the member, and name the containers that there are", async () => {
+    const other = { ...delegate, metadata: { ...delegate.metadata, uid: "another" } };
+    expect((await shown(["-c", "mesh"], other))[2]).toContain("west/web-0: the pod has no delegate there any more");
+    const [code, , err] = await shown(["-c", "nothing"]);
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining("west/web-0: has no container nothing; it has main, mesh"),
+    ]);
+  });
 });
 
 describe("logs of pods", () => {

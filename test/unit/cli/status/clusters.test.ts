@@ -76,6 +76,16 @@ describe("the status of all members", () => {
     ]);
   });
 
+  test("has no free room, and not less, while its nodes are not ready and their pods stay", () => {
+    const none = { ...ready("True"), allocatable: { cpu: "0", memory: "0" } };
+    const [west] = hostStatus({
+      clusters: [cluster("west", { status: none })],
+      nodes: [node("legation-west")],
+      proxies: [proxyPod({ spec: spec("legation-west", "1500m"), status: runningStatus() })],
+    }).clusters;
+    expect(west).toMatchObject({ cpu: { free: 0, allocatable: 0 }, memory: { free: 0, allocatable: 0 } });
+  });
+
   test.each([
     ["ready", cluster("west"), false, "True", undefined],
     ["ready but cordoned", cluster("west"), true, "True", "cordoned: takes no new pods"],

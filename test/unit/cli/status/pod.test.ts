@@ -54,6 +54,33 @@ describe("one pod's way", () => {
     ]);
   });
 
+  test("names the containers that its member added, and how to read their logs when they fail", () => {
+    const added = {
+      type: "legation.dev/AddedContainers",
+      status: "True",
+      reason: "ContainerFailing",
+      message: "setup; mesh waits: CrashLoopBackOff, exit code 7 (Error), 3 restarts",
+      lastTransitionTime: AT(3),
+    };
+    const status = { phase: "Running", startTime: AT(3), conditions: [scheduled, added] };
+    const journey = journeyOf(proxyPod({ metadata: bound, spec: { nodeName: "legation-west" }, status }), []);
+    expect(journey.stations.at(-1)).toEqual({
+      at: AT(3),
+      what: "west added containers",
+      details: ["setup", "mesh waits: CrashLoopBackOff, exit code 7 (Error), 3 restarts"],
+    });
+    expect(journey.troubles).toMatchObject([
+      {
+        what: expect.stringContaining("containers that west added fail: "),
+        remedy: expect.stringContaining("`legation logs "),
+      },
+    ]);
+    const quiet = { ...added, reason: "ContainerAdded" };
+    expect(journeyOf(proxyPod({ metadata: bound, status: { ...status, conditions: [quiet] } }), []).troubles).toEqual(
+      [],
+    );
+  });
+
   const unschedulable = { ...scheduled, status: "False", reason: "Unschedulable", message: "0/2 nodes fit" };
   const marked = (value: string, annotations: Record<string, string> = {}) => ({
     creationTimestamp: AT(0),

@@ -165,15 +165,15 @@ describe.each([
     ["patch", "its API server refused the change of "],
   ] as const)("has a failing %s reported after ten seconds, and is held for half a minute", async (type, words) => {
     const failing = Array(3).fill(["ServerError", NO_ANSWER] as const);
-    const { message, held, told, woken, clock, execute } = executes({ errors: failing });
+    const { executor, key, message, held, told, woken, clock, execute } = executes({ errors: failing });
     await expect(execute(type)).rejects.toThrow(NO_ANSWER);
-    expect([message(), woken]).toEqual([undefined, []]);
+    expect([message(), executor.failing(key), woken.length]).toEqual([undefined, NO_ANSWER, 1]);
     clock.ms = 12_000;
     await execute(type);
     expect(message()).toBe(`${words}${name}: ${NO_ANSWER}`);
     // The version is not the cause.
     expect([held(), held(later as never)]).toEqual(Array(2).fill({ reason: "Refused", until: 42_000 }));
-    expect([told.length, woken.length]).toEqual([1, 1]);
+    expect([told.length, executor.failing(key), woken.length]).toEqual([1, undefined, 2]);
     clock.ms = 42_000;
     await execute(type);
     expect([held()?.until, told.length]).toEqual([72_000, 1]);

@@ -1,9 +1,41 @@
 import { describe, expect, test } from "vitest";
-import { concernsHost, mirror, observedAt, recurrence, recurs } from "../../../../src/controllers/pod-events/mirror.ts";
+import {
+  awaitsToken,
+  concernsHost,
+  mirror,
+  observedAt,
+  recurrence,
+  recurs,
+} from "../../../../src/controllers/pod-events/mirror.ts";
 import type { EventParts } from "../../../support/builders/event.ts";
 import { kubeletEvent } from "../../../support/builders/event.ts";
 
 const proxy = { cluster: "cern", namespace: "team", name: "web-0", uid: "proxy-uid" };
+
+describe("a kubelet that is faster than the Secret with the pod's token", () => {
+  const mounting = (parts: EventParts = {}) =>
+    kubeletEvent({
+      reason: "FailedMount",
+      message:
+        'MountVolume.SetUp failed for volume "kube-api-access-x2x8v" : secret "legation-api-proxy-uid" not found',
+      ...parts,
+    });
+
+  test.each<[string, EventParts, boolean]>([
+    ["at first", {}, true],
+    ["seven seconds later", { count: 5, lastTimestamp: "2024-01-01T00:00:07Z" }, true],
+    ["fifteen seconds later", { count: 6, lastTimestamp: "2024-01-01T00:00:15Z" }, false],
+    [
+      "by the newer API",
+      { ...({ firstTimestamp: null, lastTimestamp: null } as object), eventTime: "2024-01-01T00:00:00.5Z" },
+      true,
+    ],
+    ["for a Secret of the pod's author", { message: 'secret "mine" not found' }, false],
+    ["for another pod's token", { message: 'secret "legation-api-other" not found' }, false],
+  ])("is left out on the host, and what lasts is not: %s", (_, parts, expected) => {
+    expect(awaitsToken(mounting(parts), proxy)).toBe(expected);
+  });
+});
 
 describe("a delegate's event on its proxy", () => {
   test("has the member's content, except for its name and the object that it is about", () => {

@@ -183,6 +183,14 @@ test.each<[string, Given, unknown[]]>([
     ["InStep", 9_000],
   ],
   [
+    "records after a second that a member has not taken the object, and why, when the write has failed",
+    {
+      places: [place(), without(place({ member: "east", inStep: false, failing: "no webhook answers" }))],
+      membersStaleSince: NOW - 1_000,
+    },
+    ["Recording", "members east Waiting since 1970-01-01T00:16:40.000Z, west InStep since 1970-01-01T00:16:40.000Z"],
+  ],
+  [
     "lets the record wait while many copies are being written",
     { isBusy: true, membersStaleSince: NOW - 1_000 },
     ["InStep", 9_000],

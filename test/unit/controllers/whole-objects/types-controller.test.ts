@@ -178,3 +178,48 @@ test("cuts messages of conditions, which the API server refuses above a length",
   await clock.advance(120_000);
   expect(messages).toEqual({ Ready: 4_000, DefinitionFollows: 300 });
 });
+
+/** Starts a type with a member whose lists `list` answers. Returns the Ready condition that was written last. */
+async function readinessWith(
+  list: (pending: Promise<never>) => Promise<unknown>,
+): Promise<{ clock: FakeClock; ready: () => unknown }> {
+  const clock = new FakeClock();
+  let ready: unknown;
+  const host = quietClient([], {
+    list: (async ({ plural }: Resource<KubeObject>) => ({
+      items: plural === "delegatedtypes" ? [type("1")] : [],
+      resourceVersion: "1",
+      size: 0,
+    })) as never,
+    patch: (async (_resource: object, _ref: object, { body }: { body: Pick<DelegatedType, "status"> }) => {
+      const found = body.status?.conditions?.find((condition) => condition.type === "Ready");
+      ready = found && `${found.status} ${found.reason}: ${found.message}`;
+      return { metadata: {} };
+    }) as never,
+  });
+  const listed = (_resource: object, { signal }: { readonly signal: AbortSignal }) =>
+    list(
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true })),
+    );
+  const west = answeringMember("west", quietClient([], { list: listed as never }), {});
+  startTypes([west], { host, clock });
+  await clock.advance(10_000);
+  return { clock, ready: () => ready };
+}
+
+test("a type is not Ready while a member cannot list it, also while the next list is pending", async () => {
+  let lists = 0;
+  const { clock, ready } = await readinessWith(async (pending) => {
+    lists += 1;
+    if (lists > 3) await pending;
+    throw kubeError("ServerError", "conversion webhook failed", { verb: "list", resource: "widgets" });
+  });
+  await clock.advance(60_000);
+  expect(lists).toBe(4);
+  expect(ready()).toBe("False NotRead: west: conversion webhook failed");
+});
+
+test("a type is Starting while a member's first list is pending", async () => {
+  const { ready } = await readinessWith((pending) => pending);
+  expect(ready()).toBe("Unknown Starting: objects are being read in west");
+});
