@@ -51,8 +51,9 @@ const recordSchema: z.ZodType<readonly MemberRecord[]> = z.array(
   }),
 );
 
-// An annotation holds 256 KiB in all, and a host may have hundreds of members.
+// An annotation holds 256 KiB in all, and a host may have hundreds of members, which share this much.
 const LONGEST_MESSAGE = 300;
+const ALL_MESSAGES = 32 * 1024;
 
 // Objects in stores never change, and each reconcile reads the record.
 const read = new WeakMap<Stored<AnyObject>, { readonly members: readonly MemberRecord[] | undefined }>();
@@ -81,9 +82,12 @@ export function nextMembers(
   at: string,
 ): readonly MemberRecord[] | undefined {
   const before = membersOfObject(object);
+  const longest = Math.min(LONGEST_MESSAGE, Math.floor(ALL_MESSAGES / places.length));
   const members = places
     .toSorted((a, b) => (a.member < b.member ? -1 : 1))
-    .flatMap((place) => recordOf(object, { place, before: before?.find(({ member }) => member === place.member), at }));
+    .flatMap((place) =>
+      recordOf(object, { place, before: before?.find(({ member }) => member === place.member), at, longest }),
+    );
   return membersContent(members) === membersContent(before ?? []) ? undefined : members;
 }
 
@@ -96,7 +100,18 @@ export function membersContent(members: readonly MemberRecord[]): string {
 
 function recordOf(
   { metadata }: Stored<AnyObject>,
-  { place, before, at }: { readonly place: Place; readonly before: MemberRecord | undefined; readonly at: string },
+  {
+    place,
+    before,
+    at,
+    longest,
+  }: {
+    readonly place: Place;
+    readonly before: MemberRecord | undefined;
+    readonly at: string;
+    /** Characters of a message. */
+    readonly longest: number;
+  },
 ): MemberRecord[] {
   const {
     member,
@@ -116,7 +131,7 @@ function recordOf(
   const state = excluded !== undefined ? "Leaving" : inStep ? "InStep" : refusal === undefined ? "Waiting" : "Refused";
   const generation = inStep ? metadata.generation : before?.generation;
   const why = state === "Leaving" ? deletionRefusal : state === "Refused" ? refusal : health?.message;
-  const message = why?.slice(0, LONGEST_MESSAGE);
+  const message = why?.slice(0, longest);
   return [
     {
       member,

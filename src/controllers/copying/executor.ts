@@ -2,8 +2,11 @@ import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
+import { lacksKeys } from "../../copies/copy-metadata.ts";
 import { type CopiedKind, copyPatch, toCopy } from "../../copies/kind.ts";
+import { ownedKeys } from "../../copies/owned-keys.ts";
 import type { KubeError } from "../../kube/errors.ts";
+import { findByList } from "../../kube/list.ts";
 import { withoutAmounts } from "../../kube/messages.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -226,9 +229,13 @@ export class CopyExecutor<T extends KubeObject> {
     const { resource, fallback } = kind;
     const { resourceVersion } = copy.metadata;
     const { applied } = kind;
+    const isNamed = applied !== undefined || !lacksKeys(copy);
+    const owned = isNamed
+      ? undefined
+      : ownedKeys(await findByList(member.client, resource, ref, signal), this.#fieldManager);
     const patch =
       applied === undefined
-        ? copyPatch(kind, copy, { source, host, sameContent: isSameContent(ref.kind, copy, source) })
+        ? copyPatch(kind, copy, { source, host, sameContent: isSameContent(ref.kind, copy, source) }, owned)
         : [];
     let changed: Changed | Failing =
       applied === undefined

@@ -1,6 +1,7 @@
 import { jsonEqual } from "../../api/json.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { unionOfFields, withoutOwnedField } from "../../copies/field-paths.ts";
+import { isManagedBy } from "../../copies/owned-keys.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { findByList } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
@@ -15,9 +16,6 @@ export interface OwnedCopy<T extends KubeObject> {
   readonly newlyRetained: readonly string[];
   readonly signal: AbortSignal;
 }
-
-// The manager of writes that name none: copies for pods, which may become a whole object's.
-const CLIENT_MANAGER = "legation";
 
 /**
  * Turns the fields that were written otherwise, at the creation say, into applied ones: the API server removes only what its
@@ -34,8 +32,7 @@ export async function ownAsApplied<T extends KubeObject>({
 }: OwnedCopy<T>): Promise<string | undefined> {
   const there = await findByList(client, resource, ref, signal);
   const { managedFields = [], uid, resourceVersion } = there?.metadata ?? {};
-  const isOurs = ({ manager, subresource }: (typeof managedFields)[number]): boolean =>
-    subresource === undefined && (manager === fieldManager || manager === CLIENT_MANAGER);
+  const isOurs = isManagedBy(fieldManager);
   const [first, ...rest] = managedFields.filter(isOurs);
   if (first === undefined) return resourceVersion;
   const owned = rest.reduce((all, entry) => unionOfFields(all, entry.fieldsV1 ?? {}), first.fieldsV1 ?? {});

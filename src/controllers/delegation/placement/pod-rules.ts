@@ -1,3 +1,4 @@
+import { annotationRoomProblem } from "../../../api/annotation-room.ts";
 import { type ParsedPlacement, parsePlacement, type RequestedPlacement } from "../../../api/annotations.ts";
 import type { ClusterSpread } from "../../../api/cluster-spread.ts";
 import { GROUP_ANNOTATION, GROUP_BY_ANNOTATION } from "../../../api/keys.ts";
@@ -64,6 +65,8 @@ export class PodRules {
   /** Returns what the author wrote, completed by the defaults of the namespace and of all namespaces. */
   parse(pod: Stored<Pod>): ParsedPlacement {
     const { metadata } = pod;
+    const message = pod.spec?.nodeName === undefined ? annotationRoomProblem(metadata.annotations) : undefined;
+    if (message !== undefined) return { ok: false, problems: [{ key: "metadata.annotations", message }] };
     const fallback = this.#options.defaults.get(objectKey({ name: PLACEMENT_DEFAULTS_NAME }));
     const base = fallback === undefined ? {} : defaultPlacement(fallback.spec);
     const defaults = this.#namespace(metadata)?.metadata.annotations ?? {};
