@@ -1,4 +1,5 @@
 import fastJsonPatch from "fast-json-patch";
+import { annotationRoomProblem } from "../src/api/annotation-room.ts";
 import type { RequestedPlacement } from "../src/api/annotations.ts";
 import { type DelegationMode, isWanted } from "../src/api/delegation-mode.ts";
 import { HOST_LABEL, PROXY_LABEL, WHOLE_KEY } from "../src/api/keys.ts";
@@ -46,7 +47,8 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
   const problems = wanted ? [...annotationProblems, ...overrideProblems(placement, object.spec)] : annotationProblems;
   if (wanted && isOverflowMode(placement, mode)) return mutateOverflow(object, spec, placement, problems);
   const nodeProblem = wanted ? nodeNameProblem(spec.nodeName ?? "") : undefined;
-  const all = nodeProblem === undefined ? problems : [...problems, nodeProblem];
+  const roomProblem = wanted ? annotationRoomProblem(annotations) : undefined;
+  const all = [...problems, ...[nodeProblem, roomProblem].filter((problem) => problem !== undefined)];
   if (all.length > 0) return denied(all);
   if (!wanted) return allowed([...placementWarnings(placement), ...idleWarnings(annotations, placement)]);
   const warnings = [

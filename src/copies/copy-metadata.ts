@@ -1,3 +1,4 @@
+import { fittingAnnotations } from "../api/annotation-room.ts";
 import { isToolsAnnotation, isToolsLabel } from "../api/delivery-tools.ts";
 import { jsonEqual } from "../api/json.ts";
 import {
@@ -9,6 +10,7 @@ import {
   OWNER_ANNOTATION,
 } from "../api/keys.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
+import type { KeysOfMaps } from "../pods/compact-record.ts";
 import { type GroupKind, type HostIdentity, isOfAnotherType, ownerIn, ownerOf } from "../pods/delegate.ts";
 import { readRecord, writeRecord } from "../pods/forward-record.ts";
 
@@ -52,10 +54,16 @@ export function wantedMetadata(copy: Stored<KubeObject>, of: SourceOfCopy): Maps
   return sameMap(wanted.labels, labels) && sameMap(compared, annotations) ? undefined : wanted;
 }
 
-function nextMetadata(copy: Stored<KubeObject>, of: SourceOfCopy): Maps {
+/** Reports whether the API server's record of field managers alone tells which keys of a copy are Legation's. */
+export function lacksKeys({ metadata }: Stored<KubeObject>): boolean {
+  return readRecord(metadata.annotations?.[FORWARDED_ANNOTATION]).keys !== undefined;
+}
+
+/** `owned`: the keys that Legation wrote, if the copy's record does not name them. */
+function nextMetadata(copy: Stored<KubeObject>, of: SourceOfCopy, owned?: KeysOfMaps): Maps {
   const wanted = copyMetadata(of);
   const { labels = {}, annotations = {} } = copy.metadata;
-  const record = readRecord(annotations[FORWARDED_ANNOTATION]);
+  const record = owned ?? readRecord(annotations[FORWARDED_ANNOTATION]);
   return {
     labels: { ...without(labels, record.labels), ...wanted.labels },
     annotations: { ...without(annotations, record.annotations), ...wanted.annotations },
@@ -66,9 +74,9 @@ function nextMetadata(copy: Stored<KubeObject>, of: SourceOfCopy): Maps {
  * Returns a JSON patch of a copy's labels and annotations, with uid and resourceVersion as preconditions. It touches
  * no content, so it works on immutable copies.
  */
-export function copyMetadataPatch(copy: Stored<KubeObject>, of: SourceOfCopy): object[] {
+export function copyMetadataPatch(copy: Stored<KubeObject>, of: SourceOfCopy, owned?: KeysOfMaps): object[] {
   const { uid, resourceVersion } = copy.metadata;
-  const metadata = nextMetadata(copy, of);
+  const metadata = nextMetadata(copy, of, owned);
   return [
     setField("/metadata/uid", uid),
     setField("/metadata/resourceVersion", resourceVersion),
@@ -85,9 +93,11 @@ export function standsFor(copy: KubeObject, source: Stored<KubeObject>): boolean
 export function copyMetadata({ source: { metadata }, host, type }: SourceOfCopy): Maps {
   const owner = ownerIn(host, type, metadata);
   const labels = copiedLabels(metadata.labels);
-  const annotations = only(
-    metadata.annotations,
-    (key) => !key.startsWith(`${GROUP}/`) && key !== ENFORCED_ANNOTATION && !isToolsAnnotation(key, "copy"),
+  const annotations = fittingAnnotations(
+    only(
+      metadata.annotations,
+      (key) => !key.startsWith(`${GROUP}/`) && key !== ENFORCED_ANNOTATION && !isToolsAnnotation(key, "copy"),
+    ),
   );
   const record = writeRecord({ labels: Object.keys(labels), annotations: Object.keys(annotations) });
   return {
@@ -113,8 +123,10 @@ function only(
   return Object.fromEntries(Object.entries(map).filter(([key, value]) => keep(key, value)));
 }
 
+/** Keeps Legation's own keys, whatever is recorded. */
 function without(map: Record<string, string>, keys: readonly string[]): Record<string, string> {
-  return only(map, (key) => !keys.includes(key));
+  const all = new Set(keys);
+  return only(map, (key) => key.startsWith(`${GROUP}/`) || !all.has(key));
 }
 
 function sameMap(a: Readonly<Record<string, string | undefined>>, b: Readonly<Record<string, string>>): boolean {

@@ -21,11 +21,16 @@ export interface SharePart extends ClusterPreferences {
 
 const count = z.number().exactOptional();
 const text = z.string().exactOptional();
+// Messages name what authors name, and one annotation holds the conditions of all shares.
+const LONGEST_MESSAGE = 300;
 const condition = z.object({
   type: z.string(),
   status: z.string(),
   reason: text,
-  message: text,
+  message: z
+    .string()
+    .transform((words) => words.slice(0, LONGEST_MESSAGE))
+    .exactOptional(),
   lastProbeTime: text,
   lastTransitionTime: text,
 });

@@ -1,6 +1,7 @@
 import { jsonEqual, sortedKeys } from "../api/json.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import { apiVersionOf, type Resource } from "../kube/resources.ts";
+import type { KeysOfMaps } from "../pods/compact-record.ts";
 import {
   type GroupKind,
   type HostIdentity,
@@ -171,13 +172,17 @@ export function driftOf<T extends KubeObject>(
   return metadataMatters === true ? "content" : "metadata";
 }
 
-/** Returns the JSON patch that makes a copy like its source. The API server refuses it for a copy that has changed since. */
+/**
+ * Returns the JSON patch that makes a copy like its source. The API server refuses it for a copy that has changed since.
+ * `owned`: the labels and annotations that Legation wrote, if the copy's record does not name them.
+ */
 export function copyPatch<T extends KubeObject>(
   kind: CopiedKind<T>,
   copy: Stored<T>,
   { source, host, sameContent }: Comparison<T>,
+  owned?: KeysOfMaps,
 ): object[] {
-  const metadata = copyMetadataPatch(copy, carried(kind, source, host));
+  const metadata = copyMetadataPatch(copy, carried(kind, source, host), owned);
   if (sameContent) return metadata;
   const wanted = kind.content(kind.body(source, host));
   const there = kind.withoutContent === undefined ? kind.content(copy) : undefined;

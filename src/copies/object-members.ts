@@ -26,13 +26,10 @@ export interface Place extends Holder {
   readonly hasCopy: boolean;
   /** Why the member has no copy, or another version. */
   readonly refusal?: string;
-<<<<<<< HEAD
   /** Who keeps changing or deleting the copy there, so that it is left alone for a while. */
   readonly contested?: string;
-=======
   /** Why the last write of the copy failed, though the next one may succeed. */
   readonly failing?: string;
->>>>>>> small
   /** Why the member keeps a copy that is to be deleted. */
   readonly deletionRefusal?: string;
   /** The health of the copy. */
@@ -51,11 +48,7 @@ export interface MemberRecord {
   readonly generation?: number;
   /** The copy's health by its type: the status of a condition. */
   readonly health?: string;
-<<<<<<< HEAD
-  /** Who contests the copy, why the member refuses the object, or the copy's deletion, or else why the copy's health is not known. */
-=======
-  /** Why the member refuses the object, does not take it yet, or refuses the copy's deletion; else why the copy's health is not known. */
->>>>>>> small
+  /** Who contests the copy, why the member refuses it, does not take it yet, or refuses its deletion; else why its health is not known. */
   readonly message?: string;
   /** When the member came into this state; RFC 3339. */
   readonly since: string;
@@ -75,8 +68,9 @@ const recordSchema: z.ZodType<readonly MemberRecord[]> = z.array(
 // States of a member with a copy.
 const HAVING: ReadonlySet<MemberRecord["state"]> = new Set(["InStep", "Leaving"]);
 
-// An annotation holds 256 KiB in all, and a host may have hundreds of members.
+// An annotation holds 256 KiB in all, and a host may have hundreds of members, which share this much.
 const LONGEST_MESSAGE = 300;
+const ALL_MESSAGES = 32 * 1024;
 
 // Objects in stores never change, and each reconcile reads the record.
 const read = new WeakMap<Stored<AnyObject>, { readonly members: readonly MemberRecord[] | undefined }>();
@@ -105,9 +99,12 @@ export function nextMembers(
   at: string,
 ): readonly MemberRecord[] | undefined {
   const before = membersOfObject(object);
+  const longest = Math.min(LONGEST_MESSAGE, Math.floor(ALL_MESSAGES / places.length));
   const members = places
     .toSorted((a, b) => (a.member < b.member ? -1 : 1))
-    .flatMap((place) => recordOf(object, { place, before: before?.find(({ member }) => member === place.member), at }));
+    .flatMap((place) =>
+      recordOf(object, { place, before: before?.find(({ member }) => member === place.member), at, longest }),
+    );
   return membersContent(members) === membersContent(before ?? []) ? undefined : members;
 }
 
@@ -127,7 +124,18 @@ export function isOnRecord(object: Stored<AnyObject>, name: string): boolean {
 
 function recordOf(
   { metadata }: Stored<AnyObject>,
-  { place, before, at }: { readonly place: Place; readonly before: MemberRecord | undefined; readonly at: string },
+  {
+    place,
+    before,
+    at,
+    longest,
+  }: {
+    readonly place: Place;
+    readonly before: MemberRecord | undefined;
+    readonly at: string;
+    /** Characters of a message. */
+    readonly longest: number;
+  },
 ): MemberRecord[] {
   const {
     member,
@@ -138,11 +146,8 @@ function recordOf(
     isUsable,
     misfit,
     refusal = misfit,
-<<<<<<< HEAD
     contested,
-=======
     failing,
->>>>>>> small
     deletionRefusal,
     health,
   } = place;
@@ -158,19 +163,10 @@ function recordOf(
         : inStep
           ? ["InStep", health?.message]
           : refusal === undefined
-            ? ["Waiting", health?.message]
+            ? ["Waiting", failing ?? health?.message]
             : ["Refused", refusal];
   const generation = inStep ? metadata.generation : before?.generation;
-<<<<<<< HEAD
-=======
-  const why = {
-    Leaving: deletionRefusal,
-    Refused: refusal,
-    Waiting: failing ?? health?.message,
-    InStep: health?.message,
-  }[state];
->>>>>>> small
-  const message = why?.slice(0, LONGEST_MESSAGE);
+  const message = why?.slice(0, longest);
   return [
     {
       member,

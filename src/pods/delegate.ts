@@ -19,7 +19,8 @@ import type { KubeObject, Pod, PodSpec, Stored } from "../api/kubernetes.ts";
 import { FIELDS_NOT_DELEGATED } from "../api/overrides.ts";
 import { withProxyUid } from "./downward-api.ts";
 import { forwardedTolerations } from "./failover.ts";
-import { type Fingerprints, fingerprints, writeRecord } from "./forward-record.ts";
+import { type Fingerprints, fingerprints } from "./fingerprints.ts";
+import { writeRecord } from "./forward-record.ts";
 import { type ApiAccess, withApiAccess } from "./home-api.ts";
 import { withoutMergedKeys } from "./label-keys.ts";
 import { isReplaced } from "./pod-state.ts";
@@ -121,7 +122,7 @@ export function toDelegate(
         ...annotations,
         ...marks.annotations,
         ...(known === spec ? {} : { [PROXY_UID_ANNOTATION]: uid }),
-        [FORWARDED_ANNOTATION]: forwardedKeys(labels, annotations, createdWith(proxy)),
+        [FORWARDED_ANNOTATION]: recordAtCreation(proxy, labels, annotations),
       },
     },
     ...(known === undefined ? {} : { spec: delegateSpec(known, proxy, access) }),
@@ -159,12 +160,9 @@ function mayMove(proxy: Pod): boolean {
   return isReplaced(proxy) && !keeps;
 }
 
-function forwardedKeys(
-  labels: Record<string, string>,
-  annotations: Record<string, string>,
-  spec: Fingerprints,
-): string {
-  return writeRecord({ labels: Object.keys(labels), annotations: Object.keys(annotations), conditions: [], spec });
+function recordAtCreation(proxy: Pod, labels: object, annotations: object): string {
+  const keys = { labels: Object.keys(labels), annotations: Object.keys(annotations) };
+  return writeRecord({ ...keys, conditions: [], spec: createdWith(proxy) }, proxy);
 }
 
 /** No pod can be created with ephemeral containers. */

@@ -1,7 +1,6 @@
 import { jsonEqual } from "../api/json.ts";
-import { FORWARDED_ANNOTATION } from "../api/keys.ts";
 import type { Pod, PodCondition, Stored } from "../api/kubernetes.ts";
-import { readRecord } from "./forward-record.ts";
+import { recordOf } from "./forward-record.ts";
 import { isTerminal } from "./pod-state.ts";
 import { otherConditions } from "./readiness-gates.ts";
 
@@ -20,7 +19,7 @@ export function conditionsToRecord(
   proxy: Pod,
   delegate: Stored<Pod>,
 ): { readonly conditions: readonly string[]; readonly isNews: boolean } {
-  const recorded = recordedOn(delegate);
+  const recorded = recordedOn(proxy, delegate);
   const reported = typesOf(delegate);
   const isOther = otherConditions(proxy);
   if (recorded === undefined) {
@@ -37,7 +36,7 @@ export function conditionsToRecord(
 
 /** `gone`: the record will not change any more. */
 export function followedConditions(proxy: Pod, delegate: Stored<Pod>, gone: boolean): FollowedConditions {
-  const recorded = recordedOn(delegate) ?? [];
+  const recorded = recordedOn(proxy, delegate) ?? [];
   const isLast = gone || isTerminal(delegate);
   const followed = new Set(isLast ? conditionsToRecord(proxy, delegate).conditions : recorded);
   const isOther = otherConditions(proxy);
@@ -50,14 +49,14 @@ export function followedConditions(proxy: Pod, delegate: Stored<Pod>, gone: bool
 }
 
 export function conditionsWithout(proxy: Pod, departed: Stored<Pod>): PodCondition[] {
-  const followed = new Set(recordedOn(departed) ?? typesOf(departed));
+  const followed = new Set(recordedOn(proxy, departed) ?? typesOf(departed));
   const isOther = otherConditions(proxy);
   return (proxy.status?.conditions ?? []).filter(({ type }) => !isOther(type) || !followed.has(type));
 }
 
 /** Returns undefined if an earlier version wrote the record. */
-function recordedOn({ metadata }: Stored<Pod>): readonly string[] | undefined {
-  return readRecord(metadata.annotations?.[FORWARDED_ANNOTATION]).conditions?.slice(0, MOST_FOLLOWED);
+function recordedOn(proxy: Pod, delegate: Stored<Pod>): readonly string[] | undefined {
+  return recordOf(proxy, delegate).conditions?.slice(0, MOST_FOLLOWED);
 }
 
 function typesOf({ status }: Pod): ReadonlySet<string> {

@@ -1,7 +1,6 @@
-import { sortedKeys } from "../api/json.ts";
-import { ADMITTED_BY_ANNOTATIONS, INTERNAL_ANNOTATIONS } from "../api/keys.ts";
-import type { Pod, PodSpec } from "../api/kubernetes.ts";
-import { forwardedTolerations } from "./failover.ts";
+import { ADMITTED_BY_ANNOTATIONS, FORWARDED_ANNOTATION, INTERNAL_ANNOTATIONS } from "../api/keys.ts";
+import type { Pod } from "../api/kubernetes.ts";
+import { compacted, expanded, type ForwardedRecord, type KeysOfMaps, keysPrint } from "./compact-record.ts";
 
 /** A strategic merge patch with the uid as a precondition. */
 export interface ForwardPatch {
@@ -15,31 +14,33 @@ export interface ForwardPatch {
     readonly spec?: object;
     readonly status?: object;
   };
+  /** Keys of the delegate that go if Legation wrote them, by the API server's record of field managers. */
+  readonly ifOwned?: KeysOfMaps;
   /** Replacements if the member refuses the patch as a whole, so that one refused part does not block the others. */
   readonly apart?: readonly ForwardPatch[];
 }
 
-/** Fingerprints of the proxy's spec, by path, e.g. `image/main`. */
-export type Fingerprints = Readonly<Record<string, string>>;
+// Authors may write labels and container names of any number, and a delegate's annotations have 256 KiB in all.
+const LONGEST_RECORD = 2048;
 
-/** The content of a delegate's annotation `legation.dev/forwarded`. */
-export interface ForwardedRecord {
-  readonly labels: readonly string[];
-  readonly annotations: readonly string[];
-  readonly gates?: readonly string[];
-  /** Fingerprints of these conditions as both sides last had them. */
-  readonly gatePrints?: Fingerprints;
-  /** Undefined in records of 0.1, which copied all conditions. */
-  readonly conditions?: readonly string[];
-  readonly spec?: Fingerprints;
+/** Writes the record of a delegate of this proxy, or of a copy. */
+export function writeRecord(record: ForwardedRecord, proxy?: Pod): string {
+  const text = record.keys === undefined ? recordText(record) : undefined;
+  return text !== undefined && text.length <= LONGEST_RECORD ? text : recordText(compacted(record, proxy));
 }
 
-export function writeRecord(record: ForwardedRecord): string {
-  const { labels, annotations, gates = [], gatePrints = {}, conditions, spec } = record;
+function recordText({
+  keys,
+  labels,
+  annotations,
+  gates = [],
+  gatePrints = {},
+  conditions,
+  spec,
+}: ForwardedRecord): string {
   const hasPrints = Object.keys(gatePrints).length > 0;
   return JSON.stringify({
-    labels,
-    annotations,
+    ...(keys === undefined ? { labels, annotations } : { keys }),
     ...(gates.length === 0 ? {} : { gates }),
     ...(hasPrints ? { gatePrints } : {}),
     ...(conditions === undefined ? {} : { conditions }),
@@ -59,6 +60,17 @@ export function readRecord(text: string | undefined): ForwardedRecord {
   return latest.record;
 }
 
+/** Returns what the delegate's annotation says of these pods. */
+export function recordOf(proxy: Pod, delegate: Pod): ForwardedRecord {
+  const record = readRecord(delegate.metadata?.annotations?.[FORWARDED_ANNOTATION]);
+  return record.keys === undefined ? record : expanded(record, proxy, delegate);
+}
+
+/** Reports whether other keys were forwarded than these. Undefined if the record names them. */
+export function keysDiffer({ keys }: ForwardedRecord, now: KeysOfMaps): boolean | undefined {
+  return keys === undefined ? undefined : keys !== keysPrint(now);
+}
+
 function parseRecord(text: string): ForwardedRecord {
   let value: unknown;
   try {
@@ -67,8 +79,9 @@ function parseRecord(text: string): ForwardedRecord {
     return NOTHING;
   }
   if (typeof value !== "object" || value === null) return NOTHING;
-  const { labels, annotations, gates, gatePrints, conditions, spec } = value as Record<string, unknown>;
+  const { keys, labels, annotations, gates, gatePrints, conditions, spec } = value as Record<string, unknown>;
   return {
+    ...(typeof keys === "string" ? { keys } : {}),
     labels: strings(labels),
     // 0.1 recorded annotations of admission plugins; the member's own stay.
     annotations: strings(annotations).filter(
@@ -79,46 +92,6 @@ function parseRecord(text: string): ForwardedRecord {
     ...(typeof gatePrints === "object" && gatePrints !== null ? { gatePrints: textValues(gatePrints) } : {}),
     ...(typeof spec === "object" && spec !== null ? { spec: textValues(spec) } : {}),
   };
-}
-
-/** Core/v1 validation of pods, pods/resize and pods/ephemeralcontainers. */
-function changeableParts(pod: Pod): ReadonlyMap<string, unknown> {
-  const { spec } = pod;
-  const parts = new Map<string, unknown>();
-  if (spec === undefined) return parts;
-  for (const { name, image, resources } of [...(spec.initContainers ?? []), ...spec.containers]) {
-    if (image !== undefined) parts.set(`image/${name}`, image);
-    if (resources?.requests !== undefined || resources?.limits !== undefined) parts.set(`resources/${name}`, resources);
-  }
-  for (const container of spec.ephemeralContainers ?? []) parts.set(`ephemeral/${container.name}`, container);
-  if (spec.resources !== undefined) parts.set("resources", spec.resources);
-  if (spec.activeDeadlineSeconds !== undefined) parts.set("activeDeadlineSeconds", spec.activeDeadlineSeconds);
-  const tolerations = forwardedTolerations(pod);
-  if (tolerations.length > 0) parts.set("tolerations", tolerations);
-  return parts;
-}
-
-// Objects in stores never change, and one reconcile asks several times.
-const known = new WeakMap<PodSpec, Fingerprints>();
-
-export function fingerprints(pod: Pod): Fingerprints {
-  const { spec } = pod;
-  if (spec === undefined) return {};
-  let prints = known.get(spec);
-  if (prints === undefined) {
-    prints = Object.fromEntries([...changeableParts(pod)].map(([path, part]) => [path, fingerprint(part)]));
-    known.set(spec, prints);
-  }
-  return prints;
-}
-
-/** Hashes by 32-bit FNV-1a: whole values would be as long as the pod. */
-export function fingerprint(value: unknown): string {
-  let hash = 0x811c9dc5;
-  for (const byte of new TextEncoder().encode(JSON.stringify(value, sortedKeys))) {
-    hash = Math.imul(hash ^ byte, 0x01000193);
-  }
-  return (hash >>> 0).toString(36);
 }
 
 function strings(value: unknown): string[] {

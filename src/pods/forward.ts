@@ -1,17 +1,12 @@
 import { jsonEqual } from "../api/json.ts";
-import { FORWARDED_ANNOTATION } from "../api/keys.ts";
+import { FORWARDED_ANNOTATION, INTERNAL_ANNOTATIONS, SAFE_TO_EVICT_ANNOTATION } from "../api/keys.ts";
 import type { Container, Pod, PodSpec, Stored, Toleration } from "../api/kubernetes.ts";
+import type { ForwardedRecord, KeysOfMaps } from "./compact-record.ts";
 import { forwardedAnnotations, forwardedLabels, HOST_ONLY_LABELS } from "./delegate.ts";
 import { addedTolerations } from "./failover.ts";
+import { type Fingerprints, fingerprints } from "./fingerprints.ts";
 import { conditionsToRecord } from "./followed-conditions.ts";
-import {
-  type Fingerprints,
-  type ForwardedRecord,
-  type ForwardPatch,
-  fingerprints,
-  readRecord,
-  writeRecord,
-} from "./forward-record.ts";
+import { type ForwardPatch, keysDiffer, recordOf, writeRecord } from "./forward-record.ts";
 import { isMerged, type Merged } from "./host-admission.ts";
 import { recordedGates } from "./readiness-gates.ts";
 
@@ -37,33 +32,41 @@ export function forwardPatches(
   const annotations = forwardedAnnotations(proxy);
   const { record: gates, isNews: areGatesNews } = recordedGates(proxy, delegate);
   const { conditions, isNews } = conditionsToRecord(proxy, delegate);
-  const record = { ...readRecord(delegate.metadata.annotations?.[FORWARDED_ANNOTATION]), ...gates };
+  const record = { ...recordOf(proxy, delegate), ...gates };
+  const keys = { labels: Object.keys(labels), annotations: Object.keys(annotations) };
+  const ifOwned = keysDiffer(record, keys) === true ? keysBeside(delegate, { labels, annotations }) : undefined;
   const earlierLabels = record.labels.filter((key) => !HOST_ONLY_LABELS.has(key));
   const labelChanges = difference(delegate.metadata.labels ?? {}, labels, earlierLabels);
   const annotationChanges = difference(delegate.metadata.annotations ?? {}, annotations, record.annotations);
   const { resize: wanted, ephemeral, spec } = specChanges(proxy, delegate, merged);
   const resize = refused === undefined ? wanted : undefined;
   const prints = refused === undefined ? fingerprints(proxy) : withoutResized(record, fingerprints(proxy));
-  const keysChanged = (labelChanges ?? annotationChanges) !== undefined;
+  const keysChanged = (labelChanges ?? annotationChanges ?? ifOwned) !== undefined;
   const hasSpec = (resize ?? ephemeral ?? spec) !== undefined;
   const isUnrecorded = areGatesNews || isNews || (wanted === undefined && lacksResources(record, prints));
   if (!keysChanged && !hasSpec && !isUnrecorded) return [];
   const { uid } = delegate.metadata;
-  const keys = { labels: Object.keys(labels), annotations: Object.keys(annotations) };
+  const written = (content: ForwardedRecord): Record<string, string> => ({
+    [FORWARDED_ANNOTATION]: writeRecord(content, proxy),
+  });
   const metadata = {
     uid,
     ...(labelChanges === undefined ? {} : { labels: labelChanges }),
-    annotations: { ...annotationChanges, ...recordOf({ ...keys, ...gates, conditions, spec: prints }) },
+    annotations: { ...annotationChanges, ...written({ ...keys, ...gates, conditions, spec: prints }) },
   };
-  const withoutKeys = withSpec({ uid, annotations: recordOf({ ...record, conditions, spec: prints }) }, spec);
+  const withoutKeys = withSpec({ uid, annotations: written({ ...record, conditions, spec: prints }) }, spec);
+  const owned = ifOwned === undefined ? {} : { ifOwned };
   const last: ForwardPatch = {
     ...withSpec(metadata, spec),
-    ...(keysChanged && (hasSpec || isUnrecorded) ? { apart: [withoutKeys, withSpec(metadata, undefined)] } : {}),
+    ...owned,
+    ...(keysChanged && (hasSpec || isUnrecorded)
+      ? { apart: [withoutKeys, { ...withSpec(metadata, undefined), ...owned }] }
+      : {}),
   };
   const at = (subresource: "resize" | "ephemeralcontainers", change: object | undefined): ForwardPatch[] =>
     change === undefined ? [] : [{ subresource, body: { metadata: { uid }, spec: change } }];
   return [
-    ...(resize === undefined ? [] : opening(record, fingerprints(proxy), uid)),
+    ...(resize === undefined ? [] : opening(record, proxy, uid)),
     ...at("resize", resize),
     ...at("ephemeralcontainers", ephemeral),
     last,
@@ -79,17 +82,23 @@ function withSpec(metadata: ForwardPatch["body"]["metadata"], spec: object | und
   return { body: { metadata, ...(spec === undefined ? {} : { spec }) } };
 }
 
-function recordOf(record: ForwardedRecord): Record<string, string> {
-  return { [FORWARDED_ANNOTATION]: writeRecord(record) };
+/** Returns the keys of a delegate that its proxy does not have. The member's own are among them. */
+function keysBeside({ metadata }: Stored<Pod>, wanted: Record<keyof KeysOfMaps, object>): KeysOfMaps {
+  const isOwn = (key: string): boolean =>
+    HOST_ONLY_LABELS.has(key) || INTERNAL_ANNOTATIONS.has(key) || key === SAFE_TO_EVICT_ANNOTATION;
+  const beside = (map: keyof KeysOfMaps): string[] =>
+    Object.keys(metadata[map] ?? {}).filter((key) => !isOwn(key) && !Object.hasOwn(wanted[map], key));
+  return { labels: beside("labels"), annotations: beside("annotations") };
 }
 
 /** Removes resources from the record: a proxy resized back meanwhile would look unchanged. */
-function opening(record: ForwardedRecord, now: Fingerprints, uid: string): ForwardPatch[] {
+function opening(record: ForwardedRecord, proxy: Pod, uid: string): ForwardPatch[] {
   const { spec: earlier = {} } = record;
+  const now = fingerprints(proxy);
   const kept = Object.entries(earlier).filter(([path, print]) => !isOfResources(path) || print === now[path]);
   if (kept.length === Object.keys(earlier).length) return [];
-  const annotations = recordOf({ ...record, spec: Object.fromEntries(kept) });
-  return [{ body: { metadata: { uid, annotations } } }];
+  const text = writeRecord({ ...record, spec: Object.fromEntries(kept) }, proxy);
+  return [{ body: { metadata: { uid, annotations: { [FORWARDED_ANNOTATION]: text } } } }];
 }
 
 function withoutResized({ spec: earlier = {} }: ForwardedRecord, now: Fingerprints): Fingerprints {
@@ -122,7 +131,7 @@ interface SpecChanges {
 type HasChanged = (path: string) => boolean;
 
 function specChanges(proxy: Pod, delegate: Stored<Pod>, merged?: Merged): SpecChanges {
-  const { spec: earlier } = readRecord(delegate.metadata.annotations?.[FORWARDED_ANNOTATION]);
+  const { spec: earlier } = recordOf(proxy, delegate);
   const now = fingerprints(proxy);
   const changed = new Set(Object.keys(now).filter((path) => earlier?.[path] !== now[path]));
   if (changed.size === 0 || proxy.spec === undefined || delegate.spec === undefined) return {};

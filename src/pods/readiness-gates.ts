@@ -1,7 +1,9 @@
 import { jsonEqual } from "../api/json.ts";
 import { FORWARDED_ANNOTATION, GROUP } from "../api/keys.ts";
 import type { Pod, PodCondition, Stored } from "../api/kubernetes.ts";
-import { type ForwardedRecord, type ForwardPatch, fingerprint, readRecord, writeRecord } from "./forward-record.ts";
+import type { ForwardedRecord } from "./compact-record.ts";
+import { fingerprint } from "./fingerprints.ts";
+import { type ForwardPatch, recordOf, writeRecord } from "./forward-record.ts";
 import { conditionOf } from "./pod-state.ts";
 
 // Written by kubelets (kubelet/types/pod_status.go) and schedulers: such a gate opens by itself.
@@ -44,7 +46,7 @@ export function gatePatch(proxy: Pod, delegate: Stored<Pod>): ForwardPatch | und
     const { status, reason, message, lastTransitionTime } = ours;
     return defined({ type, status, reason, message, lastTransitionTime });
   });
-  const record = writeRecord({ ...recordOn(delegate), ...agreedOn(proxy, delegate, "host") });
+  const record = writeRecord({ ...recordOf(proxy, delegate), ...agreedOn(proxy, delegate, "host") }, proxy);
   const metadata = { uid: delegate.metadata.uid, annotations: { [FORWARDED_ANNOTATION]: record } };
   return { subresource: "status", body: { metadata, status: { conditions } } };
 }
@@ -55,7 +57,7 @@ export function recordedGates(
   delegate: Stored<Pod>,
 ): { readonly record: GateRecord; readonly isNews: boolean } {
   if (gatesOf(proxy).length === 0) return { record: { gates: [], gatePrints: {} }, isNews: false };
-  const { gatePrints: earlier = {} } = recordOn(delegate);
+  const { gatePrints: earlier = {} } = recordOf(proxy, delegate);
   const record = agreedOn(proxy, delegate);
   return { record, isNews: !jsonEqual(record.gatePrints, earlier) };
 }
@@ -76,7 +78,7 @@ function sideOf(proxy: Pod, delegate: Stored<Pod>, type: string): GateSide {
   const ours = conditionOf(proxy, type);
   const theirs = conditionOf(delegate, type);
   if (printOf(ours) === printOf(theirs)) return "same";
-  const { gates = [], gatePrints = {} } = recordOn(delegate);
+  const { gates = [], gatePrints = {} } = recordOf(proxy, delegate);
   const agreed = gatePrints[type];
   if (agreed !== undefined && agreed === printOf(theirs)) return "host";
   if (agreed !== undefined && agreed === printOf(ours)) return "member";
@@ -86,7 +88,7 @@ function sideOf(proxy: Pod, delegate: Stored<Pod>, type: string): GateSide {
 
 /** Disputed gates keep their record. */
 function agreedOn(proxy: Pod, delegate: Stored<Pod>, forwarded?: GateSide): GateRecord {
-  const earlier = recordOn(delegate);
+  const earlier = recordOf(proxy, delegate);
   const gates: string[] = [];
   const gatePrints: Record<string, string> = {};
   for (const type of gatesOf(proxy)) {
@@ -97,10 +99,6 @@ function agreedOn(proxy: Pod, delegate: Stored<Pod>, forwarded?: GateSide): Gate
     if (print !== undefined) gatePrints[type] = print;
   }
   return { gates, gatePrints };
-}
-
-function recordOn({ metadata }: Stored<Pod>): ForwardedRecord {
-  return readRecord(metadata.annotations?.[FORWARDED_ANNOTATION]);
 }
 
 function isNewer(a: PodCondition | undefined, b: PodCondition): boolean {

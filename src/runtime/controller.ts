@@ -54,13 +54,10 @@ const EXPECTATION_TIMEOUT_MS = 10_000;
 const MAX_BACKOFF_MS = 30_000;
 // An event shortens a failing key's backoff to this at least: the failing write may itself cause the events.
 const DIRTY_PERIOD_MS = 1_000;
-<<<<<<< HEAD
 // A cluster that answers does so by then; an aborted request costs its connection.
 const INTERRUPT_MS = 100;
-=======
 // Another client changed the object between its read and its write: the next attempt, or the one after, has its newest version.
 const USUAL_CONFLICTS = 2;
->>>>>>> small
 // Keys reconciled before the event loop runs other callbacks (responses, watch lines).
 const KEYS_PER_TURN = 20;
 
@@ -346,21 +343,9 @@ export class Controller<Key extends string, Observed, Action> {
       if (decision.requeueAt !== undefined) delayMs = decision.requeueAt - this.#clock.now();
     } catch (error) {
       if (this.#abort.signal.aborted) return;
-<<<<<<< HEAD
       if (!context.signal.aborted) {
         failed = true;
         delayMs = this.#failed(error, state, started, context);
-=======
-      failed = true;
-      this.#metrics?.retried();
-      delayMs = this.#delayAfter(error, state, this.#clock.now() - started);
-      if (isKubeError(error)) {
-        const details = { code: error.code, cluster: error.cluster, delayMs: Math.round(delayMs) };
-        const isUsual = error.code === "Conflict" && (state.backoff?.attempts ?? 0) <= USUAL_CONFLICTS;
-        context.log[isUsual ? "debug" : "warn"](details, error.message);
-      } else {
-        context.log.error({ err: error, delayMs: Math.round(delayMs) }, "action failed");
->>>>>>> small
       }
     } finally {
       state.runningSince = undefined;
@@ -385,7 +370,9 @@ export class Controller<Key extends string, Observed, Action> {
     this.#metrics?.retried();
     const delayMs = this.#delayAfter(error, state, this.#clock.now() - started);
     if (isKubeError(error)) {
-      log.warn({ code: error.code, cluster: error.cluster, delayMs: Math.round(delayMs) }, error.message);
+      const details = { code: error.code, cluster: error.cluster, delayMs: Math.round(delayMs) };
+      const isUsual = error.code === "Conflict" && (state.backoff?.attempts ?? 0) <= USUAL_CONFLICTS;
+      log[isUsual ? "debug" : "warn"](details, error.message);
     } else {
       log.error({ err: error, delayMs: Math.round(delayMs) }, "action failed");
     }

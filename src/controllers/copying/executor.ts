@@ -2,7 +2,10 @@ import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
+import { lacksKeys } from "../../copies/copy-metadata.ts";
 import { type CopiedKind, copyPatch, toCopy } from "../../copies/kind.ts";
+import { ownedKeys } from "../../copies/owned-keys.ts";
+import { findByList } from "../../kube/list.ts";
 import { withoutAmounts } from "../../kube/messages.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -10,17 +13,12 @@ import type { ActionContext, Expectation } from "../../runtime/controller.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { HoldReason } from "../../runtime/held-writes.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
-<<<<<<< HEAD
-import { type Hold, WriteGuard } from "../../runtime/write-guard.ts";
+import { type Hold, isTransient, WriteGuard } from "../../runtime/write-guard.ts";
 import { Contests } from "./contests.ts";
 import { DeletedCopies } from "./deleted-copies.ts";
 import { lastOtherManager } from "./field-owners.ts";
 import { type Action, type CopyKey, type CopyRef, copyKey, copyRef, type Observed } from "./model.ts";
 import { type Changed, COPY, DELETION, versionOf } from "./requests.ts";
-=======
-import { type Hold, isTransient, WriteGuard } from "../../runtime/write-guard.ts";
-import { type Action, type CopyKey, type CopyRef, copyRef, type Observed } from "./model.ts";
->>>>>>> small
 import {
   CopyWriter,
   detailOf,
@@ -285,9 +283,13 @@ export class CopyExecutor<T extends KubeObject> {
     const manager = this.#contests.isAlmostOver(key, source)
       ? await lastOtherManager({ member, resource, ref, fieldManager, signal })
       : undefined;
+    const isNamed = applied !== undefined || !lacksKeys(copy);
+    const owned = isNamed
+      ? undefined
+      : ownedKeys(await findByList(member.client, resource, ref, signal), this.#fieldManager);
     const patch =
       applied === undefined
-        ? copyPatch(kind, copy, { source, host, sameContent: isSameContent(ref.kind, copy, source) })
+        ? copyPatch(kind, copy, { source, host, sameContent: isSameContent(ref.kind, copy, source) }, owned)
         : [];
     let changed: Changed | Failing =
       applied === undefined

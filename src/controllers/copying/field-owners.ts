@@ -1,6 +1,7 @@
 import { jsonEqual } from "../../api/json.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { unionOfFields, withoutOwnedField } from "../../copies/field-paths.ts";
+import { isManagedBy, isOwnManager } from "../../copies/owned-keys.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { findByList } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
@@ -20,9 +21,6 @@ export interface OwnedCopy<T extends KubeObject> extends ManagedCopy<T> {
   readonly newlyRetained: readonly string[];
 }
 
-// The manager of writes that name none: copies for pods, which may become a whole object's.
-const CLIENT_MANAGER = "legation";
-
 /**
  * Turns the fields that were written otherwise, at the creation say, into applied ones: the API server removes only what its
  * manager applied before (k8s.io/client-go/util/csaupgrade does so for kubectl). Gives up newly retained ones, which so stay.
@@ -38,8 +36,7 @@ export async function ownAsApplied<T extends KubeObject>({
 }: OwnedCopy<T>): Promise<string | undefined> {
   const there = await findByList(client, resource, ref, signal);
   const { managedFields = [], uid, resourceVersion } = there?.metadata ?? {};
-  const isOurs = ({ manager, subresource }: (typeof managedFields)[number]): boolean =>
-    subresource === undefined && isOwn(manager, fieldManager);
+  const isOurs = isManagedBy(fieldManager);
   const [first, ...rest] = managedFields.filter(isOurs);
   if (first === undefined) return resourceVersion;
   const owned = rest.reduce((all, entry) => unionOfFields(all, entry.fieldsV1 ?? {}), first.fieldsV1 ?? {});
@@ -70,11 +67,7 @@ export async function lastOtherManager<T extends KubeObject>({
 }: ManagedCopy<T>): Promise<string | undefined> {
   const there = await findByList(client, resource, ref, signal).catch(() => undefined);
   const others = (there?.metadata.managedFields ?? []).filter(
-    ({ manager, subresource }) => subresource !== "status" && !isOwn(manager, fieldManager),
+    ({ manager, subresource }) => subresource !== "status" && !isOwnManager(manager, fieldManager),
   );
   return others.toSorted((a, b) => ((a.time ?? "") < (b.time ?? "") ? 1 : -1))[0]?.manager;
-}
-
-function isOwn(manager: string | undefined, fieldManager: string): boolean {
-  return manager === fieldManager || manager === CLIENT_MANAGER;
 }

@@ -316,11 +316,7 @@ export class ObjectController {
   #placeIn(member: Member, name: ObjectName, { excluded, source }: Partial<PlacedInMember> = {}): Place {
     const { copies } = this.#copier;
     const found = copies.of(member, name.kind, name.namespace, name.name);
-<<<<<<< HEAD
-    const { drift, held, refusal, contested, deletionRefusal, ofSource } = this.#copier.standing(member, name);
-=======
-    const { drift, held, refusal, failing, deletionRefusal, ofSource } = this.#copier.standing(member, name);
->>>>>>> small
+    const { drift, held, refusal, contested, failing, deletionRefusal, ofSource } = this.#copier.standing(member, name);
     // A member that stores another value than it was sent is not sent it again.
     const isInStep = drift === "none" || held === "NoEffect";
     return {
@@ -333,11 +329,8 @@ export class ObjectController {
       ...(found === undefined || !ofSource ? {} : { copy: found, health: this.statuses.healthOf(found) }),
       inStep: ofSource && isInStep,
       ...(refusal === undefined ? {} : { refusal: refusal.message }),
-<<<<<<< HEAD
       ...(contested === undefined ? {} : { contested }),
-=======
       ...(failing === undefined ? {} : { failing }),
->>>>>>> small
       ...(deletionRefusal === undefined ? {} : { deletionRefusal }),
     };
   }

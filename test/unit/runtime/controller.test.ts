@@ -239,7 +239,6 @@ test("counts a write as running until it is answered, and stops only then", asyn
   expect(loop.running).toBe(0);
 });
 
-<<<<<<< HEAD
 describe("an interrupted key", () => {
   /** A reconcile whose request takes this long. Returns when each began, and its failures. */
   async function interrupted(tookMs: number): Promise<{ readonly begun: number[]; readonly aborted: number[] }> {
@@ -283,7 +282,7 @@ describe("an interrupted key", () => {
     expect(decisions).toBe(2);
   });
 });
-=======
+
 // Levels of pino.
 const [DEBUG, WARN] = [20, 40];
 
@@ -317,4 +316,3 @@ test.each([
     expect(lines.filter(({ code }) => code === "Conflict").map(({ level }) => level)).toEqual(expected);
   },
 );
->>>>>>> small

@@ -1,7 +1,9 @@
 import { type ObjectKey, objectRef, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
+import { ownedKeys } from "../../../copies/owned-keys.ts";
 import { isKubeError, isLastingRefusal, isRefusal } from "../../../kube/errors.ts";
 import { pods } from "../../../kube/resources.ts";
+import type { KeysOfMaps } from "../../../pods/compact-record.ts";
 import type { StatusPatch } from "../../../pods/feedback.ts";
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
@@ -75,7 +77,8 @@ export class DelegateSync {
     const { uid } = body.metadata;
     const options = { signal, metadataOnly: true, ...(subresource === undefined ? {} : { subresource }) };
     // The precondition keeps a late write from undoing later ones.
-    const conditional = { ...body, metadata: { ...body.metadata, resourceVersion } };
+    const metadata = await this.#withRemovals(member, action.patch, context);
+    const conditional = { ...body, metadata: { ...metadata, resourceVersion } };
     try {
       const written = await member.client.patch(
         pods,
@@ -101,6 +104,24 @@ export class DelegateSync {
       if (!isGone) throw error;
       return expectChanged(member.name, uid, resourceVersion);
     }
+  }
+
+  /** Removes keys that the proxy lost, where the record is too long to name them. */
+  async #withRemovals(
+    { client }: Member,
+    { body: { metadata }, ifOwned }: ForwardPatch,
+    { key, signal }: Context,
+  ): Promise<ForwardPatch["body"]["metadata"]> {
+    if (ifOwned === undefined || ifOwned.labels.length + ifOwned.annotations.length === 0) return metadata;
+    const there = await client.find(pods, objectRef(key), { signal });
+    const owned = ownedKeys(there, `legation-${this.#options.identity.id}`);
+    const removed = (map: keyof KeysOfMaps): Record<string, null> =>
+      Object.fromEntries(ifOwned[map].flatMap((name) => (owned[map].includes(name) ? [[name, null]] : [])));
+    return {
+      ...metadata,
+      labels: { ...metadata.labels, ...removed("labels") },
+      annotations: { ...metadata.annotations, ...removed("annotations") },
+    };
   }
 
   /** Records an event for the author, unless the last one says the same and has not expired. */

@@ -1,5 +1,5 @@
 import { OVERRIDES_ANNOTATION } from "../../../api/keys.ts";
-import { fingerprint } from "../../../pods/forward-record.ts";
+import { fingerprint } from "../../../pods/fingerprints.ts";
 import type { DelegationDecision } from "./decision.ts";
 import type { View } from "./view.ts";
 

@@ -2,7 +2,8 @@ import { FORWARDED_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, PodCondition, Stored } from "../../../api/kubernetes.ts";
 import { forwardedAnnotations, forwardedLabels } from "../../../pods/delegate.ts";
 import type { StatusPatch } from "../../../pods/feedback.ts";
-import { type ForwardPatch, fingerprint } from "../../../pods/forward-record.ts";
+import { fingerprint } from "../../../pods/fingerprints.ts";
+import type { ForwardPatch } from "../../../pods/forward-record.ts";
 import { conditionOf } from "../../../pods/pod-state.ts";
 import type { Wanted } from "../../../runtime/undone-writes.ts";
 

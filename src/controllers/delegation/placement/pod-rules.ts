@@ -1,3 +1,4 @@
+import { annotationRoomProblem } from "../../../api/annotation-room.ts";
 import {
   type Annotations,
   type ParsedPlacement,
@@ -77,6 +78,8 @@ export class PodRules {
   /** Returns the pod's own annotations, completed by its workload's wishes and the defaults of the namespace and of all namespaces. */
   parse(pod: Stored<Pod>): ParsedPlacement {
     const { metadata } = pod;
+    const message = pod.spec?.nodeName === undefined ? annotationRoomProblem(metadata.annotations) : undefined;
+    if (message !== undefined) return { ok: false, problems: [{ key: "metadata.annotations", message }] };
     const fallback = this.#options.defaults.get(objectKey({ name: PLACEMENT_DEFAULTS_NAME }));
     const base = fallback === undefined ? {} : defaultPlacement(fallback.spec);
     const defaults = this.#namespace(metadata)?.metadata.annotations ?? {};
