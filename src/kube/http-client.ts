@@ -126,6 +126,7 @@ class HttpClient implements ClusterClient, PathUpgrades, TableReads {
       namespace,
       path: withQuery(collectionPath(resource, namespace), query),
       ...limits(options),
+      mayGoOn: true,
     };
     const { text } = await this.#transport.send(request);
     if (text.length > LARGE_ANSWER) await yieldToEventLoop();

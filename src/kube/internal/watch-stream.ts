@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
-import { ResponseTooLarge } from "../errors.ts";
+import { DeadlinePassed, ResponseTooLarge } from "../errors.ts";
 import type { ByteBudget } from "../limits.ts";
 import { ByteBuffer } from "./byte-buffer.ts";
 import { LineSplitter } from "./line-splitter.ts";
@@ -63,7 +63,8 @@ export class WatchStream implements Dispatcher.DispatchHandler {
   constructor(timeouts: StreamTimeouts, budget: ByteBudget) {
     this.#timeouts = timeouts;
     this.#budget = budget;
-    this.#timer = setTimeout(() => this.cancel(`no answer within ${timeouts.openMs} ms`), timeouts.openMs);
+    const late = new DeadlinePassed(`no answer within ${timeouts.openMs} ms`);
+    this.#timer = setTimeout(() => this.cancel(late.message, late), timeouts.openMs);
     // A failure after the last waiter left must not become an unhandled rejection.
     this.#opened.promise.catch(() => {});
   }
