@@ -19,7 +19,8 @@ import { startClusters } from "../test/support/clusters/start.ts";
 import type { Cluster } from "../test/support/clusters/types.ts";
 import { freshNamespace } from "../test/support/harness/namespace.ts";
 import { type LegationProcess, startLegation } from "../test/support/legation/start.ts";
-import { startWriteGate } from "../test/support/write-gate/write-gate.ts";
+import { redirect } from "../test/support/write-gate/redirect.ts";
+import { startWriteGate, type WriteGate } from "../test/support/write-gate/write-gate.ts";
 import { readOptions, refuse, wholeNumber } from "./options.ts";
 
 const USAGE = `Random workloads on real clusters while everything fails; then the rules are checked by the audit logs.
@@ -103,6 +104,10 @@ async function run(seed: number): Promise<ChaosReport> {
     });
   const clients = { host: connect(host), west: connect(west), east: connect(east) };
   const gate = await startWriteGate({ server: host.proxiedServer, caData: host.caData });
+  const memberGates: Record<string, WriteGate> = {};
+  for (const { name, proxiedServer: server, caData } of [west, east]) {
+    if (!behindAgents.includes(name)) memberGates[name] = await startWriteGate({ server, caData });
+  }
   const clockFile = join(mkdtempSync(join(tmpdir(), "legation-chaos-")), "clock");
   // Inherited by all processes started from here on.
   process.env.LEGATION_TEST_CLOCK = clockFile;
@@ -170,8 +175,10 @@ async function run(seed: number): Promise<ChaosReport> {
     second,
     agents: { ...(westAgent && { west: westAgent }), ...(eastAgent && { east: eastAgent }) },
     gate,
+    memberGates,
   };
   await makeForeignObjects(scene);
+  for (const [name, memberGate] of Object.entries(memberGates)) await redirect(clients.host, name, memberGate);
   progress("begins");
   const report = await runChaos(scene, {
     seed,
@@ -182,7 +189,7 @@ async function run(seed: number): Promise<ChaosReport> {
   await Promise.all(Object.values(clients).map((client) => client.close()));
   await second.stop();
   await legation.stop();
-  await gate.close();
+  await Promise.all([gate, ...Object.values(memberGates)].map((each) => each.close()));
   for (const link of links.values()) await link.close();
   return report;
 }

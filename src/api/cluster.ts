@@ -81,6 +81,9 @@ export interface NodeKind {
 /** Type of the condition that says what blocks a Cluster's deletion. */
 export const RELEASED_CONDITION = "Released";
 
+/** Reason of the Ready condition of a Cluster whose member answers, and takes long to list its pods or nodes. */
+export const SLOW = "Slow";
+
 /** Reason of the Ready condition of a Cluster whose member joined under another name already. */
 export const JOINED_TWICE = "JoinedTwice";
 

@@ -86,6 +86,10 @@ export class MemberDelegates {
     return this.#reflector.failing;
   }
 
+  get listingSince(): number | undefined {
+    return this.#reflector.listingSince;
+  }
+
   /** Grows when a scheduled delegate ends or is deleted. */
   get endedVersion(): number {
     return this.#endedVersion;

@@ -88,6 +88,10 @@ export class MemberNodes {
     return this.#reflector.failing;
   }
 
+  get listingSince(): number | undefined {
+    return this.#reflector.listingSince;
+  }
+
   /** Changes with each change that matters to placement. Never equal to another member's. */
   get version(): number {
     return this.#version;

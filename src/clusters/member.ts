@@ -262,8 +262,13 @@ export class Member {
 
   #failing(): ReturnType<WatchHealthOptions["failing"]> {
     const { periodMs, failureThreshold } = probeSettingsOf(this.#cluster);
-    const nodes = this.nodesRead ? undefined : this.#nodes.failing;
-    return { pods: this.delegates.failing, nodes, patienceMs: periodMs * failureThreshold };
+    const nodes = this.nodesRead ? undefined : this.#nodes;
+    return {
+      pods: this.delegates.failing,
+      nodes: nodes?.failing,
+      listing: { pods: this.delegates.listingSince, nodes: nodes?.listingSince },
+      patienceMs: periodMs * failureThreshold,
+    };
   }
 
   get nodesVersion(): number {
@@ -346,8 +351,8 @@ export class Member {
     if (this.#probed.message !== undefined) return notAnswering(this.#probed.message);
     if (this.reachable && this.read && this.nodesRead)
       return this.#virtualNode === undefined ? NO_VIRTUAL_NODE : undefined;
-    const { pods: podsProblem, nodes: nodesProblem } = this.unreadable;
-    const message = podsProblem ?? nodesProblem ?? "its pods and nodes are still being read";
+    const { pods: podsProblem, nodes: nodesProblem, slow } = this.unreadable;
+    const message = podsProblem ?? nodesProblem ?? slow ?? "its pods and nodes are still being read";
     return { reason: "ClusterNotReady", message, silent: true };
   }
 

@@ -1,3 +1,4 @@
+import { timestamp } from "../api/kubernetes.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 import type { Failing } from "../runtime/reflector.ts";
 
@@ -6,6 +7,8 @@ export interface WatchState {
   readonly pods: Failing | undefined;
   /** Only until the nodes were read once: their capacity stays valid. */
   readonly nodes: Failing | undefined;
+  /** Since when each is being listed; epoch ms. */
+  readonly listing?: CountedFailures;
   /** Starts of the failures that counted at the last judgement. */
   readonly counted?: CountedFailures | undefined;
   /** When the API server last began to answer probes; undefined while it is unreachable. */
@@ -24,34 +27,69 @@ interface CountedFailures {
 export interface Unreadable {
   readonly pods?: string;
   readonly nodes?: string;
-  /** When the next failure begins to count; epoch ms. */
+  /** What takes long, though nothing refuses it. */
+  readonly slow?: string;
+  /** When the next failure or delay begins to count; epoch ms. */
   readonly dueAt?: number;
 }
 
-/** Judges a member's watches: a failure that outlasts the patience although probes succeed will not mend itself. */
+// Most members list their pods within this time.
+const SLOW_AFTER_MS = 10_000;
+
+/**
+ * Judges a member's watches: a failure that outlasts the patience although probes succeed will not mend itself. A server that
+ * takes its time refuses nothing, however long it takes.
+ */
 export function unreadable(state: WatchState, now: number): Unreadable {
   const { pods, nodes, counted = {}, answeringSince, patienceMs } = state;
   const dueOf = (failing: Failing | undefined, countedSince: number | undefined): number => {
-    if (failing === undefined) return Number.POSITIVE_INFINITY;
+    if (failing === undefined || failing.isLate === true) return Number.POSITIVE_INFINITY;
     if (failing.since === countedSince) return Number.NEGATIVE_INFINITY;
     // The probe reports this, and watches are retried when it succeeds.
     if (answeringSince === undefined) return Number.POSITIVE_INFINITY;
     return Math.max(failing.since, answeringSince) + patienceMs;
   };
   const [podsDue, nodesDue] = [dueOf(pods, counted.pods), dueOf(nodes, counted.nodes)];
-  const dues = [podsDue, nodesDue].filter((due) => due > now && Number.isFinite(due));
+  const slow = slowness(state);
+  const dues = [podsDue, nodesDue, slow?.at ?? Number.POSITIVE_INFINITY].filter(
+    (due) => due > now && Number.isFinite(due),
+  );
   return {
     ...(pods !== undefined && podsDue <= now ? { pods: `its pods cannot be read: ${pods.reason}` } : {}),
     ...(nodes !== undefined && nodesDue <= now ? { nodes: `its nodes cannot be read: ${nodes.reason}` } : {}),
+    ...(slow !== undefined && slow.at <= now ? { slow: slow.message } : {}),
     ...(dues.length === 0 ? {} : { dueAt: Math.min(...dues) }),
   };
+}
+
+/** Returns what takes long, and when that is to be said; epoch ms. */
+function slowness({
+  pods,
+  nodes,
+  listing = {},
+  answeringSince,
+}: WatchState): { readonly at: number; readonly message: string } | undefined {
+  if (answeringSince === undefined) return undefined;
+  const parts: readonly (readonly [string, number | undefined, Failing | undefined])[] = [
+    ["pods", listing.pods, pods],
+    ["nodes", listing.nodes, nodes],
+  ];
+  for (const [what, since, failing] of parts) {
+    const isLate = failing?.isLate === true;
+    const begunAt = since ?? (isLate ? failing.since : undefined);
+    if (begunAt === undefined || (failing !== undefined && !isLate)) continue;
+    const doing = since === undefined ? "are not watched, for want of an answer," : "are being listed";
+    const at = Math.max(begunAt, answeringSince) + SLOW_AFTER_MS;
+    return { at, message: `its ${what} ${doing} since ${timestamp(begunAt)}` };
+  }
+  return undefined;
 }
 
 export interface WatchHealthOptions {
   readonly clock: Clock;
   /** Returns why another cluster answers, which fails every watch; undefined otherwise. */
   readonly mistaken: () => string | undefined;
-  readonly failing: () => Pick<WatchState, "pods" | "nodes" | "patienceMs">;
+  readonly failing: () => Pick<WatchState, "pods" | "nodes" | "listing" | "patienceMs">;
   /** Called when a lasting failure begins to count, which no other event reports. */
   readonly onDue: () => void;
 }

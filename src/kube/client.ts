@@ -150,6 +150,7 @@ export interface ClusterClient {
     ref: ObjectRef,
     options?: RequestOptions,
   ): Promise<Stored<T> | undefined>;
+  /** The deadline limits each silence of the server: a page that is arriving may take longer. */
   list<T extends KubeObject>(resource: Resource<T>, options?: ListOptions): Promise<ListPage<T>>;
   /** Creates `object` in its own `metadata.namespace`. */
   create<T extends KubeObject>(resource: Resource<T>, object: T, options?: WriteOptions): Promise<Stored<T>>;

@@ -194,6 +194,24 @@ export function isTooLarge(error: unknown): boolean {
   return isKubeError(error, "AnswerLost") && error.cause instanceof ResponseTooLarge;
 }
 
+/** The cause of the error for a request whose deadline passed before the whole response was there. */
+export class DeadlinePassed extends Error {
+  override readonly name = "DeadlinePassed";
+}
+
+/** Reports whether the server took the request and had not answered in time, or gave up itself. Nothing says that it is down. */
+export function isLate(error: unknown): boolean {
+  if (!isKubeError(error, "AnswerLost")) return isServerLate(error);
+  const { cause } = error;
+  // A watch that is not answered was cut for that.
+  return cause instanceof DeadlinePassed || (cause instanceof Error && cause.cause instanceof DeadlinePassed);
+}
+
+/** Reports whether the API server gave a request up after its own `--request-timeout`. */
+export function isServerLate(error: unknown): boolean {
+  return isKubeError(error, "ServerError") && error.status === 504;
+}
+
 /** Reports whether the API server refused a create since the namespace is being deleted. */
 export function isNamespaceTerminating({ details }: KubeError): boolean {
   return details?.causes.some(({ type }) => type === "NamespaceTerminating") === true;

@@ -127,6 +127,7 @@ class HttpClient implements ClusterClient, PathUpgrades, TableReads {
       path: withQuery(collectionPath(resource, namespace), query),
       ...(options.metadataOnly === true ? { accept: METADATA_LIST } : {}),
       ...limits(options),
+      mayGoOn: true,
     };
     const { text } = await this.#transport.send(request);
     if (text.length > LARGE_ANSWER) await yieldToEventLoop();

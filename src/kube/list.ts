@@ -4,7 +4,7 @@ import type { Resource } from "./resources.ts";
 
 const PAGE_SIZE = 500;
 
-/** Deadline of one page in ms: 500 large objects from a busy server take longer than an ordinary request. */
+/** Longest silence of a server while it lists a page; ms. 500 large objects take longer than an ordinary request. */
 export const LIST_TIMEOUT_MS = 30_000;
 
 /** Yields all objects of a list, page by page, to bound the size of each response. Rejects with KubeError. */

@@ -1,9 +1,9 @@
 import { unlessAborted } from "../kube/abort.ts";
 import type { ClusterClient, ListOptions, WatchEvent } from "../kube/client.ts";
-import { isKubeError, KubeError, type KubeErrorCode } from "../kube/errors.ts";
+import { isKubeError, isLate, KubeError, type KubeErrorCode } from "../kube/errors.ts";
 import { TimeSlice } from "../kube/event-loop.ts";
 import type { ByteBudget } from "../kube/limits.ts";
-import { LIST_TIMEOUT_MS, selectionOf } from "../kube/list.ts";
+import { selectionOf } from "../kube/list.ts";
 import { type KubeObject, type ObjectKey, objectKey, type Stored } from "../kube/objects.ts";
 import { ServedResource } from "../kube/optional-resource.ts";
 import type { OptionalResource, Resource } from "../kube/resources.ts";
@@ -70,6 +70,8 @@ export interface Failing {
   readonly reason: string;
   /** Absent if the answer could not be understood. */
   readonly code?: KubeErrorCode;
+  /** The server took the request and did not answer in time: nothing says that it refuses it. Absent: not so. */
+  readonly isLate?: true;
 }
 
 /**
@@ -94,6 +96,7 @@ export class Reflector<T extends KubeObject> {
   #running: Promise<void> | undefined;
   #state: ReflectorState = "idle";
   #lastListedAt: number | undefined;
+  #listingSince: number | undefined;
   #failing: Failing | undefined;
   readonly #logLimiter: FailureLogLimiter;
 
@@ -129,6 +132,11 @@ export class Reflector<T extends KubeObject> {
   /** When the last complete list began; epoch ms. The list shows every write that finished before. */
   get lastListedAt(): number | undefined {
     return this.#lastListedAt;
+  }
+
+  /** Since when the complete state is being read, attempts that failed included; epoch ms. Undefined while it is not. */
+  get listingSince(): number | undefined {
+    return this.#listingSince;
   }
 
   start(): void {
@@ -182,6 +190,7 @@ export class Reflector<T extends KubeObject> {
     this.#policy.begun();
     const { version } = this.#policy;
     if (version !== undefined) return version;
+    this.#listingSince ??= this.#options.clock.now();
     this.#setState("listing");
     return this.#list(resource, signal);
   }
@@ -201,6 +210,7 @@ export class Reflector<T extends KubeObject> {
     const nothing = new StagedList<T>(this.#options.budget);
     this.#charges.commit(nothing);
     this.#listed = undefined;
+    this.#listingSince = undefined;
     this.#failing = undefined;
     await this.#replaceAll(nothing.objects, signal);
     this.#setState("not-served");
@@ -220,6 +230,7 @@ export class Reflector<T extends KubeObject> {
     }
     await this.#replaceAll(staged.objects, signal);
     this.#lastListedAt = begunAt;
+    this.#listingSince = undefined;
     this.#listed = resource;
     this.#policy.listed(resourceVersion);
     return resourceVersion;
@@ -233,7 +244,7 @@ export class Reflector<T extends KubeObject> {
     for (;;) {
       const page = await client.list(resource, {
         signal,
-        timeoutMs: LIST_TIMEOUT_MS,
+        timeoutMs: this.#policy.listTimeoutMs,
         ...selectionOf(this.#options),
         ...this.#answer(),
         ...(pageSize === undefined ? {} : { limit: pageSize }),
@@ -359,9 +370,17 @@ export class Reflector<T extends KubeObject> {
     const { detail: reason, code } =
       error instanceof KubeError ? error : { detail: "an answer could not be understood", code: undefined };
     const before = this.#failing;
+    const late = isLate(error);
     // An expired resourceVersion only needs a relist and is no failure.
     if (!isKubeError(error, "Gone")) {
-      this.#failing = { since: before?.since ?? clock.now(), reason, ...(code === undefined ? {} : { code }) };
+      // A server that was only slow before has failed since now.
+      const since = before === undefined || before.isLate !== (late || undefined) ? clock.now() : before.since;
+      this.#failing = {
+        since,
+        reason,
+        ...(code === undefined ? {} : { code }),
+        ...(late ? { isLate: true } : {}),
+      };
     }
     const detail = error instanceof KubeError ? { code: error.code } : { err: error };
     // An unreachable cluster fails every few seconds for every resource, so most failures are logged at debug level.

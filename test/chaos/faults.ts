@@ -7,7 +7,8 @@ import { podsOf } from "../support/harness/pods-of.ts";
 import { eventually } from "../support/harness/wait.ts";
 import { legation as legationCommand } from "../support/legation/cli.ts";
 import type { LegationProcess } from "../support/legation/start.ts";
-import type { Trap } from "../support/write-gate/write-gate.ts";
+import { redirect } from "../support/write-gate/redirect.ts";
+import type { ReadTrap, Trap } from "../support/write-gate/write-gate.ts";
 import { type AgentFault, injectAgentFault, isAgentFault } from "./agents.ts";
 import { CUSTOM_KINDS, typeName } from "./objects/kinds.ts";
 import { allowAgain, define, undefine } from "./objects/setup.ts";
@@ -17,6 +18,8 @@ import { FOREIGN_NAME } from "./workloads.ts";
 
 const HOUR_MS = 3_600_000;
 const OTHER = { west: "east", east: "west" } as const;
+// Longer than a request's default deadline.
+const SLOW_LIST_MS = 25_000;
 // Shorter than a fault may last, and long enough for a machine that has much to do.
 export const LEASE_SECONDS = 8;
 
@@ -131,6 +134,12 @@ export async function inject(scene: Scene, happening: Extract<Happening, { reado
           await member.proxy.heal();
         },
       );
+    case "member's lists slow":
+      return withReads(scene, name, { catches: () => true, lists: "held", cutsWatches: true }, SLOW_LIST_MS);
+    case "one watch of a member cut":
+      return withReads(scene, name, { ...oneType(scene, dice), lists: "held", cutsWatches: true }, lastsMs);
+    case "one watch of a member cut, and lists refused":
+      return withReads(scene, name, { ...oneType(scene, dice), lists: 500, cutsWatches: true }, 2 * lastsMs);
     case "host refuses a write: 409":
       return gated(scene, { when: "refused", status: 409 }, lastsMs);
     case "host refuses a write: 429":
@@ -178,6 +187,8 @@ export async function inject(scene: Scene, happening: Extract<Happening, { reado
       const kubeconfig = `--kubeconfig=${scene.host.kubeconfig}`;
       await legationCommand(["unjoin", name, kubeconfig, "--force"]);
       await scene.legation.join(name, member);
+      const gate = scene.memberGates?.[name];
+      if (gate !== undefined) await redirect(scene.clients.host, name, gate);
       return;
     }
     case "DelegatedType deleted for a while": {
@@ -196,6 +207,26 @@ export async function inject(scene: Scene, happening: Extract<Happening, { reado
       );
     }
   }
+}
+
+/** Traps reads of the member for a while, or of the other one where this has an agent. */
+async function withReads(
+  { memberGates = {} }: Scene,
+  wanted: "west" | "east",
+  trap: ReadTrap,
+  lastsMs: number,
+): Promise<void> {
+  const gate = memberGates[wanted] ?? memberGates[OTHER[wanted]];
+  if (gate === undefined) return;
+  gate.setReads(trap);
+  await sleep(lastsMs);
+  gate.release();
+}
+
+/** Picks a type whose reads are trapped. */
+function oneType({ kinds }: Scene, dice: number): Pick<ReadTrap, "catches"> {
+  const plural = pick(["pods", "jobs", ...kinds.map((kind) => `${kind.toLowerCase()}s`)], dice);
+  return { catches: (path) => path.split("/").includes(plural) };
 }
 
 /** Breaks the agent of this member, or of the other one where this has none. */

@@ -28,4 +28,6 @@ export interface Scene {
   readonly agents?: Readonly<Partial<Record<"west" | "east", AgentScene>>>;
   /** Between the controllers and the host. */
   readonly gate?: WriteGate;
+  /** Between the controllers and members without an agent. */
+  readonly memberGates?: Readonly<Partial<Record<"west" | "east", WriteGate>>>;
 }

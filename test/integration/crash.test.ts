@@ -1,7 +1,10 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import type { ClusterCondition } from "../../src/api/cluster.ts";
 import { DELEGATE_UID_ANNOTATION } from "../../src/api/keys.ts";
-import { pods } from "../../src/kube/resources.ts";
-import { isBound } from "../../src/pods/pod-state.ts";
+import type { Pod } from "../../src/api/kubernetes.ts";
+import { clusters } from "../../src/api/resources.ts";
+import { leases, nodes, pods } from "../../src/kube/resources.ts";
+import { conditionOf, isBound } from "../../src/pods/pod-state.ts";
 import { apiRequest } from "../support/clusters/api-request.ts";
 import { type AuditEvent, auditEvents } from "../support/clusters/audit.ts";
 import { NAME, patient } from "../support/crash/lives.ts";
@@ -15,7 +18,7 @@ import { freshNamespace } from "../support/harness/namespace.ts";
 import { podLives } from "../support/harness/pod-lives.ts";
 import { inPhase, podGone, podsOf, podThat } from "../support/harness/pods-of.ts";
 import { useQuickProbes } from "../support/harness/quick-probes.ts";
-import { eventually } from "../support/harness/wait.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
 import type { Trap } from "../support/write-gate/write-gate.ts";
 
@@ -249,3 +252,49 @@ test("creates no second delegate when the first create's response was lost and i
   const delegates = await Promise.all(Object.values(members).map((member) => podLives(member, namespace)));
   expect(delegates.flat()).toHaveLength(1);
 });
+
+describe("while a member answers its probes, and its pods take long to be listed", () => {
+  test("a new leader keeps its node and its running pods Ready, and places new pods elsewhere", async () => {
+    const { legation, release, trapReads } = gated();
+    const { controller } = legation;
+    const { host } = clients();
+    onTestFinished(release);
+    const labels = { "legation.dev/delegation": "annotated" };
+    const namespace = await freshNamespace([hostCluster(), memberCluster("west"), memberCluster("east")], { labels });
+    const west = { "legation.dev/clusters": "west" };
+    await host.create(pods, delegatedPod(namespace, "running", { annotations: west }));
+    await podThat(host, namespace, "running", isReady, patient);
+
+    await controller.stop("SIGTERM");
+    trapReads("west", { catches: (path) => path === "/api/v1/pods", lists: "held" });
+    const startedAt = Date.now();
+    await controller.start();
+    const readyOf = async (): Promise<ClusterCondition | undefined> =>
+      (await host.get(clusters, { name: "west" })).status?.conditions?.find(({ type }) => type === "Ready");
+    await eventuallyPasses(async () => {
+      const message = expect.stringMatching(/^its API server answers, but is slow: its pods are being listed since 20/);
+      expect(await readyOf()).toMatchObject({ status: "True", reason: "Slow", message });
+    }, patient);
+    // The Lease expires after 40 s, and nothing but a probe tells that the member is there.
+    const lease = await host.get(leases, { namespace: "kube-node-lease", name: "legation-west" });
+    expect(Date.parse(lease.spec?.renewTime ?? "")).toBeGreaterThan(startedAt);
+    const node = await host.get(nodes, { name: "legation-west" });
+    expect(node.status?.conditions?.find(({ type }) => type === "Ready")).toMatchObject({
+      status: "True",
+      reason: "MemberSlow",
+    });
+    await host.create(pods, delegatedPod(namespace, "new"));
+    const placed = await podThat(host, namespace, "new", isBound, patient);
+    expect(placed.spec?.nodeName).toBe("legation-east");
+    expect(isReady(await host.get(pods, { namespace, name: "running" }))).toBe(true);
+
+    release();
+    await eventuallyPasses(async () => expect(await readyOf()).toMatchObject({ reason: "ProbeSucceeded" }), patient);
+    await host.create(pods, delegatedPod(namespace, "back", { annotations: west }));
+    await podThat(host, namespace, "back", isBound, patient);
+  });
+});
+
+function isReady(pod: Pod): boolean {
+  return conditionOf(pod, "Ready")?.status === "True";
+}

@@ -3,7 +3,7 @@ import type { AnyObject } from "../../src/api/delegated-type.ts";
 import { DELEGATION_LABEL, WHOLE_KEY } from "../../src/api/keys.ts";
 import type { Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { namespaces } from "../../src/kube/resources.ts";
+import { events, namespaces } from "../../src/kube/resources.ts";
 import { createdInMembers, killAt } from "../support/crash/kill.ts";
 import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
@@ -79,5 +79,42 @@ describe.each(["before", "after"] as const)("a controller that is killed just %s
     }, PATIENT);
     await restarted;
     expect(await createdInMembers("widgets", namespace)).toBe(1);
+  });
+});
+
+describe("while the watch of its type has a gap in one member, and lists fail there", () => {
+  test("a deleted object waits until that member was asked, and says why", async () => {
+    const { release, trapReads } = gated();
+    const { host, west, east } = clients();
+    onTestFinished(release);
+    const labels = { [DELEGATION_LABEL]: "annotated" };
+    const namespace = await freshNamespace([hostCluster(), memberCluster("west"), memberCluster("east")], { labels });
+    const ref = { namespace, name: "one" };
+    const annotations = { [WHOLE_KEY]: "true", "legation.dev/clusters": "west" };
+    const object = { apiVersion: "shop.example.com/v1", kind: "Widget", spec: { size: 1 } };
+    await host.create(widgets, { ...object, metadata: { ...ref, annotations } });
+    await eventually(() => west.find(widgets, ref), { ...PATIENT, what: "the copy" });
+    // Keeps the copy once its deletion was asked for, as a conversion webhook does.
+    const keep = (finalizers: readonly string[]) =>
+      west.patch(widgets, ref, { type: "merge", body: { metadata: { finalizers } } });
+    await keep(["example.com/keep"]);
+    onTestFinished(async () => void (await keep([]).catch(() => undefined)));
+    trapReads("west", { catches: (path) => path.includes("/widgets"), lists: 500, cutsWatches: true });
+    await host.delete(widgets, ref);
+    await eventuallyPasses(async () => {
+      const { items } = await host.list(events, { namespace });
+      const told = items.filter(({ reason }) => reason === "DeletionNotConfirmed");
+      expect(told.map(({ message }) => message)).toEqual([
+        expect.stringContaining("west: whether it still has a copy"),
+      ]);
+    }, PATIENT);
+    expect(await west.find(widgets, ref), "the copy stands").toBeDefined();
+    expect(await host.find(widgets, ref), "the host's object waits for it").toBeDefined();
+    release();
+    await keep([]);
+    await eventuallyPasses(async () => {
+      const left = await Promise.all([host, west, east].map((each) => each.find(widgets, ref)));
+      expect(left).toEqual([undefined, undefined, undefined]);
+    }, PATIENT);
   });
 });

@@ -74,7 +74,11 @@ export function readyFinding(cluster: Stored<Cluster>, node: Stored<KubeNode> | 
       `${name} is not ready: ${reason}`,
       "see the findings below, and docs/troubleshooting.md#a-member-is-not-ready",
     );
-  if (reason !== undefined) return warn(`${name} is ready, and ${reason}`, `kubectl uncordon legation-${name}`);
+  if (reason !== undefined) {
+    const isCordoned = node?.spec?.unschedulable === true;
+    const remedy = isCordoned ? `kubectl uncordon legation-${name}` : "see docs/troubleshooting.md#a-member-is-slow";
+    return warn(`${name} is ready, and ${reason}`, remedy);
+  }
   const { agent, connection } = cluster.status ?? {};
   const reached =
     connection === "Agent" ? `, through its agent ${agent?.version ?? ""} since ${agent?.connectedSince}` : "";

@@ -1,4 +1,4 @@
-import type { Cluster } from "../../api/cluster.ts";
+import { type Cluster, SLOW } from "../../api/cluster.ts";
 import type { KubeNode, Stored } from "../../api/kubernetes.ts";
 import { parseAmounts } from "../../api/quantity.ts";
 import { DelegateRequests } from "../../clusters/delegate-requests.ts";
@@ -108,6 +108,7 @@ export class SimulatedMember implements PlacementMember {
       };
     }
     if (ready.reason === "NodeRefused") return NO_VIRTUAL_NODE;
+    if (ready.reason === SLOW) return { reason: "ClusterNotReady", message: ready.message };
     // A member that answers may still be not ready: another identity, or pods that cannot be read.
     if (ready.status !== "True") return { reason: "ClusterNotReady", message: `it is not ready: ${ready.message}` };
     if (this.#node !== undefined && !isNodeReady(this.#node)) {

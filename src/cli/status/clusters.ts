@@ -3,6 +3,7 @@ import {
   type Cluster,
   type ClusterStatus as ClusterStatusFields,
   RELEASED_CONDITION,
+  SLOW,
 } from "../../api/cluster.ts";
 import { HOST_LABEL, LEADERLESS_ANNOTATION, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
 import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
@@ -135,13 +136,14 @@ export function readinessOf(
   const said = status?.conditions?.find(({ type }) => type === "Ready");
   if (said === undefined) return { ready: "Unknown", reason: `no controller has reported on it: ${UNHEARD}` };
   const { status: ready, message } = said;
+  const slow = said.reason === SLOW ? { reason: message } : {};
   if (ready !== "True") return { ready, reason: message };
   // The controller may be gone; then Kubernetes marks the node, whose Lease expires.
   if (node !== undefined && !isNodeReady(node)) {
     const reason = `its node ${node.metadata.name} is not Ready, so what is shown may be old: ${UNHEARD}`;
     return { ready: node.status?.conditions?.find(({ type }) => type === "Ready")?.status ?? "Unknown", reason };
   }
-  return node?.spec?.unschedulable === true ? { ready, reason: "cordoned: takes no new pods" } : { ready };
+  return { ready, ...(node?.spec?.unschedulable === true ? { reason: "cordoned: takes no new pods" } : slow) };
 }
 
 /** Formats the status for people. */

@@ -1,5 +1,5 @@
 import { clusterProxyPath } from "../../api/access.ts";
-import { type Cluster, JOINED_TWICE } from "../../api/cluster.ts";
+import { type Cluster, JOINED_TWICE, SLOW } from "../../api/cluster.ts";
 import { isJsonObject, jsonEqual } from "../../api/json.ts";
 import { MEMBER_UID_ANNOTATION, MEMBER_UID_PROPERTY } from "../../api/keys.ts";
 import {
@@ -78,6 +78,7 @@ function controlPlaneHealthy({ metadata: { name }, status }: Stored<Cluster>): W
     case undefined:
       return { type, status: "Unknown", reason: "NotProbed", message: "its API server has not been probed yet" };
     case "ProbeSucceeded":
+    case SLOW:
     // The member answers; only the host refuses its Node.
     case "NodeRefused":
       return { type, status: "True", reason: "ProbeSucceeded", message: "its API server is ready" };

@@ -29,6 +29,9 @@ import {
 } from "./model.ts";
 import { Sources } from "./sources.ts";
 
+// The answer to a deletion follows the watch that shows it, and is no event.
+const CHANGING_AGAIN_MS = 100;
+
 /** Users of copies: pods today, any object tomorrow. */
 export interface CopyUsers<T extends KubeObject> {
   /** Reports whether all users are known: until then no copy is written or deleted. */
@@ -259,7 +262,7 @@ export class Copier<T extends KubeObject> {
    */
   settlesAt(member: Member, name: ObjectName): number | undefined {
     const now = this.#options.clock.now();
-    if (this.isChanging(member, name)) return now + IN_FLIGHT_MS;
+    if (this.isChanging(member, name)) return now + CHANGING_AGAIN_MS;
     const ofOthersEndAt = Math.max(this.#begunAt, member.reachableSince) + IN_FLIGHT_MS;
     const ownEndAt = this.#executor.createsEndAt(copyKey({ member: member.name, ...name })) ?? 0;
     const at = Math.max(ofOthersEndAt, ownEndAt);

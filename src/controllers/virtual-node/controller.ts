@@ -189,8 +189,9 @@ export class VirtualNodeController {
     // A new leader does not know the member yet, so the node's status stays. Its Lease is renewed without the member's nodes.
     const member = registry.member(name);
     const endpoint = this.#options.endpoint?.(name);
-    const unread = member?.syncing === true && (node === undefined || !member.read);
-    if (unread && (node === undefined || endpoint === undefined)) return undefined;
+    const isSlow = member?.unreadable.slow !== undefined;
+    const unread = member?.syncing === true && (node === undefined || !member.read) && !isSlow;
+    if (unread && node === undefined) return undefined;
     if (cluster === undefined && node === undefined) {
       this.#written.delete(name);
       this.#deleted.delete(name);
@@ -240,10 +241,13 @@ export class VirtualNodeController {
     const failure = member.mistaken ?? member.probed.message ?? member.unreadable.pods;
     const problem = registry.problem(name);
     const message = failure === undefined || problem === undefined ? failure : `${failure}; ${problem}`;
-    const reachable = isHeard(member) && member.read;
+    const { slow } = member.unreadable;
+    const reachable = isHeard(member) && (member.read || slow !== undefined);
     const spared = reachable ? undefined : this.#trouble;
     return {
       reachable,
+      answers: isHeard(member),
+      ...(slow === undefined ? {} : { slow }),
       ...agent,
       nodesRead: member.nodesRead,
       ...(message === undefined ? {} : { message }),

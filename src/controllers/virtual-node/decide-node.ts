@@ -114,7 +114,11 @@ export function desiredStatus(
 ): NodeStatusParts {
   const at = timestamp(wall);
   const ready = facts.reachable
-    ? { status: "True", reason: "MemberReady", message: `the API server of Cluster ${name} answers` }
+    ? {
+        status: "True",
+        reason: facts.slow === undefined ? "MemberReady" : "MemberSlow",
+        message: answersOf(name, facts),
+      }
     : facts.spared === undefined
       ? {
           status: "Unknown",
@@ -137,6 +141,11 @@ export function desiredStatus(
     ...(version === undefined || !isKnown ? {} : { declaredFeatures: declaredFeatures(facts, endpoint !== undefined) }),
     ...endpointStatus(endpoint),
   };
+}
+
+function answersOf(name: string, { slow }: MemberFacts): string {
+  const answers = `the API server of Cluster ${name} answers`;
+  return slow === undefined ? answers : `${answers}, but ${slow}`;
 }
 
 /** Returns where the node's kubelet API is served. Empty while it is not. */

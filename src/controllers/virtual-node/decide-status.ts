@@ -1,4 +1,4 @@
-import { type ClusterCondition, type ClusterStatus, RELEASED_CONDITION } from "../../api/cluster.ts";
+import { type ClusterCondition, type ClusterStatus, RELEASED_CONDITION, SLOW } from "../../api/cluster.ts";
 import { jsonEqual } from "../../api/json.ts";
 import { virtualNodeName } from "../../api/keys.ts";
 import { timestamp } from "../../api/kubernetes.ts";
@@ -14,14 +14,19 @@ export function clusterStatus(
   if (cluster === undefined) return undefined;
   const at = timestamp(wall);
   const current = cluster.status ?? {};
-  const answers = "its API server answers";
+  const { slow } = facts;
+  const answers = `its API server answers${slow === undefined ? "" : `, but is slow: ${slow}`}`;
   const trouble = refused === undefined ? "" : `, but Node ${virtualNodeName(name)} is not as it should be: ${refused}`;
   // No pod can be bound without the node.
   const lacksNode = node === undefined && refused !== undefined;
   const ready = facts.reachable
     ? lacksNode
       ? { status: "False" as const, reason: "NodeRefused", message: `Node ${virtualNodeName(name)}: ${refused}` }
-      : { status: "True" as const, reason: "ProbeSucceeded", message: `${answers}${trouble}` }
+      : {
+          status: "True" as const,
+          reason: slow === undefined ? "ProbeSucceeded" : SLOW,
+          message: `${answers}${trouble}`,
+        }
     : {
         status: "False" as const,
         reason: facts.notMember ?? "ProbeFailed",

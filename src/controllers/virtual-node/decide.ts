@@ -3,6 +3,7 @@ import { CLUSTER_FINALIZER, NODE_LABELS_ANNOTATION, NODE_TAINTS_ANNOTATION } fro
 import type { KubeNode, NodeCondition, NodeStatus, ResourceList, Stored } from "../../api/kubernetes.ts";
 import { parseAmounts } from "../../api/quantity.ts";
 import { isOutOfService } from "../../placement/member-candidate.ts";
+import { isNodeReady } from "../../placement/node-fit.ts";
 import {
   clusterTaints,
   desiredLabels,
@@ -32,7 +33,7 @@ export function decide(
   wall: number = now,
 ): { readonly actions: readonly Action[]; readonly outcome: string; readonly requeueAt?: number } {
   const { cluster, node, facts } = observed;
-  if (observed.unread === true) return { actions: endpointPatch(observed), outcome: "Reading" };
+  if (observed.unread === true) return read(observed, now);
   if (cluster === undefined) return { actions: removal(node), outcome: "Removed" };
   const leaving = cluster.metadata.deletionTimestamp !== undefined;
   // The node goes after its last proxy. Delegates that wait for a node are withdrawn before: without the connection one might start
@@ -45,9 +46,9 @@ export function decide(
   const times: number[] = leaving && isAwaited ? [now + (facts.reachable ? WITHDRAWN_AGAIN_MS : AWAITED_AGAIN_MS)] : [];
   // The Lease comes first, whatever else is refused or slow. As for a lost kubelet, it is not renewed for a lost member.
   if (node !== undefined && alive) {
-    const due = observed.renewedAt + RENEW_EVERY_MS;
-    if (now >= due) actions.push({ type: "renewLease", nodeUid: node.metadata.uid });
-    times.push(now >= due ? now + RENEW_EVERY_MS : due);
+    const lease = renewal(observed, node, now);
+    actions.push(...lease.actions);
+    times.push(lease.againAt);
   }
   const held = cluster.metadata.finalizers?.includes(CLUSTER_FINALIZER) ?? false;
   if (!held && !leaving) actions.push({ type: "addFinalizer" });
@@ -82,6 +83,26 @@ export function decide(
   actions.push(...changes);
   const outcome = leaving ? "Draining" : facts.reachable ? "Ready" : "NotReady";
   return times.length === 0 ? { actions, outcome } : { actions, outcome, requeueAt: Math.min(...times) };
+}
+
+/** Keeps a Ready node alive by the member's probe alone, while a new leader has not read its pods: a list may take minutes. */
+function read(observed: Observed, now: number): ReturnType<typeof decide> {
+  const { node, facts } = observed;
+  const endpoint = endpointPatch(observed);
+  if (node === undefined || facts.answers !== true || !isNodeReady(node))
+    return { actions: endpoint, outcome: "Reading" };
+  const { actions, againAt } = renewal(observed, node, now);
+  return { actions: [...actions, ...endpoint], outcome: "Reading", requeueAt: againAt };
+}
+
+function renewal(
+  { renewedAt }: Observed,
+  { metadata: { uid: nodeUid } }: Stored<KubeNode>,
+  now: number,
+): { readonly actions: readonly Action[]; readonly againAt: number } {
+  const due = renewedAt + RENEW_EVERY_MS;
+  if (now < due) return { actions: [], againAt: due };
+  return { actions: [{ type: "renewLease", nodeUid }], againAt: now + RENEW_EVERY_MS };
 }
 
 /** API servers wait in vain at the endpoint of an earlier leader that hangs, or whose machine is gone. */

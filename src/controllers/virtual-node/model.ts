@@ -5,6 +5,10 @@ import type { NodeKinds } from "../../placement/node-kinds.ts";
 
 export interface MemberFacts {
   readonly reachable: boolean;
+  /** Its probe is answered. A member that answers is reachable once its pods were read, or that takes long. */
+  readonly answers?: boolean;
+  /** What takes long to be read there, while its API server answers. Absent: nothing. */
+  readonly slow?: string;
   readonly message?: string;
   /** Another cluster answers in its place, or its member joined under another name already: `message` says so. */
   readonly notMember?: "AnotherCluster" | typeof JOINED_TWICE;

@@ -39,12 +39,18 @@ export class RequestHandler implements Dispatcher.DispatchHandler {
   #settled = false;
   #status = 0;
   #headers: IncomingHttpHeaders = {};
+  #heardAt: number | undefined;
 
   /** Asks `mayStart` just before the first byte. Calls `settle` exactly once. */
   constructor(mayStart: () => boolean, budget: ByteBudget, settle: (outcome: Outcome) => void) {
     this.#mayStart = mayStart;
     this.#budget = budget;
     this.#settle = settle;
+  }
+
+  /** When the last byte of the response came, by `performance.now()`. */
+  get heardAt(): number | undefined {
+    return this.#heardAt;
   }
 
   /** Ends the request. One in flight closes its connection. */
@@ -77,6 +83,7 @@ export class RequestHandler implements Dispatcher.DispatchHandler {
     // Called for informational (1xx) responses too, which precede the final one and have no body.
     this.#status = status;
     this.#headers = headers;
+    this.#heardAt = performance.now();
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -88,6 +95,7 @@ export class RequestHandler implements Dispatcher.DispatchHandler {
       return;
     }
     this.#body.add(chunk);
+    this.#heardAt = performance.now();
   }
 
   onResponseEnd(): void {

@@ -23,6 +23,8 @@ export interface ApiRequest {
   readonly accept?: string;
   readonly signal?: AbortSignal | undefined;
   readonly timeoutMs?: number | undefined;
+  /** `timeoutMs` limits each silence of the server, not the whole response. */
+  readonly mayGoOn?: boolean | undefined;
   readonly outOfTurn?: boolean | undefined;
 }
 

@@ -1,7 +1,7 @@
 import { AbortCallbacks } from "../abort.ts";
 import type { ClientMetrics, Dial } from "../client.ts";
 import type { ClusterCredentials, Identity } from "../credentials.ts";
-import { KubeError, type KubeErrorCode, mayBeStarting } from "../errors.ts";
+import { DeadlinePassed, KubeError, type KubeErrorCode, mayBeStarting } from "../errors.ts";
 import { ByteBudget, type ClientLimits, Slots, TokenBucket, type Waiter } from "../limits.ts";
 import { startTimer } from "../timer.ts";
 import { type Answer, type Failure, type Outcome, RequestHandler } from "./request-handler.ts";
@@ -25,6 +25,8 @@ export interface TransportOptions {
 const RECONNECT_DELAYS_MS = [50, 250];
 // Byte budget of an untrusted server's responses in flight. A page of 500 pods has about 5 MB.
 const MOST_UNTRUSTED_BYTES = 64 * 2 ** 20;
+// A response that arrives bit by bit takes this many deadlines at most: it holds a slot.
+const LONGEST_ANSWER = 10;
 // An API server's RBAC cache syncs a few tenths of a second after it listens, on an idle machine (measured with 1.36).
 const STARTING_DELAYS_MS = [100, 400, 1_500];
 
@@ -290,15 +292,36 @@ export class Transport {
         handler.end("aborted", new Error("the caller gave up", { cause: request.signal?.reason }));
       // The nominal deadline, not the rest after queueing, so that equal failures have equal messages.
       const allowedMs = request.timeoutMs ?? this.timeoutMs;
-      const late = (): void => handler.end("late", new Error(`no answer within ${Math.round(allowedMs)} ms`));
+      const late = (): void => {
+        const goesOnMs = this.#goesOnMs(request, handler, endsAt, allowedMs);
+        if (goesOnMs > 0) return wait(goesOnMs);
+        const what = handler.heardAt === undefined ? "no answer" : "no whole answer";
+        handler.end("late", new DeadlinePassed(`${what} within ${Math.round(allowedMs)} ms`));
+      };
       let last: NodeJS.Immediate | undefined;
+      let timer: NodeJS.Timeout;
       // Timers run before sockets: after a CPU starvation the response may have arrived unread.
-      const timer = startTimer(leftMs, () => {
-        last = setImmediate(late);
-      });
+      const wait = (ms: number): void => {
+        timer = startTimer(ms, () => {
+          last = setImmediate(late);
+        });
+      };
+      wait(leftMs);
       const forget = this.#aborts.add(request.signal, onAbort);
       this.sender.send(request, identity, handler);
     });
+  }
+
+  /** Returns for how long a response that is arriving may be silent now; ms. Zero or less: its time is up. */
+  #goesOnMs(
+    { mayGoOn }: ApiRequest,
+    { heardAt }: Pick<RequestHandler, "heardAt">,
+    endsAt: number,
+    allowedMs: number,
+  ): number {
+    if (mayGoOn !== true || heardAt === undefined) return 0;
+    const longest = endsAt + allowedMs * LONGEST_ANSWER;
+    return Math.min(heardAt + allowedMs, longest) - performance.now();
   }
 
   /** Returns the error of an exchange without a response. `isHarmless`: repeating the request has no effect. */

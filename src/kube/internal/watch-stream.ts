@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
-import { ResponseTooLarge } from "../errors.ts";
+import { DeadlinePassed, ResponseTooLarge } from "../errors.ts";
 import type { ByteBudget } from "../limits.ts";
 import { startTimer } from "../timer.ts";
 import { ByteBuffer } from "./byte-buffer.ts";
@@ -64,7 +64,8 @@ export class WatchStream implements Dispatcher.DispatchHandler {
   constructor(timeouts: StreamTimeouts, budget: ByteBudget) {
     this.#timeouts = timeouts;
     this.#budget = budget;
-    this.#timer = startTimer(timeouts.openMs, () => this.cancel(`no answer within ${timeouts.openMs} ms`));
+    const late = new DeadlinePassed(`no answer within ${timeouts.openMs} ms`);
+    this.#timer = startTimer(timeouts.openMs, () => this.cancel(late.message, late));
     // A failure after the last waiter left must not become an unhandled rejection.
     this.#opened.promise.catch(() => {});
   }

@@ -1,4 +1,5 @@
-import { isKubeError, isTooLarge } from "../../kube/errors.ts";
+import { isKubeError, isLate, isServerLate, isTooLarge } from "../../kube/errors.ts";
+import { LIST_TIMEOUT_MS } from "../../kube/list.ts";
 import type { Clock } from "../clock.ts";
 
 /** API servers send a bookmark about every minute. Reopening a watch that is silent for longer is always safe. */
@@ -9,6 +10,9 @@ const LEAST_PAGE = 5;
 const LONGEST_GAP_MS = 60_000;
 // After this many refused watches in a row, the server is assumed not to know the resourceVersion.
 const REFUSALS_BEFORE_RELIST = 3;
+
+// Longer than an API server works on a request (--request-timeout, a minute by default) and a proxy in between delays it.
+const LONGEST_LIST_TIMEOUT_MS = 120_000;
 
 /** Decides how a reflector resumes: with a watch from a resourceVersion, or with a list. */
 export class RelistPolicy {
@@ -23,6 +27,7 @@ export class RelistPolicy {
   #lostSince: number | undefined;
   #bookmarked = false;
   #lastContactMs: number | undefined;
+  #listTimeoutMs = LIST_TIMEOUT_MS;
 
   constructor(pageSize: number, clock: Pick<Clock, "now">) {
     this.#paged = pageSize;
@@ -38,6 +43,11 @@ export class RelistPolicy {
   /** Undefined lists without paging. */
   get pageSize(): number | undefined {
     return this.#pageSize;
+  }
+
+  /** Deadline of a page's first byte in ms. Grows while pages are late. */
+  get listTimeoutMs(): number {
+    return this.#listTimeoutMs;
   }
 
   /** The last attempt failed, so the server may have been restored: compare its version before resuming. */
@@ -57,6 +67,7 @@ export class RelistPolicy {
   listed(version: string): void {
     this.#version = version;
     this.#pageSize = this.#paged;
+    this.#listTimeoutMs = LIST_TIMEOUT_MS;
     this.#lostSince = undefined;
   }
 
@@ -97,8 +108,10 @@ export class RelistPolicy {
     // A dead connection was lost when the server was last heard. Without bookmarks, silence proves nothing.
     this.#lostSince ??= now - silentSince < WATCH_IDLE_MS || !this.#bookmarked ? now : silentSince;
     this.#doubted = true;
-    // The response exceeded the size limit: ask for smaller pages.
-    const isCut = isTooLarge(error) && this.#version === undefined && this.#pageSize !== undefined;
+    const isListing = this.#version === undefined;
+    if (isListing && isLate(error)) this.#listTimeoutMs = Math.min(2 * this.#listTimeoutMs, LONGEST_LIST_TIMEOUT_MS);
+    // The response exceeded the size limit, or the API server's own deadline: ask for smaller pages.
+    const isCut = isListing && this.#pageSize !== undefined && (isTooLarge(error) || isServerLate(error));
     this.#pageSize = isCut ? Math.max(LEAST_PAGE, Math.floor((this.#pageSize ?? 0) / 2)) : this.#paged;
     if (isKubeError(error, "Gone")) {
       // An expired continue token would expire again on an equally slow list: the next list is not paged.

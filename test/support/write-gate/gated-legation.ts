@@ -1,24 +1,19 @@
 import { afterAll, beforeAll } from "vitest";
-import { parse } from "yaml";
-import { z } from "zod";
-import { SYSTEM_NAMESPACE } from "../../../src/api/keys.ts";
-import { secretText } from "../../../src/api/kubernetes.ts";
-import { credentialsSecretName } from "../../../src/cli/member/access.ts";
-import type { ClusterClient } from "../../../src/kube/client.ts";
 import { createClusterClient } from "../../../src/kube/http-client.ts";
 import { loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
-import { secrets } from "../../../src/kube/resources.ts";
 import { cleanUpFile } from "../harness/after-file.ts";
 import { hostCluster, memberCluster } from "../harness/clusters.ts";
-import { eventually } from "../harness/wait.ts";
 import { type Legation, startLegation } from "../legation/start.ts";
-import { startWriteGate, type Trap, type Write, type WriteGate } from "./write-gate.ts";
+import { redirect, type Server } from "./redirect.ts";
+import { type ReadTrap, startWriteGate, type Trap, type Write, type WriteGate } from "./write-gate.ts";
 
 /** Legation whose controller reaches each cluster through a write gate. */
 export interface GatedLegation {
   readonly legation: Legation;
   /** Sets a trap for one write to the host, or to whichever member; the callback is told which cluster's it was. */
   trap(where: "host" | "member", trap: ClusterTrap): void;
+  /** Sets the trap for reads of a member. */
+  trapReads(member: string, trap: ReadTrap): void;
   /** Takes all traps away. */
   release(): void;
 }
@@ -28,14 +23,6 @@ type ClusterTrap = Omit<Trap, "onCaught"> & {
   /** Limits the trap to one namespace, where tests run at the same time. Default: all namespaces. */
   readonly namespace?: string;
 };
-type Server = { readonly server: string; readonly caData: string };
-
-const kubeconfig = z.looseObject({
-  clusters: z.tuple([
-    z.looseObject({ cluster: z.looseObject({ server: z.string(), "certificate-authority-data": z.string() }) }),
-  ]),
-});
-
 /** Runs it for all tests of a file; afterwards the members are joined as they were. */
 export function useGatedLegation(): () => GatedLegation {
   const members = { west: memberCluster("west"), east: memberCluster("east") };
@@ -73,6 +60,7 @@ export function useGatedLegation(): () => GatedLegation {
     gated = {
       legation,
       release,
+      trapReads: (member, reads) => memberGates.get(member)?.setReads(reads),
       trap: (where, { catches, onCaught, namespace, ...how }) => {
         let sprung = false;
         const once = (write: Write): boolean => {
@@ -97,17 +85,4 @@ export function useGatedLegation(): () => GatedLegation {
     if (gated === undefined) throw new Error("Legation runs from the file's beforeAll on: call this in a test.");
     return gated;
   };
-}
-
-/** Makes the controller reach a member at another address. */
-async function redirect(host: ClusterClient, member: string, { server, caData }: Server): Promise<void> {
-  const ref = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(member) };
-  // An agent brings the credentials.
-  const text = await eventually(async () => secretText(await host.get(secrets, ref), "kubeconfig"));
-  const config = kubeconfig.parse(parse(text));
-  const [{ cluster }] = config.clusters;
-  cluster.server = server;
-  cluster["certificate-authority-data"] = Buffer.from(caData).toString("base64");
-  const data = { kubeconfig: Buffer.from(JSON.stringify(config)).toString("base64") };
-  await host.patch(secrets, ref, { type: "merge", body: { data } });
 }

@@ -29,6 +29,16 @@ export interface Trap {
   readonly onCaught: () => Promise<void>;
 }
 
+/** The fate of reads, until it is taken away. */
+export interface ReadTrap {
+  /** Accepts a list's or watch's path without the query, such as `/api/v1/pods`. */
+  readonly catches: (path: string) => boolean;
+  /** Status code that lists are refused with, or they are held up. */
+  readonly lists: number | "held";
+  /** Open watches end, and new ones are answered 410, so that all is listed. Default: they go on. */
+  readonly cutsWatches?: true;
+}
+
 /** An HTTPS proxy in front of one API server that forwards everything, watches too, but for the writes in its traps. */
 export interface WriteGate {
   readonly server: string;
@@ -36,7 +46,9 @@ export interface WriteGate {
   readonly caData: string;
   /** Sets the trap of this name, in place of an earlier one. */
   set(name: string, trap: Trap): void;
-  /** Takes all traps away, and ends watches that one has held back. */
+  /** Sets the trap for reads, in place of an earlier one. */
+  setReads(trap: ReadTrap): void;
+  /** Takes all traps away, answers lists that one has held up, and ends watches that one has held back. */
   release(): void;
   close(): Promise<void>;
 }
@@ -54,6 +66,7 @@ export async function startWriteGate(target: { readonly server: string; readonly
   const agent = new Agent({ keepAlive: true, ca: target.caData });
   const watches = new WatchValve();
   const traps = new Map<string, Trap>();
+  let reads: (ReadTrap & { readonly released: PromiseWithResolvers<void> }) | undefined;
 
   const forward = (incoming: IncomingMessage, answer: ServerResponse, body?: Buffer): Promise<IncomingMessage> =>
     new Promise((resolve, reject) => {
@@ -67,13 +80,19 @@ export async function startWriteGate(target: { readonly server: string; readonly
   const handle = async (incoming: IncomingMessage, answer: ServerResponse): Promise<void> => {
     const { method = "GET", url = "/" } = incoming;
     if (READS.has(method)) {
+      const isWatch = url.includes("watch=true");
+      if (reads?.catches(pathOf(url)) === true) {
+        if (isWatch && reads.cutsWatches === true) return refuse(answer, 410);
+        if (!isWatch && typeof reads.lists === "number") return refuse(answer, reads.lists);
+        if (!isWatch) await reads.released.promise;
+      }
       const upstream = await forward(incoming, answer);
       deliver(upstream, answer);
-      if (url.includes("watch=true")) watches.add(upstream, answer);
+      if (isWatch) watches.add(pathOf(url), upstream, answer);
       return;
     }
     const body = await buffer(incoming);
-    const write = { method, path: url.split("?", 1)[0] ?? url, body: body.toString("utf8") };
+    const write = { method, path: pathOf(url), body: body.toString("utf8") };
     const caught = [...traps].find(([, { catches }]) => catches(write));
     if (caught === undefined) return deliver(await forward(incoming, answer, body), answer);
     const [name, { when, status = 500, onCaught }] = caught;
@@ -84,18 +103,7 @@ export async function startWriteGate(target: { readonly server: string; readonly
     }
     if (when === "refused") {
       await onCaught();
-      answer.writeHead(status, { "content-type": "application/json" });
-      answer.end(
-        JSON.stringify({
-          kind: "Status",
-          apiVersion: "v1",
-          status: "Failure",
-          message: "refused",
-          ...(status === 409 ? { reason: "Conflict" } : {}),
-          code: status,
-        }),
-      );
-      return;
+      return refuse(answer, status);
     }
     if (when === "unseen" || when === "lost") {
       watches.close();
@@ -129,9 +137,16 @@ export async function startWriteGate(target: { readonly server: string; readonly
     server: `https://127.0.0.1:${port}`,
     caData: authority.cert,
     set: (name, trap) => traps.set(name, trap),
+    setReads: (trap) => {
+      reads?.released.resolve();
+      reads = { ...trap, released: Promise.withResolvers<void>() };
+      if (trap.cutsWatches === true) watches.cut(trap.catches);
+    },
     release: () => {
       watches.open();
       traps.clear();
+      reads?.released.resolve();
+      reads = undefined;
     },
     close: () =>
       new Promise((resolve) => {
@@ -144,18 +159,22 @@ export async function startWriteGate(target: { readonly server: string; readonly
 
 /** Holds back what open watches would tell. */
 class WatchValve {
-  readonly #watches = new Map<ServerResponse, IncomingMessage>();
+  readonly #watches = new Map<ServerResponse, { readonly path: string; readonly upstream: IncomingMessage }>();
   #closed = false;
 
-  add(upstream: IncomingMessage, answer: ServerResponse): void {
-    this.#watches.set(answer, upstream);
+  add(path: string, upstream: IncomingMessage, answer: ServerResponse): void {
+    this.#watches.set(answer, { path, upstream });
     answer.on("close", () => this.#watches.delete(answer));
     if (this.#closed) upstream.unpipe(answer);
   }
 
   close(): void {
     this.#closed = true;
-    for (const [answer, upstream] of this.#watches) upstream.unpipe(answer);
+    for (const [answer, { upstream }] of this.#watches) upstream.unpipe(answer);
+  }
+
+  cut(isOf: (path: string) => boolean): void {
+    for (const [answer, { path }] of this.#watches) if (isOf(path)) answer.destroy();
   }
 
   open(): void {
@@ -163,6 +182,16 @@ class WatchValve {
     this.#closed = false;
     for (const answer of this.#watches.keys()) answer.destroy();
   }
+}
+
+function pathOf(url: string): string {
+  return url.split("?", 1)[0] ?? url;
+}
+
+function refuse(answer: ServerResponse, status: number): void {
+  const reason = status === 409 ? { reason: "Conflict" } : {};
+  const body = { kind: "Status", apiVersion: "v1", status: "Failure", message: "refused", ...reason, code: status };
+  answer.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 
 function endToEnd(headers: IncomingHttpHeaders): IncomingHttpHeaders {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Pod } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import type { ClusterCredentials } from "../../../src/kube/credentials.ts";
-import type { KubeError } from "../../../src/kube/errors.ts";
+import { isLate, type KubeError } from "../../../src/kube/errors.ts";
 import { createClusterClient } from "../../../src/kube/http-client.ts";
 import { leases, pods } from "../../../src/kube/resources.ts";
 import { anonymous, connect, kubeErrorOf } from "../../support/fault-server/connect.ts";
@@ -236,6 +236,27 @@ describe("sent and unsent requests", () => {
     const error = await kubeErrorOf(client.create(pods, web, { timeoutMs: ENOUGH_TO_SEND_MS }));
     expect(error).toMatchObject({ code: "AnswerLost", detail: `no answer within ${ENOUGH_TO_SEND_MS} ms` });
     await expect.poll(() => server.sockets.size).toBe(0);
+  });
+
+  test.each([
+    ["whose bytes keep arriving takes longer than the deadline", 4, true],
+    ["that stops in the middle is late", 1, false],
+  ])("a list %s", async (_, pieces, isWhole) => {
+    const text = JSON.stringify({ kind: "PodList", metadata: { resourceVersion: "1" }, items: [] });
+    const size = Math.ceil(text.length / 4);
+    server.faults.push((_request, response) => {
+      response.writeHead(200, { "content-type": "application/json" });
+      for (let piece = 0; piece < pieces; piece += 1) {
+        const sent = (): void => void response.write(text.slice(piece * size, (piece + 1) * size));
+        setTimeout(piece === 3 ? () => response.end(text.slice(3 * size)) : sent, piece * 0.6 * ENOUGH_TO_SEND_MS);
+      }
+      return true;
+    });
+    const listed = client.list(pods, { timeoutMs: ENOUGH_TO_SEND_MS });
+    if (isWhole) return expect((await listed).items).toEqual([]);
+    const error = await kubeErrorOf(listed);
+    expect(error.detail).toBe(`no whole answer within ${ENOUGH_TO_SEND_MS} ms`);
+    expect(isLate(error)).toBe(true);
   });
 
   test("reject with NotSent when a TLS handshake outlasts the connect timeout", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type KubeError, type KubeErrorCode, ResponseTooLarge } from "../../../src/kube/errors.ts";
+import { DeadlinePassed, type KubeError, type KubeErrorCode, ResponseTooLarge } from "../../../src/kube/errors.ts";
 import { RelistPolicy } from "../../../src/runtime/internal/relist-policy.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
 
@@ -129,4 +129,32 @@ test("records when the server last sent anything", () => {
   policy.heard();
   at(9);
   expect(policy.lastContactMs).toBe(7);
+});
+
+describe("while pages of a list are late", () => {
+  const late = failure("AnswerLost", { cause: new DeadlinePassed("no answer") });
+
+  test("waits longer for each, up to two minutes, and as before once a list is complete", () => {
+    const policy = new RelistPolicy(40, { now: () => 0 });
+    const waits = [1, 2, 3].map(() => {
+      policy.failed(late);
+      return policy.listTimeoutMs;
+    });
+    expect(waits).toEqual([60_000, 120_000, 120_000]);
+    expect(policy.pageSize).toBe(40);
+    policy.listed("5");
+    expect(policy.listTimeoutMs).toBe(30_000);
+  });
+
+  test("asks for smaller pages when the API server itself gave up", () => {
+    const policy = new RelistPolicy(40, { now: () => 0 });
+    policy.failed(failure("ServerError", { status: 504 }));
+    expect(policy.pageSize).toBe(20);
+  });
+
+  test("waits no longer after another failure", () => {
+    const policy = new RelistPolicy(40, { now: () => 0 });
+    policy.failed(failure("AnswerLost"));
+    expect(policy.listTimeoutMs).toBe(30_000);
+  });
 });

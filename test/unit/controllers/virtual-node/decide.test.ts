@@ -10,7 +10,8 @@ import {
 } from "../../../../src/api/keys.ts";
 import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/virtual-node/decide.ts";
-import { desiredLabels, desiredNode } from "../../../../src/controllers/virtual-node/decide-node.ts";
+import { desiredLabels, desiredNode, desiredStatus } from "../../../../src/controllers/virtual-node/decide-node.ts";
+import { clusterStatus } from "../../../../src/controllers/virtual-node/decide-status.ts";
 import type { Action, MemberFacts, Observed } from "../../../../src/controllers/virtual-node/model.ts";
 
 const now = Date.parse("2026-02-03T04:05:06Z");
@@ -109,6 +110,30 @@ describe("a member's virtual node", () => {
   ])("of which the member is not read yet %s", (_what, endpoint, expected) => {
     const unread = observed({ unread: true, node: stored(), endpoint, renewedAt: 0, heartbeatAt: 0, reportedAt: 0 });
     expect(types(decide(unread, now).actions)).toEqual(expected);
+  });
+
+  test.each<[string, Partial<MemberFacts>, string, Action["type"][]]>([
+    ["is kept alive while the member answers", { answers: true }, "True", ["renewLease"]],
+    ["is not kept alive while the member does not answer", { answers: false }, "True", []],
+    ["stays as it is when it is not Ready", { answers: true }, "Unknown", []],
+  ])("of which the member is not read yet %s", (_what, parts, status, expected) => {
+    const before = stored();
+    const node = { ...before, status: { ...before.status, conditions: [{ type: "Ready", status }] } };
+    const unread = observed({ unread: true, node, endpoint: undefined, renewedAt: 0, facts: facts(parts) });
+    const { actions, requeueAt } = decide(unread, now);
+    expect(types(actions)).toEqual(expected);
+    expect(requeueAt).toBe(expected.length === 0 ? undefined : now + 10_000);
+  });
+
+  test("is Ready and says what takes long in a member that is slow, as does its Cluster", () => {
+    const slow = "its pods are being listed since 2026-01-01T00:00:00Z";
+    const seen = observed({ node: stored(), facts: facts({ slow, nodesRead: false }) });
+    expect(desiredStatus(seen, stored(), now).conditions).toMatchObject([
+      { status: "True", reason: "MemberSlow", message: `the API server of Cluster west answers, but ${slow}` },
+    ]);
+    const [condition] = (clusterStatus(seen, now)?.body as { conditions: unknown[] }).conditions;
+    const message = `its API server answers, but is slow: ${slow}`;
+    expect(condition).toMatchObject({ type: "Ready", status: "True", reason: "Slow", message });
   });
 
   test("is created with the Cluster's labels, its taint, and no label that draws DaemonSets", () => {
