@@ -259,9 +259,12 @@ test("replicas that no type retains are put back twice, and then left to the mem
     },
     { timeoutMs: 60_000 },
   );
-  expect(membersOfObject(await host.get(fleets, { namespace, name: "one" }))).toMatchObject([
-    { member: "west", state: "Contested", message: "kube-controller-manager keeps changing .spec.replicas" },
-  ]);
+  const message = "kube-controller-manager keeps changing .spec.replicas";
+  await eventuallyPasses(async () => {
+    expect(membersOfObject(await host.get(fleets, { namespace, name: "one" }))).toMatchObject([
+      { member: "west", state: "Contested", message },
+    ]);
+  });
   await Promise.all([change(namespace, { replicas: 8, size: 1 }), scaleTo(west, namespace, 7)]);
   await eventuallyPasses(async () => expect((await find(west, namespace))?.spec).toEqual({ replicas: 7, size: 1 }));
   await watch.stop();
