@@ -36,7 +36,7 @@ export const OVERRIDES_ANNOTATION = "legation.dev/overrides";
 /** The API server of the pod's in-cluster configuration: `host`, `member` or `none`. */
 export const API_ANNOTATION = "legation.dev/api";
 
-/** The workload, as `Deployment/web`, whose wishes count for a pod. Admission writes it into pod templates; it asks for delegation. */
+/** Annotation on a pod: the workload, as `Deployment/web`, whose wishes count for it. Admission writes it into templates. */
 export const WISHES_OF_ANNOTATION = "legation.dev/wishes-of";
 /** Label of workloads whose wishes their pods do not carry, by which the controller's watches select. */
 export const WISHES_LABEL = "legation.dev/wishes";

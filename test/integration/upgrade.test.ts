@@ -4,6 +4,7 @@ import { CLUSTERS_ANNOTATION, DELEGATE_ANNOTATION } from "../../src/api/keys.ts"
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { clusters } from "../../src/api/resources.ts";
 import { pods } from "../../src/kube/resources.ts";
+import { isLive } from "../../src/pods/pod-state.ts";
 import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { freePort } from "../support/clusters/ports.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
@@ -117,6 +118,12 @@ async function stagePods(): Promise<void> {
       spec: { replicas: 2, selector: { matchLabels: { app: "web" } }, template: template({}) },
     },
     {
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata: { name: "wishing", annotations: { [CLUSTERS_ANNOTATION]: "west" } },
+      spec: { replicas: 2, selector: { matchLabels: { app: "web" } }, template: template({}) },
+    },
+    {
       apiVersion: "batch/v1",
       kind: "Job",
       metadata: { name: "work", annotations },
@@ -137,7 +144,8 @@ async function stagePods(): Promise<void> {
   await Promise.all(["running", "stopping"].map((name) => podThat(host, namespace, name, inPhase("Running"))));
   await podThat(host, namespace, "starting", ({ spec }) => spec?.nodeName === "legation-west");
   await eventually(() => podOf(clients().west, namespace, "unscheduled"));
-  await kubectl(hostCluster(), ["-n", namespace, "rollout", "status", "deployment", "web"]);
+  for (const name of ["web", "wishing"])
+    await kubectl(hostCluster(), ["-n", namespace, "rollout", "status", "deployment", name]);
   await host.delete(pods, { namespace, name: "stopping" });
 }
 
@@ -249,6 +257,30 @@ test("refuses, loses and repeats nothing, and touches no pod, during an upgrade 
   const { spec } = await host.patch(clusters, { name: "west" }, { type: "merge", body });
   expect(spec.limits).toEqual({ total: { "requests.cpu": "1" } });
   await expect(limitWest("2")).rejects.toThrow(/name resources as pods request them/);
+});
+
+test("replaces no template of a workload whose wishes the last release copied there, when they change", async () => {
+  const { host } = clients();
+  const run = (...args: string[]): Promise<string> => kubectl(hostCluster(), ["-n", namespace, ...args]);
+  const wishing = async (): Promise<Stored<Pod>[]> =>
+    (await podsOf(host, namespace)).filter((pod) => pod.metadata.name.startsWith("wishing-") && isLive(pod));
+  const template = "jsonpath={.metadata.generation} {.spec.template.metadata.annotations}";
+  const before = await run("get", "deployment", "wishing", `-o=${template}`);
+  expect(before).toContain(CLUSTERS_ANNOTATION);
+
+  await run("annotate", "deployment", "wishing", "note=new");
+  await run("annotate", "deployment", "wishing", `${CLUSTERS_ANNOTATION}=east`, "--overwrite");
+  expect(await run("get", "deployment", "wishing", `-o=${template}`)).toBe(before);
+  await eventually(
+    async () => {
+      const all = await wishing();
+      return all.length === 2 && all.every(({ spec }) => spec?.nodeName === "legation-east");
+    },
+    { timeoutMs: 120_000 },
+  );
+  await run("rollout", "status", "deployment", "wishing");
+  const sets = await run("get", "replicasets", "-o=jsonpath={.items[*].metadata.name}");
+  expect(sets.split(" ").filter((name) => name.startsWith("wishing-"))).toHaveLength(1);
 });
 
 test("does the same on the way back, with webhooks of the last release before its controllers", async () => {

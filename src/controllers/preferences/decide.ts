@@ -64,11 +64,14 @@ function movesOf(observed: Observed, now: number): Action[] {
     Array.from({ length: Math.max(0, (ideal[name] ?? 0) - (placed[name] ?? 0)) }, () => name),
   );
   const actions: Action[] = [];
-  for (const member of Object.keys(placed).sort((a, b) => over(b) - over(a) || (a < b ? -1 : 1))) {
+  const excluded = new Set(here.flatMap((replica) => (replica.excluded === true ? [replica.member] : [])));
+  const firstLeft = (a: string, b: string): number =>
+    Number(excluded.has(b)) - Number(excluded.has(a)) || over(b) - over(a) || (a < b ? -1 : 1);
+  for (const member of Object.keys(placed).sort(firstLeft)) {
     const surplus = rebalances ? over(member) : 0;
     const leaving = here.filter((replica) => replica.member === member).sort(firstToLeave);
-    for (const [index, { uid, key: replicaKey, excluded }] of leaving.entries()) {
-      if (excluded !== true && index >= surplus) break;
+    for (const [index, { uid, key: replicaKey, ...replica }] of leaving.entries()) {
+      if (replica.excluded !== true && index >= surplus) break;
       const to = gains.shift();
       if (to === undefined || budget === 0) return actions;
       budget -= 1;

@@ -26,6 +26,7 @@ const VALUES: Readonly<Record<string, string>> = {
   "legation.dev/api": "none",
   "legation.dev/mode": "overflow",
   "legation.dev/overflow-after": "30s",
+  "legation.dev/wishes-of": "Deployment/web",
   "federation.kubernetes.io/replica-set-preferences": PREFERENCES,
   "federation.kubernetes.io/deployment-preferences": PREFERENCES,
   "multicluster.admiralty.io/elect": "",

@@ -52,6 +52,55 @@ function moves(actions: readonly Action[]): string[] {
   return actions.flatMap((action) => (action.type === "evict" ? [`${action.key} ${action.from} ${action.to}`] : []));
 }
 
+describe("replicas in a member that their workload excludes", () => {
+  const undivided = {
+    preferences: { rebalance: false, clusters: { "*": { weight: 1, minReplicas: 0 } } },
+    undivided: true,
+    candidates: [candidate("east")],
+  };
+  const excluded = (count: number, ready: (nth: number) => boolean = () => true): Replica[] =>
+    replicas("west", count, (nth) => ({ excluded: true, ready: ready(nth) }));
+  const leaving = (parts: Partial<Observed>): (string | undefined)[] =>
+    decide(world({ ...undivided, ...parts }), NOW).actions.map((action) => action.type === "evict" ? action.uid : action.type);
+
+  test("leave one of ten at a time, whatever the division, and get no deletion costs", () => {
+    expect(leaving({ replicas: [...excluded(3), ...replicas("east", 4)] })).toEqual(["west-2"]);
+    expect(leaving({ replicas: excluded(20) })).toEqual(["west-19", "west-18"]);
+    expect(leaving({ replicas: replicas("east", 4, () => ({ costed: true })) })).toEqual([]);
+  });
+
+  test("leave a divided workload without rebalance, which moves no others", () => {
+    const preferences = { rebalance: false, clusters: { "*": { weight: 1, minReplicas: 0 } } };
+    const candidates = [candidate("east"), candidate("north")];
+    const observed = world({ preferences, candidates, replicas: [...excluded(1), ...replicas("east", 6)] });
+    expect(moves(decide(observed, NOW).actions)).toEqual(["team/west-0 west north"]);
+    const moved = decide({ ...observed, replicas: replicas("east", 6) }, NOW);
+    expect(moves(moved.actions)).toEqual([]);
+  });
+
+  test("leave before the surplus of other members", () => {
+    const observed = world({ replicas: [...replicas("south", 1, () => ({ excluded: true })), ...replicas("west", 5)] });
+    expect(moves(decide(observed, NOW).actions)).toEqual(["team/south-0 south east"]);
+  });
+
+  test("leave first where they are not ready, and only then wait for replacements", () => {
+    expect(leaving({ replicas: excluded(3, (nth) => nth > 0) })).toEqual(["west-0"]);
+    const unready = replicas("east", 1, () => ({ ready: false }));
+    expect(leaving({ replicas: [...excluded(3), ...unready] })).toEqual([]);
+  });
+
+  test.each<[string, Partial<Observed>]>([
+    ["no other member has room", { candidates: [candidate("east", 0)] }],
+    ["no other member may have them", { candidates: [] }],
+    ["their member is lost", { closed: new Set(["west"]) }],
+    ["their owner would lose work", { movable: false }],
+    ["a replacement has no place yet", { waiting: 1 }],
+    ["another ReplicaSet's replicas are not ready", { others: { placed: [], unready: 1, larger: false } }],
+  ])("stay while %s", (_, parts) => {
+    expect(leaving({ replicas: excluded(3), ...parts })).toEqual([]);
+  });
+});
+
 describe("rebalancing", () => {
   test("moves the surplus of a member, the youngest first, one of ten at a time", () => {
     const observed = world({ replicas: [...replicas("west", 10), ...replicas("east", 0)] });

@@ -15,6 +15,13 @@ test.each<[string, string | undefined, string[]]>([
   expect(decide(inherited, now).actions.map(({ type }) => type)).toEqual(types);
 });
 
+test("is not placed before its workload is known, and says so after a while", () => {
+  const view = world(proxyPod(), [member("west")], { unseen: "Deployment/web", waitingSince: now });
+  expect(decide(view, now)).toMatchObject({ outcome: "Waiting", actions: [], requeueAt: now + 5000 });
+  const message = "Deployment/web, whose annotations say where the pod goes, has not been read yet";
+  expect(decide(view, now + 5000).actions).toMatchObject([{ type: "report", reason: "WorkloadUnread", message }]);
+});
+
 describe("a proxy of an earlier leader that no member shows", () => {
   const settled = now + 1000;
   const inherited = (parts: MemoryParts = {}): Pick<WorldParts, "memory"> => ({

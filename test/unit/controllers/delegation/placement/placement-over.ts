@@ -2,6 +2,7 @@ import type { Namespace, Pod } from "../../../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../../../src/api/placement-defaults.ts";
 import { DelegateRequests } from "../../../../../src/clusters/delegate-requests.ts";
 import { PlacementState } from "../../../../../src/controllers/delegation/placement/placement-state.ts";
+import type { FoundWishes } from "../../../../../src/controllers/preferences/workload.ts";
 import { PLACEMENT_INDEXES } from "../../../../../src/controllers/proxies.ts";
 import type { Candidate } from "../../../../../src/placement/candidate.ts";
 import type { HomeApi } from "../../../../../src/pods/home-api.ts";
@@ -14,10 +15,13 @@ export function placementOver(
     namespaces,
     homeApi,
     unread = [],
+    wishes,
   }: {
     readonly namespaces: Store<Namespace>;
     readonly homeApi: (member: string) => HomeApi;
     readonly unread?: readonly string[];
+    /** The wishes of every pod's workload. Absent: there is none. */
+    readonly wishes?: FoundWishes | undefined;
   },
 ): { readonly proxies: Store<Pod>; readonly placementState: PlacementState } {
   const members = candidates.map((candidate) => ({
@@ -36,6 +40,7 @@ export function placementOver(
       unconnected: () => [],
     },
     namespaces,
+    ...(wishes === undefined ? {} : { wishes: { of: () => wishes } }),
     defaults: new Store<PlacementDefaults>(),
     proxies,
     homeApi,
