@@ -2,7 +2,7 @@ import { LAST_APPLIED_ANNOTATION } from "./last-applied.ts";
 
 /**
  * Domains of labels and annotations by which tools know which objects are theirs, or what to do with them. Each domain stands for
- * those below it, too. docs/delivery-tools.md says what each key does.
+ * those below it, too. docs/dependencies.md lists them by tool.
  */
 const DOMAINS: ReadonlySet<string> = new Set([
   "argocd.argoproj.io",

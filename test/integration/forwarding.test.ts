@@ -9,7 +9,7 @@ import type {
   Stored,
 } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { events, nodes, pods, type Resource } from "../../src/kube/resources.ts";
+import { configMaps, events, nodes, pods, type Resource, serviceAccounts } from "../../src/kube/resources.ts";
 import { conditionOf } from "../../src/pods/pod-state.ts";
 import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { legationWrites } from "../support/delegated/writes.ts";
@@ -494,5 +494,65 @@ describe("a change that the member refuses", () => {
     const writes = (await legationWrites(memberCluster("west"), namespace)).pods.get("web") ?? [];
     // The create, the change, and one attempt more for each version of the delegate.
     expect(withoutConflicts(writes).length).toBeLessThanOrEqual(2 + 4);
+  });
+});
+
+describe("what is at the limits of the API server", () => {
+  const many = (prefix: string, count: number): Record<string, string> =>
+    Object.fromEntries(
+      Array.from({ length: count }, (_, index) => [`${"d".repeat(50)}.example.com/${prefix}-${index}`, "v"]),
+    );
+  const labels = many("label", 2000);
+  // Legation's own fit beside them.
+  const annotations = { ...many("note", 1000), large: "x".repeat(170_000) };
+  const gone = Object.keys(labels)[7] ?? "";
+  const lost = Object.keys(annotations)[7] ?? "";
+
+  test("is delegated and copied, and follows the removal of a key", async () => {
+    const { host, west } = clients();
+    const namespace = await optedIn();
+    const ref = { namespace, name: "web" };
+    await host.create(configMaps, { metadata: { namespace, name: "settings", labels, annotations }, data: { a: "b" } });
+    await host.create(serviceAccounts, { metadata: { namespace, name: "worker", labels, annotations } });
+    const containers = Array.from({ length: 20 }, (_, index) => ({
+      name: `${"c".repeat(60)}${String(index).padStart(3, "0")}`,
+      image: "main:1",
+      envFrom: [{ configMapRef: { name: "settings" } }],
+    }));
+    await host.create(pods, {
+      metadata: { ...ref, labels, annotations: { ...annotations, "legation.dev/clusters": "west" } },
+      spec: { serviceAccountName: "worker", automountServiceAccountToken: false, containers },
+    });
+    await proxyThat(namespace, inPhase("Running"));
+    const theirs = { metadata: { labels: { theirs: "1" }, annotations: { theirs: "1" } } };
+    const change = { metadata: { labels: { [gone]: null, added: "1" }, annotations: { [lost]: null } } };
+    const resources: readonly Resource<KubeObject>[] = [pods, configMaps, serviceAccounts];
+    for (const resource of resources) {
+      const { name } = resource === pods ? ref : { name: resource === configMaps ? "settings" : "worker" };
+      const there = await west.get(resource, { namespace, name });
+      expect(Object.keys(there.metadata.labels ?? {})).toEqual(expect.arrayContaining(Object.keys(labels)));
+      await west.patch(resource, { namespace, name }, { type: "merge", body: theirs }, { fieldManager: "tool" });
+      await host.patch(resource, { namespace, name }, { type: "merge", body: change });
+      await eventuallyPasses(
+        async () => {
+          const { metadata } = await west.get(resource, { namespace, name });
+          const { labels: now = {}, annotations: notes = {} } = metadata;
+          expect([now.added, now.theirs, notes.theirs]).toEqual(["1", "1", "1"]);
+          expect([now[gone], notes[lost]]).toEqual([undefined, undefined]);
+          expect(Object.keys(now).filter((key) => key in labels)).toHaveLength(1999);
+        },
+        { timeoutMs: 60_000 },
+      );
+    }
+    const next = containers.map(({ name }, index) => ({ name, image: index === 19 ? "main:2" : "main:1" }));
+    await host.patch(pods, ref, { type: "strategic", body: { spec: { containers: next.slice(19) } } });
+    await delegateThat(namespace, ({ spec }) => spec?.containers.at(19)?.image === "main:2");
+  });
+
+  test("is refused at once where it leaves no room for Legation's own annotations", async () => {
+    const namespace = await optedIn();
+    const full = { metadata: { namespace, name: "full", annotations: { large: "x".repeat(256 * 1024 - 100) } } };
+    const created = clients().host.create(pods, { ...full, spec: { containers: [{ name: "main", image: "main:1" }] } });
+    await expect(created).rejects.toThrow("those of a delegated pod may take 258048");
   });
 });
