@@ -1,4 +1,5 @@
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
+import { type WishingWorkload, workloadKey } from "../../controllers/preferences/workload.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { HostState } from "../simulation/host-state.ts";
 import { type Declined, type Place, Simulation } from "../simulation/simulation.ts";
@@ -12,7 +13,6 @@ import {
   plannedMembers,
   type WorkloadPlan,
 } from "./outcome.ts";
-import { type WishingWorkload, workloadKey } from "../../controllers/preferences/workload.ts";
 import { type Reviewed, type ReviewInput, review } from "./review.ts";
 import type { ReviewedObject } from "./whole-object.ts";
 

@@ -1,6 +1,6 @@
 import type { Cluster } from "../../api/cluster.ts";
-import type { KubeNode, Namespace, Pod, Stored } from "../../api/kubernetes.ts";
 import { WISHES_LABEL, WISHES_VALUE } from "../../api/keys.ts";
+import type { KubeNode, Namespace, Pod, Stored } from "../../api/kubernetes.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import { placementDefaults } from "../../api/resources.ts";
 import { WISHING_KINDS } from "../../api/workload-wishes.ts";
@@ -45,7 +45,12 @@ export async function readHost(host: ClusterClient, signal: AbortSignal): Promis
 
 /** Reads the workloads whose wishes their pods do not carry, as far as the account may read them. */
 async function readWishing(host: ClusterClient, signal: AbortSignal): Promise<ReadonlyMap<string, WishingWorkload>> {
-  const options = { labelSelector: `${WISHES_LABEL}=${WISHES_VALUE}`, metadataOnly: true, dropManagedFields: true, signal };
+  const options = {
+    labelSelector: `${WISHES_LABEL}=${WISHES_VALUE}`,
+    metadataOnly: true,
+    dropManagedFields: true,
+    signal,
+  };
   const read = WISHING_KINDS.map(async (kind) => {
     try {
       const found = await listAll(host, WISHING[kind], options);

@@ -21,7 +21,11 @@ describe("the unreadable parts of a member", () => {
       { pods: "its pods cannot be read: forbidden", dueAt: now + 20_000 },
     ],
     ["nothing that its probe has a word for", { pods, nodes, answeringSince: undefined }, {}],
-    ["nothing, when its pods are listed late", { pods: { ...pods, isLate: true }, answeringSince: now }, { dueAt: now + 10_000 }],
+    [
+      "nothing, when its pods are listed late",
+      { pods: { ...pods, isLate: true }, answeringSince: now },
+      { dueAt: now + 10_000 },
+    ],
     [
       "slow, when its pods have been listed for ten seconds, however long it takes",
       { pods: { ...pods, isLate: true }, listing: { pods: now - 600_000 } },

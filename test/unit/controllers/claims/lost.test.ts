@@ -56,6 +56,12 @@ test("restores the owner annotation of a claim in a member, and its pods run", a
   await start();
   await eventually(() => JSON.stringify(pod()?.spec).includes("legation-member-0"), soon);
   expect(member().get(CLAIMS, NAMESPACE, "data")?.metadata.annotations).toEqual({
-    "legation.dev/owner": JSON.stringify({ cluster: "host", kind: "PersistentVolumeClaim", namespace: NAMESPACE, name: "data", uid: "host-uid" }),
+    "legation.dev/owner": JSON.stringify({
+      cluster: "host",
+      kind: "PersistentVolumeClaim",
+      namespace: NAMESPACE,
+      name: "data",
+      uid: "host-uid",
+    }),
   });
 });

@@ -2,10 +2,10 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { KubeObject, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { WorkloadWishes } from "../../../../src/controllers/delegation/workload-wishes.ts";
 import type { ListOptions, WatchOptions } from "../../../../src/kube/client.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { fakeClient } from "../../cli/client.ts";
 
 const CLUSTERS = "legation.dev/clusters";

@@ -61,7 +61,9 @@ describe("replicas in a member that their workload excludes", () => {
   const excluded = (count: number, ready: (nth: number) => boolean = () => true): Replica[] =>
     replicas("west", count, (nth) => ({ excluded: true, ready: ready(nth) }));
   const leaving = (parts: Partial<Observed>): (string | undefined)[] =>
-    decide(world({ ...undivided, ...parts }), NOW).actions.map((action) => action.type === "evict" ? action.uid : action.type);
+    decide(world({ ...undivided, ...parts }), NOW).actions.map((action) =>
+      action.type === "evict" ? action.uid : action.type,
+    );
 
   test("leave one of ten at a time, whatever the division, and get no deletion costs", () => {
     expect(leaving({ replicas: [...excluded(3), ...replicas("east", 4)] })).toEqual(["west-2"]);

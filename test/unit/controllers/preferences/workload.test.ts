@@ -15,7 +15,9 @@ function found(
   workloads: Readonly<Record<string, Partial<WishingWorkload>>>,
   { annotations = {}, labels = {} }: { annotations?: Record<string, string>; labels?: Record<string, string> } = {},
 ): ReturnType<typeof wishesOf> {
-  const pod = proxyPod({ metadata: { annotations, labels, ...(owned === undefined ? {} : { ownerReferences: [owned] }) } });
+  const pod = proxyPod({
+    metadata: { annotations, labels, ...(owned === undefined ? {} : { ownerReferences: [owned] }) },
+  });
   return wishesOf(pod, (namespace, { kind, name }) => {
     const workload = workloads[`${namespace}/${kind}/${name}`];
     return workload && { annotations: { [CLUSTERS]: "west" }, ...workload };
@@ -29,15 +31,25 @@ describe("a pod has the wishes", () => {
   test.each<[string, ReturnType<typeof found>]>([
     ["of its StatefulSet", found(owner("StatefulSet", "db"), { "team/StatefulSet/db": { uid: "u" } })],
     ["of its ReplicaSet", found(owner("ReplicaSet", "web"), { "team/ReplicaSet/web": { uid: "u" } })],
-    ["of its ReplicationController", found(owner("ReplicationController", "web", "v1"), { "team/ReplicationController/web": {} })],
-    ["of the Deployment of its ReplicaSet", found(owner("ReplicaSet", "web-7f9"), { "team/Deployment/web": { uid: "d" } }, hash)],
+    [
+      "of its ReplicationController",
+      found(owner("ReplicationController", "web", "v1"), { "team/ReplicationController/web": {} }),
+    ],
+    [
+      "of the Deployment of its ReplicaSet",
+      found(owner("ReplicaSet", "web-7f9"), { "team/Deployment/web": { uid: "d" } }, hash),
+    ],
     ["of the workload that its template names", found(undefined, { "team/Deployment/web": {} }, { annotations: MARK })],
     [
       "of the Deployment whose template an Argo Rollout refers to",
-      found(owner("ReplicaSet", "rollout-7f9"), { "team/Deployment/web": {} }, {
-        annotations: MARK,
-        labels: { "rollouts-pod-template-hash": "7f9" },
-      }),
+      found(
+        owner("ReplicaSet", "rollout-7f9"),
+        { "team/Deployment/web": {} },
+        {
+          annotations: MARK,
+          labels: { "rollouts-pod-template-hash": "7f9" },
+        },
+      ),
     ],
   ])("%s", (_, wishes) => {
     expect(wishes).toEqual(WEST);
@@ -47,7 +59,10 @@ describe("a pod has the wishes", () => {
 describe("a pod has no wishes", () => {
   test.each<[string, ReturnType<typeof found>]>([
     ["without a controller", found(undefined, { "team/Deployment/web": {} })],
-    ["of a workload that had the name before", found(owner("StatefulSet", "db"), { "team/StatefulSet/db": { uid: "old" } })],
+    [
+      "of a workload that had the name before",
+      found(owner("StatefulSet", "db"), { "team/StatefulSet/db": { uid: "old" } }),
+    ],
     [
       "of another project's kind of the same name",
       found(owner("StatefulSet", "db", "apps.kruise.io/v1beta1"), { "team/StatefulSet/db": { uid: "u" } }),

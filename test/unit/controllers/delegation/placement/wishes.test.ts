@@ -41,7 +41,11 @@ describe("a pod without a node", () => {
 
   test("may have been in a member that only an outdated copy excludes", () => {
     const annotations = { [CLUSTERS]: "west", "legation.dev/outdated-in-template": CLUSTERS };
-    expect(eligibilities({ annotations }).of(pod({ [CLUSTERS]: "east" })).never?.(west)).toBeUndefined();
+    expect(
+      eligibilities({ annotations })
+        .of(pod({ [CLUSTERS]: "east" }))
+        .never?.(west),
+    ).toBeUndefined();
   });
 
   test("is not placed while its workload is unseen", () => {
