@@ -41,6 +41,8 @@ export interface ControllerSpec<Key extends string, Observed, Action> {
   execute(action: Action, context: ActionContext<Key>): Promise<Expectation<Observed> | undefined>;
   /** Reports whether an action is executed although an earlier one failed. Default: none is. */
   standsAlone?(action: Action): boolean;
+  /** Reports whether `interrupt` aborts an action's requests. Default: none's. */
+  mayInterrupt?(action: Action): boolean;
 }
 
 export interface ControllerOptions {
@@ -63,6 +65,8 @@ interface KeyState<Observed> {
   runningSince: number | undefined;
   /** Aborts the requests of the running reconcile. */
   interruption: AbortController | undefined;
+  /** The running action's requests may be aborted. */
+  interruptible: boolean;
   /** When the key was first enqueued again while its reconcile ran. */
   dirtySince: number | undefined;
   /** When the oldest unanswered event arrived; kept across failures and open expectations. */
@@ -159,14 +163,13 @@ export class Controller<Key extends string, Observed, Action> {
     if (this.#ready.size > 0) this.#planDrain();
   }
 
-  /** Enqueues the key. If its reconcile does not end soon, aborts that one's requests. */
+  /** Enqueues the key. If its reconcile soon still waits for an action that may be interrupted, aborts it. */
   interrupt(key: Key): void {
     this.enqueue(key);
     const state = this.#keys.get(key);
-    const interruption = state?.interruption;
-    if (interruption === undefined) return;
+    const { interruption } = state ?? {};
     this.#clock.after(INTERRUPT_MS, () => {
-      if (state?.interruption === interruption) interruption.abort();
+      if (state?.interruptible === true && state.interruption === interruption) interruption?.abort();
     });
   }
 
@@ -305,6 +308,7 @@ export class Controller<Key extends string, Observed, Action> {
     const state: KeyState<Observed> = {
       runningSince: undefined,
       interruption: undefined,
+      interruptible: false,
       dirtySince: undefined,
       heardAt: undefined,
       awaiting: undefined,
@@ -325,6 +329,7 @@ export class Controller<Key extends string, Observed, Action> {
       for (const action of decision.actions) {
         if (failure !== undefined && this.#spec.standsAlone?.(action) !== true) continue;
         let expectation: Expectation<Observed> | undefined;
+        state.interruptible = this.#spec.mayInterrupt?.(action) === true;
         try {
           expectation = await this.#spec.execute(action, context);
         } catch (error) {

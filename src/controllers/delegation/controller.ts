@@ -134,6 +134,8 @@ export class DelegationController {
         // Stray delegates go whatever fails for the proxy of that name.
         standsAlone: (action) =>
           action.type === "sweep" || (action.type === "delete" && (action.surplus === true || action.forced === true)),
+        // The host answers the Binding.
+        mayInterrupt: (action) => "member" in action && action.type !== "bind",
         execute: (action, context) => {
           const run = (): ReturnType<Executor["execute"]> => this.#executor.execute(action, context);
           return podTraces === undefined ? run() : podTraces.follow(action, context, run);

@@ -241,14 +241,18 @@ test("counts a write as running until it is answered, and stops only then", asyn
 
 describe("an interrupted key", () => {
   /** A reconcile whose request takes this long. Returns when each began, and its failures. */
-  async function interrupted(tookMs: number): Promise<{ readonly begun: number[]; readonly aborted: number[] }> {
+  async function interrupted(
+    tookMs: number,
+    action = "write",
+  ): Promise<{ readonly begun: number[]; readonly aborted: number[] }> {
     const [begun, aborted]: [number[], number[]] = [[], []];
     const start = clock.now();
     const loop = new Controller<string, object, string>(
       {
         name: "interrupted",
         observe: () => ({}),
-        decide: () => ({ actions: begun.length < 2 ? ["write"] : [], outcome: "Done" }),
+        decide: () => ({ actions: begun.length < 2 ? [action] : [], outcome: "Done" }),
+        mayInterrupt: (one) => one === "write",
         execute: async (_action, { signal }) => {
           begun.push(clock.now() - start);
           signal.addEventListener("abort", () => aborted.push(clock.now() - start));
@@ -270,8 +274,11 @@ describe("an interrupted key", () => {
     expect(await interrupted(10_000)).toEqual({ begun: [0, 110], aborted: [110] });
   });
 
-  test("keeps the requests of a cluster that answers", async () => {
-    expect(await interrupted(50)).toEqual({ begun: [0, 50], aborted: [] });
+  test.each([
+    ["of a cluster that answers", 50, "write"],
+    ["that may not be interrupted", 10_000, "release"],
+  ])("keeps the requests %s", async (_, tookMs, action) => {
+    expect(await interrupted(tookMs, action)).toEqual({ begun: [0, tookMs], aborted: [] });
   });
 
   test("is reconciled at once when it was idle", async () => {
