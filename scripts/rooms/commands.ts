@@ -117,7 +117,12 @@ export const COMMAND_ROOMS: readonly Room[] = [
   },
   { room: "cli/kubeconfig", purpose: "`legation kubeconfig`", foundation: "command", imports: [] },
   { room: "cli/logs", purpose: "`legation logs`", foundation: "command", imports: ["cli/member", "cli/multicluster"] },
-  { room: "cli/plan", purpose: "`legation plan`", foundation: "command", imports: ["cli/simulation", "controllers"] },
+  {
+    room: "cli/plan",
+    purpose: "`legation plan`",
+    foundation: "command",
+    imports: ["cli/simulation", "controllers", "controllers/preferences"],
+  },
   {
     room: "cli/status",
     purpose: "`legation status`",

@@ -57,6 +57,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
       "controllers/delegation/decision",
       "controllers/delegation/phases",
       "controllers/delegation/placement",
+      "controllers/preferences",
     ],
   },
   {
@@ -129,11 +130,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     purpose: "PersistentVolumeClaims, which live in one member and outlive their pods",
     foundation: "controller",
     imports: ["controllers/copying"],
-    exceptions: [
-      "controllers/delegation/decision/needs.ts",
-      "controllers/delegation/decision/memory.ts",
-      "controllers/delegation/options.ts",
-    ],
+    exceptions: ["controllers/delegation/decision/needs.ts", "controllers/delegation/options.ts"],
   },
   {
     room: "controllers/home-api",

@@ -32,7 +32,7 @@ export const RESERVED_PACKAGES: Readonly<Record<string, string>> = {
 export const FOUNDATIONS: Readonly<Record<"decision" | "controller" | "command", readonly string[]>> = {
   decision: [
     ...["api", "pods", "placement", "copies"],
-    ...["runtime/backoff.ts", "runtime/held-writes.ts", "runtime/undone-writes.ts"],
+    ...["kube/request-ends.ts", "runtime/backoff.ts", "runtime/held-writes.ts", "runtime/undone-writes.ts"],
   ],
   controller: ["api", "pods", "placement", "copies", "clusters", "runtime", "telemetry", "kube", "controllers"],
   command: ["api", "pods", "copies", "runtime", "telemetry", "kube", "cli/shared"],

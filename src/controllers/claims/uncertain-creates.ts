@@ -1,9 +1,9 @@
 import type { ObjectKey } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import { CREATE_ENDS_MS } from "../../kube/request-ends.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { leavesUncertain } from "../api-refusal.ts";
 import { isOfNamespace } from "../copying/writer.ts";
-import { CREATE_ENDS_MS } from "../delegation/decision/memory.ts";
 
 interface Given {
   readonly uid: string;

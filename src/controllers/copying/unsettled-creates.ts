@@ -1,6 +1,6 @@
+import { CREATE_ENDS_MS } from "../../kube/request-ends.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { leavesUncertain } from "../api-refusal.ts";
-import { CREATE_ENDS_MS } from "../delegation/decision/memory.ts";
 
 /** Creates without a plain answer, which may still be done for a while. */
 export class UnsettledCreates<Key extends string> {

@@ -64,7 +64,7 @@ export function updatedOf({ metadata }: Stored<Pod>): Updated | undefined {
 }
 
 /** Returns the workloads whose wishes may count for a pod: the one that its template names, or its controller and that one's. */
-export function wishSources(pod: Stored<Pod>): readonly (WorkloadRef & { readonly uid?: string })[] {
+function wishSources(pod: Stored<Pod>): readonly (WorkloadRef & { readonly uid?: string })[] {
   const { apiVersion = "", kind = "", name = "", uid = "" } = controllerOf(pod) ?? {};
   const owner = isWishingKind(kind) && API_VERSIONS.has(apiVersion) ? { kind, name, uid } : undefined;
   const named = namedWorkload(pod);

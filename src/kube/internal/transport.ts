@@ -294,7 +294,10 @@ export class Transport {
       const allowedMs = request.timeoutMs ?? this.timeoutMs;
       const late = (): void => {
         const goesOnMs = this.#goesOnMs(request, handler, endsAt, allowedMs);
-        if (goesOnMs > 0) return wait(goesOnMs);
+        if (goesOnMs > 0) {
+          wait(goesOnMs);
+          return;
+        }
         const what = handler.heardAt === undefined ? "no answer" : "no whole answer";
         handler.end("late", new DeadlinePassed(`${what} within ${Math.round(allowedMs)} ms`));
       };

@@ -9,6 +9,7 @@ import { changeQuery, type Route } from "./route.ts";
 const TONES: Readonly<Record<ObjectInMember["state"], PodRow["state"]>> = {
   InStep: "running",
   Waiting: "waiting",
+  Contested: "failed",
   Refused: "failed",
   Leaving: "ending",
   NotReachable: "failed",

@@ -3,6 +3,7 @@ import { objectRef } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { isKubeError, isNamespaceTerminating, type KubeError } from "../../../kube/errors.ts";
 import { unknownFieldOf } from "../../../kube/messages.ts";
+import { CREATE_ENDS_MS } from "../../../kube/request-ends.ts";
 import { pods } from "../../../kube/resources.ts";
 import { podRequests } from "../../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../../pods/delegate.ts";
@@ -22,7 +23,7 @@ import {
 import { isUntryable, tryDelegate } from "../../try-delegate.ts";
 import type { ActionOf } from "../decision/decision.ts";
 import { isBoundWithDelegate } from "../decision/delegates.ts";
-import { CREATE_ENDS_MS, creationIn, MARKS, refusedCreationIn } from "../decision/memory.ts";
+import { creationIn, MARKS, refusedCreationIn } from "../decision/memory.ts";
 import { isPreparedIn } from "../decision/needs.ts";
 import type { BackoffGrowth } from "../decision/refusal-backoff.ts";
 import type { View } from "../decision/view.ts";

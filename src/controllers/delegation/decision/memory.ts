@@ -38,11 +38,6 @@ export interface SentRecord {
   readonly memberNode: string;
 }
 
-/** kube-apiserver gives up what it has begun after its --request-timeout, a minute by default. */
-export const CREATE_ENDS_MS = 60_000;
-/** A member that answers again has done by then what the previous leader had sent to it; ms. */
-export const IN_FLIGHT_MS = 1_000;
-
 /** The controller's memory of one proxy uid, as plain data. Losing it costs time, never correctness. */
 export interface Memory {
   /** The proxy came while this controller led: no earlier leader can have made a delegate for it. */

@@ -1,3 +1,4 @@
+import { CREATE_ENDS_MS } from "../../../kube/request-ends.ts";
 import { isBound } from "../../../pods/pod-state.ts";
 import { type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import {
@@ -10,7 +11,6 @@ import {
   withdraw,
   withdrawWaiting,
 } from "../decision/delegates.ts";
-import { CREATE_ENDS_MS } from "../decision/memory.ts";
 import type { PodView } from "../decision/view.ts";
 
 /** The delegate that waits for a node goes. Of two that have nodes, the Binding decides which stays. */

@@ -42,7 +42,6 @@ beforeEach(async () => {
       const items = options.fieldSelector === undefined ? labeled : stored;
       return { items: plural === "deployments" ? items : [], resourceVersion: "1", size: 0 };
     }) as never,
-    // biome-ignore lint/correctness/useYield: it never has an event
     watch: async function* (_resource: unknown, { onOpen, signal: ends }: WatchOptions) {
       onOpen?.();
       await new Promise((_, reject) => ends.addEventListener("abort", () => reject(ends.reason)));

@@ -131,7 +131,7 @@ describe("a member's virtual node", () => {
     expect(desiredStatus(seen, stored(), now).conditions).toMatchObject([
       { status: "True", reason: "MemberSlow", message: `the API server of Cluster west answers, but ${slow}` },
     ]);
-    const [condition] = (clusterStatus(seen, now)?.body as { conditions: unknown[] }).conditions;
+    const [condition] = (clusterStatus(seen, now)?.body as { conditions: unknown[] } | undefined)?.conditions ?? [];
     const message = `its API server answers, but is slow: ${slow}`;
     expect(condition).toMatchObject({ type: "Ready", status: "True", reason: "Slow", message });
   });
