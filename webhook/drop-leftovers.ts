@@ -6,7 +6,6 @@ import {
   DELETION_COST_ANNOTATION,
   HOST_LABEL,
   INTERNAL_ANNOTATIONS,
-  OUTDATED_ANNOTATION,
   OWN_DELETION_COST_ANNOTATION,
   PROXY_LABEL,
   SCHEDULER_NAME,
@@ -85,10 +84,7 @@ export function leftoverWarnings(leftovers: readonly Leftover[], where = ""): st
   });
 }
 
-/**
- * Returns the annotations that only Legation writes, on an object or its part at a path. A workload keeps its record of outdated
- * wishes: its template comes along, too.
- */
+/** Returns the annotations that only Legation writes, on an object or its part at a path. */
 export function leftAnnotations(object: JsonObject, path: readonly string[] = []): Leftover[] {
   const at = [...path, "metadata", "annotations"];
   const annotations = fieldsAt(object, at);
@@ -97,7 +93,7 @@ export function leftAnnotations(object: JsonObject, path: readonly string[] = []
   return Object.keys(annotations)
     .filter(
       (key) =>
-        (INTERNAL_ANNOTATIONS.has(key) && key !== OUTDATED_ANNOTATION) ||
+        INTERNAL_ANNOTATIONS.has(key) ||
         key === CLAIM_STATUS_ANNOTATION ||
         (isOwnCost && key === DELETION_COST_ANNOTATION),
     )

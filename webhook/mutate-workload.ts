@@ -8,7 +8,7 @@ import { lastApplied } from "../src/api/last-applied.ts";
 import { isOverflowMode } from "../src/api/overflow.ts";
 import { isWish, isWishingKind, type WorkloadRef } from "../src/api/workload-wishes.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
-import { leftAnnotations, leftoversOfTemplate, leftoverWarnings } from "./drop-leftovers.ts";
+import { type Leftover, leftAnnotations, leftoversOfTemplate, leftoverWarnings } from "./drop-leftovers.ts";
 import { mutateWhole } from "./mutate-whole.ts";
 import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow.ts";
 import { ephemeralWarnings, nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
@@ -60,7 +60,12 @@ export function mutateWorkload(request: AdmissionRequest, mode: DelegationMode):
 /** Drops marks of pods that a workload was made from. The policy legation-whole-jobs guards those of a Job that is there. */
 function withoutLeftovers({ object, kind, operation }: AdmissionRequest, { outer, template }: Shape): Verdict {
   if (object === undefined || (kind.kind === "Job" && operation === "UPDATE")) return allowed();
-  const around = outer.map((path) => ({ path, leftovers: leftAnnotations(object, path.slice(0, -1)) }));
+  // A record of outdated wishes comes along with the template that it is about.
+  const keepsRecord = ({ name }: Leftover): boolean => name !== `annotation ${OUTDATED_ANNOTATION}`;
+  const around = outer.map((path) => ({
+    path,
+    leftovers: leftAnnotations(object, path.slice(0, -1)).filter(keepsRecord),
+  }));
   const parts = [...around, { path: template, leftovers: leftoversOfTemplate(object, template) }];
   return patched(
     parts.flatMap(({ leftovers }) => leftovers.map(({ operation: removal }) => removal)),

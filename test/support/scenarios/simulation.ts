@@ -10,12 +10,14 @@ import {
   type Stored,
 } from "../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../src/api/placement-defaults.ts";
+import type { WorkloadRef } from "../../../src/api/workload-wishes.ts";
 import { decide } from "../../../src/controllers/delegation/decide.ts";
 import type { Action } from "../../../src/controllers/delegation/decision/decision.ts";
 import type { View } from "../../../src/controllers/delegation/decision/view.ts";
 import { ranked, repelledBy } from "../../../src/controllers/delegation/observe.ts";
 import { placementFacts } from "../../../src/controllers/delegation/placement/eligibility.ts";
 import { PlacementState } from "../../../src/controllers/delegation/placement/placement-state.ts";
+import { type WishingWorkload, wishesOf } from "../../../src/controllers/preferences/workload.ts";
 import { NAMESPACE_INDEX, PLACEMENT_INDEXES } from "../../../src/controllers/proxies.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
 import { isBound, isDeleting } from "../../../src/pods/pod-state.ts";
@@ -68,6 +70,7 @@ export class Simulation {
       registry,
       namespaces: this.#namespaces,
       defaults: this.#defaults,
+      wishes: { of: (pod) => wishesOf(pod, (namespace, workload) => this.#wishingWorkload(namespace, workload)) },
       proxies: this.#proxies,
       homeApi: () => ({ state: "unknown", message: "nobody has said" }),
       clock: { now: () => this.#now },
@@ -160,6 +163,13 @@ export class Simulation {
       const problem = this.#makePod({ apiVersion: "v1", kind: "Pod", ...owned }, namespace, `${name}-${entry.made++}`);
       if (problem !== undefined) throw new Error(`${name}: its pods are refused: ${problem}`);
     }
+  }
+
+  #wishingWorkload(namespace: string, { kind, name }: WorkloadRef): WishingWorkload | undefined {
+    const entry = this.#templates.find(
+      ({ object, namespace: other }) => other === namespace && object.kind === kind && object.metadata?.name === name,
+    );
+    return entry && { annotations: entry.object.metadata?.annotations ?? {} };
   }
 
   #modeOf(namespace: string): DelegationMode {

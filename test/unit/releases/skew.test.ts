@@ -262,8 +262,9 @@ describe.each([
     expect(reader.copiers.isLike("ConfigMap", seen, source)).toBe(true);
   });
 
-  test("contain copies of Services that the other version need not change", () => {
-    const metadata = { namespace: "team", name: "web", uid: "uid-2", resourceVersion: "7" };
+  test("contain copies of Services that the other version need not change, once marked against mirrored slices", () => {
+    const labels = { "endpointslice.kubernetes.io/skip-mirror": "true" };
+    const metadata = { namespace: "team", name: "web", uid: "uid-2", resourceVersion: "7", labels };
     const spec = { selector: { app: "web" }, ports: [{ port: 80 }], type: "ClusterIP", clusterIP: "10.0.0.1" };
     const source = { apiVersion: "v1", kind: "Service", metadata, spec };
     const copy = writer.copiers.toCopy("Service", source);

@@ -63,7 +63,7 @@ describe("the fields of known types", async () => {
     ["mpijobs.kubeflow.org", "v2beta1", { exclusive: true, managedBy: "/spec/runPolicy/managedBy" }],
     ["mpijobs.kubeflow.org", "v1", { exclusive: true }],
     ["rayjobs.ray.io", "v1", { exclusive: true }],
-    ["rayclusters.ray.io", "v1", { exclusive: true }],
+    ["rayclusters.ray.io", "v1", { exclusive: true, drift: "Report" }],
     ["trainjobs.trainer.kubeflow.org", "v1alpha1", { exclusive: true }],
     ["configmaps", "v1", {}],
     ["certificates.cert-manager.io", "v1", {}],
