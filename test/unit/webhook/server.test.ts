@@ -270,7 +270,7 @@ const anyReview = fc
   })
   .map((parts) => review(parts));
 
-const EMPTY_MAPS = /^(\/metadata\/labels|\/spec\/.*template\/metadata\/annotations)$/;
+const EMPTY_MAPS = /^(\/metadata\/(labels|annotations)|\/spec\/.*template\/metadata\/annotations)$/;
 const LEFT_MARKS = /metadata\/annotations\/legation\.dev~1(cluster|scheduler-name)$/;
 const WISH_MARKS = /^\/metadata\/(labels\/legation\.dev~1wishes|annotations\/legation\.dev~1outdated-in-template)$/;
 
