@@ -83,8 +83,9 @@ export function isToolsLabel(key: string, value: string, bearer: Bearer): boolea
 
 /** Reports whether the annotation makes an object of a member a delivery tool's, or tells the tool what to do with it. */
 export function isToolsAnnotation(key: string, bearer: Bearer): boolean {
-  // `kubectl apply --prune` deletes no object without it. It holds the whole object, a Secret's content included.
-  if (key === LAST_APPLIED_ANNOTATION || key.startsWith(`${HELM_DOMAIN}/`)) return true;
+  // `kubectl apply --prune` deletes no object without it. It holds the whole object, a Secret's content included. A pod may read it.
+  if (key === LAST_APPLIED_ANNOTATION) return bearer === "copy";
+  if (key.startsWith(`${HELM_DOMAIN}/`)) return true;
   const domain = toolsDomain(key);
   if (bearer === "pod") return domain !== undefined && !OLM_DOMAINS.has(domain);
   return domain !== undefined || key.startsWith(OLM);
