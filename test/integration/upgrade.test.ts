@@ -264,7 +264,7 @@ test("replaces no template of a workload whose wishes the last release copied th
   const run = (...args: string[]): Promise<string> => kubectl(hostCluster(), ["-n", namespace, ...args]);
   const wishing = async (): Promise<Stored<Pod>[]> =>
     (await podsOf(host, namespace)).filter((pod) => pod.metadata.name.startsWith("wishing-") && isLive(pod));
-  const template = "jsonpath={.metadata.generation} {.spec.template.metadata.annotations}";
+  const template = "jsonpath={.spec.template}";
   const before = await run("get", "deployment", "wishing", `-o=${template}`);
   expect(before).toContain(CLUSTERS_ANNOTATION);
 

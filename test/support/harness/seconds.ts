@@ -39,6 +39,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "kubelet-auth.test.ts": 15,
   "kubelet-usage.test.ts": 23,
   "label-selector.test.ts": 2,
+  "leftovers.test.ts": 60,
   "marks.test.ts": 22,
   "network-policies.test.ts": 26,
   "observability.test.ts": 5,
