@@ -281,8 +281,9 @@ describe("a pod", () => {
     );
     expect(warnings).toEqual([
       expect.stringMatching(/^annotation legation.dev\/cluster, annotation .*delegate-uid, annotation .*member-node, /),
-      expect.stringContaining("spec.nodeName"),
+      expect.stringContaining("spec.schedulerName legation, label legation.dev/proxy"),
     ]);
+    expect(warnings.join()).toContain("spec.nodeName");
     for (const warning of warnings) expect(warning).toContain(DROPPED);
   });
 
@@ -462,7 +463,12 @@ describe("a workload", () => {
       annotations: { [CLUSTERS]: "west", note: "stays" },
     });
     expect(status).toBe(201);
-    const wanted = { template: { metadata: { annotations: { [CLUSTERS]: "west" }, labels: { app: "web" } } } };
+    // Other workloads keep their wishes, and their templates name them.
+    const isCopied = ["Job", "CronJob"].includes(workload.kind);
+    const annotations = isCopied
+      ? { [CLUSTERS]: "west" }
+      : { "legation.dev/wishes-of": `${workload.kind}/${body.metadata?.name}` };
+    const wanted = { template: { metadata: { annotations, labels: { app: "web" } } } };
     expect(body.spec).toMatchObject(workload.kind === "CronJob" ? { jobTemplate: { spec: wanted } } : wanted);
     expect(JSON.stringify(body.spec)).not.toContain("stays");
   });
