@@ -39,7 +39,7 @@ export function dropLeftovers(
 ): Verdict {
   if (object === undefined || operation !== "CREATE") return allowed();
   const { labels, annotations } = object.metadata;
-  // What another host gives to this cluster has that host's marks.
+  // Another host's objects in this cluster have that host's marks.
   if (labels?.[HOST_LABEL] !== undefined || annotations?.[MIRROR_ANNOTATION] !== undefined) return allowed();
   const leftovers =
     kind.group === "" && kind.kind === "Pod"

@@ -5,7 +5,7 @@ export interface Room {
    * its own files only.
    */
   readonly room: string;
-  /** What the room is for, as docs/architecture.md prints it. */
+  /** The room's purpose, as docs/architecture.md prints it. */
   readonly purpose: string;
   /** The rooms that all rooms of its sort may import. */
   readonly foundation?: keyof typeof FOUNDATIONS;

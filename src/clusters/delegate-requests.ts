@@ -9,7 +9,7 @@ interface Counted {
   /** The part of the requests that occupies nodes. */
   counted: Amounts;
   readonly priority?: number;
-  /** Of a reservation: it fits no node now. */
+  /** The reservation fits no node now. */
   readonly waits?: boolean;
 }
 

@@ -226,7 +226,7 @@ export class Member {
   }
 
   /**
-   * No probe was answered as often as `failureThreshold` says, or another cluster answers. A member that is being probed,
+   * Reports whether `failureThreshold` probes failed in a row, or another cluster answers. A member that is being probed,
    * or whose watches reopen, is not lost.
    */
   get lost(): boolean {

@@ -27,7 +27,7 @@ interface CountedFailures {
 export interface Unreadable {
   readonly pods?: string;
   readonly nodes?: string;
-  /** What takes long, though nothing refuses it. */
+  /** The list that takes long, though nothing refuses it. */
   readonly slow?: string;
   /** When the next failure or delay begins to count; epoch ms. */
   readonly dueAt?: number;

@@ -10,7 +10,7 @@ import { podRequests, type RequestMutation } from "./requests.ts";
 export interface PodInMember {
   readonly pod: Pod;
   readonly requests: Amounts;
-  /** What the member's admission makes of the requests. Absent: nothing, as far as is known. */
+  /** The requests that the member's admission makes of the pod's. Absent: none are known. */
   readonly mutation?: RequestMutation;
   readonly refusal?: string;
   readonly weight: number;

@@ -19,7 +19,7 @@ export interface Ranking {
 export interface RankInput {
   readonly requests: Amounts;
   readonly requestsIn?: (candidate: Candidate) => Amounts;
-  /** What a member's admission makes of the requests; `requestsIn` has it. Undefined: nothing, as far as is known. */
+  /** Returns the requests that a member's admission makes of the pod's; `requestsIn` has them. Undefined: none are known. */
   readonly mutationIn?: (candidate: Candidate) => RequestMutation | undefined;
   /** The pod's priority. Undefined if it preempts no pods. */
   readonly priority?: number;

@@ -70,7 +70,7 @@ export async function act(scene: Scene, happening: Extract<Happening, { readonly
       return;
     }
     case "delete a pod by force": {
-      // Of this name, no two delegates may ever live at once.
+      // No two delegates of this name may ever live at once.
       const found = (await podsOf(host, namespace)).filter(({ metadata }) => metadata.name !== REUSED_NAME);
       if (found.length === 0) return;
       const { name } = pick(found, dice).metadata;
@@ -167,7 +167,7 @@ export async function act(scene: Scene, happening: Extract<Happening, { readonly
       const proxies = (await podsOf(host, namespace)).filter(({ spec }) => clusterOfNode(spec?.nodeName) !== undefined);
       if (proxies.length === 0) return;
       const { metadata, spec = { containers: [] } } = pick(proxies, dice);
-      // Its other labels would give it to a controller, as kubectl debug knows.
+      // Other labels would give the copy to a controller, as kubectl debug knows.
       await host.create(pods, { metadata: { namespace, ...marksOf(metadata, `imported-${number}`) }, spec });
       return;
     }

@@ -167,7 +167,7 @@ test("a restarted controller creates no event of a delegate again that the host 
   for (const name of numbered(NAME, 3)) await runs(name);
   await controller.stop("SIGKILL");
   await controller.start();
-  // Its events follow those of the list.
+  // Events of the watch follow those of the list.
   await runs("later");
   const codes = (await eventsCreated()).map(({ responseStatus }) => responseStatus?.code);
   expect(codes.length).toBeGreaterThanOrEqual(4);

@@ -171,7 +171,7 @@ describe.concurrent("a Service of the host", () => {
     await west.patch(services, ref, { type: "merge", body: { spec: { selector: { app: "mine" } } } });
     await scene.inWest("web", (copy) => copy.spec?.selector?.app === "web");
 
-    // What no pod of the member uses is not made again.
+    // A copy that no pod of the member uses is not made again.
     await host.patch(services, ref, { type: "merge", body: { spec: { selector: { color: null } } } });
     await scene.inWest("web", (copy) => copy.spec?.selector?.color === undefined);
     await west.delete(services, ref);

@@ -93,7 +93,7 @@ describe.concurrent("a ConfigMap with legation.dev/whole", () => {
     await eventuallyPasses(async () => {
       for (const member of [west, east]) expect((await find(member, namespace))?.data).toEqual({ a: "3" });
     });
-    // What a client of a member changes is put back, and what it adds is its own.
+    // A client's change in a member is put back; its additions stay its own.
     const patch = JSON.stringify({ data: { a: "9", extra: "1" } });
     await kubectl(memberCluster("west"), ["patch", "configmap/settings", "-n", namespace, "--patch", patch]);
     await eventuallyPasses(async () => expect((await find(west, namespace))?.data).toEqual({ a: "3", extra: "1" }), {

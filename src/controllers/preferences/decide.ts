@@ -46,7 +46,7 @@ function movesOf(observed: Observed, now: number): Action[] {
   const here = replicas.filter(({ member }) => !closed.has(member));
   const rebalances = preferences.rebalance && others?.larger !== true;
   if (!movable || !(rebalances || here.some(({ excluded }) => excluded))) return [];
-  // Of replicas that may not stay, those that are not ready need not become so first.
+  // Replicas that may not stay leave without becoming ready first.
   if ((others?.unready ?? 0) > 0 || here.some(({ ready, excluded }) => !ready && excluded !== true)) return [];
   const sets = [countsOf(replicas), ...(others?.placed ?? [])];
   const placed = together(sets);

@@ -5,9 +5,9 @@ import type { NodeKinds } from "../../placement/node-kinds.ts";
 
 export interface MemberFacts {
   readonly reachable: boolean;
-  /** Its probe is answered. A member that answers is reachable once its pods were read, or that takes long. */
+  /** The API server answers the probe. A member that answers is reachable once its pods were read, or that takes long. */
   readonly answers?: boolean;
-  /** What takes long to be read there, while its API server answers. Absent: nothing. */
+  /** The list that takes long there, while its API server answers. Absent: none does. */
   readonly slow?: string;
   readonly message?: string;
   /** Another cluster answers in its place, or its member joined under another name already: `message` says so. */

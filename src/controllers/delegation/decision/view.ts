@@ -55,7 +55,7 @@ export interface MemberView {
   readonly requests?: Amounts;
   /** When it is forgotten what its admission makes of such pods; epoch ms. Only set with a ranking. */
   readonly learntUntil?: number;
-  /** What its admission made of the requests of the proxy's delegate. Only set where that waits for a node. */
+  /** The requests that its admission made for the proxy's delegate. Only set where that waits for a node. */
   readonly mutation?: RequestMutation;
   /** With this delegate, as it is stored, the host's pods request more there than its nodes have. */
   readonly overfull?: boolean;

@@ -27,7 +27,7 @@ export function shapeOf({ metadata, spec }: Stored<Pod>): Shape {
   return { spec: text, labels: `${text}${JSON.stringify(labels.sort())}` };
 }
 
-/** What is known of members by the shape of pods. Bounded per member. */
+/** Facts of members by the shape of pods. Bounded per member. */
 export class ShapeMap<T> {
   readonly #members = new Map<string, Map<string, T>>();
 

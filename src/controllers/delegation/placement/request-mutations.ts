@@ -6,7 +6,7 @@ import { setByLimitRanger } from "../../../kube/messages.ts";
 import { type MutatedBy, podRequests, type RequestMutation } from "../../../placement/requests.ts";
 import { ShapeMap, shapeOf } from "./pod-shapes.ts";
 
-/** What a member's admission made of the last pod of a shape. */
+/** The requests that a member's admission made for the last pod of a shape. */
 export interface LearntMutation {
   readonly mutation: RequestMutation;
   /** When it is forgotten; epoch ms. */
@@ -16,7 +16,7 @@ export interface LearntMutation {
 // A member that is not sent such pods for what it made of them is tried again after this: its admission may have changed.
 const KEPT_MS = 10 * 60_000;
 
-/** What members' admission makes of pods' requests, by the shape of the pod. Each answer to a create teaches it anew. */
+/** Requests as members' admission changes them, by the shape of the pod. Each answer to a create renews the entry. */
 export class RequestMutations {
   readonly #shapes = new ShapeMap<LearntMutation>();
 

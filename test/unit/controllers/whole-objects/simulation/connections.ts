@@ -14,9 +14,9 @@ export interface ConnectionOptions {
 }
 
 interface Connection {
-  /** Its requests are answered. */
+  /** The member answers requests. */
   answers: boolean;
-  /** Its Cluster exists. */
+  /** The Cluster exists. */
   joined: boolean;
   /** When its pods are watched again, epoch ms: until then it counts as one that does not answer, and is not lost. */
   falteringUntil: number;
