@@ -180,10 +180,14 @@ export class Controller<Key extends string, Observed, Action> {
     return this.#keys.has(key);
   }
 
+  /** Reports whether writes for the key are in flight. */
+  isRunning(key: Key): boolean {
+    return this.#keys.get(key)?.runningSince !== undefined;
+  }
+
   /** Reports whether writes for the key are in flight, or not shown yet. */
   isWriting(key: Key): boolean {
-    const state = this.#keys.get(key);
-    return state?.runningSince !== undefined || state?.awaiting !== undefined;
+    return this.isRunning(key) || this.#keys.get(key)?.awaiting !== undefined;
   }
 
   /** Returns how many reconciles are executing their actions. */

@@ -262,9 +262,12 @@ export class Copier<T extends KubeObject> {
    */
   settlesAt(member: Member, name: ObjectName): number | undefined {
     const now = this.#options.clock.now();
-    if (this.isChanging(member, name)) return now + CHANGING_AGAIN_MS;
+    const key = copyKey({ member: member.name, ...name });
+    // What is not shown of a copy that is known created none, and may never be shown while the member is not read.
+    const isKnown = this.copies.of(member, name.kind, name.namespace, name.name) !== undefined;
+    if (isKnown ? this.#loop.isRunning(key) : this.#loop.isWriting(key)) return now + CHANGING_AGAIN_MS;
     const ofOthersEndAt = Math.max(this.#begunAt, member.reachableSince) + IN_FLIGHT_MS;
-    const ownEndAt = this.#executor.createsEndAt(copyKey({ member: member.name, ...name })) ?? 0;
+    const ownEndAt = this.#executor.createsEndAt(key) ?? 0;
     const at = Math.max(ofOthersEndAt, ownEndAt);
     return now < at ? at : undefined;
   }

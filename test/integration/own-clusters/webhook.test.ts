@@ -480,7 +480,7 @@ describe("a workload", () => {
     expect(reviews).toEqual([]);
   });
 
-  test("causes no further ReplicaSet when its annotations change", async () => {
+  test("keeps its ReplicaSet when its wishes change, and gets one for pods that stay on the host", async () => {
     const deployment = workload("Deployment");
     const spec = { ...deployment.spec, replicas: 2 };
     const created = await createWorkload(
@@ -496,12 +496,12 @@ describe("a workload", () => {
     expect(await count("replicasets", "app=web")).toBe(1);
 
     await kubectl(host, ["annotate", "deployment/web", "-n", annotated, `${CLUSTERS}=east`, "--overwrite"]);
-    await eventually(async () => (await count("replicasets", "app=web")) === 2);
     await kubectl(host, ["annotate", "deployment/web", "-n", annotated, `${CLUSTERS}-`]);
-    await eventually(async () => (await count("replicasets", "app=web")) === 3);
+    // Without the last wish the pods are no longer delegated, so they are replaced: once, and not for the change before.
+    await eventually(async () => (await count("replicasets", "app=web")) === 2);
     const settled = await kubectl(host, ["get", "deployment/web", "-n", annotated, "-o", "json"]);
-    expect(JSON.parse(settled).spec.template.metadata.annotations ?? {}).not.toHaveProperty(CLUSTERS);
-    // Every pod has its own copy of the annotation from its template; none is rewritten.
+    expect(JSON.parse(settled).metadata.annotations).toMatchObject({ "deployment.kubernetes.io/revision": "2" });
+    expect(JSON.parse(settled).spec.template.metadata.annotations ?? {}).toEqual({});
     await kubectl(host, ["delete", "deployment/web", "-n", annotated, "--wait=false"]);
   });
 
@@ -536,33 +536,37 @@ describe("a workload", () => {
       { ...deployment, spec },
       { annotations: { [CLUSTERS]: "west" } },
     );
-    expect(body.spec).toMatchObject({ template: { metadata: { annotations: { [CLUSTERS]: "east" } } } });
+    expect(body.spec).toHaveProperty("template.metadata.annotations", { [CLUSTERS]: "east" });
     expect(warnings).toContain(`${CLUSTERS}: the pod template says "east", and that counts for its pods`);
   });
 
   test.each([
     { how: "server-side apply", flags: ["--server-side"] },
     { how: "kubectl apply", flags: [] },
-  ])("may move an annotation into its template by $how without a rollout", async ({ how, flags }) => {
-    const name = `moves-${flags.length}`;
-    const manifest = (outer: object, inner: Readonly<Record<string, string>>): string => {
-      const { path: _, ...deployment } = workload("Deployment");
-      const spec = { ...deployment.spec, replicas: 0, template: template(inner) };
-      return JSON.stringify({ ...deployment, metadata: { name, namespace: annotated, annotations: outer }, spec });
-    };
-    const apply = (input: string): Promise<string> => kubectl(host, ["apply", ...flags, "-f", "-"], { input });
-    await apply(manifest({ [CLUSTERS]: "west" }, {}));
-    const before = await kubectl(host, ["get", "deployment", name, "-n", annotated, "-o", "json"]);
-    expect(JSON.parse(before).spec.template.metadata.annotations, how).toEqual({ [CLUSTERS]: "west" });
-    await apply(manifest({}, { [CLUSTERS]: "west" }));
-    const moved = await kubectl(host, ["get", "deployment", name, "-n", annotated, "-o", "json"]);
-    expect(JSON.parse(moved).metadata.annotations).not.toHaveProperty(CLUSTERS);
-    expect(JSON.parse(moved).spec).toEqual(JSON.parse(before).spec);
-    // An annotation that is then removed from the template is gone.
-    await apply(manifest({}, {}));
-    const gone = await kubectl(host, ["get", "deployment", name, "-n", annotated, "-o", "json"]);
-    expect(JSON.parse(gone).spec.template.metadata.annotations ?? {}).toEqual({});
-  });
+  ])(
+    "may move an annotation into its template by $how, which is a change of the template as anywhere",
+    async ({ how, flags }) => {
+      const name = `moves-${flags.length}`;
+      const manifest = (outer: object, inner: Readonly<Record<string, string>>): string => {
+        const { path: _, ...deployment } = workload("Deployment");
+        const spec = { ...deployment.spec, replicas: 0, template: template(inner) };
+        return JSON.stringify({ ...deployment, metadata: { name, namespace: annotated, annotations: outer }, spec });
+      };
+      const apply = (input: string): Promise<string> => kubectl(host, ["apply", ...flags, "-f", "-"], { input });
+      await apply(manifest({ [CLUSTERS]: "west" }, {}));
+      const before = await kubectl(host, ["get", "deployment", name, "-n", annotated, "-o", "json"]);
+      const mark = { "legation.dev/wishes-of": `Deployment/${name}` };
+      expect(JSON.parse(before).spec.template.metadata.annotations, how).toEqual(mark);
+      await apply(manifest({}, { [CLUSTERS]: "west" }));
+      const moved = await kubectl(host, ["get", "deployment", name, "-n", annotated, "-o", "json"]);
+      expect(JSON.parse(moved).metadata.annotations).not.toHaveProperty(CLUSTERS);
+      expect(JSON.parse(moved).spec.template.metadata.annotations).toEqual({ ...mark, [CLUSTERS]: "west" });
+      // An annotation that is then removed from the template is gone.
+      await apply(manifest({}, {}));
+      const gone = await kubectl(host, ["get", "deployment", name, "-n", annotated, "-o", "json"]);
+      expect(JSON.parse(gone).spec.template.metadata.annotations ?? {}).toEqual({});
+    },
+  );
 
   test("is admitted with a warning if it asks for nothing in mode annotated, and without one in mode all", async () => {
     const deployment = workload("Deployment");
@@ -753,8 +757,10 @@ describe("a webhook replica that ends before it has answered", () => {
     const before = asked.length;
     const made = await submit(host, "POST", `/apis/apps/v1/namespaces/${annotated}/deployments`, deployment);
     expect(made.status).toBe(201);
-    expect(made.body.spec).toMatchObject({ template: { metadata: { annotations: { [CLUSTERS]: "west" } } } });
-    expect(asked.slice(before).map(({ path }) => path)).toEqual(["/mutate/workload/annotated", "/mutate/workload"]);
+    const marks = { "legation.dev/wishes-of": `Deployment/web-${deaths}` };
+    expect(made.body.spec).toHaveProperty("template.metadata.annotations", marks);
+    const path = "/mutate/workload/annotated";
+    expect(asked.slice(before).map((request) => request.path)).toEqual([path, path]);
   });
 
   test("gets no second call over a kept connection, which may end with it", async () => {
@@ -788,7 +794,7 @@ describe("the serving certificate", () => {
   test("is in a Secret, and every entry trusts its authority", async () => {
     expect((await storedCertificate()).length).toBeGreaterThan(1000);
     const trusted = await bundles();
-    expect(trusted).toHaveLength(17);
+    expect(trusted).toHaveLength(19);
     expect(new Set(trusted).size).toBe(1);
     expect(trusted[0]).not.toBe("");
   });
@@ -803,10 +809,10 @@ describe("the serving certificate", () => {
   test("is trusted by an entry that a new version adds, from the start", async () => {
     const last = JSON.stringify([{ op: "remove", path: "/webhooks/7" }]);
     await kubectl(host, ["patch", "mutatingwebhookconfiguration/legation", "--type=json", `--patch=${last}`]);
-    expect(await bundles()).toHaveLength(16);
+    expect(await bundles()).toHaveLength(18);
     await install();
     const trusted = await bundles();
-    expect(trusted).toHaveLength(17);
+    expect(trusted).toHaveLength(19);
     expect(new Set(trusted).size).toBe(1);
   });
 
@@ -818,7 +824,7 @@ describe("the serving certificate", () => {
       change: "created",
     });
     const trusted = await bundles();
-    expect(trusted).toHaveLength(17);
+    expect(trusted).toHaveLength(19);
     expect(new Set(trusted).size).toBe(1);
   });
 

@@ -236,8 +236,8 @@ onRealNodes((realNodes) => {
       matchConstraints: newPodsIn([namespace]),
       matchConditions: [{ name: "meshed", expression: 'object.metadata.?labels.?app.orValue("") == "meshed"' }],
       mutation: {
-        patchType: "ApplyConfiguration",
-        applyConfiguration: { expression: `Object{spec: Object.spec{containers: [${container}]}}` },
+        patchType: "JSONPatch",
+        jsonPatch: { expression: `[JSONPatch{op: "add", path: "/spec/containers/-", value: ${container}}]` },
       },
     });
     await applyAll(cluster, policy);

@@ -181,7 +181,7 @@ test("cuts messages of conditions, which the API server refuses above a length",
 
 /** Starts a type with a member whose lists `list` answers. Returns the Ready condition that was written last. */
 async function readinessWith(
-  list: (pending: Promise<never>) => Promise<unknown>,
+  list: (pending: () => Promise<never>) => Promise<unknown>,
 ): Promise<{ clock: FakeClock; ready: () => unknown }> {
   const clock = new FakeClock();
   let ready: unknown;
@@ -199,7 +199,10 @@ async function readinessWith(
   });
   const listed = (_resource: object, { signal }: { readonly signal: AbortSignal }) =>
     list(
-      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true })),
+      () =>
+        new Promise((_resolve, reject) =>
+          signal.addEventListener("abort", () => reject(signal.reason), { once: true }),
+        ),
     );
   const west = answeringMember("west", quietClient([], { list: listed as never }), {});
   startTypes([west], { host, clock });
@@ -211,7 +214,7 @@ test("a type is not Ready while a member cannot list it, also while the next lis
   let lists = 0;
   const { clock, ready } = await readinessWith(async (pending) => {
     lists += 1;
-    if (lists > 3) await pending;
+    if (lists > 3) await pending();
     throw kubeError("ServerError", "conversion webhook failed", { verb: "list", resource: "widgets" });
   });
   await clock.advance(60_000);
@@ -220,6 +223,6 @@ test("a type is not Ready while a member cannot list it, also while the next lis
 });
 
 test("a type is Starting while a member's first list is pending", async () => {
-  const { ready } = await readinessWith((pending) => pending);
+  const { ready } = await readinessWith((pending) => pending());
   expect(ready()).toBe("Unknown Starting: objects are being read in west");
 });
