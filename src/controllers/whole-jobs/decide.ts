@@ -95,7 +95,8 @@ function lose(observed: Observed, now: number, wall: number): JobDecision | unde
       share.member === one.member ? { ...share, status: lostStatus(share, { ...loss, now: at }) } : share,
     );
     const shown = { status: statusOnHost(job, shares, uncertain(places)), shares };
-    return { actions: [{ type: "fail", job, member: one.member, shown }], outcome: "Failing" };
+    const isGone = one.state === "gone";
+    return { actions: [{ type: "fail", job, member: one.member, isGone, shown }], outcome: "Failing" };
   }
   return undefined;
 }

@@ -78,8 +78,8 @@ export class Executor {
     return outcome === "sent" ? changedSince(job) : () => true;
   }
 
-  async #fail({ job, member, shown }: ActionOf<"fail">, context: Context): Done {
-    if (await this.#writer.hasCopy(job, member, context.signal)) return undefined;
+  async #fail({ job, member, isGone, shown }: ActionOf<"fail">, context: Context): Done {
+    if (!isGone && (await this.#writer.hasCopy(job, member, context.signal))) return undefined;
     return this.#writeStatus(job, shown, { ...context, write: LOSS });
   }
 

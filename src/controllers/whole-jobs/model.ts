@@ -73,7 +73,14 @@ export type Action =
     }
   | { readonly type: "status"; readonly job: Stored<Job>; readonly shown: Shown }
   /** Ends the Job or a share as failed, after its member was asked for the copy. */
-  | { readonly type: "fail"; readonly job: Stored<Job>; readonly member: string; readonly shown: Shown }
+  | {
+      readonly type: "fail";
+      readonly job: Stored<Job>;
+      readonly member: string;
+      /** The Cluster was removed, so nobody can be asked. */
+      readonly isGone: boolean;
+      readonly shown: Shown;
+    }
   /** Lets the Job go, after the members were asked for copies. */
   | { readonly type: "release"; readonly job: Stored<Job>; readonly members: readonly string[] }
   | { readonly type: "report"; readonly job: Stored<Job>; readonly message: string };

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type Job, objectKey, type Stored } from "../../../../src/api/kubernetes.ts";
 import { Executor } from "../../../../src/controllers/whole-jobs/execute.ts";
-import type { Observed } from "../../../../src/controllers/whole-jobs/model.ts";
+import type { Action, Observed } from "../../../../src/controllers/whole-jobs/model.ts";
 import type { JobShare } from "../../../../src/copies/job-shares.ts";
 import type { Patch } from "../../../../src/kube/client.ts";
 import { WriteGuard } from "../../../../src/runtime/write-guard.ts";
@@ -16,8 +16,16 @@ const SHARES: JobShare[] = [
   { member: "west", part: { completions: 2, weight: 2, minReplicas: 0 } },
 ];
 
-/** Writes a status to a host that answers as given. */
-async function written(answer: () => Promise<never>): Promise<{ readonly patches: Patch[]; readonly sent: number }> {
+const STATUS_ACTION = { type: "status", job: JOB, shown: { status: { active: 1 }, shares: SHARES } } as const;
+
+interface Executed {
+  readonly patches: Patch[];
+  readonly sent: number;
+  readonly expectation: Awaited<ReturnType<Executor["execute"]>>;
+}
+
+/** Carries out an action on a host that answers as given. No member is connected. */
+async function executed(action: Action, answer: () => Promise<never>): Promise<Executed> {
   const patches: Patch[] = [];
   let sent = 0;
   const executor = new Executor({
@@ -38,11 +46,15 @@ async function written(answer: () => Promise<never>): Promise<{ readonly patches
   });
   const { signal } = new AbortController();
   const context = { key: objectKey(JOB.metadata), signal, heardAt: 0, log: createLogger({ level: "silent" }) };
-  const action = { type: "status", job: JOB, shown: { status: { active: 1 }, shares: SHARES } } as const;
   const expectation = await executor.execute(action, context);
+  return { patches, sent, expectation };
+}
+
+async function written(answer: () => Promise<never>): Promise<Executed> {
+  const done = await executed(STATUS_ACTION, answer);
   const observed: Observed = { job: JOB, places: [] };
-  expect(expectation?.(observed), "waits for the next version").toBe(false);
-  return { patches, sent };
+  expect(done.expectation?.(observed), "waits for the next version").toBe(false);
+  return done;
 }
 
 test("writes the status and the record of the shares in one request, for the version that was read", async () => {
@@ -68,4 +80,14 @@ test("writes the status and the record of the shares in one request, for the ver
 test("does not count a status that met a conflict as sent, so that the next one is not late", async () => {
   const { sent } = await written(() => Promise.reject(kubeError("Conflict", "the object has been modified")));
   expect(sent).toBe(0);
+});
+
+test.each([
+  { what: "whose Cluster was removed is ended without asking anybody", isGone: true, patches: 1 },
+  { what: "of a member that was disconnected a moment ago is left alone", isGone: false, patches: 0 },
+])("a share $what", async ({ isGone, patches: count }) => {
+  const { shown } = STATUS_ACTION;
+  const action = { type: "fail", job: JOB, member: "west", isGone, shown } as const;
+  const { patches } = await executed(action, () => Promise.resolve({ metadata: {} } as never));
+  expect(patches).toHaveLength(count);
 });
