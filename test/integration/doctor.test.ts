@@ -8,7 +8,7 @@ import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
-import { allWell, doctor, patient, rejoin, remedyOf } from "../support/legation/doctor.ts";
+import { allWell, doctor, patient, rejoin, remedyOf, UNHURRIED } from "../support/legation/doctor.ts";
 
 /** An address of this machine to which an API server proxies. Loopback where there is no other. */
 const ADDRESS =
@@ -26,7 +26,7 @@ describe("legation doctor", () => {
   test("finds nothing wrong with an installation that works, and tells what it checked", async () => {
     await freshNamespace(hostCluster(), { prefix: "doctor", labels });
     await allWell();
-    const { healthy, states } = await doctor();
+    const { healthy, states } = await doctor(UNHURRIED);
     expect(healthy).toBe(true);
     const [kubelet] = states("the API server reaches the kubelet API of legation-west");
     expect(kubelet).toBe(ADDRESS === "127.0.0.1" ? "SKIP" : "OK");

@@ -272,7 +272,7 @@ describe("a member whose API server lies", () => {
     };
     server.cutConnections();
     const pid = legation().controller.pid;
-    await eventually(() => taken > 8 * 2 ** 20);
+    await eventually(() => taken > 8 * 2 ** 20, { timeoutMs: 120_000 });
     expect(legation().controller.pid).toBe(pid);
     expect(memoryOf(pid)).toBeLessThan(600);
   });

@@ -483,7 +483,7 @@ describe("a plan", () => {
   });
 
   test("has the webhook's words for objects that it would refuse, also as text", async () => {
-    const wrong = JSON.stringify(workload("Deployment", "wrong", { annotations: { "legation.dev/cluster": "west" } }));
+    const wrong = JSON.stringify(workload("Deployment", "wrong", { annotations: { "legation.dev/clusters": "" } }));
     const [planned, applied] = await Promise.all([
       plan(wrong),
       kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: wrong }).catch(
@@ -492,7 +492,7 @@ describe("a plan", () => {
     ]);
     expect(planned.code).toBe(5);
     const [, words = ""] = /would be refused: (.*)/.exec(planned.stdout) ?? [];
-    expect(words).toContain("legation.dev/cluster");
+    expect(words).toContain("legation.dev/clusters");
     expect(applied).toContain(words);
   });
 });
