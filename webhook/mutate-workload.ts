@@ -41,9 +41,9 @@ const SHAPES: Readonly<Record<string, Shape>> = {
 
 /**
  * Copies the author's annotations from a workload into its pod template, and removals too. The template's own values
- * win. Wishes stay on the workload. Problems of its future pods are refused here.
+ * win. Wishes stay on the workload. Problems of its future pods are refused here. `any`: the namespace's mode is not known.
  */
-export function mutateWorkload(request: AdmissionRequest, mode: DelegationMode): Verdict {
+export function mutateWorkload(request: AdmissionRequest, mode: DelegationMode | "any"): Verdict {
   const { object, oldObject, kind, operation } = request;
   const shape = SHAPES[kind.kind];
   if (object === undefined || shape === undefined || (operation !== "CREATE" && operation !== "UPDATE")) {
@@ -73,7 +73,8 @@ function withoutLeftovers({ object, kind, operation }: AdmissionRequest, { outer
   );
 }
 
-function judge(request: AdmissionRequest, shape: Shape, mode: DelegationMode): Verdict {
+function judge(request: AdmissionRequest, shape: Shape, known: DelegationMode | "any"): Verdict {
+  const mode = known === "any" ? "all" : known;
   const { object, oldObject, kind } = request;
   if (object === undefined) return allowed();
   const whole = mutateWhole(request);
@@ -92,7 +93,7 @@ function judge(request: AdmissionRequest, shape: Shape, mode: DelegationMode): V
   const marks =
     workload &&
     withWishMarks({
-      ...{ object, oldObject, workload, mode, outer, before, isAuthors, template: merged.annotations },
+      ...{ object, oldObject, workload, mode: known, outer, before, isAuthors, template: merged.annotations },
       oldTemplate: (oldObject && annotationsAt(oldObject, path)) ?? {},
     });
   const patch = fieldPatch(object, path, "annotations", marks?.template ?? merged.annotations);

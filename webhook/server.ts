@@ -13,17 +13,23 @@ import { denied, reviewOf, type Verdict } from "./responses.ts";
 import { restoreMarks } from "./restore-marks.ts";
 import { validateNamespace } from "./validate-namespace.ts";
 
+interface Call {
+  readonly findType: FindType;
+  /** A second call, which one path takes from namespaces of every mode. */
+  readonly isAgain: boolean;
+}
+
 /** Handlers by path of the webhook configurations in manifests/. */
-const HANDLERS: Readonly<Record<string, (request: AdmissionRequest, findType: FindType) => Verdict>> = {
+const HANDLERS: Readonly<Record<string, (request: AdmissionRequest, call: Call) => Verdict>> = {
   "/mutate/annotated": (request) => mutatePod(request, "annotated"),
   "/mutate/all": (request) => mutatePod(request, "all"),
   "/mutate/overflow": (request) => mutatePod(request, "overflow"),
-  "/mutate/workload": (request) => mutateWorkload(request, "all"),
+  "/mutate/workload": (request, { isAgain }) => mutateWorkload(request, isAgain ? "any" : "all"),
   "/mutate/workload/annotated": (request) => mutateWorkload(request, "annotated"),
   "/mutate/workload/overflow": (request) => mutateWorkload(request, "overflow"),
-  "/mutate/object": mutateObject,
-  "/mutate/leftovers": (request, findType) => dropLeftovers(request, true, findType),
-  "/mutate/leftovers/elsewhere": (request, findType) => dropLeftovers(request, false, findType),
+  "/mutate/object": (request, { findType }) => mutateObject(request, findType),
+  "/mutate/leftovers": (request, { findType }) => dropLeftovers(request, true, findType),
+  "/mutate/leftovers/elsewhere": (request, { findType }) => dropLeftovers(request, false, findType),
   "/mutate/marks": restoreMarks,
   "/validate/namespace": validateNamespace,
 };
@@ -65,8 +71,7 @@ export function createWebhookServer(options: WebhookServerOptions): FastifyInsta
   });
   server.addHook("onSend", async ({ raw }, reply) => {
     // The first call's replica may be dead, so a second call must not reuse a connection.
-    const askedAgain = raw.url?.endsWith(AGAIN_TIMEOUT) === true;
-    if (askedAgain || shutdown?.leaving === true) reply.header("connection", "close");
+    if (isSecondCall(raw.url) || shutdown?.leaving === true) reply.header("connection", "close");
   });
   for (const [path, handle] of Object.entries(HANDLERS)) {
     server.post(path, (request, reply) => {
@@ -74,8 +79,11 @@ export function createWebhookServer(options: WebhookServerOptions): FastifyInsta
       shutdown?.requested();
       const parsed = parseReview(request.body);
       if (!parsed.ok && parsed.uid === undefined) return reply.code(400).send({ message: parsed.message });
+      const isAgain = isSecondCall(request.raw.url);
       const uid = parsed.ok ? parsed.request.uid : (parsed.uid ?? "");
-      const verdict = parsed.ok ? judge((one) => handle(one, findType), parsed.request, log) : denied([parsed.message]);
+      const verdict = parsed.ok
+        ? judge((one) => handle(one, { findType, isAgain }), parsed.request, log)
+        : denied([parsed.message]);
       const { traceparent } = request.headers;
       onReview?.(path, verdict.kind, (performance.now() - startedAt) / 1000, {
         uid,
@@ -107,4 +115,9 @@ function judge(handle: (request: AdmissionRequest) => Verdict, request: Admissio
     log.error({ err: error, kind: request.kind.kind }, "review failed");
     return denied(["Legation could not judge this object: see the log of its webhook"]);
   }
+}
+
+/** Reports whether the URL is that of a second call, as the API server adds the entry's timeout to it. */
+function isSecondCall(url: string | undefined): boolean {
+  return url?.endsWith(AGAIN_TIMEOUT) === true;
 }

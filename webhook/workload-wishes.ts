@@ -9,7 +9,8 @@ export interface WishInput {
   /** Undefined: the workload is being created. */
   readonly oldObject: ReviewedObject | undefined;
   readonly workload: WorkloadRef;
-  readonly mode: DelegationMode;
+  /** `any`: it is not known, in a second call after one that knew it and may have died. What that one marked stays. */
+  readonly mode: DelegationMode | "any";
   /** The author's annotations of the workload, and until this update. */
   readonly outer: Annotations;
   readonly before: Annotations;
@@ -49,22 +50,26 @@ export function withWishMarks(input: WishInput): WishMarks {
   }
   const own = without(template, [...outdated, WISHES_OF_ANNOTATION]);
   const counting = { ...outer, ...own };
-  const isDelegated = wants(counting, mode);
+  const { labels = {}, annotations = {} } = object.metadata;
+  // The first call left its marks, unless it died.
+  const isLabeled = mode === "any" && labels[WISHES_LABEL] !== undefined;
+  const isMarked = template[WISHES_OF_ANNOTATION] !== undefined || annotations[OUTDATED_ANNOTATION] !== undefined;
+  const wantsAt = (annotations: Annotations): boolean => wants(annotations, mode === "any" ? "annotated" : mode);
+  const isDelegated = wantsAt(counting) || isLabeled || (mode === "any" && isMarked);
   const mark = oldTemplate[WISHES_OF_ANNOTATION];
   // Pods that return to the host are replaced anyway.
   const taken = isDelegated ? [] : [...outdated, ...(isAuthors(WISHES_OF_ANNOTATION) ? [] : [WISHES_OF_ANNOTATION])];
   const read = Object.keys(wishes).filter((key) => own[key] === undefined);
   if (isDelegated && mark !== undefined) template[WISHES_OF_ANNOTATION] = mark;
-  else if (isDelegated && (oldObject === undefined ? read.length > 0 : !wants(template, mode))) {
+  else if (isDelegated && !isLabeled && (oldObject === undefined ? read.length > 0 : !wantsAt(template))) {
     template[WISHES_OF_ANNOTATION] = wishesOfText(workload);
   }
   const isAwaited = template[WISHES_OF_ANNOTATION] === wishesOfText(workload);
   const isRead = isDelegated && (isAwaited || read.length > 0 || outdated.length > 0);
-  const { labels = {}, annotations = {} } = object.metadata;
   const record = isDelegated && outdated.length > 0 ? { [OUTDATED_ANNOTATION]: outdated.sort().join(",") } : {};
   return {
     template: without(template, taken),
-    labels: isRead ? { ...labels, [WISHES_LABEL]: WISHES_VALUE } : { ...labels },
+    labels: isRead ? { ...labels, [WISHES_LABEL]: WISHES_VALUE } : without(labels, isLabeled ? [] : [WISHES_LABEL]),
     annotations: { ...without(annotations, [OUTDATED_ANNOTATION]), ...record },
     counting,
     warnings: Object.entries(wishes).flatMap(([key, value]) =>

@@ -41,7 +41,12 @@ interface Admitted {
   readonly object: Workload;
 }
 
-function admitted(object: Workload, oldObject?: Workload, mode: DelegationMode = "all", kind = "Deployment"): Admitted {
+function admitted(
+  object: Workload,
+  oldObject?: Workload,
+  mode: DelegationMode | "any" = "all",
+  kind = "Deployment",
+): Admitted {
   const operation = oldObject === undefined ? "CREATE" : "UPDATE";
   const verdict = mutateWorkload(request({ kind, operation, object, oldObject: oldObject ?? null }), mode);
   const { metadata, spec } = apply(object, verdict);
@@ -215,5 +220,35 @@ test("refuses wishes-of on the workload itself", () => {
   expect(verdict).toEqual({
     kind: "denied",
     message: `metadata: annotation ${WISHES_OF}: is read on pods alone; remove it`,
+  });
+});
+
+describe("a second call, which does not know the namespace's mode", () => {
+  const wishes: readonly Annotations[] = [
+    {},
+    { [CLUSTERS]: "west" },
+    { [CLUSTERS]: "east" },
+    { [AFFINITY]: "{}" },
+    { [DELEGATE]: "true" },
+    { [CLUSTERS]: "west", [DELEGATE]: "false" },
+  ];
+  const templates: readonly Annotations[] = [{}, { [CLUSTERS]: "west" }, MARKED, { ...MARKED, [CLUSTERS]: "west" }];
+
+  test.each(["annotated", "all", "overflow"] as const)("changes nothing after the first, of mode %s", (mode) => {
+    for (const before of [undefined, ...wishes])
+      for (const after of wishes)
+        for (const template of templates)
+          for (const written of templates) {
+            const old = before && admitted(workload(before, template), undefined, mode).object;
+            const first = admitted(workload(after, written), old, mode).object;
+            const about = JSON.stringify({ before, after, template, written });
+            expect(admitted(first, old, "any").object, about).toEqual(first);
+          }
+  });
+
+  test("does the work of a first one that died", () => {
+    expect(admitted(workload({ [CLUSTERS]: "west" }), undefined, "any").template).toEqual(MARKED);
+    const { object: created } = create({ [CLUSTERS]: "west" }, "annotated");
+    expect(admitted(withAnnotations(created, { [CLUSTERS]: "east" }), created, "any").template).toEqual(MARKED);
   });
 });
