@@ -28,7 +28,9 @@ const REASON_LINE = /reason|tellOnce|disruptedBy|notMember|\b(?:JOINED_TWICE|NOT
 /** Returns the names on the lines of the sources that are about a reason, sorted. */
 export function writtenReasons(): readonly string[] {
   const names = new Set<string>();
-  for (const file of globSync("src/{api,clusters,controllers,copies,kubelet,placement,pods}/**/*.ts", { cwd: root })) {
+  for (const file of globSync("src/{api,clusters,controllers,copies,kubelet,placement,pods,scheduling}/**/*.ts", {
+    cwd: root,
+  })) {
     for (const line of readFileSync(root + file, "utf8").split("\n")) {
       if (!REASON_LINE.test(line) || /^\s*(?:\/\/|\/?\*)/.test(line)) continue;
       for (const [, name = ""] of line.matchAll(NAME)) {

@@ -33,8 +33,21 @@ export const FOUNDATIONS: Readonly<Record<"decision" | "controller" | "command",
   decision: [
     ...["api", "pods", "placement", "copies"],
     ...["kube/request-ends.ts", "runtime/backoff.ts", "runtime/held-writes.ts", "runtime/undone-writes.ts"],
+    ...["scheduling/memory.ts", "scheduling/open-members.ts", "scheduling/placement-view.ts"],
+    ...["scheduling/overflow-reasons.ts", "scheduling/soonest.ts"],
   ],
-  controller: ["api", "pods", "placement", "copies", "clusters", "runtime", "telemetry", "kube", "controllers"],
+  controller: [
+    "api",
+    "pods",
+    "placement",
+    "copies",
+    "clusters",
+    "scheduling",
+    "runtime",
+    "telemetry",
+    "kube",
+    "controllers",
+  ],
   command: ["api", "pods", "copies", "runtime", "telemetry", "kube", "cli/shared"],
 };
 

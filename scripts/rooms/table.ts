@@ -51,8 +51,14 @@ export const ROOMS: readonly Room[] = [
   },
   {
     room: "clusters",
-    purpose: "members: connection, probe, nodes, requests of delegates",
+    purpose: "members: connections and their tokens, probe, nodes, requests of delegates",
     imports: ["api", "pods", "placement", "kube", "runtime", "telemetry"],
+  },
+  {
+    room: "scheduling",
+    purpose:
+      "what decides a pod's place and is kept between decisions: rules, divisions, groups, reservations, refusals",
+    imports: ["api", "pods", "placement", "copies", "clusters", "runtime", "kube/messages.ts", "kube/resources.ts"],
   },
   {
     room: "kubelet",
@@ -62,8 +68,7 @@ export const ROOMS: readonly Room[] = [
   {
     room: "access",
     purpose: "the aggregated API by which users reach members",
-    imports: ["api", "certificates", "serving", "tunnel", "kube", "runtime", "telemetry"],
-    exceptions: ["controllers/member-token"],
+    imports: ["api", "certificates", "clusters", "serving", "tunnel", "kube", "runtime", "telemetry"],
   },
   {
     room: "webhook",

@@ -10,8 +10,10 @@ import type { Cluster } from "../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../api/keys.ts";
 import { objectKey, type Secret, type Stored, secretText } from "../api/kubernetes.ts";
 import { clusters } from "../api/resources.ts";
+import { type Connection, Connections, type FoundKubeconfig } from "../clusters/connections.ts";
+import { type StoredToken, TokenRenewal } from "../clusters/token-renewal.ts";
 import type { ClusterClient, Dial, Forwarder } from "../kube/client.ts";
-import { type RenewableCredentials, renewable } from "../kube/credentials.ts";
+import { renewable } from "../kube/credentials.ts";
 import type { Environment } from "../kube/environment-proxy.ts";
 import { createForwarder } from "../kube/forwarder.ts";
 import { createClusterClient } from "../kube/http-client.ts";
@@ -22,7 +24,6 @@ import type { Clock } from "../runtime/clock.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { Relay } from "./relay.ts";
-import { TokenRenewal } from "./token-renewal.ts";
 
 /** A member that takes users' requests. */
 export interface AccessMember {
@@ -43,10 +44,7 @@ export type FoundMember =
       readonly message: string;
     };
 
-interface Connected {
-  kubeconfig: string;
-  readonly hasAgent: boolean;
-  readonly credentials: RenewableCredentials;
+interface Connected extends Connection {
   readonly forwarder: Forwarder;
 }
 
@@ -65,14 +63,20 @@ export class AccessMembers {
   readonly #options: AccessMembersOptions;
   readonly #clusters: Reflector<Cluster>;
   readonly #secrets: Reflector<Secret>;
-  readonly #connected = new Map<string, Connected>();
-  readonly #problems = new Map<string, string>();
+  readonly #connections: Connections<Connected>;
   readonly #relay = new Relay();
   readonly #renewal: TokenRenewal;
 
   constructor(options: AccessMembersOptions) {
     this.#options = options;
     const { host: client, clock, log, onChange } = options;
+    this.#connections = new Connections({
+      connect: (cluster, kubeconfig) => this.#connectTo(cluster.metadata.name, kubeconfig),
+      // Ends every request of the member, too: its users' rights may be over.
+      close: ({ forwarder }) => forwarder.close(),
+      source: () => "",
+      log,
+    });
     this.#clusters = new Reflector({
       client,
       resource: clusters,
@@ -96,15 +100,13 @@ export class AccessMembers {
       },
     });
     this.#renewal = new TokenRenewal({
-      host: client,
-      secretOf: (name) => (this.#connected.has(name) ? this.#secret(accessSecretName(name)) : undefined),
-      connect: (name, kubeconfig) =>
-        createClusterClient({
-          cluster: name,
-          credentials: this.#read(name, kubeconfig),
-          untrusted: true,
-          ...this.#way(name),
-        }),
+      name: "access-token",
+      find: (name) => this.#storedToken(name),
+      store: async (_name, { secret, annotations, data }, signal) => {
+        const metadata = { ...secret.metadata, annotations: { ...secret.metadata.annotations, ...annotations } };
+        // A precondition, as the version comes along: a join may have written other credentials.
+        await client.replace(secrets, { ...secret, metadata, data: { ...secret.data, ...data } }, { signal });
+      },
       clock,
       log,
     });
@@ -120,7 +122,7 @@ export class AccessMembers {
 
   async stop(): Promise<void> {
     await Promise.all([this.#clusters.stop(), this.#secrets.stop(), this.#renewal.stop()]);
-    await Promise.all([...this.#connected.values()].map(({ forwarder }) => forwarder.close()));
+    await this.#connections.stop();
     await this.#relay.close();
   }
 
@@ -141,14 +143,14 @@ export class AccessMembers {
     if (wrongPrefix !== undefined) {
       return { reason: "ServiceUnavailable", message: `Cluster ${name}: spec.access.prefix ${wrongPrefix}` };
     }
-    const connected = this.#connected.get(name);
+    const connected = this.#connections.get(name);
     if (connected !== undefined) {
       const { forwarder } = connected;
       return { member: { name, prefix: access.prefix, forwarder, trouble: () => this.#trouble(name) } };
     }
     return {
       reason: "ServiceUnavailable",
-      message: `Cluster ${name}: ${this.#problems.get(name) ?? "it is not connected yet"}`,
+      message: `Cluster ${name}: ${this.#connections.problem(name) ?? "it is not connected yet"}`,
     };
   }
 
@@ -157,36 +159,42 @@ export class AccessMembers {
     return ready === undefined || ready.status === "True" ? undefined : ready.message;
   }
 
-  #cluster(name: string): Cluster | undefined {
+  #cluster(name: string): Stored<Cluster> | undefined {
     return this.#clusters.store.get(objectKey({ name }));
   }
 
   #reconcile(name: string): void {
-    const kubeconfig = this.#cluster(name)?.spec.access === undefined ? undefined : this.#kubeconfig(name);
-    const existing = this.#connected.get(name);
-    if (kubeconfig === undefined) {
-      this.#disconnect(name);
+    const cluster = this.#cluster(name);
+    const kubeconfig = cluster?.spec.access === undefined ? undefined : this.#kubeconfig(name);
+    // Without its Secret a member is closed to users, too.
+    if (cluster === undefined || typeof kubeconfig !== "string") {
+      this.#connections.end(name);
+      if (typeof kubeconfig === "object") this.#connections.noteProblem(name, kubeconfig.problem);
       return;
     }
-    // A member that is reached another way needs new connections.
-    const isSameWay = existing?.hasAgent === this.#hasAgent(name);
-    if (existing?.kubeconfig === kubeconfig && isSameWay) return;
-    try {
-      const credentials = this.#read(name, kubeconfig);
-      if (isSameWay && existing?.credentials.renew(credentials) === true) existing.kubeconfig = kubeconfig;
-      else this.#connect(name, kubeconfig, credentials);
-      this.#problems.delete(name);
-      this.#renewal.note(name);
-    } catch (error) {
-      this.#noteProblem(name, error instanceof Error ? error.message : String(error));
-    }
+    const before = this.#connections.kubeconfig(name);
+    this.#connections.update(cluster, kubeconfig);
+    if (this.#connections.kubeconfig(name) !== before) this.#renewal.note(name);
   }
 
-  #connect(name: string, kubeconfig: string, read: ClusterCredentials): void {
-    const credentials = renewable(read);
+  #connectTo(name: string, kubeconfig: string): Connected {
+    const credentials = renewable(this.#read(name, kubeconfig));
     const forwarder = createForwarder({ cluster: name, credentials: credentials.credentials, ...this.#way(name) });
-    this.#disconnect(name);
-    this.#connected.set(name, { kubeconfig, hasAgent: this.#hasAgent(name), credentials, forwarder });
+    return { forwarder, renew: (text) => credentials.renew(this.#read(name, text)) };
+  }
+
+  /** Returns the token by which a member is reached. Undefined if users do not reach it. */
+  #storedToken(name: string): StoredToken | undefined {
+    const secret = this.#connections.get(name) && this.#secret(accessSecretName(name));
+    if (secret === undefined) return undefined;
+    const connect = (kubeconfig: string): ClusterClient =>
+      createClusterClient({
+        cluster: name,
+        credentials: this.#read(name, kubeconfig),
+        untrusted: true,
+        ...this.#way(name),
+      });
+    return { secret, key: ACCESS_KUBECONFIG_KEY, connect };
   }
 
   #hasAgent(name: string): boolean {
@@ -202,15 +210,6 @@ export class AccessMembers {
     return this.#secrets.store.get(objectKey({ namespace: ACCESS_NAMESPACE, name }));
   }
 
-  /** Ends every request of the member, too: its users' rights may be over. */
-  #disconnect(name: string): void {
-    const existing = this.#connected.get(name);
-    this.#connected.delete(name);
-    existing?.forwarder
-      .close()
-      .catch((error: unknown) => this.#options.log.warn({ member: name, err: error }, "disconnect failed"));
-  }
-
   #read(name: string, kubeconfig: string): ClusterCredentials {
     const source = `Secret ${ACCESS_NAMESPACE}/${accessSecretName(name)}`;
     const account = tokenClaims(kubeconfig);
@@ -223,21 +222,12 @@ export class AccessMembers {
     return credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source, env: this.#options.env });
   }
 
-  #kubeconfig(name: string): string | undefined {
+  #kubeconfig(name: string): FoundKubeconfig {
     const secret = accessSecretName(name);
     const stored = this.#secret(secret);
     const text = secretText(stored, ACCESS_KUBECONFIG_KEY);
     if (text !== undefined) return text;
     const lacking = stored === undefined ? "is missing" : `has no key ${ACCESS_KUBECONFIG_KEY}`;
-    this.#noteProblem(
-      name,
-      `Secret ${ACCESS_NAMESPACE}/${secret} ${lacking}: run \`legation join ${name} --access\` again`,
-    );
-    return undefined;
-  }
-
-  #noteProblem(name: string, problem: string): void {
-    if (problem !== this.#problems.get(name)) this.#options.log.warn({ member: name }, problem);
-    this.#problems.set(name, problem);
+    return { problem: `Secret ${ACCESS_NAMESPACE}/${secret} ${lacking}: run \`legation join ${name} --access\` again` };
   }
 }

@@ -11,6 +11,7 @@ import type { Events } from "../runtime/event-bus.ts";
 import { Mutex } from "../runtime/mutex.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { type Connection, Connections, type FoundKubeconfig } from "./connections.ts";
 import { DelegateIndex } from "./delegate-index.ts";
 import { isUid, recordedUid } from "./identity.ts";
 import { type FoundIdentity, joinedTwice, joinedTwiceProblem } from "./joined-twice.ts";
@@ -27,26 +28,21 @@ export interface RegistryEvents extends MemberEvents {
   readonly reconnected: [name: string];
 }
 
-export interface MemberConnection {
+export interface MemberConnection extends Connection {
   readonly client: ClusterClient;
   readonly server: string;
-  /** Switches to a kubeconfig. Returns false when it is for another server, which needs a new connection. Throws when unusable. */
-  renew(kubeconfig: string): boolean;
 }
 
-interface Connected {
+interface Connected extends Connection {
   readonly member: Member;
-  readonly connection: MemberConnection;
-  readonly hasAgent: boolean;
-  kubeconfig: string;
+  readonly server: string;
 }
 
 /** The members, one per Cluster, connected with the kubeconfig in the Secret that the Cluster names. */
 export class Registry {
   readonly #clusters: Reflector<Cluster>;
   readonly #secrets: Reflector<Secret>;
-  readonly #connections = new Map<string, Connected>();
-  readonly #problems = new Map<string, string>();
+  readonly #connections: Connections<Connected>;
   /** The identities that members gave, with the kubeconfig that led there. */
   readonly #found = new Map<string, FoundIdentity & { readonly kubeconfig: string }>();
   #joinedTwice: ReadonlyMap<string, string> = new Map();
@@ -57,6 +53,14 @@ export class Registry {
   constructor(options: RegistryOptions) {
     this.#options = options;
     const { host: client, clock, log, events } = options;
+    this.#connections = new Connections({
+      connect: (cluster, kubeconfig) => this.#connectTo(cluster, kubeconfig),
+      onConnected: (cluster, connected, previous) => this.#onConnected(cluster, connected, previous),
+      onRenewed: (name) => this.member(name)?.noteRenewal(),
+      close: ({ member }) => member.stop(),
+      source: ({ spec }) => `Secret ${SYSTEM_NAMESPACE}/${spec.credentialsSecret.name}: `,
+      log,
+    });
     // Before anyone else hears of the delegate.
     events.on("delegate", (member, key) => this.#delegateIndex.note(key, member.name));
     this.#clusters = new Reflector({
@@ -97,8 +101,7 @@ export class Registry {
 
   async stop(): Promise<void> {
     await Promise.all([this.#clusters.stop(), this.#secrets.stop()]);
-    await Promise.all([...this.#connections.values()].map(({ member }) => member.stop()));
-    this.#connections.clear();
+    await this.#connections.stop();
   }
 
   cluster(name: string): Stored<Cluster> | undefined {
@@ -114,16 +117,16 @@ export class Registry {
   }
 
   members(): Member[] {
-    return [...this.#connections.values()].map(({ member }) => member);
+    return this.#connections.all().map(({ member }) => member);
   }
 
   server(name: string): string | undefined {
-    return this.#connections.get(name)?.connection.server;
+    return this.#connections.get(name)?.server;
   }
 
   unconnected(): Stored<Cluster>[] {
-    if (this.#problems.size === 0) return [];
-    return this.clusters().filter(({ metadata: { name } }) => !this.#connections.has(name));
+    if (!this.#connections.hasProblems) return [];
+    return this.clusters().filter(({ metadata: { name } }) => this.member(name) === undefined);
   }
 
   joinedAs(name: string): string | undefined {
@@ -154,7 +157,7 @@ export class Registry {
 
   /** Returns why the Cluster has no connection, or keeps its old credentials. */
   problem(name: string): string | undefined {
-    return this.#problems.get(name);
+    return this.#connections.problem(name);
   }
 
   #onSecret(secret: Stored<Secret>): void {
@@ -170,9 +173,9 @@ export class Registry {
     const cluster = this.cluster(name);
     const existing = this.#connections.get(name);
     if (cluster === undefined) {
-      this.#problems.delete(name);
+      this.#connections.forgetProblem(name);
       this.#found.delete(name);
-      this.#disconnect(name);
+      this.#connections.end(name);
       this.#refuseSecondNames();
       return;
     }
@@ -184,50 +187,30 @@ export class Registry {
   }
 
   #connect(name: string, cluster: Stored<Cluster>): void {
-    if (this.#joinedTwice.has(name)) return;
-    const existing = this.#connections.get(name);
-    const kubeconfig = this.#kubeconfig(cluster);
-    if (typeof kubeconfig !== "string") {
-      // Keeps a working connection: a Secret that is being rewritten must not look like a lost member.
-      this.#noteProblem(name, kubeconfig.problem);
-      return;
-    }
-    const hasAgent = cluster.spec.agent !== undefined;
-    // A member that is reached another way needs a new connection, even to the same address.
-    const isSameWay = existing?.hasAgent === hasAgent;
-    if (existing?.kubeconfig === kubeconfig && isSameWay) {
-      this.#problems.delete(name);
-      return;
-    }
-    let connection: MemberConnection;
-    try {
-      if (existing !== undefined && isSameWay && existing.connection.renew(kubeconfig)) {
-        existing.kubeconfig = kubeconfig;
-        this.#problems.delete(name);
-        existing.member.noteRenewal();
-        return;
-      }
-      connection = this.#options.connect(cluster, kubeconfig);
-    } catch (error) {
-      const { name: secret } = cluster.spec.credentialsSecret;
-      const reason = error instanceof Error ? error.message : String(error);
-      this.#noteProblem(name, `Secret ${SYSTEM_NAMESPACE}/${secret}: ${reason}`);
-      return;
-    }
-    this.#problems.delete(name);
-    this.#disconnect(name);
-    const { hostId, clock, log } = this.#options;
+    if (!this.#joinedTwice.has(name)) this.#connections.update(cluster, this.#kubeconfig(cluster));
+  }
+
+  #connectTo(cluster: Stored<Cluster>, kubeconfig: string): Connected {
+    const { name } = cluster.metadata;
+    const connection = this.#options.connect(cluster, kubeconfig);
+    const { hostId, events, clock, log } = this.#options;
     const { client, server } = connection;
-    const running = { events: this.#options.events, mutex: this.#foreignUsageMutex, clock, log };
     const onIdentity = (uid: string | undefined): void => {
-      const current = this.#connections.get(name);
-      if (current?.member === member) this.#onIdentity(name, { uid, server, kubeconfig: current.kubeconfig });
+      const current = this.#connections.kubeconfig(name);
+      if (current !== undefined && this.member(name) === member)
+        this.#onIdentity(name, { uid, server, kubeconfig: current });
     };
+    const running = { events, mutex: this.#foreignUsageMutex, clock, log };
     const member = new Member({ cluster, client, hostId, onIdentity, ...running });
-    if (existing !== undefined) member.setVirtualNode(existing.member.virtualNode);
-    this.#connections.set(name, { member, connection, hasAgent, kubeconfig });
-    // Sent before `start`, since the new connection has read nothing yet.
-    if (existing !== undefined) this.#options.events.emit("reconnected", name);
+    return { member, server, renew: (text) => connection.renew(text) };
+  }
+
+  #onConnected({ metadata: { name } }: Stored<Cluster>, { member }: Connected, previous: Connected | undefined): void {
+    if (previous !== undefined) {
+      member.setVirtualNode(previous.member.virtualNode);
+      // Sent before `start`, since the new connection has read nothing yet.
+      this.#options.events.emit("reconnected", name);
+    }
     member.start();
   }
 
@@ -260,31 +243,17 @@ export class Registry {
       const keeper = this.#joinedTwice.get(name);
       if (keeper === before.get(name)) continue;
       if (keeper === undefined) {
-        this.#problems.delete(name);
+        this.#connections.forgetProblem(name);
         if (name !== own) this.#connect(name, cluster);
       } else {
-        this.#disconnect(name);
-        this.#noteProblem(name, joinedTwiceProblem(name, keeper));
+        this.#connections.end(name);
+        this.#connections.noteProblem(name, joinedTwiceProblem(name, keeper));
       }
       if (name !== own) this.#options.events.emit("cluster", name);
     }
   }
 
-  #noteProblem(name: string, problem: string): void {
-    if (problem !== this.#problems.get(name)) this.#options.log.warn({ member: name }, problem);
-    this.#problems.set(name, problem);
-  }
-
-  #disconnect(name: string): void {
-    const connection = this.#connections.get(name);
-    if (connection === undefined) return;
-    this.#connections.delete(name);
-    connection.member
-      .stop()
-      .catch((error: unknown) => this.#options.log.warn({ member: name, err: error }, "disconnect failed"));
-  }
-
-  #kubeconfig(cluster: Stored<Cluster>): string | { readonly problem: string } {
+  #kubeconfig(cluster: Stored<Cluster>): FoundKubeconfig {
     const { name, key = CLUSTER_DEFAULTS.credentialsKey } = cluster.spec.credentialsSecret;
     const secret = this.secret(cluster);
     if (secret === undefined)

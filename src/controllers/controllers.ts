@@ -1,26 +1,26 @@
 import type { Cluster } from "../api/cluster.ts";
 import { virtualNodeName } from "../api/keys.ts";
 import type { Pod, Stored } from "../api/kubernetes.ts";
+import { renewMemberTokens } from "../clusters/member-tokens.ts";
 import { MemberNamespaces } from "../clusters/namespaces.ts";
 import { type MemberConnection, Registry } from "../clusters/registry.ts";
+import type { TokenRenewal } from "../clusters/token-renewal.ts";
 import { yieldToEventLoop } from "../kube/event-loop.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import { DepartedClusters } from "../runtime/departed-clusters.ts";
 import { Events } from "../runtime/event-bus.ts";
 import { EventRecorder } from "../runtime/event-recorder.ts";
 import type { ReadStore } from "../runtime/store.ts";
+import { proxyWrites } from "../scheduling/memories.ts";
 import { AgentController } from "./agents/controller.ts";
 import { ClaimController } from "./claims/controller.ts";
 import { ClusterProfileController } from "./cluster-profiles/controller.ts";
 import { type PodCopier, type PodCopierOptions, subscribe, together } from "./copying/pod-copier.ts";
-import { RefusedWrites } from "./delegation/actions/refused-writes.ts";
 import { DelegationController } from "./delegation/controller.ts";
-import { proxyWrites } from "./delegation/placement/memories.ts";
 import { DependencyController } from "./dependencies/controller.ts";
 import { CLASSES, NAMESPACED } from "./dependencies/family.ts";
 import type { ControllerEvents } from "./events.ts";
 import { HomeApiController } from "./home-api/controller.ts";
-import { MemberTokenController } from "./member-token/controller.ts";
 import { NetworkPolicyController } from "./network-policies/controller.ts";
 import type { ControllersOptions } from "./options.ts";
 import { OverflowController } from "./overflow/controller.ts";
@@ -28,6 +28,7 @@ import { OverflowPlacement } from "./overflow/placement.ts";
 import { PodEventController } from "./pod-events/controller.ts";
 import { PreferencesController } from "./preferences/controller.ts";
 import { boundTo, NODE_INDEX, reflectProxies } from "./proxies.ts";
+import { RefusedWrites } from "./refused-writes.ts";
 import { KeptDelegates, RestoredHost } from "./restored-host.ts";
 import { ServiceController } from "./services/controller.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
@@ -52,7 +53,7 @@ export class Controllers {
   readonly #podEvents: PodEventController | undefined;
   readonly #recorder: EventRecorder;
   readonly #agents: AgentController;
-  readonly #tokens: MemberTokenController;
+  readonly #tokens: TokenRenewal;
   readonly #homeApi: HomeApiController;
   readonly #profiles: ClusterProfileController;
   readonly #copiers: readonly PodCopier[];
@@ -87,8 +88,8 @@ export class Controllers {
     }
     this.#podEvents = podEvents && new PodEventController({ ...running, ...podEvents, proxies });
     this.#agents = new AgentController({ ...running, hostId: identity.id, hub: options.hub });
-    this.#tokens = new MemberTokenController(running);
-    const refusedWrites = new RefusedWrites({ writes: proxyWrites(clock), recorder, proxies, events });
+    this.#tokens = renewMemberTokens(running);
+    const refusedWrites = new RefusedWrites({ writes: proxyWrites(clock), recorder, events });
     this.#homeApi = new HomeApiController({
       ...running,
       identity,

@@ -2,20 +2,15 @@ import type { ObjectKey, Pod } from "../api/kubernetes.ts";
 import type { RegistryEvents } from "../clusters/registry.ts";
 import type { Events } from "../runtime/event-bus.ts";
 import type { ReflectorEvent } from "../runtime/reflector.ts";
+import type { SchedulingEvents } from "../scheduling/events.ts";
 
 /** The events by which controllers wake each other. Who emits and who hears each: docs/architecture.md#events. */
-export interface ControllerEvents extends RegistryEvents {
+export interface ControllerEvents extends RegistryEvents, SchedulingEvents {
   readonly proxy: [event: ReflectorEvent<Pod>];
   /** A proxy was bound to the virtual node of a Cluster, or left it. */
   readonly bound: [cluster: string, key: ObjectKey];
   /** A member keeps one more delegate that the host does not know. */
   readonly kept: [member: string];
-  /** Room that was reserved is free, or a member takes pods again that it refused. */
-  readonly roomFreed: [];
-  /** A proxy got or lost its place: an even spread or a limit may admit another. */
-  readonly placesChanged: [];
-  /** A group of pods is in another member, or in none any more. */
-  readonly groupMoved: [];
   readonly defaultsChanged: [];
   /** Wishes of a workload in the namespace are known, or have changed. */
   readonly wishes: [namespace: string];

@@ -5,18 +5,12 @@ import { pods } from "../kube/resources.ts";
 import { USES_INDEX, usesOf } from "../pods/dependencies.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Reflector } from "../runtime/reflector.ts";
-import type { IndexFunction, ReadStore } from "../runtime/store.ts";
+import type { ReadStore } from "../runtime/store.ts";
+import { PLACEMENT_INDEXES } from "../scheduling/known-pods.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Emitter } from "./events.ts";
 
 export const NODE_INDEX = "node";
-export const NAMESPACE_INDEX = "namespace";
-export const UID_INDEX = "uid";
-
-export const PLACEMENT_INDEXES: Readonly<Record<string, IndexFunction<Pod>>> = {
-  [NAMESPACE_INDEX]: ({ metadata }) => [metadata.namespace ?? ""],
-  [UID_INDEX]: ({ metadata }) => [metadata.uid],
-};
 
 export interface ProxiesOptions {
   readonly host: ClusterClient;

@@ -2,7 +2,7 @@ import { ACCESS_KUBECONFIG_KEY, ACCESS_NAMESPACE, accessSecretName } from "../..
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import { type Secret, type Stored, secretData } from "../../api/kubernetes.ts";
-import { type MemberAddress, memberKubeconfig } from "../../controllers/member-token/kubeconfig.ts";
+import { type MemberAddress, memberKubeconfig } from "../../clusters/kubeconfig.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { secrets } from "../../kube/resources.ts";
 import { requestToken } from "../../kube/service-account-token.ts";

@@ -1,7 +1,7 @@
 import { ACCESS_NAMESPACE, ACCESS_PREFIX_DEFAULT, accessAccountName } from "../../api/access.ts";
 import type { AccessSpec, Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
-import { memberKubeconfig } from "../../controllers/member-token/kubeconfig.ts";
+import { memberKubeconfig } from "../../clusters/kubeconfig.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { namespaces } from "../../kube/resources.ts";

@@ -1,6 +1,6 @@
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
-import { type WishingWorkload, workloadKey } from "../../controllers/preferences/workload.ts";
 import { memberOf } from "../../pods/proxy.ts";
+import { type WishingWorkload, workloadKey } from "../../scheduling/workload.ts";
 import type { HostState } from "../simulation/host-state.ts";
 import { type Declined, type Place, Simulation } from "../simulation/simulation.ts";
 import type { WrittenWorkload } from "./manifest.ts";

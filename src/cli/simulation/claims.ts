@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { type ObjectKey, objectKey, type PersistentVolumeClaim, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { amounts } from "../../api/quantity.ts";
-import { claimElsewhere, claimKeys, claimNeeds } from "../../controllers/claims/needs.ts";
-import type { Needs } from "../../controllers/delegation/decision/needs.ts";
 import { clusterOf } from "../../copies/claims.ts";
+import type { Needs } from "../../placement/needs.ts";
+import { claimElsewhere, claimKeys, claimNeeds } from "../../scheduling/claim-needs.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
 
 /** The fields of a claim that decide whether a member can have one like it. */

@@ -10,6 +10,7 @@ import {
 import { type Secret, type Stored, secretData, secretText } from "../../api/kubernetes.ts";
 import { issueClient, issueServing, readRequest } from "../../certificates/issue.ts";
 import { expiresAt, renewalReason } from "../../certificates/validity.ts";
+import { memberKubeconfig } from "../../clusters/kubeconfig.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient, Dial } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -28,7 +29,6 @@ import { AgentRefusal, type Gatekeeper, type Hub, type HubTls, type Proof, type 
 import { hostOfAddress } from "../../tunnel/hub-address.ts";
 import type { CertificateAnswer, MemberCredentials, TokenAccount } from "../../tunnel/messages.ts";
 import type { ControllerEvents } from "../events.ts";
-import { memberKubeconfig } from "../member-token/kubeconfig.ts";
 import { type HubAuthorities, readAuthorities, renewed, trusted } from "./authority.ts";
 import { sha256, tokenProblem } from "./credentials.ts";
 import { type HubEndpoint, publishEndpoint } from "./endpoint.ts";

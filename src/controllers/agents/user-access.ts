@@ -10,6 +10,7 @@ import { INSTALLED_LABELS, SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION, VIRTUAL_N
 import { type Secret, secretData, secretText } from "../../api/kubernetes.ts";
 import { issueClientWithKey } from "../../certificates/issue.ts";
 import { renewalReason } from "../../certificates/validity.ts";
+import { memberKubeconfig } from "../../clusters/kubeconfig.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { secrets } from "../../kube/resources.ts";
@@ -19,7 +20,6 @@ import { Mutex } from "../../runtime/mutex.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { MemberCredentials } from "../../tunnel/messages.ts";
 import { RELAY_NAME } from "../../tunnel/relay.ts";
-import { memberKubeconfig } from "../member-token/kubeconfig.ts";
 import { type HubAuthorities, trusted } from "./authority.ts";
 
 const RELAY_LIFETIME_MS = 30 * 24 * 60 * 60_000;

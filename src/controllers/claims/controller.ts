@@ -11,21 +11,23 @@ import type { Member } from "../../clusters/member.ts";
 import { claimOwner, clusterOf } from "../../copies/claims.ts";
 import { withoutAmounts } from "../../kube/messages.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
+import type { Needs, Preparation } from "../../placement/needs.ts";
 import { isBound } from "../../pods/pod-state.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import { type Hold, WriteGuard } from "../../runtime/write-guard.ts";
+import { claimElsewhere, claimKeys, claimNeeds, neededClaim } from "../../scheduling/claim-needs.ts";
 import { Copies } from "../copying/copies.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
 import { REFUSED_FOR_MS } from "../copying/writer.ts";
-import type { Needs, Preparation } from "../delegation/decision/needs.ts";
-import type { DelegationOptions } from "../delegation/options.ts";
+import type { RestoredHost } from "../restored-host.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import { type Action, creationIn, type Observed, SIZE, sizeContent, uncertainCreationIn } from "./model.ts";
-import { claimElsewhere, claimKeys, claimNeeds, neededClaim } from "./needs.ts";
 
-export interface ClaimOptions extends PodCopierOptions, Pick<DelegationOptions, "restoredHost"> {}
+export interface ClaimOptions extends PodCopierOptions {
+  readonly restoredHost: RestoredHost;
+}
 
 const KIND = "PersistentVolumeClaim";
 // An operator of the member may carry labels of a whole object's copy over to its own claims, which hold data.

@@ -19,13 +19,14 @@ import { ownerOf } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Expectation } from "../../runtime/controller.ts";
 import type { WriteGuard } from "../../runtime/write-guard.ts";
+import { neededClaim } from "../../scheduling/claim-needs.ts";
 import { detailOf, inMember, type Made, makeCopy, outlast } from "../copying/writer.ts";
-import type { DelegationOptions } from "../delegation/options.ts";
+import type { RestoredHost } from "../restored-host.ts";
 import { type Action, creationIn, MARKS, type Observed, SIZE, sizeContent, uncertainCreationIn } from "./model.ts";
-import { neededClaim } from "./needs.ts";
 import { UncertainCreates } from "./uncertain-creates.ts";
 
-export interface ExecutorOptions extends Pick<DelegationOptions, "restoredHost"> {
+export interface ExecutorOptions {
+  readonly restoredHost: RestoredHost;
   readonly host: ClusterClient;
   readonly registry: Registry;
   readonly memberNamespaces: MemberNamespaces;

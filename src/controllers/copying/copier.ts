@@ -5,6 +5,7 @@ import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { standsFor } from "../../copies/copy-metadata.ts";
 import { type CopiedKind, type Drift, driftOf } from "../../copies/kind.ts";
+import type { Source } from "../../copies/source.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { IN_FLIGHT_MS } from "../../kube/request-ends.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
@@ -24,7 +25,6 @@ import {
   copyRef,
   type ObjectName,
   type Observed,
-  type Source,
   type Use,
 } from "./model.ts";
 import { Sources } from "./sources.ts";

@@ -3,6 +3,7 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { lacksKeys } from "../../copies/copy-metadata.ts";
+import { foreignMessage } from "../../copies/foreign-message.ts";
 import { type CopiedKind, copyPatch, toCopy } from "../../copies/kind.ts";
 import { ownedKeys } from "../../copies/owned-keys.ts";
 import { findByList } from "../../kube/list.ts";
@@ -413,12 +414,6 @@ export class CopyExecutor<T extends KubeObject> {
     if (source === undefined) return;
     this.#options.recorder.record(referenceTo(resource, source), { reason, message: `${ref.member}: ${message}` });
   }
-}
-
-/** Returns why a member cannot have a copy in whose place there is an object of another owner. */
-export function foreignMessage(kind: string, name: string, clause: string): string {
-  const there = "is there already and was not made by Legation for this host";
-  return clause === "" ? `${kind} ${name} ${there}` : `${kind} ${name}${clause}, ${there}`;
 }
 
 /** The versions of source and copy between which a stored patch left a difference. */

@@ -1,5 +1,6 @@
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Drift } from "../../copies/kind.ts";
+import type { Source } from "../../copies/source.ts";
 import type { HoldReason } from "../../runtime/held-writes.ts";
 
 declare const copyKeyBrand: unique symbol;
@@ -25,13 +26,6 @@ export function copyRef(key: CopyKey): CopyRef {
   const [member = "", kind = "", namespace = "", name = ""] = key.split("/");
   return { member, kind, namespace, name };
 }
-
-export type Source<T extends KubeObject> =
-  | { readonly state: "present"; readonly object: Stored<T> }
-  /** The namespace was read without it, or the member is not given the object. */
-  | { readonly state: "missing" }
-  /** The namespace was not read yet, or cannot be: `message` says why. */
-  | { readonly state: "unknown"; readonly message?: string };
 
 /**
  * `needed`: made. `kept`: follows its source if it is there. `frozen`: stays as it is. `unused`: goes after a while.

@@ -3,15 +3,15 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { leastPrepared, type Needs, preparationIn } from "../../placement/needs.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { ControllerOptions } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import { leastPrepared, type Needs, preparationIn } from "../delegation/decision/needs.ts";
-import type { Preparer } from "../delegation/options.ts";
 import type { ControllerEvents, Emitter } from "../events.ts";
+import type { Preparer } from "../preparer.ts";
 
 export interface PodCopierOptions extends ControllerOptions {
   readonly host: ClusterClient;

@@ -1,13 +1,14 @@
 import { getHeapStatistics } from "node:v8";
 import { type KubeObject, objectKey, type Stored } from "../../api/kubernetes.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
+import type { Source } from "../../copies/source.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { ByteBudget } from "../../kube/limits.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import type { IndexFunction } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { ObjectName, Source } from "./model.ts";
+import type { ObjectName } from "./model.ts";
 
 export interface SourcesOptions<T extends KubeObject> {
   readonly host: ClusterClient;

@@ -1,5 +1,6 @@
 import { isBound, isDeleting, isTerminal } from "../../pods/pod-state.ts";
-import { type DelegationDecision, decided, type Phase, soonest } from "./decision/decision.ts";
+import { soonest } from "../../scheduling/soonest.ts";
+import { type DelegationDecision, decided, type Phase } from "./decision/decision.ts";
 import { awaitsDelegate, holderOf } from "./decision/delegates.ts";
 import { hasProxy, type PodView, type View } from "./decision/view.ts";
 import { adopt } from "./phases/adopt.ts";

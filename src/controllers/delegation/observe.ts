@@ -4,6 +4,7 @@ import { type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../
 import type { Member } from "../../clusters/member.ts";
 import type { Candidate } from "../../placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, candidateOf, isOutOfService } from "../../placement/member-candidate.ts";
+import { type Needs, needsState, preparationIn } from "../../placement/needs.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { isOverfull, rank } from "../../placement/rank.ts";
 import { taintRefusal } from "../../placement/rules.ts";
@@ -11,16 +12,15 @@ import { ownerOf } from "../../pods/delegate.ts";
 import { isBound, isDeleting, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { ReadStore } from "../../runtime/store.ts";
+import { type Eligibility, placementFacts, rankInput } from "../../scheduling/eligibility.ts";
+import { type Memory, mayHold } from "../../scheduling/memory.ts";
+import type { PlacementState } from "../../scheduling/placement-state.ts";
+import { requestMutation } from "../../scheduling/request-mutations.ts";
+import type { WaitingProxies } from "../../scheduling/waiting-proxies.ts";
 import { needsRanking } from "./decide.ts";
 import { holderOf, isFor } from "./decision/delegates.ts";
-import { type Memory, mayHold } from "./decision/memory.ts";
-import { type Needs, needsState, preparationIn } from "./decision/needs.ts";
 import { hasProxy, type MemberView, type PodView, type View } from "./decision/view.ts";
 import type { DelegationOptions } from "./options.ts";
-import { type Eligibility, placementFacts, rankInput } from "./placement/eligibility.ts";
-import type { PlacementState } from "./placement/placement-state.ts";
-import { requestMutation } from "./placement/request-mutations.ts";
-import type { WaitingProxies } from "./placement/waiting-proxies.ts";
 
 export interface ObserverOptions extends Pick<DelegationOptions, "registry" | "preparer" | "virtualNodes" | "clock"> {
   readonly placementState: PlacementState;

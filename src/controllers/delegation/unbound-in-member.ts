@@ -1,11 +1,11 @@
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { isGated } from "../../pods/pod-state.ts";
+import type { Eligibilities } from "../../scheduling/eligibility.ts";
+import type { Memories } from "../../scheduling/memories.ts";
+import { type Memory, mayHold } from "../../scheduling/memory.ts";
 import { isFor } from "./decision/delegates.ts";
-import { type Memory, mayHold } from "./decision/memory.ts";
 import { unconnectedCandidate } from "./observe.ts";
-import type { Eligibilities } from "./placement/eligibility.ts";
-import type { Memories } from "./placement/memories.ts";
 
 export interface UnboundInOptions {
   readonly registry: Pick<Registry, "cluster" | "joinedAs" | "member" | "members">;

@@ -7,7 +7,6 @@ import { findByList } from "../../kube/list.ts";
 import { isBound } from "../../pods/pod-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
-import type { Logger } from "../../telemetry/logger.ts";
 import {
   type FoundWishes,
   type PodWishes,
@@ -15,7 +14,8 @@ import {
   type WishingWorkload,
   wishesOf,
   workloadKey,
-} from "../preferences/workload.ts";
+} from "../../scheduling/workload.ts";
+import type { Logger } from "../../telemetry/logger.ts";
 
 export interface WorkloadWishesOptions {
   readonly host: ClusterClient;

@@ -1,16 +1,18 @@
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { DEPENDENCIES, type DependencyObject } from "../../copies/dependencies.ts";
+import { NEEDED } from "../../copies/foreign-message.ts";
 import { isWanted } from "../../copies/objects.ts";
+import { ObjectsInMembers } from "../../copies/objects-in-members.ts";
+import type { Source } from "../../copies/source.ts";
+import { isPreparedIn, type Needs, type Preparation, type WaitReason } from "../../placement/needs.ts";
 import { type Dependency, type DependencyKind, dependencyKey, isClass, usesOf } from "../../pods/dependencies.ts";
 import { isBound, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copier } from "../copying/copier.ts";
-import type { CopyRef, ObjectName, Source, Use } from "../copying/model.ts";
+import type { CopyRef, ObjectName, Use } from "../copying/model.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
-import { isPreparedIn, type Needs, type Preparation, type WaitReason } from "../delegation/decision/needs.ts";
-import { ObjectsInMembers } from "../whole-objects/object-in-member.ts";
 import { type Family, follows } from "./family.ts";
 import { isUsedByOtherHost, Users } from "./users.ts";
 
@@ -18,7 +20,6 @@ export interface DependencyOptions extends PodCopierOptions {
   readonly family: Family;
 }
 
-export const NEEDED = ", which the pod needs";
 const KEPT_FOR_OTHERS_MS = 10 * 60_000;
 
 /** Gives each member the objects of one family that its pods name: one copy for all pods that share it. */

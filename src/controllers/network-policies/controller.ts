@@ -2,14 +2,14 @@ import { type NetworkPolicy, type ObjectKey, objectKey, type Pod, type Stored } 
 import type { Member } from "../../clusters/member.ts";
 import { NETWORK_POLICY } from "../../copies/network-policies.ts";
 import { withoutAmounts } from "../../kube/messages.ts";
+import { isPreparedIn, type Needs, type Preparation, refusedIn } from "../../placement/needs.ts";
 import { isBound, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
+import { NAMESPACE_INDEX } from "../../scheduling/known-pods.ts";
 import { Copier } from "../copying/copier.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
 import { PodsInMembers } from "../copying/pods-in-members.ts";
-import { isPreparedIn, type Needs, type Preparation, refusedIn } from "../delegation/decision/needs.ts";
-import { NAMESPACE_INDEX } from "../proxies.ts";
 
 interface Place {
   readonly member: string;

@@ -1,14 +1,10 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import type { Refusal } from "../../placement/candidate.ts";
-import { explain } from "../../placement/rank.ts";
-import { hostClaim, isOverflow } from "../../pods/overflow.ts";
+import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isGated, isLive, unschedulableMessage } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import { allRefusals, nextRetry, openMembers } from "../delegation/decision/open-members.ts";
+import { allRefusals, nextRetry, openMembers } from "../../scheduling/open-members.ts";
+import { noRoomEither, staysForClaim } from "../../scheduling/overflow-reasons.ts";
 import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";
-
-/** The reason of the event that says why a pod stays on the host. */
-export const NOT_OVERFLOWED = "NotOverflowed";
 
 // No event tells that a group, a division or a name is free.
 const LOOK_AGAIN_MS = 1000;
@@ -90,16 +86,6 @@ function decideMember(observed: Observed, now: number): OverflowDecision {
 
 function overflow({ metadata: { uid, resourceVersion } }: Stored<Pod>, member: string): Action {
   return { type: "overflow", uid, resourceVersion, member };
-}
-
-/** A claim keeps the pod on the host, whatever room there is elsewhere. */
-export function staysForClaim({ spec }: Pod): string | undefined {
-  const claim = spec === undefined ? undefined : hostClaim(spec);
-  return claim === undefined ? undefined : `stays on this cluster: its claim is this cluster's (${claim})`;
-}
-
-export function noRoomEither(refusals: readonly Refusal[]): string {
-  return `no member cluster has room either: ${explain(refusals)}`;
 }
 
 function tell({ pod, reported }: Observed, message: string): Action[] {

@@ -5,7 +5,7 @@ import { listPages } from "../../kube/list.ts";
 import { pods } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/pod-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { FindPod } from "../delegation/placement/groups.ts";
+import type { FindPod } from "../../scheduling/groups.ts";
 
 // A pod of the group that the host's scheduler places just now is seen by the next one that is due.
 const FRESH_MS = 3000;

@@ -3,16 +3,15 @@ import type { Member } from "../../clusters/member.ts";
 import { whyNotMade } from "../../clusters/namespaces.ts";
 import { isCopy } from "../../copies/copy-metadata.ts";
 import { DEPENDENCIES } from "../../copies/dependencies.ts";
+import { foreignMessage, NEEDED } from "../../copies/foreign-message.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/list.ts";
 import { missingObject } from "../../kube/messages.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { type Dependency, dependenciesOf } from "../../pods/dependencies.ts";
+import type { SharedBy } from "../../scheduling/placement-view.ts";
 import { isOfAllAlike, refusalOf } from "../api-refusal.ts";
-import { foreignMessage } from "../copying/executor.ts";
-import type { SharedBy } from "../delegation/decision/decision.ts";
-import { NEEDED } from "../dependencies/controller.ts";
 import { isUntryable } from "../try-delegate.ts";
 
 export interface NotTaken {

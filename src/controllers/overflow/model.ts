@@ -1,6 +1,6 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Decision } from "../../runtime/controller.ts";
-import type { View as PlacementObserved } from "../delegation/decision/view.ts";
+import type { PlacementView } from "../../scheduling/placement-view.ts";
 
 /** Times at which this controller saw the pod schedulable or not; epoch ms by its own clock. */
 export interface Seen {
@@ -26,7 +26,7 @@ export interface Observed {
   /** The pod's author was told why it is not delegated. */
   readonly reported: boolean;
   /** Returns the view for placement. Called only when the pod is due. */
-  readonly view: () => PlacementObserved;
+  readonly view: () => PlacementView;
   /** Returns its group, unless that is in a member already. Called after `view`. */
   readonly group?: () => PendingGroup | undefined;
 }

@@ -4,13 +4,12 @@ import type { Member } from "../../clusters/member.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { isOverfull } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
-import type { SharedBy } from "../delegation/decision/decision.ts";
-import type { View } from "../delegation/decision/view.ts";
-import type { FindPod, GroupName } from "../delegation/placement/groups.ts";
-import type { PlacementAccess } from "../delegation/placement/placement-state.ts";
-import { shapeOf } from "../delegation/placement/pod-shapes.ts";
-import type { Made } from "../delegation/placement/reservations.ts";
-import { UID_INDEX } from "../proxies.ts";
+import type { FindPod, GroupName } from "../../scheduling/groups.ts";
+import { UID_INDEX } from "../../scheduling/known-pods.ts";
+import type { PlacementAccess } from "../../scheduling/placement-state.ts";
+import type { PlacementView, SharedBy } from "../../scheduling/placement-view.ts";
+import { shapeOf } from "../../scheduling/pod-shapes.ts";
+import type { Made } from "../../scheduling/reservations.ts";
 
 /** Gives the overflow controller the delegation controller's placement, for pods that are no proxies yet. */
 export class OverflowPlacement {
@@ -30,7 +29,7 @@ export class OverflowPlacement {
     return (parsed.ok ? parsed.placement.overflowAfterSeconds : undefined) ?? DEFAULT_OVERFLOW_AFTER_SECONDS;
   }
 
-  observe(pod: Stored<Pod>, find: FindPod): View {
+  observe(pod: Stored<Pod>, find: FindPod): PlacementView {
     this.#options.placementState.podRules.update(pod, find);
     return this.#options.observe(objectKey(pod.metadata), pod);
   }

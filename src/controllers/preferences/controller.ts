@@ -4,7 +4,6 @@ import { claimNames } from "../../copies/claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
-import type { OpenMembers } from "../../placement/open-division.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { conditionOf, controllerOf } from "../../pods/pod-state.ts";
 import type { RefusedWrite } from "../../pods/proxy-conditions.ts";
@@ -13,24 +12,12 @@ import { type ActionContext, Controller, type ControllerOptions, type Expectatio
 import type { Events } from "../../runtime/event-bus.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
+import type { Moving } from "../../scheduling/eligibility.ts";
+import type { OwnedProxies } from "../../scheduling/owned-proxies.ts";
+import { workloadOf } from "../../scheduling/workload.ts";
 import type { ControllerEvents } from "../events.ts";
 import { decide } from "./decide.ts";
 import type { Action, Observed, Replica } from "./model.ts";
-import type { OwnedProxies } from "./owned-proxies.ts";
-import { workloadOf } from "./workload.ts";
-
-export interface Sharing extends OpenMembers {
-  /** A member is not read yet. Until then it looks closed, and the division wrong. */
-  readonly syncing: boolean;
-}
-
-/** Why replicas of a workload may have to move. */
-export interface Moving extends Sharing {
-  /** Reports whether the workload's wishes exclude the member of a replica. Absent: they exclude none. */
-  readonly excludes?: (replica: Stored<Pod>, member: string) => boolean;
-  /** The workload has no division: the preferences only say who has room. */
-  readonly undivided?: boolean;
-}
 
 export interface PreferencesOptions extends ControllerOptions {
   readonly host: ClusterClient;

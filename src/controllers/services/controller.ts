@@ -3,6 +3,7 @@ import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kube
 import { withoutAllocated } from "../../api/service-fields.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isHeld, isWanted } from "../../copies/objects.ts";
+import { ObjectsInMembers } from "../../copies/objects-in-members.ts";
 import {
   hasSelector,
   isExported,
@@ -11,16 +12,16 @@ import {
   selects,
   serviceOfSlice,
 } from "../../copies/services.ts";
+import type { Source } from "../../copies/source.ts";
+import { isPreparedIn, type Needs, type Preparation } from "../../placement/needs.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { isBound, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copier } from "../copying/copier.ts";
-import { type CopyKey, type CopyRef, copyKey, copyRef, type Source, type Use } from "../copying/model.ts";
+import { type CopyKey, type CopyRef, copyKey, copyRef, type Use } from "../copying/model.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
 import { PodsInMembers } from "../copying/pods-in-members.ts";
-import { isPreparedIn, type Needs, type Preparation } from "../delegation/decision/needs.ts";
-import { ObjectsInMembers } from "../whole-objects/object-in-member.ts";
 import { ExportController } from "./exports/controller.ts";
 import { WaitLimit } from "./wait-limit.ts";
 

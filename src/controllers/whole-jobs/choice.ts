@@ -8,7 +8,7 @@ import { limitReached } from "../../placement/division-rule.ts";
 import { type RankInput, type Ranking, rank } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { type OverriddenSpec, overrideSpec } from "../../pods/overrides.ts";
-import type { PodRules } from "../delegation/placement/pod-rules.ts";
+import type { PodRules } from "../../scheduling/pod-rules.ts";
 import { divideJob } from "./division.ts";
 
 /** The rules of authors and operators, as for a pod of the Job's template. */

@@ -2,6 +2,7 @@ import { type Job, type ObjectKey, objectKey, objectRef, type Stored } from "../
 import type { Member } from "../../clusters/member.ts";
 import { type JobShare, membersOfJob, sharesOf } from "../../copies/job-shares.ts";
 import { isFinished, WHOLE_JOB } from "../../copies/jobs.ts";
+import type { Source } from "../../copies/source.ts";
 import { findByList } from "../../kube/list.ts";
 import { jobs } from "../../kube/resources.ts";
 import { explain } from "../../placement/rank.ts";
@@ -11,7 +12,7 @@ import type { Events } from "../../runtime/event-bus.ts";
 import { PacedResync } from "../../runtime/paced-resync.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
 import { Copier } from "../copying/copier.ts";
-import type { CopyRef, Source } from "../copying/model.ts";
+import type { CopyRef } from "../copying/model.ts";
 import type { PodCopierOptions } from "../copying/pod-copier.ts";
 import type { ControllerEvents } from "../events.ts";
 import type { RestoredHost } from "../restored-host.ts";

@@ -3,8 +3,9 @@ import { jsonEqual } from "../../api/json.ts";
 import type { Job, Stored } from "../../api/kubernetes.ts";
 import { isDivided, isFailing, membersOfJob, sharesOf } from "../../copies/job-shares.ts";
 import { hasStarted, isFinished, isLost, takesTemplate, templateFields } from "../../copies/jobs.ts";
+import type { Source } from "../../copies/source.ts";
 import type { Candidate } from "../../placement/candidate.ts";
-import type { Demand, Source } from "../copying/model.ts";
+import type { Demand } from "../copying/model.ts";
 import { type JobRules, podOf, podSpecIn } from "./choice.ts";
 import { afterResumption, jobOfShare } from "./division.ts";
 

@@ -3,8 +3,9 @@ import type { Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { definitionKind, whyNotFollowing, whyNotServed } from "../../copies/definitions.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
+import type { Source } from "../../copies/source.ts";
 import { Copier } from "../copying/copier.ts";
-import type { CopyRef, ObjectName, Source } from "../copying/model.ts";
+import type { CopyRef, ObjectName } from "../copying/model.ts";
 import type { PodCopierOptions } from "../copying/pod-copier.ts";
 import { shortDigest } from "./object-controller.ts";
 

@@ -17,6 +17,7 @@ import {
   recordedMember,
 } from "../../copies/objects.ts";
 import { isExported } from "../../copies/services.ts";
+import type { Source } from "../../copies/source.ts";
 import { findByList } from "../../kube/list.ts";
 import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
 import { explain } from "../../placement/rank.ts";
@@ -25,7 +26,7 @@ import { isDeleting } from "../../pods/pod-state.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
 import { Copier } from "../copying/copier.ts";
-import type { CopyRef, ObjectName, Source } from "../copying/model.ts";
+import type { CopyRef, ObjectName } from "../copying/model.ts";
 import type { PodCopierOptions } from "../copying/pod-copier.ts";
 import type { RestoredHost } from "../restored-host.ts";
 import { decide } from "./decide.ts";

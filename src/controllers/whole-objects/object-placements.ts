@@ -3,10 +3,10 @@ import type { Stored } from "../../api/kubernetes.ts";
 import { isOfServices, withoutAllocated } from "../../api/service-fields.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isWanted } from "../../copies/objects.ts";
+import { ObjectsInMembers } from "../../copies/objects-in-members.ts";
+import type { Source } from "../../copies/source.ts";
 import type { Candidate } from "../../placement/candidate.ts";
 import type { Ranking } from "../../placement/rank.ts";
-import type { Source } from "../copying/model.ts";
-import { ObjectsInMembers } from "./object-in-member.ts";
 import { type ObjectRules, objectToPlace, placementOf, rankMembers } from "./placement.ts";
 
 export interface ObjectPlacementsOptions {

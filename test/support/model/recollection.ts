@@ -1,5 +1,5 @@
-import type { Memory } from "../../../src/controllers/delegation/decision/memory.ts";
-import { Memories } from "../../../src/controllers/delegation/placement/memories.ts";
+import { Memories } from "../../../src/scheduling/memories.ts";
+import type { Memory } from "../../../src/scheduling/memory.ts";
 
 /** The model's only time; only earlier and later times differ from it. */
 export const NOW = 1_000_000_000;

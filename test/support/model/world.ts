@@ -1,8 +1,8 @@
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { Action, ActionOf } from "../../../src/controllers/delegation/decision/decision.ts";
-import type { Memory } from "../../../src/controllers/delegation/decision/memory.ts";
 import { isOverflow } from "../../../src/pods/overflow.ts";
 import { isBound } from "../../../src/pods/pod-state.ts";
+import type { Memory } from "../../../src/scheduling/memory.ts";
 import type { Slot } from "./api-server.ts";
 import { recorded } from "./pods.ts";
 

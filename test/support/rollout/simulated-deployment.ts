@@ -1,11 +1,11 @@
 import { DELETION_COST_ANNOTATION, virtualNodeName } from "../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { SchedulingPreferences } from "../../../src/api/preferences.ts";
-import { Divisions } from "../../../src/controllers/preferences/divisions.ts";
 import type { Candidate } from "../../../src/placement/candidate.ts";
 import type { Replicas } from "../../../src/placement/division.ts";
 import { rank } from "../../../src/placement/rank.ts";
 import { memberOf } from "../../../src/pods/proxy.ts";
+import { Divisions } from "../../../src/scheduling/divisions.ts";
 import { proxyPod } from "../builders/pod.ts";
 
 /** A Deployment and its update strategy. */

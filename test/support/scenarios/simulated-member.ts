@@ -6,12 +6,12 @@ import { DelegateRequests } from "../../../src/clusters/delegate-requests.ts";
 import { NodeFits } from "../../../src/clusters/node-fits.ts";
 import { fitsLargest, totalsOf } from "../../../src/clusters/node-totals.ts";
 import { factsOf, type ObservedMember } from "../../../src/controllers/delegation/observe.ts";
-import type { PlacementMember } from "../../../src/controllers/delegation/placement/pod-rules.ts";
 import type { Candidate } from "../../../src/placement/candidate.ts";
 import { CORDONED, candidateOf, notAnswering } from "../../../src/placement/member-candidate.ts";
 import { fitOf, nodeRequirements } from "../../../src/placement/node-fit.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
+import type { PlacementMember } from "../../../src/scheduling/pod-rules.ts";
 import { MEMBERS, type MemberName, PRIORITY_CLASSES } from "./members.ts";
 
 /** A member without a cluster: its nodes, a scheduler that fills them, and what Legation counts of it. */

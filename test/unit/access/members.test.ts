@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { AccessMembers } from "../../../src/access/members.ts";
 import type { Cluster } from "../../../src/api/cluster.ts";
-import { memberKubeconfig } from "../../../src/controllers/member-token/kubeconfig.ts";
+import { memberKubeconfig } from "../../../src/clusters/kubeconfig.ts";
 import { realClock } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { fakeClient } from "../cli/client.ts";

@@ -126,12 +126,15 @@ test.each(EXPRESSIONS)("queries existing series and labels: %s", async (_, expr)
 });
 
 test("alerts on all queues of Legation's own controllers, and no others", () => {
-  const sources = globSync("src/controllers/**/*.ts", { cwd: fileURLToPath(ROOT) }).map((file) => read(file));
+  const sources = globSync("src/{clusters,controllers}/**/*.ts", { cwd: fileURLToPath(ROOT) }).map((file) =>
+    read(file),
+  );
   // A copier is named by its user or by its family of kinds.
   const names = [
     /new Controller<[^>]*>\(\s*\{\s*name: "([^"]+)"/g,
     /new Copier<[^>]*>\(\s*\{\s*\.\.\.options,\s*name: "([^"]+)"/g,
     /: Family = \{\s*name: "([^"]+)"/g,
+    /new TokenRenewal\(\{\s*\.\.\.options,\s*name: "([^"]+)"/g,
   ];
   const controllers = sources.flatMap((source) =>
     names.flatMap((pattern) => [...source.matchAll(pattern)].map(([, name]) => name)),

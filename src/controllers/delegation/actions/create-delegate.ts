@@ -5,10 +5,15 @@ import { isKubeError, isNamespaceTerminating, type KubeError } from "../../../ku
 import { unknownFieldOf } from "../../../kube/messages.ts";
 import { CREATE_ENDS_MS } from "../../../kube/request-ends.ts";
 import { pods } from "../../../kube/resources.ts";
+import { isPreparedIn } from "../../../placement/needs.ts";
 import { podRequests } from "../../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../../pods/delegate.ts";
 import { droppable } from "../../../pods/dropped-fields.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
+import type { Memories } from "../../../scheduling/memories.ts";
+import { creationIn, MARKS, refusedCreationIn } from "../../../scheduling/memory.ts";
+import type { BackoffGrowth } from "../../../scheduling/refusal-backoff.ts";
+import type { Made, Reservations } from "../../../scheduling/reservations.ts";
 import {
   isOfAllAlike,
   isOfItsPlace,
@@ -23,13 +28,8 @@ import {
 import { isUntryable, tryDelegate } from "../../try-delegate.ts";
 import type { ActionOf } from "../decision/decision.ts";
 import { isBoundWithDelegate } from "../decision/delegates.ts";
-import { creationIn, MARKS, refusedCreationIn } from "../decision/memory.ts";
-import { isPreparedIn } from "../decision/needs.ts";
-import type { BackoffGrowth } from "../decision/refusal-backoff.ts";
 import type { View } from "../decision/view.ts";
 import type { DelegationOptions, DelegationState } from "../options.ts";
-import type { Memories } from "../placement/memories.ts";
-import type { Made, Reservations } from "../placement/reservations.ts";
 import { expectInMember, expectPrepared } from "./expectations.ts";
 import { findDelegate, mark } from "./restore-delegate-marks.ts";
 import { SupportedFields } from "./supported-fields.ts";

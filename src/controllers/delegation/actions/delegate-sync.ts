@@ -9,13 +9,13 @@ import type { ForwardPatch } from "../../../pods/forward-record.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import type { HoldReason } from "../../../runtime/held-writes.ts";
 import { WriteGuard } from "../../../runtime/write-guard.ts";
+import type { Memories } from "../../../scheduling/memories.ts";
+import { RESIZE } from "../../../scheduling/memory.ts";
 import type { ActionOf } from "../decision/decision.ts";
 import { isFutile } from "../decision/futile-writes.ts";
-import { RESIZE } from "../decision/memory.ts";
 import type { View } from "../decision/view.ts";
 import { type Purpose, statusPurpose, undone } from "../decision/write-purpose.ts";
 import type { DelegationOptions } from "../options.ts";
-import type { Memories } from "../placement/memories.ts";
 import { expectChanged, expectInMember, expectOnProxy, isAtLeast } from "./expectations.ts";
 import { forwardRefusal, forwardUndone, isUnknownSubresource, resizeReason } from "./forward-messages.ts";
 

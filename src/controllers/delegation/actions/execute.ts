@@ -14,15 +14,15 @@ import { conditionOf, deletionGrace, isBound, isDeleting } from "../../../pods/p
 import { memberOf } from "../../../pods/proxy.ts";
 import { notPlacedCondition } from "../../../pods/proxy-conditions.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
+import type { Memories } from "../../../scheduling/memories.ts";
+import type { Memory } from "../../../scheduling/memory.ts";
+import type { Reservations } from "../../../scheduling/reservations.ts";
 import { failedAdmission } from "../../api-refusal.ts";
 import type { Action, ActionOf } from "../decision/decision.ts";
 import { isForced } from "../decision/delegates.ts";
-import type { Memory } from "../decision/memory.ts";
 import { notBound } from "../decision/report.ts";
 import type { View } from "../decision/view.ts";
 import type { DelegationOptions, DelegationState } from "../options.ts";
-import type { Memories } from "../placement/memories.ts";
-import type { Reservations } from "../placement/reservations.ts";
 import { Creation } from "./create-delegate.ts";
 import { DelegateSync, patchProxy } from "./delegate-sync.ts";
 import {
@@ -34,6 +34,7 @@ import {
   unlessForced,
 } from "./expectations.ts";
 import { PreviousLeader } from "./read-previous-delegates.ts";
+import { RefusedActions } from "./refused-actions.ts";
 import { restoreDelegateMarks } from "./restore-delegate-marks.ts";
 
 type Context = ActionContext<ObjectKey>;
@@ -48,6 +49,7 @@ export class Executor {
   readonly #sync: DelegateSync;
   readonly #creation: Creation;
   readonly #previousLeader: PreviousLeader;
+  readonly #refused: RefusedActions;
 
   constructor(options: DelegationOptions, state: DelegationState) {
     this.#options = options;
@@ -55,6 +57,7 @@ export class Executor {
     const { memories } = state.placementState;
     this.#sync = new DelegateSync(options, memories);
     this.#creation = new Creation(options, state);
+    this.#refused = new RefusedActions(options.refusedWrites, state.proxies);
     this.#previousLeader = new PreviousLeader({ ...options, memories, proxies: state.proxies, sync: this.#sync });
   }
 
@@ -66,10 +69,10 @@ export class Executor {
     const proxy = this.#state.proxies.get(context.key);
     try {
       const expectation = await this.#do(action, context);
-      this.#options.refusedWrites.done(context.key, action);
+      this.#refused.done(context.key, action);
       return expectation && (proxy !== undefined && isForced(proxy) ? expectation : unlessForced(expectation));
     } catch (error) {
-      this.#options.refusedWrites.failed(context.key, action, error);
+      this.#refused.failed(context.key, action, error);
       throw error;
     }
   }
@@ -189,7 +192,7 @@ export class Executor {
     } catch (error) {
       if (!isKubeError(error)) throw error;
       log.warn({ member: action.member, code: error.code }, error.message);
-      if (action.surplus === true) this.#options.refusedWrites.failed(key, action, error);
+      if (action.surplus === true) this.#refused.failed(key, action, error);
     }
     return undefined;
   }

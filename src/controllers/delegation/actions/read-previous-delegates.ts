@@ -8,10 +8,10 @@ import { delegateSelector, madeByHost, ownerOf } from "../../../pods/delegate.ts
 import { isDeleting } from "../../../pods/pod-state.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
+import type { Memories } from "../../../scheduling/memories.ts";
 import type { ActionOf, AskedMember } from "../decision/decision.ts";
 import type { View } from "../decision/view.ts";
 import type { DelegationOptions } from "../options.ts";
-import type { Memories } from "../placement/memories.ts";
 import type { DelegateSync } from "./delegate-sync.ts";
 import { expectInMember } from "./expectations.ts";
 import { findDelegate } from "./restore-delegate-marks.ts";

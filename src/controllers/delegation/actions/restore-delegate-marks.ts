@@ -6,13 +6,13 @@ import { isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
 import { pods } from "../../../kube/resources.ts";
 import { madeByHost, marksOf, ownerOf } from "../../../pods/delegate.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
+import type { Memories } from "../../../scheduling/memories.ts";
+import { MARKS } from "../../../scheduling/memory.ts";
+import type { RefusedWrites } from "../../refused-writes.ts";
 import type { ActionOf } from "../decision/decision.ts";
-import { MARKS } from "../decision/memory.ts";
 import type { View } from "../decision/view.ts";
 import type { DelegationOptions } from "../options.ts";
-import type { Memories } from "../placement/memories.ts";
 import { expectInMember } from "./expectations.ts";
-import type { RefusedWrites } from "./refused-writes.ts";
 
 type RestoreAction = ActionOf<"restoreMarks">;
 type Context = ActionContext<ObjectKey>;

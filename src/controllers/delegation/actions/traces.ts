@@ -4,12 +4,12 @@ import { memberOf } from "../../../pods/proxy.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
+import type { Memories } from "../../../scheduling/memories.ts";
+import type { WaitingProxies } from "../../../scheduling/waiting-proxies.ts";
 import type { SpanAttributes, Step, TracedPod, Traces } from "../../../telemetry/traces.ts";
 import type { Action } from "../decision/decision.ts";
 import { awaitsDelegate } from "../decision/delegates.ts";
 import type { View } from "../decision/view.ts";
-import type { Memories } from "../placement/memories.ts";
-import type { WaitingProxies } from "../placement/waiting-proxies.ts";
 
 export interface PodTracesOptions {
   readonly traces: Traces;

@@ -1,9 +1,11 @@
 import type { Amounts } from "../../../api/quantity.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
+import type { MemberReason } from "../../../placement/needs.ts";
 import type { StatusPatch } from "../../../pods/feedback.ts";
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
-import type { SentBinding } from "./memory.ts";
-import type { MemberReason } from "./needs.ts";
+import type { SentBinding } from "../../../scheduling/memory.ts";
+import type { SharedBy } from "../../../scheduling/placement-view.ts";
+import { soonest } from "../../../scheduling/soonest.ts";
 import type { PodView } from "./view.ts";
 import type { Purpose } from "./write-purpose.ts";
 
@@ -46,20 +48,12 @@ export function decided(
   return { actions, outcome, ...(requeueAt === undefined ? {} : { requeueAt }) };
 }
 
-export function soonest(...times: readonly (number | undefined)[]): number | undefined {
-  const known = times.filter((time) => time !== undefined);
-  return known.length === 0 ? undefined : Math.min(...known);
-}
-
 /** A member that is read for a delegate of the previous leader. */
 export interface AskedMember {
   readonly name: string;
   /** Answers from before this time do not count: requests of the previous leader were in flight; epoch ms. */
   readonly since: number;
 }
-
-/** The other pods that a refusal holds for: those with the same spec, or also with the same labels. */
-export type SharedBy = "spec" | "labels";
 
 export type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 

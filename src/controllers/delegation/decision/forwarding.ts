@@ -3,9 +3,9 @@ import { forwardPatches, type ResizeRefusal, resizeNeeded } from "../../../pods/
 import { isDeleting } from "../../../pods/pod-state.ts";
 import { gatePatch } from "../../../pods/readiness-gates.ts";
 import { heldWrite } from "../../../runtime/held-writes.ts";
+import { RESIZE } from "../../../scheduling/memory.ts";
 import type { Action } from "./decision.ts";
 import { isFutile } from "./futile-writes.ts";
-import { RESIZE } from "./memory.ts";
 import { type View, wallTime } from "./view.ts";
 import { purposeOf } from "./write-purpose.ts";
 

@@ -1,6 +1,7 @@
 import { HOLD_MS } from "../../../runtime/held-writes.ts";
-import { type Action, soonest } from "./decision.ts";
-import { isHeld, type Memory } from "./memory.ts";
+import { isHeld, type Memory } from "../../../scheduling/memory.ts";
+import { soonest } from "../../../scheduling/soonest.ts";
+import type { Action } from "./decision.ts";
 import { type Purpose, undone } from "./write-purpose.ts";
 
 // A write without effect is held by then, and the next decision is another one.

@@ -1,10 +1,11 @@
 import { virtualNodeName } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
+import type { WaitReason } from "../../../placement/needs.ts";
 import { isBound } from "../../../pods/pod-state.ts";
 import { REPEAT_EVENT_AFTER_MS } from "../../../runtime/held-writes.ts";
-import { type Action, type DelegationDecision, decided, type Outcome, soonest } from "./decision.ts";
-import type { Reported } from "./memory.ts";
-import type { WaitReason } from "./needs.ts";
+import type { Reported } from "../../../scheduling/memory.ts";
+import { soonest } from "../../../scheduling/soonest.ts";
+import { type Action, type DelegationDecision, decided, type Outcome } from "./decision.ts";
 import type { MemberView, PodView } from "./view.ts";
 
 // Each report is two writes. A message that differs in numbers only, or in which members answer, is reported this often.

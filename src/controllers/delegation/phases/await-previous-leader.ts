@@ -1,6 +1,6 @@
 import { IN_FLIGHT_MS } from "../../../kube/request-ends.ts";
+import { mayHold } from "../../../scheduling/memory.ts";
 import { type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
-import { mayHold } from "../decision/memory.ts";
 import { quietFor, waitFor } from "../decision/report.ts";
 import type { MemberView, PodView } from "../decision/view.ts";
 import { READ_QUIETLY_MS } from "./choose.ts";

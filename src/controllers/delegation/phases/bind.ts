@@ -1,10 +1,10 @@
 import type { Refusal } from "../../../placement/candidate.ts";
 import { NO_VIRTUAL_NODE } from "../../../placement/member-candidate.ts";
+import { because } from "../../../placement/needs.ts";
 import { explain } from "../../../placement/rank.ts";
 import { isBound, isTerminal } from "../../../pods/pod-state.ts";
 import { type Action, decided, type Phase } from "../decision/decision.ts";
 import { bindTo, holderOf, ranUntold } from "../decision/delegates.ts";
-import { because } from "../decision/needs.ts";
 import { waitFor } from "../decision/report.ts";
 import type { PodView } from "../decision/view.ts";
 

@@ -1,9 +1,9 @@
 import type { Refusal } from "../../../placement/candidate.ts";
+import { because, isPrepared } from "../../../placement/needs.ts";
 import { isGated } from "../../../pods/pod-state.ts";
+import { allRefusals, nextRetry, openMembers, parkable } from "../../../scheduling/open-members.ts";
 import { type Action, type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { createIn } from "../decision/delegates.ts";
-import { because, isPrepared } from "../decision/needs.ts";
-import { allRefusals, nextRetry, openMembers, parkable } from "../decision/open-members.ts";
 import { quietFor, waitFor, waitingSince } from "../decision/report.ts";
 import { type PodView, requestsIn, unknownPlacement } from "../decision/view.ts";
 

@@ -7,6 +7,7 @@ import {
   isDeleting,
   isTerminal,
 } from "../../../pods/pod-state.ts";
+import { mayHold } from "../../../scheduling/memory.ts";
 import { type Action, decided, type Phase } from "../decision/decision.ts";
 import {
   blocksDeletion,
@@ -20,7 +21,6 @@ import {
 } from "../decision/delegates.ts";
 import { feedback, notReadyWrite } from "../decision/feedback.ts";
 import { writeAgainAt } from "../decision/futile-writes.ts";
-import { mayHold } from "../decision/memory.ts";
 import { type MemberView, type PodView, wallTime } from "../decision/view.ts";
 
 // The kubelet's own minimum (calculateEffectiveGracePeriod in kubelet/pod_workers.go): with less, the pod goes before its end is shown.

@@ -1,9 +1,9 @@
+import { because, isPrepared, whyUnprepared } from "../../../placement/needs.ts";
 import { controllerOf, hasStarted } from "../../../pods/pod-state.ts";
 import { type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { boundMember, createIn, lastRecorded, surplusHolders } from "../decision/delegates.ts";
 import { withoutConditionsOf } from "../decision/feedback.ts";
 import { writeAgainAt } from "../decision/futile-writes.ts";
-import { because, isPrepared, whyUnprepared } from "../decision/needs.ts";
 import { waitFor } from "../decision/report.ts";
 import { type MemberView, type PodView, refusalOfOwnMember, unknownPlacement } from "../decision/view.ts";
 

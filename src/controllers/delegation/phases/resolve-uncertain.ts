@@ -1,9 +1,9 @@
 import { CREATE_ENDS_MS, IN_FLIGHT_MS } from "../../../kube/request-ends.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
+import { because } from "../../../placement/needs.ts";
+import { openMembers } from "../../../scheduling/open-members.ts";
 import { type Action, type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { createIn } from "../decision/delegates.ts";
-import { because } from "../decision/needs.ts";
-import { openMembers } from "../decision/open-members.ts";
 import { report } from "../decision/report.ts";
 import type { MemberView, PodView } from "../decision/view.ts";
 import { bindToLostNode } from "./unreachable.ts";

@@ -1,10 +1,10 @@
 import { timestamp } from "../../../api/kubernetes.ts";
 import { isDeleting } from "../../../pods/pod-state.ts";
 import { refusedConditions } from "../../../pods/proxy-conditions.ts";
+import { RESIZE } from "../../../scheduling/memory.ts";
 import { decided, type Phase } from "../decision/decision.ts";
 import { blocksDeletion, isForced } from "../decision/delegates.ts";
 import { isFutile, writeAgainAt } from "../decision/futile-writes.ts";
-import { RESIZE } from "../decision/memory.ts";
 import { wallTime } from "../decision/view.ts";
 import { statusPurpose } from "../decision/write-purpose.ts";
 

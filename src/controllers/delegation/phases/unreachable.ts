@@ -1,10 +1,10 @@
 import { virtualNodeName } from "../../../api/keys.ts";
+import { because } from "../../../placement/needs.ts";
 import { isBound, unschedulableMessage } from "../../../pods/pod-state.ts";
 import { type Action, type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { bindTo, boundMember, holderOf } from "../decision/delegates.ts";
 import { notReadyWrite } from "../decision/feedback.ts";
 import { writeAgainAt } from "../decision/futile-writes.ts";
-import { because } from "../decision/needs.ts";
 import { waitFor } from "../decision/report.ts";
 import type { MemberView, PodView } from "../decision/view.ts";
 

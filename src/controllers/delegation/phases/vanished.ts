@@ -3,11 +3,11 @@ import { statusFrom } from "../../../pods/feedback.ts";
 import { lostStatus } from "../../../pods/lost-status.ts";
 import { askedGrace, isDeleting, isTerminal } from "../../../pods/pod-state.ts";
 import { heldUntil } from "../../../runtime/held-writes.ts";
+import { MARKS } from "../../../scheduling/memory.ts";
 import { type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { boundMember, isFor, lastRecorded } from "../decision/delegates.ts";
 import { feedback, finalStatusWrite } from "../decision/feedback.ts";
 import { writeAgainAt } from "../decision/futile-writes.ts";
-import { MARKS } from "../decision/memory.ts";
 import { type MemberView, type PodView, refusalOfOwnMember, wallTime } from "../decision/view.ts";
 
 /** The recorded delegate ended before it went: its last status is the pod's. */

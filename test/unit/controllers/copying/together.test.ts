@@ -1,8 +1,8 @@
 import { describe, expect, test, vi } from "vitest";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { together } from "../../../../src/controllers/copying/pod-copier.ts";
-import { type Needs, type Preparation, preparationIn } from "../../../../src/controllers/delegation/decision/needs.ts";
-import type { Preparer } from "../../../../src/controllers/delegation/options.ts";
+import type { Preparer } from "../../../../src/controllers/preparer.ts";
+import { type Needs, type Preparation, preparationIn } from "../../../../src/placement/needs.ts";
 
 const proxy: Stored<Pod> = { metadata: { name: "p", namespace: "n", uid: "u", resourceVersion: "1" } };
 

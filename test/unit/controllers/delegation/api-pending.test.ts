@@ -7,7 +7,7 @@ import { Observer } from "../../../../src/controllers/delegation/observe.ts";
 import { type HomeApi, wantedTokens } from "../../../../src/pods/home-api.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { pod } from "../../../support/builders/pod.ts";
-import { placementOver } from "./placement/placement-over.ts";
+import { placementOver } from "../../scheduling/placement-over.ts";
 
 const spec: Partial<PodSpec> = {
   nodeName: "legation-west",

@@ -3,15 +3,15 @@ import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../../../src/api
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { DelegateRequests } from "../../../../src/clusters/delegate-requests.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
-import { RefusedWrites } from "../../../../src/controllers/delegation/actions/refused-writes.ts";
 import { DelegationController } from "../../../../src/controllers/delegation/controller.ts";
-import { proxyWrites } from "../../../../src/controllers/delegation/placement/memories.ts";
-import { Reservations } from "../../../../src/controllers/delegation/placement/reservations.ts";
-import { WaitingProxies } from "../../../../src/controllers/delegation/placement/waiting-proxies.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { reflectProxies } from "../../../../src/controllers/proxies.ts";
+import { RefusedWrites } from "../../../../src/controllers/refused-writes.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
+import { proxyWrites } from "../../../../src/scheduling/memories.ts";
+import { Reservations } from "../../../../src/scheduling/reservations.ts";
+import { WaitingProxies } from "../../../../src/scheduling/waiting-proxies.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
@@ -157,7 +157,7 @@ async function runWhileLeading(
     recorder,
     restoredHost: { confirm: async () => {} },
     kept: { keeps: () => false },
-    refusedWrites: new RefusedWrites({ writes: proxyWrites(clock), recorder, proxies: proxies.store, events: emitter }),
+    refusedWrites: new RefusedWrites({ writes: proxyWrites(clock), recorder, events: emitter }),
     events: emitter,
     proxies,
     homeApi: () => ({ state: "unknown", message: "" }),

@@ -3,13 +3,13 @@ import { DELEGATE_FINALIZER } from "../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/delegation/decide.ts";
 import type { Action } from "../../../../src/controllers/delegation/decision/decision.ts";
-import type { Attempt } from "../../../../src/controllers/delegation/decision/memory.ts";
-import { because, type WaitReason } from "../../../../src/controllers/delegation/decision/needs.ts";
 import { report } from "../../../../src/controllers/delegation/decision/report.ts";
 import { hasProxy, type View } from "../../../../src/controllers/delegation/decision/view.ts";
 import type { Rule } from "../../../../src/placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, NO_VIRTUAL_NODE } from "../../../../src/placement/member-candidate.ts";
+import { because, type WaitReason } from "../../../../src/placement/needs.ts";
 import { notEnoughLeft } from "../../../../src/placement/refusal-messages.ts";
+import type { Attempt } from "../../../../src/scheduling/memory.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { boundProxy, delegateOf, gone, member, memory, world } from "./world.ts";
 

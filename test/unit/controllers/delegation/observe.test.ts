@@ -3,11 +3,11 @@ import { CLUSTER_ANNOTATION } from "../../../../src/api/keys.ts";
 import { type Namespace, type ObjectKey, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { DelegateRequests } from "../../../../src/clusters/delegate-requests.ts";
 import { identify, Observer } from "../../../../src/controllers/delegation/observe.ts";
-import { PlaceTracker } from "../../../../src/controllers/delegation/placement/place-tracker.ts";
+import { PlaceTracker } from "../../../../src/controllers/delegation/place-tracker.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { endedStatus, pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
-import { placementOver } from "./placement/placement-over.ts";
+import { placementOver } from "../../scheduling/placement-over.ts";
 import { boundProxy, delegateOf } from "./world.ts";
 
 const waiting = proxyPod({});

@@ -1,15 +1,15 @@
 import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Amounts } from "../../../../src/api/quantity.ts";
-import type { Attempt, Memory } from "../../../../src/controllers/delegation/decision/memory.ts";
-import { type Needs, needsState, preparationIn } from "../../../../src/controllers/delegation/decision/needs.ts";
 import { hasProxy, type MemberView, type View } from "../../../../src/controllers/delegation/decision/view.ts";
 import { factsOf, ranked, repelledBy } from "../../../../src/controllers/delegation/observe.ts";
-import type { Eligibility } from "../../../../src/controllers/delegation/placement/eligibility.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
+import { type Needs, needsState, preparationIn } from "../../../../src/placement/needs.ts";
 import { toDelegate } from "../../../../src/pods/delegate.ts";
 import { isBound } from "../../../../src/pods/pod-state.ts";
 import { memberOf } from "../../../../src/pods/proxy.ts";
+import type { Eligibility } from "../../../../src/scheduling/eligibility.ts";
+import type { Attempt, Memory } from "../../../../src/scheduling/memory.ts";
 import { type PodParts, pod, proxyPod } from "../../../support/builders/pod.ts";
 
 const host = { id: "host-id", name: "cern" };

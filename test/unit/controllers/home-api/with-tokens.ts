@@ -1,14 +1,14 @@
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
-import { RefusedWrites } from "../../../../src/controllers/delegation/actions/refused-writes.ts";
-import { proxyWrites } from "../../../../src/controllers/delegation/placement/memories.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
+import { RefusedWrites } from "../../../../src/controllers/refused-writes.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { type HostIdentity, toDelegate } from "../../../../src/pods/delegate.ts";
 import type { Clock } from "../../../../src/runtime/clock.ts";
 import type { Events } from "../../../../src/runtime/event-bus.ts";
+import { proxyWrites } from "../../../../src/scheduling/memories.ts";
 import type { Logger } from "../../../../src/telemetry/logger.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";
 import { type RecordedEvent, recorderTo } from "../recorder.ts";
@@ -56,7 +56,6 @@ export function homeApiOf({ west, proxy, tell, ...parts }: HomeApiParts): HomeAp
   const refusedWrites = new RefusedWrites({
     writes: proxyWrites(parts.clock),
     recorder,
-    proxies: { get: () => proxy },
     events: parts.events,
   });
   return new HomeApiController({

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { OwnerReference, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { type FindPod, groupOf } from "../../../../src/controllers/delegation/placement/groups.ts";
 import { HostGroups } from "../../../../src/controllers/overflow/host-groups.ts";
+import { type FindPod, groupOf } from "../../../../src/scheduling/groups.ts";
 import { pod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";

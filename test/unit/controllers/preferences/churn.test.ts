@@ -4,15 +4,15 @@ import { PREFERENCES_ANNOTATION, virtualNodeName } from "../../../../src/api/key
 import { type Namespace, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../../src/api/placement-defaults.ts";
 import { DelegateRequests } from "../../../../src/clusters/delegate-requests.ts";
-import { PlacementState } from "../../../../src/controllers/delegation/placement/placement-state.ts";
-import type { PlacementMember } from "../../../../src/controllers/delegation/placement/pod-rules.ts";
 import { decide } from "../../../../src/controllers/preferences/decide.ts";
-import { PLACEMENT_INDEXES } from "../../../../src/controllers/proxies.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
 import { divide } from "../../../../src/placement/division.ts";
 import { rank } from "../../../../src/placement/rank.ts";
 import { memberOf } from "../../../../src/pods/proxy.ts";
 import { Store } from "../../../../src/runtime/store.ts";
+import { PLACEMENT_INDEXES } from "../../../../src/scheduling/known-pods.ts";
+import { PlacementState } from "../../../../src/scheduling/placement-state.ts";
+import type { PlacementMember } from "../../../../src/scheduling/pod-rules.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 
 const NAMES = ["west", "east", "south"];

@@ -3,11 +3,11 @@ import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../..
 import { type OwnerReference, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { PreferencesController } from "../../../../src/controllers/preferences/controller.ts";
-import { OwnedProxies } from "../../../../src/controllers/preferences/owned-proxies.ts";
 import type { KubeError } from "../../../../src/kube/errors.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { Store } from "../../../../src/runtime/store.ts";
+import { OwnedProxies } from "../../../../src/scheduling/owned-proxies.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";

@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import { OVERFLOW_LABEL_VALUE, PREFERENCES_ANNOTATION, PROXY_LABEL } from "../../../../src/api/keys.ts";
 import type { Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../../src/api/placement-defaults.ts";
-import { PlacementState } from "../../../../src/controllers/delegation/placement/placement-state.ts";
-import { PLACEMENT_INDEXES } from "../../../../src/controllers/proxies.ts";
 import { Store } from "../../../../src/runtime/store.ts";
+import { PLACEMENT_INDEXES } from "../../../../src/scheduling/known-pods.ts";
+import { PlacementState } from "../../../../src/scheduling/placement-state.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";
 
 const metadata = { annotations: { [PREFERENCES_ANNOTATION]: "{}" } };

@@ -2,11 +2,11 @@ import { describe, expect, test } from "vitest";
 import { DELETION_COST_ANNOTATION, virtualNodeName } from "../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { ClusterPreferences, SchedulingPreferences } from "../../../../src/api/preferences.ts";
-import { Divisions } from "../../../../src/controllers/preferences/divisions.ts";
-import { updatedOf, workloadOf } from "../../../../src/controllers/preferences/workload.ts";
 import { divide, type Replicas } from "../../../../src/placement/division.ts";
 import { rank } from "../../../../src/placement/rank.ts";
 import { memberOf } from "../../../../src/pods/proxy.ts";
+import { Divisions } from "../../../../src/scheduling/divisions.ts";
+import { updatedOf, workloadOf } from "../../../../src/scheduling/workload.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 
 const DEPLOYMENT = "pod-template-hash";

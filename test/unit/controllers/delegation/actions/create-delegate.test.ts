@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
-import type { Needs } from "../../../../../src/controllers/delegation/decision/needs.ts";
+import type { Needs } from "../../../../../src/placement/needs.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { boundProxy, delegateOf, member, world } from "../world.ts";
 import { type Answers, executorOf, failure, type TestAction } from "./executing.ts";

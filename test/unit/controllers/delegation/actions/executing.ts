@@ -2,20 +2,20 @@ import { type Mock, vi } from "vitest";
 import type { OwnerReference, Pod, Stored } from "../../../../../src/api/kubernetes.ts";
 import { DelegateRequests } from "../../../../../src/clusters/delegate-requests.ts";
 import { Executor } from "../../../../../src/controllers/delegation/actions/execute.ts";
-import { RefusedWrites } from "../../../../../src/controllers/delegation/actions/refused-writes.ts";
 import type { Action, ActionOf } from "../../../../../src/controllers/delegation/decision/decision.ts";
-import type { Needs } from "../../../../../src/controllers/delegation/decision/needs.ts";
-import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
-import { RefusedShapes } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
-import { RequestMutations } from "../../../../../src/controllers/delegation/placement/request-mutations.ts";
-import { Reservations } from "../../../../../src/controllers/delegation/placement/reservations.ts";
 import type { ControllerEvents } from "../../../../../src/controllers/events.ts";
+import { RefusedWrites } from "../../../../../src/controllers/refused-writes.ts";
 import { RestoredHost } from "../../../../../src/controllers/restored-host.ts";
 import type { ClusterClient } from "../../../../../src/kube/client.ts";
 import type { KubeError, KubeErrorCode } from "../../../../../src/kube/errors.ts";
+import type { Needs } from "../../../../../src/placement/needs.ts";
 import type { DependencyKind } from "../../../../../src/pods/dependencies.ts";
 import { Events } from "../../../../../src/runtime/event-bus.ts";
 import type { NewEvent } from "../../../../../src/runtime/event-recorder.ts";
+import { Memories } from "../../../../../src/scheduling/memories.ts";
+import { RefusedShapes } from "../../../../../src/scheduling/refused-shapes.ts";
+import { RequestMutations } from "../../../../../src/scheduling/request-mutations.ts";
+import { Reservations } from "../../../../../src/scheduling/reservations.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../../cli/client.ts";
@@ -174,7 +174,7 @@ export function executorOf(answers: Answers): Executing {
   };
   const options = {
     events,
-    refusedWrites: new RefusedWrites({ writes: memories.writes, recorder, proxies, events }),
+    refusedWrites: new RefusedWrites({ writes: memories.writes, recorder, events }),
     identity: { id: "host-id", name: "cern" },
     clock: now,
     host: clientOf("host", answers, writes),

@@ -7,10 +7,10 @@ import {
   type Stored,
 } from "../../../../../src/api/kubernetes.ts";
 import { PreviousLeader } from "../../../../../src/controllers/delegation/actions/read-previous-delegates.ts";
-import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import type { ListOptions } from "../../../../../src/kube/client.ts";
 import type { KubeError } from "../../../../../src/kube/errors.ts";
 import { delegateSelector } from "../../../../../src/pods/delegate.ts";
+import { Memories } from "../../../../../src/scheduling/memories.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { unreadable } from "../../../../../src/clusters/watch-health.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import { because, type MemberReason } from "../../../../../src/controllers/delegation/decision/needs.ts";
 import { report } from "../../../../../src/controllers/delegation/decision/report.ts";
 import { hasProxy } from "../../../../../src/controllers/delegation/decision/view.ts";
 import { isFaltering } from "../../../../../src/controllers/delegation/observe.ts";
@@ -13,6 +12,7 @@ import {
   NO_VIRTUAL_NODE,
   notAnswering,
 } from "../../../../../src/placement/member-candidate.ts";
+import { because, type MemberReason } from "../../../../../src/placement/needs.ts";
 import { notEnoughLeft, overLimit, tooLarge, type Why } from "../../../../../src/placement/refusal-messages.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { member, memory, type TestMember, world } from "../world.ts";

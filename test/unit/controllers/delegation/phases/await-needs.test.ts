@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { expectPrepared } from "../../../../../src/controllers/delegation/actions/expectations.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import type { Needs, Preparation } from "../../../../../src/controllers/delegation/decision/needs.ts";
+import type { Needs, Preparation } from "../../../../../src/placement/needs.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { boundProxy, gone, member, memory, world } from "../world.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import { BEING_REMOVED } from "../../../../../src/placement/member-candidate.ts";
+import { Memories } from "../../../../../src/scheduling/memories.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { delegateOf, member, memory, type TestMember, world } from "../world.ts";
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { CLUSTER_ANNOTATION, PROXY_LABEL } from "../../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import type { Needs } from "../../../../../src/controllers/delegation/decision/needs.ts";
+import type { Needs } from "../../../../../src/placement/needs.ts";
 import { toDelegate } from "../../../../../src/pods/delegate.ts";
 import { type PodParts, pod, runningStatus } from "../../../../support/builders/pod.ts";
 import { delegateOf, member, memory, world } from "../world.ts";

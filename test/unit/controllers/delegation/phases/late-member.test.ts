@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { Pod, Stored } from "../../../../../src/api/kubernetes.ts";
 import type { SchedulingPreferences } from "../../../../../src/api/preferences.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
-import { Divisions } from "../../../../../src/controllers/preferences/divisions.ts";
+import { Divisions } from "../../../../../src/scheduling/divisions.ts";
+import { Memories } from "../../../../../src/scheduling/memories.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { member, type TestMember, world } from "../world.ts";
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Pod, Stored } from "../../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
 import type { Action } from "../../../../../src/controllers/delegation/decision/decision.ts";
-import type { Attempt } from "../../../../../src/controllers/delegation/decision/memory.ts";
+import type { Attempt } from "../../../../../src/scheduling/memory.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { delegateOf, member, memory, preemptibleIn, type TestMember, type WorldParts, world } from "../world.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { PodSpec } from "../../../../../src/api/kubernetes.ts";
-import type { SharedBy } from "../../../../../src/controllers/delegation/decision/decision.ts";
 import { unschedulableFor } from "../../../../../src/controllers/delegation/phases/await-scheduling.ts";
+import type { SharedBy } from "../../../../../src/scheduling/placement-view.ts";
 import { pod } from "../../../../support/builders/pod.ts";
 
 test.each<[string, string | undefined, Partial<PodSpec>, SharedBy | undefined]>([

@@ -1,0 +1,143 @@
+import { TOKEN_EXPIRES_ANNOTATION } from "../api/keys.ts";
+import { type Secret, type Stored, secretData, secretText, type TokenClaims } from "../api/kubernetes.ts";
+import type { ClusterClient } from "../kube/client.ts";
+import { isKubeError } from "../kube/errors.ts";
+import { requestToken, tokenClaims, withToken } from "../kube/service-account-token.ts";
+import { Controller, type ControllerOptions, type Expectation } from "../runtime/controller.ts";
+
+/** A member's kubeconfig, where it is stored, and the way to the member. */
+export interface StoredToken {
+  readonly secret: Stored<Secret>;
+  /** The kubeconfig's key in the Secret. */
+  readonly key: string;
+  /** False: the member does not answer. Absent: that is not known. */
+  readonly reachable?: boolean;
+  /** Returns a client that is closed after its use, or one that is the caller's. */
+  readonly connect: (kubeconfig: string) => ClusterClient | { readonly shared: ClusterClient };
+}
+
+/** What a renewal changes of a Secret. */
+export interface RenewedToken {
+  readonly secret: Stored<Secret>;
+  /** Empty: the Secret is an operator's own. */
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly data: Readonly<Record<string, string>>;
+}
+
+export interface TokenRenewalOptions extends ControllerOptions {
+  /** Names the loop in metrics and logs. */
+  readonly name: string;
+  /** Returns a member's kubeconfig. Undefined: it has none. */
+  readonly find: (cluster: string) => StoredToken | undefined;
+  /** Writes the Secret, with its version as the precondition: a join may have written other credentials. Rejects with KubeError. */
+  readonly store: (cluster: string, renewed: RenewedToken, signal: AbortSignal) => Promise<void>;
+  /** Called with what is known of a member's token whenever it is looked at. */
+  readonly onClaims?: (cluster: string, claims: TokenClaims | undefined) => void;
+}
+
+export interface Observed {
+  /** Undefined if the credentials are no such token: the operator renews them. */
+  readonly claims: TokenClaims | undefined;
+  readonly reachable: boolean;
+  /** Time of the last request; epoch ms. */
+  readonly renewedAt?: number;
+}
+
+export type Action = { readonly type: "renew"; readonly namespace: string; readonly name: string };
+
+// To a clock that is ahead by more than half of a token's life, every new token is due.
+const LEAST_AGE_MS = 60_000;
+// Timers of Node.js reach no further than 24 days.
+const LONGEST_WAIT_MS = 20 * 24 * 60 * 60_000;
+
+/** Renews a member's token at half of its life. The other half is for times without a member or leader. */
+export function decide(
+  { claims, reachable, renewedAt = Number.NEGATIVE_INFINITY }: Observed,
+  now: number,
+  wall: number = now,
+): { readonly actions: readonly Action[]; readonly outcome: string; readonly requeueAt?: number } {
+  if (claims === undefined) return { actions: [], outcome: "Foreign" };
+  const { namespace, name, issuedAt, expiresAt } = claims;
+  const due = Math.max(issuedAt + (expiresAt - issuedAt) / 2 + now - wall, renewedAt + LEAST_AGE_MS);
+  if (now < due) return { actions: [], outcome: "Valid", requeueAt: Math.min(due, now + LONGEST_WAIT_MS) };
+  // The return of the connection is an event.
+  if (!reachable) return { actions: [], outcome: "Unreachable" };
+  return { actions: [{ type: "renew", namespace, name }], outcome: "Renewing" };
+}
+
+/** Renews the tokens by which members are reached, in the Secrets that hold them. The key is the Cluster's name. */
+export class TokenRenewal {
+  readonly #options: TokenRenewalOptions;
+  readonly #loop: Controller<string, Observed, Action>;
+  readonly #renewedAt = new Map<string, number>();
+
+  constructor(options: TokenRenewalOptions) {
+    this.#options = options;
+    this.#loop = new Controller<string, Observed, Action>(
+      {
+        name: options.name,
+        observe: (cluster) => this.#observe(cluster),
+        decide,
+        execute: async (action, { key, signal, log }) => {
+          const renewed = await this.#renew(key, action, signal);
+          if (renewed === undefined) return undefined;
+          log.info({ member: key, expires: renewed.expires }, "token renewed");
+          return renewed.shown;
+        },
+      },
+      options,
+    );
+  }
+
+  /** Looks at a member's token now, and again when it is due. */
+  note(cluster: string): void {
+    this.#loop.enqueue(cluster);
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop.stop();
+  }
+
+  #observe(cluster: string): Observed | undefined {
+    const found = this.#options.find(cluster);
+    const kubeconfig = secretText(found?.secret, found?.key ?? "");
+    const claims = kubeconfig === undefined ? undefined : tokenClaims(kubeconfig);
+    this.#options.onClaims?.(cluster, claims);
+    if (kubeconfig === undefined) {
+      this.#renewedAt.delete(cluster);
+      return undefined;
+    }
+    const renewedAt = this.#renewedAt.get(cluster);
+    return { claims, reachable: found?.reachable ?? true, ...(renewedAt === undefined ? {} : { renewedAt }) };
+  }
+
+  async #renew(
+    cluster: string,
+    account: Action,
+    signal: AbortSignal,
+  ): Promise<{ readonly expires: string; readonly shown: Expectation<Observed> } | undefined> {
+    const found = this.#options.find(cluster);
+    const kubeconfig = secretText(found?.secret, found?.key ?? "");
+    if (found === undefined || kubeconfig === undefined) return undefined;
+    const { secret, key } = found;
+    const connected = found.connect(kubeconfig);
+    const [member, close] =
+      "shared" in connected ? [connected.shared, undefined] : [connected, () => connected.close()];
+    try {
+      const { token, expires } = await requestToken(member, account, signal);
+      // `legation join` sets this annotation. The operator maintains a Secret without it.
+      const isOurs = TOKEN_EXPIRES_ANNOTATION in (secret.metadata.annotations ?? {});
+      const annotations: Record<string, string> = isOurs ? { [TOKEN_EXPIRES_ANNOTATION]: expires } : {};
+      const data = secretData({ [key]: withToken(kubeconfig, token) });
+      await this.#options.store(cluster, { secret, annotations, data }, signal).catch((error: unknown) => {
+        // Another replica has renewed it, or a join has written it, which is an event.
+        if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+      });
+      this.#renewedAt.set(cluster, this.#options.clock.now());
+      const before = tokenClaims(kubeconfig)?.issuedAt;
+      return { expires, shown: ({ claims }) => claims?.issuedAt !== before };
+    } finally {
+      await close?.();
+    }
+  }
+}

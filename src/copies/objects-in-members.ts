@@ -1,0 +1,59 @@
+import { jsonEqual, pathOfPointer, setAt } from "../api/json.ts";
+import { OVERRIDES_ANNOTATION } from "../api/keys.ts";
+import type { KubeObject, Stored } from "../api/kubernetes.ts";
+import { overrideObject } from "../api/object-overrides.ts";
+import type { Source } from "./source.ts";
+
+/** A member's share of the object's replicas, and where the object has their number. */
+export interface ShareOfObject {
+  /** Undefined: the object is not divided. */
+  readonly share: number | undefined;
+  readonly pointer: string | undefined;
+}
+
+interface Given<T extends KubeObject> {
+  readonly share: number | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly source: Source<T>;
+}
+
+/** Whole objects with shares and overrides as members are given them, each version made once: the copier compares objects by identity. */
+export class ObjectsInMembers<T extends KubeObject> {
+  readonly #given = new WeakMap<Stored<T>, Map<string, Given<T>>>();
+  readonly #ofAll = new WeakMap<Stored<T>, Stored<T>>();
+  readonly #toAll: ((object: Stored<T>) => Stored<T>) | undefined;
+
+  /** `toAll` returns an object as it is given to members without overrides. Default: as it is. */
+  constructor(toAll?: (object: Stored<T>) => Stored<T>) {
+    this.#toAll = toAll;
+  }
+
+  /** Returns the object with the member's share and its author's overrides for the member, or why they do not fit. */
+  of(
+    object: Stored<T>,
+    { name, labels }: { readonly name: string; readonly labels: Readonly<Record<string, string>> },
+    { share, pointer = "" }: Partial<ShareOfObject> = {},
+  ): Source<T> {
+    const isOverridden = object.metadata.annotations?.[OVERRIDES_ANNOTATION] !== undefined;
+    const ofAll = this.#toAllMembers(object);
+    if (!isOverridden && share === undefined) return { state: "present", object: ofAll };
+    const known = this.#given.get(object) ?? new Map<string, Given<T>>();
+    const before = known.get(name);
+    if (before !== undefined && before.share === share && jsonEqual(before.labels, labels)) return before.source;
+    const ofMember = share === undefined ? ofAll : setAt(ofAll, pathOfPointer(pointer), share);
+    const overridden = overrideObject(ofMember, { name, labels });
+    const source: Source<T> =
+      "problem" in overridden
+        ? { state: "unknown", message: overridden.problem }
+        : { state: "present", object: overridden.object };
+    this.#given.set(object, known.set(name, { share, labels, source }));
+    return source;
+  }
+
+  #toAllMembers(object: Stored<T>): Stored<T> {
+    if (this.#toAll === undefined) return object;
+    const known = this.#ofAll.get(object) ?? this.#toAll(object);
+    this.#ofAll.set(object, known);
+    return known;
+  }
+}

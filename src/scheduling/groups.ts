@@ -1,0 +1,188 @@
+import type { RequestedPlacement } from "../api/annotations.ts";
+import { type ObjectKey, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
+import { asksHostFirst } from "../pods/overflow.ts";
+import { controllerOf, isBound, isDeleting } from "../pods/pod-state.ts";
+import { memberOf } from "../pods/proxy.ts";
+
+/** A group as a pod names it. */
+export interface GroupName {
+  readonly id: string;
+  /** Shown in messages. */
+  readonly text: string;
+}
+
+export type FindPod = (uid: string) => Stored<Pod> | undefined;
+
+/** The place of a pod's group. */
+export interface GroupPlace {
+  readonly text: string;
+  /** The member of the group's bound pods. No other may have one. */
+  readonly home?: string;
+  /** Another pod of the group that is being placed while the group has no home. */
+  readonly first?: ObjectKey;
+  /** Uids of the group's other pods without a node. */
+  readonly others: readonly string[];
+}
+
+interface Entry {
+  readonly uid: string;
+  readonly key: ObjectKey;
+  readonly group: string;
+  member?: string;
+  bound: boolean;
+}
+
+interface Group {
+  readonly text: string;
+  readonly unbound: Map<string, Entry>;
+  readonly bound: Map<string, number>;
+  home: string | undefined;
+}
+
+/** Returns the pod's group. `find` looks up pods that may own it. */
+export function groupOf(
+  pod: Stored<Pod>,
+  { group, groupBy }: RequestedPlacement,
+  find: FindPod,
+): GroupName | undefined {
+  const { namespace = "", labels = {} } = pod.metadata;
+  if (group !== undefined) return { id: `${namespace}/group/${group}`, text: `group ${group}` };
+  if (groupBy === undefined) return undefined;
+  if (groupBy.by === "label") {
+    const value = labels[groupBy.key];
+    if (value === undefined) return undefined;
+    const text = `${groupBy.key}=${value}`;
+    return { id: `${namespace}/label/${text}`, text: `the group of ${text}` };
+  }
+  // Follows owners that are pods: a Spark executor belongs to the group of its driver.
+  let top = pod;
+  const seen = new Set<string>();
+  for (;;) {
+    const owner = controllerOf(top) ?? top.metadata.ownerReferences?.find(({ kind }) => kind === "Pod");
+    if (owner === undefined) {
+      return { id: `${namespace}/owner/${top.metadata.uid}`, text: `the group of Pod ${top.metadata.name}` };
+    }
+    const parent = owner.kind === "Pod" && !seen.has(owner.uid) ? find(owner.uid) : undefined;
+    if (parent === undefined) {
+      return { id: `${namespace}/owner/${owner.uid}`, text: `the group of ${owner.kind} ${owner.name}` };
+    }
+    seen.add(owner.uid);
+    top = parent;
+  }
+}
+
+/** The place of each group. While one has no home, one of its pods at a time is placed and the others follow. */
+export class Groups {
+  readonly #pods = new Map<string, Entry>();
+  readonly #groups = new Map<string, Group>();
+  readonly #onChange: (keys: readonly ObjectKey[]) => void;
+
+  constructor(onChange: (keys: readonly ObjectKey[]) => void) {
+    this.#onChange = onChange;
+  }
+
+  /** Notes a proxy as the host shows it. A proxy that is being deleted, has failed or is on a host node holds its group nowhere. */
+  update(proxy: Stored<Pod>, name: GroupName | undefined): void {
+    const { uid } = proxy.metadata;
+    const entry = this.#pods.get(uid);
+    const member = memberOf(proxy);
+    const isElsewhere = isBound(proxy) && member === undefined;
+    if (name === undefined || isDeleting(proxy) || isElsewhere || proxy.status?.phase === "Failed") {
+      this.remove(uid);
+      return;
+    }
+    if (entry !== undefined && entry.group !== name.id && !isSameOwners(proxy, entry.group, name.id)) this.remove(uid);
+    const own = this.#pods.get(uid) ?? this.#add(proxy, name);
+    const group = this.#groups.get(own.group);
+    if (own.bound || member === undefined || group === undefined) return;
+    group.unbound.delete(uid);
+    own.bound = true;
+    own.member = member;
+    group.bound.set(member, (group.bound.get(member) ?? 0) + 1);
+    this.#chooseHome(group);
+  }
+
+  /** Notes the member where an unbound proxy has its delegate, or is about to; undefined: none any more. */
+  place(uid: string, member: string | undefined): void {
+    const entry = this.#pods.get(uid);
+    if (entry === undefined || entry.bound || entry.member === member) return;
+    if (member !== undefined) {
+      entry.member = member;
+      return;
+    }
+    delete entry.member;
+    const group = this.#groups.get(entry.group);
+    if (group !== undefined && group.home === undefined) this.#tell(group);
+  }
+
+  /** Notes a member that shows the delegate, unless the proxy has a member already. */
+  noteDelegate(uid: string, member: string): void {
+    if (this.#pods.get(uid)?.member === undefined) this.place(uid, member);
+  }
+
+  remove(uid: string): void {
+    const entry = this.#pods.get(uid);
+    const group = entry === undefined ? undefined : this.#groups.get(entry.group);
+    if (entry === undefined || group === undefined) return;
+    this.#pods.delete(uid);
+    group.unbound.delete(uid);
+    if (entry.bound && entry.member !== undefined) {
+      const left = (group.bound.get(entry.member) ?? 0) - 1;
+      if (left > 0) group.bound.set(entry.member, left);
+      else group.bound.delete(entry.member);
+    }
+    if (group.unbound.size === 0 && group.bound.size === 0) this.#groups.delete(entry.group);
+    else if (entry.bound) this.#chooseHome(group);
+    else if (group.home === undefined && entry.member !== undefined) this.#tell(group);
+  }
+
+  placeOf(uid: string): GroupPlace | undefined {
+    const entry = this.#pods.get(uid);
+    const group = entry === undefined ? undefined : this.#groups.get(entry.group);
+    if (group === undefined) return undefined;
+    const { text, home } = group;
+    if (home !== undefined) return { text, home, others: [] };
+    const others = [...group.unbound.values()].filter((other) => other.uid !== uid);
+    const first = others.find(({ member }) => member !== undefined)?.key;
+    return { text, ...(first === undefined ? {} : { first }), others: others.map((other) => other.uid) };
+  }
+
+  /** Reports whether the pod may get a delegate in the member now. */
+  mayEnter(uid: string, member: string): boolean {
+    // A pod that was bound first gets its delegate afterwards.
+    if (this.#pods.get(uid)?.bound === true) return true;
+    const { home = member, first } = this.placeOf(uid) ?? {};
+    return home === member && first === undefined;
+  }
+
+  #add(proxy: Stored<Pod>, { id, text }: GroupName): Entry {
+    const { uid } = proxy.metadata;
+    const entry: Entry = { uid, key: objectKey(proxy.metadata), group: id, bound: false };
+    let group = this.#groups.get(id);
+    if (group === undefined) {
+      group = { text, unbound: new Map(), bound: new Map(), home: undefined };
+      this.#groups.set(id, group);
+    }
+    group.unbound.set(uid, entry);
+    this.#pods.set(uid, entry);
+    return entry;
+  }
+
+  /** The member of most bound pods is the home. Several have some only if the group was named later. */
+  #chooseHome(group: Group): void {
+    const [home] = [...group.bound].sort(([a, some], [b, more]) => more - some || (a < b ? -1 : 1))[0] ?? [];
+    if (home === group.home) return;
+    group.home = home;
+    this.#tell(group);
+  }
+
+  #tell(group: Group): void {
+    this.#onChange([...group.unbound.values()].map(({ key }) => key));
+  }
+}
+
+/** Owners of a pod that the host was asked for first may be host pods, which are known only while the pod is placed. */
+function isSameOwners(proxy: Stored<Pod>, before: string, now: string): boolean {
+  const byOwner = `${proxy.metadata.namespace ?? ""}/owner/`;
+  return asksHostFirst(proxy) && isBound(proxy) && before.startsWith(byOwner) && now.startsWith(byOwner);
+}

@@ -1,0 +1,111 @@
+import type { Pod, Stored } from "../api/kubernetes.ts";
+import { type LabelSelector, selectorOf } from "../api/label-expressions.ts";
+import { type Selector, selectorMatches } from "../api/label-selector.ts";
+import { isBound, isLive } from "../pods/pod-state.ts";
+import { memberOf } from "../pods/proxy.ts";
+
+export interface SpreadCountsOptions {
+  readonly podsIn: (namespace: string) => Iterable<Stored<Pod>>;
+  readonly podOf: (uid: string) => Stored<Pod> | undefined;
+}
+
+interface Counted {
+  readonly selector: Selector;
+  readonly members: Map<string, string>;
+  readonly counts: Map<string, number>;
+}
+
+// Each costs time at every change of a pod in its namespace.
+const MOST_SELECTORS = 64;
+
+/** Counts a namespace's pods per member, by the selectors of spread constraints: in full once, then by events. */
+export class SpreadCounts {
+  readonly #options: SpreadCountsOptions;
+  readonly #counted = new Map<string, Map<string, Counted>>();
+  readonly #places = new Map<string, string>();
+
+  constructor(options: SpreadCountsOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the number of matching pods per member, without the one of this uid. */
+  of(namespace: string, labelSelector: LabelSelector, uid: string): Map<string, number> {
+    const known = this.#counted.get(namespace) ?? new Map<string, Counted>();
+    this.#counted.set(namespace, known);
+    const text = JSON.stringify(labelSelector);
+    const counted = known.get(text) ?? this.#count(namespace, selectorOf(labelSelector));
+    // Keeps the most recently used selectors.
+    known.delete(text);
+    known.set(text, counted);
+    for (const oldest of known.keys()) {
+      if (known.size <= MOST_SELECTORS) break;
+      known.delete(oldest);
+    }
+    const counts = new Map(counted.counts);
+    const own = counted.members.get(uid);
+    if (own !== undefined) counts.set(own, (counts.get(own) ?? 0) - 1);
+    return counts;
+  }
+
+  update(pod: Stored<Pod>): void {
+    const { namespace = "", uid } = pod.metadata;
+    if (isBound(pod)) this.#places.delete(uid);
+    for (const counted of this.#counted.get(namespace)?.values() ?? [])
+      move(counted, uid, this.#memberOf(counted, pod));
+  }
+
+  /** Notes the member where an unbound pod has its delegate, or is about to; undefined: none any more. */
+  place(uid: string, member: string | undefined): void {
+    const pod = this.#options.podOf(uid);
+    if (pod === undefined || isBound(pod)) return;
+    if (member === undefined) this.#places.delete(uid);
+    else this.#places.set(uid, member);
+    this.update(pod);
+  }
+
+  placeOf(uid: string): string | undefined {
+    return this.#places.get(uid);
+  }
+
+  /** Notes a member that shows the delegate, unless the pod has a member already. */
+  noteDelegate(uid: string, member: string): void {
+    if (!this.#places.has(uid)) this.place(uid, member);
+  }
+
+  remove({ namespace = "", uid }: Stored<Pod>["metadata"]): void {
+    this.#places.delete(uid);
+    for (const counted of this.#counted.get(namespace)?.values() ?? []) move(counted, uid, undefined);
+  }
+
+  forget(namespace: string): void {
+    this.#counted.delete(namespace);
+  }
+
+  #count(namespace: string, selector: Selector): Counted {
+    const counted: Counted = { selector, members: new Map(), counts: new Map() };
+    for (const pod of this.#options.podsIn(namespace)) move(counted, pod.metadata.uid, this.#memberOf(counted, pod));
+    return counted;
+  }
+
+  #memberOf({ selector }: Counted, pod: Stored<Pod>): string | undefined {
+    const { uid, labels = {} } = pod.metadata;
+    if (!isLive(pod) || !selectorMatches(selector, labels)) return undefined;
+    return isBound(pod) ? memberOf(pod) : this.#places.get(uid);
+  }
+}
+
+function move({ members, counts }: Counted, uid: string, member: string | undefined): void {
+  const before = members.get(uid);
+  if (before === member) return;
+  if (before !== undefined) {
+    const left = (counts.get(before) ?? 0) - 1;
+    if (left > 0) counts.set(before, left);
+    else counts.delete(before);
+  }
+  if (member === undefined) {
+    members.delete(uid);
+    return;
+  }
+  members.set(uid, member);
+  counts.set(member, (counts.get(member) ?? 0) + 1);
+}

@@ -1,0 +1,160 @@
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { renewMemberTokens } from "../../../src/clusters/member-tokens.ts";
+import { decide } from "../../../src/clusters/token-renewal.ts";
+import type { ControllerEvents } from "../../../src/controllers/events.ts";
+import { tokenClaims, withToken } from "../../../src/kube/service-account-token.ts";
+import { Events } from "../../../src/runtime/event-bus.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { fakeClient } from "../cli/client.ts";
+
+const day = 24 * 60 * 60_000;
+const now = Date.parse("2026-02-03T00:00:00Z");
+
+function token(claims: object): string {
+  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+  return `${part({ alg: "RS256" })}.${part(claims)}.c2lnbmF0dXJl`;
+}
+
+function kubeconfig(userToken: string): string {
+  return `# the operator's own words\nusers:\n- name: legation\n  user: {token: ${userToken}}\n`;
+}
+
+const account = {
+  sub: "system:serviceaccount:legation-system:legation-host",
+  iat: now / 1000,
+  exp: (now + 30 * day) / 1000,
+};
+
+describe("the token of a member's kubeconfig", () => {
+  test("has its account and expiration read", () => {
+    expect(tokenClaims(kubeconfig(token(account)))).toEqual({
+      namespace: "legation-system",
+      name: "legation-host",
+      issuedAt: now,
+      expiresAt: now + 30 * day,
+    });
+  });
+
+  test.each([
+    ["no YAML", "{"],
+    ["a client certificate", "users: [{name: a, user: {client-certificate-data: eA==}}]"],
+    ["an opaque token", kubeconfig("abc")],
+    ["a token that is no JSON", kubeconfig("a.b.c")],
+    ["a person's token", kubeconfig(token({ ...account, sub: "alice" }))],
+    ["a node's token", kubeconfig(token({ ...account, sub: "system:node:worker:1" }))],
+    ["a token beside another user's", `${kubeconfig(token(account))}- name: other\n  user: {token: abc}\n`],
+    ["a token without an end", kubeconfig(token({ sub: account.sub }))],
+  ])("is not renewed if the kubeconfig has %s", (_, text) => {
+    expect(tokenClaims(text)).toBeUndefined();
+  });
+
+  test("is read without a warning, which would quote it", () => {
+    const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
+    onTestFinished(() => warned.mockRestore());
+    const text = kubeconfig(`!unknown ${token(account)}`);
+    expect(tokenClaims(text)).toMatchObject({ name: "legation-host" });
+    expect(warned).not.toHaveBeenCalled();
+  });
+
+  test("is replaced alone", () => {
+    expect(withToken(kubeconfig(token(account)), "new.to.ken")).toBe(kubeconfig("new.to.ken"));
+  });
+});
+
+describe("a member's token", () => {
+  const claims = { namespace: "legation-system", name: "legation-host", issuedAt: now, expiresAt: now + 30 * day };
+
+  test("is left alone for the first half of its life, and looked at again then", () => {
+    expect(decide({ claims, reachable: true }, now + day)).toEqual({
+      actions: [],
+      outcome: "Valid",
+      requeueAt: now + 15 * day,
+    });
+  });
+
+  test("is renewed in the second half", () => {
+    expect(decide({ claims, reachable: true }, now + 15 * day).actions).toEqual([
+      { type: "renew", namespace: "legation-system", name: "legation-host" },
+    ]);
+  });
+
+  test("waits for its member to return", () => {
+    expect(decide({ claims, reachable: false }, now + 16 * day)).toEqual({ actions: [], outcome: "Unreachable" });
+  });
+
+  test("is not requested repeatedly by a controller whose clock is ahead", () => {
+    const hour = { ...claims, expiresAt: now + 3_600_000 };
+    const observed = { claims: hour, reachable: true, renewedAt: now };
+    expect(decide(observed, now, now + 3_600_000)).toMatchObject({ actions: [], requeueAt: now + 60_000 });
+  });
+
+  test("never needs a timer beyond Node's limit", () => {
+    const year = { ...claims, expiresAt: now + 365 * day };
+    expect(decide({ claims: year, reachable: true }, now).requeueAt).toBe(now + 20 * day);
+  });
+});
+
+describe("a renewal", () => {
+  /**
+   * Returns the patch of a Secret with these annotations and a token in the second half of its life, the requested lifetime
+   * of the new token, and the number of requests after two more events.
+   */
+  async function renewed(annotations: Record<string, string>, next = "new.to.ken") {
+    const text = kubeconfig(token(account));
+    const secret = { metadata: { name: "west", resourceVersion: "7", annotations }, data: { kubeconfig: btoa(text) } };
+    const status = { token: next, expirationTimestamp: "2026-03-20T00:00:00Z" };
+    const asked: unknown[] = [];
+    const createSubresource = async (_resource: unknown, _ref: unknown, _name: unknown, { spec }: { spec: object }) => {
+      asked.push(spec);
+      return { status };
+    };
+    const client = fakeClient({ createSubresource: createSubresource as never });
+    let patch: { data: typeof secret.data } | undefined;
+    const host = fakeClient({
+      patch: (async (_resource: unknown, _ref: unknown, { body }: { body: { data: typeof secret.data } }) => {
+        patch = body;
+        secret.data = body.data;
+      }) as never,
+    });
+    const clock = new FakeClock(now + 16 * day);
+    const events = new Events<ControllerEvents>();
+    const controller = renewMemberTokens({
+      host,
+      events,
+      registry: {
+        cluster: () => ({ metadata: { name: "west" }, spec: { credentialsSecret: { name: "west" } } }),
+        secret: () => secret,
+        member: () => ({ client, probed: { reachable: true } }),
+      } as never,
+      clock,
+      log: createLogger({ level: "silent" }),
+    });
+    events.emit("cluster", "west");
+    for (let told = 0; told < 3; told += 1) {
+      await clock.advance(1_000);
+      events.emit("cluster", "west");
+    }
+    await controller.stop();
+    return { patch, asked };
+  }
+  const data = { kubeconfig: btoa(kubeconfig("new.to.ken")) };
+
+  test("records the new expiration in the Secret that `legation join` made", async () => {
+    const { patch } = await renewed({ "legation.dev/token-expires": "2026-03-05T00:00:00Z" });
+    expect(patch).toEqual({
+      metadata: { resourceVersion: "7", annotations: { "legation.dev/token-expires": "2026-03-20T00:00:00Z" } },
+      data,
+    });
+  });
+
+  test("leaves the operator's own Secret without that annotation, which would make it Legation's", async () => {
+    const { patch } = await renewed({ "example.com/owner": "ops" });
+    expect(patch).toEqual({ metadata: { resourceVersion: "7" }, data });
+  });
+
+  test("asks for a month, and not again at once when the new token seems as old as the one before", async () => {
+    const { asked } = await renewed({}, token({ ...account, iat: account.iat + 1 }));
+    expect(asked).toEqual([{ expirationSeconds: 30 * 24 * 3600 }]);
+  });
+});

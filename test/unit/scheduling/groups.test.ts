@@ -1,0 +1,173 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { RequestedPlacement } from "../../../src/api/annotations.ts";
+import { CLUSTER_ANNOTATION } from "../../../src/api/keys.ts";
+import type { ObjectKey, OwnerReference, Pod, Stored } from "../../../src/api/kubernetes.ts";
+import { Groups, groupOf } from "../../../src/scheduling/groups.ts";
+import { proxyPod } from "../../support/builders/pod.ts";
+
+const flow = { id: "team/group/flow", text: "group flow" };
+
+function podOf(uid: string, member?: string, parts: Partial<Pod["metadata"]> = {}): Stored<Pod> {
+  const annotations: Record<string, string> = member === undefined ? {} : { [CLUSTER_ANNOTATION]: member };
+  const spec = member === undefined ? {} : { nodeName: `legation-${member}` };
+  return proxyPod({ uid, name: uid, spec, metadata: { annotations, ...parts } });
+}
+
+function owner(kind: string, uid: string, controller = true): OwnerReference {
+  return { apiVersion: "v1", kind, name: uid, uid, controller };
+}
+
+describe("the group of a pod", () => {
+  const driver = proxyPod({ uid: "driver", name: "driver" });
+  const submitted = proxyPod({
+    uid: "sub",
+    name: "sub",
+    metadata: { ownerReferences: [owner("SparkApplication", "app")] },
+  });
+  const known = new Map([driver, submitted].map((pod) => [pod.metadata.uid, pod]));
+  const ownedBy = (...ownerReferences: OwnerReference[]): Stored<Pod> =>
+    proxyPod({ uid: "exec", name: "exec", metadata: { ownerReferences, labels: { app: "web" } } });
+  const byOwner: RequestedPlacement = { groupBy: { by: "owner" } };
+  test.each<[string, Stored<Pod>, RequestedPlacement, string | undefined]>([
+    ["is none by default", ownedBy(), {}, undefined],
+    ["is its group annotation before all else", ownedBy(), { group: "g", ...byOwner }, "team/group/g"],
+    ["is its controller's", ownedBy(owner("Job", "job")), byOwner, "team/owner/job"],
+    ["is its own for a pod without owner", driver, byOwner, "team/owner/driver"],
+    ["is its owner's, if a pod owns it", ownedBy(owner("Pod", "driver")), byOwner, "team/owner/driver"],
+    [
+      "is its owner's, if a pod owns it without controlling it",
+      ownedBy(owner("Pod", "driver", false)),
+      byOwner,
+      "team/owner/driver",
+    ],
+    ["is the owner's of its owner", ownedBy(owner("Pod", "sub")), byOwner, "team/owner/app"],
+    ["is its owner's, if the owner is not known", ownedBy(owner("Pod", "gone")), byOwner, "team/owner/gone"],
+    ["is its label's", ownedBy(), { groupBy: { by: "label", key: "app" } }, "team/label/app=web"],
+    ["is none if it lacks the label", ownedBy(), { groupBy: { by: "label", key: "tier" } }, undefined],
+  ])("%s", (_, pod, placement, id) => {
+    expect(groupOf(pod, placement, (uid) => known.get(uid))?.id).toBe(id);
+  });
+
+  test("is found even if pods own each other", () => {
+    const pods = new Map(
+      [
+        ["a", "b"],
+        ["b", "a"],
+      ].map(([uid = "", other = ""]) => [uid, podOf(uid, undefined, { ownerReferences: [owner("Pod", other)] })]),
+    );
+    let asked = 0;
+    const find = (uid: string) => {
+      asked += 1;
+      if (asked > 10) throw new Error("without end");
+      return pods.get(uid);
+    };
+    expect(groupOf(podOf("c", undefined, { ownerReferences: [owner("Pod", "a")] }), byOwner, find)?.id).toBe(
+      "team/owner/a",
+    );
+  });
+});
+
+describe("a group", () => {
+  test("waits for no pod that is bound to a node of the host", () => {
+    const told: ObjectKey[][] = [];
+    const groups = new Groups((keys) => told.push([...keys]));
+    for (const uid of ["a", "b"]) groups.update(podOf(uid), flow);
+    groups.place("a", "west");
+    const elsewhere = podOf("a");
+    groups.update({ ...elsewhere, spec: { containers: [], nodeName: "host-node" } }, flow);
+    expect(told).toEqual([["team/b"]]);
+    expect(groups.mayEnter("b", "east")).toBe(true);
+  });
+
+  test("lets one pod look for a place, and the rest follow it where it is bound", () => {
+    const told: ObjectKey[][] = [];
+    const groups = new Groups((keys) => told.push([...keys]));
+    groups.update(podOf("a"), flow);
+    groups.update(podOf("b"), flow);
+    expect(groups.mayEnter("a", "west")).toBe(true);
+    groups.place("a", "west");
+    expect(groups.mayEnter("b", "west")).toBe(false);
+    expect(groups.placeOf("b")).toMatchObject({ first: "team/a" });
+    // The pod may still try another member.
+    expect(groups.mayEnter("a", "east")).toBe(true);
+    groups.place("a", "east");
+    groups.update(podOf("a", "east"), flow);
+    expect(told).toEqual([["team/b"]]);
+    expect(groups.mayEnter("b", "west")).toBe(false);
+    expect(groups.mayEnter("b", "east")).toBe(true);
+  });
+
+  test("wakes waiting pods when it has lost its first pod, or that pod its member", () => {
+    const told: ObjectKey[][] = [];
+    const groups = new Groups((keys) => told.push([...keys]));
+    for (const uid of ["a", "b"]) groups.update(podOf(uid), flow);
+    groups.place("a", "west");
+    groups.place("a", undefined);
+    expect(told).toEqual([["team/a", "team/b"]]);
+    groups.place("a", "west");
+    groups.remove("a");
+    expect(told[1]).toEqual(["team/b"]);
+    expect(groups.mayEnter("b", "east")).toBe(true);
+  });
+
+  test("is held by succeeded pods, and not by those that have failed or are being deleted", () => {
+    const groups = new Groups(() => undefined);
+    groups.update(podOf("new"), flow);
+    groups.update({ ...podOf("done", "west"), status: { phase: "Succeeded" } }, flow);
+    expect(groups.placeOf("new")?.home).toBe("west");
+    groups.update({ ...podOf("done", "west"), status: { phase: "Failed" } }, flow);
+    expect(groups.placeOf("new")?.home).toBeUndefined();
+    groups.update(podOf("leaving", "west", { deletionTimestamp: "2026-01-01T00:00:00Z" }), flow);
+    expect(groups.placeOf("new")?.home).toBeUndefined();
+  });
+
+  test("knows the delegate of an earlier leader's proxy", () => {
+    const groups = new Groups(() => undefined);
+    for (const uid of ["a", "b"]) groups.update(podOf(uid), flow);
+    groups.noteDelegate("a", "west");
+    groups.noteDelegate("a", "east");
+    expect(groups.mayEnter("b", "west")).toBe(false);
+    groups.update(podOf("a", "west"), flow);
+    expect(groups.placeOf("b")?.home).toBe("west");
+  });
+
+  test("never has pods bound in two members, in any order of events", () => {
+    const pods = ["a", "b", "c", "d"];
+    const step = fc.record({
+      uid: fc.constantFrom(...pods),
+      what: fc.constantFrom("enter", "refuse", "bind", "bind", "remove", "come"),
+      member: fc.constantFrom("west", "east", "north"),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const groups = new Groups(() => undefined);
+        const state = new Map<string, { member?: string; bound: boolean }>();
+        for (const { uid, what, member } of steps) {
+          const own = state.get(uid);
+          if (own === undefined) {
+            if (what !== "come") continue;
+            state.set(uid, { bound: false });
+            groups.update(podOf(uid), flow);
+          } else if (what === "remove") {
+            state.delete(uid);
+            groups.remove(uid);
+          } else if (what === "enter" && !own.bound && groups.mayEnter(uid, member)) {
+            // The controller tries one member after another, never two at once.
+            own.member = member;
+            groups.place(uid, member);
+          } else if (what === "refuse" && !own.bound) {
+            delete own.member;
+            groups.place(uid, undefined);
+          } else if (what === "bind" && own.member !== undefined && !own.bound) {
+            own.bound = true;
+            groups.update(podOf(uid, own.member), flow);
+          }
+          const homes = new Set([...state.values()].filter(({ bound }) => bound).map((pod) => pod.member));
+          expect(homes.size).toBeLessThanOrEqual(1);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
