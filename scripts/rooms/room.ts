@@ -32,9 +32,10 @@ export const RESERVED_PACKAGES: Readonly<Record<string, string>> = {
 export const FOUNDATIONS: Readonly<Record<"decision" | "controller" | "command", readonly string[]>> = {
   decision: [
     ...["api", "pods", "placement", "copies"],
-    ...["kube/request-ends.ts", "runtime/backoff.ts", "runtime/held-writes.ts", "runtime/undone-writes.ts"],
-    ...["scheduling/memory.ts", "scheduling/open-members.ts", "scheduling/placement-view.ts"],
-    ...["scheduling/overflow-reasons.ts", "scheduling/soonest.ts"],
+    ...["kube/request-ends.ts", "runtime/backoff.ts", "runtime/held-writes.ts"],
+    ...["runtime/requeue.ts", "runtime/undone-writes.ts"],
+    ...["scheduling/memory.ts", "scheduling/open-members.ts", "scheduling/overflow-reasons.ts"],
+    "scheduling/placement-view.ts",
   ],
   controller: [
     "api",

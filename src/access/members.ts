@@ -72,6 +72,8 @@ export class AccessMembers {
     const { host: client, clock, log, onChange } = options;
     this.#connections = new Connections({
       connect: (cluster, kubeconfig) => this.#connectTo(cluster.metadata.name, kubeconfig),
+      onConnected: ({ metadata }) => this.#renewal.note(metadata.name),
+      onRenewed: (name) => this.#renewal.note(name),
       // Ends every request of the member, too: its users' rights may be over.
       close: ({ forwarder }) => forwarder.close(),
       source: () => "",
@@ -102,7 +104,7 @@ export class AccessMembers {
     this.#renewal = new TokenRenewal({
       name: "access-token",
       find: (name) => this.#storedToken(name),
-      store: async (_name, { secret, annotations, data }, signal) => {
+      store: async ({ secret, annotations, data }, signal) => {
         const metadata = { ...secret.metadata, annotations: { ...secret.metadata.annotations, ...annotations } };
         // A precondition, as the version comes along: a join may have written other credentials.
         await client.replace(secrets, { ...secret, metadata, data: { ...secret.data, ...data } }, { signal });
@@ -172,9 +174,7 @@ export class AccessMembers {
       if (typeof kubeconfig === "object") this.#connections.noteProblem(name, kubeconfig.problem);
       return;
     }
-    const before = this.#connections.kubeconfig(name);
     this.#connections.update(cluster, kubeconfig);
-    if (this.#connections.kubeconfig(name) !== before) this.#renewal.note(name);
   }
 
   #connectTo(name: string, kubeconfig: string): Connected {
@@ -187,13 +187,11 @@ export class AccessMembers {
   #storedToken(name: string): StoredToken | undefined {
     const secret = this.#connections.get(name) && this.#secret(accessSecretName(name));
     if (secret === undefined) return undefined;
-    const connect = (kubeconfig: string): ClusterClient =>
-      createClusterClient({
-        cluster: name,
-        credentials: this.#read(name, kubeconfig),
-        untrusted: true,
-        ...this.#way(name),
-      });
+    const connect: StoredToken["connect"] = (kubeconfig) => {
+      const credentials = this.#read(name, kubeconfig);
+      const client = createClusterClient({ cluster: name, credentials, untrusted: true, ...this.#way(name) });
+      return { client, close: () => client.close() };
+    };
     return { secret, key: ACCESS_KUBECONFIG_KEY, connect };
   }
 

@@ -25,20 +25,12 @@ export function renewMemberTokens(options: MemberTokensOptions): TokenRenewal {
       const cluster = registry.cluster(name);
       const secret = cluster && registry.secret(cluster);
       if (cluster === undefined || secret === undefined) return undefined;
-      const member = registry.member(name);
       const key = cluster.spec.credentialsSecret.key ?? CLUSTER_DEFAULTS.credentialsKey;
-      const shared = member?.client;
-      return {
-        secret,
-        key,
-        reachable: member?.probed.reachable ?? false,
-        connect: () => {
-          if (shared === undefined) throw new Error(`Cluster ${name} is not connected`);
-          return { shared };
-        },
-      };
+      const member = registry.member(name);
+      const connect = member?.probed.reachable === true ? () => ({ client: member.client }) : undefined;
+      return { secret, key, connect };
     },
-    store: async (_name, { secret, annotations, data }, signal) => {
+    store: async ({ secret, annotations, data }, signal) => {
       const { resourceVersion, name } = secret.metadata;
       const isOurs = Object.keys(annotations).length > 0;
       const body = { metadata: { resourceVersion, ...(isOurs ? { annotations } : {}) }, data };

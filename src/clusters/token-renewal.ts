@@ -3,20 +3,20 @@ import { type Secret, type Stored, secretData, secretText, type TokenClaims } fr
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { requestToken, tokenClaims, withToken } from "../kube/service-account-token.ts";
-import { Controller, type ControllerOptions, type Expectation } from "../runtime/controller.ts";
+import { type ActionContext, Controller, type ControllerOptions, type Expectation } from "../runtime/controller.ts";
 
 /** A member's kubeconfig, where it is stored, and the way to the member. */
 export interface StoredToken {
   readonly secret: Stored<Secret>;
   /** The kubeconfig's key in the Secret. */
   readonly key: string;
-  /** False: the member does not answer. Absent: that is not known. */
-  readonly reachable?: boolean;
-  /** Returns a client that is closed after its use, or one that is the caller's. */
-  readonly connect: (kubeconfig: string) => ClusterClient | { readonly shared: ClusterClient };
+  /** Returns a client of the member, and how a client of its own ends. Undefined: the member does not answer. */
+  readonly connect?:
+    | ((kubeconfig: string) => { readonly client: ClusterClient; readonly close?: () => Promise<void> })
+    | undefined;
 }
 
-/** What a renewal changes of a Secret. */
+/** Changes of a Secret by a renewal. */
 export interface RenewedToken {
   readonly secret: Stored<Secret>;
   /** Empty: the Secret is an operator's own. */
@@ -30,8 +30,8 @@ export interface TokenRenewalOptions extends ControllerOptions {
   /** Returns a member's kubeconfig. Undefined: it has none. */
   readonly find: (cluster: string) => StoredToken | undefined;
   /** Writes the Secret, with its version as the precondition: a join may have written other credentials. Rejects with KubeError. */
-  readonly store: (cluster: string, renewed: RenewedToken, signal: AbortSignal) => Promise<void>;
-  /** Called with what is known of a member's token whenever it is looked at. */
+  readonly store: (renewed: RenewedToken, signal: AbortSignal) => Promise<void>;
+  /** Called with a member's token whenever the loop looks at it. */
   readonly onClaims?: (cluster: string, claims: TokenClaims | undefined) => void;
 }
 
@@ -78,12 +78,7 @@ export class TokenRenewal {
         name: options.name,
         observe: (cluster) => this.#observe(cluster),
         decide,
-        execute: async (action, { key, signal, log }) => {
-          const renewed = await this.#renew(key, action, signal);
-          if (renewed === undefined) return undefined;
-          log.info({ member: key, expires: renewed.expires }, "token renewed");
-          return renewed.shown;
-        },
+        execute: (action, context) => this.#renew(action, context),
       },
       options,
     );
@@ -98,44 +93,46 @@ export class TokenRenewal {
     await this.#loop.stop();
   }
 
-  #observe(cluster: string): Observed | undefined {
+  #find(cluster: string): (StoredToken & { readonly kubeconfig: string }) | undefined {
     const found = this.#options.find(cluster);
-    const kubeconfig = secretText(found?.secret, found?.key ?? "");
-    const claims = kubeconfig === undefined ? undefined : tokenClaims(kubeconfig);
+    const kubeconfig = found && secretText(found.secret, found.key);
+    return found === undefined || kubeconfig === undefined ? undefined : { ...found, kubeconfig };
+  }
+
+  #observe(cluster: string): Observed | undefined {
+    const found = this.#find(cluster);
+    const claims = found && tokenClaims(found.kubeconfig);
     this.#options.onClaims?.(cluster, claims);
-    if (kubeconfig === undefined) {
+    if (found === undefined) {
       this.#renewedAt.delete(cluster);
       return undefined;
     }
     const renewedAt = this.#renewedAt.get(cluster);
-    return { claims, reachable: found?.reachable ?? true, ...(renewedAt === undefined ? {} : { renewedAt }) };
+    return { claims, reachable: found.connect !== undefined, ...(renewedAt === undefined ? {} : { renewedAt }) };
   }
 
   async #renew(
-    cluster: string,
     account: Action,
-    signal: AbortSignal,
-  ): Promise<{ readonly expires: string; readonly shown: Expectation<Observed> } | undefined> {
-    const found = this.#options.find(cluster);
-    const kubeconfig = secretText(found?.secret, found?.key ?? "");
-    if (found === undefined || kubeconfig === undefined) return undefined;
-    const { secret, key } = found;
-    const connected = found.connect(kubeconfig);
-    const [member, close] =
-      "shared" in connected ? [connected.shared, undefined] : [connected, () => connected.close()];
+    { key: cluster, signal, log }: ActionContext<string>,
+  ): Promise<Expectation<Observed> | undefined> {
+    const found = this.#find(cluster);
+    if (found?.connect === undefined) return undefined;
+    const { secret, key, kubeconfig } = found;
+    const { client, close } = found.connect(kubeconfig);
     try {
-      const { token, expires } = await requestToken(member, account, signal);
+      const { token, expires } = await requestToken(client, account, signal);
       // `legation join` sets this annotation. The operator maintains a Secret without it.
       const isOurs = TOKEN_EXPIRES_ANNOTATION in (secret.metadata.annotations ?? {});
       const annotations: Record<string, string> = isOurs ? { [TOKEN_EXPIRES_ANNOTATION]: expires } : {};
       const data = secretData({ [key]: withToken(kubeconfig, token) });
-      await this.#options.store(cluster, { secret, annotations, data }, signal).catch((error: unknown) => {
+      await this.#options.store({ secret, annotations, data }, signal).catch((error: unknown) => {
         // Another replica has renewed it, or a join has written it, which is an event.
         if (!isKubeError(error, "Conflict", "NotFound")) throw error;
       });
       this.#renewedAt.set(cluster, this.#options.clock.now());
+      log.info({ member: cluster, expires }, "token renewed");
       const before = tokenClaims(kubeconfig)?.issuedAt;
-      return { expires, shown: ({ claims }) => claims?.issuedAt !== before };
+      return ({ claims }) => claims?.issuedAt !== before;
     } finally {
       await close?.();
     }

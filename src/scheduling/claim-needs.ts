@@ -7,6 +7,7 @@ import {
   type Stored,
 } from "../api/kubernetes.ts";
 import { claimNames, claimProblem } from "../copies/claims.ts";
+import { NEEDED } from "../copies/foreign-message.ts";
 import { leastPrepared, type Needs, type Preparation } from "../placement/needs.ts";
 
 export function claimKeys(proxy: Pod): ObjectKey[] {
@@ -36,7 +37,7 @@ export function claimNeeds(
 }
 
 export function neededClaim({ metadata }: Stored<PersistentVolumeClaim>): string {
-  return `PersistentVolumeClaim ${metadata.name}, which the pod needs,`;
+  return `PersistentVolumeClaim ${metadata.name}${NEEDED},`;
 }
 
 export function claimElsewhere(claim: Stored<PersistentVolumeClaim>, home: string, joined: boolean): string {

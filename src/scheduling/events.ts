@@ -1,6 +1,6 @@
 import type { Events } from "../runtime/event-bus.ts";
 
-/** What changes for pods that wait for a place. */
+/** Events after which the waiting pods are decided on again. */
 export interface SchedulingEvents {
   /** Room that was reserved is free, or a member takes pods again that it refused. */
   readonly roomFreed: [];

@@ -1,7 +1,7 @@
 import type { Refusal } from "../placement/candidate.ts";
 import type { Ranking } from "../placement/rank.ts";
+import { soonest } from "../runtime/requeue.ts";
 import type { PlaceableMember, PlacementView } from "./placement-view.ts";
-import { soonest } from "./soonest.ts";
 
 export function openMembers(names: readonly string[], view: PlacementView, now: number): string[] {
   return names.filter((name) => !isRuledOut(view, name, now));

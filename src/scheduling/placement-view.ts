@@ -3,7 +3,7 @@ import type { Refusal } from "../placement/candidate.ts";
 import type { Ranking } from "../placement/rank.ts";
 import type { Memory } from "./memory.ts";
 
-/** What a pod's place depends on beside the members, as plain data. */
+/** Facts beside the members that a pod's place depends on, as plain data. */
 export interface PlacementFacts {
   /** False: the pod's namespace is not opted in, as far as is known. Absent: it is. */
   readonly optedIn?: boolean;
@@ -42,7 +42,7 @@ export interface PlaceableMember {
   readonly learntUntil?: number;
 }
 
-/** What a decision on a pod's place depends on, as plain data that can be logged and replayed. */
+/** The input of a decision on a pod's place, as plain data that can be logged and replayed. */
 export interface PlacementView extends PlacementFacts {
   readonly members: readonly PlaceableMember[];
   readonly memory: Pick<Memory, "attempts">;

@@ -12,6 +12,7 @@ import {
 } from "../../copies/claims.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { heldUntil, heldWrite } from "../../runtime/held-writes.ts";
+import { lookAgain } from "../../runtime/requeue.ts";
 import { type Action, creationIn, MARKS, type Observed, SIZE, sizeContent } from "./model.ts";
 
 export interface ClaimDecision {
@@ -29,7 +30,7 @@ export function decide(observed: Observed, now: number): ClaimDecision {
     .filter(([write, { refusal, until }]) => write !== SIZE && refusal !== undefined && until <= now)
     .map(([write]): Action => ({ type: "reconsider", write }));
   const later = Object.values(heldWrites).flatMap(({ until }) => (until > now ? until : []));
-  const requeue = later.length === 0 ? {} : { requeueAt: Math.min(...later) };
+  const requeue = lookAgain(...later);
   const sweeps: Action[] = observed.copies
     // A claim that a restored host has forgotten holds data.
     .filter(({ usable, held, claim: { metadata } }) => usable && !held && metadata.deletionTimestamp === undefined)

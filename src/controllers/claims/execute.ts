@@ -11,6 +11,7 @@ import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { seenUid } from "../../copies/claims.ts";
 import { isCopy, isLabelled } from "../../copies/copy-metadata.ts";
+import { foreignMessage, NEEDED } from "../../copies/foreign-message.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/list.ts";
@@ -276,10 +277,9 @@ function refOf(key: ObjectKey): { readonly namespace: string; readonly name: str
 }
 
 function whyNot(name: string, detail: string | undefined): string {
-  const what = `PersistentVolumeClaim ${name}, which the pod needs`;
   return detail === undefined
-    ? `${what}, is there already and was not made by Legation for this host`
-    : `its API server refused ${what}: ${detail}`;
+    ? foreignMessage("PersistentVolumeClaim", name, NEEDED)
+    : `its API server refused PersistentVolumeClaim ${name}${NEEDED}: ${detail}`;
 }
 
 function shows(member: Member, uid: string): Expectation<Observed> {

@@ -263,7 +263,7 @@ export class Copier<T extends KubeObject> {
   settlesAt(member: Member, name: ObjectName): number | undefined {
     const now = this.#options.clock.now();
     const key = copyKey({ member: member.name, ...name });
-    // What is not shown of a copy that is known created none, and may never be shown while the member is not read.
+    // A write of a known copy creates none, and the watch may not show it for as long as it has a gap.
     const isKnown = this.copies.of(member, name.kind, name.namespace, name.name) !== undefined;
     if (isKnown ? this.#loop.isRunning(key) : this.#loop.isWriting(key)) return now + CHANGING_AGAIN_MS;
     const ofOthersEndAt = Math.max(this.#begunAt, member.reachableSince) + IN_FLIGHT_MS;

@@ -1,5 +1,4 @@
 import { isBound, isDeleting, isTerminal } from "../../pods/pod-state.ts";
-import { soonest } from "../../scheduling/soonest.ts";
 import { type DelegationDecision, decided, type Phase } from "./decision/decision.ts";
 import { awaitsDelegate, holderOf } from "./decision/delegates.ts";
 import { hasProxy, type PodView, type View } from "./decision/view.ts";
@@ -89,7 +88,7 @@ export function decide(view: View, now: number): DelegationDecision {
   const decision = firstAnswer(phasesOf(view), view, now) ?? decided("Waiting", []);
   if (strays.length === 0) return decision;
   const { actions, outcome, requeueAt } = decision;
-  return decided(outcome, [...actions, ...strays], soonest(requeueAt, now + SWEEP_AGAIN_MS));
+  return decided(outcome, [...actions, ...strays], requeueAt, now + SWEEP_AGAIN_MS);
 }
 
 /** Reports whether a decision depends on what the pod needs and on the members' ranking: no earlier phase answers. */

@@ -61,7 +61,7 @@ async function obstacle(dependency: Dependency, { host, hostId, member, signal }
   } catch (error) {
     member.noteFailure(error);
     if (!isRefusal(error)) throw error;
-    return `whether it has ${kind} ${name}, which the pod needs, cannot be read: ${error.detail}`;
+    return `whether it has ${kind} ${name}${NEEDED}, cannot be read: ${error.detail}`;
   }
   // An object that the host lacks is not copied: the pod uses the member's.
   const source = await findByList(host, resource, dependency, signal);

@@ -2,6 +2,7 @@ import { preferencesFor, type SchedulingPreferences } from "../../api/preference
 import { type Replicas, sharesOf, sum } from "../../placement/division.ts";
 import { DivisionOrder } from "../../placement/division-order.ts";
 import { divideOpen, stayingIn } from "../../placement/open-division.ts";
+import { lookAgain } from "../../runtime/requeue.ts";
 import type { Action, Observed, Replica } from "./model.ts";
 
 // The share of replicas that moves at a time; at least one does.
@@ -36,7 +37,7 @@ export function decide(observed: Observed, now: number): PreferencesDecision {
   return {
     actions: costs,
     outcome: costs.length > 0 ? "Ordering" : "Divided",
-    ...(heldUntil.length === 0 ? {} : { requeueAt: Math.min(...heldUntil) }),
+    ...lookAgain(...heldUntil),
   };
 }
 

@@ -4,6 +4,7 @@ import type { KubeNode, NodeCondition, NodeStatus, ResourceList, Stored } from "
 import { parseAmounts } from "../../api/quantity.ts";
 import { isOutOfService } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
+import { lookAgain } from "../../runtime/requeue.ts";
 import {
   clusterTaints,
   desiredLabels,
@@ -82,7 +83,7 @@ export function decide(
   }
   actions.push(...changes);
   const outcome = leaving ? "Draining" : facts.reachable ? "Ready" : "NotReady";
-  return times.length === 0 ? { actions, outcome } : { actions, outcome, requeueAt: Math.min(...times) };
+  return { actions, outcome, ...lookAgain(...times) };
 }
 
 /** Keeps a Ready node alive by the member's probe alone, while a new leader has not read its pods: a list may take minutes. */

@@ -2,6 +2,7 @@ import { jsonEqual } from "../../api/json.ts";
 import { type MemberRecord, membersContent, nextMembers, type Place } from "../../copies/object-members.ts";
 import { isHeld, isWanted } from "../../copies/objects.ts";
 import { heldUntil } from "../../runtime/held-writes.ts";
+import { lookAgain } from "../../runtime/requeue.ts";
 import { MEMBERS, type ObjectDecision, type Observed, STATUS } from "./model.ts";
 
 // Controllers of a member may write a status many times a second.
@@ -139,11 +140,6 @@ function followStatus(observed: Observed, now: number): ObjectDecision | undefin
   const dueAt = (statusSentAt ?? 0) + STATUS_PAUSE_MS;
   if (now < dueAt) return { actions: [], outcome: "Coalescing", ...lookAgain(dueAt, membersDueAt(observed, now)) };
   return { actions: [{ type: "status", object, status }], outcome: "Following" };
-}
-
-function lookAgain(...times: readonly (number | undefined)[]): Pick<ObjectDecision, "requeueAt"> {
-  const known = times.filter((time) => time !== undefined);
-  return known.length === 0 ? {} : { requeueAt: Math.min(...known) };
 }
 
 function wordsOf({ member, excluded = "" }: Place): string {

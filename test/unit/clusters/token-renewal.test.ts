@@ -35,19 +35,20 @@ function renewalOf(store: () => Promise<void> = async () => {}) {
     find: () => ({
       secret,
       key: "kubeconfig",
-      connect: () =>
-        fakeClient({
+      connect: () => ({
+        client: fakeClient({
           createSubresource: async (_resource, { namespace, name }, subresource) => {
             requests += 1;
             expect([namespace, name, subresource]).toEqual(["legation-system", "legation-access-01234567", "token"]);
             return { status: { token: tokenFrom(clock.wall()), expirationTimestamp: "2026-01-01T03:00:00Z" } };
           },
-          close: async () => {
-            closed += 1;
-          },
         }),
+        close: async () => {
+          closed += 1;
+        },
+      }),
     }),
-    store: async (_cluster, renewed) => {
+    store: async (renewed) => {
       await store();
       written.push(renewed);
       secret = { ...renewed.secret, data: { ...renewed.secret.data, ...renewed.data } };

@@ -3,9 +3,9 @@ import type { Refusal } from "../../../placement/candidate.ts";
 import type { MemberReason } from "../../../placement/needs.ts";
 import type { StatusPatch } from "../../../pods/feedback.ts";
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
+import { lookAgain } from "../../../runtime/requeue.ts";
 import type { SentBinding } from "../../../scheduling/memory.ts";
 import type { SharedBy } from "../../../scheduling/placement-view.ts";
-import { soonest } from "../../../scheduling/soonest.ts";
 import type { PodView } from "./view.ts";
 import type { Purpose } from "./write-purpose.ts";
 
@@ -44,8 +44,7 @@ export function decided(
   actions: readonly Action[],
   ...times: readonly (number | undefined)[]
 ): DelegationDecision {
-  const requeueAt = soonest(...times);
-  return { actions, outcome, ...(requeueAt === undefined ? {} : { requeueAt }) };
+  return { actions, outcome, ...lookAgain(...times) };
 }
 
 /** A member that is read for a delegate of the previous leader. */

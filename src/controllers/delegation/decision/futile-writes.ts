@@ -1,6 +1,6 @@
 import { HOLD_MS } from "../../../runtime/held-writes.ts";
+import { soonest } from "../../../runtime/requeue.ts";
 import { isHeld, type Memory } from "../../../scheduling/memory.ts";
-import { soonest } from "../../../scheduling/soonest.ts";
 import type { Action } from "./decision.ts";
 import { type Purpose, undone } from "./write-purpose.ts";
 

@@ -3,8 +3,8 @@ import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { WaitReason } from "../../../placement/needs.ts";
 import { isBound } from "../../../pods/pod-state.ts";
 import { REPEAT_EVENT_AFTER_MS } from "../../../runtime/held-writes.ts";
+import { soonest } from "../../../runtime/requeue.ts";
 import type { Reported } from "../../../scheduling/memory.ts";
-import { soonest } from "../../../scheduling/soonest.ts";
 import { type Action, type DelegationDecision, decided, type Outcome } from "./decision.ts";
 import type { MemberView, PodView } from "./view.ts";
 

@@ -2,6 +2,7 @@ import { jsonEqual } from "../../../api/json.ts";
 import type { KubeObject, ServiceExport, Stored } from "../../../api/kubernetes.ts";
 import { type Difference, differences, type ExportReport, hostConditions } from "../../../copies/export-status.ts";
 import { isExported } from "../../../copies/services.ts";
+import { lookAgain } from "../../../runtime/requeue.ts";
 import type { CopyRef } from "../../copying/model.ts";
 
 export type ExportSource =
@@ -95,6 +96,6 @@ export function decideReport(
   return {
     actions: ready.map((difference) => ({ exported, ...difference })),
     outcome: ready.length > 0 ? "Reporting" : "Waiting",
-    ...(later.length === 0 ? {} : { requeueAt: Math.min(...later) }),
+    ...lookAgain(...later),
   };
 }

@@ -1,0 +1,11 @@
+/** Returns the first of these times; undefined if there is none. */
+export function soonest(...times: readonly (number | undefined)[]): number | undefined {
+  const known = times.filter((time) => time !== undefined);
+  return known.length === 0 ? undefined : Math.min(...known);
+}
+
+/** Returns the part of a decision that has its key looked at again at the first of these times; epoch ms. */
+export function lookAgain(...times: readonly (number | undefined)[]): { readonly requeueAt?: number } {
+  const requeueAt = soonest(...times);
+  return requeueAt === undefined ? {} : { requeueAt };
+}
