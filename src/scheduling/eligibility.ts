@@ -21,11 +21,10 @@ import { specForNodesOf } from "../pods/virtual-node-terms.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Divisions } from "./divisions.ts";
 import type { Groups } from "./groups.ts";
-import type { PlacementFacts, ShapeRefusal } from "./placement-view.ts";
+import type { Pause, PlacementFacts } from "./placement-view.ts";
 import type { PlacementMember, PlacementMembers, PodRules } from "./pod-rules.ts";
-import { shapeOf } from "./pod-shapes.ts";
-import type { RefusedShapes } from "./refused-shapes.ts";
 import type { LearntMutation, RequestMutations } from "./request-mutations.ts";
+import type { Retries } from "./retries/retries.ts";
 
 // Whether members have room is found as for a division of equal shares.
 const UNDIVIDED: SchedulingPreferences = { rebalance: false, clusters: { "*": { weight: 1, minReplicas: 0 } } };
@@ -62,7 +61,7 @@ export interface Eligibility extends PlacementFacts {
   /** Returns what else refuses or prefers members, strongest preference first. */
   readonly rules?: () => readonly Rule[];
   /** Returns why a member is not asked for a place that it has just refused to a pod like this one. */
-  readonly refusedBefore?: (member: string) => ShapeRefusal | undefined;
+  readonly refusedBefore?: (member: string) => Pause | undefined;
 }
 
 /** Returns the parts of an eligibility that are plain data. */
@@ -108,7 +107,7 @@ export interface EligibilitiesOptions {
   readonly podRules: PodRules;
   readonly divisions: Divisions;
   readonly groups: Groups;
-  readonly shapes: RefusedShapes;
+  readonly retries: Retries;
   readonly mutations: RequestMutations;
   readonly homeApi: (member: string) => HomeApi;
   readonly clock: Pick<Clock, "now">;
@@ -185,13 +184,14 @@ export class Eligibilities {
     const placement = preferences === undefined || !isDivided ? undivided : { ...undivided, preferences };
     const { clusters, virtualNode } = placement;
     const named = (virtualNode && wishedMembers(virtualNode)) ?? clusters;
+    const refusedBefore = this.#options.retries.ofOthers(proxy);
     return {
       excludes: (candidate) => placementExcludes(placement, candidate),
       never: (candidate) => placementExcludes(this.#options.podRules.fixed(proxy), candidate),
       lacks: (candidate) => this.#lacks(proxy, placement, candidate),
       ...(named === undefined ? {} : { named }),
       ...this.#requests(proxy, placement),
-      ...this.#refusedBefore(proxy),
+      ...(refusedBefore === undefined ? {} : { refusedBefore }),
       follows: this.#options.groups.placeOf(proxy.metadata.uid)?.first !== undefined,
       ...this.#division(proxy, placement),
     };
@@ -296,18 +296,6 @@ export class Eligibilities {
     return {
       requestsIn: (candidate) => inMember(candidate).requests,
       ...(learnt === undefined ? {} : { learntIn: ({ name }) => learnt(name) }),
-    };
-  }
-
-  #refusedBefore(proxy: Stored<Pod>): Required<Pick<Eligibility, "refusedBefore">> | undefined {
-    if (this.#options.shapes.empty) return undefined;
-    const shape = shapeOf(proxy);
-    const now = this.#options.clock.now();
-    return {
-      refusedBefore: (name) => {
-        const version = this.#options.registry.member(name)?.roomVersion ?? "";
-        return this.#options.shapes.refusal(name, shape, proxy.metadata.uid, version, now);
-      },
     };
   }
 

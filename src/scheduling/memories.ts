@@ -13,7 +13,7 @@ import {
   type SentBinding,
   type SentRecord,
 } from "./memory.ts";
-import { type BackoffGrowth, backoffAfterRefusal } from "./refusal-backoff.ts";
+import { type BackoffGrowth, backoffAfterRefusal } from "./retries/backoff.ts";
 
 /** Returns the guard of the writes for proxies, by proxy uid. */
 export function proxyWrites(clock: Pick<Clock, "now">): WriteGuard<string, RefusedWrite> {

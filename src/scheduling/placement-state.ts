@@ -17,9 +17,9 @@ import { Memories } from "./memories.ts";
 import type { PlacementView } from "./placement-view.ts";
 import type { PlacementMembers } from "./pod-rules.ts";
 import { PodRules } from "./pod-rules.ts";
-import { RefusedShapes } from "./refused-shapes.ts";
 import { RequestMutations } from "./request-mutations.ts";
 import { type Asked, Reservations } from "./reservations.ts";
+import { Retries } from "./retries/retries.ts";
 import { SpreadCounts } from "./spread-counts.ts";
 import type { PodWishes } from "./workload.ts";
 
@@ -43,7 +43,7 @@ export class PlacementState {
   readonly divisions: Divisions = new Divisions();
   readonly groups: Groups;
   readonly memories: Memories;
-  readonly shapes: RefusedShapes = new RefusedShapes();
+  readonly retries: Retries;
   readonly mutations: RequestMutations = new RequestMutations();
   readonly spread: SpreadCounts;
   readonly reservations: Reservations;
@@ -65,7 +65,7 @@ export class PlacementState {
       writes,
       onGroup = () => undefined,
     } = options;
-    const { divisions, shapes, mutations } = this;
+    const { divisions, mutations } = this;
     const groups = new Groups(onGroup);
     const pods = new KnownPods(proxies);
     this.#pods = pods;
@@ -98,14 +98,16 @@ export class PlacementState {
     });
     this.groups = groups;
     this.memories = memories;
-    this.reservations = new Reservations({ registry, memories, shapes, mutations, clock });
+    const retries = new Retries({ registry, memories, clock });
+    this.retries = retries;
+    this.reservations = new Reservations({ registry, memories, retries, mutations, clock });
     this.podRules = podRules;
     this.eligibilities = new Eligibilities({
       registry,
       podRules,
       divisions,
       groups,
-      shapes,
+      retries,
       mutations,
       homeApi,
       clock,

@@ -22,10 +22,10 @@ export interface PlacementFacts {
 /** The other pods that a refusal holds for: those with the same spec, or also with the same labels. */
 export type SharedBy = "spec" | "labels";
 
-/** A member's refusal of another pod of the same shape. */
-export interface ShapeRefusal {
+/** A refusal for which a pod is not tried in a member now. */
+export interface Pause {
   readonly refusal: Refusal;
-  /** When one of the pods is tried again; epoch ms. */
+  /** When it is over, unless an event ends it before; epoch ms. */
   readonly until: number;
 }
 
@@ -37,7 +37,7 @@ export interface PlaceableMember {
   /** The pod under the proxy's name that this host made there, whichever proxy uid it was made for. */
   readonly delegate?: Stored<Pod>;
   /** Refusal of a pod like this one a moment ago. Only set with a ranking. */
-  readonly refusedBefore?: ShapeRefusal;
+  readonly refusedBefore?: Pause;
   /** When it is forgotten what its admission makes of such pods; epoch ms. Only set with a ranking. */
   readonly learntUntil?: number;
 }

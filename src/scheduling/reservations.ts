@@ -1,30 +1,18 @@
 import type { Pod, Stored } from "../api/kubernetes.ts";
 import type { Amounts } from "../api/quantity.ts";
-import type { Refusal } from "../placement/candidate.ts";
 import { podRequests } from "../placement/requests.ts";
 import { isBound } from "../pods/pod-state.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Memories } from "./memories.ts";
-import type { SharedBy } from "./placement-view.ts";
 import type { PlacementMembers } from "./pod-rules.ts";
-import { shapeOf } from "./pod-shapes.ts";
-import type { BackoffGrowth } from "./refusal-backoff.ts";
-import type { RefusedShapes } from "./refused-shapes.ts";
 import { type LearntMutation, type RequestMutations, requestMutation } from "./request-mutations.ts";
+import type { Retries } from "./retries/retries.ts";
 
 /** The room that a pod asks of a member. */
 export interface Asked {
   readonly requests: Amounts;
   readonly namespace: string | undefined;
   readonly parked?: boolean;
-}
-
-/** The circumstances of a member's refusal, which decide how long and for which pods it holds. */
-export interface Refused {
-  readonly nodesVersion: number;
-  readonly pod?: Stored<Pod> | undefined;
-  readonly sharedBy?: SharedBy | undefined;
-  readonly growth?: BackoffGrowth;
 }
 
 /** A delegate as it was sent, and as the member's API server answered that it stores it. */
@@ -36,7 +24,7 @@ export interface Made {
 export interface ReservationsOptions {
   readonly registry: Pick<PlacementMembers, "member">;
   readonly memories: Memories;
-  readonly shapes: RefusedShapes;
+  readonly retries: Retries;
   readonly mutations: RequestMutations;
   readonly clock: Pick<Clock, "now">;
 }
@@ -54,14 +42,8 @@ export class Reservations {
 
   /** Reserves room for a delegate that is about to be created. Reports whether room elsewhere became free. */
   attempt(proxyUid: string, member: string, asked: Asked, pod: Stored<Pod> | undefined): boolean {
-    const { memories, shapes, clock } = this.#options;
     const freed = this.#releaseReserved(proxyUid, member);
-    const now = clock.now();
-    memories.noteAttempt(proxyUid, member, now, asked.parked);
-    // A parked pod is no trial: it does not ask for a node now.
-    if (asked.parked !== true && pod !== undefined && !shapes.empty) {
-      shapes.attempt(member, shapeOf(pod), proxyUid, now);
-    }
+    this.#options.retries.attempt(proxyUid, member, pod, asked.parked);
     const requests = this.learntIn(member, pod)?.mutation.requests ?? asked.requests;
     this.#take(proxyUid, member, { ...asked, requests });
     return freed;
@@ -96,40 +78,18 @@ export class Reservations {
   unmade(proxyUid: string, member: string): void {
     this.#options.memories.noteAbsent(proxyUid);
     this.release(proxyUid, member);
-    this.#options.shapes.abandon(proxyUid);
-  }
-
-  /** Ends the pod's trial for its shape. Reports whether other pods waited for it. */
-  abandon(proxyUid: string): boolean {
-    return this.#options.shapes.abandon(proxyUid);
-  }
-
-  /** Notes that a member does not take the pod. Reports whether other pods waited for an answer that this is not. */
-  refuse(proxyUid: string, refusal: Refusal, { nodesVersion, pod, sharedBy, growth }: Refused): boolean {
-    const { memories, shapes, clock } = this.#options;
-    const restMs = memories.noteRefusal(proxyUid, refusal, nodesVersion, clock.now(), growth);
-    const awaited = shapes.abandon(proxyUid);
-    if (pod === undefined || sharedBy === undefined) return awaited;
-    this.refuseAll(pod, refusal, sharedBy, restMs);
-    return false;
-  }
-
-  refuseAll(pod: Stored<Pod>, refusal: Refusal, sharedBy: SharedBy, restMs?: number): void {
-    const { registry, shapes, clock } = this.#options;
-    const member = registry.member(refusal.cluster);
-    if (member === undefined) return;
-    shapes.refuse(member.name, shapeOf(pod)[sharedBy], refusal, member.roomVersion, clock.now(), restMs);
+    this.#options.retries.abandon(proxyUid);
   }
 
   /** The proxy is bound, whether the host shows it or not. Reports whether other pods may try again. */
   noteBound(proxyUid: string, member: string, pod: Stored<Pod> | undefined): boolean {
-    const { memories, shapes } = this.#options;
+    const { memories, retries } = this.#options;
     const { lastReserved = member } = memories.of(proxyUid);
     // The scheduler was faster than the withdrawal that the reservation was for.
     if (lastReserved !== member) this.release(proxyUid, lastReserved);
     if (pod?.metadata.uid === proxyUid && !isBound(pod)) memories.noteDone(proxyUid, "binding");
     else memories.forget(proxyUid);
-    const isNews = pod !== undefined && !shapes.empty && shapes.accept(member, shapeOf(pod));
+    const isNews = pod !== undefined && retries.accept(member, pod);
     return isNews || lastReserved !== member;
   }
 
@@ -138,7 +98,7 @@ export class Reservations {
     const hadRoom = this.#options.memories.of(proxyUid).lastReserved !== undefined;
     this.#releaseReserved(proxyUid);
     this.#options.memories.forget(proxyUid);
-    return this.#options.shapes.abandon(proxyUid) || hadRoom;
+    return this.#options.retries.abandon(proxyUid) || hadRoom;
   }
 
   #take(proxyUid: string, member: string, { requests, namespace, parked }: Asked): void {

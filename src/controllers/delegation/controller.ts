@@ -13,8 +13,7 @@ import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { NAMESPACE_INDEX } from "../../scheduling/known-pods.ts";
 import { type PlacementAccess, PlacementState } from "../../scheduling/placement-state.ts";
-import { QuotaQueues } from "../../scheduling/quota-queues.ts";
-import { WaitingProxies } from "../../scheduling/waiting-proxies.ts";
+import { WaitingProxies } from "../../scheduling/retries/waiting-proxies.ts";
 import type { ControllerEvents } from "../events.ts";
 import { NODE_INDEX } from "../proxies.ts";
 import { Executor } from "./actions/execute.ts";
@@ -51,7 +50,6 @@ export class DelegationController {
   readonly #defaults: Reflector<PlacementDefaults>;
   readonly #loop: Controller<ObjectKey, View, Action>;
   readonly #waiting: WaitingProxies;
-  readonly #quotas: QuotaQueues;
   /** The proxies that existed before this leader have been read. */
   #leading = false;
 
@@ -92,19 +90,19 @@ export class DelegationController {
         events.emit("groupMoved");
       },
     });
-    const { memories } = this.placementState;
+    const { memories, retries } = this.placementState;
     this.#waiting = new WaitingProxies({
       clock,
       memories,
+      retries,
       proxies,
-      reconcile: (keys, done) => this.#loop.enqueueBehind(keys, done),
+      reconcile: (key) => this.#loop.enqueue(key),
+      reconcileBehind: (keys, done) => this.#loop.enqueueBehind(keys, done),
     });
-    this.#quotas = new QuotaQueues({ clock, memories, proxies, reconcile: (key) => this.#loop.enqueue(key) });
     const state: DelegationState = {
       placementState: this.placementState,
       proxies,
       waiting: this.#waiting,
-      quotas: this.#quotas,
     };
     const observer = new Observer({ ...options, ...state });
     const tracker = new PlaceTracker({ registry, clock, ...state });
@@ -175,7 +173,6 @@ export class DelegationController {
 
   async stop(): Promise<void> {
     this.#waiting.stop();
-    this.#quotas.stop();
     const { proxies } = this.#options;
     const read = [proxies, this.#namespaces, this.#defaults, this.#classes, this.#wishes];
     await Promise.all(read.map((each) => each.stop()));
@@ -202,9 +199,9 @@ export class DelegationController {
     events.on("reconnected", (member) => this.#waiting.onReconnected(member));
     events.on("nodeReadiness", (cluster) => this.#onNodeReadiness(cluster));
     events.on("ended", ({ name: member }, { metadata: { namespace = "" } }) => {
-      this.#quotas.onEnded({ member, namespace });
+      this.#waiting.onEnded({ member, namespace });
     });
-    for (const name of ["ended", "responsive", "roomFreed"] as const) events.on(name, () => this.#waiting.onRoom());
+    for (const name of ["responsive", "roomFreed"] as const) events.on(name, () => this.#waiting.onRoom());
     events.on("placesChanged", () => this.#waiting.onPlaces());
     for (const name of ["cluster", "memberNodes", "nodeSpec", "homeApi", "copiesRead"] as const) {
       events.on(name, () => this.#waiting.onMembers());
@@ -250,11 +247,11 @@ export class DelegationController {
     const wasLive = isLive(event.type === "updated" ? event.previous : object);
     if (wasLive && (type === "deleted" || !isLive(object))) events.emit("placesChanged");
     if (type === "deleted") {
-      this.#quotas.leave(uid);
+      this.#waiting.quotas.leave(uid);
       this.#waiting.remove(key);
       if (this.placementState.remove(object)) events.emit("roomFreed");
     } else if (isBound(object)) {
-      if (isBoundWithDelegate(object) || !isLive(object)) this.#quotas.leave(uid);
+      if (isBoundWithDelegate(object) || !isLive(object)) this.#waiting.quotas.leave(uid);
       this.#waiting.remove(key);
       if (moved && this.#leading) events.emit("placesChanged");
       // In overflow mode no delegate is created before the Binding, nor in another member.

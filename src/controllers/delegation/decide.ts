@@ -6,7 +6,7 @@ import { adopt } from "./phases/adopt.ts";
 import { awaitPreviousLeader } from "./phases/await-previous-leader.ts";
 import { awaitBoundScheduling, awaitScheduling } from "./phases/await-scheduling.ts";
 import { bind, bindDeparted, repeatBinding } from "./phases/bind.ts";
-import { awaitNeeds, awaitPlacement, choose, followGroup, gated } from "./phases/choose.ts";
+import { awaitBest, awaitNeeds, awaitPlacement, choose, followGroup, gated } from "./phases/choose.ts";
 import { ending } from "./phases/ending.ts";
 import { ended, follow } from "./phases/follow.ts";
 import { addFinalizer, record, repeatRecord } from "./phases/record.ts";
@@ -30,6 +30,7 @@ const CHOOSING: readonly Phase[] = [
   awaitPreviousLeader,
   followGroup,
   awaitNeeds,
+  awaitBest,
   choose,
 ];
 
@@ -76,7 +77,7 @@ const RUNNING: readonly Phase[] = [
 const ENDING: readonly Phase[] = [showRefusedWrites, releaseForced, released, ending, confirmEnd, release];
 
 /** The members' ranking is dear to compute. */
-const RANKED: ReadonlySet<Phase> = new Set([awaitNeeds, choose, awaitScheduling]);
+const RANKED: ReadonlySet<Phase> = new Set([awaitNeeds, awaitBest, choose, awaitScheduling]);
 
 /**
  * Decides on one proxy by the first phase that answers. Stray delegates go last: a member that keeps one must not

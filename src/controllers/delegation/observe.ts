@@ -16,7 +16,7 @@ import { type Eligibility, placementFacts, rankInput } from "../../scheduling/el
 import { type Memory, mayHold } from "../../scheduling/memory.ts";
 import type { PlacementState } from "../../scheduling/placement-state.ts";
 import { requestMutation } from "../../scheduling/request-mutations.ts";
-import type { WaitingProxies } from "../../scheduling/waiting-proxies.ts";
+import type { WaitingProxies } from "../../scheduling/retries/waiting-proxies.ts";
 import { needsRanking } from "./decide.ts";
 import { holderOf, isFor } from "./decision/delegates.ts";
 import { hasProxy, type MemberView, type PodView, type View } from "./decision/view.ts";

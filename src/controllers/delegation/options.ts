@@ -11,8 +11,7 @@ import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { Reflector } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { PlacementState } from "../../scheduling/placement-state.ts";
-import type { QuotaQueues } from "../../scheduling/quota-queues.ts";
-import type { WaitingProxies } from "../../scheduling/waiting-proxies.ts";
+import type { WaitingProxies } from "../../scheduling/retries/waiting-proxies.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Traces } from "../../telemetry/traces.ts";
 import type { ControllerEvents } from "../events.ts";
@@ -47,5 +46,4 @@ export interface DelegationState {
   readonly placementState: PlacementState;
   readonly proxies: ReadStore<Pod>;
   readonly waiting: WaitingProxies;
-  readonly quotas: QuotaQueues;
 }

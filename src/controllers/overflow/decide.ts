@@ -2,8 +2,8 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isGated, isLive, unschedulableMessage } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import { allRefusals, nextRetry, openMembers } from "../../scheduling/open-members.ts";
 import { noRoomEither, staysForClaim } from "../../scheduling/overflow-reasons.ts";
+import { allRefusals, nextRetry, openMembers } from "../../scheduling/retries/pause.ts";
 import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";
 
 // No event tells that a group, a division or a name is free.

@@ -8,7 +8,6 @@ import type { FindPod, GroupName } from "../../scheduling/groups.ts";
 import { UID_INDEX } from "../../scheduling/known-pods.ts";
 import type { PlacementAccess } from "../../scheduling/placement-state.ts";
 import type { PlacementView, SharedBy } from "../../scheduling/placement-view.ts";
-import { shapeOf } from "../../scheduling/pod-shapes.ts";
 import type { Made } from "../../scheduling/reservations.ts";
 
 /** Gives the overflow controller the delegation controller's placement, for pods that are no proxies yet. */
@@ -70,15 +69,14 @@ export class OverflowPlacement {
   }
 
   refusedBy(pod: Stored<Pod>, refusal: Refusal, sharedBy?: SharedBy): void {
-    const { reservations } = this.#options.placementState;
-    if (sharedBy === undefined) reservations.refuse(pod.metadata.uid, refusal, { nodesVersion: 0 });
-    else reservations.refuseAll(pod, refusal, sharedBy);
+    const { retries } = this.#options.placementState;
+    if (sharedBy === undefined) retries.refuse(pod.metadata.uid, refusal, { nodesVersion: 0 });
+    else retries.refuseAll(pod, refusal, sharedBy);
   }
 
   /** Reports whether the member had refused pods like this one. */
   acceptedBy(pod: Stored<Pod>, name: string): boolean {
-    const { shapes } = this.#options.placementState;
-    return !shapes.empty && shapes.accept(name, shapeOf(pod), "RefusedByMember");
+    return this.#options.placementState.retries.accept(name, pod, "RefusedByMember");
   }
 
   leave(uid: string): void {

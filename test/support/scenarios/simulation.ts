@@ -217,7 +217,7 @@ export class Simulation {
     const proxy = this.#proxies.get(key);
     if (proxy === undefined) return;
     const { uid, namespace } = proxy.metadata;
-    const { reservations } = this.#placementState;
+    const { reservations, retries } = this.#placementState;
     switch (action.type) {
       case "create": {
         const member = this.#member(action.member);
@@ -233,7 +233,7 @@ export class Simulation {
         reservations.unmade(uid, member.name);
         const message = `its API server refused the pod: ${refused}`;
         const refusal = { cluster: member.name, reason: "RefusedByMember", message } as const;
-        reservations.refuse(uid, refusal, { nodesVersion: 0, pod: proxy, sharedBy: "spec" });
+        retries.refuse(uid, refusal, { nodesVersion: 0, pod: proxy, sharedBy: "spec" });
         return;
       }
       case "bind": {
@@ -254,7 +254,7 @@ export class Simulation {
         this.#member(action.member).delete(key);
         return;
       case "noteRefusal":
-        reservations.refuse(uid, action.refusal, { ...action, pod: proxy });
+        retries.refuse(uid, action.refusal, { ...action, pod: proxy });
         return;
       case "report": {
         this.#placementState.memories.noteReported(uid, action, this.#now);

@@ -2,10 +2,9 @@ import { describe, expect, test } from "vitest";
 import { DelegateRequests } from "../../../src/clusters/delegate-requests.ts";
 import type { Refusal } from "../../../src/placement/candidate.ts";
 import { Memories } from "../../../src/scheduling/memories.ts";
-import { shapeOf } from "../../../src/scheduling/pod-shapes.ts";
-import { RefusedShapes } from "../../../src/scheduling/refused-shapes.ts";
 import { RequestMutations } from "../../../src/scheduling/request-mutations.ts";
 import { Reservations } from "../../../src/scheduling/reservations.ts";
+import { Retries } from "../../../src/scheduling/retries/retries.ts";
 import { proxyPod } from "../../support/builders/pod.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
@@ -21,17 +20,16 @@ const shared = (pod: typeof first | undefined) => ({ nodesVersion: 1, pod, share
 function reservations() {
   const clock = new FakeClock();
   const memories = new Memories({ now: () => 0 });
-  const shapes = new RefusedShapes();
   const loads = { west: new DelegateRequests(), east: new DelegateRequests() };
   const member = (name: string) =>
     name === "west" || name === "east"
       ? { name, read: true, syncing: false, roomVersion: "1", requests: loads[name], candidate: () => ({}) as never }
       : undefined;
   const mutations = new RequestMutations();
-  const made = new Reservations({ registry: { member }, memories, shapes, mutations, clock });
-  const mayTry = ({ metadata: { uid } }: typeof first, name = "west"): boolean =>
-    shapes.refusal(name, shapeOf(first), uid, "1", clock.now()) === undefined;
-  return { ...loads, clock, memories, reservations: made, mayTry, shapes };
+  const retries = new Retries({ registry: { member }, memories, clock });
+  const made = new Reservations({ registry: { member }, memories, retries, mutations, clock });
+  const mayTry = (pod: typeof first, name = "west"): boolean => retries.ofOthers(pod)?.(name) === undefined;
+  return { ...loads, clock, memories, reservations: made, retries, mayTry };
 }
 
 describe("the reserved room of a pod", () => {
@@ -85,13 +83,13 @@ describe("the reserved room of a pod", () => {
 
 describe("a refusal of a member", () => {
   test("holds no longer for other pods than for the pod itself, and lets it try soon once", async () => {
-    const { reservations: made, mayTry, memories, clock } = reservations();
+    const { reservations: made, retries, mayTry, memories, clock } = reservations();
     for (const [untilMs, others] of [
       [2_000, true],
       [30_000, false],
     ] as const) {
       made.attempt("first", "west", asked, first);
-      made.refuse("first", refusal, { ...shared(first), growth: "brief" });
+      retries.refuse("first", refusal, { ...shared(first), growth: "brief" });
       expect(memories.of("first").attempts.west?.until).toBe(clock.now() + untilMs);
       expect(mayTry(second)).toBe(false);
       await clock.advance(2_000);
@@ -100,9 +98,9 @@ describe("a refusal of a member", () => {
   });
 
   test("holds for other pods of the shape, until one of them tries for all and is taken", async () => {
-    const { reservations: made, mayTry, clock } = reservations();
+    const { reservations: made, retries, mayTry, clock } = reservations();
     made.attempt("first", "west", asked, first);
-    made.refuse("first", refusal, shared(first));
+    retries.refuse("first", refusal, shared(first));
     expect([mayTry(second), mayTry(second, "east")]).toEqual([false, true]);
     await clock.advance(30_000);
     expect(mayTry(second)).toBe(true);
@@ -113,8 +111,8 @@ describe("a refusal of a member", () => {
   });
 
   test("is not tried for all by a pod that is to wait there", async () => {
-    const { reservations: made, mayTry, clock } = reservations();
-    made.refuse("first", refusal, shared(first));
+    const { reservations: made, retries, mayTry, clock } = reservations();
+    retries.refuse("first", refusal, shared(first));
     await clock.advance(30_000);
     made.attempt("second", "west", { ...asked, parked: true }, second);
     expect(mayTry(first)).toBe(true);
@@ -124,28 +122,28 @@ describe("a refusal of a member", () => {
     ["for a pod with other labels", "blue", true],
     ["for a pod with the same labels", undefined, false],
   ])("holds only for equal labels if labels decide: %s", (_, team, free) => {
-    const { reservations: made, shapes } = reservations();
-    made.refuse("first", refusal, { ...shared(first), sharedBy: "labels" });
+    const { retries, mayTry } = reservations();
+    retries.refuse("first", refusal, { ...shared(first), sharedBy: "labels" });
     const other = team === undefined ? second : proxyPod({ uid: "other", metadata: { labels: { team } } });
-    expect(shapes.refusal("west", shapeOf(other), other.metadata.uid, "1", 0) === undefined).toBe(free);
+    expect(mayTry(other)).toBe(free);
   });
 
   test("holds for no other pod if it concerns the pod alone, and wakes one that waited for the answer", async () => {
-    const { reservations: made, memories, mayTry, clock } = reservations();
+    const { reservations: made, retries, memories, mayTry, clock } = reservations();
     const own = { nodesVersion: 1, pod: first };
-    expect(made.refuse("first", refusal, own)).toBe(false);
+    expect(retries.refuse("first", refusal, own)).toBe(false);
     expect(mayTry(second)).toBe(true);
-    made.refuse("second", refusal, shared(second));
+    retries.refuse("second", refusal, shared(second));
     await clock.advance(30_000);
     made.attempt("first", "west", asked, first);
-    expect([made.refuse("first", refusal, own), mayTry(second)]).toEqual([true, true]);
+    expect([retries.refuse("first", refusal, own), mayTry(second)]).toEqual([true, true]);
     // The pod's own backoff grows.
     expect(memories.of("first").attempts.west?.until).toBe(clock.now() + 60_000);
   });
 
   test("is the pod's own if the pod is not known any more", async () => {
-    const { reservations: made, mayTry, memories } = reservations();
-    made.refuse("first", refusal, shared(undefined));
+    const { retries, mayTry, memories } = reservations();
+    retries.refuse("first", refusal, shared(undefined));
     expect(memories.of("first").attempts.west?.refusal).toEqual(refusal);
     expect(mayTry(second)).toBe(true);
   });
@@ -154,8 +152,8 @@ describe("a refusal of a member", () => {
 describe("pods that wait for the one that tries for all of their shape", () => {
   async function trying() {
     const all = reservations();
-    const { reservations: made, clock } = all;
-    made.refuse("first", refusal, shared(first));
+    const { reservations: made, retries, clock } = all;
+    retries.refuse("first", refusal, shared(first));
     await clock.advance(30_000);
     made.attempt("first", "west", asked, first);
     expect(all.mayTry(second)).toBe(false);
@@ -163,16 +161,19 @@ describe("pods that wait for the one that tries for all of their shape", () => {
   }
 
   const taken: Refusal = { cluster: "west", reason: "NameTaken", message: "a pod of that name is there" };
-  test.each<[string, (made: Reservations, uid: string) => void]>([
-    ["it is gone", (made, uid) => made.end(uid)],
-    ["it was not made", (made, uid) => made.unmade(uid, "west")],
-    ["its own name is in its way", (made, uid) => void made.refuse(uid, taken, { nodesVersion: 1, pod: first })],
+  test.each<[string, (all: ReturnType<typeof reservations>, uid: string) => void]>([
+    ["it is gone", ({ reservations: made }, uid) => void made.end(uid)],
+    ["it was not made", ({ reservations: made }, uid) => made.unmade(uid, "west")],
+    [
+      "its own name is in its way",
+      ({ retries }, uid) => void retries.refuse(uid, taken, { nodesVersion: 1, pod: first }),
+    ],
   ])("may try when %s", async (_, over) => {
-    const { reservations: made, mayTry } = await trying();
-    over(made, "second");
-    expect(mayTry(second)).toBe(false);
-    over(made, "first");
-    expect(mayTry(second)).toBe(true);
+    const all = await trying();
+    over(all, "second");
+    expect(all.mayTry(second)).toBe(false);
+    over(all, "first");
+    expect(all.mayTry(second)).toBe(true);
   });
 
   test("are told that it is gone, and of no other", async () => {
@@ -181,8 +182,8 @@ describe("pods that wait for the one that tries for all of their shape", () => {
   });
 
   test("wait for no other end once it is tried elsewhere", async () => {
-    const { reservations: made, mayTry } = await trying();
-    made.refuse("second", { ...refusal, cluster: "east" }, shared(second));
+    const { reservations: made, retries, mayTry } = await trying();
+    retries.refuse("second", { ...refusal, cluster: "east" }, shared(second));
     made.attempt("first", "east", asked, first);
     expect([mayTry(second), mayTry(second, "east")]).toEqual([true, false]);
   });

@@ -92,7 +92,7 @@ const EVENTS: Readonly<
     may: ({ is, at, reserved = false }, member) => is === "waiting" && reserved === (at !== member),
     becomes: ({ at, asked: last }, member) => (last === member ? { at: undefined } : { at }),
     told: ({ placementState }, uid, member) =>
-      placementState.reservations.refuse(uid, refusalOf(member), { nodesVersion: 0 }),
+      placementState.retries.refuse(uid, refusalOf(member), { nodesVersion: 0 }),
   },
   "is not made": {
     may: ({ is, at, reserved }, member) => is === "waiting" && at === member && reserved !== true,
@@ -246,9 +246,9 @@ describe("a pod without a node", () => {
     ],
     [
       "no longer counts where it is refused",
-      ({ reservations }) => {
+      ({ reservations, retries }) => {
         reservations.attempt("a", "west", asked, undefined);
-        reservations.refuse("a", refusal, { nodesVersion: 0 });
+        retries.refuse("a", refusal, { nodesVersion: 0 });
       },
       ["east", "west"],
     ],
@@ -262,10 +262,10 @@ describe("a pod without a node", () => {
     ],
     [
       "counts where room is reserved for it, and not where it is withdrawn",
-      ({ reservations }) => {
+      ({ reservations, retries }) => {
         reservations.attempt("a", "west", asked, undefined);
         reservations.reserve("a", "east", asked);
-        reservations.refuse("a", refusal, { nodesVersion: 0 });
+        retries.refuse("a", refusal, { nodesVersion: 0 });
       },
       ["west"],
     ],

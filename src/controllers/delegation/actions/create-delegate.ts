@@ -12,8 +12,9 @@ import { droppable } from "../../../pods/dropped-fields.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import type { Memories } from "../../../scheduling/memories.ts";
 import { creationIn, MARKS, refusedCreationIn } from "../../../scheduling/memory.ts";
-import type { BackoffGrowth } from "../../../scheduling/refusal-backoff.ts";
 import type { Made, Reservations } from "../../../scheduling/reservations.ts";
+import type { BackoffGrowth } from "../../../scheduling/retries/backoff.ts";
+import type { Retries } from "../../../scheduling/retries/retries.ts";
 import {
   isOfAllAlike,
   isOfItsPlace,
@@ -98,7 +99,7 @@ export class Creation {
     const found = await this.#find(member, proxyUid, context);
     if (found !== undefined) return found;
     if (refusal !== undefined) {
-      this.#memories.noteRefusal(proxyUid, refusal, member.nodesVersion, this.#options.clock.now());
+      this.#retries.refuse(proxyUid, refusal, { nodesVersion: member.nodesVersion });
     }
     return this.#unmade(member, proxyUid);
   }
@@ -109,6 +110,10 @@ export class Creation {
 
   get #reservations(): Reservations {
     return this.#state.placementState.reservations;
+  }
+
+  get #retries(): Retries {
+    return this.#state.placementState.retries;
   }
 
   async #find(member: Member, proxyUid: string, context: Context): Result {
@@ -125,7 +130,7 @@ export class Creation {
   async #create(action: ActionOf<"create">, context: Context): Result {
     const { member: name, proxyUid, parked } = action;
     const { registry, identity, events, clock } = this.#options;
-    const { placementState, proxies, quotas } = this.#state;
+    const { placementState, proxies, waiting } = this.#state;
     const { memories, reservations } = placementState;
     const member = registry.member(name);
     const delegate = member && placementState.delegateIn(context.key, proxyUid, member.candidate(), identity);
@@ -168,7 +173,7 @@ export class Creation {
       // Until the watch shows it: a member that is lost before that has the delegate.
       memories.noteMade(proxyUid, name, uid);
       this.#options.refusedWrites.over(context.key, proxyUid, "create");
-      quotas.accepted({ member: name, namespace }, proxyUid);
+      waiting.quotas.accepted({ member: name, namespace }, proxyUid);
       return expectInMember(name, (pod) => pod.metadata.uid === uid || ownerOf(pod)?.uid !== proxyUid);
     } catch (error) {
       if (isOutdated) {
@@ -225,8 +230,8 @@ export class Creation {
     const growth = passing !== undefined && isShared ? "steady" : growthAfter(error, member, namespace);
     const pod = this.#state.proxies.get(key);
     const sharedBy = isShared ? "spec" : undefined;
-    this.#reservations.refuse(proxyUid, { cluster: name, ...refused }, { nodesVersion, pod, sharedBy, growth });
-    if (isOfQuota(error.detail)) this.#state.quotas.refused({ member: name, namespace }, proxyUid, key);
+    this.#retries.refuse(proxyUid, { cluster: name, ...refused }, { nodesVersion, pod, sharedBy, growth });
+    if (isOfQuota(error.detail)) this.#state.waiting.quotas.refused({ member: name, namespace }, proxyUid, key);
     log.info({ member: name, reason: refused.reason }, refused.message);
   }
 
@@ -320,7 +325,7 @@ export class Creation {
   #retryBoundPod({ proxyUid }: ActionOf<"create">, member: Member, why: Failed, key: ObjectKey): void {
     const { error, refused, passing } = why;
     // Other pods of its shape must not wait for this one: it may be tried for long.
-    if (this.#reservations.abandon(proxyUid)) this.#options.events.emit("roomFreed");
+    if (this.#retries.abandon(proxyUid)) this.#options.events.emit("roomFreed");
     const isEndless = passing !== undefined || isOfItsPlace(error);
     // Refusals are counted apart: earlier failures of other kinds do not make one lasting.
     if (this.#isEarly(proxyUid, member, isEndless ? undefined : refusedCreationIn(member.name))) throw error;
@@ -346,7 +351,7 @@ export class Creation {
       const message = "a pod of that name, not made by Legation for this host, is there";
       const refusal = { cluster: member.name, reason: "NameTaken", message } as const;
       this.#memories.noteAbsent(proxyUid);
-      this.#reservations.refuse(proxyUid, refusal, { nodesVersion: member.nodesVersion });
+      this.#retries.refuse(proxyUid, refusal, { nodesVersion: member.nodesVersion });
       events.emit("roomFreed");
       return () => true;
     }

@@ -123,7 +123,8 @@ export class Executor {
       case "noteRefusal": {
         const { proxyUid, refusal, ...refused } = action;
         const pod = this.#state.proxies.get(context.key);
-        if (this.#reservations.refuse(proxyUid, refusal, { ...refused, pod })) this.#options.events.emit("roomFreed");
+        if (this.#state.placementState.retries.refuse(proxyUid, refusal, { ...refused, pod }))
+          this.#options.events.emit("roomFreed");
         return Promise.resolve(undefined);
       }
     }

@@ -5,7 +5,7 @@ import type { Clock } from "../../../runtime/clock.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
 import type { Memories } from "../../../scheduling/memories.ts";
-import type { WaitingProxies } from "../../../scheduling/waiting-proxies.ts";
+import type { WaitingProxies } from "../../../scheduling/retries/waiting-proxies.ts";
 import type { SpanAttributes, Step, TracedPod, Traces } from "../../../telemetry/traces.ts";
 import type { Action } from "../decision/decision.ts";
 import { awaitsDelegate } from "../decision/delegates.ts";

@@ -1,7 +1,8 @@
 import type { Refusal } from "../../../placement/candidate.ts";
 import { because, isPrepared } from "../../../placement/needs.ts";
+import type { Ranking } from "../../../placement/rank.ts";
 import { isGated } from "../../../pods/pod-state.ts";
-import { allRefusals, nextRetry, openMembers, parkable } from "../../../scheduling/open-members.ts";
+import { allRefusals, nextRetry, openMembers, parkable } from "../../../scheduling/retries/pause.ts";
 import { type Action, type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { createIn } from "../decision/delegates.ts";
 import { quietFor, waitFor, waitingSince } from "../decision/report.ts";
@@ -39,23 +40,29 @@ export const awaitNeeds: Phase = (view, now) => {
   return needs?.state === "awaited" || syncing === true ? decided("Waiting", []) : undefined;
 };
 
+/** An answer of the best member is overdue. Room is reserved there, so that the workload's other pods go elsewhere. */
+export const awaitBest: Phase = (view, now) => {
+  const { proxy, memory, ranking } = view;
+  if (ranking?.awaited === undefined) return undefined;
+  const until = waitingSince(view) + AWAIT_MS;
+  const [member] = openMembers([ranking.awaited], view, now);
+  if (member === undefined || now >= until) return undefined;
+  if (reservedRoom(ranking, view, now).length > 0 || openMembers(ranking.fitting, view, now)[0] === member) {
+    return undefined;
+  }
+  const requests = requestsIn(view, member);
+  const reserve: Action = { type: "reserve", member, proxyUid: proxy.metadata.uid, requests };
+  return decided("Waiting", memory.reserved === member ? [] : [reserve], until);
+};
+
 /** The best member that takes the pod gets its delegate. Where none has room, the pod waits in the best of them. */
 export const choose: Phase = (view, now) => {
-  const { proxy, members, memory, ranking } = view;
+  const { proxy, members, ranking } = view;
   if (ranking === undefined) return decided("Waiting", [], now);
-  const open = (names: readonly string[]): string[] => openMembers(names, view, now);
-  const isOverdue = (name: string): boolean =>
-    members.some((member) => member.name === name && member.overdue === true);
-  // The reserved room counts as used, so the member looks full for the very pod that it is reserved for.
-  const reserved = open(ranking.full).filter((name) => name === memory.reserved && !isOverdue(name));
-  const fitting = [...reserved, ...open(ranking.fitting)];
-  const awaitUntil = waitingSince(view) + AWAIT_MS;
-  const [awaited] = open(ranking.awaited === undefined ? [] : [ranking.awaited]);
-  if (awaited !== undefined && fitting[0] !== awaited && reserved.length === 0 && now < awaitUntil) {
-    return awaitBest(awaited, view, awaitUntil);
-  }
-  const choices = fitting.length > 0 ? fitting : parkable(ranking, view, now);
+  const roomy = [...reservedRoom(ranking, view, now), ...openMembers(ranking.fitting, view, now)];
+  const choices = roomy.length > 0 ? roomy : parkable(ranking, view, now);
   const occupied = new Set(members.filter(({ delegate }) => delegate !== undefined).map(({ name }) => name));
+  const awaitUntil = waitingSince(view) + AWAIT_MS;
   // The delegate of an earlier pod of that name ends with an event of its own, but may never end.
   const vacant = now < awaitUntil ? undefined : choices.find((name) => !occupied.has(name));
   const best = vacant ?? choices[0];
@@ -69,15 +76,14 @@ export const choose: Phase = (view, now) => {
   if (!isPrepared(members.find(({ name }) => name === best)?.preparation)) {
     return decided("Preparing", [{ type: "prepare", member: best, proxyUid: proxy.metadata.uid }]);
   }
-  return decided("Placing", [createIn(proxy, best, fitting.length === 0)]);
+  return decided("Placing", [createIn(proxy, best, roomy.length === 0)]);
 };
 
-/** An answer of the best member is overdue. Room is reserved there, so that the workload's other pods go elsewhere. */
-function awaitBest(member: string, view: PodView, until: number): DelegationDecision {
-  const { proxy, memory } = view;
-  const requests = requestsIn(view, member);
-  const reserve: Action = { type: "reserve", member, proxyUid: proxy.metadata.uid, requests };
-  return decided("Waiting", memory.reserved === member ? [] : [reserve], until);
+/** The reserved room counts as used, so the member looks full for the very pod that it is reserved for. */
+function reservedRoom(ranking: Ranking, view: PodView, now: number): string[] {
+  const isOverdue = (name: string): boolean =>
+    view.members.some((member) => member.name === name && member.overdue === true);
+  return openMembers(ranking.full, view, now).filter((name) => name === view.memory.reserved && !isOverdue(name));
 }
 
 function awaitRoom(refusals: readonly Refusal[], view: PodView, now: number): DelegationDecision {

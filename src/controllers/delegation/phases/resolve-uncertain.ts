@@ -1,7 +1,7 @@
 import { CREATE_ENDS_MS, IN_FLIGHT_MS } from "../../../kube/request-ends.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import { because } from "../../../placement/needs.ts";
-import { openMembers } from "../../../scheduling/open-members.ts";
+import { openMembers } from "../../../scheduling/retries/pause.ts";
 import { type Action, type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { createIn } from "../decision/delegates.ts";
 import { report } from "../decision/report.ts";

@@ -11,7 +11,7 @@ import type { WatchOptions } from "../../../../src/kube/client.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { proxyWrites } from "../../../../src/scheduling/memories.ts";
 import { Reservations } from "../../../../src/scheduling/reservations.ts";
-import { WaitingProxies } from "../../../../src/scheduling/waiting-proxies.ts";
+import { WaitingProxies } from "../../../../src/scheduling/retries/waiting-proxies.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";

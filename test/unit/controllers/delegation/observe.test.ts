@@ -219,8 +219,8 @@ describe("a proxy without a node, whose member had its delegate", () => {
     ["counts nowhere once it is gone", (_, west) => delete west.delegate, {}],
     [
       "counts nowhere while it is being deleted, also after a refusal",
-      ({ reservations }, west) => {
-        reservations.refuse(waits.metadata.uid, refusal, { nodesVersion: 0, pod: waits, sharedBy: "spec" });
+      ({ retries }, west) => {
+        retries.refuse(waits.metadata.uid, refusal, { nodesVersion: 0, pod: waits, sharedBy: "spec" });
         west.delegate = going;
       },
       {},

@@ -13,9 +13,9 @@ import type { DependencyKind } from "../../../../../src/pods/dependencies.ts";
 import { Events } from "../../../../../src/runtime/event-bus.ts";
 import type { NewEvent } from "../../../../../src/runtime/event-recorder.ts";
 import { Memories } from "../../../../../src/scheduling/memories.ts";
-import { RefusedShapes } from "../../../../../src/scheduling/refused-shapes.ts";
 import { RequestMutations } from "../../../../../src/scheduling/request-mutations.ts";
 import { Reservations } from "../../../../../src/scheduling/reservations.ts";
+import { Retries } from "../../../../../src/scheduling/retries/retries.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../../cli/client.ts";
@@ -151,26 +151,22 @@ export function executorOf(answers: Answers): Executing {
   const onMissing = vi.fn<(delegate: Pod, member: string, kind: DependencyKind) => boolean>(() => copied);
   const now = { now: () => clock.now, wall: () => clock.now };
   const registry = { member: (name: "west" | "east") => members[name] };
-  const reservations = new Reservations({
-    registry: registry as never,
-    memories,
-    shapes: new RefusedShapes(),
-    mutations: new RequestMutations(),
-    clock: now,
-  });
+  const retries = new Retries({ registry: registry as never, memories, clock: now });
+  const mutations = new RequestMutations();
+  const reservations = new Reservations({ registry: registry as never, memories, retries, mutations, clock: now });
   const recorder = { record: (_about: unknown, { reason, message }: NewEvent) => told.push({ reason, message }) };
   const proxies = { get: proxyOf ?? (() => undefined) };
   const state = {
     placementState: {
       memories,
       reservations,
+      retries,
       delegateIn: () => forged,
       groups: { mayEnter: () => true },
       divisions: { costAnnotations: () => ({}) },
     },
     proxies,
-    waiting: { since: () => undefined },
-    quotas,
+    waiting: { since: () => undefined, quotas },
   };
   const options = {
     events,

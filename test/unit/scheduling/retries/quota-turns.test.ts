@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import type { ObjectKey, Pod, Stored } from "../../../src/api/kubernetes.ts";
-import { objectKey } from "../../../src/api/kubernetes.ts";
-import type { Memory } from "../../../src/scheduling/memory.ts";
-import { QuotaQueues } from "../../../src/scheduling/quota-queues.ts";
-import { proxyPod } from "../../support/builders/pod.ts";
-import { FakeClock } from "../../support/clock/fake-clock.ts";
+import type { ObjectKey, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { objectKey } from "../../../../src/api/kubernetes.ts";
+import type { Memory } from "../../../../src/scheduling/memory.ts";
+import { QuotaTurns } from "../../../../src/scheduling/retries/quota-turns.ts";
+import { proxyPod } from "../../../support/builders/pod.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
 
 const west = { member: "west", namespace: "team" };
 const refusal = { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" } as const;
@@ -22,10 +22,11 @@ function queues(names: readonly string[], priorities: Readonly<Record<string, nu
     const pod = proxyPod({ name, uid: name, metadata, spec: { priority: priorities[name] ?? 0 } });
     pods.set(objectKey(pod.metadata), pod);
   });
-  const made = new QuotaQueues({
+  const made = new QuotaTurns({
     clock,
     proxies: pods,
-    memories: { of: (uid) => memories.get(uid) ?? under, noteOpen: (uid) => void asked.push(uid) },
+    memories: { of: (uid) => memories.get(uid) ?? under },
+    retries: { hurry: (uid) => void asked.push(uid) },
     reconcile: () => undefined,
   });
   const keyOf = (name: string): ObjectKey => objectKey({ namespace: "team", name });

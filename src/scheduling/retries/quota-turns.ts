@@ -1,14 +1,16 @@
-import type { ObjectKey, Pod, Stored } from "../api/kubernetes.ts";
-import { isLive } from "../pods/pod-state.ts";
-import { byPrecedence } from "../pods/scheduling.ts";
-import type { Clock, Timer } from "../runtime/clock.ts";
-import type { ReadStore } from "../runtime/store.ts";
-import type { Memories } from "./memories.ts";
+import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
+import { isLive } from "../../pods/pod-state.ts";
+import { byPrecedence } from "../../pods/scheduling.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { ReadStore } from "../../runtime/store.ts";
+import type { Memories } from "../memories.ts";
+import type { Retries } from "./retries.ts";
 
-export interface QuotaQueueOptions {
+export interface QuotaTurnsOptions {
   readonly clock: Pick<Clock, "now" | "after">;
   readonly proxies: Pick<ReadStore<Pod>, "get">;
-  readonly memories: Pick<Memories, "of" | "noteOpen">;
+  readonly memories: Pick<Memories, "of">;
+  readonly retries: Pick<Retries, "hurry">;
   readonly reconcile: (key: ObjectKey) => void;
 }
 
@@ -41,7 +43,7 @@ const SKIPPED_MS = 30_000;
 /** Pods that wait for the quotas of one namespace in a member. When a pod there ends, they ask one at a time until one is refused. */
 class QuotaQueue {
   readonly #member: string;
-  readonly #options: QuotaQueueOptions;
+  readonly #options: QuotaTurnsOptions;
   readonly #pods = new Map<string, Waiting>();
   /** When a pod there last ended; epoch ms. */
   #endedAt = Number.NEGATIVE_INFINITY;
@@ -50,7 +52,7 @@ class QuotaQueue {
   /** When the next turn begins if none is under way; epoch ms. */
   #nextAt = 0;
 
-  constructor(member: string, options: QuotaQueueOptions) {
+  constructor(member: string, options: QuotaTurnsOptions) {
     this.#member = member;
     this.#options = options;
   }
@@ -112,7 +114,7 @@ class QuotaQueue {
     this.#turn = { uid, since: this.#options.clock.now() };
     this.#timer = this.#options.clock.after(LOOK_MS, () => this.#look());
     // The pod asks before its backoff is over.
-    this.#options.memories.noteOpen(uid, this.#member, this.#options.clock.now());
+    this.#options.retries.hurry(uid, this.#member);
     this.#options.reconcile(key);
   }
 
@@ -159,11 +161,11 @@ export interface QuotaPlace {
 }
 
 /** Pods that members refused because a quota was full. The end of a pod there lets them ask sooner, one at a time. */
-export class QuotaQueues {
-  readonly #options: QuotaQueueOptions;
+export class QuotaTurns {
+  readonly #options: QuotaTurnsOptions;
   readonly #queues = new Map<string, QuotaQueue>();
 
-  constructor(options: QuotaQueueOptions) {
+  constructor(options: QuotaTurnsOptions) {
     this.#options = options;
   }
 

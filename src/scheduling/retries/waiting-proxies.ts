@@ -1,16 +1,21 @@
-import type { ObjectKey, Pod, Stored } from "../api/kubernetes.ts";
-import { isGated } from "../pods/pod-state.ts";
-import { byPrecedence } from "../pods/scheduling.ts";
-import type { Clock } from "../runtime/clock.ts";
-import { PacedResync, type PacedResyncOptions } from "../runtime/paced-resync.ts";
-import type { ReadStore } from "../runtime/store.ts";
-import type { Memories } from "./memories.ts";
+import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
+import { isGated } from "../../pods/pod-state.ts";
+import { byPrecedence } from "../../pods/scheduling.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { PacedResync, type PacedResyncOptions } from "../../runtime/paced-resync.ts";
+import type { ReadStore } from "../../runtime/store.ts";
+import type { Memories } from "../memories.ts";
+import { type QuotaPlace, QuotaTurns } from "./quota-turns.ts";
+import type { Retries } from "./retries.ts";
 
 export interface WaitingProxiesOptions {
   readonly clock: Clock;
   readonly memories: Memories;
+  readonly retries: Pick<Retries, "hurry">;
   readonly proxies: Pick<ReadStore<Pod>, "get">;
-  readonly reconcile: PacedResyncOptions<ObjectKey>["reconcile"];
+  readonly reconcile: (key: ObjectKey) => void;
+  /** Reconciles many, after everything else. */
+  readonly reconcileBehind: PacedResyncOptions<ObjectKey>["reconcile"];
 }
 
 // Delegates end all the time, so waiting proxies are reconciled together, this long after the first end.
@@ -20,6 +25,8 @@ const FEW = 100;
 
 /** Keeps the unbound proxies, and reconciles them when an event may let a member take them. */
 export class WaitingProxies {
+  /** Those that wait for a quota in a member ask one at a time. */
+  readonly quotas: QuotaTurns;
   readonly #options: WaitingProxiesOptions;
   /** When each began to lack only a node; epoch ms. */
   readonly #since = new Map<ObjectKey, number>();
@@ -29,7 +36,8 @@ export class WaitingProxies {
 
   constructor(options: WaitingProxiesOptions) {
     this.#options = options;
-    const { clock, reconcile } = options;
+    const { clock, reconcileBehind: reconcile } = options;
+    this.quotas = new QuotaTurns(options);
     this.#resync = new PacedResync({ clock, reconcile, keys: () => this.#next() });
   }
 
@@ -73,7 +81,12 @@ export class WaitingProxies {
     this.#ask(this.#since.size > FEW ? ROOM_DELAY_MS : 0);
   }
 
-  /** Handles the end of a delegate: a proxy may have its room. */
+  /** Handles the end of a delegate: a proxy may have its room, and its part of a quota. */
+  onEnded(place: QuotaPlace): void {
+    this.quotas.onEnded(place);
+    this.onRoom();
+  }
+
   onRoom(): void {
     this.#ask(ROOM_DELAY_MS);
   }
@@ -92,6 +105,7 @@ export class WaitingProxies {
   }
 
   stop(): void {
+    this.quotas.stop();
     this.#resync.stop();
   }
 

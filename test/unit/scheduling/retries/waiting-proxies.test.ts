@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../src/api/kubernetes.ts";
-import { Memories } from "../../../src/scheduling/memories.ts";
-import { WaitingProxies } from "../../../src/scheduling/waiting-proxies.ts";
-import { proxyPod } from "../../support/builders/pod.ts";
-import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import { Memories } from "../../../../src/scheduling/memories.ts";
+import { WaitingProxies } from "../../../../src/scheduling/retries/waiting-proxies.ts";
+import { proxyPod } from "../../../support/builders/pod.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
 
 function waitingProxies() {
   const clock = new FakeClock();
@@ -15,7 +15,9 @@ function waitingProxies() {
     clock,
     memories,
     proxies: stored,
-    reconcile: (keys, done) => {
+    retries: { hurry: () => undefined },
+    reconcile: (key) => looked.push(key),
+    reconcileBehind: (keys, done) => {
       looked.push(...keys);
       done(cost.busyMs);
     },

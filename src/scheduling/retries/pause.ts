@@ -1,55 +1,48 @@
-import type { Refusal } from "../placement/candidate.ts";
-import type { Ranking } from "../placement/rank.ts";
-import { soonest } from "../runtime/requeue.ts";
-import type { PlaceableMember, PlacementView } from "./placement-view.ts";
+import type { Refusal } from "../../placement/candidate.ts";
+import type { Ranking } from "../../placement/rank.ts";
+import { soonest } from "../../runtime/requeue.ts";
+import type { Pause, PlaceableMember, PlacementView } from "../placement-view.ts";
 
-export function openMembers(names: readonly string[], view: PlacementView, now: number): string[] {
-  return names.filter((name) => !isRuledOut(view, name, now));
+/** Returns why the pod is not tried in the member now, and until when; undefined if it may be. */
+export function pauseIn(view: PlacementView, name: string, now: number): Pause | undefined {
+  const { refusal, until = 0, nodesVersion } = view.memory.attempts[name] ?? {};
+  const member = memberNamed(view, name);
+  if (refusal === undefined) return member?.refusedBefore;
+  // A change of its nodes may end what its scheduler refused; admission looks at no node.
+  const hasNews = refusal.reason === "Unschedulable" && nodesVersion !== member?.nodesVersion;
+  return now >= until || hasNews ? undefined : { refusal, until };
 }
 
-/** Reports whether the member refused the pod, or one like it, and is not to be tried yet. */
-function isRuledOut(view: PlacementView, name: string, now: number): boolean {
-  const attempt = view.memory.attempts[name];
-  const member = memberNamed(view, name);
-  if (attempt?.refusal === undefined) return member?.refusedBefore !== undefined;
-  if (attempt.until === undefined || now >= attempt.until) return false;
-  // A change of its nodes may end what its scheduler refused; admission looks at no node.
-  if (attempt.refusal.reason !== "Unschedulable") return true;
-  return attempt.nodesVersion === member?.nodesVersion;
+/** Returns the members without those that refused the pod, or one like it, and are not to be tried yet. */
+export function openMembers(names: readonly string[], view: PlacementView, now: number): string[] {
+  return names.filter((name) => pauseIn(view, name, now) === undefined);
 }
 
 /** A member that did not preempt in time waits for its whole backoff, else the pod would move back and forth between two. */
 export function preemptable({ preemptable: names }: Ranking, view: PlacementView, now: number): string[] {
-  return names.filter((name) => {
-    const { refusal, until = 0 } = view.memory.attempts[name] ?? {};
-    return refusal === undefined ? !isRuledOut(view, name, now) : now >= until;
-  });
+  return openMembers(names, view, now).filter((name) => now >= (view.memory.attempts[name]?.until ?? 0));
 }
 
 /** Returns where the pod may wait when no member has room, best first: those that may preempt, then those that admit it. */
 export function parkable(ranking: Ranking, view: PlacementView, now: number): string[] {
-  const admits = (name: string): boolean => {
-    const { refusal } = view.memory.attempts[name] ?? {};
-    const { reason } = refusal ?? memberNamed(view, name)?.refusedBefore?.refusal ?? {};
-    return reason === "Unschedulable" || !isRuledOut(view, name, now);
-  };
   const names = [...preemptable(ranking, view, now), ...ranking.fitting, ...ranking.full];
-  return [...new Set(names)].filter(admits);
+  return [...new Set(names)].filter((name) => {
+    const pause = pauseIn(view, name, now);
+    return pause === undefined || pause.refusal.reason === "Unschedulable";
+  });
 }
 
 /** Returns placement's refusals, replaced by the members' own where those still hold: they say more. */
 export function allRefusals(ranking: Ranking, view: PlacementView, now: number): Refusal[] {
-  let refusals = [...ranking.refusals, ...unknownClusters(view)];
-  for (const [name, { refusal }] of Object.entries(view.memory.attempts)) {
-    if (refusal !== undefined && isRuledOut(view, name, now)) refusals = withRefusal(refusals, refusal);
-  }
+  const own = Object.entries(view.memory.attempts).flatMap(([name, { refusal }]) =>
+    refusal === undefined ? [] : name,
+  );
   // A member that a rule refuses was never asked about pods like this one.
   const open = new Set([...ranking.fitting, ...ranking.full]);
-  for (const { name, refusedBefore } of view.members) {
-    if (!open.has(name) || view.memory.attempts[name]?.refusal !== undefined) continue;
-    if (refusedBefore !== undefined) refusals = withRefusal(refusals, refusedBefore.refusal);
-  }
-  return refusals;
+  const others = view.members.map(({ name }) => name).filter((name) => open.has(name) && !own.includes(name));
+  return [...own, ...others]
+    .flatMap((name) => pauseIn(view, name, now)?.refusal ?? [])
+    .reduce(withRefusal, [...ranking.refusals, ...unknownClusters(view)]);
 }
 
 export function withRefusal(refusals: readonly Refusal[], refusal: Refusal): Refusal[] {

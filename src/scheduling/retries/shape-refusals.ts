@@ -1,9 +1,9 @@
-import type { Refusal, RefusalReason } from "../placement/candidate.ts";
-import type { ShapeRefusal } from "./placement-view.ts";
-import { type Shape, ShapeMap } from "./pod-shapes.ts";
-import { RETRY_AFTER_MS } from "./refusal-backoff.ts";
+import type { Refusal, RefusalReason } from "../../placement/candidate.ts";
+import type { Pause } from "../placement-view.ts";
+import { type Shape, ShapeMap } from "../pod-shapes.ts";
+import { RETRY_AFTER_MS } from "./backoff.ts";
 
-interface Entry extends ShapeRefusal {
+interface Entry extends Pause {
   /** The member's `roomVersion` at the refusal. */
   readonly version: string;
   /** The pod that is tried for all: the others wait for its answer. */
@@ -14,7 +14,7 @@ interface Entry extends ShapeRefusal {
 const TRIAL_MS = 60_000;
 
 /** The shapes of pods that members refused. After a change there, or a while, one pod tries for all of its shape. */
-export class RefusedShapes {
+export class ShapeRefusals {
   readonly #shapes = new ShapeMap<Entry>();
   readonly #trials = new Map<string, { readonly member: string; readonly shape: Shape }>();
 
@@ -58,7 +58,7 @@ export class RefusedShapes {
     return known;
   }
 
-  refusal(member: string, shape: Shape, uid: string, version: string, now: number): ShapeRefusal | undefined {
+  pause(member: string, shape: Shape, uid: string, version: string, now: number): Pause | undefined {
     for (const entry of this.#entries(member, shape)) {
       const { trial, refusal } = entry;
       if (trial !== undefined && now < trial.until) {
