@@ -12,12 +12,16 @@ export interface Clients {
   readonly east: ClusterClient;
 }
 
+// As patient as kubectl: a busy machine's API server may take long, and tests judge what comes of it.
+const PATIENT_MS = 60_000;
+
 /** Returns an administrator's client of one cluster, for the caller to close. */
 export function clientOf({ name, kubeconfig }: Cluster): ClusterClient {
   return createClusterClient({
     cluster: name,
     credentials: loadKubeConfig({ kubeconfig, env: {} }),
     userAgent: "test",
+    limits: { timeoutMs: PATIENT_MS, queueTimeoutMs: PATIENT_MS },
   });
 }
 
