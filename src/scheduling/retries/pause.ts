@@ -4,7 +4,7 @@ import { soonest } from "../../runtime/requeue.ts";
 import type { Pause, PlaceableMember, PlacementView } from "../placement-view.ts";
 
 /** Returns why the pod is not tried in the member now, and until when; undefined if it may be. */
-export function pauseIn(view: PlacementView, name: string, now: number): Pause | undefined {
+function pauseIn(view: PlacementView, name: string, now: number): Pause | undefined {
   const { refusal, until = 0, nodesVersion } = view.memory.attempts[name] ?? {};
   const member = memberNamed(view, name);
   if (refusal === undefined) return member?.refusedBefore;
