@@ -42,7 +42,7 @@ export async function benchShares(options: SharesBenchOptions): Promise<void> {
     onFigure({ name: `${shares}: created directly`, value: best.direct, unit: "pods/s" });
     onFigure({ name: `${shares}: delegated`, value: best.delegated, unit: "pods/s" });
     const ratio = best.delegated / best.direct;
-    onFigure({ name: `${shares}: delegated / direct`, value: ratio, unit: "", target: { atLeast: 0.5 } });
+    onFigure({ name: `${shares}: delegated / direct`, value: ratio, unit: "", target: { atLeast: 0.9 } });
   } finally {
     undo();
     await Promise.all(clients.map((client) => client.close()));
