@@ -1,12 +1,12 @@
 import type { Refusal } from "../../placement/candidate.ts";
 import type { Ranking } from "../../placement/rank.ts";
 import { soonest } from "../../runtime/requeue.ts";
-import type { Pause, PlaceableMember, PlacementView } from "../placement-view.ts";
+import type { Pause, PlacementView } from "../placement-view.ts";
 
 /** Returns why the pod is not tried in the member now, and until when; undefined if it may be. */
 function pauseIn(view: PlacementView, name: string, now: number): Pause | undefined {
   const { refusal, until = 0, nodesVersion } = view.memory.attempts[name] ?? {};
-  const member = memberNamed(view, name);
+  const member = view.members.find((one) => one.name === name);
   if (refusal === undefined) return member?.refusedBefore;
   // A change of its nodes may end what its scheduler refused; admission looks at no node.
   const hasNews = refusal.reason === "Unschedulable" && nodesVersion !== member?.nodesVersion;
@@ -61,8 +61,4 @@ function unknownClusters({ named = [], members }: PlacementView): Refusal[] {
   return named
     .filter((name) => !members.some((member) => member.name === name))
     .map((cluster) => ({ cluster, reason: "UnknownCluster", message: "no Cluster of that name has joined" }));
-}
-
-function memberNamed({ members }: PlacementView, name: string): PlaceableMember | undefined {
-  return members.find((member) => member.name === name);
 }

@@ -23,8 +23,8 @@ export interface RetriesOptions {
 }
 
 /**
- * What members refused, of each pod and of each shape of pods, and until when. All that ends a refusal before is told
- * here; `pauseIn` asks for one pod and one member, `WaitingProxies` hears of events that may change the answer.
+ * Keeps what members refused, of each pod and of each shape of pods, and until when. Decisions ask by `pause.ts`;
+ * `WaitingProxies` hears of events that may change the answer.
  */
 export class Retries {
   readonly #options: RetriesOptions;

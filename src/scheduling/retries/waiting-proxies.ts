@@ -5,7 +5,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import { PacedResync, type PacedResyncOptions } from "../../runtime/paced-resync.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Memories } from "../memories.ts";
-import { type QuotaPlace, QuotaTurns } from "./quota-turns.ts";
+import { type QuotaPlace, QuotaQueues } from "./quota-queues.ts";
 import type { Retries } from "./retries.ts";
 
 export interface WaitingProxiesOptions {
@@ -25,8 +25,8 @@ const FEW = 100;
 
 /** Keeps the unbound proxies, and reconciles them when an event may let a member take them. */
 export class WaitingProxies {
-  /** Those that wait for a quota in a member ask one at a time. */
-  readonly quotas: QuotaTurns;
+  /** Lets proxies that a quota refused ask one at a time. */
+  readonly quotas: QuotaQueues;
   readonly #options: WaitingProxiesOptions;
   /** When each began to lack only a node; epoch ms. */
   readonly #since = new Map<ObjectKey, number>();
@@ -37,7 +37,7 @@ export class WaitingProxies {
   constructor(options: WaitingProxiesOptions) {
     this.#options = options;
     const { clock, reconcileBehind: reconcile } = options;
-    this.quotas = new QuotaTurns(options);
+    this.quotas = new QuotaQueues(options);
     this.#resync = new PacedResync({ clock, reconcile, keys: () => this.#next() });
   }
 
@@ -87,6 +87,7 @@ export class WaitingProxies {
     this.onRoom();
   }
 
+  /** Handles room that may have become free in any member. */
   onRoom(): void {
     this.#ask(ROOM_DELAY_MS);
   }

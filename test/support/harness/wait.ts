@@ -3,7 +3,7 @@ import { inspect } from "node:util";
 
 /** Deadline of the wait. */
 export interface EventuallyOptions {
-  /** Default 60 s: what passes does not wait, and machines are busy. */
+  /** Default 30 s. */
   readonly timeoutMs?: number;
   /** Pause between two attempts, or twice as long as an attempt takes; default 100 ms. */
   readonly intervalMs?: number;
@@ -22,7 +22,7 @@ export async function eventually<T extends Result>(
   attempt: () => T | Promise<T>,
   options: EventuallyOptions = {},
 ): Promise<Exclude<T, false | null | undefined>> {
-  const { timeoutMs = 60_000, intervalMs = 100, what = "the condition" } = options;
+  const { timeoutMs = 30_000, intervalMs = 100, what = "the condition" } = options;
   const deadline = performance.now() + timeoutMs;
   for (;;) {
     let last: string;

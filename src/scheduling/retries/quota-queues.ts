@@ -6,7 +6,7 @@ import type { ReadStore } from "../../runtime/store.ts";
 import type { Memories } from "../memories.ts";
 import type { Retries } from "./retries.ts";
 
-export interface QuotaTurnsOptions {
+export interface QuotaQueueOptions {
   readonly clock: Pick<Clock, "now" | "after">;
   readonly proxies: Pick<ReadStore<Pod>, "get">;
   readonly memories: Pick<Memories, "of">;
@@ -43,7 +43,7 @@ const SKIPPED_MS = 30_000;
 /** Pods that wait for the quotas of one namespace in a member. When a pod there ends, they ask one at a time until one is refused. */
 class QuotaQueue {
   readonly #member: string;
-  readonly #options: QuotaTurnsOptions;
+  readonly #options: QuotaQueueOptions;
   readonly #pods = new Map<string, Waiting>();
   /** When a pod there last ended; epoch ms. */
   #endedAt = Number.NEGATIVE_INFINITY;
@@ -52,7 +52,7 @@ class QuotaQueue {
   /** When the next turn begins if none is under way; epoch ms. */
   #nextAt = 0;
 
-  constructor(member: string, options: QuotaTurnsOptions) {
+  constructor(member: string, options: QuotaQueueOptions) {
     this.#member = member;
     this.#options = options;
   }
@@ -161,11 +161,11 @@ export interface QuotaPlace {
 }
 
 /** Pods that members refused because a quota was full. The end of a pod there lets them ask sooner, one at a time. */
-export class QuotaTurns {
-  readonly #options: QuotaTurnsOptions;
+export class QuotaQueues {
+  readonly #options: QuotaQueueOptions;
   readonly #queues = new Map<string, QuotaQueue>();
 
-  constructor(options: QuotaTurnsOptions) {
+  constructor(options: QuotaQueueOptions) {
     this.#options = options;
   }
 

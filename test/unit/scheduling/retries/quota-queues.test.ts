@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { ObjectKey, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { objectKey } from "../../../../src/api/kubernetes.ts";
 import type { Memory } from "../../../../src/scheduling/memory.ts";
-import { QuotaTurns } from "../../../../src/scheduling/retries/quota-turns.ts";
+import { QuotaQueues } from "../../../../src/scheduling/retries/quota-queues.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 
@@ -22,7 +22,7 @@ function queues(names: readonly string[], priorities: Readonly<Record<string, nu
     const pod = proxyPod({ name, uid: name, metadata, spec: { priority: priorities[name] ?? 0 } });
     pods.set(objectKey(pod.metadata), pod);
   });
-  const made = new QuotaTurns({
+  const made = new QuotaQueues({
     clock,
     proxies: pods,
     memories: { of: (uid) => memories.get(uid) ?? under },
