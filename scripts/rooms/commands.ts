@@ -58,7 +58,6 @@ export const COMMAND_ROOMS: readonly Room[] = [
       "controllers/delegation/decision/view.ts",
       "webhook",
     ],
-    exceptions: ["controllers/whole-jobs", "controllers/whole-objects"],
   },
   { room: "cli/access", purpose: "`legation access`", foundation: "command", imports: ["access"] },
   {
@@ -126,7 +125,7 @@ export const COMMAND_ROOMS: readonly Room[] = [
     room: "cli/status",
     purpose: "`legation status`",
     foundation: "command",
-    imports: ["cli/simulation", "placement", "scheduling", "controllers/whole-jobs", "webhook"],
+    imports: ["cli/simulation", "placement", "scheduling", "webhook"],
   },
   {
     room: "cli/ui",

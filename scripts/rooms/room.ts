@@ -35,7 +35,7 @@ export const FOUNDATIONS: Readonly<Record<"decision" | "controller" | "command",
     ...["kube/request-ends.ts", "runtime/backoff.ts", "runtime/held-writes.ts"],
     ...["runtime/requeue.ts", "runtime/undone-writes.ts"],
     ...["scheduling/memory.ts", "scheduling/retries/pause.ts", "scheduling/overflow-reasons.ts"],
-    "scheduling/placement-view.ts",
+    ...["scheduling/placement-view.ts", "scheduling/whole"],
   ],
   controller: [
     "api",

@@ -5,8 +5,8 @@ import { isFailing, type JobShare } from "../../copies/job-shares.ts";
 import { lostStatus, shareWithStatus, statusOnHost } from "../../copies/job-status.ts";
 import { hasStarted, isFinished, type JobStatus, type LossReason } from "../../copies/jobs.ts";
 import { heldUntil } from "../../runtime/held-writes.ts";
-import { newShares } from "./choice.ts";
-import { moveShare } from "./division.ts";
+import { newShares } from "../../scheduling/whole/job-choice.ts";
+import { moveShare } from "../../scheduling/whole/job-division.ts";
 import {
   type JobDecision,
   LOOK_AGAIN_MS,

@@ -5,9 +5,9 @@ import { isDivided, isFailing, membersOfJob, sharesOf } from "../../copies/job-s
 import { hasStarted, isFinished, isLost, takesTemplate, templateFields } from "../../copies/jobs.ts";
 import type { Source } from "../../copies/source.ts";
 import type { Candidate } from "../../placement/candidate.ts";
+import { type JobRules, podOf, podSpecIn } from "../../scheduling/whole/job-choice.ts";
+import { afterResumption, jobOfShare } from "../../scheduling/whole/job-division.ts";
 import type { Demand } from "../copying/model.ts";
-import { type JobRules, podOf, podSpecIn } from "./choice.ts";
-import { afterResumption, jobOfShare } from "./division.ts";
 
 interface Given {
   readonly candidate: Candidate;

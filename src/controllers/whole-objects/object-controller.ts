@@ -25,6 +25,7 @@ import { ownerOf } from "../../pods/delegate.ts";
 import { isDeleting } from "../../pods/pod-state.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
+import type { ObjectRules } from "../../scheduling/whole/object-placement.ts";
 import { Copier } from "../copying/copier.ts";
 import type { CopyRef, ObjectName } from "../copying/model.ts";
 import type { PodCopierOptions } from "../copying/pod-copier.ts";
@@ -35,7 +36,6 @@ import { ALL_MARKS, isDefinitionLost, leaveSlices, MARKS_OF_WHOLE, removeMarks }
 import type { Action, Observed } from "./model.ts";
 import { ObjectPlacements, type PlacedInMember } from "./object-placements.ts";
 import { ObjectStatuses } from "./object-statuses.ts";
-import type { ObjectRules } from "./placement.ts";
 
 export interface ObjectControllerOptions extends Omit<PodCopierOptions, "proxies" | "events"> {
   readonly restoredHost: RestoredHost;

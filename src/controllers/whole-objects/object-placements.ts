@@ -7,7 +7,7 @@ import { ObjectsInMembers } from "../../copies/objects-in-members.ts";
 import type { Source } from "../../copies/source.ts";
 import type { Candidate } from "../../placement/candidate.ts";
 import type { Ranking } from "../../placement/rank.ts";
-import { type ObjectRules, objectToPlace, placementOf, rankMembers } from "./placement.ts";
+import { type ObjectRules, objectToPlace, placementOf, rankMembers } from "../../scheduling/whole/object-placement.ts";
 
 export interface ObjectPlacementsOptions {
   readonly type: DelegatedType;

@@ -3,8 +3,8 @@ import { parsePlacement } from "../../../../src/api/annotations.ts";
 import type { AnyObject, DelegatedType } from "../../../../src/api/delegated-type.ts";
 import type { Stored } from "../../../../src/api/kubernetes.ts";
 import { ObjectPlacements } from "../../../../src/controllers/whole-objects/object-placements.ts";
-import type { ObjectRules } from "../../../../src/controllers/whole-objects/placement.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
+import type { ObjectRules } from "../../../../src/scheduling/whole/object-placement.ts";
 
 const TYPE: DelegatedType = {
   metadata: { name: "widgets.example.com" },

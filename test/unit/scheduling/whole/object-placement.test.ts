@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { parsePlacement } from "../../../../src/api/annotations.ts";
 import type { AnyObject, DelegatedType } from "../../../../src/api/delegated-type.ts";
 import type { Stored } from "../../../../src/api/kubernetes.ts";
-import { objectToPlace, placementOf } from "../../../../src/controllers/whole-objects/placement.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
+import { objectToPlace, placementOf } from "../../../../src/scheduling/whole/object-placement.ts";
 
 const PREFERENCES = "legation.dev/scheduling-preferences";
 const WIDGETS: DelegatedType = {

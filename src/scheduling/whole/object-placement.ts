@@ -8,7 +8,7 @@ import type { Candidate, Rule } from "../../placement/candidate.ts";
 import { divide, type Replicas } from "../../placement/division.ts";
 import { type Ranking, rank } from "../../placement/rank.ts";
 import { notPermitted } from "../../placement/refusal-messages.ts";
-import type { PodRules } from "../../scheduling/pod-rules.ts";
+import type { PodRules } from "../pod-rules.ts";
 
 /** The rules of authors and operators. */
 export type ObjectRules = Pick<PodRules, "parse" | "namespaceLabels">;

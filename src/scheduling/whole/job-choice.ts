@@ -8,8 +8,8 @@ import { limitReached } from "../../placement/division-rule.ts";
 import { type RankInput, type Ranking, rank } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { type OverriddenSpec, overrideSpec } from "../../pods/overrides.ts";
-import type { PodRules } from "../../scheduling/pod-rules.ts";
-import { divideJob } from "./division.ts";
+import type { PodRules } from "../pod-rules.ts";
+import { divideJob } from "./job-division.ts";
 
 /** The rules of authors and operators, as for a pod of the Job's template. */
 export type JobRules = Pick<PodRules, "parse" | "optedIn" | "of">;
