@@ -33,8 +33,8 @@ import { KeptDelegates, RestoredHost } from "./restored-host.ts";
 import { ServiceController } from "./services/controller.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
 import { NodeServing } from "./virtual-node/serving.ts";
-import { WholeJobController } from "./whole-jobs/controller.ts";
-import { TypesController } from "./whole-objects/types-controller.ts";
+import { WholeJobController } from "./whole/jobs/controller.ts";
+import { TypesController } from "./whole/types-controller.ts";
 
 export interface HostOptions {
   readonly identity: HostIdentity;

@@ -40,3 +40,8 @@ export class ContentDigests<T extends KubeObject> {
 function digestOf(text: string): string {
   return createHash("sha256").update(text).digest("base64");
 }
+
+/** Returns a digest by which two versions of one object are told apart, and no more. */
+export function shortDigest(text: string): string {
+  return digestOf(text).slice(0, 22);
+}

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import type { AnyObject } from "../../../../src/api/delegated-type.ts";
-import type { Stored } from "../../../../src/api/kubernetes.ts";
-import { decide } from "../../../../src/controllers/whole-objects/decide.ts";
-import type { Observed } from "../../../../src/controllers/whole-objects/model.ts";
-import { nextMembers, type Place } from "../../../../src/copies/object-members.ts";
-import { statusFrom } from "../../../../src/copies/object-status.ts";
+import type { AnyObject } from "../../../../../src/api/delegated-type.ts";
+import type { Stored } from "../../../../../src/api/kubernetes.ts";
+import { decide } from "../../../../../src/controllers/whole/objects/decide.ts";
+import type { Observed } from "../../../../../src/controllers/whole/objects/model.ts";
+import { nextMembers, type Place } from "../../../../../src/copies/object-members.ts";
+import { statusFrom } from "../../../../../src/copies/object-status.ts";
 
 const NOW = 1_000_000;
 const READY = { phase: "Ready" };

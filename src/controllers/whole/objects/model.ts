@@ -1,8 +1,8 @@
-import type { AnyObject } from "../../api/delegated-type.ts";
-import type { JsonObject } from "../../api/json.ts";
-import type { Stored } from "../../api/kubernetes.ts";
-import type { MemberRecord, Place } from "../../copies/object-members.ts";
-import type { HeldWrites } from "../../runtime/held-writes.ts";
+import type { AnyObject } from "../../../api/delegated-type.ts";
+import type { JsonObject } from "../../../api/json.ts";
+import type { Stored } from "../../../api/kubernetes.ts";
+import type { MemberRecord, Place } from "../../../copies/object-members.ts";
+import type { HeldWrites } from "../../../runtime/held-writes.ts";
 
 /** The write of a status, to the write guard. */
 export const STATUS = "status";

@@ -1,21 +1,21 @@
-import type { AnyObject } from "../../api/delegated-type.ts";
-import type { JsonObject } from "../../api/json.ts";
-import { CLUSTER_ANNOTATION, MEMBERS_ANNOTATION, WHOLE_KEY } from "../../api/keys.ts";
-import type { ObjectKey, Stored } from "../../api/kubernetes.ts";
-import type { CopiedKind } from "../../copies/kind.ts";
-import { membersContent } from "../../copies/object-members.ts";
-import { withoutGenerations } from "../../copies/object-status.ts";
-import { isLastingRefusal } from "../../kube/errors.ts";
-import type { Clock } from "../../runtime/clock.ts";
-import type { ActionContext, Expectation } from "../../runtime/controller.ts";
-import { CONTESTED_FOR_MS } from "../copying/requests.ts";
+import type { AnyObject } from "../../../api/delegated-type.ts";
+import type { JsonObject } from "../../../api/json.ts";
+import { CLUSTER_ANNOTATION, MEMBERS_ANNOTATION, WHOLE_KEY } from "../../../api/keys.ts";
+import type { ObjectKey, Stored } from "../../../api/kubernetes.ts";
+import type { CopiedKind } from "../../../copies/kind.ts";
+import { membersContent } from "../../../copies/object-members.ts";
+import { withoutGenerations } from "../../../copies/object-status.ts";
+import { isLastingRefusal } from "../../../kube/errors.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
+import { CONTESTED_FOR_MS } from "../../copying/requests.ts";
 import {
   type PatchOutcome,
   SourceWriter,
   type SourceWriterOptions,
   withFinalizer,
   withoutFinalizer,
-} from "../copying/source-writer.ts";
+} from "../../copying/source-writer.ts";
 import { type Action, MEMBERS, type Observed, STATUS } from "./model.ts";
 
 export interface ExecutorOptions extends SourceWriterOptions {

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
-import { type Job, objectKey, type Stored } from "../../../../src/api/kubernetes.ts";
-import { Executor } from "../../../../src/controllers/whole-jobs/execute.ts";
-import type { Action, Observed } from "../../../../src/controllers/whole-jobs/model.ts";
-import type { JobShare } from "../../../../src/copies/job-shares.ts";
-import type { Patch } from "../../../../src/kube/client.ts";
-import { WriteGuard } from "../../../../src/runtime/write-guard.ts";
-import { createLogger } from "../../../../src/telemetry/logger.ts";
-import { kubeError } from "../../../support/builders/kube-error.ts";
-import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../cli/client.ts";
+import { type Job, objectKey, type Stored } from "../../../../../src/api/kubernetes.ts";
+import { Executor } from "../../../../../src/controllers/whole/jobs/execute.ts";
+import type { Action, Observed } from "../../../../../src/controllers/whole/jobs/model.ts";
+import type { JobShare } from "../../../../../src/copies/job-shares.ts";
+import type { Patch } from "../../../../../src/kube/client.ts";
+import { WriteGuard } from "../../../../../src/runtime/write-guard.ts";
+import { createLogger } from "../../../../../src/telemetry/logger.ts";
+import { kubeError } from "../../../../support/builders/kube-error.ts";
+import { FakeClock } from "../../../../support/clock/fake-clock.ts";
+import { fakeClient } from "../../../cli/client.ts";
 
 const JOB: Stored<Job> = { metadata: { name: "sum", namespace: "team", uid: "u1", resourceVersion: "7" } };
 const SHARES: JobShare[] = [

@@ -13,8 +13,8 @@ import { referenceTo } from "../../runtime/kube-event.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import type { ControllerEvents } from "../events.ts";
 import { DefinitionFollower } from "./definition-follower.ts";
-import { ObjectController, type ObjectControllerOptions } from "./object-controller.ts";
-import type { ConditionState } from "./object-statuses.ts";
+import { ObjectController, type ObjectControllerOptions } from "./objects/object-controller.ts";
+import type { ConditionState } from "./objects/object-statuses.ts";
 
 export interface TypesControllerOptions extends Omit<ObjectControllerOptions, "onChange"> {
   readonly events: Events<ControllerEvents>;

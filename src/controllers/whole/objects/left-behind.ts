@@ -1,11 +1,11 @@
-import { APPLIED_ANNOTATION, GROUP, HOST_LABEL, WHOLE_KEY } from "../../api/keys.ts";
-import type { KubeObject, Stored } from "../../api/kubernetes.ts";
-import { isDerived } from "../../copies/kind.ts";
-import { SERVICE_NAME_LABEL, SERVICES } from "../../copies/services.ts";
-import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
-import { customResourceDefinitions, endpointSlices, type Resource } from "../../kube/resources.ts";
-import { ownerOf } from "../../pods/delegate.ts";
+import { APPLIED_ANNOTATION, GROUP, HOST_LABEL, WHOLE_KEY } from "../../../api/keys.ts";
+import type { KubeObject, Stored } from "../../../api/kubernetes.ts";
+import { isDerived } from "../../../copies/kind.ts";
+import { SERVICE_NAME_LABEL, SERVICES } from "../../../copies/services.ts";
+import type { ClusterClient } from "../../../kube/client.ts";
+import { isKubeError } from "../../../kube/errors.ts";
+import { customResourceDefinitions, endpointSlices, type Resource } from "../../../kube/resources.ts";
+import { ownerOf } from "../../../pods/delegate.ts";
 
 /** A copy in a member that is left behind there. */
 export interface LeftBehind {

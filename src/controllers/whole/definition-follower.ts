@@ -5,9 +5,9 @@ import { definitionKind, whyNotFollowing, whyNotServed } from "../../copies/defi
 import type { CopiedKind } from "../../copies/kind.ts";
 import type { Source } from "../../copies/source.ts";
 import { Copier } from "../copying/copier.ts";
+import { shortDigest } from "../copying/digests.ts";
 import type { CopyRef, ObjectName } from "../copying/model.ts";
 import type { PodCopierOptions } from "../copying/pod-copier.ts";
-import { shortDigest } from "./object-controller.ts";
 
 export interface DefinitionFollowerOptions extends Omit<PodCopierOptions, "proxies" | "events"> {
   /** `problems` may have another answer. */

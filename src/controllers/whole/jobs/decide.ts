@@ -1,12 +1,12 @@
-import { jsonEqual } from "../../api/json.ts";
-import { SHARES_ANNOTATION, WHOLE_FINALIZER } from "../../api/keys.ts";
-import { timestamp } from "../../api/kubernetes.ts";
-import { isFailing, type JobShare } from "../../copies/job-shares.ts";
-import { lostStatus, shareWithStatus, statusOnHost } from "../../copies/job-status.ts";
-import { hasStarted, isFinished, type JobStatus, type LossReason } from "../../copies/jobs.ts";
-import { heldUntil } from "../../runtime/held-writes.ts";
-import { newShares } from "../../scheduling/whole/job-choice.ts";
-import { moveShare } from "../../scheduling/whole/job-division.ts";
+import { jsonEqual } from "../../../api/json.ts";
+import { SHARES_ANNOTATION, WHOLE_FINALIZER } from "../../../api/keys.ts";
+import { timestamp } from "../../../api/kubernetes.ts";
+import { isFailing, type JobShare } from "../../../copies/job-shares.ts";
+import { lostStatus, shareWithStatus, statusOnHost } from "../../../copies/job-status.ts";
+import { hasStarted, isFinished, type JobStatus, type LossReason } from "../../../copies/jobs.ts";
+import { heldUntil } from "../../../runtime/held-writes.ts";
+import { newShares } from "../../../scheduling/whole/job-choice.ts";
+import { moveShare } from "../../../scheduling/whole/job-division.ts";
 import {
   type JobDecision,
   LOOK_AGAIN_MS,

@@ -2,7 +2,7 @@ import { type ParsedPlacement, parsePlacement } from "../../../../../src/api/ann
 import type { AnyObject, DelegatedType } from "../../../../../src/api/delegated-type.ts";
 import { HOST_LABEL, WHOLE_FINALIZER, WHOLE_KEY } from "../../../../../src/api/keys.ts";
 import type { Stored } from "../../../../../src/api/kubernetes.ts";
-import { TypesController } from "../../../../../src/controllers/whole-objects/types-controller.ts";
+import { TypesController } from "../../../../../src/controllers/whole/types-controller.ts";
 import { ownerOf } from "../../../../../src/pods/delegate.ts";
 import { Events } from "../../../../../src/runtime/event-bus.ts";
 import { FakeClock } from "../../../../support/clock/fake-clock.ts";

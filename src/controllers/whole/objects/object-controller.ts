@@ -1,11 +1,10 @@
-import { createHash } from "node:crypto";
-import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
-import { NOT_WHOLE_VALUE, WHOLE_KEY, WHOLE_VALUE } from "../../api/keys.ts";
-import { type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
-import { isOfServices } from "../../api/service-fields.ts";
-import type { Member } from "../../clusters/member.ts";
-import type { CopiedKind } from "../../copies/kind.ts";
-import { isOnRecord, type MemberRecord, nextMembers, type Place } from "../../copies/object-members.ts";
+import type { AnyObject, DelegatedType } from "../../../api/delegated-type.ts";
+import { NOT_WHOLE_VALUE, WHOLE_KEY, WHOLE_VALUE } from "../../../api/keys.ts";
+import { type ObjectKey, objectKey, objectRef, type Stored } from "../../../api/kubernetes.ts";
+import { isOfServices } from "../../../api/service-fields.ts";
+import type { Member } from "../../../clusters/member.ts";
+import type { CopiedKind } from "../../../copies/kind.ts";
+import { isOnRecord, type MemberRecord, nextMembers, type Place } from "../../../copies/object-members.ts";
 import {
   asksToOrphan,
   delegatedKind,
@@ -15,21 +14,22 @@ import {
   isOrphan,
   isWanted,
   recordedMember,
-} from "../../copies/objects.ts";
-import { isExported } from "../../copies/services.ts";
-import type { Source } from "../../copies/source.ts";
-import { findByList } from "../../kube/list.ts";
-import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
-import { explain } from "../../placement/rank.ts";
-import { ownerOf } from "../../pods/delegate.ts";
-import { isDeleting } from "../../pods/pod-state.ts";
-import { Controller } from "../../runtime/controller.ts";
-import { WriteGuard } from "../../runtime/write-guard.ts";
-import type { ObjectRules } from "../../scheduling/whole/object-placement.ts";
-import { Copier } from "../copying/copier.ts";
-import type { CopyRef, ObjectName } from "../copying/model.ts";
-import type { PodCopierOptions } from "../copying/pod-copier.ts";
-import type { RestoredHost } from "../restored-host.ts";
+} from "../../../copies/objects.ts";
+import { isExported } from "../../../copies/services.ts";
+import type { Source } from "../../../copies/source.ts";
+import { findByList } from "../../../kube/list.ts";
+import { cutAt, LONGEST_PROBLEM } from "../../../kube/messages.ts";
+import { explain } from "../../../placement/rank.ts";
+import { ownerOf } from "../../../pods/delegate.ts";
+import { isDeleting } from "../../../pods/pod-state.ts";
+import { Controller } from "../../../runtime/controller.ts";
+import { WriteGuard } from "../../../runtime/write-guard.ts";
+import type { ObjectRules } from "../../../scheduling/whole/object-placement.ts";
+import { Copier } from "../../copying/copier.ts";
+import { shortDigest } from "../../copying/digests.ts";
+import type { CopyRef, ObjectName } from "../../copying/model.ts";
+import type { PodCopierOptions } from "../../copying/pod-copier.ts";
+import type { RestoredHost } from "../../restored-host.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import { ALL_MARKS, isDefinitionLost, leaveSlices, MARKS_OF_WHOLE, removeMarks } from "./left-behind.ts";
@@ -385,9 +385,4 @@ export class ObjectController {
 function setMember<T>(set: Set<T>, member: T, isIn: boolean): void {
   if (isIn) set.add(member);
   else set.delete(member);
-}
-
-/** Returns a digest by which two versions of one object are told apart, and no more. */
-export function shortDigest(text: string): string {
-  return createHash("sha256").update(text).digest("base64").slice(0, 22);
 }

@@ -1,13 +1,18 @@
-import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
-import type { Stored } from "../../api/kubernetes.ts";
-import { isOfServices, withoutAllocated } from "../../api/service-fields.ts";
-import type { Member } from "../../clusters/member.ts";
-import { isWanted } from "../../copies/objects.ts";
-import { ObjectsInMembers } from "../../copies/objects-in-members.ts";
-import type { Source } from "../../copies/source.ts";
-import type { Candidate } from "../../placement/candidate.ts";
-import type { Ranking } from "../../placement/rank.ts";
-import { type ObjectRules, objectToPlace, placementOf, rankMembers } from "../../scheduling/whole/object-placement.ts";
+import type { AnyObject, DelegatedType } from "../../../api/delegated-type.ts";
+import type { Stored } from "../../../api/kubernetes.ts";
+import { isOfServices, withoutAllocated } from "../../../api/service-fields.ts";
+import type { Member } from "../../../clusters/member.ts";
+import { isWanted } from "../../../copies/objects.ts";
+import { ObjectsInMembers } from "../../../copies/objects-in-members.ts";
+import type { Source } from "../../../copies/source.ts";
+import type { Candidate } from "../../../placement/candidate.ts";
+import type { Ranking } from "../../../placement/rank.ts";
+import {
+  type ObjectRules,
+  objectToPlace,
+  placementOf,
+  rankMembers,
+} from "../../../scheduling/whole/object-placement.ts";
 
 export interface ObjectPlacementsOptions {
   readonly type: DelegatedType;

@@ -1,12 +1,18 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Job, Stored } from "../../../../src/api/kubernetes.ts";
-import { decide } from "../../../../src/controllers/whole-jobs/decide.ts";
-import { demandFor, isWantedIn } from "../../../../src/controllers/whole-jobs/job-in-member.ts";
-import type { Action, Place } from "../../../../src/controllers/whole-jobs/model.ts";
-import { isFailing, type JobShare, membersOfJob, sharesOf, sharesRecord } from "../../../../src/copies/job-shares.ts";
-import { hasStarted, isFinished, isMarkedTrue } from "../../../../src/copies/jobs.ts";
-import { afterResumption, jobOfShare } from "../../../../src/scheduling/whole/job-division.ts";
+import type { Job, Stored } from "../../../../../src/api/kubernetes.ts";
+import { decide } from "../../../../../src/controllers/whole/jobs/decide.ts";
+import { demandFor, isWantedIn } from "../../../../../src/controllers/whole/jobs/job-in-member.ts";
+import type { Action, Place } from "../../../../../src/controllers/whole/jobs/model.ts";
+import {
+  isFailing,
+  type JobShare,
+  membersOfJob,
+  sharesOf,
+  sharesRecord,
+} from "../../../../../src/copies/job-shares.ts";
+import { hasStarted, isFinished, isMarkedTrue } from "../../../../../src/copies/jobs.ts";
+import { afterResumption, jobOfShare } from "../../../../../src/scheduling/whole/job-division.ts";
 
 const MEMBERS = ["west", "east", "south"] as const;
 type Name = (typeof MEMBERS)[number];

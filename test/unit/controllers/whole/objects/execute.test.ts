@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
-import { objectKey, type Stored } from "../../../../src/api/kubernetes.ts";
-import { Executor } from "../../../../src/controllers/whole-objects/execute.ts";
-import { STATUS } from "../../../../src/controllers/whole-objects/model.ts";
-import { delegatedKind } from "../../../../src/copies/objects.ts";
-import type { KubeError } from "../../../../src/kube/errors.ts";
-import { WriteGuard } from "../../../../src/runtime/write-guard.ts";
-import { createLogger } from "../../../../src/telemetry/logger.ts";
-import { kubeError } from "../../../support/builders/kube-error.ts";
-import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../cli/client.ts";
+import { objectKey, type Stored } from "../../../../../src/api/kubernetes.ts";
+import { Executor } from "../../../../../src/controllers/whole/objects/execute.ts";
+import { STATUS } from "../../../../../src/controllers/whole/objects/model.ts";
+import { delegatedKind } from "../../../../../src/copies/objects.ts";
+import type { KubeError } from "../../../../../src/kube/errors.ts";
+import { WriteGuard } from "../../../../../src/runtime/write-guard.ts";
+import { createLogger } from "../../../../../src/telemetry/logger.ts";
+import { kubeError } from "../../../../support/builders/kube-error.ts";
+import { FakeClock } from "../../../../support/clock/fake-clock.ts";
+import { fakeClient } from "../../../cli/client.ts";
 
 const spec = { group: "example.com", version: "v1", kind: "Widget", plural: "widgets" };
 const object: Stored<object> = { metadata: { name: "one", namespace: "team", uid: "u1", resourceVersion: "7" } };

@@ -1,8 +1,8 @@
-import type { Job, Stored } from "../../api/kubernetes.ts";
-import type { SchedulingPreferences } from "../../api/preferences.ts";
-import { type JobShare, sharesRecord } from "../../copies/job-shares.ts";
-import type { JobStatus } from "../../copies/jobs.ts";
-import type { HeldWrites } from "../../runtime/held-writes.ts";
+import type { Job, Stored } from "../../../api/kubernetes.ts";
+import type { SchedulingPreferences } from "../../../api/preferences.ts";
+import { type JobShare, sharesRecord } from "../../../copies/job-shares.ts";
+import type { JobStatus } from "../../../copies/jobs.ts";
+import type { HeldWrites } from "../../../runtime/held-writes.ts";
 
 /** The pause before a Job that waits is looked at again without an event: room that becomes free is an event of pods only. */
 export const LOOK_AGAIN_MS = 30_000;

@@ -1,8 +1,8 @@
-import { jsonEqual } from "../../api/json.ts";
-import { type MemberRecord, membersContent, nextMembers, type Place } from "../../copies/object-members.ts";
-import { isHeld, isWanted } from "../../copies/objects.ts";
-import { heldUntil } from "../../runtime/held-writes.ts";
-import { lookAgain } from "../../runtime/requeue.ts";
+import { jsonEqual } from "../../../api/json.ts";
+import { type MemberRecord, membersContent, nextMembers, type Place } from "../../../copies/object-members.ts";
+import { isHeld, isWanted } from "../../../copies/objects.ts";
+import { heldUntil } from "../../../runtime/held-writes.ts";
+import { lookAgain } from "../../../runtime/requeue.ts";
 import { MEMBERS, type ObjectDecision, type Observed, STATUS } from "./model.ts";
 
 // Controllers of a member may write a status many times a second.

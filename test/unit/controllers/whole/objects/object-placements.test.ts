@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { parsePlacement } from "../../../../src/api/annotations.ts";
-import type { AnyObject, DelegatedType } from "../../../../src/api/delegated-type.ts";
-import type { Stored } from "../../../../src/api/kubernetes.ts";
-import { ObjectPlacements } from "../../../../src/controllers/whole-objects/object-placements.ts";
-import type { Candidate } from "../../../../src/placement/candidate.ts";
-import type { ObjectRules } from "../../../../src/scheduling/whole/object-placement.ts";
+import { parsePlacement } from "../../../../../src/api/annotations.ts";
+import type { AnyObject, DelegatedType } from "../../../../../src/api/delegated-type.ts";
+import type { Stored } from "../../../../../src/api/kubernetes.ts";
+import { ObjectPlacements } from "../../../../../src/controllers/whole/objects/object-placements.ts";
+import type { Candidate } from "../../../../../src/placement/candidate.ts";
+import type { ObjectRules } from "../../../../../src/scheduling/whole/object-placement.ts";
 
 const TYPE: DelegatedType = {
   metadata: { name: "widgets.example.com" },

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { AnyObject, DelegatedType } from "../../../../src/api/delegated-type.ts";
 import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
-import { TypesController } from "../../../../src/controllers/whole-objects/types-controller.ts";
+import { TypesController } from "../../../../src/controllers/whole/types-controller.ts";
 import { toCopy } from "../../../../src/copies/kind.ts";
 import { delegatedKind } from "../../../../src/copies/objects.ts";
 import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";

@@ -1,12 +1,12 @@
-import type { ClusterCondition } from "../../api/cluster.ts";
-import { type AnyObject, type DelegatedType, EXPRESSIONS_VALID } from "../../api/delegated-type.ts";
-import type { JsonObject } from "../../api/json.ts";
-import { type ObjectKey, objectKey, type Stored } from "../../api/kubernetes.ts";
-import { isOfServices } from "../../api/service-fields.ts";
-import type { Place } from "../../copies/object-members.ts";
-import { statusFrom, withoutGenerations } from "../../copies/object-status.ts";
-import { compileExpressions, type Health, type TypeExpressions } from "../../copies/type-expressions.ts";
-import { serviceStatusFrom } from "../../copies/whole-services.ts";
+import type { ClusterCondition } from "../../../api/cluster.ts";
+import { type AnyObject, type DelegatedType, EXPRESSIONS_VALID } from "../../../api/delegated-type.ts";
+import type { JsonObject } from "../../../api/json.ts";
+import { type ObjectKey, objectKey, type Stored } from "../../../api/kubernetes.ts";
+import { isOfServices } from "../../../api/service-fields.ts";
+import type { Place } from "../../../copies/object-members.ts";
+import { statusFrom, withoutGenerations } from "../../../copies/object-status.ts";
+import { compileExpressions, type Health, type TypeExpressions } from "../../../copies/type-expressions.ts";
+import { serviceStatusFrom } from "../../../copies/whole-services.ts";
 
 /** A condition of a DelegatedType, without its times. */
 export type ConditionState = Pick<ClusterCondition, "type" | "status" | "reason" | "message">;

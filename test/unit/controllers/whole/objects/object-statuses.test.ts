@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { AnyObject, DelegatedTypeSpec } from "../../../../src/api/delegated-type.ts";
-import { objectKey, type Stored } from "../../../../src/api/kubernetes.ts";
-import { ObjectStatuses } from "../../../../src/controllers/whole-objects/object-statuses.ts";
-import type { Place } from "../../../../src/copies/object-members.ts";
+import type { AnyObject, DelegatedTypeSpec } from "../../../../../src/api/delegated-type.ts";
+import { objectKey, type Stored } from "../../../../../src/api/kubernetes.ts";
+import { ObjectStatuses } from "../../../../../src/controllers/whole/objects/object-statuses.ts";
+import type { Place } from "../../../../../src/copies/object-members.ts";
 
 const RULE = { path: "/status/phase", value: "values.all(v, v + 'x' != '') ? 'Up' : 'Down'" };
 const HERE = { hasSubresource: true };

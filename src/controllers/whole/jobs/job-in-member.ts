@@ -1,13 +1,13 @@
-import { problemsText } from "../../api/annotations.ts";
-import { jsonEqual } from "../../api/json.ts";
-import type { Job, Stored } from "../../api/kubernetes.ts";
-import { isDivided, isFailing, membersOfJob, sharesOf } from "../../copies/job-shares.ts";
-import { hasStarted, isFinished, isLost, takesTemplate, templateFields } from "../../copies/jobs.ts";
-import type { Source } from "../../copies/source.ts";
-import type { Candidate } from "../../placement/candidate.ts";
-import { type JobRules, podOf, podSpecIn } from "../../scheduling/whole/job-choice.ts";
-import { afterResumption, jobOfShare } from "../../scheduling/whole/job-division.ts";
-import type { Demand } from "../copying/model.ts";
+import { problemsText } from "../../../api/annotations.ts";
+import { jsonEqual } from "../../../api/json.ts";
+import type { Job, Stored } from "../../../api/kubernetes.ts";
+import { isDivided, isFailing, membersOfJob, sharesOf } from "../../../copies/job-shares.ts";
+import { hasStarted, isFinished, isLost, takesTemplate, templateFields } from "../../../copies/jobs.ts";
+import type { Source } from "../../../copies/source.ts";
+import type { Candidate } from "../../../placement/candidate.ts";
+import { type JobRules, podOf, podSpecIn } from "../../../scheduling/whole/job-choice.ts";
+import { afterResumption, jobOfShare } from "../../../scheduling/whole/job-division.ts";
+import type { Demand } from "../../copying/model.ts";
 
 interface Given {
   readonly candidate: Candidate;

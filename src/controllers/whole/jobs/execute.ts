@@ -1,10 +1,15 @@
-import { SHARES_ANNOTATION } from "../../api/keys.ts";
-import type { Job, ObjectKey, Stored } from "../../api/kubernetes.ts";
-import { setField } from "../../copies/copy-metadata.ts";
-import { type JobShare, sharesRecord } from "../../copies/job-shares.ts";
-import { WHOLE_JOB } from "../../copies/jobs.ts";
-import type { ActionContext, Expectation } from "../../runtime/controller.ts";
-import { SourceWriter, type SourceWriterOptions, withFinalizer, withoutFinalizer } from "../copying/source-writer.ts";
+import { SHARES_ANNOTATION } from "../../../api/keys.ts";
+import type { Job, ObjectKey, Stored } from "../../../api/kubernetes.ts";
+import { setField } from "../../../copies/copy-metadata.ts";
+import { type JobShare, sharesRecord } from "../../../copies/job-shares.ts";
+import { WHOLE_JOB } from "../../../copies/jobs.ts";
+import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
+import {
+  SourceWriter,
+  type SourceWriterOptions,
+  withFinalizer,
+  withoutFinalizer,
+} from "../../copying/source-writer.ts";
 import { type Action, LOSS, type Observed, type Shown, STATUS, shownContent } from "./model.ts";
 
 export interface ExecutorOptions extends SourceWriterOptions {
