@@ -162,22 +162,29 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     imports: ["controllers/whole/objects"],
   },
   {
+    room: "controllers/whole/phases.ts",
+    purpose: "the phases that all kinds share",
+    foundation: "decision",
+    imports: [],
+    pure: true,
+  },
+  {
     room: "controllers/whole/*/decide.ts",
     purpose: "decisions on what goes to members entirely",
     foundation: "decision",
-    imports: [],
+    imports: ["controllers/whole/model.ts", "controllers/whole/phases.ts"],
     pure: true,
   },
   {
     room: "controllers/whole/jobs",
     purpose: "the engine's adapter for Jobs",
     foundation: "controller",
-    imports: ["controllers/copying"],
+    imports: ["controllers/copying", "controllers/whole"],
   },
   {
     room: "controllers/whole/objects",
     purpose: "the engine's adapter for objects of any type",
     foundation: "controller",
-    imports: ["controllers/copying"],
+    imports: ["controllers/copying", "controllers/whole"],
   },
 ];

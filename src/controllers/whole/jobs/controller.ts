@@ -17,10 +17,12 @@ import type { CopyRef } from "../../copying/model.ts";
 import type { PodCopierOptions } from "../../copying/pod-copier.ts";
 import type { ControllerEvents } from "../../events.ts";
 import type { RestoredHost } from "../../restored-host.ts";
+import { Executor } from "../execute.ts";
+import { LOOK_AGAIN_MS } from "../model.ts";
 import { decide } from "./decide.ts";
-import { Executor } from "./execute.ts";
 import { demandFor, forCopy, isWantedIn, JobsInMembers } from "./job-in-member.ts";
-import { type Action, LOOK_AGAIN_MS, type Observed, type Place } from "./model.ts";
+import type { JobAction, Observed, Place } from "./model.ts";
+import { JOB_WRITES } from "./writes.ts";
 
 export interface WholeJobOptions extends Omit<PodCopierOptions, "proxies" | "events"> {
   readonly events: Events<ControllerEvents>;
@@ -43,7 +45,7 @@ export class WholeJobController {
   readonly #options: WholeJobOptions;
   readonly #copier: Copier<Job>;
   readonly #guard: WriteGuard<ObjectKey>;
-  readonly #loop: Controller<ObjectKey, Observed, Action>;
+  readonly #loop: Controller<ObjectKey, Observed, JobAction>;
   /** The status and record that were last sent of each Job. Losing them costs one write. */
   readonly #sent = new Map<ObjectKey, NonNullable<Observed["sent"]>>();
   readonly #inMembers: JobsInMembers;
@@ -76,16 +78,16 @@ export class WholeJobController {
       indexes: { [MEMBER_INDEX]: membersOrNone },
       beforeDelete: (member, ref, { copy, signal }) => this.#keptFor(member, ref, { copy, signal }),
     });
-    const executor = new Executor({
+    const executor = new Executor(JOB_WRITES, {
       host,
       identity: options.identity,
       registry,
       recorder,
       guard: this.#guard,
-      onStatus: (key, shown) => this.#sent.set(key, { at: clock.now(), ...shown }),
-      onWaiting: () => this.#waiting.request(LOOK_AGAIN_MS),
+      onStatus: (key, shown) => this.#sent.set(key, { at: clock.now(), shown }),
+      onReport: () => this.#waiting.request(LOOK_AGAIN_MS),
     });
-    this.#loop = new Controller<ObjectKey, Observed, Action>(
+    this.#loop = new Controller<ObjectKey, Observed, JobAction>(
       {
         name: "whole-jobs",
         observe: (key) => this.#observe(key),
@@ -174,7 +176,7 @@ export class WholeJobController {
     const sent = this.#sent.get(key);
     const held = this.#guard.of(key);
     return {
-      job,
+      object: job,
       places,
       ...(shares === undefined ? { isUnreadable: true } : {}),
       ...(isPlaced || isFinished(job) ? {} : { choice: this.#choiceFor(job, places) }),

@@ -1,24 +1,16 @@
 import { jsonEqual } from "../../../api/json.ts";
-import { SHARES_ANNOTATION, WHOLE_FINALIZER } from "../../../api/keys.ts";
+import { SHARES_ANNOTATION } from "../../../api/keys.ts";
 import { timestamp } from "../../../api/kubernetes.ts";
 import { isFailing, type JobShare } from "../../../copies/job-shares.ts";
 import { lostStatus, shareWithStatus, statusOnHost } from "../../../copies/job-status.ts";
 import { hasStarted, isFinished, type JobStatus, type LossReason } from "../../../copies/jobs.ts";
+import { isHeld } from "../../../copies/objects.ts";
 import { heldUntil } from "../../../runtime/held-writes.ts";
 import { newShares } from "../../../scheduling/whole/job-choice.ts";
 import { moveShare } from "../../../scheduling/whole/job-division.ts";
-import {
-  type JobDecision,
-  LOOK_AGAIN_MS,
-  LOSS,
-  type Observed,
-  type Place,
-  type Shown,
-  STATUS,
-  shownContent,
-} from "./model.ts";
-
-type Phase = (observed: Observed, now: number, wall: number) => JobDecision | undefined;
+import { LOOK_AGAIN_MS, LOSS, type Phase } from "../model.ts";
+import { assign, decideBy, release, report, settlingUntil, show } from "../phases.ts";
+import { type JobDecision, type Observed, type Place, type Shown, shownContent } from "./model.ts";
 
 // A member that may soon be asked again does not lose its share to another: both could create it.
 const MOVES_BEFORE_MS = 10_000;
@@ -29,57 +21,42 @@ const SYNCING_MS = 1_000;
 // The longer a Job runs, the more seldom counters alone are written, so that a Job of any size costs the host few writes.
 const COUNTERS = { shareOfAge: 0.2, leastMs: 1_000, mostMs: 60_000 };
 
-/** A whole Job's life, from top to bottom. The first phase that answers decides. */
-const PHASES: readonly Phase[] = [end, rest, unreadable, place, lose, run];
+/** A whole Job's life, from top to bottom. */
+const PHASES: readonly Phase<Observed, JobDecision>[] = [end, rest, unreadable, place, lose, run];
 
-export function decide(observed: Observed, now: number, wall: number): JobDecision {
-  for (const phase of PHASES) {
-    const decision = phase(observed, now, wall);
-    if (decision !== undefined) return decision;
-  }
-  return { actions: [], outcome: "InStep" };
-}
+/** The first phase that answers decides. */
+export const decide: (observed: Observed, now: number, wall: number) => JobDecision = decideBy(PHASES);
 
 /** Waits until the copies, which the copier deletes, are gone, and no request can make one any more. */
-function end({ job, places }: Observed, now: number): JobDecision | undefined {
-  const { deletionTimestamp, finalizers = [] } = job.metadata;
-  if (deletionTimestamp === undefined) return undefined;
-  if (!finalizers.includes(WHOLE_FINALIZER)) return { actions: [], outcome: "Gone" };
+function end(observed: Observed, now: number): JobDecision | undefined {
+  const { object: job, places } = observed;
+  if (job.metadata.deletionTimestamp === undefined) return undefined;
+  if (!isHeld(job)) return { actions: [], outcome: "Gone" };
   if (places.some(({ state }) => state === "silent")) return { actions: [], outcome: "Unreachable" };
   if (places.some(({ copy }) => copy !== undefined)) return { actions: [], outcome: "Removing" };
-  const settlesAt = settlingUntil(places, now);
-  if (settlesAt !== undefined) return { actions: [], outcome: "Settling", requeueAt: settlesAt };
-  const members = places.filter(({ state }) => state === "usable").map(({ member }) => member);
-  // A member that still has a copy is an event, unless it was already known to.
-  return { actions: [{ type: "release", job, members }], outcome: "Releasing", requeueAt: now + LOOK_AGAIN_MS };
-}
-
-/** Returns when no request can make a copy in these members any more; epoch ms. Undefined if none can now. */
-function settlingUntil(places: readonly Place[], now: number): number | undefined {
-  const until = Math.max(...places.map(({ settlesAt = now }) => settlesAt));
-  return now < until ? until : undefined;
+  const asked = places.filter(({ state }) => state === "usable").map(({ member }) => member);
+  return release(observed, { places, asked }, now);
 }
 
 /** Leaves a finished Job as it is: its TTL on the host deletes it. */
-function rest({ job }: Observed): JobDecision | undefined {
+function rest({ object: job }: Observed): JobDecision | undefined {
   return isFinished(job) ? { actions: [], outcome: "Finished" } : undefined;
 }
 
 /** Touches no copy of a Job whose record was damaged: a share could run twice. */
-function unreadable({ job, isUnreadable }: Observed, now: number): JobDecision | undefined {
+function unreadable({ object: job, isUnreadable }: Observed, now: number): JobDecision | undefined {
   if (isUnreadable !== true) return undefined;
   const message = `annotation ${SHARES_ANNOTATION} cannot be read, so nothing changes in members; delete the Job, and create it anew`;
-  return { actions: [{ type: "report", job, message }], outcome: "Unreadable", requeueAt: now + LOOK_AGAIN_MS };
+  return report(job, { message, outcome: "Unreadable" }, now + LOOK_AGAIN_MS);
 }
 
 /** Records the members before anything is created there, so that no other member has the Job or a share of it. */
-function place({ job, places, choice }: Observed, now: number): JobDecision | undefined {
+function place({ object: job, places, choice }: Observed, now: number): JobDecision | undefined {
   if (places.length > 0) return undefined;
   // A new leader has not read all members yet, and shares stay as they are.
   if (choice?.awaits === true) return { actions: [], outcome: "Syncing", requeueAt: now + SYNCING_MS };
   const shares = choice === undefined ? [] : newShares(job, choice);
-  if (shares.length > 0) return { actions: [{ type: "record", job, shares }], outcome: "Placing" };
-  return { actions: [{ type: "report", job, message: choice?.why ?? "" }], outcome: "Waiting" };
+  return shares.length > 0 ? assign(job, shares) : report(job, { message: choice?.why ?? "", outcome: "Waiting" });
 }
 
 /** Ends a share whose copy is lost. Another copy would start from the beginning. */
@@ -89,20 +66,20 @@ function lose(observed: Observed, now: number, wall: number): JobDecision | unde
     if (loss === undefined) continue;
     const until = heldUntil(observed.held, { write: LOSS, now });
     if (until !== undefined) return { actions: [], outcome: "StatusHeld", requeueAt: until };
-    const { job, places } = observed;
+    const { object: job, places } = observed;
     const at = timestamp(wall);
     const shares = sharesNow(places).map((share) =>
       share.member === one.member ? { ...share, status: lostStatus(share, { ...loss, now: at }) } : share,
     );
     const shown = { status: statusOnHost(job, shares, uncertain(places)), shares };
     const isGone = one.state === "gone";
-    return { actions: [{ type: "fail", job, member: one.member, isGone, shown }], outcome: "Failing" };
+    return { actions: [{ type: "fail", object: job, member: one.member, isGone, shown }], outcome: "Failing" };
   }
   return undefined;
 }
 
 function lossOf(
-  { job }: Observed,
+  { object: job }: Observed,
   { member, share, state, copy, settlesAt }: Place,
 ): { readonly reason: LossReason; readonly message: string } | undefined {
   if (isFinished(share)) return undefined;
@@ -127,11 +104,12 @@ function run(observed: Observed, now: number, wall: number): JobDecision | undef
 }
 
 /** Writes the copies' status to the Job. */
-function follow({ job, places, sent, held }: Observed, now: number, wall: number): JobDecision | undefined {
+function follow(observed: Observed, now: number, wall: number): JobDecision | undefined {
+  const { object: job, places, sent } = observed;
   const recorded = places.map(({ share }) => share);
   const shares = sharesNow(places);
   const shown: Shown = { status: statusOnHost(job, shares, uncertain(places)), shares };
-  const before = sent ?? { status: job.status ?? {}, shares: recorded };
+  const before = sent?.shown ?? { status: job.status ?? {}, shares: recorded };
   const isDivided = shares.some(({ part }) => part !== undefined);
   const isSame = jsonEqual(shown.status, job.status ?? {}) && (!isDivided || jsonEqual(shares, recorded));
   if (isSame) {
@@ -141,11 +119,8 @@ function follow({ job, places, sent, held }: Observed, now: number, wall: number
     if (!isChanging && settlesAt === undefined) return undefined;
     return { actions: [], outcome: "Stopping", requeueAt: isChanging ? now + STOPPING_MS : (settlesAt ?? now) };
   }
-  const until = held && heldUntil(held, { write: STATUS, content: shownContent(shown), now });
-  if (until !== undefined) return { actions: [], outcome: "StatusHeld", requeueAt: until };
   const dueAt = isNews(before, shown) ? now : (sent?.at ?? 0) + pauseMs(shown.status, wall);
-  if (now < dueAt) return { actions: [], outcome: "Coalescing", requeueAt: dueAt };
-  return { actions: [{ type: "status", job, shown }], outcome: "Following" };
+  return show(observed, { shown, content: shownContent(shown), dueAt }, now);
 }
 
 /** Returns the shares with the status of their copies. */
@@ -179,7 +154,7 @@ function pauseMs({ startTime }: JobStatus, wall: number): number {
 }
 
 /** Gives what its member does not take to another. */
-function move({ job, places, choice }: Observed, now: number): JobDecision | undefined {
+function move({ object: job, places, choice }: Observed, now: number): JobDecision | undefined {
   if (choice === undefined || isFailing(job)) return undefined;
   const messages: string[] = [];
   for (const { member, share, copy, refusal, settlesAt } of places) {
@@ -196,19 +171,18 @@ function move({ job, places, choice }: Observed, now: number): JobDecision | und
     const shares = places.map((one) =>
       one.member === member ? moveShare(share, other, choice.preferences) : one.share,
     );
-    return { actions: [{ type: "record", job, shares, before: member }], outcome: "Placing" };
+    return assign(job, shares, member);
   }
   if (messages.length === 0) return undefined;
   const message = [...messages, choice.why].filter((words) => words !== "").join("; ");
-  return { actions: [{ type: "report", job, message }], outcome: "Waiting" };
+  return report(job, { message, outcome: "Waiting" });
 }
 
 /** Tells the author why nothing is created in a member. */
-function tell({ job, places }: Observed, now: number): JobDecision | undefined {
+function tell({ object: job, places }: Observed, now: number): JobDecision | undefined {
   const problems = places.flatMap(({ member, problem, copy }) =>
     problem === undefined || copy !== undefined ? [] : [`${member}: ${problem}`],
   );
   if (problems.length === 0) return undefined;
-  const message = problems.join("; ");
-  return { actions: [{ type: "report", job, message }], outcome: "Waiting", requeueAt: now + LOOK_AGAIN_MS };
+  return report(job, { message: problems.join("; "), outcome: "Waiting" }, now + LOOK_AGAIN_MS);
 }

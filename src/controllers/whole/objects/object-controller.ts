@@ -30,12 +30,13 @@ import { shortDigest } from "../../copying/digests.ts";
 import type { CopyRef, ObjectName } from "../../copying/model.ts";
 import type { PodCopierOptions } from "../../copying/pod-copier.ts";
 import type { RestoredHost } from "../../restored-host.ts";
+import { Executor } from "../execute.ts";
 import { decide } from "./decide.ts";
-import { Executor } from "./execute.ts";
 import { ALL_MARKS, isDefinitionLost, leaveSlices, MARKS_OF_WHOLE, removeMarks } from "./left-behind.ts";
-import type { Action, Observed } from "./model.ts";
+import type { ObjectDecision, Observed } from "./model.ts";
 import { ObjectPlacements, type PlacedInMember } from "./object-placements.ts";
 import { ObjectStatuses } from "./object-statuses.ts";
+import { ObjectWrites } from "./writes.ts";
 
 export interface ObjectControllerOptions extends Omit<PodCopierOptions, "proxies" | "events"> {
   readonly restoredHost: RestoredHost;
@@ -57,10 +58,10 @@ export class ObjectController {
   readonly statuses: ObjectStatuses;
   readonly #copier: Copier<AnyObject>;
   readonly #guard: WriteGuard<ObjectKey>;
-  readonly #executor: Executor;
-  readonly #loop: Controller<ObjectKey, Observed, Action>;
+  readonly #writes: ObjectWrites;
+  readonly #loop: Controller<ObjectKey, Observed, ObjectDecision["actions"][number]>;
   /** When each object's status was last sent; epoch ms. Losing it costs one write. */
-  readonly #statusSentAt = new Map<ObjectKey, number>();
+  readonly #sent = new Map<ObjectKey, NonNullable<Observed["sent"]>>();
   /** Since when each object's record of members is not as they are; epoch ms. */
   readonly #membersStaleSince = new Map<ObjectKey, number>();
   /** Objects that some member lacked, or had in another version, when they were last reconciled. */
@@ -103,23 +104,22 @@ export class ObjectController {
       },
       beforeDelete: (member, ref, { copy, signal }) => this.#keptFor(member, ref, { copy, signal }),
     });
-    this.#executor = new Executor({
+    this.#writes = new ObjectWrites(this.#kind, clock);
+    const executor = new Executor(this.#writes, {
       host,
       identity,
       registry,
       recorder,
       guard: this.#guard,
-      clock,
-      kind: this.#kind,
-      onStatus: (key) => this.#statusSentAt.set(key, clock.now()),
+      onStatus: (key, shown) => this.#sent.set(key, { at: clock.now(), shown }),
     });
-    this.#loop = new Controller<ObjectKey, Observed, Action>(
+    this.#loop = new Controller<ObjectKey, Observed, ObjectDecision["actions"][number]>(
       {
         name: "whole-objects",
         observe: (key) => this.#observe(key),
         identify: () => ({ type: name }),
         decide,
-        execute: (action, context) => this.#executor.execute(action, context),
+        execute: (action, context) => executor.execute(action, context),
       },
       options,
     );
@@ -243,7 +243,7 @@ export class ObjectController {
     if (source.state !== "present") {
       if (source.state === "missing") {
         this.#guard.forget(key);
-        this.#statusSentAt.delete(key);
+        this.#sent.delete(key);
         this.#membersStaleSince.delete(key);
         this.statuses.forget(key);
         this.#count(key, []);
@@ -253,11 +253,11 @@ export class ObjectController {
     const { object } = source;
     const { problem } = this.#placements.of(object);
     const choice = this.#choiceFor(object);
-    const statusSentAt = this.#statusSentAt.get(key);
+    const sent = this.#sent.get(key);
     const held = this.#guard.of(key);
     const places = this.#placesOf(object);
     this.#count(key, places);
-    const status = this.statuses.of(object, places, this.#executor);
+    const status = this.statuses.of(object, places, this.#writes);
     const staleMembers = this.#noteMembers(key, nextMembers(object, places, ""));
     return {
       object,
@@ -266,7 +266,7 @@ export class ObjectController {
       ...(choice === undefined ? {} : { choice }),
       places,
       ...(status === undefined ? {} : { status }),
-      ...(statusSentAt === undefined ? {} : { statusSentAt }),
+      ...(sent === undefined ? {} : { sent }),
       ...(staleMembers === undefined ? {} : { staleMembers }),
       isBusy: this.#copier.writesInFlight >= BUSY_WRITES,
       ...(held === undefined ? {} : { held }),

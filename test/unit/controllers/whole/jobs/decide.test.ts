@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Job, Stored } from "../../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../../src/controllers/whole/jobs/decide.ts";
-import type { Action, Observed, Place, Shown } from "../../../../../src/controllers/whole/jobs/model.ts";
+import type { JobAction, Observed, Place, Shown } from "../../../../../src/controllers/whole/jobs/model.ts";
 
 const NOW = 1_000_000;
 const STARTED = new Date(NOW - 100_000).toISOString();
@@ -20,7 +20,7 @@ function place(parts: Partial<Place> = {}): Place {
 }
 
 /** A lone Job's share has its status. */
-function withStatus({ job: { status } = job(), places = [] }: Partial<Observed>): Place[] {
+function withStatus({ object: { status } = job(), places = [] }: Partial<Observed>): Place[] {
   return places.map((one) =>
     one.share.part !== undefined || status === undefined ? one : { ...one, share: { ...one.share, status } },
   );
@@ -41,7 +41,7 @@ function reasonOf({ shares }: Shown, member: string): string {
   return status?.conditions?.find(({ type }) => type === "Failed")?.reason ?? "";
 }
 
-function wordsFor(action: Action): string {
+function wordsFor(action: JobAction): string {
   switch (action.type) {
     case "status":
       return `status ${shownText(action.shown)}`.trim();
@@ -50,18 +50,25 @@ function wordsFor(action: Action): string {
     case "fail":
       return `fail ${action.member}: ${reasonOf(action.shown, action.member)}`;
     case "record": {
-      const members = action.shares.map(({ member, part }) =>
+      const members = action.assignment.map(({ member, part }) =>
         part === undefined ? member : `${member} ${part.completions}`,
       );
       return `record ${members.join(", ")}${action.before === undefined ? "" : `, asking ${action.before}`}`;
     }
+    case "hold":
+    case "members":
+      return action.type;
     case "release":
       return `release, asking ${action.members.join(", ") || "nobody"}`;
   }
 }
 
 function decided(observed: Partial<Observed>): string[] {
-  const { actions, outcome, requeueAt } = decide({ job: job(), ...observed, places: withStatus(observed) }, NOW, NOW);
+  const { actions, outcome, requeueAt } = decide(
+    { object: job(), ...observed, places: withStatus(observed) },
+    NOW,
+    NOW,
+  );
   const words = actions.map(wordsFor);
   return [outcome, ...words, ...(requeueAt === undefined ? [] : [`in ${requeueAt - NOW} ms`])];
 }
@@ -100,24 +107,24 @@ describe("a whole Job", () => {
     ],
     [
       "that has started never moves",
-      { job: job(RUNNING), places: [place({ copy: copy(RUNNING), refusal: REFUSAL })], choice: CHOICE },
+      { object: job(RUNNING), places: [place({ copy: copy(RUNNING), refusal: REFUSAL })], choice: CHOICE },
       ["InStep"],
     ],
     ["whose copy is not there yet waits for it", { places: [place()] }, ["InStep"]],
     [
       "whose copy is gone after its start fails",
-      { job: job(RUNNING), places: [place()] },
+      { object: job(RUNNING), places: [place()] },
       ["Failing", "fail west: DeletedInMember"],
     ],
     [
       "whose copy may be there, in a member that does not answer, stays",
-      { job: job(RUNNING), places: [place({ state: "silent" })] },
+      { object: job(RUNNING), places: [place({ state: "silent" })] },
       ["InStep"],
     ],
     [
       "whose end the host refuses is not ended again and again",
       {
-        job: job(RUNNING),
+        object: job(RUNNING),
         places: [place({ state: "gone" })],
         held: { loss: { reason: "Refused", until: NOW + 5_000 } },
       },
@@ -130,33 +137,33 @@ describe("a whole Job", () => {
     ],
     [
       "whose Cluster was removed fails",
-      { job: job(RUNNING), places: [place({ state: "gone" })] },
+      { object: job(RUNNING), places: [place({ state: "gone" })] },
       ["Failing", "fail west: ClusterRemoved"],
     ],
-    ["that is finished is left as it is", { job: job(COMPLETE), places: [place({ state: "gone" })] }, ["Finished"]],
+    ["that is finished is left as it is", { object: job(COMPLETE), places: [place({ state: "gone" })] }, ["Finished"]],
     [
       "that is being deleted waits for its copy to end",
-      { job: job(RUNNING, DELETED), places: [place({ copy: copy(RUNNING) })] },
+      { object: job(RUNNING, DELETED), places: [place({ copy: copy(RUNNING) })] },
       ["Removing"],
     ],
     [
       "that is being deleted waits for a member that does not answer",
-      { job: job(RUNNING, DELETED), places: [place({ state: "silent" })] },
+      { object: job(RUNNING, DELETED), places: [place({ state: "silent" })] },
       ["Unreachable"],
     ],
     [
       "that is being deleted goes once its member was asked",
-      { job: job(RUNNING, DELETED), places: [place()] },
+      { object: job(RUNNING, DELETED), places: [place()] },
       ["Releasing", "release, asking west", "in 30000 ms"],
     ],
     [
       "that is being deleted waits until no request can make a copy any more",
-      { job: job(RUNNING, DELETED), places: [place({ settlesAt: NOW + 700 })] },
+      { object: job(RUNNING, DELETED), places: [place({ settlesAt: NOW + 700 })] },
       ["Settling", "in 700 ms"],
     ],
     [
       "that no member has goes at once when it is deleted",
-      { job: job(undefined, DELETED) },
+      { object: job(undefined, DELETED) },
       ["Releasing", "release, asking nobody", "in 30000 ms"],
     ],
   ])("%s", (_, observed, expected) => {
@@ -170,25 +177,25 @@ describe("the status of a whole Job is written", () => {
     [
       "at once when a condition differs",
       {
-        job: job(RUNNING),
+        object: job(RUNNING),
         places: [place({ copy: copy(COMPLETE) })],
-        sent: { at: NOW - 1, status: RUNNING, shares: [] },
+        sent: { at: NOW - 1, shown: { status: RUNNING, shares: [] } },
       },
       ["Following", "status"],
     ],
     [
       "after a fifth of the Job's age when counters alone differ",
       {
-        job: job(RUNNING),
+        object: job(RUNNING),
         places: [place({ copy: copy({ ...RUNNING, active: 1 }) })],
-        sent: { at: NOW - 1_000, status: RUNNING, shares: [] },
+        sent: { at: NOW - 1_000, shown: { status: RUNNING, shares: [] } },
       },
       ["Coalescing", "in 19000 ms"],
     ],
     [
       "not while the host refuses it",
       {
-        job: job(RUNNING),
+        object: job(RUNNING),
         places: [place({ copy: copy(COMPLETE) })],
         held: { status: { reason: "Refused", until: NOW + 5_000 } },
       },
@@ -198,14 +205,14 @@ describe("the status of a whole Job is written", () => {
       "after the pause, too, when the host refused the last one",
       {
         places: [place({ copy: copy({ ...RUNNING, active: 1 }) })],
-        sent: { at: NOW - 1_000, status: RUNNING, shares: [] },
+        sent: { at: NOW - 1_000, shown: { status: RUNNING, shares: [] } },
       },
       ["Coalescing", "in 19000 ms"],
     ],
-    ["not when it is as in the member", { job: job(RUNNING), places: [place({ copy: copy(RUNNING) })] }, ["InStep"]],
+    ["not when it is as in the member", { object: job(RUNNING), places: [place({ copy: copy(RUNNING) })] }, ["InStep"]],
     [
       "not from a member that does not answer",
-      { job: job(RUNNING), places: [place({ state: "silent", copy: copy(COMPLETE) })] },
+      { object: job(RUNNING), places: [place({ state: "silent", copy: copy(COMPLETE) })] },
       ["InStep"],
     ],
   ])("%s", (_, observed, expected) => {
@@ -232,18 +239,18 @@ describe("a divided Job", () => {
   test.each<[string, Partial<Observed>, string[]]>([
     [
       "without members has all its shares recorded at once",
-      { job: divided, choice: { ...CHOICE, preferences: PREFERENCES } },
+      { object: divided, choice: { ...CHOICE, preferences: PREFERENCES } },
       ["Placing", "record east 5, west 5"],
     ],
     [
       "whose preferences give no member a share waits",
-      { job: divided, choice: { fitting: [], preferences: PREFERENCES, why: "west: NotPreferred" } },
+      { object: divided, choice: { fitting: [], preferences: PREFERENCES, why: "west: NotPreferred" } },
       ["Waiting", "report west: NotPreferred"],
     ],
     [
       "shows the sum of its shares",
       {
-        job: divided,
+        object: divided,
         places: [
           share("west", undefined, { copy: copy({ ...RUNNING, succeeded: 1 }) }),
           share("east", RUNNING, { copy: copy(RUNNING) }),
@@ -254,7 +261,7 @@ describe("a divided Job", () => {
     [
       "is complete when its last share is",
       {
-        job: { ...divided, status: { startTime: STARTED } },
+        object: { ...divided, status: { startTime: STARTED } },
         places: [
           share("west", { startTime: STARTED, succeeded: 5, conditions: [DONE] }),
           share("east", RUNNING, { copy: copy({ startTime: STARTED, succeeded: 5, conditions: [DONE] }) }),
@@ -265,7 +272,7 @@ describe("a divided Job", () => {
     [
       "keeps what a finished share did when its copy is deleted",
       {
-        job: { ...divided, status: { ...RUNNING, succeeded: 5 } },
+        object: { ...divided, status: { ...RUNNING, succeeded: 5 } },
         places: [
           share("west", { startTime: STARTED, succeeded: 5, conditions: [DONE] }),
           share("east", RUNNING, { copy: copy(RUNNING) }),
@@ -276,7 +283,7 @@ describe("a divided Job", () => {
     [
       "fails with its first share, and is not over before the others have stopped",
       {
-        job: { ...divided, status: RUNNING },
+        object: { ...divided, status: RUNNING },
         places: [
           share("west", RUNNING, { copy: copy({ startTime: STARTED, failed: 1, conditions: [FAILED] }) }),
           share("east", RUNNING, { copy: copy(RUNNING) }),
@@ -287,7 +294,7 @@ describe("a divided Job", () => {
     [
       "is over once the others are suspended",
       {
-        job: failing,
+        object: failing,
         places: [
           share("west", { conditions: [FAILED] }),
           share("east", RUNNING, {
@@ -300,7 +307,7 @@ describe("a divided Job", () => {
     [
       "is not over while a copy is about to be resumed",
       {
-        job: failing,
+        object: failing,
         places: [
           share("west", { conditions: [FAILED] }),
           share("east", undefined, { copy: copy({ conditions: [SUSPENDED] }) }),
@@ -310,26 +317,26 @@ describe("a divided Job", () => {
     ],
     [
       "ends a share that has not started when another fails",
-      { job: failing, places: [share("west", { conditions: [FAILED] }), share("east")] },
+      { object: failing, places: [share("west", { conditions: [FAILED] }), share("east")] },
       ["Failing", "fail east: OtherShareFailed"],
     ],
     [
       "waits for a share in a member that does not answer, before it is over",
       {
-        job: { ...failing, status: { ...FAILING, active: 2 } },
+        object: { ...failing, status: { ...FAILING, active: 2 } },
         places: [share("west", { conditions: [FAILED] }), share("east", RUNNING, { state: "silent" })],
       },
       ["InStep"],
     ],
     [
       "fails when the copy of a running share is deleted",
-      { job: { ...divided, status: RUNNING }, places: [share("west", RUNNING), share("east", RUNNING)] },
+      { object: { ...divided, status: RUNNING }, places: [share("west", RUNNING), share("east", RUNNING)] },
       ["Failing", "fail west: DeletedInMember"],
     ],
     [
       "does without the Cluster of a finished share",
       {
-        job: { ...divided, status: RUNNING },
+        object: { ...divided, status: RUNNING },
         places: [
           share("west", { startTime: STARTED, conditions: [DONE] }, { state: "gone" }),
           share("east", RUNNING, { copy: copy(RUNNING) }),
@@ -340,7 +347,7 @@ describe("a divided Job", () => {
     [
       "gives a share that its member refuses to a member without one",
       {
-        job: divided,
+        object: divided,
         places: [share("west", undefined, { refusal: REFUSAL }), share("east")],
         choice: { fitting: ["west", "east", "south"], why: "" },
       },
@@ -349,7 +356,7 @@ describe("a divided Job", () => {
     [
       "keeps a share that its member refuses when every other has one",
       {
-        job: divided,
+        object: divided,
         places: [share("west", undefined, { refusal: REFUSAL }), share("east")],
         choice: { fitting: ["west", "east"], why: "south: Cordoned" },
       },
@@ -358,7 +365,7 @@ describe("a divided Job", () => {
     [
       "goes on where a share is refused",
       {
-        job: divided,
+        object: divided,
         places: [share("west", undefined, { refusal: REFUSAL }), share("east", undefined, { copy: copy(RUNNING) })],
         choice: { fitting: ["west", "east"], why: "" },
       },
@@ -366,7 +373,7 @@ describe("a divided Job", () => {
     ],
     [
       "whose record is damaged is left as it is",
-      { job: divided, places: [place(), place({ member: "east" })], isUnreadable: true },
+      { object: divided, places: [place(), place({ member: "east" })], isUnreadable: true },
       [
         "Unreadable",
         "report annotation legation.dev/shares cannot be read, so nothing changes in members; delete the Job, and create it anew",
@@ -375,12 +382,12 @@ describe("a divided Job", () => {
     ],
     [
       "that is being deleted goes once all members were asked",
-      { job: job(RUNNING, DELETED), places: [share("west"), share("east")] },
+      { object: job(RUNNING, DELETED), places: [share("west"), share("east")] },
       ["Releasing", "release, asking west, east", "in 30000 ms"],
     ],
     [
       "that is being deleted waits for the last copy",
-      { job: job(RUNNING, DELETED), places: [share("west"), share("east", RUNNING, { copy: copy(RUNNING) })] },
+      { object: job(RUNNING, DELETED), places: [share("west"), share("east", RUNNING, { copy: copy(RUNNING) })] },
       ["Removing"],
     ],
   ])("%s", (_, observed, expected) => {

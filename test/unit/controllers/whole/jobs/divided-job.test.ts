@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Job, Stored } from "../../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../../src/controllers/whole/jobs/decide.ts";
 import { demandFor, isWantedIn } from "../../../../../src/controllers/whole/jobs/job-in-member.ts";
-import type { Action, Place } from "../../../../../src/controllers/whole/jobs/model.ts";
+import type { JobAction, Place } from "../../../../../src/controllers/whole/jobs/model.ts";
 import {
   isFailing,
   type JobShare,
@@ -62,15 +62,15 @@ class World {
     });
     const fitting = MEMBERS.filter((name) => this.members[name].state === "usable" && !this.members[name].refuses);
     const choice = { fitting, preferences: PREFERENCES, why: "" };
-    const { actions } = decide({ job: this.job, places, choice }, NOW, NOW);
+    const { actions } = decide({ object: this.job, places, choice }, NOW, NOW);
     if (!isKilled) for (const action of actions) this.#execute(action);
   }
 
-  #execute(action: Action): void {
+  #execute(action: JobAction): void {
     switch (action.type) {
       case "record":
         if (action.before === undefined || this.#isConfirmedAbsent(action.before))
-          this.#write(action.shares, this.job.status);
+          this.#write(action.assignment, this.job.status);
         return;
       case "fail":
         if (this.members[action.member as Name].state !== "gone" && !this.#isConfirmedAbsent(action.member)) return;
@@ -79,6 +79,8 @@ class World {
       case "status":
         this.#write(action.shown.shares, action.shown.status);
         return;
+      case "hold":
+      case "members":
       case "release":
       case "report":
     }

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { type Job, objectKey, type Stored } from "../../../../../src/api/kubernetes.ts";
-import { Executor } from "../../../../../src/controllers/whole/jobs/execute.ts";
-import type { Action, Observed } from "../../../../../src/controllers/whole/jobs/model.ts";
+import { Executor } from "../../../../../src/controllers/whole/execute.ts";
+import type { JobAction, Observed, Shown } from "../../../../../src/controllers/whole/jobs/model.ts";
+import { JOB_WRITES } from "../../../../../src/controllers/whole/jobs/writes.ts";
 import type { JobShare } from "../../../../../src/copies/job-shares.ts";
 import type { Patch } from "../../../../../src/kube/client.ts";
 import { WriteGuard } from "../../../../../src/runtime/write-guard.ts";
@@ -16,19 +17,19 @@ const SHARES: JobShare[] = [
   { member: "west", part: { completions: 2, weight: 2, minReplicas: 0 } },
 ];
 
-const STATUS_ACTION = { type: "status", job: JOB, shown: { status: { active: 1 }, shares: SHARES } } as const;
+const STATUS_ACTION = { type: "status", object: JOB, shown: { status: { active: 1 }, shares: SHARES } } as const;
 
 interface Executed {
   readonly patches: Patch[];
   readonly sent: number;
-  readonly expectation: Awaited<ReturnType<Executor["execute"]>>;
+  readonly expectation: Awaited<ReturnType<Executor<Job, readonly JobShare[], Shown>["execute"]>>;
 }
 
 /** Carries out an action on a host that answers as given. No member is connected. */
-async function executed(action: Action, answer: () => Promise<never>): Promise<Executed> {
+async function executed(action: JobAction, answer: () => Promise<never>): Promise<Executed> {
   const patches: Patch[] = [];
   let sent = 0;
-  const executor = new Executor({
+  const executor = new Executor(JOB_WRITES, {
     host: fakeClient({
       patch: (_resource, _ref, patch) => {
         patches.push(patch);
@@ -42,7 +43,6 @@ async function executed(action: Action, answer: () => Promise<never>): Promise<E
     onStatus: () => {
       sent += 1;
     },
-    onWaiting: () => {},
   });
   const { signal } = new AbortController();
   const context = { key: objectKey(JOB.metadata), signal, heardAt: 0, log: createLogger({ level: "silent" }) };
@@ -52,7 +52,7 @@ async function executed(action: Action, answer: () => Promise<never>): Promise<E
 
 async function written(answer: () => Promise<never>): Promise<Executed> {
   const done = await executed(STATUS_ACTION, answer);
-  const observed: Observed = { job: JOB, places: [] };
+  const observed: Observed = { object: JOB, places: [] };
   expect(done.expectation?.(observed), "waits for the next version").toBe(false);
   return done;
 }
@@ -87,7 +87,7 @@ test.each([
   { what: "of a member that was disconnected a moment ago is left alone", isGone: false, patches: 0 },
 ])("a share $what", async ({ isGone, patches: count }) => {
   const { shown } = STATUS_ACTION;
-  const action = { type: "fail", job: JOB, member: "west", isGone, shown } as const;
+  const action = { type: "fail", object: JOB, member: "west", isGone, shown } as const;
   const { patches } = await executed(action, () => Promise.resolve({ metadata: {} } as never));
   expect(patches).toHaveLength(count);
 });

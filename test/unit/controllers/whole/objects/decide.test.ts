@@ -55,7 +55,7 @@ function decided({ membersStaleSince: since, ...observed }: Given): unknown[] {
     if (action.type === "release") {
       return `release, asking ${action.members.join()}${action.keepsLabel === true ? ", keeping the label" : ""}`;
     }
-    if (action.type === "record") return `record ${action.member}`;
+    if (action.type === "record") return `record ${action.assignment}`;
     if (action.type === "members") {
       return `members ${action.members.map(({ member, state, since }) => `${member} ${state} since ${since}`).join(", ")}`;
     }
@@ -158,7 +158,11 @@ test.each<[string, Given, unknown[]]>([
   ["writes no status without one", {}, ["InStep"]],
   ["writes a status", { places: [place({ status: READY })] }, ["Following", "status"]],
   ["writes no status that is there", { object: object({}, READY), places: [place({ status: READY })] }, ["InStep"]],
-  ["writes at most one a second", { places: [place({ status: READY })], statusSentAt: NOW - 400 }, ["Coalescing", 600]],
+  [
+    "writes at most one a second",
+    { places: [place({ status: READY })], sent: { shown: {}, at: NOW - 400 } },
+    ["Coalescing", 600],
+  ],
   [
     "takes what is known of a member that does not answer",
     { object: object({}, READY), places: [place({ isUsable: false, status: { phase: "Old" } })] },
@@ -230,7 +234,7 @@ test.each<[string, Given, unknown[]]>([
   ],
   [
     "looks again for the record while the status waits",
-    { places: [place({ status: READY })], statusSentAt: NOW - 100, membersStaleSince: NOW - 400 },
+    { places: [place({ status: READY })], sent: { shown: {}, at: NOW - 100 }, membersStaleSince: NOW - 400 },
     ["Coalescing", 600],
   ],
   [

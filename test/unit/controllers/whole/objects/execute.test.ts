@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { objectKey, type Stored } from "../../../../../src/api/kubernetes.ts";
-import { Executor } from "../../../../../src/controllers/whole/objects/execute.ts";
-import { STATUS } from "../../../../../src/controllers/whole/objects/model.ts";
+import { Executor } from "../../../../../src/controllers/whole/execute.ts";
+import { STATUS } from "../../../../../src/controllers/whole/model.ts";
+import { ObjectWrites } from "../../../../../src/controllers/whole/objects/writes.ts";
 import { delegatedKind } from "../../../../../src/copies/objects.ts";
 import type { KubeError } from "../../../../../src/kube/errors.ts";
 import { WriteGuard } from "../../../../../src/runtime/write-guard.ts";
@@ -13,28 +14,27 @@ import { fakeClient } from "../../../cli/client.ts";
 const spec = { group: "example.com", version: "v1", kind: "Widget", plural: "widgets" };
 const object: Stored<object> = { metadata: { name: "one", namespace: "team", uid: "u1", resourceVersion: "7" } };
 const key = objectKey(object.metadata);
+const KIND = delegatedKind({ metadata: { name: "widgets.example.com" }, spec }, (text) => text);
 
 /** Writes a status five times to a host that answers with this version. */
 async function written(resourceVersion: string) {
   const clock = new FakeClock();
   const guard = new WriteGuard<typeof key>({ clock });
   const told: string[] = [];
-  const executor = new Executor({
+  const executor = new Executor(new ObjectWrites(KIND, clock), {
     host: fakeClient({ patch: async () => ({ metadata: { resourceVersion } }) as never }),
     identity: { id: "h", name: "host" },
     registry: { member: () => undefined },
     recorder: { record: (_object, { reason }) => void told.push(reason) },
     guard,
-    clock,
-    kind: delegatedKind({ metadata: { name: "widgets.example.com" }, spec }, (text) => text),
     onStatus: () => {},
   });
   const { signal } = new AbortController();
   const context = { key, signal, heardAt: 0, log: createLogger({ level: "silent" }) };
-  const write = () => executor.execute({ type: "status", object, status: { phase: "Up" } }, context);
+  const write = () => executor.execute({ type: "status", object, shown: { phase: "Up" } }, context);
   const expectation = await write();
   for (let more = 0; more < 4; more += 1) await write();
-  return { isDone: expectation?.({ object, isRetired: false, places: [] }), guard, told };
+  return { isDone: expectation?.({ object }), guard, told };
 }
 
 test("holds the one status of which the host stores no change, and tells nobody that it is contested", async () => {
@@ -75,7 +75,7 @@ async function released(list: () => unknown, served: readonly string[] = ["widge
     raw: async ({ path }) => (path === "/apis" ? { groups } : { resources }),
   });
   let isReleased = false;
-  const executor = new Executor({
+  const executor = new Executor(new ObjectWrites(KIND, clock), {
     host: fakeClient({
       patch: async () => {
         isReleased = true;
@@ -86,8 +86,6 @@ async function released(list: () => unknown, served: readonly string[] = ["widge
     registry: { member: () => ({ client, noteFailure: () => {} }) as never },
     recorder: { record: (_object, { reason, message }) => void told.push(`${reason}: ${message}`) },
     guard: new WriteGuard<typeof key>({ clock }),
-    clock,
-    kind: delegatedKind({ metadata: { name: "widgets.example.com" }, spec }, (text) => text),
     onStatus: () => {},
   });
   const { signal } = new AbortController();

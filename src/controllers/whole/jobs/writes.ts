@@ -1,0 +1,33 @@
+import { SHARES_ANNOTATION } from "../../../api/keys.ts";
+import type { Job, Stored } from "../../../api/kubernetes.ts";
+import { setField } from "../../../copies/copy-metadata.ts";
+import { type JobShare, sharesRecord } from "../../../copies/job-shares.ts";
+import { WHOLE_JOB } from "../../../copies/jobs.ts";
+import type { WholeWrites } from "../adapter.ts";
+import { statusPatch } from "../execute.ts";
+import { type Shown, shownContent } from "./model.ts";
+
+/** The writes of whole Jobs: members are recorded with their shares, and the status with the record that it sums up. */
+export const JOB_WRITES: WholeWrites<Job, readonly JobShare[], Shown> = {
+  kind: WHOLE_JOB,
+  statusName: "the Job's status",
+  recordOf: (shares) => ({ annotations: sharesRecord(shares), message: placedMessage(shares) }),
+  contentOf: shownContent,
+  writeStatus: (job, { status, shares }, patch) =>
+    patch([...statusPatch(job, status), ...recordPatch(job, shares)], { subresource: "status" }),
+};
+
+/** Returns the patch of a divided Job's record. It was made for this version: a share may have moved since. */
+function recordPatch({ metadata: { resourceVersion } }: Stored<Job>, shares: readonly JobShare[]): object[] {
+  const record = sharesRecord(shares)[SHARES_ANNOTATION];
+  if (record === undefined) return [];
+  const annotation = `/metadata/annotations/${SHARES_ANNOTATION.replace("/", "~1")}`;
+  return [setField("/metadata/resourceVersion", resourceVersion), setField(annotation, record)];
+}
+
+function placedMessage(shares: readonly JobShare[]): string {
+  const [first] = shares;
+  if (first?.part === undefined) return `${first?.member ?? ""} has the Job`;
+  const parts = shares.map(({ member, part }) => `${member} ${part?.completions ?? 0}`);
+  return `completions by member: ${parts.join(", ")}`;
+}
