@@ -33,8 +33,9 @@ import { KeptDelegates, RestoredHost } from "./restored-host.ts";
 import { ServiceController } from "./services/controller.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
 import { NodeServing } from "./virtual-node/serving.ts";
-import { WholeJobController } from "./whole/jobs/controller.ts";
+import { JobAdapter, type WholeJobs } from "./whole/jobs/adapter.ts";
 import { TypesController } from "./whole/types-controller.ts";
+import { WholeController } from "./whole/whole-controller.ts";
 
 export interface HostOptions {
   readonly identity: HostIdentity;
@@ -61,7 +62,7 @@ export class Controllers {
   readonly #delegation: DelegationController;
   readonly #overflow: OverflowController;
   readonly #preferences: PreferencesController;
-  readonly #wholeJobs: WholeJobController;
+  readonly #wholeJobs: WholeJobs;
   readonly #types: TypesController;
   readonly #serving: NodeServing | undefined;
   readonly #departed: DepartedClusters | undefined;
@@ -173,22 +174,11 @@ export class Controllers {
       eligibilities,
       refusedWrites,
     });
-    this.#wholeJobs = new WholeJobController({
-      ...running,
-      identity,
-      memberNamespaces,
-      recorder,
-      restoredHost,
-      rules: this.#delegation.placementState.podRules,
-    });
-    this.#types = new TypesController({
-      ...running,
-      identity,
-      memberNamespaces,
-      recorder,
-      restoredHost,
-      rules: this.#delegation.placementState.podRules,
-    });
+    const { podRules: rules } = this.#delegation.placementState;
+    const whole = { ...running, identity, memberNamespaces, recorder, restoredHost, rules };
+    this.#wholeJobs = new WholeController(new JobAdapter(whole), whole);
+    this.#wholeJobs.follow(running.events);
+    this.#types = new TypesController(whole);
     this.#serving = kubelets && new NodeServing({ ...running, kubelets, nodes: this.#virtualNodes.nodes });
   }
 

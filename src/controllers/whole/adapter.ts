@@ -1,6 +1,48 @@
-import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { KubeObject, ObjectKey, Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
-import type { PatchOutcome, SourcePatchOptions } from "../copying/source-writer.ts";
+import type { Source } from "../../copies/source.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import type { Copier, Standing } from "../copying/copier.ts";
+import type { Demand, ObjectName } from "../copying/model.ts";
+import type { Observed, WholeDecision } from "./model.ts";
+import type { PatchOutcome, SourcePatchOptions } from "./source-writer.ts";
+
+/**
+ * A kind of objects that go to members whole. The engine watches, records, merges and releases; the adapter says who gets an object,
+ * what a member gets of it, and what its copies mean for it.
+ */
+export interface WholeAdapter<T extends KubeObject, Assignment, Shown, O extends Observed<T, Shown>> {
+  /** The controller of the objects and that of their copies, in logs and metrics. */
+  readonly names: { readonly objects: string; readonly copies: string };
+  readonly writes: WholeWrites<T, Assignment, Shown>;
+  /** A copy of which a fixed field differs is deleted and made again. */
+  readonly replacesCopies: boolean;
+  /** Returns further fields of log lines. */
+  identify?(): Readonly<Record<string, string>>;
+  /**
+   * Returns the members on record: a change of another one does not concern the object, and it waits while it has none. Absent:
+   * each member concerns each object.
+   */
+  membersOnRecord?(object: T): readonly string[];
+  demandFor(object: Stored<T>, member: string): Demand;
+  /** Returns the object as the member is given it. */
+  sourceFor(object: Stored<T>, member: Member, copier: Copier<T>): Source<T>;
+  observe(known: Observed<T, Shown>, copier: Copier<T>): O;
+  decide(observed: O, now: number, wall: number): WholeDecision<T, Assignment, Shown>;
+  /** Forgets an object that is gone. */
+  forget?(key: ObjectKey): void;
+  /** Has all computed anew: a namespace, or the defaults of all, have changed. */
+  reset(): void;
+  /** Called when counts and failures may have changed. */
+  onChange?(): void;
+  /** Reports whether the member is to have an object that was read just now. */
+  isWantedIn(object: Stored<T>, member: Member): boolean;
+  /** Reports whether an unwanted copy is the author's doing, so that no restored host is to be feared. */
+  isTakenBack(found: Stored<T> | undefined, isOfCopy: boolean): boolean;
+  /** Leaves an unwanted copy in its member, and reports whether it did. Rejects with KubeError. Default: it is deleted. */
+  leave?(copy: UnwantedCopy<T>): Promise<boolean>;
+}
 
 /** The writes of one kind of objects. */
 export interface WholeWrites<T extends KubeObject, Assignment, Shown> {
@@ -25,3 +67,24 @@ export type StatusPatch = (
   body: readonly object[],
   options: Pick<SourcePatchOptions, "subresource">,
 ) => Promise<PatchOutcome>;
+
+/** A copy whose object is gone, or not for the member any more, as the host said just now. */
+export interface UnwantedCopy<T extends KubeObject> {
+  readonly host: ClusterClient;
+  readonly member: Member;
+  readonly copy: Stored<T>;
+  /** Absent: it is gone. */
+  readonly object?: Stored<T>;
+  readonly signal: AbortSignal;
+}
+
+/** Returns a copy as the copier and the member's watch know it. `found` may be of an earlier object of the same name. */
+export function copyIn<T extends KubeObject>(
+  copier: Copier<T>,
+  member: Member,
+  { kind, namespace, name }: ObjectName,
+): Standing & { readonly found: Stored<T> | undefined; readonly isUsable: boolean } {
+  const found = copier.copies.of(member, kind, namespace, name);
+  const isUsable = member.reachable && copier.copies.isCurrent(member);
+  return { ...copier.standing(member, { kind, namespace, name }), found, isUsable };
+}

@@ -4,6 +4,8 @@ import { membersContent } from "../../copies/object-members.ts";
 import { isLastingRefusal } from "../../kube/errors.ts";
 import type { ActionContext, Expectation } from "../../runtime/controller.ts";
 import { CONTESTED_FOR_MS } from "../copying/requests.ts";
+import type { WholeWrites } from "./adapter.ts";
+import { type Action, LOSS, MEMBERS, type Observed, STATUS } from "./model.ts";
 import {
   isTaken,
   type PatchOutcome,
@@ -11,9 +13,7 @@ import {
   type SourceWriterOptions,
   withFinalizer,
   withoutFinalizer,
-} from "../copying/source-writer.ts";
-import type { WholeWrites } from "./adapter.ts";
-import { type Action, LOSS, MEMBERS, STATUS } from "./model.ts";
+} from "./source-writer.ts";
 
 export interface ExecutorOptions<Shown> extends SourceWriterOptions {
   /** Called when a status was sent, whether the host took it or not. */
@@ -22,11 +22,7 @@ export interface ExecutorOptions<Shown> extends SourceWriterOptions {
   readonly onReport?: () => void;
 }
 
-/** What an expectation reads of a view. */
-interface Seen<T extends KubeObject> {
-  readonly object: Stored<T>;
-}
-
+type Seen<T extends KubeObject> = Pick<Observed<T, unknown>, "object">;
 type Done<T extends KubeObject> = Promise<Expectation<Seen<T>> | undefined>;
 type Context = ActionContext<ObjectKey>;
 
@@ -39,7 +35,7 @@ export class Executor<T extends KubeObject, Assignment, Shown> {
   constructor(writes: WholeWrites<T, Assignment, Shown>, options: ExecutorOptions<Shown>) {
     this.#writes = writes;
     this.#options = options;
-    this.#writer = new SourceWriter(writes.kind, writes.statusName, options);
+    this.#writer = new SourceWriter(writes.kind, options);
   }
 
   /** Rejects with KubeError. */
@@ -49,13 +45,13 @@ export class Executor<T extends KubeObject, Assignment, Shown> {
     switch (action.type) {
       case "hold":
         await this.#patch(object, { finalizers: withFinalizer(object.metadata) }, context);
-        return changedSince(object);
+        break;
       case "record": {
         const { annotations, message } = this.#writes.recordOf(action.assignment);
         const metadata = { annotations, finalizers: withFinalizer(object.metadata) };
         const outcome = await this.#patch(object, metadata, context);
         if (outcome === "done") this.#writer.tell(object, "Placed", message, "Normal");
-        return changedSince(object);
+        break;
       }
       case "status":
       case "fail":
@@ -65,21 +61,22 @@ export class Executor<T extends KubeObject, Assignment, Shown> {
       case "release": {
         const marks = this.#writes.marksOnRelease?.(action.keepsLabel === true);
         await this.#patch(object, { finalizers: withoutFinalizer(object.metadata), ...marks }, context);
-        return changedSince(object);
+        break;
       }
       case "report":
         this.#writer.tell(object, "NotPlaced", action.message);
         this.#options.onReport?.();
         return undefined;
     }
+    return changedSince(object);
   }
 
   /** Asks members for the copies that must not be there when the action is done. Rejects with KubeError. */
   async #isFree(action: Action<T, Assignment, Shown>, context: Context): Promise<boolean> {
-    const { object } = action;
-    if (action.type === "release") return this.#writer.confirmAbsence(object, action.members, context);
-    const member =
-      action.type === "record" ? action.before : action.type === "fail" && !action.isGone ? action.member : undefined;
+    const { type, object } = action;
+    if (type === "release") return this.#writer.confirmAbsence(object, action.members, context);
+    const lost = type === "fail" && !action.isGone ? action.member : undefined;
+    const member = type === "record" ? action.before : lost;
     return member === undefined || !(await this.#writer.hasCopy(object, member, context.signal));
   }
 
@@ -90,22 +87,43 @@ export class Executor<T extends KubeObject, Assignment, Shown> {
     return this.#writer.patch(object, { type: "merge", body }, { signal, isQuiet });
   }
 
+  /** Holds a status that the host refuses, or that another manager keeps changing, and tells the author. */
   async #writeStatus(
     { type, object, shown }: { readonly type: "status" | "fail"; readonly object: Stored<T>; readonly shown: Shown },
-    context: Context,
+    { key, signal, log }: Context,
   ): Done<T> {
-    const { key, signal } = context;
+    const { guard, onStatus } = this.#options;
+    const { statusName } = this.#writes;
     const version = this.#writes.contentOf(shown);
     // Each end of a lost object has another time, and any is refused.
-    const write = type === "status" ? { write: STATUS, version, content: version } : { write: LOSS, version };
-    const outcome = await this.#writer.sendStatus(object, write, context, () =>
-      this.#writes.writeStatus(object, shown, (body, options) =>
+    const [write, held] = type === "status" ? [STATUS, { content: version }] : [LOSS, {}];
+    try {
+      const outcome = await this.#writes.writeStatus(object, shown, (body, options) =>
         this.#writer.patch(object, { type: "json", body }, { signal, isQuiet: true, ...options }),
-      ),
-    );
-    if (outcome === "moved") return changedSince(object);
-    this.#options.onStatus(key, shown);
-    return outcome === "sent" ? changedSince(object) : () => true;
+      );
+      if (!isTaken(outcome)) return changedSince(object);
+      onStatus(key, shown);
+      if (outcome === "unchanged") {
+        // The host prunes or defaults a field.
+        guard.done(key, write);
+        guard.hold(key, write, "NoEffect", { ...held, holdMs: CONTESTED_FOR_MS });
+        return () => true;
+      }
+    } catch (error) {
+      if (!isLastingRefusal(error)) throw error;
+      const message = `this cluster refuses ${statusName}: ${error.detail}`;
+      if (guard.refuse(key, write, { message, dedupe: message }, held)) {
+        this.#writer.tell(object, "StatusRefused", message);
+      }
+      onStatus(key, shown);
+      return () => true;
+    }
+    if (guard.written(key, write, { version }, { holdMs: CONTESTED_FOR_MS })) {
+      const message = `another manager keeps changing ${statusName}: it is left as it is for ten minutes`;
+      log.warn(message);
+      this.#writer.tell(object, "StatusContested", message);
+    }
+    return changedSince(object);
   }
 
   async #writeMembers(

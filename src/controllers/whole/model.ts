@@ -1,5 +1,6 @@
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { MemberRecord } from "../../copies/object-members.ts";
+import type { Decision } from "../../runtime/controller.ts";
 import type { HeldWrites } from "../../runtime/held-writes.ts";
 
 /** The write of a status, to the write guard. */
@@ -57,16 +58,10 @@ export type Action<T extends KubeObject, Assignment, Shown> =
     }
   | { readonly type: "report"; readonly object: Stored<T>; readonly message: string };
 
-/** Actions for one object, and when to look again without an event. */
-export interface WholeDecision<T extends KubeObject, Assignment, Shown> {
-  readonly actions: readonly Action<T, Assignment, Shown>[];
-  readonly outcome: string;
-  /** Epoch ms. */
-  readonly requeueAt?: number;
-}
+export type WholeDecision<T extends KubeObject, Assignment, Shown> = Decision<Action<T, Assignment, Shown>>;
 
 /** A step of a decision. Undefined: the next one decides. */
-export type Phase<O, Decision> = (observed: O, now: number, wall: number) => Decision | undefined;
+export type Phase<O, Answer> = (observed: O, now: number, wall: number) => Answer | undefined;
 
 /** A decision that fits objects of any kind. */
 export type SharedDecision<T extends KubeObject> = WholeDecision<T, never, never>;

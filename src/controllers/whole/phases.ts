@@ -1,8 +1,11 @@
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { Place } from "../../copies/object-members.ts";
 import { isHeld } from "../../copies/objects.ts";
 import { heldUntil } from "../../runtime/held-writes.ts";
 import { lookAgain } from "../../runtime/requeue.ts";
 import { LOOK_AGAIN_MS, type Observed, type Phase, type SharedDecision, STATUS, type WholeDecision } from "./model.ts";
+
+type Settling = Pick<Place, "settlesAt">;
 
 /** Decides in the order of the phases; the first answer wins. */
 export function decideBy<O, T extends KubeObject, Assignment, Shown>(
@@ -18,11 +21,9 @@ export function decideBy<O, T extends KubeObject, Assignment, Shown>(
 }
 
 /** Releases the object of a DelegatedType that is being deleted. Its copies stay as they are. */
-export function retire<T extends KubeObject>({
-  object,
-  isRetired = false,
-}: Observed<T, unknown>): SharedDecision<T> | undefined {
-  if (!isRetired) return undefined;
+export function retire<T extends KubeObject>(observed: Observed<T, unknown>): SharedDecision<T> | undefined {
+  const { object, isRetired } = observed;
+  if (isRetired !== true) return undefined;
   const actions = isHeld(object) ? [{ type: "release", object, members: [], keepsLabel: true } as const] : [];
   return { actions, outcome: "Retired" };
 }
@@ -40,25 +41,10 @@ export function release<T extends KubeObject>(
   return { actions: [{ type: "release", object, members: asked }], outcome: "Releasing", requeueAt };
 }
 
-/** A member in which a request may still create a copy; epoch ms. */
-interface Settling {
-  readonly settlesAt?: number;
-}
-
 /** Returns when no request can create a copy in these members any more; epoch ms. Undefined if none can now. */
 export function settlingUntil(places: readonly Settling[], now: number): number | undefined {
   const until = Math.max(...places.map(({ settlesAt = now }) => settlesAt));
   return now < until ? until : undefined;
-}
-
-/** Records the members that get the object. */
-export function assign<T extends KubeObject, Assignment>(
-  object: Stored<T>,
-  assignment: Assignment,
-  before?: string,
-): WholeDecision<T, Assignment, never> {
-  const asked = before === undefined ? {} : { before };
-  return { actions: [{ type: "record", object, assignment, ...asked }], outcome: "Placing" };
 }
 
 /** Tells the author why nothing is done. */

@@ -3,30 +3,35 @@ import { jsonEqual } from "../../api/json.ts";
 import { TYPE_FINALIZER, WHOLE_KEY } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Stored, timestamp } from "../../api/kubernetes.ts";
 import { delegatedTypes } from "../../api/resources.ts";
+import { isHeld } from "../../copies/objects.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
 import type { Resource } from "../../kube/resources.ts";
 import type { Timer } from "../../runtime/clock.ts";
-import { type ActionContext, Controller, type Expectation } from "../../runtime/controller.ts";
+import { type ActionContext, Controller, type Decision, type Expectation } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import type { ControllerEvents } from "../events.ts";
 import { DefinitionFollower } from "./definition-follower.ts";
-import { ObjectController, type ObjectControllerOptions } from "./objects/object-controller.ts";
+import { ObjectAdapter, type ObjectAdapterOptions, type WholeObjects } from "./objects/adapter.ts";
 import type { ConditionState } from "./objects/object-statuses.ts";
+import { WholeController, type WholeOptions } from "./whole-controller.ts";
 
-export interface TypesControllerOptions extends Omit<ObjectControllerOptions, "onChange"> {
+export interface TypesControllerOptions extends WholeOptions, Pick<ObjectAdapterOptions, "rules"> {
   readonly events: Events<ControllerEvents>;
 }
 
 /** The controllers of one type. */
 interface Running {
   readonly type: Stored<DelegatedType>;
-  readonly objects: ObjectController;
+  readonly adapter: ObjectAdapter;
+  readonly objects: WholeObjects;
   /** Absent: members have the definition already. */
   readonly definition?: DefinitionFollower;
 }
+
+type Following = Pick<WholeObjects, "onMembers" | "onConnection"> & Partial<Pick<WholeObjects, "onDefaults">>;
 
 interface Observed {
   readonly type: Stored<DelegatedType>;
@@ -75,19 +80,9 @@ export class TypesController {
       },
       options,
     );
-    events.on("cluster", () =>
-      this.#each(({ objects, definition }) => {
-        objects.onMembers();
-        definition?.onMembers();
-      }),
-    );
-    events.on("connection", (member) =>
-      this.#each(({ objects, definition }) => {
-        objects.onConnection(member);
-        definition?.onConnection(member);
-      }),
-    );
-    events.on("defaultsChanged", () => this.#each(({ objects }) => objects.onDefaults()));
+    events.on("cluster", (name) => this.#each((one) => one.onMembers(name)));
+    events.on("connection", (member) => this.#each((one) => one.onConnection(member)));
+    events.on("defaultsChanged", () => this.#each((one) => one.onDefaults?.()));
   }
 
   start(): void {
@@ -102,8 +97,11 @@ export class TypesController {
     await Promise.all(this.#stopping);
   }
 
-  #each(act: (running: Running) => void): void {
-    for (const running of this.#running.values()) act(running);
+  #each(act: (one: Following) => void): void {
+    for (const { objects, definition } of this.#running.values()) {
+      act(objects);
+      if (definition !== undefined) act(definition);
+    }
   }
 
   #onType(key: ObjectKey): void {
@@ -122,10 +120,11 @@ export class TypesController {
     if (before !== undefined && isSameType(before.type, type)) return before;
     this.#end(key);
     const options = { ...this.#options, onChange: () => this.#later(key) };
-    const objects = new ObjectController(type, options);
+    const adapter = new ObjectAdapter(type, options);
+    const objects = new WholeController(adapter, options);
     const follows = type.spec.definition === "Follow";
     const definition = follows ? new DefinitionFollower(type.metadata.name, options) : undefined;
-    const running = { type, objects, ...(definition === undefined ? {} : { definition }) };
+    const running = { type, adapter, objects, ...(definition === undefined ? {} : { definition }) };
     this.#running.set(key, running);
     objects.start();
     definition?.start();
@@ -206,27 +205,19 @@ function releaseOf(type: Stored<DelegatedType>): Extract<Action, { readonly type
   return { type: "patch", object: type, finalizers: finalizers.filter((finalizer) => finalizer !== TYPE_FINALIZER) };
 }
 
-function decide(
-  { type, running }: Observed,
-  now: number,
-  wall: number,
-): {
-  readonly requeueAt?: number;
-  readonly actions: readonly Action[];
-  readonly outcome: string;
-} {
+function decide({ type, running }: Observed, now: number, wall: number): Decision<Action> {
   const { deletionTimestamp, finalizers = [] } = type.metadata;
-  const isHeld = finalizers.includes(TYPE_FINALIZER);
+  const hasFinalizer = finalizers.includes(TYPE_FINALIZER);
   if (deletionTimestamp !== undefined) {
-    if (!isHeld) return { actions: [], outcome: "Retired" };
+    if (!hasFinalizer) return { actions: [], outcome: "Retired" };
     if (running !== undefined && !running.objects.isRead) {
-      const ask = { type: "ask", object: type, resource: running.objects.resource } as const;
+      const ask = { type: "ask", object: type, resource: running.adapter.writes.kind.resource } as const;
       return { actions: [ask], outcome: "Retiring", requeueAt: now + ASK_AGAIN_MS };
     }
-    if ((running?.objects.heldObjects() ?? 0) > 0) return { actions: [], outcome: "Retiring" };
+    if (running?.objects.objects().some(isHeld) === true) return { actions: [], outcome: "Retiring" };
     return { actions: [releaseOf(type)], outcome: "Releasing" };
   }
-  if (!isHeld) {
+  if (!hasFinalizer) {
     return {
       actions: [{ type: "patch", object: type, finalizers: [...finalizers, TYPE_FINALIZER] }],
       outcome: "Holding",
@@ -239,8 +230,8 @@ function decide(
 }
 
 function statusOf(type: Stored<DelegatedType>, running: Running, wall: number): DelegatedTypeStatus {
-  const { objects, definition } = running;
-  const states = [readiness(objects), objects.statuses.condition(), definition && following(definition)].filter(
+  const { adapter, objects, definition } = running;
+  const states = [readiness(objects), adapter.statuses.condition(), definition && following(definition)].filter(
     (state) => state !== undefined,
   );
   const { generation } = type.metadata;
@@ -255,10 +246,10 @@ function statusOf(type: Stored<DelegatedType>, running: Running, wall: number): 
       ...(generation === undefined ? {} : { observedGeneration: generation }),
     };
   });
-  return { conditions, ...objects.counts() };
+  return { conditions, objects: objects.objects().length, ...adapter.counts() };
 }
 
-function readiness(running: ObjectController): ConditionState {
+function readiness(running: WholeObjects): ConditionState {
   const failure = running.failure();
   if (failure !== undefined) return { type: "Ready", status: "False", reason: "NotRead", message: failure };
   if (!running.isRead) {

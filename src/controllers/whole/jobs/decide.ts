@@ -9,7 +9,7 @@ import { heldUntil } from "../../../runtime/held-writes.ts";
 import { newShares } from "../../../scheduling/whole/job-choice.ts";
 import { moveShare } from "../../../scheduling/whole/job-division.ts";
 import { LOOK_AGAIN_MS, LOSS, type Phase } from "../model.ts";
-import { assign, decideBy, release, report, settlingUntil, show } from "../phases.ts";
+import { decideBy, release, report, settlingUntil, show } from "../phases.ts";
 import { type JobDecision, type Observed, type Place, type Shown, shownContent } from "./model.ts";
 
 // A member that may soon be asked again does not lose its share to another: both could create it.
@@ -56,7 +56,8 @@ function place({ object: job, places, choice }: Observed, now: number): JobDecis
   // A new leader has not read all members yet, and shares stay as they are.
   if (choice?.awaits === true) return { actions: [], outcome: "Syncing", requeueAt: now + SYNCING_MS };
   const shares = choice === undefined ? [] : newShares(job, choice);
-  return shares.length > 0 ? assign(job, shares) : report(job, { message: choice?.why ?? "", outcome: "Waiting" });
+  if (shares.length === 0) return report(job, { message: choice?.why ?? "", outcome: "Waiting" });
+  return { actions: [{ type: "record", object: job, assignment: shares }], outcome: "Placing" };
 }
 
 /** Ends a share whose copy is lost. Another copy would start from the beginning. */
@@ -171,7 +172,7 @@ function move({ object: job, places, choice }: Observed, now: number): JobDecisi
     const shares = places.map((one) =>
       one.member === member ? moveShare(share, other, choice.preferences) : one.share,
     );
-    return assign(job, shares, member);
+    return { actions: [{ type: "record", object: job, assignment: shares, before: member }], outcome: "Placing" };
   }
   if (messages.length === 0) return undefined;
   const message = [...messages, choice.why].filter((words) => words !== "").join("; ");

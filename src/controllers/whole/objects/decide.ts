@@ -4,7 +4,7 @@ import { isHeld, isWanted } from "../../../copies/objects.ts";
 import { heldUntil } from "../../../runtime/held-writes.ts";
 import { lookAgain } from "../../../runtime/requeue.ts";
 import { LOOK_AGAIN_MS, MEMBERS, type Phase } from "../model.ts";
-import { assign, decideBy, release, report, retire, show } from "../phases.ts";
+import { decideBy, release, report, retire, show } from "../phases.ts";
 import type { ObjectDecision, Observed } from "./model.ts";
 
 // Controllers of a member may write a status many times a second.
@@ -58,8 +58,8 @@ function refuse({ object, problem }: Observed): ObjectDecision | undefined {
 function place({ object, choice }: Observed, now: number): ObjectDecision | undefined {
   if (choice === undefined) return undefined;
   const [member] = choice.fitting;
-  if (member !== undefined) return assign(object, member);
-  return report(object, { message: choice.why, outcome: "NotPlaced" }, now + LOOK_AGAIN_MS);
+  if (member === undefined) return report(object, { message: choice.why, outcome: "NotPlaced" }, now + LOOK_AGAIN_MS);
+  return { actions: [{ type: "record", object, assignment: member }], outcome: "Placing" };
 }
 
 function hold({ object }: Observed): ObjectDecision | undefined {

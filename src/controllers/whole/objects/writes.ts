@@ -5,9 +5,9 @@ import type { Stored } from "../../../api/kubernetes.ts";
 import type { CopiedKind } from "../../../copies/kind.ts";
 import { withoutGenerations } from "../../../copies/object-status.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import { isTaken, type PatchOutcome } from "../../copying/source-writer.ts";
 import type { StatusPatch, WholeWrites } from "../adapter.ts";
 import { statusPatch } from "../execute.ts";
+import { isTaken, type PatchOutcome } from "../source-writer.ts";
 
 // A definition may get a status subresource later.
 const NO_SUBRESOURCE_FOR_MS = 10 * 60_000;
@@ -17,18 +17,14 @@ export class ObjectWrites implements WholeWrites<AnyObject, string, JsonObject> 
   readonly kind: CopiedKind<AnyObject>;
   readonly statusName = "the status";
   readonly #clock: Pick<Clock, "now">;
-  #hasSubresource = true;
+  /** The host's type was last seen with a status subresource. */
+  hasSubresource = true;
   /** Until when the status is written as a field of the object, since the type has no subresource; epoch ms. */
   #noSubresourceUntil = 0;
 
   constructor(kind: CopiedKind<AnyObject>, clock: Pick<Clock, "now">) {
     this.kind = kind;
     this.#clock = clock;
-  }
-
-  /** Reports whether the host's type was last seen with a status subresource. */
-  get hasSubresource(): boolean {
-    return this.#hasSubresource;
   }
 
   recordOf(member: string): ReturnType<WholeWrites<AnyObject, string, JsonObject>["recordOf"]> {
@@ -42,14 +38,14 @@ export class ObjectWrites implements WholeWrites<AnyObject, string, JsonObject> 
   async writeStatus(object: Stored<AnyObject>, status: JsonObject, patch: StatusPatch): Promise<PatchOutcome> {
     if (this.#clock.now() >= this.#noSubresourceUntil) {
       const outcome = await patch(statusPatch(object, status), { subresource: "status" });
-      if (isTaken(outcome)) this.#hasSubresource = true;
+      if (isTaken(outcome)) this.hasSubresource = true;
       if (outcome !== "NotFound") return outcome;
       this.#noSubresourceUntil = this.#clock.now() + NO_SUBRESOURCE_FOR_MS;
     }
     // A write that finds no object changes nothing.
     const outcome = await patch(statusPatch(object, withoutGenerations(status)), {});
     if (outcome === "NotFound") this.#noSubresourceUntil = 0;
-    if (isTaken(outcome)) this.#hasSubresource = false;
+    if (isTaken(outcome)) this.hasSubresource = false;
     return outcome;
   }
 

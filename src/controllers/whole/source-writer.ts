@@ -11,8 +11,7 @@ import type { ActionContext } from "../../runtime/controller.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
 import type { WriteGuard } from "../../runtime/write-guard.ts";
-import { CONTESTED_FOR_MS } from "./requests.ts";
-import { findCopy, inMember } from "./writer.ts";
+import { findCopy, inMember } from "../copying/writer.ts";
 
 export interface SourceWriterOptions {
   readonly host: ClusterClient;
@@ -30,27 +29,16 @@ export interface SourcePatchOptions extends WriteOptions {
   readonly isQuiet?: boolean;
 }
 
-interface StatusWrite {
-  /** The write, to the write guard. */
-  readonly write: string;
-  readonly version: string;
-  /** The only content that is held when the host refuses it. Absent: any content is. */
-  readonly content?: string;
-}
-
 /** The question for a copy, to the write guard. */
 const CONFIRMATION = "confirmation";
 
-/** Writes on the host to objects that have copies in members and get a status from there, and tells their authors. */
+/** Writes on the host to objects that have copies in members, tells their authors, and asks members for the copies. */
 export class SourceWriter<T extends KubeObject> {
   readonly #options: SourceWriterOptions;
   readonly #kind: CopiedKind<T>;
-  readonly #statusName: string;
 
-  /** `statusName` stands for the status in messages, e.g. `the status`. */
-  constructor(kind: CopiedKind<T>, statusName: string, options: SourceWriterOptions) {
+  constructor(kind: CopiedKind<T>, options: SourceWriterOptions) {
     this.#kind = kind;
-    this.#statusName = statusName;
     this.#options = options;
   }
 
@@ -116,40 +104,6 @@ export class SourceWriter<T extends KubeObject> {
       }
       throw error;
     }
-  }
-
-  /**
-   * Sends a status. Holds one that the host refuses, or that another manager keeps changing, and tells the author. `unchanged`:
-   * the host prunes or defaults a field, so that the status is held. `moved`: the object has changed since, or is gone.
-   */
-  async sendStatus(
-    source: Stored<T>,
-    { write, version, ...held }: StatusWrite,
-    context: Pick<ActionContext<ObjectKey>, "key" | "log">,
-    send: () => Promise<PatchOutcome>,
-  ): Promise<"sent" | "unchanged" | "refused" | "moved"> {
-    const { guard } = this.#options;
-    const { key } = context;
-    try {
-      const outcome = await send();
-      if (outcome === "unchanged") {
-        guard.done(key, write);
-        guard.hold(key, write, "NoEffect", { ...held, holdMs: CONTESTED_FOR_MS });
-        return "unchanged";
-      }
-      if (outcome !== "done") return "moved";
-    } catch (error) {
-      if (!isLastingRefusal(error)) throw error;
-      const message = `this cluster refuses ${this.#statusName}: ${error.detail}`;
-      if (guard.refuse(key, write, { message, dedupe: message }, held)) this.tell(source, "StatusRefused", message);
-      return "refused";
-    }
-    if (guard.written(key, write, { version }, { holdMs: CONTESTED_FOR_MS })) {
-      const message = `another manager keeps changing ${this.#statusName}: it is left as it is for ten minutes`;
-      context.log.warn(message);
-      this.tell(source, "StatusContested", message);
-    }
-    return "sent";
   }
 
   tell(source: Stored<T>, reason: string, message: string, type: "Normal" | "Warning" = "Warning"): void {
