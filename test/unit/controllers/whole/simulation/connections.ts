@@ -78,6 +78,8 @@ export class Connections {
   /** Connects a new controller with all members. Until the first probe none is known to answer, or to be lost. */
   start(connect: (name: MemberName) => ClusterClient): void {
     this.#connect = connect;
+    // The last write of the one before may follow from their loss.
+    for (const name of MEMBERS) this.#rememberLoss(name);
     this.#connected.length = 0;
     for (const name of MEMBERS) if (this.#connections[name].joined) this.#add(name);
   }
@@ -181,9 +183,13 @@ export class Connections {
   #set(name: MemberName, state: object): void {
     const found = this.#of(name);
     if (found === undefined) return;
-    if (found.lost === true) this.#connections[name].absentAt = this.#options.clock.now();
+    this.#rememberLoss(name);
     Object.assign(found, state);
     this.#options.emit("connection", found);
+  }
+
+  #rememberLoss(name: MemberName): void {
+    if (this.#of(name)?.lost === true) this.#connections[name].absentAt = this.#options.clock.now();
   }
 
   #of(name: MemberName): SimulatedMember | undefined {
