@@ -135,6 +135,9 @@ test("alerts on all queues of Legation's own controllers, and no others", () => 
     /new Copier<[^>]*>\(\s*\{\s*\.\.\.options,\s*name: "([^"]+)"/g,
     /: Family = \{\s*name: "([^"]+)"/g,
     /new TokenRenewal\(\{\s*\.\.\.options,\s*name: "([^"]+)"/g,
+    // Those of one that works with adapters are named by each of them.
+    /readonly names = \{ objects: "([^"]+)"/g,
+    /readonly names = \{[^}]*copies: "([^"]+)"/g,
   ];
   const controllers = sources.flatMap((source) =>
     names.flatMap((pattern) => [...source.matchAll(pattern)].map(([, name]) => name)),
