@@ -11,6 +11,7 @@ import { fileCame, noneToCome } from "./files-to-come.ts";
 // Brings the type of what global setup provides.
 import type {} from "./global-setup.ts";
 import { needsUnused, placeOf, sharedPlace, TURNS, turnFile, UNUSED_TURN } from "./place-of-file.ts";
+import { untilQuiet } from "./quiet.ts";
 import { SETS } from "./sets.ts";
 import { tellFailures } from "./tell-failures.ts";
 // Modules that most files need load while the file waits for its turn.
@@ -42,6 +43,7 @@ if (permitted.length === 0)
   throw new Error(`no clusters for ${testPath}: they are started for the files that a run begins with`);
 const reserved = needsUnused(testPath) ? acquireReserved(turnFile(turns, UNUSED_TURN)) : undefined;
 const { path, release } = reserved ?? (await acquireFirst(permitted, () => {}));
+await untilQuiet(turns);
 const separate = place === "separate" ? await startSeparate() : undefined;
 const set = separate?.info ?? shared?.sets[permitted.indexOf(path)];
 if (shared !== undefined) fileCame(turns, shared.place, testPath);
