@@ -1,5 +1,5 @@
 import fastJsonPatch, { type Operation } from "fast-json-patch";
-import { isJsonObject, type JsonObject, pathOfPointer, valueAt } from "../src/api/json.ts";
+import { isJsonObject, type JsonObject, valueAt } from "../src/api/json.ts";
 import {
   CLAIM_STATUS_ANNOTATION,
   DELEGATE_FINALIZER,
@@ -14,13 +14,12 @@ import {
   WHOLE_KEY,
   WHOLE_MANAGED_BY,
 } from "../src/api/keys.ts";
-import { isOfServices, WHOLE_LOAD_BALANCER_CLASS } from "../src/api/service-fields.ts";
+import { WHOLE_LOAD_BALANCER_CLASS } from "../src/api/service-fields.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
-import type { FindType } from "./mutate-object.ts";
 import { MIRROR_ANNOTATION } from "./mutate-pod.ts";
-import { asksWhole } from "./mutate-whole.ts";
 import { isVirtualNode } from "./pod-fields.ts";
 import { allowed, patched, type Verdict } from "./responses.ts";
+import { asksWhole, type FindType, wholeKindOf } from "./whole.ts";
 
 /** A mark that an object brings along from another one, and the operation that removes it. */
 export interface Leftover {
@@ -109,26 +108,18 @@ function proxyLabel({ metadata }: ReviewedObject): Leftover[] {
 /** Returns the marks of an object that members have, on one that they are not to have. */
 function wholeMarks(
   object: ReviewedObject,
-  { group, kind }: AdmissionRequest["kind"],
+  kind: AdmissionRequest["kind"],
   isOptedIn: boolean,
   findType: FindType,
 ): Leftover[] {
-  const isJob = group === "batch";
-  const path = isJob && kind === "CronJob" ? ["spec", "jobTemplate"] : [];
-  if (isOptedIn && asksWhole(fieldsAt(object, path))) return [];
-  const type = isJob ? "none" : findType(group, kind);
-  const isService = typeof type === "object" && isOfServices(type);
-  const managedBy = isJob ? [...path, "spec", "managedBy"] : managedByOf(type);
+  const { part, managedBy, isOfServices } = wholeKindOf(kind, findType);
+  if (isOptedIn && asksWhole(fieldsAt(object, part))) return [];
   return [
-    ...labelOf(object, path, WHOLE_KEY),
+    ...labelOf(object, part, WHOLE_KEY),
     ...finalizerOf(object, WHOLE_FINALIZER),
-    ...(managedBy === undefined ? [] : fieldOf(object, managedBy, WHOLE_MANAGED_BY)),
-    ...(isService ? fieldOf(object, ["spec", "loadBalancerClass"], WHOLE_LOAD_BALANCER_CLASS) : []),
+    ...(managedBy === undefined ? [] : fieldOf(object, [...part, ...managedBy], WHOLE_MANAGED_BY)),
+    ...(isOfServices ? fieldOf(object, ["spec", "loadBalancerClass"], WHOLE_LOAD_BALANCER_CLASS) : []),
   ];
-}
-
-function managedByOf(type: ReturnType<FindType>): readonly string[] | undefined {
-  return typeof type === "object" && type.spec.managedBy !== undefined ? pathOfPointer(type.spec.managedBy) : undefined;
 }
 
 function labelOf(object: JsonObject, path: readonly string[], key: string): Leftover[] {

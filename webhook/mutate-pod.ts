@@ -1,21 +1,12 @@
-import fastJsonPatch from "fast-json-patch";
 import { annotationRoomProblem } from "../src/api/annotation-room.ts";
-import type { RequestedPlacement } from "../src/api/annotations.ts";
 import { type DelegationMode, isWanted } from "../src/api/delegation-mode.ts";
 import { HOST_LABEL, PROXY_LABEL, WHOLE_KEY } from "../src/api/keys.ts";
 import { isOverflowMode } from "../src/api/overflow.ts";
 import { withEndlessTolerations } from "../src/pods/failover.ts";
 import { toProxy } from "../src/pods/proxy.ts";
-import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
+import type { AdmissionRequest } from "./admission-review.ts";
 import { idleOverflowWarnings, mutateOverflow } from "./overflow.ts";
-import {
-  ephemeralWarnings,
-  fieldsOfMarks,
-  nodeNameProblem,
-  type PodFields,
-  readPodSpec,
-  specWarnings,
-} from "./pod-fields.ts";
+import { ephemeralWarnings, fieldsOfMarks, nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
 import {
   idleWarnings,
   overrideProblems,
@@ -23,7 +14,7 @@ import {
   readAnnotations,
   spreadWarnings,
 } from "./read-annotations.ts";
-import { allowed, denied, patched, type Verdict } from "./responses.ts";
+import { allowed, denied, patchedTo, type Verdict } from "./responses.ts";
 
 /** Annotation on the mirror pod of a kubelet's static pod. */
 export const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
@@ -58,16 +49,8 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
     ...ephemeralWarnings(spec),
     ...spreadWarnings(object, placement),
   ];
-  return patched(proxyPatch(object, spec, placement), warnings);
-}
-
-/** Returns the JSON patch from the pod to its proxy. Only fields that `toProxy` owns are compared. */
-function proxyPatch(
-  object: ReviewedObject,
-  spec: PodFields,
-  { failover }: RequestedPlacement,
-): fastJsonPatch.Operation[] {
+  // Only fields that `toProxy` owns are compared.
   const pod = fieldsOfMarks(object, spec);
   const proxy = toProxy(pod);
-  return fastJsonPatch.compare(pod, failover === undefined ? proxy : withEndlessTolerations(proxy));
+  return patchedTo(pod, placement.failover === undefined ? proxy : withEndlessTolerations(proxy), warnings);
 }

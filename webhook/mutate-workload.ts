@@ -2,18 +2,25 @@ import fastJsonPatch from "fast-json-patch";
 import { type Annotations, authorAnnotations } from "../src/api/annotations.ts";
 import { type DelegationMode, isWanted } from "../src/api/delegation-mode.ts";
 import { isForeignKey } from "../src/api/foreign-annotations.ts";
-import { isJsonObject, type JsonObject, valueAt } from "../src/api/json.ts";
+import { isJsonObject, valueAt } from "../src/api/json.ts";
 import { DELEGATE_ANNOTATION, GROUP, OUTDATED_ANNOTATION, WISHES_OF_ANNOTATION } from "../src/api/keys.ts";
 import { lastApplied } from "../src/api/last-applied.ts";
 import { isOverflowMode } from "../src/api/overflow.ts";
 import { isWish, isWishingKind, type WorkloadRef } from "../src/api/workload-wishes.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
 import { type Leftover, leftAnnotations, leftoversOfTemplate, leftoverWarnings } from "./drop-leftovers.ts";
-import { mutateWhole } from "./mutate-whole.ts";
 import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow.ts";
 import { ephemeralWarnings, nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
-import { idleWarnings, overrideProblems, placementWarnings, readAnnotations } from "./read-annotations.ts";
+import {
+  annotationsAt,
+  idleWarnings,
+  overrideProblems,
+  picked,
+  placementWarnings,
+  readAnnotations,
+} from "./read-annotations.ts";
 import { allowed, denied, inTurn, patched, type Verdict } from "./responses.ts";
+import { mutateWholeJob } from "./whole-jobs.ts";
 import { withWishMarks } from "./workload-wishes.ts";
 
 /** Paths of a workload kind's annotations: its own and its pod template's. */
@@ -77,7 +84,7 @@ function judge(request: AdmissionRequest, shape: Shape, known: DelegationMode | 
   const mode = known === "any" ? "all" : known;
   const { object, oldObject, kind } = request;
   if (object === undefined) return allowed();
-  const whole = mutateWhole(request);
+  const whole = mutateWholeJob(request);
   if (whole !== undefined) return whole;
   const problems = kind.kind === DAEMON_SET ? daemonSetProblems(object, shape) : problemsOf(object, shape, mode);
   if (problems.length > 0) return denied(problems);
@@ -117,10 +124,6 @@ function judge(request: AdmissionRequest, shape: Shape, known: DelegationMode | 
 /** Returns the workload if its wishes stay on it. One that gets its name after admission cannot be named in its template. */
 function wishingWorkload(kind: string, { metadata: { name = "" } }: ReviewedObject): WorkloadRef | undefined {
   return isWishingKind(kind) && name !== "" ? { kind, name } : undefined;
-}
-
-function picked(annotations: Annotations, isPicked: (key: string) => boolean): Record<string, string> {
-  return Object.fromEntries(Object.entries(annotations).filter(([key]) => isPicked(key)));
 }
 
 const JOB_KEEPS_TEMPLATE =
@@ -279,16 +282,4 @@ function fieldPatch(
   if (!isJsonObject(metadata)) made.push({ op: "add", path: root, value: { [field]: {} } });
   else if (current === undefined) made.push({ op: "add", path: `${root}/${field}`, value: {} });
   return [...made, ...patch.map((operation) => ({ ...operation, path: root + operation.path }))];
-}
-
-/** Returns the annotations at a path, empty if there are none. Undefined if they are no map of strings. */
-function annotationsAt(object: JsonObject, path: readonly string[]): Record<string, string> | undefined {
-  const found = valueAt(object, [...path, "annotations"]) ?? {};
-  if (!isJsonObject(found)) return undefined;
-  const annotations: Record<string, string> = {};
-  for (const [key, value] of Object.entries(found)) {
-    if (typeof value !== "string") return undefined;
-    annotations[key] = value;
-  }
-  return annotations;
 }

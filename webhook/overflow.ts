@@ -1,4 +1,3 @@
-import fastJsonPatch from "fast-json-patch";
 import type { RequestedPlacement } from "../src/api/annotations.ts";
 import {
   FAILOVER_ANNOTATION,
@@ -12,7 +11,7 @@ import { hostClaim, toleratesVirtualNodes, toOverflow } from "../src/pods/overfl
 import type { ReviewedObject } from "./admission-review.ts";
 import { isVirtualNode, nodeNameProblem, type PodFields, specWarnings } from "./pod-fields.ts";
 import { placementWarnings, spreadWarnings } from "./read-annotations.ts";
-import { allowed, denied, patched, type Verdict } from "./responses.ts";
+import { allowed, denied, patchedTo, type Verdict } from "./responses.ts";
 
 /** Marks a pod that asks the host's scheduler first, or refuses it. A pod with a node is never delegated. */
 export function mutateOverflow(
@@ -40,7 +39,7 @@ export function mutateOverflow(
   ];
   const { labels } = object.metadata;
   const pod: Pod = { metadata: labels === undefined ? {} : { labels } };
-  return patched(fastJsonPatch.compare(pod, toOverflow(pod)), warnings);
+  return patchedTo(pod, toOverflow(pod), warnings);
 }
 
 /** Returns why a pod cannot be in overflow mode. */

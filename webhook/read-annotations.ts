@@ -5,7 +5,7 @@ import {
   type RequestedPlacement,
 } from "../src/api/annotations.ts";
 import { isEmptyTerm } from "../src/api/cluster-affinity.ts";
-import { isJsonObject } from "../src/api/json.ts";
+import { isJsonObject, type JsonObject, valueAt } from "../src/api/json.ts";
 import {
   CLUSTER_SELECTOR_ANNOTATION,
   CLUSTER_SPREAD_ANNOTATION,
@@ -38,11 +38,37 @@ export function readAnnotations(annotations: Annotations, options: { readonly pr
     : { placement: {}, problems: [...parsed.problems.map(({ message }) => message), ...internal] };
 }
 
+/** Returns the annotations at a path, empty if there are none. Undefined if they are no map of strings. */
+export function annotationsAt(object: JsonObject, path: readonly string[]): Record<string, string> | undefined {
+  const found = valueAt(object, [...path, "annotations"]) ?? {};
+  if (!isJsonObject(found)) return undefined;
+  const annotations: Record<string, string> = {};
+  for (const [key, value] of Object.entries(found)) {
+    if (typeof value !== "string") return undefined;
+    annotations[key] = value;
+  }
+  return annotations;
+}
+
+/** Names the annotation in those of its problems that there are. */
+export function annotationProblems(key: string, problems: readonly (string | false | undefined)[]): string[] {
+  return problems.filter((problem) => typeof problem === "string").map((problem) => `annotation ${key}: ${problem}`);
+}
+
+/** Returns the annotations but for some keys. */
+export function without(annotations: Annotations, keys: readonly string[]): Record<string, string> {
+  const left = new Set(keys);
+  return picked(annotations, (key) => !left.has(key));
+}
+
+export function picked(annotations: Annotations, isPicked: (key: string) => boolean): Record<string, string> {
+  return Object.fromEntries(Object.entries(annotations).filter(([key]) => isPicked(key)));
+}
+
 /** Returns privileges that overrides would add behind the host's admission. `spec` is unchecked. */
 export function overrideProblems({ overrides = [] }: RequestedPlacement, spec: unknown): string[] {
   if (overrides.length === 0 || !isJsonObject(spec)) return [];
-  const problems = privilegeProblems({ containers: [], ...spec }, overrides);
-  return problems.map((problem) => `annotation ${OVERRIDES_ANNOTATION}: ${problem}`);
+  return annotationProblems(OVERRIDES_ANNOTATION, privilegeProblems({ containers: [], ...spec }, overrides));
 }
 
 /** Returns warnings for legal annotations that may surprise. */

@@ -6,12 +6,13 @@ import type { Logger } from "../src/telemetry/logger.ts";
 import type { ReviewedName } from "../src/telemetry/traces.ts";
 import { type AdmissionRequest, type ParsedReview, parseReview } from "./admission-review.ts";
 import { dropLeftovers } from "./drop-leftovers.ts";
-import { type FindType, mutateObject } from "./mutate-object.ts";
 import { mutatePod } from "./mutate-pod.ts";
 import { mutateWorkload } from "./mutate-workload.ts";
 import { denied, reviewOf, type Verdict } from "./responses.ts";
 import { restoreMarks } from "./restore-marks.ts";
 import { validateNamespace } from "./validate-namespace.ts";
+import type { FindType } from "./whole.ts";
+import { mutateObject } from "./whole-objects.ts";
 
 interface Call {
   readonly findType: FindType;

@@ -1,9 +1,9 @@
 import { isJsonObject, type JsonObject, setAt } from "../src/api/json.ts";
-import { OVERRIDES_ANNOTATION, PROXY_LABEL, WHOLE_FINALIZER, WHOLE_KEY } from "../src/api/keys.ts";
+import { OVERRIDES_ANNOTATION, PROXY_LABEL, WHOLE_KEY } from "../src/api/keys.ts";
 import { mayBeCopied, specOf, WHOLE_LOAD_BALANCER_CLASS } from "../src/api/service-fields.ts";
-import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
-
-type Change = Pick<AdmissionRequest, "oldObject" | "namespace"> & { readonly object: ReviewedObject };
+import type { ReviewedObject } from "./admission-review.ts";
+import { annotationProblems } from "./read-annotations.ts";
+import { type Change, isFinalized } from "./whole.ts";
 
 const IS_BALANCED = "LoadBalancer";
 
@@ -11,7 +11,7 @@ const IS_BALANCED = "LoadBalancer";
 export function serviceProblems({ object, oldObject, namespace }: Change): string[] {
   const { selector, externalIPs } = specOf(object);
   const isOfThisCluster = !mayBeCopied({ metadata: { ...object.metadata, namespace } });
-  const problems = [
+  return annotationProblems(WHOLE_KEY, [
     isOfThisCluster && "each cluster has its own API server's Service and its own imports; remove the annotation",
     isJsonObject(selector) &&
       selector[PROXY_LABEL] !== undefined &&
@@ -20,10 +20,7 @@ export function serviceProblems({ object, oldObject, namespace }: Change): strin
       externalIPs.length > 0 &&
       "a Service takes traffic of others by spec.externalIPs, which no member gives an author; remove the field, or write type: LoadBalancer",
     balancerProblem(specOf(object), oldObject),
-  ];
-  return problems
-    .filter((problem) => typeof problem === "string")
-    .map((problem) => `annotation ${WHOLE_KEY}: ${problem}`);
+  ]);
 }
 
 /** Returns why a load balancer of this cluster may serve the Service, beside those of members. */
@@ -54,13 +51,13 @@ export function withLoadBalancerClass(service: ReviewedObject): ReviewedObject {
 }
 
 /** Returns why the Service cannot be taken back from members: no load balancer of this cluster would ever serve it. */
-export function takingBackProblem(service: ReviewedObject): string | undefined {
+export function takingBackProblems(service: ReviewedObject): string[] {
   const { type, loadBalancerClass } = specOf(service);
-  const { finalizers = [] } = service.metadata;
-  if (type !== IS_BALANCED || loadBalancerClass !== WHOLE_LOAD_BALANCER_CLASS || !finalizers.includes(WHOLE_FINALIZER))
-    return undefined;
-  return (
-    `annotation ${WHOLE_KEY}: spec.loadBalancerClass ${WHOLE_LOAD_BALANCER_CLASS} keeps load balancers of this cluster away, and ` +
-    "never changes; set spec.type to ClusterIP first, or delete the Service"
-  );
+  return annotationProblems(WHOLE_KEY, [
+    type === IS_BALANCED &&
+      loadBalancerClass === WHOLE_LOAD_BALANCER_CLASS &&
+      isFinalized(service) &&
+      `spec.loadBalancerClass ${WHOLE_LOAD_BALANCER_CLASS} keeps load balancers of this cluster away, and ` +
+        "never changes; set spec.type to ClusterIP first, or delete the Service",
+  ]);
 }

@@ -3,6 +3,7 @@ import { type DelegationMode, isWanted } from "../src/api/delegation-mode.ts";
 import { OUTDATED_ANNOTATION, WISHES_LABEL, WISHES_OF_ANNOTATION, WISHES_VALUE } from "../src/api/keys.ts";
 import { outdatedWishes, type WorkloadRef, wishesAmong, wishesOfText } from "../src/api/workload-wishes.ts";
 import type { ReviewedObject } from "./admission-review.ts";
+import { without } from "./read-annotations.ts";
 
 export interface WishInput {
   readonly object: ReviewedObject;
@@ -83,8 +84,4 @@ export function withWishMarks(input: WishInput): WishMarks {
 function wants(annotations: Annotations, mode: DelegationMode): boolean {
   const parsed = parsePlacement(annotations);
   return parsed.ok && isWanted(parsed.placement, mode);
-}
-
-function without(annotations: Annotations, keys: readonly string[]): Record<string, string> {
-  return Object.fromEntries(Object.entries(annotations).filter(([key]) => !keys.includes(key)));
 }

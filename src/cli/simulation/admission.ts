@@ -1,10 +1,11 @@
 import fastJsonPatch from "fast-json-patch";
 import type { AdmissionRequest, ReviewedObject } from "../../../webhook/admission-review.ts";
 import { dropLeftovers } from "../../../webhook/drop-leftovers.ts";
-import { type FindType, mutateObject } from "../../../webhook/mutate-object.ts";
 import { mutatePod } from "../../../webhook/mutate-pod.ts";
 import { mutateWorkload } from "../../../webhook/mutate-workload.ts";
 import { inTurn, type Verdict } from "../../../webhook/responses.ts";
+import type { FindType } from "../../../webhook/whole.ts";
+import { mutateObject } from "../../../webhook/whole-objects.ts";
 import type { DelegatedType } from "../../api/delegated-type.ts";
 import type { DelegationMode } from "../../api/delegation-mode.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";

@@ -7,8 +7,8 @@ import { z } from "zod";
 import type { DelegatedType } from "../../../src/api/delegated-type.ts";
 import { isJsonObject, type JsonObject, pathOfPointer, valueAt } from "../../../src/api/json.ts";
 import { toProxy } from "../../../src/pods/proxy.ts";
-import { mutateObject } from "../../../webhook/mutate-object.ts";
 import { mutateWorkload } from "../../../webhook/mutate-workload.ts";
+import { mutateObject } from "../../../webhook/whole-objects.ts";
 import { pod } from "../../support/builders/pod.ts";
 import { apply, request, withoutEmpty } from "../webhook/reviews.ts";
 

@@ -1,9 +1,9 @@
 import { convert } from "../../../../src/cli/convert/convert.ts";
 import { parseDocuments, type WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { workloadKind } from "../../../../src/cli/simulation/workloads.ts";
-import { mutateObject } from "../../../../webhook/mutate-object.ts";
 import { mutatePod } from "../../../../webhook/mutate-pod.ts";
 import { mutateWorkload } from "../../../../webhook/mutate-workload.ts";
+import { mutateObject } from "../../../../webhook/whole-objects.ts";
 import { request } from "../../webhook/reviews.ts";
 
 /** Manifests after a conversion, what admission says against them, and what has no equal. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { DelegatedType } from "../../../src/api/delegated-type.ts";
-import { type FindType, mutateObject } from "../../../webhook/mutate-object.ts";
+import type { FindType } from "../../../webhook/whole.ts";
+import { mutateObject } from "../../../webhook/whole-objects.ts";
 import { apply, type ReviewParts, request } from "./reviews.ts";
 
 const WHOLE = { "legation.dev/whole": "true" };

@@ -1,0 +1,101 @@
+import type { DelegatedType } from "../src/api/delegated-type.ts";
+import { type JsonObject, pathOfPointer, setAt, valueAt } from "../src/api/json.ts";
+import { WHOLE_FINALIZER, WHOLE_KEY, WHOLE_MANAGED_BY, WHOLE_VALUE } from "../src/api/keys.ts";
+import { isOfServices } from "../src/api/service-fields.ts";
+import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
+import { annotationProblems } from "./read-annotations.ts";
+
+/** Returns the DelegatedType of a group and kind; `unknown` while they are not read. */
+export type FindType = (group: string, kind: string) => DelegatedType | "none" | "unknown";
+
+/** An object and its state until this update, if it is one. */
+export type Change = Pick<AdmissionRequest, "oldObject" | "namespace"> & { readonly object: ReviewedObject };
+
+/** A kind of objects that members get whole, as far as admission marks them. */
+export interface WholeKind {
+  /** Path of the part that members get: the Job template of a CronJob. Empty: they get the object itself. */
+  readonly part: readonly string[];
+  /** Path in that part of the field that tells controllers of this cluster to leave it alone. Undefined: they run nothing. */
+  readonly managedBy: readonly string[] | undefined;
+  readonly isOfServices: boolean;
+}
+
+const UNMANAGED: WholeKind = { part: [], managedBy: undefined, isOfServices: false };
+export const WHOLE_JOB: WholeKind = { ...UNMANAGED, managedBy: ["spec", "managedBy"] };
+export const WHOLE_JOB_TEMPLATE: WholeKind = { ...WHOLE_JOB, part: ["spec", "jobTemplate"] };
+
+/** Returns the kind of objects of a group and kind. */
+export function wholeKindOf({ group, kind }: AdmissionRequest["kind"], find: FindType): WholeKind {
+  if (group === "batch") return kind === "CronJob" ? WHOLE_JOB_TEMPLATE : WHOLE_JOB;
+  const type = find(group, kind);
+  return typeof type === "object" ? kindOfType(type) : UNMANAGED;
+}
+
+/** Returns the kind of a type's objects. */
+export function kindOfType(type: DelegatedType): WholeKind {
+  const { managedBy } = type.spec;
+  const path = managedBy === undefined ? undefined : pathOfPointer(managedBy);
+  return { ...UNMANAGED, managedBy: path, isOfServices: isOfServices(type) };
+}
+
+/** Reports whether the author gives the object, or the Jobs of a template, to members whole. */
+export function asksWhole(object: JsonObject): boolean {
+  const value = valueAt(object, ["metadata", "annotations", WHOLE_KEY]) ?? undefined;
+  return value !== undefined && value !== "false";
+}
+
+/** Marks an object for the controller, and for controllers of this cluster, which leave it alone. */
+export function withMarks(object: ReviewedObject, { part, managedBy }: WholeKind): ReviewedObject {
+  const labeled = withLabel(object, WHOLE_VALUE, part);
+  const managed = managedBy === undefined ? labeled : setAt(labeled, [...part, ...managedBy], WHOLE_MANAGED_BY);
+  // A CronJob itself stays. Its Jobs get their finalizer from the controller.
+  return part.length === 0 ? finalized(managed) : managed;
+}
+
+/** Takes the marks away from an object that has no copies. */
+export function withoutMarks(object: ReviewedObject, { part, managedBy }: WholeKind): ReviewedObject {
+  const unlabeled = withLabel(object, undefined, part);
+  return managedBy === undefined ? unlabeled : setAt(unlabeled, [...part, ...managedBy], undefined);
+}
+
+/** Returns the label by which the controller sees the object. */
+export function labelOf(object: ReviewedObject | undefined): string | undefined {
+  return object?.metadata.labels?.[WHOLE_KEY];
+}
+
+/** Gives the object, or a part of it, the label of this value. Undefined: it has none. */
+export function withLabel(
+  object: ReviewedObject,
+  value: string | undefined,
+  part: readonly string[] = [],
+): ReviewedObject {
+  return setAt(object, [...part, "metadata", "labels", WHOLE_KEY], value);
+}
+
+/** Keeps the object until its copies are confirmed gone. */
+export function finalized(object: ReviewedObject): ReviewedObject {
+  const { finalizers = [] } = object.metadata;
+  return isFinalized(object) ? object : setAt(object, ["metadata", "finalizers"], [...finalizers, WHOLE_FINALIZER]);
+}
+
+/** Reports whether the object is kept until its copies are gone. */
+export function isFinalized(object: ReviewedObject | undefined): boolean {
+  return object?.metadata.finalizers?.includes(WHOLE_FINALIZER) === true;
+}
+
+/** Returns what runs the object, by the field of its kind. Undefined: a controller of this cluster does. */
+export function managerOf(object: JsonObject, { part, managedBy }: WholeKind): unknown {
+  return managedBy === undefined ? undefined : (valueAt(object, [...part, ...managedBy]) ?? undefined);
+}
+
+/** Reports whether the object tells controllers of this cluster to leave it alone. */
+export function isManaged(object: JsonObject, kind: WholeKind): boolean {
+  return managerOf(object, kind) === WHOLE_MANAGED_BY;
+}
+
+/** Refuses a change of mind: what runs an object is set when it is created. */
+export function readAtCreation(object: string, remedy: string): string[] {
+  return annotationProblems(WHOLE_KEY, [
+    `is read when ${object} is created, since what runs it never changes; ${remedy}`,
+  ]);
+}
