@@ -8,7 +8,9 @@ import {
 import { HOST_LABEL, LEADERLESS_ANNOTATION, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
 import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { addAmounts, parseAmounts } from "../../api/quantity.ts";
+import { clusters as resources } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { nodes } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isBound, isGated } from "../../pods/pod-state.ts";
@@ -47,6 +49,9 @@ export interface ClusterStatus {
   readonly created: string | undefined;
 }
 
+/** The host's objects of members. */
+export type Members = Pick<HostState, "clusters" | "nodes">;
+
 /** The status of all members, and of the proxies without a member. */
 export interface HostStatus {
   readonly clusters: readonly ClusterStatus[];
@@ -62,15 +67,28 @@ export async function readClusters(host: ClusterClient, { signal, terminal }: Se
   return { document: status, text: statusTable(status, Date.now(), terminal) };
 }
 
+/** Reads members' Clusters and virtual nodes, as far as they are there. Rejects with KubeError. */
+export async function findMembers(
+  host: ClusterClient,
+  names: readonly string[],
+  signal: AbortSignal,
+): Promise<Members> {
+  const [found, virtual] = await Promise.all([
+    Promise.all(names.map((name) => host.find(resources, { name }, { signal }))),
+    Promise.all(names.map((name) => host.find(nodes, { name: virtualNodeName(name) }, { signal }))),
+  ]);
+  return { clusters: found.flatMap((cluster) => cluster ?? []), nodes: virtual.flatMap((node) => node ?? []) };
+}
+
 /** Sums up what members have and what proxies use of it. */
 export function hostStatus({
   clusters,
-  nodes,
+  nodes: virtualNodes,
   proxies,
-}: Pick<HostState, "clusters" | "nodes" | "proxies">): HostStatus {
+}: Members & Pick<HostState, "proxies">): HostStatus {
   const alive = unfinished(proxies);
   const byNode = Map.groupBy(alive, (proxy) => proxy.spec?.nodeName ?? "");
-  const byName = new Map(nodes.map((node) => [node.metadata.name, node]));
+  const byName = new Map(virtualNodes.map((node) => [node.metadata.name, node]));
   const unbound = alive.filter((proxy) => !isBound(proxy));
   const gated = unbound.filter(isGated).length;
   return {
@@ -144,6 +162,16 @@ export function readinessOf(
     return { ready: node.status?.conditions?.find(({ type }) => type === "Ready")?.status ?? "Unknown", reason };
   }
   return { ready, ...(node?.spec?.unschedulable === true ? { reason: "cordoned: takes no new pods" } : slow) };
+}
+
+/** Returns the Cluster of a member with its readiness. Undefined: it was removed. */
+export function memberAmong(
+  { clusters, nodes: virtual }: Members,
+  name: string,
+): (ReturnType<typeof readinessOf> & { readonly cluster: Stored<Cluster> }) | undefined {
+  const cluster = clusters.find(({ metadata }) => metadata.name === name);
+  const node = virtual.find(({ metadata }) => metadata.name === virtualNodeName(name));
+  return cluster && { cluster, ...readinessOf(cluster, node) };
 }
 
 /** Formats the status for people. */

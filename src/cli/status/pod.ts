@@ -25,8 +25,9 @@ import { memberOf } from "../../pods/proxy.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
+import { type ToldEvent, toldEvents } from "./events.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
-import { addedTroubles, exitWords, type Trouble, timeOf, troubleText, waitWords } from "./trouble.ts";
+import { addedTroubles, exitWords, type Trouble, troubleText, waitWords } from "./trouble.ts";
 
 /** A step of a pod's life. */
 export interface Station {
@@ -49,12 +50,7 @@ export interface Journey {
   readonly troubles: readonly Trouble[];
   /** Why the troubles are unknown. Undefined if they are known. */
   readonly notRead?: string | undefined;
-  readonly events: readonly {
-    readonly at: string;
-    readonly type: string;
-    readonly reason: string;
-    readonly message: string;
-  }[];
+  readonly events: readonly ToldEvent[];
 }
 
 /** The pod's namespace and workload, which decide whether it is delegated. */
@@ -93,16 +89,6 @@ export function journeyOf(
     notRead,
     events: toldEvents(events),
   };
-}
-
-/** Returns what events tell, oldest first. */
-export function toldEvents(events: readonly KubeEvent[]): Journey["events"] {
-  return events
-    .map((event) => {
-      const { type = "", reason = "", message = "" } = event;
-      return { at: timeOf(event), type, reason, message };
-    })
-    .sort((a, b) => (a.at < b.at ? -1 : 1));
 }
 
 /** Orders by time. A step without a time is pending and comes last. */

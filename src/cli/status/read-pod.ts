@@ -1,10 +1,8 @@
-import { CLUSTER_ANNOTATION, PROXY_LABEL, virtualNodeName } from "../../api/keys.ts";
+import { CLUSTER_ANNOTATION, PROXY_LABEL } from "../../api/keys.ts";
 import type { KubeObject, ObjectMeta, Pod, Stored } from "../../api/kubernetes.ts";
-import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { listAll } from "../../kube/list.ts";
-import { events, namespaces, nodes, pods } from "../../kube/resources.ts";
+import { namespaces, pods } from "../../kube/resources.ts";
 import { controllerOf, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { objectOf } from "../shared/documents.ts";
@@ -12,6 +10,8 @@ import type { Outcome } from "../shared/output.ts";
 import { notOnHost, readable } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
 import { WORKLOAD_RESOURCES, workloadKind } from "../simulation/workloads.ts";
+import { findMembers } from "./clusters.ts";
+import { readEvents } from "./events.ts";
 import { type OwnWorkload, ownWorkloadOf } from "./not-delegated.ts";
 import { type Journey, journeyOf, journeyText, type Own } from "./pod.ts";
 import { memberTroubles } from "./trouble.ts";
@@ -38,9 +38,8 @@ export async function readJourney(client: ClusterClient, ref: PodRef, signal: Ab
   const { namespace, name } = ref;
   const pod = await client.find(pods, ref, { signal });
   if (pod === undefined) throw notOnHost(`pod ${namespace}/${name}`);
-  const fieldSelector = `involvedObject.uid=${pod.metadata.uid}`;
   const [told, own, member] = await Promise.all([
-    listAll(client, events, { namespace, fieldSelector, signal }),
+    readEvents(client, pod, signal),
     readOwn(client, pod, signal),
     readMember(client, pod, signal),
   ]);
@@ -63,11 +62,9 @@ export async function readMember(
   const name = pod.metadata.annotations?.[CLUSTER_ANNOTATION] === undefined ? undefined : memberOf(pod);
   if (name === undefined || isTerminal(pod)) return { troubles: [] };
   try {
-    const [cluster, node] = await Promise.all([
-      host.find(clusters, { name }, { signal }),
-      host.find(nodes, { name: virtualNodeName(name) }, { signal }),
-    ]);
-    return { troubles: cluster === undefined ? [] : memberTroubles(pod, cluster, node) };
+    const { clusters, nodes } = await findMembers(host, [name], signal);
+    const [cluster] = clusters;
+    return { troubles: cluster === undefined ? [] : memberTroubles(pod, cluster, nodes[0]) };
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
     const notRead = `whether ${name} is ready is not shown: you may not ${error.verb} ${error.target} (ClusterRole legation-viewer)`;

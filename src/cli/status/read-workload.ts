@@ -23,8 +23,8 @@ import {
 } from "../simulation/controller-pods.ts";
 import { type HostState, readClaims, readHost, readWorkloadObject } from "../simulation/host-state.ts";
 import { podsOf, type WorkloadKind, type WorkloadPods } from "../simulation/workloads.ts";
+import { timeOf } from "./events.ts";
 import { ownWorkloadOf } from "./not-delegated.ts";
-import { timeOf } from "./trouble.ts";
 import { isWholeJob, readWholeJob } from "./whole-job.ts";
 import { type WorkloadFacts, workloadStatus, workloadText } from "./workload.ts";
 

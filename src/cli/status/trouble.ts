@@ -7,8 +7,8 @@ import { conditionOf, isBound, isDeleting, isLive, isTerminal } from "../../pods
 import { memberOf } from "../../pods/proxy.ts";
 import { counted } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import type { HostState } from "../simulation/host-state.ts";
-import { readinessOf, removalOf } from "./clusters.ts";
+import { type Members, readinessOf, removalOf } from "./clusters.ts";
+import { lastOf, timeOf } from "./events.ts";
 
 /** A problem of a workload or pod, and its remedy. */
 export interface Trouble {
@@ -29,7 +29,7 @@ export interface TroubleFacts {
 /** Returns troubles other than waiting: lost members, refused pods, and pods that do not start or have failed. */
 export function troublesOf(
   { namespace, replicas, pods, refusals = [] }: TroubleFacts,
-  { clusters, nodes }: Pick<HostState, "clusters" | "nodes">,
+  { clusters, nodes }: Members,
 ): Trouble[] {
   const nodeOf = new Map(nodes.map((node) => [node.metadata.name, node]));
   return [
@@ -120,17 +120,12 @@ function cordoned(pod: Stored<Pod>, member: string, node: Stored<KubeNode> | und
 /** Returns the last refusal to create pods, while pods or a CronJob's run are missing. An event may be outdated. */
 function refused(replicas: number, pods: readonly Stored<Pod>[], refusals: readonly KubeEvent[]): Trouble[] {
   const missing = replicas - pods.filter(isLive).length;
-  const last = [...refusals].sort((a, b) => (timeOf(a) < timeOf(b) ? 1 : -1))[0];
+  const last = lastOf(refusals);
   if (last === undefined) return [];
   const { involvedObject: { kind = "", name = "" } = {}, message = "" } = last;
   if (kind === "CronJob") return [{ what: `its Job cannot be created (${timeOf(last)}): ${message}` }];
   if (missing <= 0) return [];
   return [{ what: `${missing} more cannot be created (${kind} ${name}, ${timeOf(last)}): ${message}` }];
-}
-
-/** Returns when an event last occurred, in RFC 3339. */
-export function timeOf({ lastTimestamp, eventTime, metadata }: KubeEvent): string {
-  return lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? "";
 }
 
 /** Returns one trouble for all pods of a cluster that do not start, or have failed, for the same reason. */

@@ -1,23 +1,21 @@
 import { type AnyObject, type DelegatedType, EXPRESSIONS_VALID } from "../../api/delegated-type.ts";
-import { virtualNodeName, WHOLE_KEY } from "../../api/keys.ts";
+import { WHOLE_KEY } from "../../api/keys.ts";
 import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
 import { resourceOfType } from "../../api/resources.ts";
 import { type MemberRecord, membersOfObject } from "../../copies/object-members.ts";
 import { conditionsOf, statusOf } from "../../copies/object-status.ts";
 import { hasWholeLabel, isWanted } from "../../copies/objects.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { listAll } from "../../kube/list.ts";
-import { events } from "../../kube/resources.ts";
 import { listDelegatedTypes, typeNamed } from "../shared/delegated-types.ts";
-import { age, type Outcome, objectText, table } from "../shared/output.ts";
-import { notOnHost } from "../shared/reading.ts";
+import { age, type Outcome, objectText } from "../shared/output.ts";
 import type { Session } from "../shared/session.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { type HostState, readWithoutProxies } from "../simulation/host-state.ts";
 import { type ObjectPlace, Simulation } from "../simulation/simulation.ts";
 import { SUBJECT_NAMES } from "../simulation/subjects.ts";
-import { readinessOf } from "./clusters.ts";
-import { type Trouble, timeOf, troubleText } from "./trouble.ts";
+import { memberAmong } from "./clusters.ts";
+import type { Trouble } from "./trouble.ts";
+import { readWhole, toldTroubles, wholeText } from "./whole.ts";
 
 /** An object of a delegated type, as `legation status` shows it. */
 export interface WholeObjectStatus {
@@ -68,17 +66,8 @@ export async function readWholeObject(
   const type = typeNamed(await listDelegatedTypes(client, signal), word, SUBJECT_NAMES);
   const resource = resourceOfType(type);
   const ref = resource.namespaced ? { namespace, name } : { name };
-  const object = await client.find(resource, ref, { signal });
-  if (object === undefined) throw notOnHost(objectText(resource.kind, ref));
-  const [told, host] = await Promise.all([
-    listAll(client, events, {
-      // Events of cluster-scoped objects are in this namespace.
-      namespace: resource.namespaced ? namespace : "default",
-      fieldSelector: `involvedObject.uid=${object.metadata.uid}`,
-      signal,
-    }),
-    readWithoutProxies(client, signal),
-  ]);
+  const readHost = (): Promise<HostState> => readWithoutProxies(client, signal);
+  const { object, told, facts: host } = await readWhole(client, { resource, ref }, readHost, signal);
   const now = Date.now();
   const status = wholeObjectStatus({ type, object, told, host, now });
   return { document: status, text: wholeObjectText(status, now, terminal) };
@@ -104,7 +93,7 @@ export function wholeObjectStatus({ type, object, told, host, now }: WholeObject
       message: typeof message === "string" ? message : "",
     })),
     notPlaced: place.problem ?? (nowhere ? "this cluster has no members" : undefined),
-    troubles: [...typeTroubles(type), ...eventTroubles(told)],
+    troubles: [...typeTroubles(type), ...toldTroubles(told, TOLD)],
   };
 }
 
@@ -131,12 +120,10 @@ function membersOf(object: Stored<AnyObject>, place: ObjectPlace, host: HostStat
 }
 
 /** Returns why the record of a member may be old. */
-function whyLost(name: string, { clusters, nodes }: HostState): string | undefined {
-  const cluster = clusters.find(({ metadata }) => metadata.name === name);
-  if (cluster === undefined) return "its Cluster was removed";
-  const node = nodes.find(({ metadata }) => metadata.name === virtualNodeName(name));
-  const { ready, reason } = readinessOf(cluster, node);
-  return ready === "True" ? undefined : `it is not ready: ${reason}`;
+function whyLost(name: string, host: HostState): string | undefined {
+  const member = memberAmong(host, name);
+  if (member === undefined) return "its Cluster was removed";
+  return member.ready === "True" ? undefined : `it is not ready: ${member.reason}`;
 }
 
 function typeTroubles({ metadata, status }: Stored<DelegatedType>): Trouble[] {
@@ -157,41 +144,28 @@ function typeTroubles({ metadata, status }: Stored<DelegatedType>): Trouble[] {
   );
 }
 
-/** Returns what was last told of the object's status and fields. */
-function eventTroubles(told: readonly KubeEvent[]): Trouble[] {
-  return [
-    "FieldConflict",
-    "FieldContested",
-    "CopyContested",
-    "CopyDeleted",
-    "StatusRefused",
-    "StatusContested",
-  ].flatMap((reason) => {
-    const found = told.filter((event) => event.reason === reason).sort((a, b) => (timeOf(a) < timeOf(b) ? 1 : -1))[0];
-    return found === undefined ? [] : [{ what: `${reason} (${timeOf(found)}): ${found.message ?? ""}` }];
-  });
-}
+// Events of the object's status and fields.
+const TOLD = ["FieldConflict", "FieldContested", "CopyContested", "CopyDeleted", "StatusRefused", "StatusContested"];
 
 /** Formats a whole object's status for people. */
 export function wholeObjectText(status: WholeObjectStatus, now: number, terminal: Terminal): string {
   const { kind, namespace, name, members, conditions, troubles, notPlaced } = status;
-  const rows = members.map(({ cluster, state, generation, health, since, message }) => [
-    cluster,
-    terminal.paint(state === "InStep" ? "green" : state === "Excluded" ? "dim" : "red", state),
-    String(generation ?? "-"),
-    health ?? "-",
-    since === undefined ? "-" : age(now - Date.parse(since)),
-    message ?? "",
-  ]);
-  return [
-    `${objectText(kind, { namespace, name })}: ${summary(status)}`,
-    ...(rows.length === 0
-      ? []
-      : [table(["CLUSTER", "STATE", "GENERATION", "HEALTH", "SINCE", "WHY"], rows, terminal.width)]),
-    ...conditions.map(({ type, status: is, message }) => `${type} is ${is}${message === "" ? "" : `: ${message}`}`),
-    ...troubles.map((trouble) => troubleText(trouble, terminal)),
-    ...(notPlaced === undefined ? [] : [`${terminal.paint("red", "waits:")} NotPlaced`, `  ${notPlaced}`]),
-  ].join("\n");
+  const lines = {
+    summary: [`${objectText(kind, { namespace, name })}: ${summary(status)}`],
+    columns: ["CLUSTER", "STATE", "GENERATION", "HEALTH", "SINCE", "WHY"],
+    rows: members.map(({ cluster, state, generation, health, since, message }) => [
+      cluster,
+      terminal.paint(state === "InStep" ? "green" : state === "Excluded" ? "dim" : "red", state),
+      String(generation ?? "-"),
+      health ?? "-",
+      since === undefined ? "-" : age(now - Date.parse(since)),
+      message ?? "",
+    ]),
+    conditions: conditions.map(({ type, status: is, message }) => ({ what: `${type} is ${is}`, why: message })),
+    troubles,
+    notPlaced: notPlaced === undefined ? undefined : { reasons: [notPlaced] },
+  };
+  return wholeText(lines, terminal);
 }
 
 function summary({ whole, isDeleting, generation, members }: WholeObjectStatus): string {

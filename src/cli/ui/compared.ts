@@ -5,14 +5,13 @@ import { resourceOfType } from "../../api/resources.ts";
 import { standsFor } from "../../copies/copy-metadata.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { listAll } from "../../kube/list.ts";
-import { apiVersionOf, events, jobs, pods, type Resource, secrets } from "../../kube/resources.ts";
+import { apiVersionOf, jobs, pods, type Resource, secrets } from "../../kube/resources.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { listDelegatedTypes, typeNamed } from "../shared/delegated-types.ts";
 import { Failure } from "../shared/failure.ts";
 import { objectText } from "../shared/output.ts";
 import { notOnHost } from "../shared/reading.ts";
-import { toldEvents } from "../status/pod.ts";
+import { readEvents, toldEvents } from "../status/events.ts";
 import { compareObjects } from "./compare.ts";
 import type { ComparedView } from "./model.ts";
 import type { Viewer } from "./viewer.ts";
@@ -97,12 +96,11 @@ async function compareCopy(viewer: Viewer, compared: Compared, signal: AbortSign
 /** Returns the events of a copy, oldest first. Undefined if the user may not read them. */
 async function eventsOf(
   client: ClusterClient,
-  { metadata: { namespace = "default", uid } }: Stored<KubeObject>,
+  copy: Stored<KubeObject>,
   signal: AbortSignal,
 ): Promise<ComparedView["events"]> {
   try {
-    const fieldSelector = `involvedObject.uid=${uid}`;
-    return toldEvents(await listAll(client, events, { namespace, fieldSelector, signal }));
+    return toldEvents(await readEvents(client, copy, signal));
   } catch (error) {
     if (!isKubeError(error)) throw error;
     return undefined;
