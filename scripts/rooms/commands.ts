@@ -119,7 +119,7 @@ export const COMMAND_ROOMS: readonly Room[] = [
     room: "cli/plan",
     purpose: "`legation plan`",
     foundation: "command",
-    imports: ["cli/simulation", "controllers", "scheduling"],
+    imports: ["cli/simulation", "controllers", "scheduling", "webhook"],
   },
   {
     room: "cli/status",

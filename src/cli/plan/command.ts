@@ -7,7 +7,7 @@ import { counted, printOutcome } from "../shared/output.ts";
 import { hasNoPlace, isWaiting, type Plan } from "./outcome.ts";
 import { checkHasWork, readPlan } from "./read-plan.ts";
 import { planText } from "./text.ts";
-import { isWholeObject } from "./whole-object.ts";
+import { isWholeObject } from "./whole.ts";
 
 interface PlanInput extends GlobalInput {
   readonly filename: readonly string[];
@@ -73,10 +73,10 @@ function unfit({ workloads }: Plan, sources: string): Failure {
   const wholeJobs = workloads.filter(({ whole }) => whole !== undefined && hasNoPlace(whole)).length;
   const wholeObjects = workloads.filter(({ object }) => object?.clusters.length === 0).length;
   const problems = [
-    ...(wholeObjects === 0 ? [] : [`${counted(wholeObjects, "whole object")} would wait`]),
-    ...(wholeJobs === 0 ? [] : [`${counted(wholeJobs, "whole Job")} would wait`]),
-    ...(waiting === 0 ? [] : [`${counted(waiting)} would wait`]),
-    ...(refused === 0 ? [] : [`${counted(refused, "object")} would be refused`]),
-  ];
+    { number: wholeObjects, noun: "whole object", fate: "wait" },
+    { number: wholeJobs, noun: "whole Job", fate: "wait" },
+    { number: waiting, noun: "pod", fate: "wait" },
+    { number: refused, noun: "object", fate: "be refused" },
+  ].flatMap(({ number, noun, fate }) => (number === 0 ? [] : [`${counted(number, noun)} would ${fate}`]));
   return new Failure("unfit", { object: sources, problem: problems.join(", ") });
 }

@@ -1,7 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
+import { type DelegationMode, delegationModeOf } from "../../api/delegation-mode.ts";
+import { DELEGATION_LABEL } from "../../api/keys.ts";
 import type { Namespace, Stored } from "../../api/kubernetes.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import type { Answer } from "./dry-run.ts";
+import type { WorkloadPlan } from "./outcome.ts";
 
 /** The host's namespaces and those of a manifest. */
 export interface PlannedNamespaces {
@@ -45,4 +48,23 @@ export async function planNamespaces(
     changed.add(name);
   }
   return { after: [...all.values()], refused, changed, notChecked };
+}
+
+/** Returns the namespace's mode of delegation, or why none of the pods is delegated there. */
+export function modeOf(
+  name: string,
+  { after, refused }: PlannedNamespaces,
+): DelegationMode | Pick<WorkloadPlan, "outcome" | "message"> {
+  const namespace = after.find(({ metadata }) => metadata.name === name);
+  if (namespace === undefined) {
+    const message = refused.has(name)
+      ? `namespace ${name} would be refused itself`
+      : `namespace ${name} is neither on the host nor in the manifest; create it, or choose another with -n`;
+    return { outcome: "refused", message };
+  }
+  if (namespace.metadata.deletionTimestamp !== undefined) {
+    return { outcome: "refused", message: `namespace ${name} is being deleted: nothing new is let in` };
+  }
+  const message = `namespace ${name} has no label ${DELEGATION_LABEL}: its pods run on the host`;
+  return delegationModeOf(namespace.metadata.labels) ?? { outcome: "notDelegated", message };
 }

@@ -1,25 +1,17 @@
-import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { type WishingWorkload, workloadKey } from "../../scheduling/workload.ts";
 import type { HostState } from "../simulation/host-state.ts";
 import { type Declined, type Place, Simulation } from "../simulation/simulation.ts";
 import type { WrittenWorkload } from "./manifest.ts";
-import {
-  emptyPlan,
-  hasNoPlace,
-  isWaiting,
-  type Plan,
-  type PlannedPod,
-  plannedMembers,
-  type WorkloadPlan,
-} from "./outcome.ts";
+import { emptyPlan, isWaiting, type Plan, type PlannedPod, plannedMembers, type WorkloadPlan } from "./outcome.ts";
 import { type Reviewed, type ReviewInput, review } from "./review.ts";
-import type { ReviewedObject } from "./whole-object.ts";
+import { placeWhole, type ReviewedWhole } from "./whole.ts";
 
 export interface PlanInput extends ReviewInput {
   readonly workloads: readonly WrittenWorkload[];
   /** Objects that go to members whole. */
-  readonly objects: readonly ReviewedObject[];
+  readonly objects: readonly ReviewedWhole[];
   /** The host without the manifest. */
   readonly host: HostState;
   readonly now: number;
@@ -48,10 +40,8 @@ export async function planOf(input: PlanInput): Promise<Plan> {
   for (const { namespace, claim } of found.writtenClaims) simulation.addClaims(namespace, [claim]);
   const plans = [
     ...[...namespaces.refused].map(([name, message]) => refusedNamespace(name, message)),
-    ...reviewed.map((one) =>
-      one.whole === undefined ? placePods(one, simulation) : placeWhole(one.plan, one.whole, simulation),
-    ),
-    ...objects.map((one) => placeObject(one, simulation)),
+    ...reviewed.map((one) => (one.pods.length > 0 ? placePods(one, simulation) : placeWhole(one, simulation))),
+    ...objects.map((one) => placeWhole(one, simulation)),
   ];
   const skipped = [...reviewed, ...objects].flatMap(({ notChecked }) => notChecked ?? []);
   return {
@@ -72,20 +62,7 @@ function refusedNamespace(name: string, message: string): WorkloadPlan {
   return { ...emptyPlan({ kind: "Namespace", namespace: name, name }), outcome: "refused", message };
 }
 
-function placeWhole(plan: WorkloadPlan, job: Stored<Job>, simulation: Simulation): WorkloadPlan {
-  const whole = simulation.placeWhole(job);
-  return { ...plan, outcome: hasNoPlace(whole) ? "waits" : "fits", whole };
-}
-
-function placeObject({ plan, toPlace }: ReviewedObject, simulation: Simulation): WorkloadPlan {
-  if (toPlace === undefined) return plan;
-  const object = simulation.placeObject(toPlace.object, toPlace.type);
-  const isWaiting = object.clusters.length === 0 || object.misfits.length > 0;
-  return { ...plan, outcome: isWaiting ? "waits" : "fits", object };
-}
-
 function placePods({ plan, pods, claims, currentPods, failedCreate }: Reviewed, simulation: Simulation): WorkloadPlan {
-  if (pods.length === 0) return plan;
   simulation.addClaims(plan.namespace, claims);
   const plannedPods: PlannedPod[] = [];
   const declined: Declined[] = [];

@@ -11,7 +11,7 @@ import { readManifestState, workloadsOf } from "./manifest.ts";
 import { planNamespaces } from "./namespaces.ts";
 import type { Plan } from "./outcome.ts";
 import { planOf } from "./plan.ts";
-import { checkExpressions, isWholeObject, type ObjectReviewInput, reviewObject } from "./whole-object.ts";
+import { checkExpressions, isWholeObject, type ObjectReviewInput, reviewObject } from "./whole.ts";
 
 /** Throws `Failure` for a manifest without pods and whole objects. `source` names it. */
 export function checkHasWork(objects: readonly WrittenObject[], source: string): void {

@@ -1,7 +1,6 @@
-import { type DelegationMode, delegationModeOf } from "../../api/delegation-mode.ts";
+import type { DelegationMode } from "../../api/delegation-mode.ts";
 import { isJsonObject } from "../../api/json.ts";
-import { CLUSTER_ANNOTATION, DELEGATION_LABEL } from "../../api/keys.ts";
-import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isWishingKind, type WorkloadRef } from "../../api/workload-wishes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound } from "../../pods/pod-state.ts";
@@ -13,13 +12,12 @@ import { claimsOf, podOf } from "../simulation/controller-pods.ts";
 import { type ClaimTemplate, podsOf, type WorkloadPods, wholeJobOf } from "../simulation/workloads.ts";
 import { type Answer, dryRun } from "./dry-run.ts";
 import type { ManifestState, WrittenWorkload } from "./manifest.ts";
-import type { PlannedNamespaces } from "./namespaces.ts";
+import { modeOf, type PlannedNamespaces } from "./namespaces.ts";
 import { emptyPlan, type WorkloadPlan } from "./outcome.ts";
+import { type ReviewedWhole, reviewJob } from "./whole.ts";
 
 /** A workload after admission. */
-export interface Reviewed {
-  /** The plan, without places of pods. */
-  readonly plan: WorkloadPlan;
+export interface Reviewed extends ReviewedWhole {
   /** The pods to place. */
   readonly pods: readonly Stored<Pod>[];
   readonly claims: readonly ClaimTemplate[];
@@ -27,12 +25,8 @@ export interface Reviewed {
   readonly currentPods: readonly Stored<Pod>[];
   /** Why the API server creates none of the pods. Undefined: it creates them. */
   readonly failedCreate?: string | undefined;
-  /** The check that was not made, with the reason. */
-  readonly notChecked?: string | undefined;
   /** The wishes that stay on the workload. */
   readonly wishing?: { readonly workload: WorkloadRef; readonly annotations: Readonly<Record<string, string>> };
-  /** The Job to place as a whole. */
-  readonly whole?: Stored<Job>;
 }
 
 /** The facts by which workloads are reviewed. */
@@ -66,7 +60,10 @@ export async function review(workload: WrittenWorkload, input: ReviewInput): Pro
   }
   if (kind === "Pod" && existing !== undefined) return withoutPods({ notes: [barePodNote(currentPods)] });
   const whole = wholeJobOf(admitted.object, workload);
-  if (whole !== undefined) return reviewWhole(whole, withoutPods({ warnings }), existing?.stored);
+  if (whole !== undefined) {
+    const reviewed = withoutPods({ warnings });
+    return { ...reviewed, ...reviewJob(whole, reviewed.plan, existing?.stored) };
+  }
   const pods = podsOf(asApplied(admitted.object, existing?.stored), kind);
   const { annotations = {} } = admitted.object.metadata;
   const reviewed = {
@@ -74,24 +71,6 @@ export async function review(workload: WrittenWorkload, input: ReviewInput): Pro
     ...(isWishingKind(kind) ? { wishing: { workload: { kind, name: workload.name }, annotations } } : {}),
   };
   return pods.replicas === 0 ? reviewed : reviewPods(workload, pods, mode, reviewed, input);
-}
-
-/** Reviews a Job that runs whole: it keeps the member that it has. */
-function reviewWhole(job: Stored<Job>, reviewed: Reviewed, stored: WrittenObject | undefined): Reviewed {
-  const { kind, namespace, name } = reviewed.plan;
-  if (stored !== undefined && kind === "Job") {
-    if (wholeJobOf(stored, { kind, namespace, name }) === undefined) {
-      const message = "it is there already, and does not run whole; delete it, and create it anew";
-      return { ...reviewed, plan: { ...reviewed.plan, outcome: "refused", message } };
-    }
-    const member = stored.metadata.annotations?.[CLUSTER_ANNOTATION];
-    const place = member === undefined ? "in no member yet" : `in ${member}`;
-    const keeps = `is there already (${place}): what runs a Job, and where, never changes`;
-    return { ...reviewed, plan: { ...reviewed.plan, notes: [keeps] } };
-  }
-  const notChecked = `quotas and policies of this cluster for ${kind} ${namespace}/${name}: a whole Job is not sent by dry-run`;
-  const notes = kind === "CronJob" ? ["for one run of it"] : [];
-  return { ...reviewed, plan: { ...reviewed.plan, notes }, notChecked, whole: job };
 }
 
 /** Reviews the first pod of a workload; the others differ by name only. */
@@ -134,25 +113,6 @@ async function reviewPods(
 }
 
 const HOST_FIRST = "the host's own scheduler is asked first: this is for pods that it has no room for";
-
-/** Returns the namespace's mode of delegation, or why none of the pods is delegated there. */
-export function modeOf(
-  name: string,
-  { after, refused }: PlannedNamespaces,
-): DelegationMode | Pick<WorkloadPlan, "outcome" | "message"> {
-  const namespace = after.find(({ metadata }) => metadata.name === name);
-  if (namespace === undefined) {
-    const message = refused.has(name)
-      ? `namespace ${name} would be refused itself`
-      : `namespace ${name} is neither on the host nor in the manifest; create it, or choose another with -n`;
-    return { outcome: "refused", message };
-  }
-  if (namespace.metadata.deletionTimestamp !== undefined) {
-    return { outcome: "refused", message: `namespace ${name} is being deleted: nothing new is let in` };
-  }
-  const message = `namespace ${name} has no label ${DELEGATION_LABEL}: its pods run on the host`;
-  return delegationModeOf(namespace.metadata.labels) ?? { outcome: "notDelegated", message };
-}
 
 /** Returns the workload with the host's number of replicas, if the manifest has none, and with the progress of its Job. */
 function asApplied(written: WrittenObject, stored: WrittenObject | undefined): WrittenObject {

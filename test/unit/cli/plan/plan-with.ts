@@ -6,7 +6,7 @@ import { claimsAmong, type Existing, type ManifestState, workloadsOf } from "../
 import { type PlannedNamespaces, planNamespaces } from "../../../../src/cli/plan/namespaces.ts";
 import type { Plan } from "../../../../src/cli/plan/outcome.ts";
 import { planOf } from "../../../../src/cli/plan/plan.ts";
-import { isWholeObject, type ObjectReviewInput, reviewObject } from "../../../../src/cli/plan/whole-object.ts";
+import { isWholeObject, type ObjectReviewInput, reviewObject } from "../../../../src/cli/plan/whole.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { admitPod } from "../../../../src/cli/simulation/admission.ts";
 import type { HostState } from "../../../../src/cli/simulation/host-state.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { DelegatedType } from "../../../../src/api/delegated-type.ts";
 import { planText } from "../../../../src/cli/plan/text.ts";
-import { checkExpressions } from "../../../../src/cli/plan/whole-object.ts";
+import { checkExpressions } from "../../../../src/cli/plan/whole.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { recordedSession } from "../session.ts";
 import { host, namespace } from "../simulation/host.ts";

@@ -1,6 +1,7 @@
+import { asksWhole } from "../../../webhook/whole.ts";
 import { type AnyObject, type DelegatedType, delegatedTypeSchema } from "../../api/delegated-type.ts";
-import { DELEGATION_LABEL, GROUP, WHOLE_KEY } from "../../api/keys.ts";
-import type { Stored } from "../../api/kubernetes.ts";
+import { CLUSTER_ANNOTATION, DELEGATION_LABEL, GROUP } from "../../api/keys.ts";
+import type { Job, Stored } from "../../api/kubernetes.ts";
 import { resourceOfType } from "../../api/resources.ts";
 import { compileExpressions } from "../../copies/type-expressions.ts";
 import type { Resource } from "../../kube/resources.ts";
@@ -8,20 +9,22 @@ import type { WrittenObject } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
 import { objectText } from "../shared/output.ts";
 import { admitObject } from "../simulation/admission.ts";
-import { workloadKind } from "../simulation/workloads.ts";
+import type { Simulation } from "../simulation/simulation.ts";
+import { wholeJobOf, workloadKind } from "../simulation/workloads.ts";
 import type { Answer } from "./dry-run.ts";
-import type { PlannedNamespaces } from "./namespaces.ts";
-import { emptyPlan, type WorkloadPlan } from "./outcome.ts";
-import { modeOf } from "./review.ts";
+import { modeOf, type PlannedNamespaces } from "./namespaces.ts";
+import { emptyPlan, hasNoPlace, type WorkloadPlan } from "./outcome.ts";
 
-/** An object of a manifest that asks to go to members whole, after admission. */
-export interface ReviewedObject {
+/** An object that asks to go to members whole, or a workload, after admission. */
+export interface ReviewedWhole {
   /** The plan, without members. */
   readonly plan: WorkloadPlan;
-  /** The object to place. Absent: it is refused, or stays on the host. */
-  readonly toPlace?: { readonly object: Stored<AnyObject>; readonly type: DelegatedType };
+  /** What to place as a whole. Absent: nothing, since it is refused, stays on the host, or has pods to place. */
+  readonly toPlace?:
+    | { readonly job: Stored<Job> }
+    | { readonly object: Stored<AnyObject>; readonly type: DelegatedType };
   /** The check that was not made, with the reason. */
-  readonly notChecked?: string;
+  readonly notChecked?: string | undefined;
 }
 
 /** The facts by which whole objects are reviewed. */
@@ -36,8 +39,7 @@ export interface ObjectReviewInput {
 
 /** Reports whether the object asks to go to members whole, and has no pods of its own. */
 export function isWholeObject(object: WrittenObject): boolean {
-  const value = object.metadata.annotations?.[WHOLE_KEY];
-  return value !== undefined && value !== "false" && workloadKind(object) === undefined && object.kind !== "Namespace";
+  return asksWhole({ metadata: object.metadata }) && workloadKind(object) === undefined && object.kind !== "Namespace";
 }
 
 /** Throws a `Failure` for a DelegatedType whose expressions do not compile. */
@@ -59,7 +61,7 @@ export function checkExpressions(object: WrittenObject): void {
 export async function reviewObject(
   written: WrittenObject,
   { types, current, namespaces, ask }: ObjectReviewInput,
-): Promise<ReviewedObject> {
+): Promise<ReviewedWhole> {
   const { kind, metadata } = written;
   const type = typeOf(written, types);
   const namespace = type?.spec.scope === "Cluster" ? undefined : (metadata.namespace ?? current);
@@ -79,24 +81,42 @@ export async function reviewObject(
   const { labels = {}, annotations = {} } = admitted.object.metadata;
   const placed = { name, uid: "", resourceVersion: "", labels, annotations };
   const stored = { ...admitted.object, metadata: { ...placed, ...(namespace === undefined ? {} : { namespace }) } };
-  const subject = objectText(kind, { namespace, name });
-  if (namespace !== undefined && namespaces.changed.has(namespace)) {
-    const notChecked = `policies and webhooks for ${subject}: the manifest creates or changes the namespace`;
-    return { plan, toPlace: { object: stored, type }, notChecked };
+  const isChanged = namespace !== undefined && namespaces.changed.has(namespace);
+  const why = "the manifest creates or changes the namespace";
+  const answer = isChanged ? { is: "notChecked" as const, why } : await ask(resourceOfType(type), object);
+  if (answer.is === "refused") return { plan: { ...plan, outcome: "refused", message: answer.message } };
+  if (answer.is === "admitted") return { plan, toPlace: { object: answer.object, type } };
+  const notChecked = `policies and webhooks for ${objectText(kind, { namespace, name })}: ${answer.why}`;
+  return { plan, toPlace: { object: stored, type }, notChecked };
+}
+
+/** Reviews a Job that runs whole: it keeps the member that it has. */
+export function reviewJob(job: Stored<Job>, plan: WorkloadPlan, stored: WrittenObject | undefined): ReviewedWhole {
+  const { kind, namespace, name } = plan;
+  if (stored !== undefined && kind === "Job") {
+    if (wholeJobOf(stored, { kind, namespace, name }) === undefined) {
+      const message = "it is there already, and does not run whole; delete it, and create it anew";
+      return { plan: { ...plan, outcome: "refused", message } };
+    }
+    const member = stored.metadata.annotations?.[CLUSTER_ANNOTATION];
+    const place = member === undefined ? "in no member yet" : `in ${member}`;
+    return { plan: { ...plan, notes: [`is there already (${place}): what runs a Job, and where, never changes`] } };
   }
-  const answer = await ask(resourceOfType(type), object);
-  switch (answer.is) {
-    case "refused":
-      return { plan: { ...plan, outcome: "refused", message: answer.message } };
-    case "admitted":
-      return { plan, toPlace: { object: answer.object, type } };
-    case "notChecked":
-      return {
-        plan,
-        toPlace: { object: stored, type },
-        notChecked: `policies and webhooks for ${subject}: ${answer.why}`,
-      };
+  const notChecked = `quotas and policies of this cluster for ${kind} ${namespace}/${name}: a whole Job is not sent by dry-run`;
+  const notes = kind === "CronJob" ? ["for one run of it"] : [];
+  return { plan: { ...plan, notes }, toPlace: { job }, notChecked };
+}
+
+/** Gives a whole Job or object its members, if there is one to place. */
+export function placeWhole({ plan, toPlace }: ReviewedWhole, simulation: Simulation): WorkloadPlan {
+  if (toPlace === undefined) return plan;
+  if ("job" in toPlace) {
+    const whole = simulation.placeWhole(toPlace.job);
+    return { ...plan, outcome: hasNoPlace(whole) ? "waits" : "fits", whole };
   }
+  const object = simulation.placeObject(toPlace.object, toPlace.type);
+  const isWaiting = object.clusters.length === 0 || object.misfits.length > 0;
+  return { ...plan, outcome: isWaiting ? "waits" : "fits", object };
 }
 
 function typeOf({ apiVersion, kind }: WrittenObject, types: readonly DelegatedType[]): DelegatedType | undefined {
