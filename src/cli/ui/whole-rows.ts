@@ -1,5 +1,5 @@
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
-import type { Job, Stored } from "../../api/kubernetes.ts";
+import type { Job, KubeObject, Stored } from "../../api/kubernetes.ts";
 import { isFinished } from "../../copies/jobs.ts";
 import { membersOfObject } from "../../copies/object-members.ts";
 import { jobs } from "../../kube/resources.ts";
@@ -8,15 +8,8 @@ import type { WholeRow } from "./model.ts";
 
 /** Returns the row of a whole object, by the members on its record. */
 export function wholeObjectRow(object: Stored<AnyObject>, type: Stored<DelegatedType>): WholeRow {
-  const { uid, name, namespace, creationTimestamp = "", deletionTimestamp } = object.metadata;
   return {
-    uid,
-    type: type.metadata.name,
-    kind: type.spec.kind,
-    namespace,
-    name,
-    created: creationTimestamp,
-    isEnding: deletionTimestamp !== undefined,
+    ...rowOf(object, { type: type.metadata.name, kind: type.spec.kind }),
     members: (membersOfObject(object) ?? []).map(({ member, state, health, message, since }) => ({
       member,
       tone:
@@ -38,7 +31,6 @@ export function wholeObjectRow(object: Stored<AnyObject>, type: Stored<Delegated
 
 /** Returns the row of a whole Job, with the counters of its members. */
 export function wholeJobRow(job: Stored<Job>): WholeRow {
-  const { uid, name, namespace, creationTimestamp = "", deletionTimestamp } = job.metadata;
   const { cluster, shares, active, succeeded, completions, started, conditions } = wholeJobStatus({ job, told: [] });
   const ended = conditions.find(({ type }) => type === "Failed" || type === "Complete" || type === "Suspended")?.type;
   const whole =
@@ -55,13 +47,7 @@ export function wholeJobRow(job: Stored<Job>): WholeRow {
           },
         ];
   return {
-    uid,
-    type: jobs.plural,
-    kind: "Job",
-    namespace,
-    name,
-    created: creationTimestamp,
-    isEnding: deletionTimestamp !== undefined,
+    ...rowOf(job, { type: jobs.plural, kind: jobs.kind }),
     members: (shares.length > 0 ? shares : whole).map((share) => ({
       member: share.cluster,
       tone: toneOf(share.state, isFinished(job)),
@@ -71,6 +57,11 @@ export function wholeJobRow(job: Stored<Job>): WholeRow {
       has: share.succeeded,
     })),
   };
+}
+
+function rowOf({ metadata }: Stored<KubeObject>, of: Pick<WholeRow, "type" | "kind">): Omit<WholeRow, "members"> {
+  const { uid, name, namespace, creationTimestamp: created = "", deletionTimestamp } = metadata;
+  return { uid, ...of, namespace, name, created, isEnding: deletionTimestamp !== undefined };
 }
 
 function toneOf(state: string, isOver: boolean): WholeRow["members"][number]["tone"] {

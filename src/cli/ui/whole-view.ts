@@ -1,7 +1,7 @@
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
-import { WHOLE_KEY, WHOLE_VALUE } from "../../api/keys.ts";
 import type { Job, KubeObject, Stored } from "../../api/kubernetes.ts";
 import { delegatedTypes, resourceOfType } from "../../api/resources.ts";
+import { WHOLE_SELECTOR } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { jobs } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -20,7 +20,6 @@ export interface ViewOptions {
 }
 
 type Follower = Pick<Reflector<KubeObject>, "start" | "stop" | "failing">;
-const IS_WHOLE = `${WHOLE_KEY}=${WHOLE_VALUE}`;
 
 /** The host's whole objects of all delegated types, and its whole Jobs. A type that the user may not list is named. */
 export class WholeView {
@@ -102,7 +101,7 @@ export class WholeView {
       client,
       clock,
       log: SILENT_LOG,
-      labelSelector: IS_WHOLE,
+      labelSelector: WHOLE_SELECTOR,
       ...(namespace === undefined || !isNamespaced ? {} : { namespace }),
       ...options,
       // A type that cannot be read is told as well.

@@ -8,7 +8,7 @@ import { PodPage } from "./pod.tsx";
 import { Pods } from "./pods.tsx";
 import { linkTo, type Route, useRoute } from "./route.ts";
 import { SignInPage } from "./sign-in.tsx";
-import { WholeObjectPage } from "./whole-object.tsx";
+import { WholeObjectPage } from "./whole.tsx";
 import { WorkloadPage } from "./workload.tsx";
 import { Workloads } from "./workloads.tsx";
 

@@ -45,6 +45,54 @@ export function Search({ value, onSearch }: { value: string; onSearch: (words: s
   );
 }
 
+/** A row of a table: a cell for each column, and what tells it from other rows. */
+export interface TableRow {
+  readonly key: string;
+  readonly cells: readonly ComponentChildren[];
+}
+
+/** A table whose last column takes the room that is left. `isMuted`: the cells of that column are asides. */
+export function Table({
+  columns,
+  rows,
+  caption,
+  isMuted = false,
+  as = "list",
+}: {
+  columns: readonly string[];
+  rows: readonly TableRow[];
+  caption?: ComponentChildren;
+  isMuted?: boolean;
+  as?: string;
+}): JSX.Element {
+  const last = columns.length - 1;
+  return (
+    <table class={as}>
+      {caption !== undefined && <caption>{caption}</caption>}
+      <thead>
+        <tr>
+          {columns.map((column, index) => (
+            <th key={column} class={index === last ? "wide" : undefined}>
+              {column}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(({ key, cells }) => (
+          <tr key={key}>
+            {columns.map((column, index) => (
+              <td key={column} class={isMuted && index === last ? "muted" : undefined}>
+                {cells[index]}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
 /** Troubles with their remedies. */
 export function Troubles({ of }: { of: readonly Trouble[] }): JSX.Element {
   return (

@@ -2,6 +2,7 @@ import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { Plan, PlannedMember, WorkloadPlan } from "../../plan/outcome.ts";
 import { counted } from "./format.ts";
+import { Table } from "./parts.tsx";
 import { Reasons } from "./reasons.tsx";
 
 const OUTCOMES: Readonly<Record<WorkloadPlan["outcome"], { readonly words: string; readonly tone: string }>> = {
@@ -152,31 +153,21 @@ function WholePlan({ cluster, shares, message }: NonNullable<WorkloadPlan["whole
 function Shares({ clusters, pods }: { clusters: readonly PlannedMember[]; pods: number }): JSX.Element {
   const most = Math.max(1, pods);
   return (
-    <table class="list">
-      <thead>
-        <tr>
-          <th>Member</th>
-          <th>Now</th>
-          <th>Planned</th>
-          <th>Share</th>
-          <th class="wide">Why not more</th>
-        </tr>
-      </thead>
-      <tbody>
-        {clusters.map((member) => (
-          <tr key={member.cluster}>
-            <td>{member.cluster}</td>
-            <td>{member.now}</td>
-            <td>{member.pods}</td>
-            <td>
-              <div class="pair" role="img" aria-label={`${member.pods} of ${pods} in ${member.cluster}`}>
-                <i class="ours" style={{ width: `${(member.pods / most) * 8}rem` }} />
-              </div>
-            </td>
-            <td class="muted">{member.whyNot.map(({ message }) => message).join("; ")}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      isMuted
+      columns={["Member", "Now", "Planned", "Share", "Why not more"]}
+      rows={clusters.map((member) => ({
+        key: member.cluster,
+        cells: [
+          member.cluster,
+          member.now,
+          member.pods,
+          <div class="pair" role="img" aria-label={`${member.pods} of ${pods} in ${member.cluster}`} key="share">
+            <i class="ours" style={{ width: `${(member.pods / most) * 8}rem` }} />
+          </div>,
+          member.whyNot.map(({ message }) => message).join("; "),
+        ],
+      }))}
+    />
   );
 }

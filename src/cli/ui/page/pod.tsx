@@ -5,7 +5,7 @@ import { Compared } from "./compared.tsx";
 import { timeOf } from "./format.ts";
 import { useLive } from "./live.ts";
 import { Log } from "./log.tsx";
-import { Badge, Empty, Troubles, useNow, useReading } from "./parts.tsx";
+import { Badge, Empty, Table, Troubles, useNow, useReading } from "./parts.tsx";
 import { Reasons } from "./reasons.tsx";
 import { changeQuery, linkTo, type Route } from "./route.ts";
 
@@ -133,28 +133,13 @@ function Events({ journey, delegate }: { journey: Journey; delegate: ComparedVie
       {all.length === 0 ? (
         <Empty title="No events">API servers keep events for an hour by default.</Empty>
       ) : (
-        <table class="list">
-          <thead>
-            <tr>
-              <th>Time</th>
-              <th>Where</th>
-              <th>Type</th>
-              <th>Reason</th>
-              <th class="wide">Message</th>
-            </tr>
-          </thead>
-          <tbody>
-            {all.map(({ at, where, type, reason, message }) => (
-              <tr key={at + where + reason + message}>
-                <td>{timeOf(at, now)}</td>
-                <td>{where}</td>
-                <td>{type}</td>
-                <td>{reason}</td>
-                <td>{message}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          columns={["Time", "Where", "Type", "Reason", "Message"]}
+          rows={all.map(({ at, where, type, reason, message }) => ({
+            key: at + where + reason + message,
+            cells: [timeOf(at, now), where, type, reason, message],
+          }))}
+        />
       )}
     </>
   );

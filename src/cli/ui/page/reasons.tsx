@@ -1,4 +1,5 @@
 import type { JSX } from "preact";
+import { Table } from "./parts.tsx";
 
 /** A message with a reason for each member, as a table. */
 export function Reasons({ message }: { message: string }): JSX.Element {
@@ -7,21 +8,10 @@ export function Reasons({ message }: { message: string }): JSX.Element {
     return { member: member ?? "", reason: reason ?? part };
   });
   return (
-    <table class="list reasons">
-      <thead>
-        <tr>
-          <th>Member</th>
-          <th class="wide">Reason</th>
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(({ member, reason }) => (
-          <tr key={member + reason}>
-            <td>{member}</td>
-            <td>{reason}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      as="list reasons"
+      columns={["Member", "Reason"]}
+      rows={rows.map(({ member, reason }) => ({ key: member + reason, cells: [member, reason] }))}
+    />
   );
 }

@@ -4,10 +4,10 @@ import type { WholeJobStatus } from "../../status/whole-job.ts";
 import type { WorkloadMember, WorkloadStatus } from "../../status/workload.ts";
 import { counted } from "./format.ts";
 import { useLive } from "./live.ts";
-import { Badge, Troubles, useReading } from "./parts.tsx";
+import { Badge, Table, Troubles, useReading } from "./parts.tsx";
 import { Reasons } from "./reasons.tsx";
 import { linkTo, type Route } from "./route.ts";
-import { MemberCopies } from "./whole-object.tsx";
+import { WholeJob } from "./whole.tsx";
 
 const MOST_PODS = 500;
 
@@ -65,45 +65,36 @@ function Division({ status }: { status: WorkloadStatus }): JSX.Element {
   const most = Math.max(1, ...clusters.map(({ wanted = 0, has }) => Math.max(wanted, has)));
   return (
     <>
-      <table class="list">
-        <caption>
-          {counted(replicas, "replica")} wanted, {pods} there
-          {rebalance === true && "; running replicas move to keep the division"}
-        </caption>
-        <thead>
-          <tr>
-            <th>Member</th>
-            <th>Wanted</th>
-            <th>There</th>
-            <th>Ready</th>
-            <th>Moving</th>
-            <th>Wanted and there</th>
-            <th class="wide">Why not more</th>
-          </tr>
-        </thead>
-        <tbody>
-          {clusters.map((member) => (
-            <tr key={member.cluster}>
-              <td>{member.cluster}</td>
-              <td>{member.wanted ?? "–"}</td>
-              <td>{member.has}</td>
-              <td>{member.ready}</td>
-              <td>{movingText(member, rebalance === true)}</td>
-              <td>
-                <div
-                  class="pair"
-                  role="img"
-                  aria-label={`${member.cluster}: ${member.wanted ?? "no share"} wanted, ${member.has} there`}
-                >
-                  <i class="others" style={{ width: `${((member.wanted ?? 0) / most) * 100}%` }} />
-                  <i class="ours" style={{ width: `${(member.has / most) * 100}%` }} />
-                </div>
-              </td>
-              <td class="muted">{member.whyNot ?? ""}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        isMuted
+        columns={["Member", "Wanted", "There", "Ready", "Moving", "Wanted and there", "Why not more"]}
+        caption={
+          <>
+            {counted(replicas, "replica")} wanted, {pods} there
+            {rebalance === true && "; running replicas move to keep the division"}
+          </>
+        }
+        rows={clusters.map((member) => ({
+          key: member.cluster,
+          cells: [
+            member.cluster,
+            member.wanted ?? "–",
+            member.has,
+            member.ready,
+            movingText(member, rebalance === true),
+            <div
+              class="pair"
+              role="img"
+              aria-label={`${member.cluster}: ${member.wanted ?? "no share"} wanted, ${member.has} there`}
+              key="pair"
+            >
+              <i class="others" style={{ width: `${((member.wanted ?? 0) / most) * 100}%` }} />
+              <i class="ours" style={{ width: `${(member.has / most) * 100}%` }} />
+            </div>,
+            member.whyNot ?? "",
+          ],
+        }))}
+      />
       <Troubles of={troubles} />
       {notDelegated > 0 && (
         <p class="trouble">
@@ -132,85 +123,4 @@ function movingText({ wanted, has, phases, overflow = 0 }: WorkloadMember, rebal
     ...(beyond < 0 ? [`${-beyond} to come`] : []),
     ...(overflow > 0 ? [`${overflow} more if it had room`] : []),
   ].join(", ");
-}
-
-function WholeJob({ job, route }: { job: WholeJobStatus; route: Route }): JSX.Element {
-  const { namespace, name, cluster, shares, active, ready, succeeded, failed, completions, conditions, notPlaced } =
-    job;
-  const state = conditions.map(({ type }) => type).join(", ");
-  const all =
-    shares.length > 0
-      ? shares
-      : cluster === undefined
-        ? []
-        : [
-            {
-              cluster,
-              completions,
-              parallelism: undefined,
-              active,
-              ready,
-              succeeded,
-              failed,
-              state: state || "Running",
-            },
-          ];
-  return (
-    <>
-      <p>
-        This Job runs whole in its members, with its pods: {succeeded}
-        {completions === undefined ? "" : ` of ${completions}`} succeeded, {failed} failed, {active} active.
-      </p>
-      {all.length > 0 && (
-        <table class="list">
-          <thead>
-            <tr>
-              <th>Member</th>
-              <th>Completions wanted</th>
-              <th>Succeeded</th>
-              <th>Failed</th>
-              <th>Active</th>
-              <th>Ready</th>
-              <th class="wide">State</th>
-            </tr>
-          </thead>
-          <tbody>
-            {all.map((share) => (
-              <tr key={share.cluster}>
-                <td>{share.cluster}</td>
-                <td>{share.completions ?? "–"}</td>
-                <td>{share.succeeded}</td>
-                <td>{share.failed}</td>
-                <td>
-                  {share.active}
-                  {share.parallelism === undefined ? "" : ` of ${share.parallelism}`}
-                </td>
-                <td>{share.ready}</td>
-                <td>{share.state}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
-      <Troubles of={job.troubles} />
-      {conditions.map(({ type, since, why }) => (
-        <p class="muted" key={type}>
-          {type} since {since}
-          {why === "" ? "" : `: ${why}`}
-        </p>
-      ))}
-      {notPlaced !== undefined && (
-        <section>
-          <h2>Waits for a member</h2>
-          <Reasons message={notPlaced.message} />
-        </section>
-      )}
-      <MemberCopies
-        path={`/api/objects/jobs/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`}
-        members={all.map((share) => share.cluster)}
-        kind="Job"
-        route={route}
-      />
-    </>
-  );
 }

@@ -1,0 +1,209 @@
+import type { JSX } from "preact";
+import type { WholeJobStatus } from "../../status/whole-job.ts";
+import type { ObjectInMember, WholeObjectStatus } from "../../status/whole-object.ts";
+import type { ComparedView, PodRow } from "../model.ts";
+import { Compared } from "./compared.tsx";
+import { ageOf } from "./format.ts";
+import { Badge, Empty, Table, Troubles, useNow, useReading } from "./parts.tsx";
+import { Reasons } from "./reasons.tsx";
+import { changeQuery, type Route } from "./route.ts";
+
+const TONES: Readonly<Record<ObjectInMember["state"], PodRow["state"]>> = {
+  InStep: "running",
+  Waiting: "waiting",
+  Contested: "failed",
+  Refused: "failed",
+  Leaving: "ending",
+  NotReachable: "failed",
+  Excluded: "succeeded",
+};
+
+/** The view of a whole object: what each member has of it, and the copies beside the object. */
+export function WholeObjectPage({
+  route,
+  type,
+  namespace,
+  name,
+}: {
+  route: Route;
+  type: string;
+  namespace: string;
+  name: string;
+}): JSX.Element {
+  const now = useNow();
+  const path = `/api/objects/${[type, namespace, name].map(encodeURIComponent).join("/")}`;
+  const { value, problem } = useReading<WholeObjectStatus>(path, undefined);
+  if (value === undefined) {
+    return (
+      <Empty isView title={problem === undefined ? "Reading the object…" : "This object cannot be shown"}>
+        {problem}
+      </Empty>
+    );
+  }
+  const { kind, generation, members, conditions, troubles, notPlaced, isDeleting, whole } = value;
+  return (
+    <>
+      <header class="view-head">
+        <h1>
+          {kind}/{name}
+        </h1>
+        <p>
+          {value.namespace === undefined ? "cluster-scoped" : `namespace ${value.namespace}`}
+          {generation !== undefined && `, generation ${generation}`}
+          {isDeleting ? ", is being taken back from members" : !whole && ", stays on the host"}
+        </p>
+      </header>
+      {notPlaced !== undefined && <p class="trouble">No member gets it: {notPlaced}</p>}
+      <Troubles of={troubles} />
+      {members.length > 0 && (
+        <Table
+          columns={["Member", "State", "Generation", "Health", "Since", "Why"]}
+          rows={members.map((member) => ({
+            key: member.cluster,
+            cells: [
+              member.cluster,
+              <Badge tone={TONES[member.state]} key="state">
+                {member.state}
+              </Badge>,
+              member.generation ?? "–",
+              member.health ?? "–",
+              ageOf(member.since, now),
+              member.message ?? "",
+            ],
+          }))}
+        />
+      )}
+      <Conditions
+        of={conditions.map(({ type: condition, status, message }) => {
+          return { type: condition, what: `${condition} is ${status}`, why: message };
+        })}
+      />
+      <MemberCopies
+        path={path}
+        members={members.filter(({ state }) => state !== "Excluded").map(({ cluster }) => cluster)}
+        kind={kind}
+        route={route}
+      />
+    </>
+  );
+}
+
+/** The view of a Job that runs whole: the shares of its members, and the copies beside the Job. */
+export function WholeJob({ job, route }: { job: WholeJobStatus; route: Route }): JSX.Element {
+  const { namespace, name, cluster, shares, active, ready, succeeded, failed, completions, conditions, notPlaced } =
+    job;
+  const state = conditions.map(({ type }) => type).join(", ");
+  const all =
+    shares.length > 0
+      ? shares
+      : cluster === undefined
+        ? []
+        : [
+            {
+              cluster,
+              completions,
+              parallelism: undefined,
+              active,
+              ready,
+              succeeded,
+              failed,
+              state: state || "Running",
+            },
+          ];
+  return (
+    <>
+      <p>
+        This Job runs whole in its members, with its pods: {succeeded}
+        {completions === undefined ? "" : ` of ${completions}`} succeeded, {failed} failed, {active} active.
+      </p>
+      {all.length > 0 && (
+        <Table
+          columns={["Member", "Completions wanted", "Succeeded", "Failed", "Active", "Ready", "State"]}
+          rows={all.map((share) => ({
+            key: share.cluster,
+            cells: [
+              share.cluster,
+              share.completions ?? "–",
+              share.succeeded,
+              share.failed,
+              share.parallelism === undefined ? share.active : `${share.active} of ${share.parallelism}`,
+              share.ready,
+              share.state,
+            ],
+          }))}
+        />
+      )}
+      <Troubles of={job.troubles} />
+      <Conditions of={conditions.map(({ type, since, why }) => ({ type, what: `${type} since ${since}`, why }))} />
+      {notPlaced !== undefined && (
+        <section>
+          <h2>Waits for a member</h2>
+          <Reasons message={notPlaced.message} />
+        </section>
+      )}
+      <MemberCopies
+        path={`/api/objects/jobs/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`}
+        members={all.map((share) => share.cluster)}
+        kind="Job"
+        route={route}
+      />
+    </>
+  );
+}
+
+/** Conditions of the status, which members report. */
+function Conditions({
+  of,
+}: {
+  of: readonly { readonly type: string; readonly what: string; readonly why: string }[];
+}): JSX.Element {
+  return (
+    <>
+      {of.map(({ type, what, why }) => (
+        <p class="muted" key={type}>
+          {why === "" ? what : `${what}: ${why}`}
+        </p>
+      ))}
+    </>
+  );
+}
+
+/** The object of the host beside its copy in a member that the user chooses. */
+function MemberCopies({
+  path,
+  members,
+  kind,
+  route,
+}: {
+  path: string;
+  members: readonly string[];
+  kind: string;
+  route: Route;
+}): JSX.Element | null {
+  const chosen = route.query.get("member");
+  const member = members.find((each) => each === chosen) ?? members[0];
+  if (member === undefined) return null;
+  return (
+    <section>
+      <div class="compare-title">
+        <h2>Copies</h2>
+        <select
+          aria-label="Member of the copy"
+          value={member}
+          onChange={({ currentTarget }) => changeQuery(route, { member: currentTarget.value })}
+        >
+          {members.map((each) => (
+            <option key={each}>{each}</option>
+          ))}
+        </select>
+      </div>
+      <CopyIn path={`${path}/in/${encodeURIComponent(member)}`} kind={kind} />
+    </section>
+  );
+}
+
+function CopyIn({ path, kind }: { path: string; kind: string }): JSX.Element | null {
+  const { value, problem } = useReading<ComparedView>(path, undefined);
+  if (problem !== undefined) return <p class="trouble">{problem}</p>;
+  return value === undefined ? null : <Compared view={value} what={[kind, "copy"]} />;
+}
