@@ -1,9 +1,9 @@
 import type { Job, KubeEvent, Stored } from "../../api/kubernetes.ts";
-import { jobOfShare } from "../../scheduling/whole/job-division.ts";
 import { type JobShare, membersOfJob, sharesOf } from "../../copies/job-shares.ts";
 import { hasStarted, isFinished, isMarkedTrue, isMarkedWhole } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { jobs } from "../../kube/resources.ts";
+import { jobOfShare } from "../../scheduling/whole/job-division.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import type { Outcome } from "../shared/output.ts";
 import type { Session } from "../shared/session.ts";
