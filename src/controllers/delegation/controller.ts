@@ -28,6 +28,7 @@ import {
   isForced,
   isNewlyRecorded,
 } from "./decision/delegates.ts";
+import { recorded } from "./decision/on-demand.ts";
 import { type DecisionRecord, redacted } from "./decision/redact.ts";
 import type { View } from "./decision/view.ts";
 import { HostClasses } from "./host-classes.ts";
@@ -130,7 +131,7 @@ export class DelegationController {
           // A bug report with this line can be replayed.
           if (log.isLevelEnabled("debug")) {
             const about = { controller: "delegation", object: objectKey(view.ref), ...identify(view) };
-            log.debug({ ...about, ...redacted<DecisionRecord>({ now, view, decision }) }, "decided");
+            log.debug({ ...about, ...redacted<DecisionRecord>({ now, view: recorded(view), decision }) }, "decided");
           }
           return decision;
         },

@@ -76,9 +76,6 @@ const RUNNING: readonly Phase[] = [
 
 const ENDING: readonly Phase[] = [showRefusedWrites, releaseForced, released, ending, confirmEnd, release];
 
-/** The members' ranking is dear to compute. */
-const RANKED: ReadonlySet<Phase> = new Set([awaitNeeds, awaitBest, choose, awaitScheduling]);
-
 /**
  * Decides on one proxy by the first phase that answers. Stray delegates go last: a member that keeps one must not
  * hold up the proxy.
@@ -90,15 +87,6 @@ export function decide(view: View, now: number): DelegationDecision {
   if (strays.length === 0) return decision;
   const { actions, outcome, requeueAt } = decision;
   return decided(outcome, [...actions, ...strays], requeueAt, now + SWEEP_AGAIN_MS);
-}
-
-/** Reports whether a decision depends on what the pod needs and on the members' ranking: no earlier phase answers. */
-export function needsRanking(view: View, now: number): boolean {
-  if (!hasProxy(view) || isDeleting(view.proxy) || isBound(view.proxy)) return false;
-  // A create that stays uncertain may be given to another member.
-  if (view.memory.uncertainCreate !== undefined) return true;
-  const others = phasesOf(view).filter((phase) => !RANKED.has(phase));
-  return firstAnswer(others, view, now) === undefined;
 }
 
 function phasesOf(view: PodView): readonly Phase[] {

@@ -4,7 +4,7 @@ import { type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../
 import type { Member } from "../../clusters/member.ts";
 import type { Candidate } from "../../placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, candidateOf, isOutOfService } from "../../placement/member-candidate.ts";
-import { type Needs, needsState, preparationIn } from "../../placement/needs.ts";
+import { type Needs, preparationIn } from "../../placement/needs.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { isOverfull, rank } from "../../placement/rank.ts";
 import { taintRefusal } from "../../placement/rules.ts";
@@ -17,9 +17,9 @@ import { type Memory, mayHold } from "../../scheduling/memory.ts";
 import type { PlacementState } from "../../scheduling/placement-state.ts";
 import { requestMutation } from "../../scheduling/request-mutations.ts";
 import type { WaitingProxies } from "../../scheduling/retries/waiting-proxies.ts";
-import { needsRanking } from "./decide.ts";
-import { holderOf, isFor } from "./decision/delegates.ts";
-import { hasProxy, type MemberView, type PodView, type View } from "./decision/view.ts";
+import { isFor } from "./decision/delegates.ts";
+import { ranked, stateOf } from "./decision/on-demand.ts";
+import { hasProxy, type MemberView, type PodView, type RankedFacts, type View } from "./decision/view.ts";
 import type { DelegationOptions } from "./options.ts";
 
 export interface ObserverOptions extends Pick<DelegationOptions, "registry" | "preparer" | "virtualNodes" | "clock"> {
@@ -61,22 +61,16 @@ export class Observer {
     const sources = [...members, ...this.#unconnected(pod)];
     const eligibility = this.#options.placementState.eligibilities.of(pod);
     const view = this.#base(key, pod, sources, eligibility);
-    return hasProxy(view) ? ranked(view, sources, eligibility, undefined) : view;
+    return hasProxy(view) ? ranked(onDemand(view, sources, eligibility, () => undefined)) : view;
   }
 
   #view(key: ObjectKey, proxy: Stored<Pod> | undefined, sources: readonly ObservedMember[]): View {
-    const { placementState, clock, preparer } = this.#options;
+    const { placementState, preparer } = this.#options;
     const eligibility = placementState.eligibilities.of(proxy);
     const view = this.#base(key, proxy, sources, eligibility);
-    if (!hasProxy(view)) return view;
+    if (!hasProxy(view) || isDeleting(view.proxy)) return view;
     if (isBound(view.proxy)) return this.#withNeeds(view, sources);
-    if (!needsRanking(view, clock.now())) return view;
-    const needs = preparer.needs(view.proxy);
-    const isKnown = (needs === undefined || needs.state === "there") && view.syncing !== true;
-    // The pod's missing needs are reported first, unless it has a delegate, or may have one.
-    if (!isKnown && holderOf(view) === undefined && view.memory.uncertainCreate === undefined)
-      return { ...view, ...stateOf(needs) };
-    return ranked(view, sources, eligibility, needs);
+    return onDemand(view, sources, eligibility, () => preparer.needs(view.proxy));
   }
 
   #base(
@@ -139,7 +133,7 @@ export class Observer {
   #withNeeds(view: PodView, sources: readonly ObservedMember[]): View {
     const { proxy } = view;
     const source = sources.find(({ connection }) => connection.name === memberOf(proxy));
-    if (source === undefined || isTerminal(proxy) || isDeleting(proxy) || isFor(source.connection.delegate, proxy)) {
+    if (source === undefined || isTerminal(proxy) || isFor(source.connection.delegate, proxy)) {
       return view;
     }
     const { placementState, preparer } = this.#options;
@@ -195,13 +189,38 @@ export class Observer {
   }
 }
 
-/** Adds what the pod needs of its namespace, and the ranking of members. */
-export function ranked(
+/** Lets phases ask for what the pod needs of its namespace, and for the ranking of members. */
+export function onDemand(
+  view: PodView,
+  sources: readonly ObservedMember[],
+  eligibility: Eligibility,
+  needs: () => Needs | undefined,
+): PodView {
+  let needed: { readonly needs: Needs | undefined } | undefined;
+  let facts: RankedFacts | undefined;
+  const known = (): Needs | undefined => {
+    needed ??= { needs: needs() };
+    return needed.needs;
+  };
+  return {
+    ...view,
+    onDemand: {
+      needs: known,
+      ranked: () => {
+        facts ??= rankedFacts(view, sources, eligibility, known());
+        return facts;
+      },
+      known: () => facts ?? stateOf(needed?.needs),
+    },
+  };
+}
+
+function rankedFacts(
   view: PodView,
   sources: readonly ObservedMember[],
   eligibility: Eligibility,
   needs: Needs | undefined,
-): View {
+): RankedFacts {
   const { requestsIn, learntIn, refusedBefore } = eligibility;
   const candidates = sources.map(({ candidate }) => candidate);
   const members = view.members.map((member, index) => {
@@ -218,13 +237,7 @@ export function ranked(
       ...(before === undefined ? {} : { refusedBefore: before }),
     };
   });
-  const ranking = rank(rankInput(view.proxy, eligibility, candidates, needs));
-  return { ...view, ...stateOf(needs), members, ranking };
-}
-
-function stateOf(needs: Needs | undefined): Pick<View, "needs"> {
-  const state = needsState(needs);
-  return state === undefined ? {} : { needs: state };
+  return { ...stateOf(needs), members, ranking: rank(rankInput(view.proxy, eligibility, candidates, needs)) };
 }
 
 function sourceOf(member: Member, key: ObjectKey): ObservedMember {

@@ -2,7 +2,7 @@ import type { ObjectRef, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { Action, DelegationDecision } from "../../../src/controllers/delegation/decision/decision.ts";
 import { isBoundWithDelegate, isNewlyRecorded } from "../../../src/controllers/delegation/decision/delegates.ts";
 import { hasProxy, type View } from "../../../src/controllers/delegation/decision/view.ts";
-import { type ObservedMember, ranked } from "../../../src/controllers/delegation/observe.ts";
+import { type ObservedMember, onDemand } from "../../../src/controllers/delegation/observe.ts";
 import { madeByHost, ownerOf, toDelegate } from "../../../src/pods/delegate.ts";
 import { asksHostFirst, isOverflow } from "../../../src/pods/overflow.ts";
 import { isBound } from "../../../src/pods/pod-state.ts";
@@ -90,7 +90,7 @@ export function observe(world: World, proxy: Stored<Pod> | undefined): View {
     memory: world.memory[proxy?.metadata.uid ?? ""] ?? { fresh: true, attempts: {} },
   };
   return hasProxy(view) && !isBound(view.proxy)
-    ? ranked(view, sources, { excludes: () => undefined }, undefined)
+    ? onDemand(view, sources, { excludes: () => undefined }, () => undefined)
     : view;
 }
 

@@ -1,4 +1,5 @@
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
+import { ranked } from "../../../src/controllers/delegation/decision/on-demand.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
 import { isBound, isDeleting, isTerminal } from "../../../src/pods/pod-state.ts";
 import { deletePod, type Slot } from "./api-server.ts";
@@ -148,7 +149,7 @@ function overflowEvents(world: World, scenario: Scenario): Event[] {
 export function plannedOverflow(world: World, { overflow: decide }: Scenario): World | undefined {
   if (world.overflow === undefined || decide === undefined) return undefined;
   if (world.overflow.pending.length > 0) return world;
-  return planOverflow(world, decide, (pod) => observe(world, pod));
+  return planOverflow(world, decide, (pod) => ranked(observe(world, pod)));
 }
 
 function overflowName({ overflow }: World): string {

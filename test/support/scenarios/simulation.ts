@@ -14,7 +14,7 @@ import type { WorkloadRef } from "../../../src/api/workload-wishes.ts";
 import { decide } from "../../../src/controllers/delegation/decide.ts";
 import type { Action } from "../../../src/controllers/delegation/decision/decision.ts";
 import type { View } from "../../../src/controllers/delegation/decision/view.ts";
-import { ranked, repelledBy } from "../../../src/controllers/delegation/observe.ts";
+import { onDemand, repelledBy } from "../../../src/controllers/delegation/observe.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
 import { isBound, isDeleting } from "../../../src/pods/pod-state.ts";
 import { isProxy, memberOf } from "../../../src/pods/proxy.ts";
@@ -209,7 +209,7 @@ export class Simulation {
     });
     const memory = this.#placementState.memories.of(proxy.metadata.uid);
     const view = { ref: objectRef(key), proxy, members, memory, ...placementFacts(eligibility) };
-    return ranked(view, sources, eligibility, undefined);
+    return onDemand(view, sources, eligibility, () => undefined);
   }
 
   /** Executes actions as the controller does, without a network in between. */

@@ -4,6 +4,7 @@ import { deletionGrace, isDeleting } from "../../../pods/pod-state.ts";
 import type { Expectation } from "../../../runtime/controller.ts";
 import { isBefore } from "../../../runtime/resource-version.ts";
 import { isForced } from "../decision/delegates.ts";
+import { preparationFor } from "../decision/on-demand.ts";
 import { hasProxy, type View } from "../decision/view.ts";
 
 export function expectInMember(member: string, holds: (delegate: Stored<Pod>) => boolean): Expectation<View> {
@@ -14,7 +15,7 @@ export function expectInMember(member: string, holds: (delegate: Stored<Pod>) =>
 }
 
 export function expectPrepared(member: string): Expectation<View> {
-  return ({ members }) => members.find(({ name }) => name === member)?.preparation !== "unprepared";
+  return (view) => preparationFor(view, member) !== "unprepared";
 }
 
 /** `graceSeconds`: the longest grace period that counts as the deletion. */

@@ -2,7 +2,7 @@ import { DELEGATION_LABEL } from "../../../api/keys.ts";
 import type { ObjectRef, Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Amounts } from "../../../api/quantity.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
-import type { NeedsState, Preparation } from "../../../placement/needs.ts";
+import type { Needs, NeedsState, Preparation } from "../../../placement/needs.ts";
 import { podRequests, type RequestMutation } from "../../../placement/requests.ts";
 import type { Merged } from "../../../pods/host-admission.ts";
 import type { Memory } from "../../../scheduling/memory.ts";
@@ -47,7 +47,7 @@ export interface MemberView extends PlaceableMember {
   readonly overfull?: boolean;
 }
 
-/** Everything that one decision depends on, as plain data that can be logged and replayed. */
+/** Everything that one decision depends on. `recorded` makes it plain data that can be logged and replayed. */
 export interface View extends PlacementView {
   readonly ref: ObjectRef;
   readonly proxy: Stored<Pod> | undefined;
@@ -59,8 +59,21 @@ export interface View extends PlacementView {
   readonly waitingSince?: number;
   /** Parts of the spec that the host's admission merged into it, and that no delegate gets. */
   readonly merged?: Merged;
-  /** State of what the pod needs of its namespace, on the host. Absent: nothing, or it does not matter now. */
+  /** State of what the pod needs of its namespace, on the host. Absent: nothing, or it was not asked for. */
   readonly needs?: NeedsState;
+  /** Facts that phases ask for. Absent: the view has them, or no phase asks. */
+  readonly onDemand?: FactsOnDemand;
+}
+
+/** The facts that come with a ranking of the members. */
+export type RankedFacts = Pick<View, "needs" | "members" | "ranking">;
+
+/** Facts about a pod without a node that are dear to compute: each is computed when first asked for, and once. */
+export interface FactsOnDemand {
+  needs(): Needs | undefined;
+  ranked(): RankedFacts;
+  /** Returns what was computed, as plain data. */
+  known(): Partial<RankedFacts>;
 }
 
 export type PodView = View & { readonly proxy: Stored<Pod> };

@@ -12,6 +12,7 @@ import { type Action, type DelegationDecision, decided, type Phase } from "../de
 import { boundMember, type Holder, holderOf, withdrawWaiting } from "../decision/delegates.ts";
 import { forwards } from "../decision/forwarding.ts";
 import { writeAgainAt } from "../decision/futile-writes.ts";
+import { ranked } from "../decision/on-demand.ts";
 import { report } from "../decision/report.ts";
 import { type PodView, requestsIn, unknownPlacement } from "../decision/view.ts";
 
@@ -19,14 +20,15 @@ import { type PodView, requestsIn, unknownPlacement } from "../decision/view.ts"
 const PREEMPTION_MS = 10 * 60_000;
 
 /** The member's scheduler has its time to find a node. After that the next member with room gets the pod. */
-export const awaitScheduling: Phase = (view, now) => {
-  const holder = holderOf(view);
+export const awaitScheduling: Phase = (observed, now) => {
+  const holder = holderOf(observed);
   if (holder === undefined) return undefined;
-  const unknown = unknownPlacement(view);
+  const unknown = unknownPlacement(observed);
   if (unknown !== undefined && holder.removed !== true) {
-    const reports = report(unknown, view, now);
-    return goOn(holder, reports.actions, view, now, reports.againAt);
+    const reports = report(unknown, observed, now);
+    return goOn(holder, reports.actions, observed, now, reports.againAt);
   }
+  const view = ranked(observed);
   const { ranking } = view;
   if (ranking === undefined) return decided("Scheduling", [], now);
   return leave(holder, ranking, view, now) ?? moveOn(holder, ranking, view, now) ?? wait(holder, ranking, view, now);

@@ -5,6 +5,7 @@ import { isGated } from "../../../pods/pod-state.ts";
 import { allRefusals, nextRetry, openMembers, parkable } from "../../../scheduling/retries/pause.ts";
 import { type Action, type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { createIn } from "../decision/delegates.ts";
+import { ranked, withNeeds } from "../decision/on-demand.ts";
 import { quietFor, waitFor, waitingSince } from "../decision/report.ts";
 import { type PodView, requestsIn, unknownPlacement } from "../decision/view.ts";
 
@@ -34,14 +35,15 @@ export const followGroup: Phase = (view, now) =>
 
 /** Waits for objects that the pod names and the host lacks, and for members that are still being read for the workload's division. */
 export const awaitNeeds: Phase = (view, now) => {
-  const { needs, syncing } = view;
+  const { needs, syncing } = withNeeds(view);
   if (needs?.state === "missing") return waitFor({ reason: needs.reason, message: needs.message }, view, now);
   // Events of their own tell when either has been read.
   return needs?.state === "awaited" || syncing === true ? decided("Waiting", []) : undefined;
 };
 
 /** An answer of the best member is overdue. Room is reserved there, so that the workload's other pods go elsewhere. */
-export const awaitBest: Phase = (view, now) => {
+export const awaitBest: Phase = (observed, now) => {
+  const view = ranked(observed);
   const { proxy, memory, ranking } = view;
   if (ranking?.awaited === undefined) return undefined;
   const until = waitingSince(view) + AWAIT_MS;
@@ -56,7 +58,8 @@ export const awaitBest: Phase = (view, now) => {
 };
 
 /** The best member that takes the pod gets its delegate. Where none has room, the pod waits in the best of them. */
-export const choose: Phase = (view, now) => {
+export const choose: Phase = (observed, now) => {
+  const view = ranked(observed);
   const { proxy, members, ranking } = view;
   if (ranking === undefined) return decided("Waiting", [], now);
   const roomy = [...reservedRoom(ranking, view, now), ...openMembers(ranking.fitting, view, now)];

@@ -4,6 +4,7 @@ import { because } from "../../../placement/needs.ts";
 import { openMembers } from "../../../scheduling/retries/pause.ts";
 import { type Action, type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { createIn } from "../decision/delegates.ts";
+import { ranked } from "../decision/on-demand.ts";
 import { report } from "../decision/report.ts";
 import type { MemberView, PodView } from "../decision/view.ts";
 import { bindToLostNode } from "./unreachable.ts";
@@ -31,12 +32,16 @@ function createAgain({ name, apiPending }: MemberView, view: PodView, now: numbe
   const message = `may have the pod, and fails to say so: ${uncertainCreate.message}`;
   const reason = "ClusterNotReady";
   const { actions: reports, againAt } = report(because(reason, [{ cluster: name, reason, message }]), view, now);
-  const { fitting = [] } = view.ranking ?? {};
-  const hasOther = openMembers(fitting, view, now).some((other) => other !== name);
-  if (now < uncertainCreate.since + UNCERTAIN_MS || !hasOther) return decided("Placing", [...reports, create], againAt);
+  if (now < uncertainCreate.since + UNCERTAIN_MS || !hasOther(name, view, now))
+    return decided("Placing", [...reports, create], againAt);
   const over = uncertainCreate.lastAt + CREATE_ENDS_MS;
   if (now < over) return decided("Waiting", reports, over, againAt);
   const refusal: Refusal = { cluster: name, reason: "RefusedByMember", message: uncertainCreate.message };
   const resolve: Action = { type: "confirmCreated", member: name, proxyUid: proxy.metadata.uid, refusal };
   return decided("Placing", [...reports, resolve], againAt);
+}
+
+function hasOther(member: string, observed: PodView, now: number): boolean {
+  const view = ranked(observed);
+  return openMembers(view.ranking?.fitting ?? [], view, now).some((other) => other !== member);
 }

@@ -1,8 +1,9 @@
 import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Amounts } from "../../../../src/api/quantity.ts";
+import { ranked, recorded } from "../../../../src/controllers/delegation/decision/on-demand.ts";
 import { hasProxy, type MemberView, type View } from "../../../../src/controllers/delegation/decision/view.ts";
-import { factsOf, ranked, repelledBy } from "../../../../src/controllers/delegation/observe.ts";
+import { factsOf, onDemand, repelledBy } from "../../../../src/controllers/delegation/observe.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
 import { type Needs, needsState, preparationIn } from "../../../../src/placement/needs.ts";
 import { toDelegate } from "../../../../src/pods/delegate.ts";
@@ -86,7 +87,7 @@ export function world(proxy: Stored<Pod> | undefined, members: readonly TestMemb
     ...(rules === undefined ? {} : { rules }),
     ...(refusedBefore === undefined ? {} : { refusedBefore }),
   };
-  return ranked(view, sources, eligibility, needed);
+  return recorded(ranked(onDemand(view, sources, eligibility, () => needed)));
 }
 
 /** Returns the view of a bound proxy with its dependencies in its member. */
