@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { commandProblems } from "./documents/command-line.ts";
+import { fileTableProblems } from "./documents/file-tables.ts";
 import { keyProblems } from "./documents/keys.ts";
 import { problemsOf } from "./documents/links.ts";
 import { differences, marksOf } from "./documents/marks.ts";
@@ -10,7 +11,7 @@ import { documentedKeys } from "./reference/keys.ts";
 import { loadedProgram } from "./reference/program.ts";
 
 readOptions(
-  `Checks documents and examples: links and names of source files lead somewhere, and Legation has all its commands, flags, labels
+  `Checks documents and examples: links, names of source files and tables of files lead somewhere, and Legation has all its commands, flags, labels
 and annotations that they name.
 
   node scripts/check-documents.ts`,
@@ -35,6 +36,7 @@ const problems = [
   ...marks.flatMap((page) => page.problems),
   ...differences(withRuns, TESTED_PAGES),
   ...problemsOf(files, read),
+  ...pages.flatMap((file) => fileTableProblems(file, read(file), files)),
   ...pages.flatMap((file) => commandProblems(file, read(file), program)),
   ...examples.flatMap((file) => commandProblems(file, `\`\`\`sh\n${read(file)}\n\`\`\`\n`, program)),
   ...[...pages, ...examples].flatMap((file) => keyProblems(file, read(file), keys)),

@@ -67,7 +67,7 @@ export interface Memory {
   readonly held?: HeldWrites<RefusedWrite>;
 }
 
-/** The last reason that the author was told. */
+/** The last reason that was reported to the author. */
 export interface Reported {
   readonly message: string;
   /** Epoch ms. */

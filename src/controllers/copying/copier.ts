@@ -32,7 +32,7 @@ import { Sources } from "./sources.ts";
 // The answer to a deletion follows the watch that shows it, and is no event.
 const CHANGING_AGAIN_MS = 100;
 
-/** Users of copies: pods today, any object tomorrow. */
+/** Users of copies: pods, or whole objects, which use their own. */
 export interface CopyUsers<T extends KubeObject> {
   /** Reports whether all users are known: until then no copy is written or deleted. */
   areKnown(): boolean;
