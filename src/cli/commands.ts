@@ -5,12 +5,12 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: "install",
     summary: "install or upgrade Legation on the host cluster",
-    load: async () => equipped((await import("./install/command.ts")).installCommand),
+    load: async () => (await import("./install/command.ts")).installCommand,
   },
   {
     name: "uninstall",
     summary: "take Legation off the host cluster",
-    load: async () => equipped((await import("./uninstall/command.ts")).uninstallCommand),
+    load: async () => (await import("./uninstall/command.ts")).uninstallCommand,
   },
   {
     name: "webhook",
@@ -20,7 +20,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: "controller",
     summary: "run the controller",
-    load: async () => equipped((await import("./controller/command.ts")).controllerCommand),
+    load: async () => (await import("./controller/command.ts")).controllerCommand,
   },
   {
     name: "access",
@@ -30,17 +30,17 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: "agent",
     summary: "connect the member in which it runs to its host",
-    load: async () => equipped((await import("./agent/command.ts")).agentCommand),
+    load: async () => (await import("./agent/command.ts")).agentCommand,
   },
   {
     name: "join",
     summary: "join a member cluster to the host",
-    load: async () => equipped((await import("./join/command.ts")).joinCommand),
+    load: async () => (await import("./join/command.ts")).joinCommand,
   },
   {
     name: "unjoin",
     summary: "take a member cluster out",
-    load: async () => equipped((await import("./unjoin/command.ts")).unjoinCommand),
+    load: async () => (await import("./unjoin/command.ts")).unjoinCommand,
   },
   {
     name: "kubeconfig",
@@ -60,22 +60,22 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: "doctor",
     summary: "check an installation from end to end, with a remedy for each finding",
-    load: async () => equipped((await import("./doctor/command.ts")).doctorCommand),
+    load: async () => (await import("./doctor/command.ts")).doctorCommand,
   },
   {
     name: "get",
     summary: "show objects of all members in one table",
-    load: async () => equipped((await import("./get/command.ts")).getCommand),
+    load: async () => (await import("./get/command.ts")).getCommand,
   },
   {
     name: "describe",
     summary: "show objects of all members in full, with their events",
-    load: async () => equipped((await import("./describe/command.ts")).describeCommand),
+    load: async () => (await import("./describe/command.ts")).describeCommand,
   },
   {
     name: "logs",
     summary: "show the logs of all pods of a Job, or of any pods in members",
-    load: async () => equipped((await import("./logs/command.ts")).logsCommand),
+    load: async () => (await import("./logs/command.ts")).logsCommand,
   },
   {
     name: "ui",
@@ -85,21 +85,21 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: "credential",
     summary: "give readers of ClusterProfiles their own credential for the host",
-    load: async () => equipped((await import("./credential/command.ts")).credentialCommand),
+    load: async () => (await import("./credential/command.ts")).credentialCommand,
   },
   {
     name: "completion",
     summary: "print a script that completes words in bash, zsh or fish",
-    load: async () => equipped((await import("./completion/command.ts")).completionCommand),
+    load: async () => (await import("./completion/command.ts")).completionCommand,
   },
   {
     name: "version",
     summary: "print the versions of the command line, the host and the members",
-    load: async () => equipped((await import("./version/command.ts")).versionCommand),
+    load: async () => (await import("./version/command.ts")).versionCommand,
   },
   {
     name: "convert",
     summary: "turn objects of KubeFed, Karmada and Admiralty into ordinary manifests",
-    load: async () => equipped((await import("./convert/command.ts")).convertCommand),
+    load: async () => (await import("./convert/command.ts")).convertCommand,
   },
 ];

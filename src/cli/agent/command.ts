@@ -14,28 +14,20 @@ import { Agent, REFUSED, REFUSED_BACKOFF } from "../../tunnel/agent.ts";
 import { HomeApiListener } from "../../tunnel/home-api-listener.ts";
 import { hostOfAddress } from "../../tunnel/hub-address.ts";
 import type { MemberCredentials } from "../../tunnel/messages.ts";
-import { flag, type Subcommand } from "../shared/command.ts";
-import { type GlobalInput, listenAddress, withGlobals } from "../shared/input.ts";
-import { type ListenAddress, listenAt, serveHealthAt } from "../shared/listening.ts";
+import { type Equip, equipped, flag } from "../shared/command.ts";
+import { listenAddress, withGlobals } from "../shared/input.ts";
+import { listenAt, serveHealthAt } from "../shared/listening.ts";
 import { packageVersion } from "../shared/package-root.ts";
 import type { Connection } from "../shared/session.ts";
 import { ensureCertificate, hubClient } from "./certificate.ts";
 import { AgentState } from "./state.ts";
-
-interface AgentInput extends GlobalInput {
-  readonly secret: string;
-  readonly healthListen?: ListenAddress | undefined;
-  readonly homeApiListen?: ListenAddress | undefined;
-  readonly homeApiService?: string | undefined;
-  readonly logLevel: "debug" | "info" | "warn" | "error";
-}
 
 const BACKOFF = { initialMs: 5_000, maxMs: 10_000 };
 // Costs nothing while the certificate is good, and a clock may be set at any time.
 const LOOK_EVERY_MS = 60_000;
 
 /** `legation agent` */
-export const agentCommand: Subcommand<AgentInput> = {
+export const agentCommand: Equip = equipped({
   description:
     "Runs in a member that its host cannot reach: it connects to the host's controller, which reaches the member's API server " +
     "through it, and nothing else. `legation join --agent` prints the manifest that runs it. Writes its log as JSON lines to " +
@@ -108,7 +100,7 @@ export const agentCommand: Subcommand<AgentInput> = {
       await health?.close();
     }
   },
-};
+});
 
 /** Tries until the API server answers: a Deployment would start an agent that ended later and later. Rejects with `Failure`. */
 async function readState(client: ClusterClient, secret: string, signal: AbortSignal, log: Logger): Promise<AgentState> {

@@ -1,15 +1,11 @@
 import { Argument } from "commander";
 import { z } from "zod";
-import type { Subcommand } from "../shared/command.ts";
-import { type GlobalInput, withGlobals } from "../shared/input.ts";
-import { SCRIPTS, SHELLS, type Shell } from "./shells.ts";
-
-interface CompletionInput extends GlobalInput {
-  readonly shell: Shell;
-}
+import { type Equip, equipped } from "../shared/command.ts";
+import { withGlobals } from "../shared/input.ts";
+import { SCRIPTS, SHELLS } from "./shells.ts";
 
 /** `legation completion` */
-export const completionCommand: Subcommand<CompletionInput> = {
+export const completionCommand: Equip = equipped({
   description:
     "Prints a script that completes commands, flags, and names of members, namespaces and pods in your shell. Names are read " +
     "from the host with the kubeconfig and context of the line that is completed.",
@@ -27,4 +23,4 @@ export const completionCommand: Subcommand<CompletionInput> = {
   run: async ({ shell }, { terminal }) => {
     terminal.write(SCRIPTS[shell]);
   },
-};
+});

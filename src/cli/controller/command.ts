@@ -5,23 +5,23 @@ import type { MemberConnection } from "../../clusters/registry.ts";
 import type { AgentConnection, HubServing } from "../../controllers/agents/controller.ts";
 import { serverForMembers } from "../../controllers/home-api/address.ts";
 import { type RunWhileLeadingOptions, runWhileLeading } from "../../controllers/run-while-leading.ts";
-import { NODE_PODS, type NodePods } from "../../controllers/virtual-node/model.ts";
+import { NODE_PODS } from "../../controllers/virtual-node/model.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { type ClusterCredentials, renewable } from "../../kube/credentials.ts";
 import { type ConnectOptions, createClusterClient } from "../../kube/http-client.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../kube/kubeconfig.ts";
 import { NodeServers, type ServersOptions } from "../../kubelet/servers.ts";
 import type { CertificateSource } from "../../kubelet/serving-certificate.ts";
-import { NOT_PLACED_REASONS, type NotPlacedReason } from "../../pods/proxy-conditions.ts";
+import { NOT_PLACED_REASONS } from "../../pods/proxy-conditions.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { createLogger, type Logger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
 import type { HomeApiTarget } from "../../tunnel/home-api.ts";
 import { Hub } from "../../tunnel/hub.ts";
 import { hostOfAddress } from "../../tunnel/hub-address.ts";
-import { flag, type Subcommand } from "../shared/command.ts";
+import { type Equip, equipped, flag } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
-import { duration, type GlobalInput, homeApiServer, listenAddress, withGlobals } from "../shared/input.ts";
+import { duration, homeApiServer, listenAddress, withGlobals } from "../shared/input.ts";
 import { checkPorts, type ListenAddress, serveHealthAt } from "../shared/listening.ts";
 import type { Environment } from "../shared/session.ts";
 import { openTraces, TracedRequests } from "../shared/traces.ts";
@@ -67,19 +67,6 @@ function sourceOf(
 ): CertificateSource {
   if (certFile !== undefined && keyFile !== undefined) return { kind: "files", certFile, keyFile };
   return signer === undefined ? { kind: "own", hosts } : { kind: "signer", signer, hosts };
-}
-
-interface ControllerInput extends GlobalInput, KubeletInput {
-  readonly healthListen?: ListenAddress | undefined;
-  readonly hubListen?: ListenAddress | undefined;
-  readonly hubService?: string | undefined;
-  readonly identity?: string | undefined;
-  readonly homeApiServer?: string | undefined;
-  readonly leaseDuration: number;
-  readonly podEvents: "all" | "warnings" | "none";
-  readonly virtualNodePods: NodePods;
-  readonly notPlacedReason: NotPlacedReason;
-  readonly logLevel: "debug" | "info" | "warn" | "error";
 }
 
 // A pod has about five events in its life. These limits suffice for a hundred pods a second.
@@ -136,7 +123,10 @@ function homeApiTarget({ server, proxyUrl, environmentProxyUrl }: ClusterCredent
 
 /** Returns how the hub is served. Undefined if it is not. */
 function hubOf(
-  { hubListen, hubService }: ControllerInput,
+  {
+    hubListen,
+    hubService,
+  }: { readonly hubListen?: ListenAddress | undefined; readonly hubService?: string | undefined },
   {
     env,
     homeApi,
@@ -165,7 +155,7 @@ function hubOf(
 }
 
 /** `legation controller` */
-export const controllerCommand: Subcommand<ControllerInput> = {
+export const controllerCommand: Equip = equipped({
   description:
     "Places proxies, keeps delegates and proxies alike, and represents each member by a virtual node. Several may run: " +
     "one leads, by a Lease in legation-system, and the others wait. Writes its log as JSON lines to standard output.",
@@ -332,4 +322,4 @@ export const controllerCommand: Subcommand<ControllerInput> = {
       await traces?.close();
     }
   },
-};
+});

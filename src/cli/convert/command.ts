@@ -1,18 +1,13 @@
 import { stringify } from "yaml";
-import { flag, type Subcommand } from "../shared/command.ts";
+import { type Equip, equipped, flag } from "../shared/command.ts";
 import { readDocuments } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
-import { type GlobalInput, manifestPaths, toggle, withGlobals } from "../shared/input.ts";
+import { manifestPaths, toggle, withGlobals } from "../shared/input.ts";
 import { counted } from "../shared/output.ts";
 import { convert } from "./convert.ts";
 
-interface ConvertInput extends GlobalInput {
-  readonly filename: readonly string[];
-  readonly strict: boolean;
-}
-
 /** `legation convert` */
-export const convertCommand: Subcommand<ConvertInput> = {
+export const convertCommand: Equip = equipped({
   description:
     "Turns objects of KubeFed, Karmada and Admiralty into ordinary manifests with Legation's annotations, on standard " +
     "output: federated objects and their scheduling preferences; propagation and override policies, with the objects " +
@@ -57,4 +52,4 @@ export const convertCommand: Subcommand<ConvertInput> = {
       });
     }
   },
-};
+});

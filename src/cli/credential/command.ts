@@ -1,15 +1,11 @@
 import { z } from "zod";
 import { homeAddress } from "../../api/home-address.ts";
 import { loadKubeConfig } from "../../kube/kubeconfig.ts";
-import { flag, type Subcommand } from "../shared/command.ts";
+import { type Equip, equipped, flag } from "../shared/command.ts";
 import { kept } from "../shared/connections.ts";
-import { type GlobalInput, withGlobals } from "../shared/input.ts";
+import { withGlobals } from "../shared/input.ts";
 import { checkDestination, EXEC_INFO, readExecInfo } from "./destination.ts";
 import { execCredential } from "./exec-credential.ts";
-
-interface CredentialInput extends GlobalInput {
-  readonly servers: readonly string[];
-}
 
 // The names by which pods of the host reach its API server, beside its Service's address.
 const IN_CLUSTER_SERVERS = ["https://kubernetes.default.svc", "https://kubernetes.default.svc.cluster.local"];
@@ -25,7 +21,7 @@ const serverList = z.string().transform((text, context) => {
 });
 
 /** `legation credential` */
-export const credentialCommand: Subcommand<CredentialInput> = {
+export const credentialCommand: Equip = equipped({
   description:
     "Prints the caller's own credential for the host as a client.authentication.k8s.io ExecCredential: the credential " +
     "plugin for readers of ClusterProfiles (KEP-5339), whose access provider leads to a member through the host. It is " +
@@ -58,4 +54,4 @@ export const credentialCommand: Subcommand<CredentialInput> = {
     });
     terminal.print(JSON.stringify(execCredential(identity, { apiVersion: info.apiVersion, source })));
   },
-};
+});

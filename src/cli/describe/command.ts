@@ -6,28 +6,18 @@ import { events, kindName } from "../../kube/resources.ts";
 import type { TablePage } from "../../kube/tables.ts";
 import { openClusters, type ReadCluster } from "../multicluster/clusters.ts";
 import { type ReadRequest, type StartedList, startReading } from "../multicluster/lists.ts";
-import {
-  READING_FLAGS,
-  type ReadingInput,
-  readingShape,
-  requireNamed,
-  requireShown,
-} from "../multicluster/reading-flags.ts";
-import { type TypeQuery, typeQueries } from "../multicluster/type-names.ts";
-import type { Subcommand } from "../shared/command.ts";
+import { READING_FLAGS, readingShape, requireNamed, requireShown } from "../multicluster/reading-flags.ts";
+import { typeQueries } from "../multicluster/type-names.ts";
+import { type Equip, equipped } from "../shared/command.ts";
 import { Gaps } from "../shared/gaps.ts";
-import { type GlobalInput, withGlobals } from "../shared/input.ts";
+import { withGlobals } from "../shared/input.ts";
 import type { Session } from "../shared/session.ts";
 import { descriptionOf } from "./text.ts";
-
-interface DescribeInput extends GlobalInput, ReadingInput {
-  readonly queries: readonly TypeQuery[];
-}
 
 const EXAMPLE = "pods or deployments.apps";
 
 /** `legation describe` */
-export const describeCommand: Subcommand<DescribeInput> = {
+export const describeCommand: Equip = equipped({
   description:
     "Shows objects of all members in full: metadata, each field as YAML, and the events of each. Members are reached as by " +
     "`legation get`. Values of Secrets are left out.",
@@ -71,7 +61,7 @@ export const describeCommand: Subcommand<DescribeInput> = {
     requireNamed(answers);
     requireShown(queries.map(({ word }) => word).join(","), { gaps, clusters, strict });
   },
-};
+});
 
 interface DescribeContext {
   readonly request: ReadRequest;

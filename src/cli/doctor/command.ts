@@ -1,17 +1,12 @@
 import { z } from "zod";
-import { flag, type Subcommand } from "../shared/command.ts";
+import { type Equip, equipped, flag } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
-import { duration, type GlobalInput, memberName, withGlobals } from "../shared/input.ts";
+import { duration, memberName, withGlobals } from "../shared/input.ts";
 import { counted, printOutcome } from "../shared/output.ts";
 import { packageVersion } from "../shared/package-root.ts";
 import { examine } from "./examine.ts";
 import { countStates } from "./finding.ts";
 import { findingsText } from "./text.ts";
-
-interface DoctorInput extends GlobalInput {
-  readonly members?: readonly string[] | undefined;
-  readonly timeout: number;
-}
 
 const memberList = z.string().transform((text, context) => {
   const names = text.split(",").map((name) => name.trim());
@@ -23,7 +18,7 @@ const memberList = z.string().transform((text, context) => {
 });
 
 /** `legation doctor` */
-export const doctorCommand: Subcommand<DoctorInput> = {
+export const doctorCommand: Equip = equipped({
   description:
     "Checks an installation from end to end: versions, what is installed, the admission webhook as the API server reaches it, " +
     "certificates and tokens, the leading controller, each member with its rights, clock and kubelet API, access for users, and " +
@@ -54,4 +49,4 @@ export const doctorCommand: Subcommand<DoctorInput> = {
     if (counts.FAIL === 0) return;
     throw new Failure("failure", { object: "doctor", problem: `found ${counted(counts.FAIL, "failure")}` });
   },
-};
+});

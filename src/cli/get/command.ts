@@ -4,18 +4,12 @@ import { kindName } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { openClusters, type ReadCluster } from "../multicluster/clusters.ts";
 import { type ClusterAnswer, type ReadRequest, startReading } from "../multicluster/lists.ts";
-import {
-  READING_FLAGS,
-  type ReadingInput,
-  readingShape,
-  requireNamed,
-  requireShown,
-} from "../multicluster/reading-flags.ts";
-import { type TypeQuery, typeQueries } from "../multicluster/type-names.ts";
-import { flag, type Subcommand } from "../shared/command.ts";
+import { READING_FLAGS, readingShape, requireNamed, requireShown } from "../multicluster/reading-flags.ts";
+import { typeQueries } from "../multicluster/type-names.ts";
+import { type Equip, equipped, flag } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { Gaps } from "../shared/gaps.ts";
-import { type GlobalInput, toggle, withFormats } from "../shared/input.ts";
+import { toggle, withFormats } from "../shared/input.ts";
 import { counted, some } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { DocumentPrinter, JsonListPrinter, type ListPrinter, NamePrinter, YamlListPrinter } from "./printers.ts";
@@ -25,15 +19,6 @@ import { ClusterWatch } from "./watch.ts";
 
 type Format = "table" | "wide" | "name" | "json" | "yaml";
 
-interface GetInput extends GlobalInput<Format>, ReadingInput {
-  readonly queries: readonly TypeQuery[];
-  readonly allNamespaces: boolean;
-  readonly fieldSelector?: string | undefined;
-  readonly watch: boolean;
-  readonly outputWatchEvents: boolean;
-  readonly showLabels: boolean;
-}
-
 const EXAMPLE = "pods, deployments.apps or pods,services";
 
 const format: z.ZodType<Format> = z
@@ -42,8 +27,39 @@ const format: z.ZodType<Format> = z
   })
   .default("table");
 
+const input = withFormats(
+  {
+    type: z.string(),
+    names: z.array(z.string()).default([]),
+    allNamespaces: toggle,
+    fieldSelector: z.string().optional(),
+    watch: toggle,
+    outputWatchEvents: toggle,
+    showLabels: toggle,
+    ...readingShape,
+  },
+  format,
+).transform(({ type, names, ...rest }, context) => {
+  const queries = typeQueries(type, names, context, EXAMPLE);
+  const refuse = (path: string, message: string): void =>
+    void context.addIssue({ code: "custom", path: [path], message });
+  const named = queries.flatMap((query) => query.names);
+  if (named.length > 0 && rest.allNamespaces) {
+    refuse("allNamespaces", "contradicts a name; give -n, or --field-selector metadata.name=NAME");
+  }
+  if (named.length > 0 && (rest.selector ?? rest.fieldSelector) !== undefined) {
+    refuse(rest.selector === undefined ? "fieldSelector" : "selector", "contradicts a name; give one of them");
+  }
+  if (rest.watch && (queries.length > 1 || named.length > 1)) {
+    refuse("watch", "is for one type, or for one object; run several commands");
+  }
+  if (rest.outputWatchEvents && !rest.watch) refuse("outputWatchEvents", "is for -w; add it");
+  return { ...rest, queries };
+});
+type GetInput = z.output<typeof input>;
+
 /** `legation get` */
-export const getCommand: Subcommand<GetInput> = {
+export const getCommand: Equip = equipped({
   description:
     "Shows objects of all members in one table, as kubectl shows those of one cluster. Members are reached through the host's " +
     "API server with your own credentials there, so each member shows what your user may see. All are asked at once; one that " +
@@ -71,35 +87,7 @@ export const getCommand: Subcommand<GetInput> = {
       "a script",
     ],
   ],
-  input: withFormats(
-    {
-      type: z.string(),
-      names: z.array(z.string()).default([]),
-      allNamespaces: toggle,
-      fieldSelector: z.string().optional(),
-      watch: toggle,
-      outputWatchEvents: toggle,
-      showLabels: toggle,
-      ...readingShape,
-    },
-    format,
-  ).transform(({ type, names, ...rest }, context) => {
-    const queries = typeQueries(type, names, context, EXAMPLE);
-    const refuse = (path: string, message: string): void =>
-      void context.addIssue({ code: "custom", path: [path], message });
-    const named = queries.flatMap((query) => query.names);
-    if (named.length > 0 && rest.allNamespaces) {
-      refuse("allNamespaces", "contradicts a name; give -n, or --field-selector metadata.name=NAME");
-    }
-    if (named.length > 0 && (rest.selector ?? rest.fieldSelector) !== undefined) {
-      refuse(rest.selector === undefined ? "fieldSelector" : "selector", "contradicts a name; give one of them");
-    }
-    if (rest.watch && (queries.length > 1 || named.length > 1)) {
-      refuse("watch", "is for one type, or for one object; run several commands");
-    }
-    if (rest.outputWatchEvents && !rest.watch) refuse("outputWatchEvents", "is for -w; add it");
-    return { ...rest, queries };
-  }),
+  input,
   working: "reading",
   run: async (options, session) => {
     const { client, namespace: current } = await session.connect(options, "host");
@@ -113,7 +101,7 @@ export const getCommand: Subcommand<GetInput> = {
     const object = options.queries.map(({ word }) => word).join(",");
     requireShown(object, { gaps, clusters, strict: options.strict });
   },
-};
+});
 
 function requestOf(options: GetInput, namespace: string): ReadRequest {
   const { queries, allNamespaces, selector, fieldSelector, watch, output, timeout } = options;

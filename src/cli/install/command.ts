@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts";
-import { flag, type Subcommand } from "../shared/command.ts";
-import { type GlobalInput, toggle, withGlobals } from "../shared/input.ts";
+import { type Equip, equipped, flag } from "../shared/command.ts";
+import { toggle, withGlobals } from "../shared/input.ts";
 import { loadManifests } from "../shared/manifests.ts";
-import { refuseDefinitionsAlone, type TypeName, typeList } from "../shared/named-types.ts";
+import { refuseDefinitionsAlone, typeList } from "../shared/named-types.ts";
 import { counted, objectText, printOutcome } from "../shared/output.ts";
 import { packageRoot, packageVersion } from "../shared/package-root.ts";
 import { allowTypes, type InstallContext, install } from "./install.ts";
@@ -46,15 +46,16 @@ const accessAddress = z
       `${JSON.stringify(input)} is not HOST:PORT with a DNS name, as a Service of type ExternalName needs; write e.g. localhost:9444`,
   });
 
-interface InstallInput extends GlobalInput {
-  readonly webhookUrl?: string | undefined;
-  readonly clusterName?: string | undefined;
-  readonly image?: string | undefined;
-  readonly access: boolean;
-  readonly accessAddress?: string | undefined;
-  readonly types: readonly TypeName[];
-  readonly definitions: boolean;
-}
+const input = withGlobals({
+  webhookUrl: webhookUrl.optional(),
+  clusterName: hostName.optional(),
+  image: imageName.optional(),
+  access: toggle,
+  accessAddress: accessAddress.optional(),
+  types: typeList.default([]),
+  definitions: toggle,
+});
+type InstallInput = z.output<typeof input>;
 
 /** Names each input as it was written: a flag or a variable. */
 function refuseBoth({ image, webhookUrl }: InstallInput, context: z.RefinementCtx): void {
@@ -70,7 +71,7 @@ function allowsTypesAlone({ types, access, accessAddress, clusterName, image, we
 }
 
 /** `legation install` */
-export const installCommand: Subcommand<InstallInput> = {
+export const installCommand: Equip = equipped({
   description:
     "Applies the CRDs, the namespace, service accounts and RBAC, the policies and the webhook configuration. " +
     "Run it again to upgrade, to repair or after an interruption: what is right already stays as it is, and so do " +
@@ -110,15 +111,7 @@ export const installCommand: Subcommand<InstallInput> = {
     ["install --types certificates.cert-manager.io", "again, so that members may get Certificates"],
     ["install", "again: what is missing or changed is put right, and your image and address stay"],
   ],
-  input: withGlobals({
-    webhookUrl: webhookUrl.optional(),
-    clusterName: hostName.optional(),
-    image: imageName.optional(),
-    access: toggle,
-    accessAddress: accessAddress.optional(),
-    types: typeList.default([]),
-    definitions: toggle,
-  })
+  input: input
     .superRefine(refuseBoth)
     .refine(({ access, accessAddress: address }) => access || address === undefined, {
       error: "--access-address is for --access: write both, or leave it out",
@@ -174,4 +167,4 @@ export const installCommand: Subcommand<InstallInput> = {
       document: { clusterName: name, objects: done },
     });
   },
-};
+});

@@ -5,18 +5,10 @@ import { z } from "zod";
 import { accessPrefixProblem } from "../../api/access.ts";
 import { GROUP } from "../../api/keys.ts";
 import { DEFAULT_HOST_NAME, recordedHostName } from "../../clusters/host-name.ts";
-import { flag, type Subcommand } from "../shared/command.ts";
-import {
-  duration,
-  type GlobalInput,
-  homeApiServer,
-  hubAddress,
-  memberName,
-  toggle,
-  withGlobals,
-} from "../shared/input.ts";
+import { type Equip, equipped, flag } from "../shared/command.ts";
+import { duration, homeApiServer, hubAddress, memberName, toggle, withGlobals } from "../shared/input.ts";
 import { loadManifests } from "../shared/manifests.ts";
-import { refuseDefinitionsAlone, type TypeName, typeList } from "../shared/named-types.ts";
+import { refuseDefinitionsAlone, typeList } from "../shared/named-types.ts";
 import { printOutcome } from "../shared/output.ts";
 import { packageRoot } from "../shared/package-root.ts";
 import { hostContext } from "../shared/session.ts";
@@ -44,25 +36,6 @@ function keyProblem(key: string, others: Readonly<Record<string, string>>): stri
   return Object.hasOwn(others, key) ? "is given twice" : undefined;
 }
 
-interface JoinInput extends GlobalInput {
-  readonly name: string;
-  readonly memberKubeconfig?: string | undefined;
-  readonly memberContext?: string | undefined;
-  readonly memberServer?: string | undefined;
-  readonly homeApiServer?: string | undefined;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly types: readonly TypeName[];
-  readonly definitions: boolean;
-  readonly agent: boolean;
-  readonly hubAddress?: string | undefined;
-  readonly agentImage?: string | undefined;
-  readonly homeApiThroughAgent: boolean;
-  readonly access: boolean;
-  readonly accessPrefix?: string | undefined;
-  readonly removeAccess: boolean;
-  readonly timeout: number;
-}
-
 const serverUrl = z.string().refine((text) => URL.parse(text)?.protocol === "https:", {
   error: ({ input }) => `${JSON.stringify(input)} is not an https address; write e.g. https://10.0.0.1:6443`,
 });
@@ -73,7 +46,7 @@ const accessPrefix = z.string().superRefine((text, context) => {
 });
 
 /** `legation join` */
-export const joinCommand: Subcommand<JoinInput> = {
+export const joinCommand: Equip = equipped({
   description:
     "Makes a service account with only the rights that Legation needs in the member, tries its credentials, stores them " +
     "in a Secret of the host, writes the Cluster object and waits until it is Ready. Run it again to complete a join that " +
@@ -229,4 +202,4 @@ export const joinCommand: Subcommand<JoinInput> = {
       document: { ...cluster, metadata },
     });
   },
-};
+});

@@ -2,11 +2,11 @@ import { Argument } from "commander";
 import { z } from "zod";
 import { jobs, pods } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
-import { HOST, openClusters, type WantedClusters, wantedClusters } from "../multicluster/clusters.ts";
-import { flag, type Subcommand } from "../shared/command.ts";
+import { HOST, openClusters, wantedClusters } from "../multicluster/clusters.ts";
+import { type Equip, equipped, flag } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { Gaps } from "../shared/gaps.ts";
-import { duration, type GlobalInput, toggle, withGlobals } from "../shared/input.ts";
+import { duration, toggle, withGlobals } from "../shared/input.ts";
 import { some } from "../shared/output.ts";
 import { asViewer, notOnHost } from "../shared/reading.ts";
 import type { Connection, Session } from "../shared/session.ts";
@@ -22,27 +22,41 @@ type Target =
   | { readonly pod: string }
   | { readonly labelSelector: string };
 
-interface LogsInput extends GlobalInput {
-  readonly target: Target;
-  readonly clusters?: WantedClusters | undefined;
-  readonly namespace?: string | undefined;
-  readonly follow: boolean;
-  readonly container?: string | undefined;
-  readonly allContainers: boolean;
-  readonly tail?: number | undefined;
-  readonly since?: number | undefined;
-  readonly timestamps: boolean;
-  readonly maxLogRequests: number;
-  readonly memberKubeconfig?: string | undefined;
-}
-
 const JOBS = ["job", "jobs", "job.batch", "jobs.batch"];
 const PODS = ["pod", "pods", "po"];
 const POD_NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 const MAX_STREAMS = 100;
 
+const input = withGlobals({
+  target: z.string().optional(),
+  selector: z.string().optional(),
+  clusters: wantedClusters.optional(),
+  namespace: z.string().optional(),
+  follow: toggle,
+  container: z.string().optional(),
+  allContainers: toggle,
+  tail: wholeNumber(0, "10").optional(),
+  since: duration.optional(),
+  timestamps: toggle,
+  maxLogRequests: wholeNumber(1, "500").default(MAX_STREAMS),
+  memberKubeconfig: z.string().optional(),
+}).transform(({ target: written, selector, ...rest }, context) => {
+  const target = targetOf(written, selector, context);
+  const refuse = (path: string, message: string): void =>
+    void context.addIssue({ code: "custom", path: [path], message });
+  if ("job" in target && rest.clusters !== undefined) {
+    refuse("clusters", "is for pods; the members of a Job are on record on the host");
+  }
+  if ("hostPod" in target && rest.clusters !== undefined) {
+    refuse("clusters", "is for pod/NAME and -l; the member of a pod of the host is on record there");
+  }
+  if (rest.container !== undefined && rest.allContainers) refuse("container", "contradicts --all-containers; give one");
+  return { ...rest, target };
+});
+type LogsInput = z.output<typeof input>;
+
 /** `legation logs` */
-export const logsCommand: Subcommand<LogsInput> = {
+export const logsCommand: Equip = equipped({
   description:
     "Shows the logs of all pods of a Job, in all members that have it; of more than one pod each line begins with " +
     "[member/pod]. With -f it goes on until the Job is over. The pods of a whole Job are its member's alone, so its " +
@@ -81,33 +95,7 @@ export const logsCommand: Subcommand<LogsInput> = {
     ["logs web-0 -n shop -c proxy", "a container that the member of a pod added to it"],
     ["logs -l app=web -n shop --clusters west,east -f", "pods of two members, whoever made them"],
   ],
-  input: withGlobals({
-    target: z.string().optional(),
-    selector: z.string().optional(),
-    clusters: wantedClusters.optional(),
-    namespace: z.string().optional(),
-    follow: toggle,
-    container: z.string().optional(),
-    allContainers: toggle,
-    tail: wholeNumber(0, "10").optional(),
-    since: duration.optional(),
-    timestamps: toggle,
-    maxLogRequests: wholeNumber(1, "500").default(MAX_STREAMS),
-    memberKubeconfig: z.string().optional(),
-  }).transform(({ target: written, selector, ...rest }, context) => {
-    const target = targetOf(written, selector, context);
-    const refuse = (path: string, message: string): void =>
-      void context.addIssue({ code: "custom", path: [path], message });
-    if ("job" in target && rest.clusters !== undefined) {
-      refuse("clusters", "is for pods; the members of a Job are on record on the host");
-    }
-    if ("hostPod" in target && rest.clusters !== undefined) {
-      refuse("clusters", "is for pod/NAME and -l; the member of a pod of the host is on record there");
-    }
-    if (rest.container !== undefined && rest.allContainers)
-      refuse("container", "contradicts --all-containers; give one");
-    return { ...rest, target };
-  }),
+  input,
   working: "waiting for logs",
   run: async (options, session) => {
     const host = await session.connect(options, "host");
@@ -130,7 +118,7 @@ export const logsCommand: Subcommand<LogsInput> = {
       ...(misses && options.memberKubeconfig === undefined ? { remedy: ANOTHER_WAY } : {}),
     });
   },
-};
+});
 
 const ANOTHER_WAY =
   "where this machine does not reach a member as the host does, give --member-kubeconfig FILE (docs/whole-jobs.md#reading-logs)";

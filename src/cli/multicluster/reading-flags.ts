@@ -11,7 +11,7 @@ import { type ClusterAnswer, namedObject, type StartedList } from "./lists.ts";
 const DEFAULT_TIMEOUT_MS = 10_000;
 
 /** Input of a command that reads several clusters. */
-export interface ReadingInput {
+interface ReadingInput {
   readonly clusters?: WantedClusters | undefined;
   readonly namespace?: string | undefined;
   readonly selector?: string | undefined;

@@ -31,7 +31,7 @@ export interface Subcommand<Input = never> {
 }
 
 /** Adds description, arguments, flags and action to a command that has only a name. */
-type Equip = (command: Command, session: Session) => void;
+export type Equip = (command: Command, session: Session) => void;
 
 /** An entry in the list of commands. `load` imports the command's code, and runs only when the command is called. */
 export interface CommandEntry {
@@ -41,7 +41,7 @@ export interface CommandEntry {
   readonly load: () => Promise<Equip>;
 }
 
-/** Builds the loader of a `CommandEntry`. */
+/** Returns what `CommandEntry.load` loads. The type of the input follows from its schema. */
 export function equipped<Input>(spec: Subcommand<Input>): Equip {
   return (command, session) => {
     command.description(spec.description).addHelpText("after", examplesText(spec.examples));

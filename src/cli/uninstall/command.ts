@@ -1,17 +1,13 @@
 import { join } from "node:path";
-import { flag, type Subcommand } from "../shared/command.ts";
-import { type GlobalInput, toggle, withGlobals } from "../shared/input.ts";
+import { type Equip, equipped, flag } from "../shared/command.ts";
+import { toggle, withGlobals } from "../shared/input.ts";
 import { loadManifests } from "../shared/manifests.ts";
 import { printOutcome } from "../shared/output.ts";
 import { packageRoot } from "../shared/package-root.ts";
 import { uninstall } from "./uninstall.ts";
 
-interface UninstallInput extends GlobalInput {
-  readonly force: boolean;
-}
-
 /** `legation uninstall` */
-export const uninstallCommand: Subcommand<UninstallInput> = {
+export const uninstallCommand: Equip = equipped({
   description:
     "Removes every object, finalizer and label of Legation from the host. It refuses while a member is joined, and, unless " +
     "--force deletes them, while delegated pods or whole Jobs have not finished. What the authors wrote themselves " +
@@ -34,4 +30,4 @@ export const uninstallCommand: Subcommand<UninstallInput> = {
       result.namespaces.length === 0 ? "" : `\n  namespaces that were opted in: ${result.namespaces.join(", ")}`;
     printOutcome(terminal, options.output, { text: `Legation is uninstalled${optedIn}${rest}`, document: result });
   },
-};
+});

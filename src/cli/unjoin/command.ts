@@ -1,20 +1,11 @@
 import { Argument } from "commander";
 import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
-import { flag, type Subcommand } from "../shared/command.ts";
-import { duration, type GlobalInput, memberName, toggle, withGlobals } from "../shared/input.ts";
+import { type Equip, equipped, flag } from "../shared/command.ts";
+import { duration, memberName, toggle, withGlobals } from "../shared/input.ts";
 import { printOutcome } from "../shared/output.ts";
 import { hostContext } from "../shared/session.ts";
 import { unjoin } from "./unjoin.ts";
-
-interface UnjoinInput extends GlobalInput {
-  readonly name: string;
-  readonly memberKubeconfig?: string | undefined;
-  readonly memberContext?: string | undefined;
-  readonly drain: boolean;
-  readonly force: boolean;
-  readonly timeout: number;
-}
 
 const CONTROLLER_USER = `system:serviceaccount:${SYSTEM_NAMESPACE}:legation-controller`;
 
@@ -22,7 +13,7 @@ const CONTROLLER_USER = `system:serviceaccount:${SYSTEM_NAMESPACE}:legation-cont
 const LONGEST_FORCED_MS = 10_000;
 
 /** `legation unjoin` */
-export const unjoinCommand: Subcommand<UnjoinInput> = {
+export const unjoinCommand: Equip = equipped({
   description:
     "Removes the Cluster, its virtual node and the credentials that `legation join` made from the host, and what the host made from the member: " +
     "its objects, its access, and the namespaces that it made and that hold nothing else. It refuses while pods or whole Jobs run there, " +
@@ -81,4 +72,4 @@ export const unjoinCommand: Subcommand<UnjoinInput> = {
     const text = [`Cluster ${name} has left`, ...rest, ...kept].join("");
     printOutcome(terminal, options.output, { text, document: result });
   },
-};
+});

@@ -1,16 +1,12 @@
-import { flag, type Subcommand } from "../shared/command.ts";
-import { type GlobalInput, toggle, withGlobals } from "../shared/input.ts";
+import { type Equip, equipped, flag } from "../shared/command.ts";
+import { toggle, withGlobals } from "../shared/input.ts";
 import { printOutcome } from "../shared/output.ts";
 import { packageVersion } from "../shared/package-root.ts";
 import { type HostVersions, readHost } from "./installed.ts";
 import { versionText } from "./text.ts";
 
-interface VersionInput extends GlobalInput {
-  readonly client: boolean;
-}
-
 /** `legation version` */
-export const versionCommand: Subcommand<VersionInput> = {
+export const versionCommand: Equip = equipped({
   description:
     "Prints the version of the command line, and those on the host: of Kubernetes, of the installation, of the pods that run, " +
     "of members and their agents. If the host cannot be reached, it prints the command line's and fails.",
@@ -38,4 +34,4 @@ export const versionCommand: Subcommand<VersionInput> = {
     }
     print(host);
   },
-};
+});
