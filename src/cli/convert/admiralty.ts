@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { parsePlacement } from "../../api/annotations.ts";
 import { isJsonObject, setAt, valueAt } from "../../api/json.ts";
 import {
   CLUSTER_AFFINITY_ANNOTATION,
@@ -11,8 +10,9 @@ import {
 } from "../../api/keys.ts";
 import { structuredTextReader } from "../../api/structured-text.ts";
 import type { WrittenObject } from "../shared/documents.ts";
+import { withoutRefused } from "./annotate.ts";
 import { templatePath } from "./kinds.ts";
-import { nameOf, type Report } from "./report.ts";
+import { type Gap, nameOf, type Report } from "./report.ts";
 
 const ADMIRALTY = "multicluster.admiralty.io/";
 const FEDERATION = "federation.kubernetes.io/";
@@ -28,15 +28,12 @@ const readConstraints = structuredTextReader(
 
 type Written = Readonly<Record<string, string>>;
 
-/** Reports whether an object is a resource of Admiralty itself. */
-function isAdmiralty({ apiVersion }: WrittenObject): boolean {
-  return apiVersion.startsWith("multicluster.admiralty.io/");
-}
-
 /** Converts Admiralty's and Federation v1's annotations and labels of an ordinary object. */
 export function convertAnnotations(object: WrittenObject, report: Report): WrittenObject | undefined {
-  if (isAdmiralty(object)) {
-    tellAbout(object, report);
+  const { apiVersion, kind, metadata } = object;
+  if (apiVersion.startsWith(ADMIRALTY)) {
+    if (kind !== "Target" && kind !== "ClusterTarget") report.noKind(object);
+    else report.join(object, { [`${ADMIRALTY}cluster-target-name`]: `${metadata.name}` });
     return undefined;
   }
   const template = templatePath(object);
@@ -60,63 +57,51 @@ function translateAt(object: WrittenObject, path: readonly string[], report: Rep
       continue;
     }
     found = true;
-    Object.assign(
-      written,
-      translate(key, text, { source: nameOf(object), field: [...path, "annotations"].join("."), report }),
-    );
+    const field = `${[...path, "annotations"].join(".")}[${key}]`;
+    Object.assign(written, translate(key, text, report.about(nameOf(object), field)));
   }
   return found ? setAt(object, [...path, "annotations"], written) : object;
 }
 
-interface Place {
-  readonly source: string;
-  readonly field: string;
-  readonly report: Report;
-}
-
-function translate(key: string, text: string, place: Place): Written {
-  const { source, report } = place;
-  const field = `${place.field}[${key}]`;
+function translate(key: string, text: string, gap: Gap): Written {
   switch (key) {
     case `${ADMIRALTY}elect`:
       return { [DELEGATE_ANNOTATION]: "true" };
     case `${ADMIRALTY}clustername`:
-      return checked({ [CLUSTERS_ANNOTATION]: text }, source, field, report);
+      return checked({ [CLUSTERS_ANNOTATION]: text }, gap);
     case `${ADMIRALTY}proxy-pod-scheduling-constraints`:
-      return checked(constraints(text, source, field, report), source, field, report);
+      return checked(constraints(text, gap), gap);
     case `${FEDERATION}replica-set-preferences`:
     case `${FEDERATION}deployment-preferences`:
-      return checked({ [PREFERENCES_ANNOTATION]: text }, source, field, report);
+      return checked({ [PREFERENCES_ANNOTATION]: text }, gap);
     // Legation never reserves, and delegates keep their labels.
     case `${ADMIRALTY}no-reservation`:
     case `${ADMIRALTY}no-prefix-label-regexp`:
       return {};
     case `${ADMIRALTY}use-constraints-from-spec-for-proxy-pod-scheduling`:
-      report.gap(
-        source,
-        field,
+      gap(
+        "",
         "constraints of the pod's spec are for the nodes of its member",
         `write those for clusters as ${CLUSTER_SELECTOR_ANNOTATION} or ${CLUSTER_AFFINITY_ANNOTATION}`,
       );
       return {};
     default:
-      report.gap(source, field, "nothing here acts on it", "it is left out of the output");
+      gap("", "nothing here acts on it", "it is left out of the output");
       return {};
   }
 }
 
-function constraints(text: string, source: string, field: string, report: Report): Written {
+function constraints(text: string, gap: Gap): Written {
   const parsed = readConstraints(text);
   if (!parsed.ok) {
-    report.gap(source, field, parsed.problems.join("; "), `write ${CLUSTER_SELECTOR_ANNOTATION} by hand`);
+    gap("", parsed.problems.join("; "), `write ${CLUSTER_SELECTOR_ANNOTATION} by hand`);
     return {};
   }
   const { nodeSelector = {}, affinity = {}, ...others } = parsed.value;
   const { nodeAffinity, ...otherAffinities } = affinity;
   for (const [name] of [...Object.entries(others), ...Object.entries(otherAffinities)]) {
-    report.gap(
-      source,
-      `${field}.${name}`,
+    gap(
+      `.${name}`,
       "clusters are chosen by their labels alone",
       "write it in the pod's spec, for the nodes of its member",
     );
@@ -128,28 +113,12 @@ function constraints(text: string, source: string, field: string, report: Report
   };
 }
 
-/** Leaves out annotations that Legation would refuse. */
-function checked(written: Written, source: string, field: string, report: Report): Written {
-  const parsed = parsePlacement(written);
-  if (parsed.ok) return written;
-  for (const { key, message } of parsed.problems)
-    report.gap(source, field, message.replace(`annotation ${key}: `, ""), "write the annotation by hand");
-  return Object.fromEntries(
-    Object.entries(written).filter(([key]) => parsed.problems.every((problem) => problem.key !== key)),
-  );
+function checked(written: Written, gap: Gap): Written {
+  return withoutRefused(written, written, (_key, problem, instead) => gap("", problem, instead));
 }
 
 function withLabel(object: WrittenObject): WrittenObject {
   const { [NAMESPACE_LABEL]: mark, ...labels } = object.metadata.labels ?? {};
   if (object.kind !== "Namespace" || mark !== "enabled") return object;
   return setAt(object, ["metadata", "labels"], { ...labels, [DELEGATION_LABEL]: "annotated" });
-}
-
-function tellAbout(object: WrittenObject, report: Report): void {
-  const { kind, metadata } = object;
-  if (kind === "Target" || kind === "ClusterTarget") {
-    report.step(
-      `${nameOf(object)}: legation join ${metadata.name} --member-kubeconfig FILE --labels ${ADMIRALTY}cluster-target-name=${metadata.name}`,
-    );
-  } else report.gap(nameOf(object), "kind", `there is no ${kind} here`, "nothing is written for it");
 }

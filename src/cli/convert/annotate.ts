@@ -17,7 +17,7 @@ import { COUNTS, countsPath, type Treatment, templatePath, treatmentOf } from ".
 import type { Numbers, Wish } from "./model.ts";
 import { translate, translateWhole, type WrittenOverride } from "./patches.ts";
 import { placementAnnotations } from "./placement.ts";
-import type { Report } from "./report.ts";
+import { type Gap, noDifference, type Report } from "./report.ts";
 
 /** Returns the object with Legation's annotations. Undefined if it cannot go to members. */
 export function annotate(wish: Wish, report: Report): WrittenObject | undefined {
@@ -25,7 +25,7 @@ export function annotate(wish: Wish, report: Report): WrittenObject | undefined 
   const { treatment, why = "" } = treatmentOf(object);
   switch (treatment) {
     case "nowhere":
-      report.gap(source, "kind", why, "it is left out of the output");
+      report.about(source)("kind", why, "it is left out of the output");
       return undefined;
     case "follows":
     case "host":
@@ -60,10 +60,11 @@ function wholeOverrides(wish: Wish, report: Report): WrittenOverride[] {
     return [];
   }
   return wish.overrides.flatMap(({ source, operations, ...where }) => {
+    const gap = report.about(source);
     const patch = operations.flatMap((operation): object[] => {
       const translated = translateWhole(operation);
       if ("patch" in translated) return [translated.patch];
-      report.gap(source, operation.field, translated.problem, translated.instead);
+      gap(operation.field, translated.problem, translated.instead);
       return [];
     });
     return patch.length === 0 ? [] : [{ ...where, patch }];
@@ -83,13 +84,14 @@ function allowanceOf({ apiVersion, kind }: WrittenObject): string {
 
 function annotateWorkload(wish: Wish, treatment: Treatment, report: Report): WrittenObject {
   const { object, source, choices, orphan } = wish;
+  const gap = report.about(source);
   if (orphan !== undefined) {
-    report.gap(source, orphan, "what members run for an object goes with it", "keep the object while it is to run");
+    gap(orphan, "what members run for an object goes with it", "keep the object while it is to run");
   }
   const fields = COUNTS[treatment] ?? [];
   const path = countsPath(treatment);
   const { patches, numbers } = translateAll(wish, { path, fields }, report);
-  const { totals, preferences } = divide(wish, { path, fields, numbers, treatment }, report);
+  const { totals, preferences } = divide(wish, { path, fields, numbers, treatment }, gap);
   const isJob = treatment !== "pods";
   const counted = Object.entries(totals).reduce(
     (changed, [field, value]) => setAt(changed, [...path, field], value),
@@ -101,7 +103,7 @@ function annotateWorkload(wish: Wish, treatment: Treatment, report: Report): Wri
     ...(preferences === undefined ? {} : { [PREFERENCES_ANNOTATION]: JSON.stringify(preferences) }),
     ...(patches.length === 0 ? {} : { [OVERRIDES_ANNOTATION]: JSON.stringify(patches) }),
   };
-  const selected = isJob ? withoutSelector(counted, path, source, report) : counted;
+  const selected = isJob ? withoutSelector(counted, path, gap) : counted;
   return withAnnotations(selected, annotations, wish, report);
 }
 
@@ -115,18 +117,19 @@ function translateAll(
   const numbers = new Map<string, Numbers>();
   const patches: WrittenOverride[] = [];
   for (const { source, operations, ...where } of overrides) {
+    const gap = report.about(source);
     const patch: object[] = [];
     for (const operation of operations) {
       const { field } = operation;
       const translated = translate(operation, template, counts);
-      if ("problem" in translated) report.gap(source, field, translated.problem, translated.instead);
+      if ("problem" in translated) gap(field, translated.problem, translated.instead);
       else if ("patch" in translated) {
         const hindrance = hindranceTo([...patch, translated.patch], object);
         if (hindrance === undefined) patch.push(translated.patch);
-        else report.gap(source, field, hindrance, "have an operator write legation.dev/overrides on the namespace");
+        else gap(field, hindrance, "have an operator write legation.dev/overrides on the namespace");
       } else if (where.clusters === undefined || where.clusterSelector !== undefined) {
         const problem = `${translated.count} for clusters that are not named`;
-        report.gap(source, field, problem, "write scheduling-preferences by name");
+        gap(field, problem, "write scheduling-preferences by name");
       } else {
         const { count, value } = translated;
         for (const name of where.clusters) numbers.set(name, { ...numbers.get(name), [count]: value });
@@ -147,17 +150,11 @@ function hindranceTo(patch: readonly object[], object: WrittenObject): string | 
 }
 
 /** A member generates the selector of a whole Job. */
-function withoutSelector(
-  object: WrittenObject,
-  path: readonly string[],
-  source: string,
-  report: Report,
-): WrittenObject {
+function withoutSelector(object: WrittenObject, path: readonly string[], gap: Gap): WrittenObject {
   const spec = valueAt(object, path);
   if (!isJsonObject(spec) || spec.manualSelector !== true) return object;
   const { manualSelector: _, selector: __, ...rest } = spec;
-  report.gap(
-    source,
+  gap(
     "template.spec.manualSelector",
     "the member chooses the Job's selector",
     "nothing: manualSelector and selector are left out",
@@ -167,14 +164,7 @@ function withoutSelector(
 
 function refuseOverrides({ overrides }: Wish, report: Report): void {
   for (const { source, operations } of overrides) {
-    for (const { field, path } of operations) {
-      report.gap(
-        source,
-        field,
-        `${path} cannot differ between members: members get the object as it is`,
-        "write an object per group of members, each with its own name and legation.dev/clusters",
-      );
-    }
+    for (const { field, path } of operations) noDifference(path, field, report.about(source));
   }
 }
 
@@ -187,15 +177,25 @@ function withAnnotations(
 ): WrittenObject {
   const { [OVERRIDES_ANNOTATION]: _, ...others } = annotations;
   // Overrides were checked one by one.
-  const parsed = parsePlacement(treatmentOf(object).treatment === "whole" ? others : annotations);
-  const problems = parsed.ok ? [] : parsed.problems;
-  for (const { key, message } of problems)
-    report.gap(source, key, message.replace(`annotation ${key}: `, ""), "write the annotation by hand");
-  const kept = Object.fromEntries(
-    Object.entries(annotations).filter(([key]) => problems.every((problem) => problem.key !== key)),
-  );
+  const judged = treatmentOf(object).treatment === "whole" ? others : annotations;
+  const kept = withoutRefused(annotations, judged, report.about(source));
   const path =
     object.kind === "CronJob" ? ["spec", "jobTemplate", "metadata", "annotations"] : ["metadata", "annotations"];
   const before = valueAt(object, path);
   return setAt(object, path, { ...(isJsonObject(before) ? before : {}), ...kept });
+}
+
+/** Returns annotations without those that Legation would refuse by the `judged` ones. Tells of each. */
+export function withoutRefused(
+  annotations: Readonly<Record<string, string>>,
+  judged: Readonly<Record<string, string>>,
+  gap: Gap,
+): Record<string, string> {
+  const parsed = parsePlacement(judged);
+  const problems = parsed.ok ? [] : parsed.problems;
+  for (const { key, message } of problems) {
+    gap(key, message.replace(`annotation ${key}: `, ""), "write the annotation by hand");
+  }
+  const isRefused = (key: string): boolean => problems.some((problem) => problem.key === key);
+  return Object.fromEntries(Object.entries(annotations).filter(([key]) => !isRefused(key)));
 }

@@ -2,7 +2,7 @@ import { valueAt } from "../../api/json.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import type { Treatment } from "./kinds.ts";
 import type { Counts, Numbers, Wish } from "./model.ts";
-import type { Report } from "./report.ts";
+import type { Gap } from "./report.ts";
 
 /** The object's fields with numbers of pods. */
 export interface Dividing {
@@ -19,22 +19,21 @@ interface Division {
 }
 
 /** Returns the numbers for all clusters together, and how they are divided. */
-export function divide(wish: Wish, dividing: Dividing, report: Report): Division {
-  const { source, counts, choices } = wish;
+export function divide(wish: Wish, dividing: Dividing, gap: Gap): Division {
+  const { counts, choices } = wish;
   const { path, fields, numbers } = dividing;
   if (counts.how === "divided") {
     const { totals, preferences } = counts;
     // KubeFed's preferences replace the numbers of overrides.
     if (numbers.size > 0 && totals === undefined) {
-      report.gap(
-        source,
+      gap(
         "overrides",
         `numbers of pods beside a division of ${fields[0]}`,
         "write minReplicas and maxReplicas in scheduling-preferences",
       );
     }
     const all = totals ?? {};
-    return preferences === undefined ? { totals: all } : dividedBy(preferences, all, wish, dividing, report);
+    return preferences === undefined ? { totals: all } : dividedBy(preferences, all, wish, dividing, gap);
   }
   const [choice = {}] = choices;
   const names =
@@ -44,29 +43,27 @@ export function divide(wish: Wish, dividing: Dividing, report: Report): Division
   const own = ownNumbers(wish.object, path, fields);
   if (names === undefined) {
     const [main = "pods"] = fields;
-    report.gap(
-      source,
+    gap(
       [...path, main].join("."),
       `every selected cluster had ${own[main] ?? 1} of them; now they are as many in all`,
       `write the sum of all clusters in ${[...path, main].join(".")}`,
     );
     for (const name of numbers.keys())
-      report.gap(source, "overrides", `another number in ${name}`, "write scheduling-preferences by name");
+      gap("overrides", `another number in ${name}`, "write scheduling-preferences by name");
     return dividing.treatment === "pods" && wish.object.kind !== "Pod"
       ? { totals: {}, preferences: { clusters: { "*": { weight: 1 } } } }
       : { totals: {} };
   }
-  return sumOf(names, own, wish, dividing, report);
+  return sumOf(names, own, wish, dividing, gap);
 }
 
 /** Every named cluster had its own number: the object gets the sum, divided in that proportion. */
-function sumOf(names: readonly string[], own: Numbers, wish: Wish, dividing: Dividing, report: Report): Division {
-  const { object, source } = wish;
+function sumOf(names: readonly string[], own: Numbers, wish: Wish, dividing: Dividing, gap: Gap): Division {
+  const { object } = wish;
   const each = names.map((name) => ({ name, numbers: { ...own, ...dividing.numbers.get(name) } }));
   if (object.kind === "Pod") {
     if (names.length > 1)
-      report.gap(
-        source,
+      gap(
         "placement",
         `a pod ran in each of ${names.join(", ")}; now one runs in one of them`,
         "write a Deployment, or a pod per member",
@@ -83,47 +80,39 @@ function sumOf(names: readonly string[], own: Numbers, wish: Wish, dividing: Div
   const main = dividing.fields.findLast((field) => totals[field] !== undefined) ?? "";
   const clusters = Object.fromEntries(each.map(({ name, numbers }) => [name, { weight: numbers[main] ?? 1 }]));
   if (object.kind === "StatefulSet") {
-    report.gap(
-      source,
+    gap(
       "template",
       `each of ${names.join(", ")} had pods ${object.metadata.name}-0, -1 …; now the numbers of all pods differ`,
       "check what relies on them",
     );
   }
-  return dividedBy({ clusters }, totals, wish, dividing, report);
+  return dividedBy({ clusters }, totals, wish, dividing, gap);
 }
 
 function dividedBy(
   preferences: NonNullable<Extract<Counts, { how: "divided" }>["preferences"]>,
   totals: Numbers,
-  { object, source, counts }: Wish,
+  { object, counts }: Wish,
   { path, treatment }: Dividing,
-  report: Report,
+  gap: Gap,
 ): Division {
   if (treatment === "pods") return { totals, preferences };
   const { rebalance, ...others } = preferences;
   const job = path.join(".");
   const undivided = { totals: counts.how === "divided" ? totals : {} };
   if (valueAt(object, [...path, "completionMode"]) === "Indexed") {
-    report.gap(
-      source,
-      `${job}.completionMode`,
-      "an Indexed Job is not divided, and goes to one member",
-      "write a Job per member",
-    );
+    gap(`${job}.completionMode`, "an Indexed Job is not divided, and goes to one member", "write a Job per member");
     return undivided;
   }
   if ((totals.completions ?? valueAt(object, [...path, "completions"])) === undefined) {
-    report.gap(
-      source,
+    gap(
       `${job}.completions`,
       "a Job without them is not divided, and goes to one member",
       "write completions, or a Job per member",
     );
     return undivided;
   }
-  if (rebalance === true)
-    report.gap(source, "spec.rebalance", "completions never move to another member", "nothing: it is left out");
+  if (rebalance === true) gap("spec.rebalance", "completions never move to another member", "nothing: it is left out");
   return { totals, preferences: others };
 }
 

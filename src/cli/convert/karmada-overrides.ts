@@ -5,7 +5,7 @@ import type { KarmadaAffinity, Overriders, OverrideSpec } from "./karmada-types.
 import { templatePath } from "./kinds.ts";
 import type { ObjectOperation, ObjectOverride } from "./patches.ts";
 import { selectorText } from "./placement.ts";
-import { nameOf, type Report } from "./report.ts";
+import { type Gap, nameOf, noDifference, type Report } from "./report.ts";
 
 interface WrittenContainer {
   readonly name: string;
@@ -26,8 +26,8 @@ export function overridesFor(
     const rules = overrideRules.map((rule, index) => ({ ...rule, field: `spec.overrideRules[${index}].overriders` }));
     return [...rules, ...old].flatMap(({ targetCluster: target, overriders: given, field }) => {
       const source = nameOf(policy);
-      const where = whereOf(target, source, field.replace(/\.overriders$/, ".targetCluster"), report);
-      const operations = where === undefined ? [] : operationsOf(object, given, { source, field }, report);
+      const where = whereOf(target, report.about(source, field.replace(/\.overriders$/, ".targetCluster")));
+      const operations = where === undefined ? [] : operationsOf(object, given, field, report.about(source));
       return where === undefined || operations.length === 0 ? [] : [{ source, ...where, operations }];
     });
   });
@@ -35,15 +35,12 @@ export function overridesFor(
 
 function whereOf(
   target: KarmadaAffinity | undefined,
-  source: string,
-  field: string,
-  report: Report,
+  gap: Gap,
 ): Pick<ObjectOverride, "clusters" | "clusterSelector"> | undefined {
   const { names, excluded, labels } = choiceOf(target ?? {});
   if (names === undefined && excluded !== undefined) {
-    report.gap(
-      source,
-      `${field}.exclude`,
+    gap(
+      ".exclude",
       "an override names its clusters, and not the others",
       "label the Clusters that it is for, and write clusterSelector",
     );
@@ -55,12 +52,7 @@ function whereOf(
 }
 
 /** Returns the operations in the order in which Karmada applies the overriders. */
-function operationsOf(
-  object: WrittenObject,
-  given: Overriders,
-  { source, field }: { readonly source: string; readonly field: string },
-  report: Report,
-): ObjectOperation[] {
+function operationsOf(object: WrittenObject, given: Overriders, field: string, gap: Gap): ObjectOperation[] {
   const containers = containersOf(object);
   // Karmada applies each rule to the result of the one before.
   const now = new Map<string, unknown>();
@@ -74,12 +66,7 @@ function operationsOf(
       ({ path }) => rule.predicate === undefined || rule.predicate.path === `${path}/image`,
     );
     if (chosen.length === 0)
-      report.gap(
-        source,
-        at,
-        `${nameOf(object)} has no such image`,
-        "write legation.dev/overrides with the image's path",
-      );
+      gap(at, `${nameOf(object)} has no such image`, "write legation.dev/overrides with the image's path");
     return chosen.flatMap(({ path, container }) => {
       const image = now.get(`${path}/image`) ?? container.image;
       return typeof image === "string" ? [change(`${path}/image`, imageWith(image, rule), true, at)] : [];
@@ -90,12 +77,7 @@ function operationsOf(
       const at = `${field}.${key}Overrider[${index}]`;
       const found = containers.find(({ container: { name } }) => name === containerName);
       if (found === undefined) {
-        report.gap(
-          source,
-          at,
-          `${nameOf(object)} has no container ${containerName}`,
-          "nothing: it changed nothing before",
-        );
+        gap(at, `${nameOf(object)} has no container ${containerName}`, "nothing: it changed nothing before");
         return [];
       }
       const path = `${found.path}/${key}`;
@@ -112,20 +94,14 @@ function operationsOf(
   );
   for (const key of ["labelsOverrider", "annotationsOverrider"] as const) {
     if (given[key].length > 0)
-      report.gap(
-        source,
+      gap(
         `${field}.${key}`,
         "labels and annotations are the same in all members",
         "write them in the object itself, for all members",
       );
   }
   for (const [index, { fieldPath }] of given.fieldOverrider.entries()) {
-    report.gap(
-      source,
-      `${field}.fieldOverrider[${index}]`,
-      `${fieldPath} cannot differ between members: members get the object as it is`,
-      "write an object per group of members, each with its own name and legation.dev/clusters",
-    );
+    noDifference(fieldPath, `${field}.fieldOverrider[${index}]`, gap);
   }
   const plain = given.plaintext.map(
     ({ path, operator, value }, index): ObjectOperation => ({

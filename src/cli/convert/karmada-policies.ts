@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import { type LabelSelector, selectorOf } from "../../api/label-expressions.ts";
 import { selectorMatches } from "../../api/label-selector.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
@@ -22,27 +23,29 @@ export function isKarmada({ apiVersion }: WrittenObject): boolean {
   return /(^|\.)karmada\.io$/.test(apiVersion.split("/")[0] ?? "");
 }
 
-/** Reads the propagation policies, the ones of namespaces first, since these win. */
+/** Reads the propagation policies. */
 export function propagationPolicies(objects: readonly WrittenObject[]): Policy<PropagationSpec>[] {
-  return objects
-    .filter(({ kind }) => kind === "PropagationPolicy" || kind === "ClusterPropagationPolicy")
-    .map((object) => ({
-      object,
-      isClusterWide: object.kind.startsWith("Cluster"),
-      spec: readFields(propagationSchema, object).spec,
-    }));
+  return policiesOf("PropagationPolicy", propagationSchema, objects);
 }
 
 /** Reads the override policies in the order in which Karmada applies them: cluster-wide ones first, then by name. */
 export function overridePolicies(objects: readonly WrittenObject[]): Policy<OverrideSpec>[] {
+  return policiesOf("OverridePolicy", overrideSchema, objects).sort(
+    (a, b) => Number(b.isClusterWide) - Number(a.isClusterWide) || nameOrder(a.object, b.object),
+  );
+}
+
+/** Reads the policies of a kind, and of that for the whole cluster. */
+function policiesOf<Spec>(
+  kind: string,
+  schema: z.ZodType<{ readonly spec: Spec }>,
+  objects: readonly WrittenObject[],
+): Policy<Spec>[] {
   return objects
-    .filter(({ kind }) => kind === "OverridePolicy" || kind === "ClusterOverridePolicy")
-    .map((object) => ({
-      object,
-      isClusterWide: object.kind.startsWith("Cluster"),
-      spec: readFields(overrideSchema, object).spec,
-    }))
-    .sort((a, b) => Number(b.isClusterWide) - Number(a.isClusterWide) || nameOrder(a.object, b.object));
+    .filter((object) => object.kind === kind || object.kind === `Cluster${kind}`)
+    .map((object) => {
+      return { object, isClusterWide: object.kind !== kind, spec: readFields(schema, object).spec };
+    });
 }
 
 /** Returns the policy that Karmada has an object follow. */

@@ -16,7 +16,7 @@ import type { KarmadaPlacement, PropagationSpec } from "./karmada-types.ts";
 import { treatmentOf } from "./kinds.ts";
 import type { Counts } from "./model.ts";
 import type { ClusterChoice } from "./placement.ts";
-import { nameOf, type Report } from "./report.ts";
+import { type Gap, nameOf, type Report } from "./report.ts";
 
 const CONVERTED = ["PropagationPolicy", "ClusterPropagationPolicy", "OverridePolicy", "ClusterOverridePolicy"];
 
@@ -57,14 +57,11 @@ export function convertKarmada(objects: readonly WrittenObject[], report: Report
     return result === undefined ? [] : [result];
   });
   for (const object of ours) {
-    if (!CONVERTED.includes(object.kind)) tellAbout(object, report);
+    if (object.kind === "Cluster") report.join(object, object.metadata.labels);
+    else if (!CONVERTED.includes(object.kind)) report.noKind(object);
     else if (!used.has(object)) {
-      report.gap(
-        nameOf(object),
-        "spec.resourceSelectors",
-        "select no object of the input",
-        "give the objects in -f, too",
-      );
+      const gap = report.about(nameOf(object));
+      gap("spec.resourceSelectors", "select no object of the input", "give the objects in -f, too");
     }
   }
   return converted;
@@ -77,17 +74,17 @@ function convertSelected(
   overrides: ReturnType<typeof overridesFor>,
 ): WrittenObject | undefined {
   const source = nameOf(policy.object);
+  const gap = report.about(source);
   const { spec } = policy;
   const { placement } = spec;
   for (const [field, problem, instead] of WITHOUT_EQUAL) {
     const isDefault = field === "schedulerName" && spec[field] === "default-scheduler";
-    if (spec[field] !== undefined && !isDefault) report.gap(source, `spec.${field}`, problem, instead);
+    if (spec[field] !== undefined && !isDefault) gap(`spec.${field}`, problem, instead);
   }
   const { treatment } = treatmentOf(object);
   const isJob = treatment === "job" || treatment === "cronJob";
   if (spec.propagateDeps && isJob) {
-    report.gap(
-      source,
+    gap(
       "spec.propagateDeps",
       `what the pods of ${nameOf(object)} name is not copied for a whole Job`,
       "create it in the members, or annotate it with legation.dev/whole",
@@ -100,22 +97,20 @@ function convertSelected(
     );
   }
   if (placement.clusterTolerations.length > 0) {
-    report.gap(
-      source,
+    gap(
       "spec.placement.clusterTolerations",
       "taints of Clusters are tolerated by pods",
       "write the tolerations in the pod template",
     );
   }
   if (placement.workloadAffinity !== undefined) {
-    report.gap(
-      source,
+    gap(
       "spec.placement.workloadAffinity",
       "workloads do not look at each other's members",
       "write legation.dev/group-by: label:KEY on workloads whose pods belong together",
     );
   }
-  const counts = countsOf(placement, isJob, source, report);
+  const counts = countsOf(placement, isJob, gap);
   const annotated = annotate(
     {
       object,
@@ -131,7 +126,7 @@ function convertSelected(
   if (annotated !== undefined && treatment === "pods" && isKeptTogether(placement)) {
     return setAt(annotated, ["metadata", "annotations", GROUP_BY_ANNOTATION], "owner");
   }
-  if (treatment === "pods" || isJob) tellSpread(placement, source, report);
+  if (treatment === "pods" || isJob) tellSpread(placement, gap);
   return annotated;
 }
 
@@ -147,7 +142,7 @@ function fieldKeys({ clusterAffinity, clusterAffinities }: KarmadaPlacement): Se
 }
 
 /** Without replicaScheduling Karmada gives the whole number to every cluster. */
-function countsOf({ replicaScheduling }: KarmadaPlacement, isJob: boolean, source: string, report: Report): Counts {
+function countsOf({ replicaScheduling }: KarmadaPlacement, isJob: boolean, gap: Gap): Counts {
   if (replicaScheduling === undefined || replicaScheduling.replicaSchedulingType === "Duplicated")
     return { how: "each" };
   const field = "spec.placement.replicaScheduling";
@@ -155,8 +150,7 @@ function countsOf({ replicaScheduling }: KarmadaPlacement, isJob: boolean, sourc
   if (replicaDivisionPreference === "Aggregated") {
     // A whole Job goes to one member anyway.
     if (isJob) return { how: "divided" };
-    report.gap(
-      source,
+    gap(
       `${field}.replicaDivisionPreference`,
       "nothing keeps replicas in as few clusters as possible",
       "write legation.dev/group-by: owner for one cluster only",
@@ -166,12 +160,7 @@ function countsOf({ replicaScheduling }: KarmadaPlacement, isJob: boolean, sourc
   if (weightPreference?.dynamicWeight !== undefined) {
     if (!isJob) return { how: "divided" };
     const instead = "write scheduling-preferences for fixed shares; without them it goes to one member";
-    report.gap(
-      source,
-      `${field}.weightPreference.dynamicWeight`,
-      "a Job is not divided by the room of members",
-      instead,
-    );
+    gap(`${field}.weightPreference.dynamicWeight`, "a Job is not divided by the room of members", instead);
     return { how: "divided" };
   }
   const weights = weightPreference?.staticWeightList ?? [];
@@ -179,8 +168,7 @@ function countsOf({ replicaScheduling }: KarmadaPlacement, isJob: boolean, sourc
   for (const [index, { targetCluster, weight }] of weights.entries()) {
     const { names, excluded, labels } = choiceOf(targetCluster);
     if (names === undefined || labels !== undefined || excluded !== undefined) {
-      report.gap(
-        source,
+      gap(
         `${field}.weightPreference.staticWeightList[${index}]`,
         "a weight for clusters that are not named",
         "write each cluster's name in scheduling-preferences",
@@ -203,23 +191,13 @@ function isKeptTogether({ spreadConstraints }: KarmadaPlacement): boolean {
   );
 }
 
-function tellSpread({ spreadConstraints }: KarmadaPlacement, source: string, report: Report): void {
+function tellSpread({ spreadConstraints }: KarmadaPlacement, gap: Gap): void {
   for (const [index, { spreadByLabel, spreadByField = "cluster" }] of spreadConstraints.entries()) {
     const key = spreadByLabel ?? (spreadByField === "cluster" ? "legation.dev/cluster" : spreadByField);
-    report.gap(
-      source,
+    gap(
       `spec.placement.spreadConstraints[${index}]`,
       "a number of groups of clusters cannot be demanded",
       `write legation.dev/cluster-spread: [{topologyKey: ${key}}] to spread pods evenly`,
     );
   }
-}
-
-function tellAbout(object: WrittenObject, report: Report): void {
-  const { kind, metadata } = object;
-  if (kind === "Cluster") {
-    const labels = Object.entries(metadata.labels ?? {}).map(([key, value]) => `${key}=${value}`);
-    const flag = labels.length === 0 ? "" : ` --labels ${labels.join(",")}`;
-    report.step(`${nameOf(object)}: legation join ${metadata.name} --member-kubeconfig FILE${flag}`);
-  } else report.gap(nameOf(object), "kind", `there is no ${kind} here`, "nothing is written for it");
 }

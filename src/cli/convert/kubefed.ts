@@ -7,7 +7,7 @@ import { annotate } from "./annotate.ts";
 import { apiVersionOfKind } from "./kinds.ts";
 import type { Counts } from "./model.ts";
 import { type ClusterChoice, placementAnnotations } from "./placement.ts";
-import { nameOf, type Report } from "./report.ts";
+import { type Gap, nameOf, type Report } from "./report.ts";
 
 const GROUPS = /(^|\.)(kubefed\.io|federation\.k8s\.io)$/;
 const OPERATIONS = ["add", "replace", "remove"] as const;
@@ -92,8 +92,7 @@ export function convertKubeFed(objects: readonly WrittenObject[], report: Report
     return convertFederated(object, { preference, namespace, types }, report);
   });
   for (const preference of preferences.filter((one) => !used.has(one))) {
-    report.gap(
-      nameOf(preference),
+    report.about(nameOf(preference))(
       "spec",
       "the federated object that it divides is not in the input",
       "give both in -f",
@@ -116,6 +115,7 @@ function convertFederated(
   report: Report,
 ): WrittenObject[] {
   const source = nameOf(federated);
+  const gap = report.about(source);
   const { spec } = readFields(federatedSchema, federated);
   if (federated.kind === "FederatedNamespace") return [namespaceOf(federated, spec, report)];
   const kind = federated.kind.replace(/^Federated/, "");
@@ -125,24 +125,18 @@ function convertFederated(
   };
   const { apiVersion } = type;
   if (apiVersion === undefined) {
-    report.gap(
-      source,
-      "spec.template",
-      `the API group of ${kind} is not known`,
-      "give its FederatedTypeConfig in -f, too",
-    );
+    gap("spec.template", `the API group of ${kind} is not known`, "give its FederatedTypeConfig in -f, too");
     return [];
   }
   const counts = countsOf(preference);
   // A ReplicaSchedulingPreference chooses clusters by itself, unless it intersects.
   const isChosenByPreference = preference !== undefined && counts.how === "divided" && !intersects(preference);
-  const choice = isChosenByPreference ? {} : choiceOf(spec, source, report);
+  const choice = isChosenByPreference ? {} : choiceOf(spec, gap);
   if (choice === undefined) return [];
-  const limited = limitTo(choice, namespace, source, report);
+  const limited = limitTo(choice, namespace, gap, report);
   if (limited === undefined) return [];
   if (spec.retainReplicas) {
-    report.gap(
-      source,
+    gap(
       "spec.retainReplicas",
       "each member's autoscaler set its own number of replicas",
       "let one HorizontalPodAutoscaler of the host scale the workload",
@@ -176,13 +170,13 @@ function convertFederated(
 }
 
 /** Returns the chosen clusters. Undefined: the object was in none. */
-function choiceOf({ placement }: Federated, source: string, report: Report): ClusterChoice | undefined {
+function choiceOf({ placement }: Federated, gap: Gap): ClusterChoice | undefined {
   const { clusters, clusterNames, clusterSelector: labels } = placement;
   const names = clusters?.map(({ name }) => name) ?? clusterNames;
   // KubeFed does not look at the selector beside a list, an empty one included.
   if (names !== undefined && names.length > 0) return { names };
   if (names === undefined && labels !== undefined) return { labels };
-  report.gap(source, "spec.placement", "chooses no cluster, so the object was in none", "it is left out of the output");
+  gap("spec.placement", "chooses no cluster, so the object was in none", "it is left out of the output");
   return undefined;
 }
 
@@ -190,12 +184,12 @@ function choiceOf({ placement }: Federated, source: string, report: Report): Clu
 function limitTo(
   choice: ClusterChoice,
   namespace: WrittenObject | undefined,
-  source: string,
+  gap: Gap,
   report: Report,
 ): ClusterChoice | undefined {
   if (namespace === undefined) return choice;
   const { spec } = readFields(federatedSchema, namespace);
-  const allowed = choiceOf(spec, nameOf(namespace), report);
+  const allowed = choiceOf(spec, report.about(nameOf(namespace)));
   if (allowed === undefined) return undefined;
   if (allowed.names === undefined) {
     const { matchLabels = {}, matchExpressions = [] } = allowed.labels ?? {};
@@ -210,8 +204,7 @@ function limitTo(
   const { names: allowedNames } = allowed;
   const names = choice.names?.filter((name) => allowedNames.includes(name)) ?? allowedNames;
   if (names.length > 0) return { ...choice, names };
-  report.gap(
-    source,
+  gap(
     "spec.placement",
     "chooses no cluster that has its namespace, so the object was in none",
     "it is left out of the output",
@@ -221,7 +214,7 @@ function limitTo(
 
 function namespaceOf({ metadata }: WrittenObject, spec: Federated, report: Report): WrittenObject {
   const name = metadata.namespace ?? metadata.name ?? "";
-  const choice = choiceOf(spec, `FederatedNamespace ${name}`, report) ?? {};
+  const choice = choiceOf(spec, report.about(`FederatedNamespace ${name}`)) ?? {};
   const annotations = placementAnnotations([choice]);
   const namespace: WrittenObject = {
     apiVersion: "v1",
@@ -274,16 +267,11 @@ function targetOf(config: WrittenObject): readonly [string, { readonly apiVersio
 
 function tellAbout(object: WrittenObject, report: Report): void {
   const { kind, metadata } = object;
-  if (kind === "KubeFedCluster" || kind === "FederatedCluster") {
-    const labels = Object.entries(metadata.labels ?? {}).map(([key, value]) => `${key}=${value}`);
-    const flag = labels.length === 0 ? "" : ` --labels ${labels.join(",")}`;
-    report.step(`${nameOf(object)}: legation join ${metadata.name} --member-kubeconfig FILE${flag}`);
-  } else if (kind === "FederatedTypeConfig") {
+  if (kind === "KubeFedCluster" || kind === "FederatedCluster") report.join(object, metadata.labels);
+  else if (kind === "FederatedTypeConfig") {
     const { kind: target } = targetOf(object)[1];
     if (apiVersionOfKind(target) === undefined) report.step(`${nameOf(object)}: create a DelegatedType for ${target}`);
-  } else {
-    report.gap(nameOf(object), "kind", `there is no ${kind} here`, "nothing is written for it");
-  }
+  } else report.noKind(object);
 }
 
 function textOf(value: unknown): string | undefined {

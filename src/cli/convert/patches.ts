@@ -1,4 +1,5 @@
 import { parseObjectOverrides, parseOverrides } from "../../api/overrides.ts";
+import { OBJECT_PER_GROUP } from "./report.ts";
 
 /** An operation of a JSON patch, as KubeFed and Karmada know them; its path begins at the object. */
 export interface ObjectOperation {
@@ -59,7 +60,7 @@ export function translate(
         }
       : {
           problem: `${path} is no field of its pods, and only these differ between members`,
-          instead: "write an object per group of members, each with its own name and legation.dev/clusters",
+          instead: OBJECT_PER_GROUP,
         };
   }
   const podPath = `/${inPod.join("/")}`;

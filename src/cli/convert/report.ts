@@ -1,4 +1,6 @@
 import type { WrittenObject } from "../shared/documents.ts";
+import { objectText } from "../shared/output.ts";
+import { selectorText } from "./placement.ts";
 
 /** A field of the input that the output does not carry over. */
 export interface Finding {
@@ -9,6 +11,9 @@ export interface Finding {
   /** The remedy. */
   readonly instead: string;
 }
+
+/** Tells of a field that has no equal, and what to do instead. */
+export type Gap = (field: string, problem: string, instead: string) => void;
 
 /** Collects what a conversion has to tell, each thing once. */
 export class Report {
@@ -25,8 +30,23 @@ export class Report {
     return [...this.#steps.values()];
   }
 
-  gap(object: string, field: string, problem: string, instead: string): void {
-    this.#gaps.set(`${object} ${field} ${problem}`, { object, field, problem, instead });
+  /** Returns the function that tells of fields of one object, or of what is in one of its fields. */
+  about(object: string, within = ""): Gap {
+    return (inner, problem, instead) => {
+      const field = within + inner;
+      this.#gaps.set(`${object} ${field} ${problem}`, { object, field, problem, instead });
+    };
+  }
+
+  /** Tells of an object of a kind that has no equal. */
+  noKind(object: WrittenObject): void {
+    this.about(nameOf(object))("kind", `there is no ${object.kind} here`, "nothing is written for it");
+  }
+
+  /** Tells that a cluster has to join as a member. */
+  join(object: WrittenObject, labels: Readonly<Record<string, string>> = {}): void {
+    const flag = Object.keys(labels).length === 0 ? "" : ` --labels ${selectorText({ matchLabels: labels })}`;
+    this.step(`${nameOf(object)}: legation join ${object.metadata.name} --member-kubeconfig FILE${flag}`);
   }
 
   step(line: string): void {
@@ -37,5 +57,14 @@ export class Report {
 /** Names an object in findings. */
 export function nameOf({ kind, metadata }: WrittenObject): string {
   const { namespace, name = `${metadata.generateName}*` } = metadata;
-  return `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
+  return objectText(kind, { namespace, name });
 }
+
+/** Tells of a field of an object that members get as it is, so that it cannot differ between them. */
+export function noDifference(path: string, field: string, gap: Gap): void {
+  gap(field, `${path} cannot differ between members: members get the object as it is`, OBJECT_PER_GROUP);
+}
+
+/** What to do instead of fields that differ between members. */
+export const OBJECT_PER_GROUP =
+  "write an object per group of members, each with its own name and legation.dev/clusters";
