@@ -1,6 +1,6 @@
 import { parse } from "yaml";
 import { z } from "zod";
-import { VERSION_LABEL } from "../../src/cli/install/objects.ts";
+import { VERSION_LABEL } from "../../src/cli/shared/deployment-image.ts";
 import type { ObjectDocument, TemplateText } from "./template.ts";
 import type { Component, Sizes } from "./values.ts";
 

@@ -18,6 +18,7 @@ import { type Equip, equipped, flag } from "../shared/command.ts";
 import { listenAddress, withGlobals } from "../shared/input.ts";
 import { listenAt, serveHealthAt } from "../shared/listening.ts";
 import { packageVersion } from "../shared/package-root.ts";
+import { LOG_LEVEL_FLAG, logLevel } from "../shared/serving-flags.ts";
 import type { Connection } from "../shared/session.ts";
 import { ensureCertificate, hubClient } from "./certificate.ts";
 import { AgentState } from "./state.ts";
@@ -43,7 +44,7 @@ export const agentCommand: Equip = equipped({
       "Service in legation-system by which they do, whose cluster IP the host is told (with --home-api-listen)",
     ),
     flag("--health-listen <address>", "where /livez, /readyz and /metrics listen (default: nowhere)"),
-    flag("--log-level <level>", "debug, info, warn or error (default: info)"),
+    LOG_LEVEL_FLAG,
   ],
   examples: [["agent --secret legation-agent-1f0c2a9b", "in the member, with its service account"]],
   input: withGlobals({
@@ -51,7 +52,7 @@ export const agentCommand: Equip = equipped({
     healthListen: listenAddress.optional(),
     homeApiListen: listenAddress.optional(),
     homeApiService: z.string().min(1).optional(),
-    logLevel: z.enum(["debug", "info", "warn", "error"]).default("info"),
+    logLevel,
   }).refine(({ homeApiListen, homeApiService }) => (homeApiListen === undefined) === (homeApiService === undefined), {
     error: "--home-api-listen and --home-api-service go together: write both or neither",
   }),

@@ -8,19 +8,11 @@ import type { Logger } from "../../telemetry/logger.ts";
 import { AGENT_KEYS } from "../member/agent-keys.ts";
 import { Failure } from "../shared/failure.ts";
 
+const REQUIRED = ["hub", "cluster", "account", "authorities"] as const;
+type Texts = Readonly<Partial<Record<keyof typeof AGENT_KEYS, string | undefined>>>;
+
 /** The content of an agent's Secret. */
-export interface AgentSecret {
-  readonly hub: string;
-  readonly cluster: string;
-  readonly account: string;
-  readonly accessAccount: string | undefined;
-  readonly authorities: string;
-  readonly token: string | undefined;
-  readonly cert: string | undefined;
-  readonly key: string | undefined;
-  readonly request: string | undefined;
-  readonly requestKey: string | undefined;
-}
+export type AgentSecret = Texts & Readonly<Record<(typeof REQUIRED)[number], string>>;
 
 // An API server that is restarted is back within this time.
 const STORE_AGAIN = { initialMs: 2_000, maxMs: 60_000 };
@@ -89,30 +81,11 @@ export class AgentState {
 }
 
 function parse(secret: Stored<Secret> | undefined, name: string): AgentSecret {
-  const text = (key: string): string | undefined => secretText(secret, key) || undefined;
-  const missing = (["hub", "cluster", "account", "authorities"] as const).find(
-    (field) => text(AGENT_KEYS[field]) === undefined,
-  );
-  const {
-    hub = "",
-    cluster = "",
-    account = "",
-    authorities = "",
-  } = Object.fromEntries(Object.entries(AGENT_KEYS).map(([field, key]) => [field, text(key)]));
-  if (secret !== undefined && missing === undefined) {
-    return {
-      hub,
-      cluster,
-      account,
-      authorities,
-      accessAccount: text(AGENT_KEYS.accessAccount),
-      token: text(AGENT_KEYS.token),
-      cert: text(AGENT_KEYS.cert),
-      key: text(AGENT_KEYS.key),
-      request: text(AGENT_KEYS.request),
-      requestKey: text(AGENT_KEYS.requestKey),
-    };
-  }
+  const entries = Object.entries(AGENT_KEYS).map(([field, key]) => [field, secretText(secret, key) || undefined]);
+  const texts: Texts = Object.fromEntries(entries);
+  const { hub = "", cluster = "", account = "", authorities = "" } = texts;
+  const missing = REQUIRED.find((field) => texts[field] === undefined);
+  if (secret !== undefined && missing === undefined) return { ...texts, hub, cluster, account, authorities };
   throw new Failure("failure", {
     object: `Secret ${SYSTEM_NAMESPACE}/${name}`,
     problem: missing === undefined || secret === undefined ? "is missing" : `has no key ${AGENT_KEYS[missing]}`,

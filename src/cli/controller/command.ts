@@ -23,6 +23,7 @@ import { type Equip, equipped, flag } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { duration, homeApiServer, listenAddress, withGlobals } from "../shared/input.ts";
 import { checkPorts, type ListenAddress, serveHealthAt } from "../shared/listening.ts";
+import { LOG_LEVEL_FLAG, logLevel } from "../shared/serving-flags.ts";
 import type { Environment } from "../shared/session.ts";
 import { openTraces, TracedRequests } from "../shared/traces.ts";
 
@@ -215,7 +216,7 @@ export const controllerCommand: Equip = equipped({
       "reason of the condition PodScheduled while no member can have a pod: NotPlaced, or Unschedulable, for which cluster " +
         "autoscalers of the host add nodes (default: NotPlaced)",
     ),
-    flag("--log-level <level>", "debug, info, warn or error (default: info)"),
+    LOG_LEVEL_FLAG,
   ],
   examples: [
     ["controller --kubeconfig host.yaml", "outside a cluster"],
@@ -244,7 +245,7 @@ export const controllerCommand: Equip = equipped({
     podEvents: z.enum(["all", "warnings", "none"]).default("all"),
     virtualNodePods: z.enum(NODE_PODS).default("none"),
     notPlacedReason: z.enum(NOT_PLACED_REASONS).default("NotPlaced"),
-    logLevel: z.enum(["debug", "info", "warn", "error"]).default("info"),
+    logLevel,
   })
     .refine(
       ({ kubeletCertFile, kubeletKeyFile }) => (kubeletCertFile === undefined) === (kubeletKeyFile === undefined),

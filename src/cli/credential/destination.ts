@@ -80,11 +80,7 @@ export function readExecInfo(text: string | undefined): ExecInfo {
 export function checkDestination({ cluster }: ExecInfo, host: OwnHost): void {
   const { server } = cluster;
   const refuse = (problem: string, remedy?: string): never => {
-    throw new Failure("refused", {
-      object: `server ${JSON.stringify(server)}`,
-      problem,
-      ...(remedy === undefined ? {} : { remedy }),
-    });
+    throw new Failure("refused", { object: `server ${JSON.stringify(server)}`, problem, remedy });
   };
   if (!leadsToMember(server, host.servers)) {
     refuse(

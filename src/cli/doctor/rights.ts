@@ -27,23 +27,13 @@ export type Right =
   | { readonly verb: string; readonly group: string; readonly resource: string; readonly name: string | undefined }
   | { readonly verb: string; readonly path: string };
 
+type Rule<Field extends string> = Readonly<Record<Field, readonly string[]>>;
+type ResourceRule = Rule<"verbs" | "apiGroups" | "resources" | "resourceNames">;
+
 /** The rules that an API server grants. */
 export interface Granted {
-  readonly resourceRules?:
-    | readonly {
-        readonly verbs: readonly string[];
-        readonly apiGroups: readonly string[];
-        readonly resources: readonly string[];
-        readonly resourceNames: readonly string[];
-      }[]
-    | null
-    | undefined;
-  readonly nonResourceRules?:
-    | readonly { readonly verbs: readonly string[]; readonly nonResourceURLs: readonly string[] }[]
-    | null
-    | undefined;
-  /** Some authorizer lists no rules. */
-  readonly incomplete?: boolean | null | undefined;
+  readonly resourceRules?: readonly ResourceRule[] | null | undefined;
+  readonly nonResourceRules?: readonly Rule<"verbs" | "nonResourceURLs">[] | null | undefined;
 }
 
 /** Returns each right of a role's rules. */

@@ -3,12 +3,12 @@ import { jsonEqual } from "../../api/json.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
 import type { Resource } from "../../kube/resources.ts";
 import type { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
-import { waitFor } from "../shared/wait.ts";
+import { remove } from "../shared/removal.ts";
+import { until } from "../shared/wait.ts";
 
 const FIELD_MANAGER = "legation-install";
 
@@ -65,11 +65,7 @@ export async function removeManifest(
   const ref = referenceOf(manifest, resource);
   const found = await client.find(resource, ref, { signal });
   if (found?.metadata.labels?.[MANAGED_BY_LABEL] !== MANAGED_BY) return undefined;
-  try {
-    await client.delete(resource, ref, { uid: found.metadata.uid, propagationPolicy: "Background", signal });
-  } catch (error) {
-    if (!isKubeError(error, "NotFound", "Conflict")) throw error;
-  }
+  await remove(client, resource, ref, { uid: found.metadata.uid, signal });
   return { kind: manifest.kind, ...ref, change: "removed" };
 }
 
@@ -86,15 +82,15 @@ export async function waitEstablished(
 ): Promise<void> {
   const resource = await discovery.get(manifest.apiVersion, manifest.kind);
   const { name } = manifest.metadata;
-  const done = await waitFor(
+  const isEstablished = await until(
     async () => {
       const parsed = established.safeParse(await client.get(resource, { name }, { signal }));
       const conditions = parsed.data?.status.conditions ?? [];
-      return conditions.some(({ type, status }) => type === "Established" && status === "True") || undefined;
+      return conditions.some(({ type, status }) => type === "Established" && status === "True");
     },
     { timeoutMs: 30_000, signal },
   );
-  if (done === true) return;
+  if (isEstablished) return;
   throw new Failure("notReady", {
     object: `CustomResourceDefinition ${name}`,
     problem: "was not established within 30 s",

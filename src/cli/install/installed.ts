@@ -6,10 +6,10 @@ import type { KubeObject } from "../../api/kubernetes.ts";
 import { recordedHostName } from "../../clusters/host-name.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { deployments, type Resource, services } from "../../kube/resources.ts";
-import { imageOf } from "../shared/deployment-image.ts";
+import { imageOf, VERSION_LABEL } from "../shared/deployment-image.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
-import { ACCESS_SERVICE, VERSION_LABEL } from "./objects.ts";
+import { ACCESS_SERVICE } from "./objects.ts";
 
 const webhookConfigurations: Resource<KubeObject> = {
   group: "admissionregistration.k8s.io",

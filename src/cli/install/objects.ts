@@ -3,11 +3,8 @@ import { apiServices } from "../../access/api-service.ts";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import { INSTALLED_LABELS, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { HOST_CONFIG_NAME, HOST_NAME_KEY } from "../../clusters/host-name.ts";
-import { deploymentSpec } from "../shared/deployment-image.ts";
+import { deploymentSpec, VERSION_LABEL } from "../shared/deployment-image.ts";
 import type { Manifest } from "../shared/manifests.ts";
-
-/** Label with the version of the command line that installed a Deployment. */
-export const VERSION_LABEL = "app.kubernetes.io/version";
 
 const labelMap = z.record(z.string(), z.string()).default({});
 

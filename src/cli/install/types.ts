@@ -2,6 +2,7 @@ import { type DelegatedTypeSpec, delegatedTypeSchema } from "../../api/delegated
 import { AGGREGATE_TO_CONTROLLER_LABEL, MANAGED_BY, MANAGED_BY_LABEL, TYPE_ROLE_LABEL } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { kindName, type Resource } from "../../kube/resources.ts";
+import { role } from "../member/rbac.ts";
 import type { Manifest } from "../shared/manifests.ts";
 import { DEFINITION_SOURCE_VERBS, definitionRule, SOURCE_VERBS } from "../shared/named-types.ts";
 
@@ -73,7 +74,6 @@ export function delegatedTypeObjects(type: Resource<KubeObject>, fields: TypeFie
   const { group, version, kind, plural, namespaced } = type;
   const name = kindName(type);
   const labels = { [MANAGED_BY_LABEL]: MANAGED_BY, [TYPE_ROLE_LABEL]: "true" };
-  const role = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole" };
   const isForEditors = namespaced && !RIGHTS_GROUPS.has(group);
   const aggregated = ["edit", "admin"].map((to) => [`rbac.authorization.k8s.io/aggregate-to-${to}`, "true"]);
   return [
@@ -91,22 +91,22 @@ export function delegatedTypeObjects(type: Resource<KubeObject>, fields: TypeFie
         ...fields,
       },
     },
-    {
-      ...role,
-      metadata: { name: `legation-controller-${name}`, labels: { ...labels, [AGGREGATE_TO_CONTROLLER_LABEL]: "true" } },
-      rules: [
+    role(
+      "ClusterRole",
+      { name: `legation-controller-${name}`, labels: { ...labels, [AGGREGATE_TO_CONTROLLER_LABEL]: "true" } },
+      [
         { apiGroups: [group], resources: [plural], verbs: [...SOURCE_VERBS] },
         { apiGroups: [group], resources: [`${plural}/status`], verbs: ["patch"] },
         ...(fields.definition === "Follow" ? [definitionRule(name, DEFINITION_SOURCE_VERBS)] : []),
       ],
-    },
-    {
-      ...role,
-      metadata: {
+    ),
+    role(
+      "ClusterRole",
+      {
         name: `legation-authors-${name}`,
         labels: { ...labels, ...(isForEditors ? Object.fromEntries(aggregated) : {}) },
       },
-      rules: [{ apiGroups: [group], resources: [plural], verbs: ["delegate"] }],
-    },
+      [{ apiGroups: [group], resources: [plural], verbs: ["delegate"] }],
+    ),
   ];
 }

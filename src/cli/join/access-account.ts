@@ -2,9 +2,9 @@ import { z } from "zod";
 import { accessAccountName } from "../../api/access.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { role, roleBinding } from "../member/rbac.ts";
 import type { Manifest } from "../shared/manifests.ts";
 
-const RBAC = { group: "rbac.authorization.k8s.io", apiVersion: "rbac.authorization.k8s.io/v1" } as const;
 const AUTHENTICATION_GROUP = "authentication.k8s.io";
 const VERBS = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 const HTTP_VERBS = ["get", "head", "post", "put", "patch", "delete", "options"];
@@ -37,16 +37,13 @@ export function accessAccountObjects(
   const name = accessAccountName(hostId);
   const metadata = { name, labels, annotations };
   const inNamespace = { ...metadata, namespace: SYSTEM_NAMESPACE };
-  const subjects = [{ kind: "ServiceAccount", name, namespace: SYSTEM_NAMESPACE }];
   const renewal = { apiGroups: [""], resources: ["serviceaccounts/token"], resourceNames: [name], verbs: ["create"] };
-  const refTo = (kind: string): object => ({ apiGroup: RBAC.group, kind, name });
-  const { apiVersion } = RBAC;
   return [
     { apiVersion: "v1", kind: "ServiceAccount", metadata: inNamespace },
-    { apiVersion, kind: "ClusterRole", metadata, rules: [...IMPERSONATION_RULES[impersonation]] },
-    { apiVersion, kind: "ClusterRoleBinding", metadata, roleRef: refTo("ClusterRole"), subjects },
-    { apiVersion, kind: "Role", metadata: inNamespace, rules: [renewal] },
-    { apiVersion, kind: "RoleBinding", metadata: inNamespace, roleRef: refTo("Role"), subjects },
+    role("ClusterRole", metadata, IMPERSONATION_RULES[impersonation]),
+    roleBinding("ClusterRole", metadata),
+    role("Role", inNamespace, [renewal]),
+    roleBinding("Role", inNamespace),
   ];
 }
 

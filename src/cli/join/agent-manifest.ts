@@ -4,6 +4,7 @@ import { secretData } from "../../api/kubernetes.ts";
 import { sha256 } from "../../controllers/agents/credentials.ts";
 import { agentName, hostAccountName, MEMBER_CLUSTER_LABEL } from "../member/access.ts";
 import { AGENT_KEYS } from "../member/agent-keys.ts";
+import { role, roleBinding } from "../member/rbac.ts";
 import type { Manifest } from "../shared/manifests.ts";
 
 export interface AgentManifestOptions {
@@ -21,7 +22,6 @@ export interface AgentManifestOptions {
   readonly access: boolean;
 }
 
-const RBAC_VERSION = "rbac.authorization.k8s.io/v1";
 const HEALTH_PORT = 8080;
 const HOME_API_PORT = 6443;
 // Pods that reach an API server by its Service's name expect it there.
@@ -42,44 +42,26 @@ export function agentObjects(options: AgentManifestOptions): Manifest[] {
   const labels = { [MANAGED_BY_LABEL]: MANAGED_BY, [HOST_LABEL]: hostId, [MEMBER_CLUSTER_LABEL]: cluster };
   const metadata = { name, namespace: SYSTEM_NAMESPACE, labels };
   const podLabels = { "app.kubernetes.io/name": name };
-  const {
-    hub: hubKey,
-    cluster: clusterKey,
-    account: accountKey,
-    authorities: authoritiesKey,
-    token: tokenKey,
-  } = AGENT_KEYS;
   return [
     { apiVersion: "v1", kind: "ServiceAccount", metadata },
-    {
-      apiVersion: RBAC_VERSION,
-      kind: "Role",
-      metadata,
-      rules: [
-        { apiGroups: [""], resources: ["secrets"], resourceNames: [name], verbs: ["get", "patch"] },
-        { apiGroups: [""], resources: ["serviceaccounts/token"], resourceNames: accounts, verbs: ["create"] },
-        ...(homeApi ? [{ apiGroups: [""], resources: ["services"], resourceNames: [name], verbs: ["get"] }] : []),
-      ],
-    },
-    {
-      apiVersion: RBAC_VERSION,
-      kind: "RoleBinding",
-      metadata,
-      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name },
-      subjects: [{ kind: "ServiceAccount", name, namespace: SYSTEM_NAMESPACE }],
-    },
+    role("Role", metadata, [
+      { apiGroups: [""], resources: ["secrets"], resourceNames: [name], verbs: ["get", "patch"] },
+      { apiGroups: [""], resources: ["serviceaccounts/token"], resourceNames: accounts, verbs: ["create"] },
+      ...(homeApi ? [{ apiGroups: [""], resources: ["services"], resourceNames: [name], verbs: ["get"] }] : []),
+    ]),
+    roleBinding("Role", metadata),
     {
       apiVersion: "v1",
       kind: "Secret",
       metadata,
       type: "Opaque",
       data: secretData({
-        [hubKey]: hub,
-        [clusterKey]: cluster,
-        [accountKey]: account,
+        [AGENT_KEYS.hub]: hub,
+        [AGENT_KEYS.cluster]: cluster,
+        [AGENT_KEYS.account]: account,
         [AGENT_KEYS.accessAccount]: accessAccount,
-        [authoritiesKey]: authorities,
-        [tokenKey]: token,
+        [AGENT_KEYS.authorities]: authorities,
+        [AGENT_KEYS.token]: token,
         // An earlier certificate may be for an earlier Cluster of the name.
         ...Object.fromEntries(
           [AGENT_KEYS.cert, AGENT_KEYS.key, AGENT_KEYS.request, AGENT_KEYS.requestKey].map((key) => [key, ""]),

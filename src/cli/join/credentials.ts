@@ -87,16 +87,12 @@ export async function storeCredentials(
 ): Promise<void> {
   const ref = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(cluster) };
   const before = await findJoinSecret(host, cluster, signal);
-  const labels = { [VIRTUAL_NODE_LABEL]: cluster };
-  const annotations = { [TOKEN_EXPIRES_ANNOTATION]: expires };
-  const data = secretData({ [CLUSTER_DEFAULTS.credentialsKey]: kubeconfig });
-  const metadata = { ...ref, labels, annotations };
-  const secret: Secret = { apiVersion: "v1", kind: "Secret", metadata, type: "Opaque", data };
+  const secret = secretOf(ref, { cluster, expires, data: { [CLUSTER_DEFAULTS.credentialsKey]: kubeconfig } });
   const write = { fieldManager: FIELD_MANAGER, signal };
   try {
     if (before === undefined) await host.create(secrets, secret, write);
     else {
-      const body = { ...secret, metadata: { ...metadata, resourceVersion: before.metadata.resourceVersion } };
+      const body = { ...secret, metadata: { ...secret.metadata, resourceVersion: before.metadata.resourceVersion } };
       await host.patch(secrets, ref, { type: "apply", body, force: true }, write);
     }
   } catch (error) {
@@ -118,18 +114,33 @@ export async function storeAccessCredentials(
 ): Promise<void> {
   const { cluster } = address;
   const ref = { namespace: ACCESS_NAMESPACE, name: accessSecretName(cluster) };
-  const labels = { [VIRTUAL_NODE_LABEL]: cluster };
-  const annotations = { [TOKEN_EXPIRES_ANNOTATION]: expires };
-  const body: Secret = {
-    apiVersion: "v1",
-    kind: "Secret",
-    metadata: { ...ref, labels, annotations },
-    type: "Opaque",
-    data: secretData({ [ACCESS_KUBECONFIG_KEY]: memberKubeconfig({ ...address, token }) }),
-  };
+  const data = { [ACCESS_KUBECONFIG_KEY]: memberKubeconfig({ ...address, token }) };
+  const body = secretOf(ref, { cluster, expires, data });
   const write = { fieldManager: FIELD_MANAGER, signal };
   await host.patch(secrets, ref, { type: "apply", body, force: true }, write);
   report(`${host.cluster}: Secret ${ref.namespace}/${ref.name} stored; \`legation access\` renews its token`);
+}
+
+/** Returns the Secret with credentials for a member, whose token ends at `expires`. */
+function secretOf(
+  ref: { readonly namespace: string; readonly name: string },
+  {
+    cluster,
+    expires,
+    data,
+  }: { readonly cluster: string; readonly expires: string; readonly data: Readonly<Record<string, string>> },
+): Secret {
+  const marks = {
+    labels: { [VIRTUAL_NODE_LABEL]: cluster },
+    annotations: { [TOKEN_EXPIRES_ANNOTATION]: expires },
+  };
+  return {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { ...ref, ...marks },
+    type: "Opaque",
+    data: secretData(data),
+  };
 }
 
 /** Reports whether two URLs name the same API server. */

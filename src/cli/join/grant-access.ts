@@ -18,6 +18,7 @@ import {
   roleBindings,
   roles,
 } from "../member/access.ts";
+import { RBAC_VERSION, role, roleBinding } from "../member/rbac.ts";
 import { Failure } from "../shared/failure.ts";
 import { loadManifests, type Manifest } from "../shared/manifests.ts";
 import { objectText } from "../shared/output.ts";
@@ -26,8 +27,6 @@ import { refOf } from "../shared/removal.ts";
 import { FIELD_MANAGER } from "./credentials.ts";
 import { type GrantedTypes, typeObjects, waitForTypes } from "./grant-types.ts";
 import type { JoinContext } from "./validate.ts";
-
-const RBAC = { group: "rbac.authorization.k8s.io", apiVersion: "rbac.authorization.k8s.io/v1" } as const;
 
 /** The identity of a host in a member. */
 export interface HostAccount {
@@ -45,9 +44,9 @@ export const systemNamespace: Manifest = {
   metadata: { name: SYSTEM_NAMESPACE, labels: { [MANAGED_BY_LABEL]: MANAGED_BY } },
 };
 
-/** Returns the objects of a host's access. The role has the manifest's rules. */
+/** Returns the objects of a host's access. The role has the base manifest's rules. */
 export function accessObjects(
-  role: Manifest,
+  base: Manifest,
   { hostId, hostName, cluster }: HostAccount,
 ): { role: Manifest; binding: Manifest; user: Manifest } {
   const name = hostAccountName(hostId);
@@ -57,19 +56,8 @@ export function accessObjects(
     annotations: { [HOST_NAME_ANNOTATION]: hostName },
   };
   return {
-    role: {
-      apiVersion: RBAC.apiVersion,
-      kind: "ClusterRole",
-      metadata,
-      rules: [...z.array(z.unknown()).parse(role.rules), ...ownRules(name)],
-    },
-    binding: {
-      apiVersion: RBAC.apiVersion,
-      kind: "ClusterRoleBinding",
-      metadata,
-      roleRef: { apiGroup: RBAC.group, kind: "ClusterRole", name },
-      subjects: [{ kind: "ServiceAccount", name, namespace: SYSTEM_NAMESPACE }],
-    },
+    role: role("ClusterRole", metadata, [...z.array(z.looseObject({})).parse(base.rules), ...ownRules(name)]),
+    binding: roleBinding("ClusterRole", metadata),
     user: { apiVersion: "v1", kind: "ServiceAccount", metadata: { ...metadata, namespace: SYSTEM_NAMESPACE } },
   };
 }
@@ -80,7 +68,7 @@ export function accessObjects(
  */
 function ownRules(name: string): object[] {
   return [
-    { apiGroups: [RBAC.group], resources: ["clusterroles"], resourceNames: [name], verbs: ["delete"] },
+    { apiGroups: [clusterRoles.group], resources: ["clusterroles"], resourceNames: [name], verbs: ["delete"] },
     { apiGroups: [""], resources: ["serviceaccounts/token"], resourceNames: [name], verbs: ["create"] },
   ];
 }
@@ -110,7 +98,7 @@ export async function grantAccess(
   { further, ...granted }: GrantedTypes & { readonly further: (role: Manifest) => readonly Manifest[] },
   context: JoinContext,
 ): Promise<void> {
-  const { role, signal, report } = context;
+  const { signal, report } = context;
   const { client } = context.member;
   const apply = async (manifest: Manifest): Promise<Stored<KubeObject>> => {
     const resource = RESOURCES.get(manifest.kind);
@@ -125,9 +113,9 @@ export async function grantAccess(
   const namespace = await client.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal });
   // An operator's own namespace stays as it is.
   if (namespace === undefined) await apply(systemNamespace);
-  const objects = accessObjects(role, account);
+  const objects = accessObjects(context.role, account);
   const { name, uid } = (await apply(objects.role)).metadata;
-  const owner = { apiVersion: RBAC.apiVersion, kind: "ClusterRole", name, uid };
+  const owner = { apiVersion: RBAC_VERSION, kind: "ClusterRole", name, uid };
   const { hostId } = account;
   const owned = [
     objects.user,
@@ -143,8 +131,8 @@ export async function grantAccess(
 
 /** Loads the ClusterRole of the member-side manifests: the rights that a host needs in a member. */
 export async function loadMemberRole(folder: string): Promise<Manifest> {
-  const role = (await loadManifests(folder)).find(({ kind }) => kind === "ClusterRole");
-  if (role !== undefined) return role;
+  const found = (await loadManifests(folder)).find(({ kind }) => kind === "ClusterRole");
+  if (found !== undefined) return found;
   throw new Failure("failure", {
     object: folder,
     problem: "holds no ClusterRole",

@@ -1,14 +1,13 @@
 import { z } from "zod";
-import { AGGREGATE_TO_HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { AGGREGATE_TO_HOST_LABEL } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { customResourceDefinitions, kindName, type Resource } from "../../kube/resources.ts";
 import { clusterRoles, hostAccountName, hostTypesName } from "../member/access.ts";
+import { RBAC_VERSION, role, roleBinding } from "../member/rbac.ts";
 import type { Manifest } from "../shared/manifests.ts";
 import { COPY_VERBS, DEFINITION_COPY_VERBS, definitionRule } from "../shared/named-types.ts";
-import { waitFor } from "../shared/wait.ts";
+import { until } from "../shared/wait.ts";
 import type { JoinContext } from "./validate.ts";
-
-const RBAC = { group: "rbac.authorization.k8s.io", apiVersion: "rbac.authorization.k8s.io/v1" } as const;
 
 /** Types of which a host may have objects in a member. */
 export interface GrantedTypes {
@@ -24,29 +23,23 @@ export function typeObjects(
 ): readonly Manifest[] {
   const name = hostTypesName(hostId);
   const selects = ["true", hostId].map((value) => ({ matchLabels: { [AGGREGATE_TO_HOST_LABEL]: value } }));
-  const role = { apiVersion: RBAC.apiVersion, kind: "ClusterRole" };
   const labels = z.record(z.string(), z.string()).parse(metadata.labels);
   return [
     // The member's controller manager writes the rules.
-    { ...role, metadata: { ...metadata, name }, aggregationRule: { clusterRoleSelectors: selects } },
     {
-      apiVersion: RBAC.apiVersion,
-      kind: "ClusterRoleBinding",
+      apiVersion: RBAC_VERSION,
+      kind: "ClusterRole",
       metadata: { ...metadata, name },
-      roleRef: { apiGroup: RBAC.group, kind: "ClusterRole", name },
-      subjects: [{ kind: "ServiceAccount", name: hostAccountName(hostId), namespace: SYSTEM_NAMESPACE }],
+      aggregationRule: { clusterRoleSelectors: selects },
     },
+    roleBinding("ClusterRole", { ...metadata, name }, hostAccountName(hostId)),
     ...types.flatMap((type) => {
       const ofType = kindName(type);
-      const gatheredRole = (suffix: string, rules: readonly object[]): Manifest => ({
-        ...role,
-        metadata: {
-          ...metadata,
-          name: `${hostAccountName(hostId)}-${ofType}${suffix}`,
-          labels: { ...labels, [AGGREGATE_TO_HOST_LABEL]: hostId },
-        },
-        rules,
-      });
+      const gatheredRole = (suffix: string, rules: readonly object[]): Manifest => {
+        const gathers = { ...labels, [AGGREGATE_TO_HOST_LABEL]: hostId };
+        const roleName = `${hostAccountName(hostId)}-${ofType}${suffix}`;
+        return role("ClusterRole", { ...metadata, name: roleName, labels: gathers }, rules);
+      };
       const objects = gatheredRole("", [{ apiGroups: [type.group], resources: [type.plural], verbs: [...COPY_VERBS] }]);
       // A role of its own stays when the type is granted again without it.
       return definitions ? [objects, gatheredRole("-definition", definitionRules(ofType))] : [objects];
@@ -72,13 +65,13 @@ export async function waitForTypes(
   { member: { client }, signal, report }: JoinContext,
 ): Promise<void> {
   const name = hostTypesName(hostId);
-  const areGathered = async (): Promise<true | undefined> => {
+  const areGathered = async (): Promise<boolean> => {
     const rules = gathered.parse(await client.get(clusterRoles, { name }, { signal })).rules ?? [];
     const isGathered = ({ group, plural }: Resource<KubeObject>): boolean =>
       rules.some(({ apiGroups, resources }) => apiGroups.includes(group) && resources.includes(plural));
-    return types.every(isGathered) ? true : undefined;
+    return types.every(isGathered);
   };
-  if (types.length === 0 || (await waitFor(areGathered, { timeoutMs: GATHERED_WITHIN_MS, signal }))) return;
+  if (types.length === 0 || (await until(areGathered, { timeoutMs: GATHERED_WITHIN_MS, signal }))) return;
   report(
     `${client.cluster}: ClusterRole ${name} has not gathered all types yet; the member's controller manager does, and they hold then`,
   );

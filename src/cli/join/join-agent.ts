@@ -22,7 +22,7 @@ import { imageOf } from "../shared/deployment-image.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
 import type { HostContext } from "../shared/session.ts";
-import { waitFor } from "../shared/wait.ts";
+import { until } from "../shared/wait.ts";
 import { type AgentManifestOptions, agentObjects } from "./agent-manifest.ts";
 import { FIELD_MANAGER } from "./credentials.ts";
 import { findJoinSecret } from "./validate.ts";
@@ -120,16 +120,16 @@ export async function storedKubeconfig(
 }
 
 /** Waits until an agent has brought other credentials than those of before. Returns false on timeout. */
-export async function waitForAgent(
+export function waitForAgent(
   stored: () => Promise<string | undefined>,
   { before, timeoutMs }: { readonly before: string | undefined; readonly timeoutMs: number },
   signal: AbortSignal,
 ): Promise<boolean> {
-  const brought = async (): Promise<true | undefined> => {
+  const brought = async (): Promise<boolean> => {
     const kubeconfig = await stored();
-    return kubeconfig !== undefined && kubeconfig !== before ? true : undefined;
+    return kubeconfig !== undefined && kubeconfig !== before;
   };
-  return (await waitFor(brought, { timeoutMs, signal })) ?? false;
+  return until(brought, { timeoutMs, signal });
 }
 
 /** Returns the image of the host's controller, which the agent runs, too. `manifests` name it where the controller runs outside. */

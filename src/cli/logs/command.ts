@@ -115,7 +115,7 @@ export const logsCommand: Equip = equipped({
     throw new Failure("failure", {
       object,
       problem: `logs are missing, as told above: ${some(gaps.lacking)}`,
-      ...(misses && options.memberKubeconfig === undefined ? { remedy: ANOTHER_WAY } : {}),
+      remedy: misses && options.memberKubeconfig === undefined ? ANOTHER_WAY : undefined,
     });
   },
 });

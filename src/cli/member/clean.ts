@@ -21,7 +21,7 @@ import { Discovery } from "../shared/discovery.ts";
 import { objectText, some } from "../shared/output.ts";
 import { readable } from "../shared/reading.ts";
 import { refOf, remove } from "../shared/removal.ts";
-import { waitFor } from "../shared/wait.ts";
+import { until } from "../shared/wait.ts";
 import { agentName, clusterRoles, findAccess, giveUpAccess, hostAccountName } from "./access.ts";
 import { contentsOf, isOwn } from "./contents.ts";
 
@@ -120,12 +120,12 @@ class Cleaner {
   async waitForAgent(): Promise<void> {
     if (!this.#removedAgent) return;
     const labelSelector = `app.kubernetes.io/name=${agentName(this.#hostId)}`;
-    const isGone = async (): Promise<true | undefined> => {
+    const isGone = async (): Promise<boolean> => {
       const options = { namespace: SYSTEM_NAMESPACE, labelSelector, limit: 1, signal: this.#signal };
       const found = await readable(this.#client.list(pods, options));
-      return found === undefined || found.items.length === 0 ? true : undefined;
+      return found === undefined || found.items.length === 0;
     };
-    await waitFor(isGone, { timeoutMs: AGENT_GONE_WITHIN_MS, signal: this.#signal });
+    await until(isGone, { timeoutMs: AGENT_GONE_WITHIN_MS, signal: this.#signal });
   }
 
   async #sweep(resource: Resource<KubeObject>): Promise<void> {
@@ -197,9 +197,8 @@ class Cleaner {
     if ((await this.#delete(namespaces, namespace)) === undefined) return;
     this.#tell(`${what} is being deleted; waiting until it is gone`);
     const options = { signal: this.#signal };
-    const isGone = async (): Promise<true | undefined> =>
-      (await this.#client.find(namespaces, { name }, options)) === undefined ? true : undefined;
-    if (await waitFor(isGone, { timeoutMs: NAMESPACE_GONE_WITHIN_MS, ...options })) this.#tell(`${what} removed`);
+    const isGone = async (): Promise<boolean> => (await this.#client.find(namespaces, { name }, options)) === undefined;
+    if (await until(isGone, { timeoutMs: NAMESPACE_GONE_WITHIN_MS, ...options })) this.#tell(`${what} removed`);
     else this.#remains(what, "it is being deleted");
   }
 

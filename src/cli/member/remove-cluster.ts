@@ -5,7 +5,7 @@ import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { leases, nodes } from "../../kube/resources.ts";
 import { dropFinalizer, remove } from "../shared/removal.ts";
-import { waitFor, withoutRepeats } from "../shared/wait.ts";
+import { until, withoutRepeats } from "../shared/wait.ts";
 
 /** Namespace of the nodes' leases. */
 export const NODE_LEASE_NAMESPACE = "kube-node-lease";
@@ -32,17 +32,17 @@ export async function removeCluster(
   const { name, uid } = cluster.metadata;
   await remove(host, clusters, { name }, { uid, signal });
   const tell = withoutRepeats(onKept);
-  const gone = await waitFor(
+  const isGone = await until(
     async () => {
       const found = await host.find(clusters, { name }, { signal });
       if (found === undefined || found.metadata.uid !== uid) return true;
       const why = found.status?.conditions?.find(({ type }) => type === RELEASED_CONDITION)?.message;
       if (why !== undefined) tell(why);
-      return undefined;
+      return false;
     },
     { timeoutMs: patienceMs, signal },
   );
-  if (gone === undefined) {
+  if (!isGone) {
     if (!force) return false;
     await dropFinalizer(host, clusters, cluster, CLUSTER_FINALIZER, signal);
   }

@@ -46,21 +46,14 @@ export class Connections {
   async openReading(host: ClusterChoice, member?: string): Promise<ReadingClient> {
     const loaded = this.#load(host);
     await kept(Promise.resolve(loaded.identity()), this.#audience?.signal);
-    const cluster = member ?? "host";
+    if (member === undefined) return this.#client({ cluster: "host", credentials: loaded });
     const credentials: ClusterCredentials = {
       ...loaded,
-      server: loaded.server + (member === undefined ? "" : clusterProxyPath(member)),
+      server: loaded.server + clusterProxyPath(member),
       identity: () => loaded.identity(),
       refresh: () => loaded.refresh(),
     };
-    const client = createClusterClient({
-      cluster,
-      credentials,
-      userAgent: this.#userAgent,
-      untrusted: member !== undefined,
-    });
-    this.#clients.push(client);
-    return client;
+    return this.#client({ cluster: member, credentials, untrusted: true });
   }
 
   async close(): Promise<void> {
@@ -80,8 +73,7 @@ export class Connections {
   }
 
   async #connect(credentials: ClusterCredentials, cluster: string): Promise<Connection> {
-    const client = createClusterClient({ cluster, credentials, userAgent: this.#userAgent });
-    this.#clients.push(client);
+    const client = this.#client({ cluster, credentials });
     const { clusterName, tlsServerName, proxyUrl, environmentProxyUrl, namespace = "default" } = credentials;
     const first = credentials.identity();
     const { ca } = await kept(Promise.resolve(first), this.#audience?.signal);
@@ -100,6 +92,14 @@ export class Connections {
       proxyUrl,
       environmentProxyUrl,
     };
+  }
+
+  #client(
+    options: Omit<Parameters<typeof createClusterClient>[0], "userAgent">,
+  ): ReturnType<typeof createClusterClient> {
+    const client = createClusterClient({ ...options, userAgent: this.#userAgent });
+    this.#clients.push(client);
+    return client;
   }
 }
 

@@ -1,5 +1,8 @@
 import { z } from "zod";
 
+/** Label with the version of the command line or chart that installed a Deployment. */
+export const VERSION_LABEL = "app.kubernetes.io/version";
+
 interface DeploymentSpec {
   readonly template: { readonly spec: { readonly containers: readonly { readonly image?: string | undefined }[] } };
 }

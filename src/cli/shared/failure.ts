@@ -26,10 +26,10 @@ export interface FailureFields {
   /** The subject of the message as a user names it: `Cluster west`, `--labels`. */
   readonly object: string;
   /** The field of it that is wrong, e.g. `metadata.name`. */
-  readonly field?: string;
+  readonly field?: string | undefined;
   readonly problem: string;
   /** The remedy. */
-  readonly remedy?: string;
+  readonly remedy?: string | undefined;
   readonly cause?: unknown;
 }
 
@@ -73,7 +73,7 @@ function remedyOf({ code, detail }: KubeError): string | undefined {
 export interface Diagnosis {
   readonly exit: ExitName;
   readonly message: string;
-  readonly remedy?: string;
+  readonly remedy?: string | undefined;
 }
 
 /** Turns any thrown value into one message. `signal` is the command's own, and tells an interruption from a failure. */
@@ -82,17 +82,8 @@ export function diagnose(error: unknown, signal?: AbortSignal): Diagnosis {
     const terminated = signal.reason instanceof Interruption && signal.reason.signal === "SIGTERM";
     return { exit: terminated ? "terminated" : "interrupted", message: "interrupted" };
   }
-  if (error instanceof Failure) {
-    return {
-      exit: error.exit,
-      message: error.message,
-      ...(error.remedy === undefined ? {} : { remedy: error.remedy }),
-    };
-  }
-  if (isKubeError(error)) {
-    const remedy = remedyOf(error);
-    return { exit: "failure", message: error.message, ...(remedy === undefined ? {} : { remedy }) };
-  }
+  if (error instanceof Failure) return { exit: error.exit, message: error.message, remedy: error.remedy };
+  if (isKubeError(error)) return { exit: "failure", message: error.message, remedy: remedyOf(error) };
   const message = error instanceof Error ? error.message : String(error);
   return { exit: "failure", message, remedy: "run it again with --verbose and report what it prints" };
 }

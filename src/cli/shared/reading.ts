@@ -48,7 +48,7 @@ export function notJoined(name: string, clusters: readonly Stored<Cluster>[], ot
   return new Failure("refused", {
     object: `Cluster ${name}`,
     problem: `has not joined; ${joined.length === 0 ? "no cluster has" : `joined: ${joined.join(", ")}`}`,
-    ...(remedy === "" ? {} : { remedy }),
+    remedy: remedy === "" ? undefined : remedy,
   });
 }
 

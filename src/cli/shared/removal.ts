@@ -27,6 +27,16 @@ export async function remove(
   }
 }
 
+/** Waits for a change of one object, named by its uid. Resolves to undefined if it is gone, or a new one has its name. */
+export async function unlessGone<T>(change: Promise<T>): Promise<T | undefined> {
+  try {
+    return await change;
+  } catch (error) {
+    if (isKubeError(error, "NotFound", "Conflict")) return undefined;
+    throw error;
+  }
+}
+
 /** Returns an object's reference. */
 export function refOf({
   namespace,

@@ -5,6 +5,11 @@ import { flag } from "./command.ts";
 import { type GlobalInput, listenAddress, withGlobals } from "./input.ts";
 import type { ListenAddress } from "./listening.ts";
 
+export const LOG_LEVEL_FLAG: Option = flag("--log-level <level>", "debug, info, warn or error (default: info)");
+export const logLevel: z.ZodDefault<z.ZodEnum<{ debug: "debug"; info: "info"; warn: "warn"; error: "error" }>> = z
+  .enum(["debug", "info", "warn", "error"])
+  .default("info");
+
 /** Input of a command whose server the host's API server calls. */
 export interface ServingInput extends GlobalInput {
   readonly listen: ListenAddress;
@@ -13,7 +18,7 @@ export interface ServingInput extends GlobalInput {
   readonly tlsKeyFile?: string | undefined;
   readonly caBundleFile?: string | undefined;
   readonly metricsListen?: ListenAddress | undefined;
-  readonly logLevel: "debug" | "info" | "warn" | "error";
+  readonly logLevel: z.output<typeof logLevel>;
 }
 
 export const servingFlags: readonly Option[] = [
@@ -23,7 +28,7 @@ export const servingFlags: readonly Option[] = [
   flag("--tls-key-file <file>", "its private key"),
   flag("--ca-bundle-file <file>", "what API servers must trust for it (default: left to cert-manager's injector)"),
   flag("--metrics-listen <address>", "where /metrics listens, over plain HTTP (default: nowhere)"),
-  flag("--log-level <level>", "debug, info, warn or error (default: info)"),
+  LOG_LEVEL_FLAG,
 ];
 
 export const servingInput: z.ZodType<ServingInput> = withGlobals({
@@ -36,7 +41,7 @@ export const servingInput: z.ZodType<ServingInput> = withGlobals({
   tlsKeyFile: z.string().optional(),
   caBundleFile: z.string().optional(),
   metricsListen: listenAddress.optional(),
-  logLevel: z.enum(["debug", "info", "warn", "error"]).default("info"),
+  logLevel,
 })
   .refine(({ tlsCertFile, tlsKeyFile }) => (tlsCertFile === undefined) === (tlsKeyFile === undefined), {
     error: "--tls-cert-file and --tls-key-file go together: write both or neither",

@@ -29,6 +29,14 @@ export async function waitFor<T>(
   }
 }
 
+/** Polls like `waitFor` until a condition holds. Resolves to false on timeout. */
+export async function until(
+  condition: (leftMs: () => number) => Promise<boolean>,
+  options: WaitOptions,
+): Promise<boolean> {
+  return (await waitFor(async (leftMs) => (await condition(leftMs)) || undefined, options)) ?? false;
+}
+
 /** Returns a reporter that leaves out a line equal to the one before. */
 export function withoutRepeats(report: (line: string) => void): (line: string) => void {
   let last: string | undefined;

@@ -1,14 +1,13 @@
 import { isKubeError } from "../../kube/errors.ts";
 import { Failure } from "../shared/failure.ts";
-import { waitFor } from "../shared/wait.ts";
+import { until } from "../shared/wait.ts";
 
 // Each API server follows policies and webhooks by a watch, so it may enforce removed ones for some seconds.
 const ADMISSION_LAG_MS = 20_000;
 
 /** Repeats an action until admission lets it through. Returns false on timeout. */
 export async function afterAdmission(act: () => Promise<boolean>, signal: AbortSignal): Promise<boolean> {
-  const attempt = async (): Promise<true | undefined> => ((await unlessForbidden(act)) ? true : undefined);
-  return (await waitFor(attempt, { timeoutMs: ADMISSION_LAG_MS, signal })) ?? (await act());
+  return (await until(() => unlessForbidden(act), { timeoutMs: ADMISSION_LAG_MS, signal })) || (await act());
 }
 
 /** Releases an object. Rejects with `Failure` when admission puts Legation's marks back. */

@@ -10,15 +10,14 @@ import {
 } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { leases, namespaces, type Resource, secrets, serviceAccounts } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Discovery } from "../shared/discovery.ts";
 import { type KindName, listInstalled } from "../shared/manifests.ts";
 import { some } from "../shared/output.ts";
-import { refOf, remove } from "../shared/removal.ts";
-import { waitFor, withoutRepeats } from "../shared/wait.ts";
+import { refOf, remove, unlessGone } from "../shared/removal.ts";
+import { until, withoutRepeats } from "../shared/wait.ts";
 
 export interface UninstallContext {
   readonly host: ClusterClient;
@@ -57,17 +56,16 @@ export async function removeAndWait(
   const ref = refOf(object.metadata);
   const what = `${resource.kind} ${name}`;
   await remove(host, resource, ref, { uid, signal });
-  const isGone = async (): Promise<boolean> => (await host.find(resource, ref, { signal }))?.metadata.uid !== uid;
   const tell = withoutRepeats(report);
-  const gone = await waitFor(
+  const isGone = await until(
     async () => {
-      if (await isGone()) return true;
+      if ((await host.find(resource, ref, { signal }))?.metadata.uid !== uid) return true;
       tell(`${what} is being deleted; waiting until it is gone`);
-      return undefined;
+      return false;
     },
     { timeoutMs: GONE_WITHIN_MS, signal, ...options },
   );
-  if (gone) report(`${what} removed`);
+  if (isGone) report(`${what} removed`);
   else remains(`${what}: it is being deleted, but was not gone after ${GONE_WITHIN_MS / 1000} s`);
 }
 
@@ -76,13 +74,8 @@ export async function unlabelNamespaces({ host, signal, report }: UninstallConte
   const unlabelled: string[] = [];
   for (const { metadata } of await listAll(host, namespaces, { labelSelector: DELEGATION_LABEL, signal })) {
     const body = { metadata: { uid: metadata.uid, labels: { [DELEGATION_LABEL]: null } } };
-    try {
-      await host.patch(namespaces, { name: metadata.name }, { type: "merge", body }, { signal });
-    } catch (error) {
-      // The namespace is gone, or a new one has its name.
-      if (!isKubeError(error, "NotFound", "Conflict")) throw error;
-      continue;
-    }
+    const change = host.patch(namespaces, { name: metadata.name }, { type: "merge", body }, { signal });
+    if ((await unlessGone(change.then(() => true))) === undefined) continue;
     report(`Namespace ${metadata.name}: label ${DELEGATION_LABEL}=${metadata.labels?.[DELEGATION_LABEL]} taken off`);
     unlabelled.push(metadata.name);
   }

@@ -2,11 +2,10 @@ import { CLUSTER_ANNOTATION, SHARES_ANNOTATION, WHOLE_FINALIZER, WHOLE_KEY, WHOL
 import type { CronJob, Job, Stored } from "../../api/kubernetes.ts";
 import { isFinished } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list.ts";
 import { cronJobs, jobs } from "../../kube/resources.ts";
 import { jobName } from "../shared/reading.ts";
-import { dropFinalizer, remove } from "../shared/removal.ts";
+import { dropFinalizer, remove, unlessGone } from "../shared/removal.ts";
 import { untilReleased } from "./after-admission.ts";
 
 /** Lists every Job that has Legation's label, finalizer or `spec.managedBy`, even without the others. */
@@ -39,13 +38,8 @@ async function release(host: ClusterClient, job: Stored<Job>, signal: AbortSigna
   if (!isReleased || !isFinished(job)) return isReleased;
   const annotations = { [CLUSTER_ANNOTATION]: null, [SHARES_ANNOTATION]: null };
   const body = { metadata: { uid, labels: { [WHOLE_KEY]: null }, annotations } };
-  try {
-    const { metadata } = await host.patch(jobs, ref, { type: "merge", body }, { signal });
-    return metadata.labels?.[WHOLE_KEY] === undefined;
-  } catch (error) {
-    if (!isKubeError(error, "NotFound", "Conflict")) throw error;
-    return true;
-  }
+  const after = await unlessGone(host.patch(jobs, ref, { type: "merge", body }, { signal }));
+  return after?.metadata.labels?.[WHOLE_KEY] === undefined;
 }
 
 /** Removes the marks from the Job templates of CronJobs: this cluster runs their next Jobs. Resolves to the changed CronJobs. */
@@ -69,10 +63,6 @@ async function unmark(host: ClusterClient, { metadata }: Stored<CronJob>, signal
   const { name, namespace = "", uid } = metadata;
   const jobTemplate = { metadata: { labels: { [WHOLE_KEY]: null } }, spec: { managedBy: null } };
   const body = { metadata: { uid }, spec: { jobTemplate } };
-  try {
-    return !makesWhole(await host.patch(cronJobs, { namespace, name }, { type: "merge", body }, { signal }));
-  } catch (error) {
-    if (!isKubeError(error, "NotFound", "Conflict")) throw error;
-    return true;
-  }
+  const after = await unlessGone(host.patch(cronJobs, { namespace, name }, { type: "merge", body }, { signal }));
+  return after === undefined || !makesWhole(after);
 }

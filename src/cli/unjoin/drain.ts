@@ -13,7 +13,7 @@ import { listProxies, podName, unfinished } from "../shared/reading.ts";
 import { dropFinalizer, remove } from "../shared/removal.ts";
 import type { Connection, HostContext } from "../shared/session.ts";
 import { countOf, type Unfinished, unfinishedText } from "../shared/unfinished.ts";
-import { waitFor } from "../shared/wait.ts";
+import { until } from "../shared/wait.ts";
 import { unfinishedJobs, waitForJobs } from "./whole-jobs.ts";
 
 export interface UnjoinOptions {
@@ -66,7 +66,7 @@ export async function drainNode(
       report(`${podName(proxy)} waits: ${refusal}`);
     }
   };
-  await waitFor(
+  await until(
     async (leftMs) => {
       rest = await listProxies(host, { node, signal });
       const due = rest.filter(
@@ -77,7 +77,7 @@ export async function drainNode(
         if (!force && leftMs() <= 0) break;
         await Promise.all(due.slice(first, first + PODS_AT_ONCE).map(ask));
       }
-      return rest.length === 0 ? true : undefined;
+      return rest.length === 0;
     },
     { timeoutMs, intervalMs: 1000, signal, ...options },
   );

@@ -5,7 +5,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { jobs } from "../../kube/resources.ts";
 import { jobName } from "../shared/reading.ts";
-import { type WaitOptions, waitFor } from "../shared/wait.ts";
+import { until, type WaitOptions } from "../shared/wait.ts";
 
 // Each poll lists the whole Jobs of all members.
 const POLL_MS = 2000;
@@ -31,13 +31,13 @@ export async function waitForJobs(
   }: WaitOptions & { readonly signal: AbortSignal; readonly report: (line: string) => void },
 ): Promise<readonly Stored<Job>[]> {
   let rest: readonly Stored<Job>[] = [];
-  await waitFor(
+  await until(
     async () => {
       const before = rest;
       rest = await unfinishedJobs(host, member, signal);
       const uids = new Set(rest.map(({ metadata }) => metadata.uid));
       for (const job of before) if (!uids.has(job.metadata.uid)) report(`Job ${jobName(job)} has finished`);
-      return rest.length === 0 ? true : undefined;
+      return rest.length === 0;
     },
     { intervalMs: POLL_MS, signal, ...options },
   );

@@ -4,13 +4,11 @@ import { HELM, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import { recordedHostName } from "../../clusters/host-name.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { deployments, pods } from "../../kube/resources.ts";
-import { imageOf } from "../shared/deployment-image.ts";
-import { findClusters } from "../shared/reading.ts";
+import { imageOf, VERSION_LABEL } from "../shared/deployment-image.ts";
+import { findClusters, readable } from "../shared/reading.ts";
 
-const VERSION_LABEL = "app.kubernetes.io/version";
 const COMPONENT_LABEL = "app.kubernetes.io/component";
 const LABELS = "app.kubernetes.io/name=legation";
 
@@ -69,7 +67,7 @@ const versionAnswer = z.object({ gitVersion: z.string() });
 /** Reads the versions on the host, as far as the user may. Rejects with KubeError if the host cannot be reached. */
 export async function readHost(client: ClusterClient, server: string, signal: AbortSignal): Promise<HostVersions> {
   const { gitVersion: kubernetes } = versionAnswer.parse(await client.raw({ method: "GET", path: "/version", signal }));
-  const clusters = await allowed(findClusters(client, signal).then((found) => found ?? "absent"));
+  const clusters = await readable(findClusters(client, signal).then((found) => found ?? "absent"));
   if (clusters === "absent") return { server, kubernetes };
   const members = clusters?.map(
     ({ metadata: { name }, status }): MemberVersion => ({
@@ -79,8 +77,8 @@ export async function readHost(client: ClusterClient, server: string, signal: Ab
       agent: status?.agent?.version,
     }),
   );
-  const hostName = await allowed(recordedHostName(client, signal));
-  const found = await allowed(readDeployments(client, signal));
+  const hostName = await readable(recordedHostName(client, signal));
+  const found = await readable(readDeployments(client, signal));
   const processes = found?.map(({ process }) => process);
   return {
     server,
@@ -137,14 +135,4 @@ function runningPod({ metadata, spec, status }: Stored<Pod>): RunningPod {
 function commonVersion(processes: readonly InstalledProcess[] | undefined): string | undefined {
   const versions = new Set(processes?.map(({ version }) => version));
   return versions.size === 1 ? [...versions][0] : undefined;
-}
-
-/** Resolves to undefined where the user may not read. */
-async function allowed<T>(reading: Promise<T>): Promise<T | undefined> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (isKubeError(error, "Forbidden")) return undefined;
-    throw error;
-  }
 }
