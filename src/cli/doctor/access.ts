@@ -10,7 +10,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { secrets } from "../../kube/resources.ts";
 import { readable } from "../shared/reading.ts";
 import { authoritiesFinding, certificateFinding } from "./certificates.ts";
-import { type Finding, fail, ok, skip } from "./finding.ts";
+import { type Finding, fail, forbidden, ok, skip } from "./finding.ts";
 import { mountedCertificate } from "./mounted-certificate.ts";
 
 const service = z.looseObject({
@@ -51,8 +51,7 @@ export async function accessFindings(
   }
   const secret = await readable(host.find(secrets, { namespace, name }, { signal }).then((read) => ({ read })));
   const subject = `certificate of \`legation access\` (Secret ${namespace}/${name})`;
-  if (secret === undefined)
-    return [state, skip(`${subject}: you may not read it`, "run it with an administrator's account of the host")];
+  if (secret === undefined) return [state, forbidden(`${subject}: you may not read it`)];
   const certificate = secretText(secret.read, key);
   const source = `see what makes Secret ${namespace}/${name}`;
   if (certificate === undefined)

@@ -1,7 +1,7 @@
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
 import { Failure } from "../shared/failure.ts";
-import { type Finding, fail, skip } from "./finding.ts";
+import { type Finding, fail, forbidden } from "./finding.ts";
 
 /** The signals of checks: the command's own, and the deadline of one part. */
 export interface Deadline {
@@ -47,10 +47,7 @@ export async function checked(
 
 function unreadable(subject: string, error: KubeError): Finding {
   if (error.code !== "Forbidden") return fail(`${subject}: ${problemOf(error)}`, "see that the API server answers");
-  return skip(
-    `${subject}: you may not ${error.verb} ${error.target}`,
-    "run it with an administrator's account of the host",
-  );
+  return forbidden(`${subject}: you may not ${error.verb} ${error.target}`);
 }
 
 /** Returns the error's words at a length that fits one line. */

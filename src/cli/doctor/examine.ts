@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import type { Cluster } from "../../api/cluster.ts";
 import { delegationModeOf } from "../../api/delegation-mode.ts";
 import { virtualNodeName } from "../../api/keys.ts";
@@ -12,7 +11,6 @@ import { namespaces as namespaceResource } from "../../kube/resources.ts";
 import { accessObjects, loadMemberRole } from "../join/grant-access.ts";
 import { atMost } from "../shared/at-most.ts";
 import { Failure } from "../shared/failure.ts";
-import { packageRoot } from "../shared/package-root.ts";
 import { asViewer, clusterId, findClusters, listVirtualNodes } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
 import { didYouMean } from "../shared/suggestion.ts";
@@ -261,7 +259,7 @@ function twiceFindings(
 
 /** Returns the rights that `legation join` gives the host in a member. */
 async function neededRights(host: ClusterClient, signal: AbortSignal): Promise<readonly Right[]> {
-  const role = await loadMemberRole(join(packageRoot(), "manifests", "member"));
+  const role = await loadMemberRole();
   const hostId = await clusterId(host, signal);
   return rightsOf(accessObjects(role, { hostId, hostName: "", cluster: "" }).role.rules);
 }

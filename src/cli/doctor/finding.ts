@@ -35,6 +35,11 @@ export function fail(what: string, remedy: string): Finding {
   return { state: "FAIL", what, remedy };
 }
 
+/** Returns the finding of what the user may not see. */
+export function forbidden(what: string): Finding {
+  return skip(what, "run it with an administrator's account of the host");
+}
+
 export function skip(what: string, remedy?: string): Finding {
   return remedy === undefined ? { state: "SKIP", what } : { state: "SKIP", what, remedy };
 }

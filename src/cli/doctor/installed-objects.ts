@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { z } from "zod";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import { MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
@@ -14,11 +13,10 @@ import { atMost } from "../shared/at-most.ts";
 import { imageOf, VERSION_LABEL } from "../shared/deployment-image.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
-import { loadManifests, type Manifest } from "../shared/manifests.ts";
+import { type Manifest, shippedManifests } from "../shared/manifests.ts";
 import { counted, objectText, some } from "../shared/output.ts";
-import { packageRoot } from "../shared/package-root.ts";
 import { problemOf } from "./check.ts";
-import { type Finding, fail, ok, skip, warn } from "./finding.ts";
+import { type Finding, fail, forbidden, ok, skip, warn } from "./finding.ts";
 
 // An installation has about sixty objects.
 const AT_ONCE = 8;
@@ -39,10 +37,9 @@ export async function readInstallation(
   version: string,
   signal: AbortSignal,
 ): Promise<{ readonly before: Standing; readonly wanted: readonly Manifest[] }> {
-  const folder = join(packageRoot(), "manifests");
-  const own = await loadManifests(folder);
+  const own = await shippedManifests();
   const before = await standing(host, own, signal);
-  const manifests = before.access === undefined ? own : [...own, ...(await loadManifests(join(folder, "access")))];
+  const manifests = before.access === undefined ? own : [...own, ...(await shippedManifests("access"))];
   const { apply } = planInstall(manifests, {
     webhookUrl: before.webhookUrl,
     accessAddress: before.access?.address,
@@ -143,7 +140,7 @@ export function objectFindings(compared: readonly Compared[], repair: string = I
 
 function partFindings(name: string, compared: readonly Compared[], repair: string): Finding[] {
   const objects = (is: Compared["is"]): Compared[] => compared.filter((each) => each.is === is);
-  const [missing, different, forbidden, unknown] = [
+  const [missing, different, denied, unknown] = [
     objects("missing"),
     objects("different"),
     objects("forbidden"),
@@ -158,11 +155,11 @@ function partFindings(name: string, compared: readonly Compared[], repair: strin
   }
   for (const { object, problem } of unknown)
     findings.push(fail(`${object}: ${problem ?? "cannot be checked"}`, repair));
-  if (forbidden.length > 0) {
-    const what = `${name}: ${counted(forbidden.length, "object")} not compared: you may not dry-run their change`;
-    findings.push(skip(what, "run it with an administrator's account of the host"));
+  if (denied.length > 0) {
+    const what = `${name}: ${counted(denied.length, "object")} not compared: you may not dry-run their change`;
+    findings.push(forbidden(what));
   }
-  const same = compared.length - missing.length - different.length - forbidden.length - unknown.length;
+  const same = compared.length - missing.length - different.length - denied.length - unknown.length;
   if (same === compared.length && same > 0) findings.push(ok(`${name}: ${same} as this version installs them`));
   return findings;
 }

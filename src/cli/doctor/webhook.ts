@@ -11,7 +11,7 @@ import { namespaces, pods, secrets } from "../../kube/resources.ts";
 import { readable } from "../shared/reading.ts";
 import { authoritiesFinding, certificateFinding } from "./certificates.ts";
 import { problemOf } from "./check.ts";
-import { type Finding, fail, ok, skip, warn } from "./finding.ts";
+import { type Finding, fail, forbidden, ok, skip, warn } from "./finding.ts";
 import { type MountedCertificate, mountedCertificate } from "./mounted-certificate.ts";
 
 /** Input of the checks of the webhook. */
@@ -59,8 +59,7 @@ export async function configurationFindings(
   }
   const certificate = secretText(secret?.found, certificateKey);
   const subject = `webhook's certificate (Secret ${namespace}/${name})`;
-  if (secret === undefined)
-    found.push(skip(`${subject}: you may not read it`, "run it with an administrator's account of the host"));
+  if (secret === undefined) found.push(forbidden(`${subject}: you may not read it`));
   else if (name === undefined || (certificate === undefined && mounted === undefined)) {
     found.push(skip("webhook's certificate: no Secret has it, as with --tls-cert-file; no other place is known here"));
   } else if (certificate === undefined) {

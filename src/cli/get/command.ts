@@ -12,7 +12,7 @@ import { Gaps } from "../shared/gaps.ts";
 import { toggle, withFormats } from "../shared/input.ts";
 import { counted, some } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import { DocumentPrinter, JsonListPrinter, type ListPrinter, NamePrinter, YamlListPrinter } from "./printers.ts";
+import { documentPrinter, type ListPrinter, listPrinter, namePrinter } from "./printers.ts";
 import { type ShowContext, showLists } from "./show.ts";
 import { TablePrinter } from "./table-printer.ts";
 import { ClusterWatch } from "./watch.ts";
@@ -122,10 +122,9 @@ function requestOf(options: GetInput, namespace: string): ReadRequest {
 function printerOf(options: GetInput, terminal: Terminal): ListPrinter {
   const { output, watch, outputWatchEvents: events, allNamespaces, showLabels } = options;
   const write = (text: string): void => terminal.write(text);
-  if (output === "name") return new NamePrinter(write);
+  if (output === "name") return namePrinter(write);
   if (output === "json" || output === "yaml") {
-    if (watch) return new DocumentPrinter(write, { format: output, events });
-    return output === "json" ? new JsonListPrinter(write) : new YamlListPrinter(write);
+    return watch ? documentPrinter(write, { format: output, events }) : listPrinter(write, output);
   }
   return new TablePrinter(terminal, { wide: output === "wide", showLabels, events, allNamespaces });
 }
@@ -137,7 +136,7 @@ interface GetContext extends ShowContext {
 async function showAll(clusters: readonly ReadCluster[], request: ReadRequest, context: GetContext): Promise<void> {
   const answers = clusters.map((cluster) => startReading(cluster, request, context));
   const shown = await showLists(answers, context);
-  context.printer.end();
+  context.printer.end?.();
   requireNamed(await Promise.all(answers));
   if (shown > 0 || context.gaps.lacking.length > 0) return;
   const where = request.namespace === undefined ? "" : ` in namespace ${request.namespace}`;

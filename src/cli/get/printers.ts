@@ -17,10 +17,10 @@ export interface ClusterPage {
 /** Prints objects page by page, in one of the formats. */
 export interface ListPrinter {
   /** Prepares the printing of one type by the first pages of its clusters. `isOneOfSeveral`: other types are printed, too. */
-  begin(firstPages: readonly ClusterPage[], isOneOfSeveral: boolean): void;
+  begin?(firstPages: readonly ClusterPage[], isOneOfSeveral: boolean): void;
   print(page: ClusterPage): void;
   /** Ends the whole output. */
-  end(): void;
+  end?(): void;
 }
 
 /** Returns the object with an annotation that names its cluster. */
@@ -44,97 +44,50 @@ export function typePrefix({ kind, group }: Resource<KubeObject>): string {
 type Write = (text: string) => void;
 
 /** Prints `CLUSTER TYPE/NAME`. */
-export class NamePrinter implements ListPrinter {
-  readonly #write: Write;
-
-  constructor(write: Write) {
-    this.#write = write;
-  }
-
-  begin(): void {}
-
-  print({ cluster, resource, page }: ClusterPage): void {
-    const lines = page.rows.map(
-      ({ object }) => `${cluster} ${typePrefix(resource)}/${cellText(object.metadata?.name)}\n`,
-    );
-    this.#write(lines.join(""));
-  }
-
-  end(): void {}
+export function namePrinter(write: Write): ListPrinter {
+  return {
+    print: ({ cluster, resource, page }) => {
+      const names = page.rows.map(({ object }) => cellText(object.metadata?.name));
+      write(names.map((name) => `${cluster} ${typePrefix(resource)}/${name}\n`).join(""));
+    },
+  };
 }
 
-/** Prints one List of all objects as JSON, without holding them in memory. */
-export class JsonListPrinter implements ListPrinter {
-  readonly #write: Write;
-  #isEmpty = true;
-
-  constructor(write: Write) {
-    this.#write = write;
-    write('{\n  "apiVersion": "v1",\n  "kind": "List",\n  "items": [');
-  }
-
-  begin(): void {}
-
-  print({ cluster, page }: ClusterPage): void {
-    for (const { object } of page.rows) {
-      const text = JSON.stringify(inCluster(object, cluster), null, 2).replaceAll("\n", "\n    ");
-      this.#write(`${this.#isEmpty ? "" : ","}\n    ${text}`);
-      this.#isEmpty = false;
-    }
-  }
-
-  end(): void {
-    this.#write(this.#isEmpty ? "]\n}\n" : "\n  ]\n}\n");
-  }
-}
-
-/** Prints one List of all objects as YAML, without holding them in memory. */
-export class YamlListPrinter implements ListPrinter {
-  readonly #write: Write;
-  #isEmpty = true;
-
-  constructor(write: Write) {
-    this.#write = write;
-    write("apiVersion: v1\nkind: List\nitems:");
-  }
-
-  begin(): void {}
-
-  print({ cluster, page }: ClusterPage): void {
-    for (const { object } of page.rows) {
-      this.#write(`${this.#isEmpty ? "\n" : ""}${yaml([inCluster(object, cluster)])}`);
-      this.#isEmpty = false;
-    }
-  }
-
-  end(): void {
-    if (this.#isEmpty) this.#write(" []\n");
-  }
+/** Prints one List of all objects, without holding them in memory. */
+export function listPrinter(write: Write, format: "json" | "yaml"): ListPrinter {
+  const isJson = format === "json";
+  let isEmpty = true;
+  write(isJson ? '{\n  "apiVersion": "v1",\n  "kind": "List",\n  "items": [' : "apiVersion: v1\nkind: List\nitems:");
+  return {
+    print: ({ cluster, page }) => {
+      for (const row of page.rows) {
+        const object = inCluster(row.object, cluster);
+        if (isJson) write(`${isEmpty ? "" : ","}\n    ${JSON.stringify(object, null, 2).replaceAll("\n", "\n    ")}`);
+        else write(`${isEmpty ? "\n" : ""}${yaml([object])}`);
+        isEmpty = false;
+      }
+    },
+    end: () => {
+      if (isJson) write(isEmpty ? "]\n}\n" : "\n  ]\n}\n");
+      else if (isEmpty) write(" []\n");
+    },
+  };
 }
 
 /** Prints each object of a watch as a document of its own, with `events` inside its event. */
-export class DocumentPrinter implements ListPrinter {
-  readonly #write: Write;
-  readonly #format: "json" | "yaml";
-  readonly #events: boolean;
-
-  constructor(write: Write, { format, events }: { readonly format: "json" | "yaml"; readonly events: boolean }) {
-    this.#write = write;
-    this.#format = format;
-    this.#events = events;
-  }
-
-  begin(): void {}
-
-  print({ cluster, page, event = "ADDED" }: ClusterPage): void {
-    for (const row of page.rows) {
-      const object = inCluster(row.object, cluster);
-      const document = this.#events ? { type: event, object } : object;
-      this.#write(this.#format === "json" ? `${JSON.stringify(document)}\n` : `---\n${yaml(document)}`);
-    }
-  }
-
-  end(): void {}
+export function documentPrinter(
+  write: Write,
+  { format, events }: { readonly format: "json" | "yaml"; readonly events: boolean },
+): ListPrinter {
+  return {
+    print: ({ cluster, page, event = "ADDED" }) => {
+      for (const row of page.rows) {
+        const object = inCluster(row.object, cluster);
+        const document = events ? { type: event, object } : object;
+        write(format === "json" ? `${JSON.stringify(document)}\n` : `---\n${yaml(document)}`);
+      }
+    },
+  };
 }
 
 function yaml(value: unknown): string {

@@ -64,7 +64,7 @@ async function showAnswers(answers: readonly ClusterAnswer[], context: ShowConte
       page,
       event: "ADDED" as const,
     }));
-    context.printer.begin(firstPages, byType.size > 1);
+    context.printer.begin?.(firstPages, byType.size > 1);
     for (const list of ofType) shown += await showList(list, context);
   }
   for (const answer of answers) context.onShown?.(answer);

@@ -70,8 +70,6 @@ export class TablePrinter implements ListPrinter {
     this.#terminal.write(rows.map((row) => `${this.#line(row)}\n`).join(""));
   }
 
-  end(): void {}
-
   #rows({ cluster, page, event }: ClusterPage): string[][] {
     const { columns, rows }: TablePage = page;
     return rows.map((row) => cellsOf(row, { cluster, columns, event }, this.#titles, this.#options));

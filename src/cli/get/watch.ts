@@ -154,7 +154,7 @@ export class ClusterWatch {
       else this.#known.set(keyOf(row), knownOf(row));
     }
     const shown = { cluster, resource, page, event };
-    this.#context.printer.begin([shown], false);
+    this.#context.printer.begin?.([shown], false);
     this.#context.printer.print(shown);
   }
 

@@ -1,13 +1,12 @@
-import { join } from "node:path";
 import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts";
 import { type Equip, equipped, flag } from "../shared/command.ts";
-import { toggle, withGlobals } from "../shared/input.ts";
-import { loadManifests } from "../shared/manifests.ts";
+import { readText, toggle, withGlobals } from "../shared/input.ts";
+import { shippedManifests } from "../shared/manifests.ts";
 import { refuseDefinitionsAlone, typeList } from "../shared/named-types.ts";
 import { counted, objectText, printOutcome } from "../shared/output.ts";
-import { packageRoot, packageVersion } from "../shared/package-root.ts";
+import { packageVersion } from "../shared/package-root.ts";
 import { allowTypes, type InstallContext, install } from "./install.ts";
 import { imageToKeep, refuseBesideHelm, standing } from "./installed.ts";
 
@@ -19,24 +18,16 @@ export const hostName: z.ZodType<string> = z
     error: "must be letters, digits, '-', '_' or '.', with a letter or digit first and last; write e.g. berlin-1",
   });
 
-const webhookUrl = z.string().transform((text, context) => {
+const webhookUrl = readText((text) => {
   const url = URL.parse(text);
-  if (url?.protocol === "https:" && url.pathname === "/" && url.search === "" && url.hash === "") return url.origin;
-  context.addIssue({
-    code: "custom",
-    message: `${JSON.stringify(text)} is not an https address without a path; write e.g. https://127.0.0.1:8443`,
-  });
-  return z.NEVER;
-});
+  const isPlain = url?.protocol === "https:" && url.pathname === "/" && url.search === "" && url.hash === "";
+  return isPlain ? url.origin : undefined;
+}, "is not an https address without a path; write e.g. https://127.0.0.1:8443");
 
 // API servers accept invalid image names, which kubelets cannot pull.
-const imageName = z.string().transform((text, context) => {
-  if (/^[\w[][\w.:/@[\]-]*$/.test(text)) return text;
-  context.addIssue({
-    code: "custom",
-    message: `${JSON.stringify(text)} is not the name of an image; write e.g. registry.example/legation:0.1.0`,
-  });
-  return z.NEVER;
+const imageName = z.string().regex(/^[\w[][\w.:/@[\]-]*$/, {
+  error: ({ input }) =>
+    `${JSON.stringify(input)} is not the name of an image; write e.g. registry.example/legation:0.1.0`,
 });
 
 const accessAddress = z
@@ -121,9 +112,8 @@ export const installCommand: Equip = equipped({
   run: async (options, session) => {
     const { terminal, signal } = session;
     const { client, clusterName } = await session.connect(options, "host");
-    const folder = join(packageRoot(), "manifests");
-    const own = await loadManifests(folder);
-    const knownTypes = await loadManifests(join(folder, "delegated-types"));
+    const own = await shippedManifests();
+    const knownTypes = await shippedManifests("delegated-types");
     const before = await standing(client, own, signal);
     const context: InstallContext = {
       client,
@@ -144,7 +134,7 @@ export const installCommand: Equip = equipped({
     const webhookUrl = options.webhookUrl ?? (options.image === undefined ? before.webhookUrl : undefined);
     const image = options.image ?? (webhookUrl === undefined ? imageToKeep(before, version) : undefined);
     const hasAccess = options.access || before.access !== undefined;
-    const manifests = hasAccess ? [...own, ...(await loadManifests(join(folder, "access")))] : own;
+    const manifests = hasAccess ? [...own, ...(await shippedManifests("access"))] : own;
     const done = await install(
       manifests,
       {

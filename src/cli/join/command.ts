@@ -1,4 +1,3 @@
-import { join as joinPath } from "node:path";
 import { Argument } from "commander";
 import { stringify } from "yaml";
 import { z } from "zod";
@@ -7,10 +6,9 @@ import { GROUP } from "../../api/keys.ts";
 import { DEFAULT_HOST_NAME, recordedHostName } from "../../clusters/host-name.ts";
 import { type Equip, equipped, flag } from "../shared/command.ts";
 import { duration, homeApiServer, hubAddress, memberName, toggle, withGlobals } from "../shared/input.ts";
-import { loadManifests } from "../shared/manifests.ts";
+import { shippedManifests } from "../shared/manifests.ts";
 import { refuseDefinitionsAlone, typeList } from "../shared/named-types.ts";
 import { printOutcome } from "../shared/output.ts";
-import { packageRoot } from "../shared/package-root.ts";
 import { hostContext } from "../shared/session.ts";
 import { loadMemberRole } from "./grant-access.ts";
 import { joinByManifest, join as joinMember } from "./join.ts";
@@ -169,14 +167,13 @@ export const joinCommand: Equip = equipped({
     const { terminal, signal } = session;
     const { name, labels, types, definitions, memberServer, homeApiServer: homeServer, timeout: timeoutMs } = options;
     const host = await session.connect(options, "host");
-    const root = joinPath(packageRoot(), "manifests");
-    const role = await loadMemberRole(joinPath(root, "member"));
+    const role = await loadMemberRole();
     const hostName = (await recordedHostName(host.client, signal)) ?? DEFAULT_HOST_NAME;
     const agent = options.agent
       ? {
           hubAddress: options.hubAddress,
           homeApi: options.homeApiThroughAgent,
-          image: options.agentImage ?? (await agentImage(host.client, await loadManifests(root), signal)),
+          image: options.agentImage ?? (await agentImage(host.client, await shippedManifests(), signal)),
         }
       : undefined;
     const { access: opens, accessPrefix: prefix, removeAccess } = options;

@@ -13,7 +13,7 @@ import type { Connection, Session } from "../shared/session.ts";
 import { type FollowOptions, followLogs, followPods } from "./follow.ts";
 import { LinePrinter } from "./lines.ts";
 import { type LogOutput, podsOfJob, podWith, selectedPods, showLogs } from "./show.ts";
-import { type LogSource, openSource, type PodSelection, placesOf } from "./sources.ts";
+import { type LogSource, openOrTell, openSource, type PodSelection, placesOf } from "./sources.ts";
 
 /** The logs that the user names: of a Job's pods, of a pod of the host, of one of the members, or of pods with labels. */
 type Target =
@@ -240,17 +240,7 @@ async function openAll(
       remedy: `\`legation status job/${name}\` says why; -f waits for it`,
     });
   }
-  const opened = await Promise.all(
-    places.map(async (place) => {
-      try {
-        return await open(place);
-      } catch (error) {
-        if (!(error instanceof Failure)) throw error;
-        gaps.addFailure(place, error);
-        return undefined;
-      }
-    }),
-  );
+  const opened = await Promise.all(places.map((place) => openOrTell(place, open, gaps)));
   return opened.filter((source) => source !== undefined);
 }
 

@@ -2,11 +2,10 @@ import type { Job, Stored } from "../../api/kubernetes.ts";
 import { isFinished } from "../../copies/jobs.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Reflector } from "../../runtime/reflector.ts";
-import { Failure } from "../shared/failure.ts";
 import { asksForSeveralPods } from "./containers.ts";
 import { FollowedCluster, Places } from "./followed-cluster.ts";
 import type { LogOptions, LogOutput } from "./show.ts";
-import { isRunOf, type LogSource, type PodSelection, placesOf, reflectorOfJob } from "./sources.ts";
+import { isRunOf, type LogSource, openOrTell, type PodSelection, placesOf, reflectorOfJob } from "./sources.ts";
 
 /** The logs to follow, and the means to follow them. */
 export interface FollowOptions extends LogOptions {
@@ -35,15 +34,11 @@ export async function followLogs(job: Stored<Job>, options: FollowOptions, conte
   };
   const clusters = new Map<string, Promise<FollowedCluster | undefined>>();
   const begin = async (place: string): Promise<FollowedCluster | undefined> => {
-    try {
-      const cluster = new FollowedCluster(await open(place), job, options, { ...context, places, onPod });
-      cluster.start();
-      return cluster;
-    } catch (error) {
-      if (!(error instanceof Failure)) throw error;
-      gaps.addFailure(place, error);
-      return undefined;
-    }
+    const source = await openOrTell(place, open, gaps);
+    if (source === undefined) return undefined;
+    const cluster = new FollowedCluster(source, job, options, { ...context, places, onPod });
+    cluster.start();
+    return cluster;
   };
   const see = (seen: Stored<Job>): void => {
     if (!isRunOf(seen, job)) return;

@@ -15,6 +15,7 @@ import { SILENT_LOG } from "../../telemetry/silent-log.ts";
 import { credentialsSecretName } from "../member/access.ts";
 import { storedConnection } from "../member/credentials.ts";
 import { Failure } from "../shared/failure.ts";
+import type { Gaps } from "../shared/gaps.ts";
 import { readable } from "../shared/reading.ts";
 import type { ClusterChoice, Connection, Session } from "../shared/session.ts";
 import { hostContext } from "../shared/session.ts";
@@ -65,6 +66,21 @@ export async function openSource(name: string, access: MemberAccess): Promise<Lo
       ? (await withStoredCredentials(name, cluster, access)).client
       : await session.openReading(choice, name);
   return { name, client, isHost: false };
+}
+
+/** Opens a place by `open`. Tells of one that cannot be opened, and resolves to undefined. */
+export async function openOrTell(
+  place: string,
+  open: (place: string) => Promise<LogSource>,
+  gaps: Gaps,
+): Promise<LogSource | undefined> {
+  try {
+    return await open(place);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    gaps.addFailure(place, error);
+    return undefined;
+  }
 }
 
 async function withStoredCredentials(

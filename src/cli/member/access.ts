@@ -8,6 +8,7 @@ import { type Resource, serviceAccounts } from "../../kube/resources.ts";
 import { objectText } from "../shared/output.ts";
 import { readable } from "../shared/reading.ts";
 import { remove } from "../shared/removal.ts";
+import type { HostContext } from "../shared/session.ts";
 
 /** Returns the name of a host's service account, ClusterRole and ClusterRoleBinding in a member. Each host has its own. */
 export function hostAccountName(hostId: string): string {
@@ -138,15 +139,7 @@ export async function giveUpAccess(
   client: ClusterClient,
   hostId: string,
   { role, binding, account, types }: HostAccess,
-  {
-    signal,
-    report,
-    remains,
-  }: {
-    readonly signal: AbortSignal;
-    readonly report: (line: string) => void;
-    readonly remains: (what: string) => void;
-  },
+  { signal, report, remains }: Pick<HostContext, "signal" | "report"> & { readonly remains: (what: string) => void },
 ): Promise<void> {
   const name = hostAccountName(hostId);
   const system = { namespace: SYSTEM_NAMESPACE, name };

@@ -48,7 +48,7 @@ export async function removeCredentials(
   host: ClusterClient,
   name: string,
   found: readonly Stored<Secret>[],
-  { signal, report }: { readonly signal: AbortSignal; readonly report: (line: string) => void },
+  { signal, report }: Pick<HostContext, "signal" | "report">,
 ): Promise<readonly string[]> {
   const kept: string[] = [];
   for (const secret of found) {

@@ -8,16 +8,24 @@ import type { ListenAddress } from "./listening.ts";
 import { outputFormat } from "./output.ts";
 import type { ClusterChoice, Environment } from "./session.ts";
 
+/** Builds the schema of a text that `read` turns into a value. `problem` is told of any other: `is not a duration; write e.g. 90s`. */
+export function readText<T>(read: (text: string) => T | undefined, problem: string): z.ZodType<T, string> {
+  return z.string().transform((text, context) => {
+    const value = read(text);
+    if (value !== undefined) return value;
+    context.addIssue({ code: "custom", message: `${JSON.stringify(text)} ${problem}` });
+    return z.NEVER;
+  });
+}
+
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
 /** Parses `90`, `90s`, `2m`, `1h` or `500ms` into milliseconds. */
-export const duration: z.ZodType<number, string> = z.string().transform((text, context) => {
-  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text);
-  const value = match === null ? Number.NaN : Number(match[1]) * (UNITS_MS[match[2] ?? "s"] ?? 1000);
-  if (value > 0) return value;
-  context.addIssue({ code: "custom", message: `${JSON.stringify(text)} is not a duration; write e.g. 90s, 2m or 1h` });
-  return z.NEVER;
-});
+export const duration: z.ZodType<number, string> = readText((text) => {
+  const [, number, unit = "s"] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? [];
+  const value = Number(number) * (UNITS_MS[unit] ?? 1000);
+  return value > 0 ? value : undefined;
+}, "is not a duration; write e.g. 90s, 2m or 1h");
 
 /** Parses a switch: a flag (true) or an environment variable. */
 export const toggle: z.ZodType<boolean, boolean | string | undefined> = z
@@ -49,19 +57,13 @@ export function everyAddress(interfaces: ReturnType<typeof networkInterfaces> = 
  * Parses `127.0.0.1:8443`, `[::1]:8443` or `:8443` (every address). `localhost` is `127.0.0.1`: fastify would open a second server
  * at `::1`, without the limits of the first.
  */
-export const listenAddress: z.ZodType<ListenAddress, string> = z.string().transform((text, context) => {
+export const listenAddress: z.ZodType<ListenAddress, string> = readText((text) => {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(text);
   const port = Number(match?.[3]);
-  if (match !== null && port <= 65_535) {
-    const host = match[1] || match[2] || everyAddress();
-    return { host: host.toLowerCase() === "localhost" ? "127.0.0.1" : host, port };
-  }
-  context.addIssue({
-    code: "custom",
-    message: `${JSON.stringify(text)} is not an address to listen on; write e.g. 127.0.0.1:8443 or :8443`,
-  });
-  return z.NEVER;
-});
+  if (match === null || port > 65_535) return undefined;
+  const host = match[1] || match[2] || everyAddress();
+  return { host: host.toLowerCase() === "localhost" ? "127.0.0.1" : host, port };
+}, "is not an address to listen on; write e.g. 127.0.0.1:8443 or :8443");
 
 /** The address of a hub, as agents of members reach it. */
 export const hubAddress: z.ZodType<string> = z

@@ -10,6 +10,7 @@ import { listAll } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { parseDocuments } from "./documents.ts";
 import { Failure } from "./failure.ts";
+import { packageRoot } from "./package-root.ts";
 
 /** An object of a manifest file. */
 export interface Manifest {
@@ -39,6 +40,11 @@ export async function loadManifests(path: string): Promise<Manifest[]> {
   const objects: Manifest[] = [];
   for (const resource of parsed.data.resources) objects.push(...(await loadManifests(join(path, resource))));
   return objects;
+}
+
+/** Returns the objects that come with this version, of `manifests/` or of a folder in it. */
+export function shippedManifests(folder = ""): Promise<Manifest[]> {
+  return loadManifests(join(packageRoot(), "manifests", folder));
 }
 
 /** Returns the objects of a YAML text without its empty documents. */

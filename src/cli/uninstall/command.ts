@@ -1,9 +1,7 @@
-import { join } from "node:path";
 import { type Equip, equipped, flag } from "../shared/command.ts";
 import { toggle, withGlobals } from "../shared/input.ts";
-import { loadManifests } from "../shared/manifests.ts";
+import { shippedManifests } from "../shared/manifests.ts";
 import { printOutcome } from "../shared/output.ts";
-import { packageRoot } from "../shared/package-root.ts";
 import { uninstall } from "./uninstall.ts";
 
 /** `legation uninstall` */
@@ -22,8 +20,7 @@ export const uninstallCommand: Equip = equipped({
   run: async (options, session) => {
     const { terminal, signal } = session;
     const { client: host } = await session.connect(options, "host");
-    const folder = join(packageRoot(), "manifests");
-    const manifests = [...(await loadManifests(folder)), ...(await loadManifests(join(folder, "access")))];
+    const manifests = [...(await shippedManifests()), ...(await shippedManifests("access"))];
     const result = await uninstall(manifests, options, { host, signal, report: (line) => terminal.progress(line) });
     const rest = result.remained.map((what) => `\n  remains: ${what}`).join("");
     const optedIn =

@@ -17,13 +17,10 @@ import type { Discovery } from "../shared/discovery.ts";
 import { type KindName, listInstalled } from "../shared/manifests.ts";
 import { some } from "../shared/output.ts";
 import { refOf, remove, unlessGone } from "../shared/removal.ts";
+import type { HostContext } from "../shared/session.ts";
 import { until, withoutRepeats } from "../shared/wait.ts";
 
-export interface UninstallContext {
-  readonly host: ClusterClient;
-  readonly signal: AbortSignal;
-  readonly report: (line: string) => void;
-}
+export type UninstallContext = Pick<HostContext, "host" | "signal" | "report">;
 
 export interface RemovalContext extends UninstallContext {
   readonly discovery: Discovery;

@@ -31,12 +31,10 @@ export interface UnjoinContext extends HostContext {
   readonly asController: () => Promise<ClusterClient>;
 }
 
-export interface DrainOptions {
+export interface DrainOptions extends Pick<HostContext, "signal" | "report"> {
   readonly timeoutMs: number;
   /** Deletes with grace 0 instead of evicting, since the member will not report the pods' end. */
   readonly force: boolean;
-  readonly signal: AbortSignal;
-  readonly report: (line: string) => void;
   readonly clock?: Clock;
 }
 

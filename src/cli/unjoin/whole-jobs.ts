@@ -5,6 +5,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { jobs } from "../../kube/resources.ts";
 import { jobName } from "../shared/reading.ts";
+import type { HostContext } from "../shared/session.ts";
 import { until, type WaitOptions } from "../shared/wait.ts";
 
 // Each poll lists the whole Jobs of all members.
@@ -24,11 +25,7 @@ function hasFinishedIn(job: Job, member: string): boolean {
 export async function waitForJobs(
   host: ClusterClient,
   member: string,
-  {
-    signal,
-    report,
-    ...options
-  }: WaitOptions & { readonly signal: AbortSignal; readonly report: (line: string) => void },
+  { signal, report, ...options }: WaitOptions & Pick<HostContext, "signal" | "report">,
 ): Promise<readonly Stored<Job>[]> {
   let rest: readonly Stored<Job>[] = [];
   await until(

@@ -1,12 +1,6 @@
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import {
-  DocumentPrinter,
-  JsonListPrinter,
-  type ListPrinter,
-  NamePrinter,
-  YamlListPrinter,
-} from "../../../../src/cli/get/printers.ts";
+import { documentPrinter, type ListPrinter, listPrinter, namePrinter } from "../../../../src/cli/get/printers.ts";
 import { TablePrinter } from "../../../../src/cli/get/table-printer.ts";
 import { deployments, pods } from "../../../../src/kube/resources.ts";
 import { clusterPage, podPage } from "./pages.ts";
@@ -20,7 +14,7 @@ function printed(
     text += String(more);
   });
   use(printer);
-  printer.end();
+  printer.end?.();
   return text;
 }
 
@@ -34,7 +28,7 @@ test("aligns the rows of all clusters by their first pages", () => {
   const west = clusterPage("west", ["shop/web"]);
   const east = clusterPage("east-2", ["accounting/database-0"]);
   const text = printedTable((printer) => {
-    printer.begin([west, east], false);
+    printer.begin?.([west, east], false);
     printer.print(west);
     printer.print(east);
   });
@@ -51,7 +45,7 @@ test("aligns the rows of all clusters by their first pages", () => {
 test("widens a column for a later row, and repeats no header", () => {
   const text = printedTable(
     (printer) => {
-      printer.begin([clusterPage("west", ["shop/a"])], false);
+      printer.begin?.([clusterPage("west", ["shop/a"])], false);
       printer.print(clusterPage("west", ["shop/a"]));
       printer.print(clusterPage("west", ["shop/abcdefgh", "shop/b"]));
     },
@@ -72,7 +66,7 @@ test("prints a table for each of several types, with the type before each name",
   const text = printedTable((printer) => {
     for (const resource of [pods, deployments]) {
       const page = clusterPage("west", ["shop/web"], { resource });
-      printer.begin([page], true);
+      printer.begin?.([page], true);
       printer.print(page);
     }
   });
@@ -91,21 +85,21 @@ test("prints a header again for a cluster that answers later and has further col
   const later = clusterPage("east", ["shop/b"], { page: { ...podPage(["shop/b"]), columns } });
   const text = printedTable((printer) => {
     const first = clusterPage("west", ["shop/a"]);
-    printer.begin([first], false);
+    printer.begin?.([first], false);
     printer.print(first);
-    printer.begin([later], false);
+    printer.begin?.([later], false);
     printer.print(later);
   });
   expect(text.match(/^CLUSTER.*$/gm)).toEqual([expect.not.stringContaining("ZONE"), expect.stringContaining("ZONE")]);
 });
 
 test("prints no header without rows", () => {
-  expect(printedTable((printer) => printer.begin([clusterPage("west", [])], false))).toBe("");
+  expect(printedTable((printer) => printer.begin?.([clusterPage("west", [])], false))).toBe("");
 });
 
 test("prints names that say their cluster and type", () => {
   const text = printed(
-    (write) => new NamePrinter(write),
+    (write) => namePrinter(write),
     (printer) => printer.print(clusterPage("west", ["shop/a"])),
   );
   expect(text).toBe("west pod/a\n");
@@ -114,8 +108,8 @@ test("prints names that say their cluster and type", () => {
 const big = JSON.rawJSON("9007199254740993");
 
 test.each<[string, (write: (text: string | Buffer) => void) => ListPrinter]>([
-  ["JSON", (write) => new JsonListPrinter(write)],
-  ["YAML", (write) => new YamlListPrinter(write)],
+  ["JSON", (write) => listPrinter(write, "json")],
+  ["YAML", (write) => listPrinter(write, "yaml")],
 ])("prints one %s List of the objects of all clusters, each with its cluster", (_format, make) => {
   const page = podPage(["shop/a"]);
   const object = { apiVersion: "v1", kind: "Pod", ...page.rows[0]?.object, spec: { note: "two\nlines", big } };
@@ -144,7 +138,7 @@ test.each<["json" | "yaml", string]>([
   ["yaml", "---\ntype: DELETED\nobject:\n  metadata:\n"],
 ])("prints each change of a watch as a %s document", (format, expected) => {
   const text = printed(
-    (write) => new DocumentPrinter(write, { format, events: true }),
+    (write) => documentPrinter(write, { format, events: true }),
     (printer) => printer.print(clusterPage("west", ["shop/a"], { event: "DELETED" })),
   );
   expect(text).toContain(expected);
@@ -155,10 +149,10 @@ test("prints no characters that control the terminal, whatever a member calls it
   const table = podPage([`shop/${evil}`], { columns: [{ name: `Name${evil}`, priority: 0 }] });
   const page = { cluster: "west", resource: pods, page: table };
   const use = (printer: ListPrinter): void => {
-    printer.begin([page], true);
+    printer.begin?.([page], true);
     printer.print(page);
   };
-  for (const text of [printed((write) => new NamePrinter(write), use), printedTable(use)]) {
+  for (const text of [printed((write) => namePrinter(write), use), printedTable(use)]) {
     expect(text).not.toMatch(/(?!\n)\p{Cc}/u);
   }
 });
