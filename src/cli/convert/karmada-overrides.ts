@@ -1,7 +1,17 @@
+import { z } from "zod";
 import { isJsonObject, valueAt } from "../../api/json.ts";
 import type { WrittenObject } from "../shared/documents.ts";
-import { choiceOf, type Policy } from "./karmada-policies.ts";
-import type { KarmadaAffinity, Overriders, OverrideSpec } from "./karmada-types.ts";
+import {
+  affinity,
+  choiceOf,
+  isInScope,
+  type KarmadaAffinity,
+  nameOrder,
+  type Policy,
+  policiesOf,
+  precisionOf,
+  resourceSelector,
+} from "./karmada-policies.ts";
 import { templatePath } from "./kinds.ts";
 import type { ObjectOperation, ObjectOverride } from "./patches.ts";
 import { selectorText } from "./placement.ts";
@@ -14,23 +24,72 @@ interface WrittenContainer {
   readonly args?: readonly string[];
 }
 
-/** Returns the differences between clusters that override policies make in an object. */
-export function overridesFor(
-  object: WrittenObject,
-  policies: readonly Policy<OverrideSpec>[],
-  report: Report,
-): ObjectOverride[] {
-  return policies.flatMap(({ object: policy, spec }) => {
-    const { overrideRules, targetCluster, overriders } = spec;
-    const old = overriders === undefined ? [] : [{ targetCluster, overriders, field: "spec.overriders" }];
-    const rules = overrideRules.map((rule, index) => ({ ...rule, field: `spec.overrideRules[${index}].overriders` }));
-    return [...rules, ...old].flatMap(({ targetCluster: target, overriders: given, field }) => {
-      const source = nameOf(policy);
-      const where = whereOf(target, report.about(source, field.replace(/\.overriders$/, ".targetCluster")));
-      const operations = where === undefined ? [] : operationsOf(object, given, field, report.about(source));
-      return where === undefined || operations.length === 0 ? [] : [{ source, ...where, operations }];
+const operator = z.enum(["add", "replace", "remove"]);
+const wordsOverriders = z
+  .array(z.looseObject({ containerName: z.string(), operator, value: z.array(z.string()).default([]) }))
+  .default([]);
+const overriders = z.looseObject({
+  plaintext: z.array(z.looseObject({ path: z.string(), operator, value: z.unknown().optional() })).default([]),
+  imageOverrider: z
+    .array(
+      z.looseObject({
+        predicate: z.looseObject({ path: z.string() }).optional(),
+        component: z.enum(["Registry", "Repository", "Tag"]),
+        operator,
+        value: z.string().default(""),
+      }),
+    )
+    .default([]),
+  commandOverrider: wordsOverriders,
+  argsOverrider: wordsOverriders,
+  labelsOverrider: z.array(z.unknown()).default([]),
+  annotationsOverrider: z.array(z.unknown()).default([]),
+  fieldOverrider: z.array(z.looseObject({ fieldPath: z.string() })).default([]),
+});
+/** An OverridePolicy or ClusterOverridePolicy, as far as it is read. */
+const overrideSchema = z.looseObject({
+  spec: z.looseObject({
+    resourceSelectors: z.array(resourceSelector).optional(),
+    overrideRules: z.array(z.looseObject({ targetCluster: affinity.optional(), overriders })).default([]),
+    // Deprecated since Karmada 1.0.
+    targetCluster: affinity.optional(),
+    overriders: overriders.optional(),
+  }),
+});
+type Overriders = z.output<typeof overriders>;
+type OverrideSpec = z.output<typeof overrideSchema>["spec"];
+
+/** The override policies of an input, in the order in which Karmada applies them: cluster-wide ones first, then by name. */
+export class KarmadaOverrides {
+  readonly #policies: readonly Policy<OverrideSpec>[];
+
+  constructor(objects: readonly WrittenObject[]) {
+    this.#policies = policiesOf("OverridePolicy", overrideSchema, objects).sort(
+      (a, b) => Number(b.isClusterWide) - Number(a.isClusterWide) || nameOrder(a.object, b.object),
+    );
+  }
+
+  /** Returns the differences between clusters that they make in an object. Adds those that apply to `used`. */
+  of(object: WrittenObject, used: Set<WrittenObject>, report: Report): ObjectOverride[] {
+    const applied = this.#policies.filter((policy) => applies(policy, object));
+    return applied.flatMap(({ object: policy, spec }) => {
+      used.add(policy);
+      const { overrideRules, targetCluster, overriders } = spec;
+      const old = overriders === undefined ? [] : [{ targetCluster, overriders, field: "spec.overriders" }];
+      const rules = overrideRules.map((rule, index) => ({ ...rule, field: `spec.overrideRules[${index}].overriders` }));
+      return [...rules, ...old].flatMap(({ targetCluster: target, overriders: given, field }) => {
+        const source = nameOf(policy);
+        const where = whereOf(target, report.about(source, field.replace(/\.overriders$/, ".targetCluster")));
+        const operations = where === undefined ? [] : operationsOf(object, given, field, report.about(source));
+        return where === undefined || operations.length === 0 ? [] : [{ source, ...where, operations }];
+      });
     });
-  });
+  }
+}
+
+function applies({ spec: { resourceSelectors }, ...policy }: Policy<OverrideSpec>, object: WrittenObject): boolean {
+  if (!isInScope(policy, object)) return false;
+  return resourceSelectors?.some((selector) => precisionOf(selector, object, policy) > 0) ?? true;
 }
 
 function whereOf(

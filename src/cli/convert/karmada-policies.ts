@@ -1,15 +1,54 @@
-import type { z } from "zod";
-import { type LabelSelector, selectorOf } from "../../api/label-expressions.ts";
+import { z } from "zod";
+import { type LabelSelector, labelSelectorSchema, selectorOf } from "../../api/label-expressions.ts";
 import { selectorMatches } from "../../api/label-selector.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
-import {
-  type KarmadaAffinity,
-  type OverrideSpec,
-  overrideSchema,
-  type PropagationSpec,
-  propagationSchema,
-} from "./karmada-types.ts";
 import type { ClusterChoice } from "./placement.ts";
+
+/** Selects ordinary objects. */
+interface ResourceSelector {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly namespace?: string | undefined;
+  readonly name?: string | undefined;
+  readonly labelSelector?: LabelSelector | undefined;
+}
+
+/** Selects clusters. */
+export interface KarmadaAffinity {
+  readonly clusterNames?: readonly string[] | undefined;
+  readonly exclude?: readonly string[] | undefined;
+  readonly labelSelector?: LabelSelector | undefined;
+  readonly fieldSelector?:
+    | {
+        readonly matchExpressions: readonly {
+          readonly key: string;
+          readonly operator: "In" | "NotIn";
+          readonly values: readonly string[];
+        }[];
+      }
+    | undefined;
+}
+
+/** Schema of a selector of ordinary objects. */
+export const resourceSelector: z.ZodType<ResourceSelector> = z.looseObject({
+  apiVersion: z.string(),
+  kind: z.string(),
+  namespace: z.string().optional(),
+  name: z.string().optional(),
+  labelSelector: labelSelectorSchema.optional(),
+});
+const fieldRequirement = z.looseObject({
+  key: z.string(),
+  operator: z.enum(["In", "NotIn"]),
+  values: z.array(z.string()).default([]),
+});
+/** Schema of a selector of clusters. */
+export const affinity: z.ZodType<KarmadaAffinity> = z.looseObject({
+  clusterNames: z.array(z.string()).optional(),
+  exclude: z.array(z.string()).optional(),
+  labelSelector: labelSelectorSchema.optional(),
+  fieldSelector: z.looseObject({ matchExpressions: z.array(fieldRequirement).default([]) }).optional(),
+});
 
 /** A policy of Karmada with its read fields. */
 export interface Policy<Spec> {
@@ -23,20 +62,8 @@ export function isKarmada({ apiVersion }: WrittenObject): boolean {
   return /(^|\.)karmada\.io$/.test(apiVersion.split("/")[0] ?? "");
 }
 
-/** Reads the propagation policies. */
-export function propagationPolicies(objects: readonly WrittenObject[]): Policy<PropagationSpec>[] {
-  return policiesOf("PropagationPolicy", propagationSchema, objects);
-}
-
-/** Reads the override policies in the order in which Karmada applies them: cluster-wide ones first, then by name. */
-export function overridePolicies(objects: readonly WrittenObject[]): Policy<OverrideSpec>[] {
-  return policiesOf("OverridePolicy", overrideSchema, objects).sort(
-    (a, b) => Number(b.isClusterWide) - Number(a.isClusterWide) || nameOrder(a.object, b.object),
-  );
-}
-
 /** Reads the policies of a kind, and of that for the whole cluster. */
-function policiesOf<Spec>(
+export function policiesOf<Spec>(
   kind: string,
   schema: z.ZodType<{ readonly spec: Spec }>,
   objects: readonly WrittenObject[],
@@ -48,41 +75,9 @@ function policiesOf<Spec>(
     });
 }
 
-/** Returns the policy that Karmada has an object follow. */
-export function policyFor(
-  object: WrittenObject,
-  policies: readonly Policy<PropagationSpec>[],
-): Policy<PropagationSpec> | undefined {
-  const [best] = policies
-    .flatMap((policy) => {
-      const precision = Math.max(
-        0,
-        ...policy.spec.resourceSelectors.map((selector) => precisionOf(selector, object, policy)),
-      );
-      return precision === 0 ? [] : [{ policy, precision }];
-    })
-    .sort(
-      (a, b) =>
-        Number(a.policy.isClusterWide) - Number(b.policy.isClusterWide) ||
-        b.policy.spec.priority - a.policy.spec.priority ||
-        b.precision - a.precision ||
-        nameOrder(a.policy.object, b.policy.object),
-    );
-  return best?.policy;
-}
-
-/** Reports whether an override policy applies to an object. */
-export function applies(
-  { spec: { resourceSelectors }, ...policy }: Policy<OverrideSpec>,
-  object: WrittenObject,
-): boolean {
-  if (!isInScope(policy, object)) return false;
-  return resourceSelectors?.some((selector) => precisionOf(selector, object, policy) > 0) ?? true;
-}
-
 /** Returns how precisely a selector matches: 3 by name, 2 by labels, 1 by kind, 0 not at all. */
-function precisionOf(
-  { apiVersion, kind, namespace, name, labelSelector }: PropagationSpec["resourceSelectors"][number],
+export function precisionOf(
+  { apiVersion, kind, namespace, name, labelSelector }: ResourceSelector,
   object: WrittenObject,
   policy: Omit<Policy<unknown>, "spec">,
 ): 0 | 1 | 2 | 3 {
@@ -94,14 +89,16 @@ function precisionOf(
   return selectorMatches(selectorOf(labelSelector), metadata.labels ?? {}) ? 2 : 0;
 }
 
-function isInScope(
+/** Reports whether a policy looks at the object's namespace. */
+export function isInScope(
   { isClusterWide, object: policy }: Omit<Policy<unknown>, "spec">,
   { metadata }: WrittenObject,
 ): boolean {
   return isClusterWide || policy.metadata.namespace === metadata.namespace;
 }
 
-function nameOrder(a: WrittenObject, b: WrittenObject): number {
+/** Compares objects by name. */
+export function nameOrder(a: WrittenObject, b: WrittenObject): number {
   return (a.metadata.name ?? "") < (b.metadata.name ?? "") ? -1 : 1;
 }
 

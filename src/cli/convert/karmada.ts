@@ -1,22 +1,66 @@
+import { z } from "zod";
 import { setAt } from "../../api/json.ts";
 import { GROUP_BY_ANNOTATION } from "../../api/keys.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import { annotate } from "./annotate.ts";
-import { overridesFor } from "./karmada-overrides.ts";
+import { KarmadaOverrides } from "./karmada-overrides.ts";
 import {
-  applies,
+  affinity,
   choiceOf,
   isKarmada,
-  overridePolicies,
+  nameOrder,
   type Policy,
-  policyFor,
-  propagationPolicies,
+  policiesOf,
+  precisionOf,
+  resourceSelector,
 } from "./karmada-policies.ts";
-import type { KarmadaPlacement, PropagationSpec } from "./karmada-types.ts";
 import { treatmentOf } from "./kinds.ts";
 import type { Counts } from "./model.ts";
+import type { ObjectOverride } from "./patches.ts";
 import type { ClusterChoice } from "./placement.ts";
 import { type Gap, nameOf, type Report } from "./report.ts";
+
+/** A PropagationPolicy or ClusterPropagationPolicy, as far as it is read. */
+const propagationSchema = z.looseObject({
+  spec: z.looseObject({
+    resourceSelectors: z.array(resourceSelector),
+    priority: z.number().default(0),
+    propagateDeps: z.boolean().default(false),
+    placement: z
+      .looseObject({
+        clusterAffinity: affinity.optional(),
+        clusterAffinities: z.array(affinity).default([]),
+        clusterTolerations: z.array(z.unknown()).default([]),
+        spreadConstraints: z
+          .array(
+            z.looseObject({
+              spreadByField: z.string().optional(),
+              spreadByLabel: z.string().optional(),
+              maxGroups: z.number().optional(),
+            }),
+          )
+          .default([]),
+        workloadAffinity: z.unknown().optional(),
+        replicaScheduling: z
+          .looseObject({
+            replicaSchedulingType: z.enum(["Duplicated", "Divided"]).default("Divided"),
+            replicaDivisionPreference: z.enum(["Aggregated", "Weighted"]).default("Weighted"),
+            weightPreference: z
+              .looseObject({
+                staticWeightList: z.array(z.looseObject({ targetCluster: affinity, weight: z.number() })).default([]),
+                dynamicWeight: z.string().optional(),
+              })
+              .optional(),
+          })
+          .optional(),
+      })
+      .default({ clusterAffinities: [], clusterTolerations: [], spreadConstraints: [] }),
+    conflictResolution: z.string().default("Abort"),
+    preserveResourcesOnDeletion: z.boolean().default(false),
+  }),
+});
+type PropagationSpec = z.output<typeof propagationSchema>["spec"];
+type KarmadaPlacement = PropagationSpec["placement"];
 
 const CONVERTED = ["PropagationPolicy", "ClusterPropagationPolicy", "OverridePolicy", "ClusterOverridePolicy"];
 
@@ -40,8 +84,8 @@ const WITHOUT_EQUAL: readonly (readonly [field: string, problem: string, instead
 /** Converts ordinary objects by the policies of Karmada beside them. */
 export function convertKarmada(objects: readonly WrittenObject[], report: Report): WrittenObject[] {
   const ours = objects.filter(isKarmada);
-  const policies = propagationPolicies(ours);
-  const overrides = overridePolicies(ours);
+  const policies = policiesOf("PropagationPolicy", propagationSchema, ours);
+  const overrides = new KarmadaOverrides(ours);
   const used = new Set<WrittenObject>();
   const converted = objects.flatMap((object) => {
     if (isKarmada(object)) return [];
@@ -51,9 +95,7 @@ export function convertKarmada(objects: readonly WrittenObject[], report: Report
       return [object];
     }
     used.add(policy.object);
-    const matching = overrides.filter((one) => applies(one, object));
-    for (const one of matching) used.add(one.object);
-    const result = convertSelected(object, policy, report, overridesFor(object, matching, report));
+    const result = convertSelected(object, policy, report, overrides.of(object, used, report));
     return result === undefined ? [] : [result];
   });
   for (const object of ours) {
@@ -67,11 +109,34 @@ export function convertKarmada(objects: readonly WrittenObject[], report: Report
   return converted;
 }
 
+/** Returns the policy that Karmada has an object follow. */
+function policyFor(
+  object: WrittenObject,
+  policies: readonly Policy<PropagationSpec>[],
+): Policy<PropagationSpec> | undefined {
+  const [best] = policies
+    .flatMap((policy) => {
+      const precision = Math.max(
+        0,
+        ...policy.spec.resourceSelectors.map((selector) => precisionOf(selector, object, policy)),
+      );
+      return precision === 0 ? [] : [{ policy, precision }];
+    })
+    .sort(
+      (a, b) =>
+        Number(a.policy.isClusterWide) - Number(b.policy.isClusterWide) ||
+        b.policy.spec.priority - a.policy.spec.priority ||
+        b.precision - a.precision ||
+        nameOrder(a.policy.object, b.policy.object),
+    );
+  return best?.policy;
+}
+
 function convertSelected(
   object: WrittenObject,
   policy: Policy<PropagationSpec>,
   report: Report,
-  overrides: ReturnType<typeof overridesFor>,
+  overrides: readonly ObjectOverride[],
 ): WrittenObject | undefined {
   const source = nameOf(policy.object);
   const gap = report.about(source);
