@@ -33,13 +33,13 @@ export async function candidates(
   session: Session,
 ): Promise<readonly Candidate[]> {
   const begun = words.at(-1) ?? "";
-  const found = await allCandidates(words.slice(0, -1), begun, program, entries, session);
+  const found = await allCandidates(words.slice(0, -1), begun.startsWith("-"), program, entries, session);
   return found.filter(({ word }) => word.startsWith(begun));
 }
 
 async function allCandidates(
   before: readonly string[],
-  begun: string,
+  isFlag: boolean,
   program: Command,
   entries: readonly CommandEntry[],
   session: Session,
@@ -48,21 +48,16 @@ async function allCandidates(
   const line = readLine(before, program.options);
   if (line.open !== undefined) return await values(FLAG_VALUES[line.open.long ?? ""], line, session);
   const [name] = line.plain;
+  if (name === undefined && !isFlag) return entries.map(({ name: word, summary }) => ({ word, description: summary }));
   const entry = entries.find((each) => each.name === name);
-  if (name === undefined || entry === undefined) {
-    if (begun.startsWith("-")) return program.options.map(flagCandidate);
-    return name === undefined ? entries.map(({ name: word, summary }) => ({ word, description: summary })) : [];
-  }
   const command = program.commands.find((each) => each.name() === name);
-  if (command === undefined) return [];
+  if (entry === undefined || command === undefined) return isFlag ? program.options.map(flagCandidate) : [];
   (await entry.load())(command, session);
   const whole = readLine(before, [...program.options, ...command.options]);
   if (whole.open !== undefined) return await values(FLAG_VALUES[whole.open.long ?? ""], whole, session);
-  if (begun.startsWith("-")) return [...command.options, ...program.options].map(flagCandidate);
+  if (isFlag) return [...command.options, ...program.options].map(flagCandidate);
   const argument: Argument | undefined = command.registeredArguments[whole.plain.length - 1];
-  if (argument === undefined) return [];
-  if (argument.argChoices !== undefined) return argument.argChoices.map((word) => ({ word, description: "" }));
-  return await values(ARGUMENT_VALUES[name]?.[argument.name()], whole, session);
+  return await values(ARGUMENT_VALUES[entry.name]?.[argument?.name() ?? ""], whole, session);
 }
 
 function flagCandidate({ long, short, description }: Option): Candidate {

@@ -25,7 +25,7 @@ import { duration, homeApiServer, listenAddress, withGlobals } from "../shared/i
 import { checkPorts, type ListenAddress, serveHealthAt } from "../shared/listening.ts";
 import { LOG_LEVEL_FLAG, logLevel } from "../shared/serving-flags.ts";
 import type { Environment } from "../shared/session.ts";
-import { openTraces, TracedRequests } from "../shared/traces.ts";
+import { openTraces, tracedRequests } from "../shared/traces.ts";
 
 /** Flags of the kubelet API. */
 export interface KubeletInput {
@@ -268,7 +268,7 @@ export const controllerCommand: Equip = equipped({
     const kubelet = kubeletOf(options, env);
     const metrics = new Metrics();
     const traces = await openTraces(env, "legation-controller", log);
-    const requests = traces === undefined ? metrics : new TracedRequests(metrics, traces);
+    const requests = traces === undefined ? metrics : tracedRequests(metrics, traces);
     const { kubeconfig, context, identity, hubListen, leaseDuration: leaseDurationMs } = options;
     const credentials = loadKubeConfig({ env, kubeconfig, context });
     const hostClient = (more: Partial<ConnectOptions> = {}): ClusterClient =>

@@ -119,9 +119,10 @@ function convertFederated(
   const { spec } = readFields(federatedSchema, federated);
   if (federated.kind === "FederatedNamespace") return [namespaceOf(federated, spec, report)];
   const kind = federated.kind.replace(/^Federated/, "");
+  const { apiVersion: written } = spec.template;
   const type = types.get(federated.kind) ?? {
     kind,
-    apiVersion: textOf(spec.template.apiVersion) ?? apiVersionOfKind(kind),
+    apiVersion: typeof written === "string" ? written : apiVersionOfKind(kind),
   };
   const { apiVersion } = type;
   if (apiVersion === undefined) {
@@ -272,10 +273,6 @@ function tellAbout(object: WrittenObject, report: Report): void {
     const { kind: target } = targetOf(object)[1];
     if (apiVersionOfKind(target) === undefined) report.step(`${nameOf(object)}: create a DelegatedType for ${target}`);
   } else report.noKind(object);
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === "string" ? value : undefined;
 }
 
 function isStringMap(value: unknown): value is Record<string, string> {

@@ -2,12 +2,11 @@ import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { selectionOf } from "../../kube/list.ts";
 import type { TableColumn, TablePage, TableRow } from "../../kube/tables.ts";
 import { ConnectionBackoff } from "../../runtime/backoff.ts";
-import type { Clock } from "../../runtime/clock.ts";
 import type { ReadCluster } from "../multicluster/clusters.ts";
 import { pagesAfter, type ReadRequest, readPage, type StartedList, startReading } from "../multicluster/lists.ts";
 import { Gaps } from "../shared/gaps.ts";
 import { type Departed, departedTable, type EventType } from "./columns.ts";
-import type { ListPrinter } from "./printers.ts";
+import type { ShowContext } from "./show.ts";
 
 // A server that ends or cuts each watch at once is not asked without pause.
 const RETRY = { initialMs: 1_000, maxMs: 30_000, healthyMs: 5_000 };
@@ -16,11 +15,7 @@ const PROBE_MS = 5_000;
 const PROBE_TIMEOUT_MS = 5_000;
 
 /** The means to watch, shared by all clusters. */
-export interface WatchContext {
-  readonly printer: ListPrinter;
-  readonly gaps: Gaps;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
+export interface WatchContext extends Omit<ShowContext, "onPage" | "onShown"> {
   /** Prints a line between the rows: a cluster is lost, or back. */
   readonly mark: (line: string) => void;
 }

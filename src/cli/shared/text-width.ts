@@ -41,14 +41,7 @@ function coloured(text: string): { readonly before: string; readonly plain: stri
 export function shortened(text: string, most: number): string {
   if (textWidth(text) <= most) return text;
   const { before, plain, after } = coloured(text);
-  let kept = "";
-  let left = most - 1;
-  for (const { segment } of graphemes(plain)) {
-    left -= graphemeWidth(segment);
-    if (left < 0) break;
-    kept += segment;
-  }
-  return before + (most < 1 ? "" : kept + ELLIPSIS) + after;
+  return before + (most < 1 ? "" : head(plain, most - 1) + ELLIPSIS) + after;
 }
 
 /**
@@ -75,7 +68,7 @@ function wordLines(text: string, most: number): string[] {
     line = word;
     // A word longer than a line is cut.
     while (textWidth(line) > most) {
-      const piece = head(line, most);
+      const piece = head(line, most, 1);
       lines.push(piece);
       line = line.slice(piece.length);
     }
@@ -83,14 +76,16 @@ function wordLines(text: string, most: number): string[] {
   return line === "" && lines.length > 0 ? lines : [...lines, line];
 }
 
-/** Returns as much of a text as some columns hold, and one character at least. */
-function head(text: string, most: number): string {
+/** Returns as much of a text as some columns hold, and `least` characters at least. */
+function head(text: string, most: number, least = 0): string {
   let kept = "";
   let width = 0;
+  let count = 0;
   for (const { segment } of graphemes(text)) {
     width += graphemeWidth(segment);
-    if (kept !== "" && width > most) break;
+    if (count >= least && width > most) break;
     kept += segment;
+    count += 1;
   }
   return kept;
 }

@@ -95,26 +95,14 @@ function isHttp(value: string): boolean {
   return URL.canParse(value) && ["http:", "https:"].includes(new URL(value).protocol);
 }
 
-/** Client metrics that record requests in traces as well. */
-export class TracedRequests implements ClientMetrics {
-  readonly #metrics: ClientMetrics;
-  readonly #traces: Traces;
-
-  constructor(metrics: ClientMetrics, traces: Traces) {
-    this.#metrics = metrics;
-    this.#traces = traces;
-  }
-
-  observeRequest(cluster: string, verb: string, plural: string, result: string, seconds: number): void {
-    this.#metrics.observeRequest(cluster, verb, plural, result, seconds);
-    this.#traces.request(cluster, verb, plural, result, seconds);
-  }
-
-  countWatch(cluster: string, plural: string): void {
-    this.#metrics.countWatch(cluster, plural);
-  }
-
-  countWatchEvents(cluster: string, plural: string, events: number, bytes: number): void {
-    this.#metrics.countWatchEvents(cluster, plural, events, bytes);
-  }
+/** Returns client metrics that record requests in traces as well. */
+export function tracedRequests(metrics: ClientMetrics, traces: Traces): ClientMetrics {
+  return {
+    observeRequest: (...request) => {
+      metrics.observeRequest(...request);
+      traces.request(...request);
+    },
+    countWatch: (...watch) => metrics.countWatch(...watch),
+    countWatchEvents: (...events) => metrics.countWatchEvents(...events),
+  };
 }

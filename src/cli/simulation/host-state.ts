@@ -6,13 +6,12 @@ import { placementDefaults } from "../../api/resources.ts";
 import { WISHING_KINDS } from "../../api/workload-wishes.ts";
 import { claimNames } from "../../copies/claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { namespaces, persistentVolumeClaims } from "../../kube/resources.ts";
 import type { DependencyKey } from "../../pods/dependencies.ts";
 import { WISHING, type WishingWorkload, workloadKey } from "../../scheduling/workload.ts";
 import { objectOf, type WrittenObject } from "../shared/documents.ts";
-import { listClusters, listProxies, listServed, listVirtualNodes } from "../shared/reading.ts";
+import { listClusters, listProxies, listServed, listVirtualNodes, readable } from "../shared/reading.ts";
 import type { ClaimsByNamespace } from "./claims.ts";
 import type { NamedWorkload } from "./controller-pods.ts";
 import { WORKLOAD_RESOURCES, type WorkloadPods } from "./workloads.ts";
@@ -52,15 +51,10 @@ async function readWishing(host: ClusterClient, signal: AbortSignal): Promise<Re
     signal,
   };
   const read = WISHING_KINDS.map(async (kind) => {
-    try {
-      const found = await listAll(host, WISHING[kind], options);
-      return found.map(({ metadata: { namespace = "", name, uid, annotations = {} } }) => {
-        return [workloadKey(namespace, { kind, name }), { uid, annotations }] as const;
-      });
-    } catch (error) {
-      if (isKubeError(error, "Forbidden")) return [];
-      throw error;
-    }
+    const found = (await readable(listAll(host, WISHING[kind], options))) ?? [];
+    return found.map(({ metadata: { namespace = "", name, uid, annotations = {} } }) => {
+      return [workloadKey(namespace, { kind, name }), { uid, annotations }] as const;
+    });
   });
   return new Map((await Promise.all(read)).flat());
 }
