@@ -30,32 +30,15 @@ export function credentialsSecretName(cluster: string): string {
   return `member-${cluster}`;
 }
 
-const rbac = { group: "rbac.authorization.k8s.io", version: "v1" } as const;
+/** Returns a resource of RBAC. Only the metadata of its objects is relied on. */
+function rbac(kind: string, namespaced: boolean): Resource<KubeObject> {
+  return { group: "rbac.authorization.k8s.io", version: "v1", plural: `${kind.toLowerCase()}s`, kind, namespaced };
+}
 
-/** ClusterRoles. Only their metadata is relied on. */
-export const clusterRoles: Resource<KubeObject> = {
-  ...rbac,
-  plural: "clusterroles",
-  kind: "ClusterRole",
-  namespaced: false,
-};
-
-/** ClusterRoleBindings. Only their metadata is relied on. */
-export const clusterRoleBindings: Resource<KubeObject> = {
-  ...rbac,
-  plural: "clusterrolebindings",
-  kind: "ClusterRoleBinding",
-  namespaced: false,
-};
-
-export const roles: Resource<KubeObject> = { ...rbac, plural: "roles", kind: "Role", namespaced: true };
-
-export const roleBindings: Resource<KubeObject> = {
-  ...rbac,
-  plural: "rolebindings",
-  kind: "RoleBinding",
-  namespaced: true,
-};
+export const clusterRoles: Resource<KubeObject> = rbac("ClusterRole", false);
+export const clusterRoleBindings: Resource<KubeObject> = rbac("ClusterRoleBinding", false);
+export const roles: Resource<KubeObject> = rbac("Role", true);
+export const roleBindings: Resource<KubeObject> = rbac("RoleBinding", true);
 
 /** Label on a host's access in a member with the Cluster's name. */
 export const MEMBER_CLUSTER_LABEL: string = VIRTUAL_NODE_LABEL;
