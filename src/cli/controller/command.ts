@@ -124,10 +124,8 @@ function homeApiTarget({ server, proxyUrl, environmentProxyUrl }: ClusterCredent
 
 /** Returns how the hub is served. Undefined if it is not. */
 function hubOf(
-  {
-    hubListen,
-    hubService,
-  }: { readonly hubListen?: ListenAddress | undefined; readonly hubService?: string | undefined },
+  hubListen: ListenAddress | undefined,
+  hubService: string | undefined,
   {
     env,
     homeApi,
@@ -278,7 +276,7 @@ export const controllerCommand: Equip = equipped({
     const controllers = (leaseLeftMs: () => number | undefined): ReturnType<RunWhileLeadingOptions["controllers"]> => ({
       host: hostClient({ metrics: requests, leaseLeftMs, limits: HOST_LIMITS }),
       connect: (name, text, agent) => connectMember(name, text, { env, metrics: requests, leaseLeftMs, agent }),
-      hub: hubOf(options, { env, homeApi: homeApiTarget(credentials), log }),
+      hub: hubOf(hubListen, options.hubService, { env, homeApi: homeApiTarget(credentials), log }),
       podEvents:
         options.podEvents === "none"
           ? undefined

@@ -1,3 +1,5 @@
+import type { WrittenObject } from "../shared/documents.ts";
+
 /**
  * How Legation treats the objects of a kind:
  * - `pods`: it makes pods, or is one, and its pods are delegated
@@ -13,75 +15,44 @@ interface Kind {
   readonly apiVersion: string;
   readonly treatment: Treatment;
   /** Why it does not go to members as it did, for people. */
-  readonly why?: string;
+  readonly why?: string | undefined;
 }
 
-const rbac = { apiVersion: "rbac.authorization.k8s.io/v1", treatment: "whole" } as const;
+function kind(apiVersion: string, treatment: Treatment, why?: string): Kind {
+  return { apiVersion, treatment, why };
+}
 
 /** Kubernetes' own kinds, as KubeFed federates them without their apiVersion. Any other kind is `whole`. */
 const KINDS: Readonly<Record<string, Kind>> = {
-  Pod: { apiVersion: "v1", treatment: "pods" },
-  ReplicationController: { apiVersion: "v1", treatment: "pods" },
-  Deployment: { apiVersion: "apps/v1", treatment: "pods" },
-  ReplicaSet: { apiVersion: "apps/v1", treatment: "pods" },
-  StatefulSet: { apiVersion: "apps/v1", treatment: "pods" },
-  DaemonSet: {
-    apiVersion: "apps/v1",
-    treatment: "nowhere",
-    why: "a DaemonSet belongs to the nodes of its own cluster; apply it in each member",
-  },
-  Job: { apiVersion: "batch/v1", treatment: "job" },
-  CronJob: { apiVersion: "batch/v1", treatment: "cronJob" },
-  ConfigMap: { apiVersion: "v1", treatment: "whole" },
-  Secret: { apiVersion: "v1", treatment: "whole" },
-  Service: {
-    apiVersion: "v1",
-    treatment: "follows",
-    why:
-      "it has endpoints on the host, and is copied to the members of the pods that it selects, as ClusterIP; for node ports " +
+  Pod: kind("v1", "pods"),
+  ReplicationController: kind("v1", "pods"),
+  Deployment: kind("apps/v1", "pods"),
+  ReplicaSet: kind("apps/v1", "pods"),
+  StatefulSet: kind("apps/v1", "pods"),
+  DaemonSet: kind("apps/v1", "nowhere", "a DaemonSet belongs to the nodes of its own cluster; apply it in each member"),
+  Job: kind("batch/v1", "job"),
+  CronJob: kind("batch/v1", "cronJob"),
+  ConfigMap: kind("v1", "whole"),
+  Secret: kind("v1", "whole"),
+  Service: kind(
+    "v1",
+    "follows",
+    "it has endpoints on the host, and is copied to the members of the pods that it selects, as ClusterIP; for node ports " +
       'or a load balancer there annotate it legation.dev/whole: "true"',
-  },
-  ServiceAccount: {
-    apiVersion: "v1",
-    treatment: "follows",
-    why: "it is copied to the members of the pods that name it",
-  },
-  PersistentVolumeClaim: {
-    apiVersion: "v1",
-    treatment: "follows",
-    why: "its data is made in the member of its first pod",
-  },
-  NetworkPolicy: {
-    apiVersion: "networking.k8s.io/v1",
-    treatment: "follows",
-    why: "it is copied to the members of its namespace's pods",
-  },
-  Namespace: { apiVersion: "v1", treatment: "host", why: "members get it with the first object in it" },
-  Ingress: {
-    apiVersion: "networking.k8s.io/v1",
-    treatment: "host",
-    why: "it routes to the host's Service, whose endpoints are pods in members",
-  },
-  HorizontalPodAutoscaler: {
-    apiVersion: "autoscaling/v2",
-    treatment: "host",
-    why: "it scales the one workload on the host",
-  },
-  PodDisruptionBudget: {
-    apiVersion: "policy/v1",
-    treatment: "host",
-    why: "it counts the pods on the host, which stand for those in members",
-  },
-  LimitRange: { apiVersion: "v1", treatment: "host", why: "it judges pods when they are created on the host" },
-  ResourceQuota: {
-    apiVersion: "v1",
-    treatment: "host",
-    why: "it counts the pods on the host; one quota bounds all members together",
-  },
-  Role: rbac,
-  RoleBinding: rbac,
-  ClusterRole: rbac,
-  ClusterRoleBinding: rbac,
+  ),
+  ServiceAccount: kind("v1", "follows", "it is copied to the members of the pods that name it"),
+  PersistentVolumeClaim: kind("v1", "follows", "its data is made in the member of its first pod"),
+  NetworkPolicy: kind("networking.k8s.io/v1", "follows", "it is copied to the members of its namespace's pods"),
+  Namespace: kind("v1", "host", "members get it with the first object in it"),
+  Ingress: kind("networking.k8s.io/v1", "host", "it routes to the host's Service, whose endpoints are pods in members"),
+  HorizontalPodAutoscaler: kind("autoscaling/v2", "host", "it scales the one workload on the host"),
+  PodDisruptionBudget: kind("policy/v1", "host", "it counts the pods on the host, which stand for those in members"),
+  LimitRange: kind("v1", "host", "it judges pods when they are created on the host"),
+  ResourceQuota: kind("v1", "host", "it counts the pods on the host; one quota bounds all members together"),
+  Role: kind("rbac.authorization.k8s.io/v1", "whole"),
+  RoleBinding: kind("rbac.authorization.k8s.io/v1", "whole"),
+  ClusterRole: kind("rbac.authorization.k8s.io/v1", "whole"),
+  ClusterRoleBinding: kind("rbac.authorization.k8s.io/v1", "whole"),
 };
 
 /** Returns the apiVersion of one of Kubernetes' own kinds. */
@@ -90,13 +61,8 @@ export function apiVersionOfKind(kind: string): string | undefined {
 }
 
 /** Returns how the objects of a kind are treated, and why if not as before. */
-export function treatmentOf({
-  apiVersion,
-  kind,
-}: {
-  readonly apiVersion: string;
-  readonly kind: string;
-}): Omit<Kind, "apiVersion"> {
+export function treatmentOf(object: Pick<WrittenObject, "apiVersion" | "kind">): Omit<Kind, "apiVersion"> {
+  const { apiVersion, kind } = object;
   const known = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
   const [group] = apiVersion.split("/");
   const isOwn = known !== undefined && known.apiVersion.split("/")[0] === group;

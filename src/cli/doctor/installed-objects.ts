@@ -139,13 +139,8 @@ export function objectFindings(compared: readonly Compared[], repair: string = I
 }
 
 function partFindings(name: string, compared: readonly Compared[], repair: string): Finding[] {
-  const objects = (is: Compared["is"]): Compared[] => compared.filter((each) => each.is === is);
-  const [missing, different, denied, unknown] = [
-    objects("missing"),
-    objects("different"),
-    objects("forbidden"),
-    objects("unknown"),
-  ];
+  const by = Object.groupBy(compared, ({ is }) => is);
+  const { missing = [], different = [], forbidden: denied = [], unknown = [], same = [] } = by;
   const names = (of: readonly Compared[]): string => some(of.map(({ object }) => object));
   const findings: Finding[] = [];
   if (missing.length > 0) findings.push(fail(`${name}: missing: ${names(missing)}`, repair));
@@ -159,8 +154,9 @@ function partFindings(name: string, compared: readonly Compared[], repair: strin
     const what = `${name}: ${counted(denied.length, "object")} not compared: you may not dry-run their change`;
     findings.push(forbidden(what));
   }
-  const same = compared.length - missing.length - different.length - denied.length - unknown.length;
-  if (same === compared.length && same > 0) findings.push(ok(`${name}: ${same} as this version installs them`));
+  if (same.length === compared.length && same.length > 0) {
+    findings.push(ok(`${name}: ${same.length} as this version installs them`));
+  }
   return findings;
 }
 

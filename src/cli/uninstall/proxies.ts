@@ -33,11 +33,8 @@ export async function deleteProxy(host: ClusterClient, proxy: Stored<Pod>, signa
 }
 
 /** Removes the mark from pods in overflow mode that the host runs. Resolves to their number. */
-export async function unmarkOverflow({
-  host,
-  signal,
-  remains,
-}: Pick<RemovalContext, "host" | "signal" | "remains">): Promise<number> {
+export async function unmarkOverflow(removal: Pick<RemovalContext, "host" | "signal" | "remains">): Promise<number> {
+  const { host, signal, remains } = removal;
   const labelSelector = `${PROXY_LABEL}=${OVERFLOW_LABEL_VALUE}`;
   let unmarked = 0;
   for (const pod of await listAll(host, pods, { labelSelector, signal })) {
