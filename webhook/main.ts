@@ -1,9 +1,8 @@
 import type { Server } from "node:https";
 import type { FastifyInstance } from "fastify";
-import type { Certificate } from "../src/certificates/issue.ts";
-import { expiresAt } from "../src/certificates/validity.ts";
 import type { ClusterClient } from "../src/kube/client.ts";
-import { CertificateKeeper, type TlsSource } from "../src/serving/certificate-keeper.ts";
+import { CertificateKeeper } from "../src/serving/certificate-keeper.ts";
+import { type TlsSource, verifiedSource } from "../src/serving/certificate-source.ts";
 import { GracefulShutdown } from "../src/serving/graceful-shutdown.ts";
 import type { Logger } from "../src/telemetry/logger.ts";
 import { ensureCaBundle } from "./ca-bundle.ts";
@@ -38,18 +37,15 @@ const LAST_REVIEWS_MS = 1_000;
 
 /** Serves admission reviews until closed and renews its certificate. Rejects without a first certificate or port. */
 export async function startWebhook(options: WebhookOptions): Promise<RunningWebhook> {
-  const { log, client, tls: source, onReview, findType, clock = systemClock } = options;
-  const served = ({ cert }: Certificate): void => options.onCertificate?.(expiresAt(cert));
+  const { log, client, tls, onReview, findType, clock = systemClock } = options;
   const keeper = new CertificateKeeper({
-    source,
-    secret: CERTIFICATE_SECRET,
+    source: verifiedSource(tls, { secret: CERTIFICATE_SECRET, client, clock }),
     publish: (trust, signal) => ensureCaBundle(client, trust, signal),
-    client,
+    onExpiry: options.onCertificate,
     clock,
     log,
   });
   const certificate = await keeper.load();
-  served(certificate);
   const shutdown = new GracefulShutdown(clock);
   const server = createWebhookServer({
     certificate,
@@ -66,10 +62,7 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
     keeper.close();
     throw error;
   }
-  await keeper.follow((next) => {
-    server.server.setSecureContext(next);
-    served(next);
-  });
+  await keeper.follow((next) => server.server.setSecureContext(next));
   return {
     port: portOf(server),
     close: async () => {

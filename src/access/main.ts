@@ -1,11 +1,11 @@
 import type { Certificate } from "../certificates/issue.ts";
-import { expiresAt } from "../certificates/validity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Environment } from "../kube/environment-proxy.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { DepartedClusters } from "../runtime/departed-clusters.ts";
 import { AccessReviews } from "../serving/access-reviews.ts";
-import { CertificateKeeper, type TlsSource } from "../serving/certificate-keeper.ts";
+import { CertificateKeeper } from "../serving/certificate-keeper.ts";
+import { type TlsSource, verifiedSource } from "../serving/certificate-source.ts";
 import { PublishedAuthentication } from "../serving/published-authentication.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -39,17 +39,15 @@ const REVIEW_LIFETIME_MS = 10_000;
 
 /** Serves the members' API servers to users of the host. Rejects without a first certificate or port. */
 export async function startAccess(options: AccessOptions, signal: AbortSignal): Promise<RunningAccess> {
-  const { client, clock, log, env, tls: source, metrics } = options;
+  const { client, clock, log, env, metrics } = options;
   const keeper = new CertificateKeeper({
-    source,
-    secret: CERTIFICATE_SECRET,
+    source: verifiedSource(options.tls, { secret: CERTIFICATE_SECRET, client, clock }),
     publish: (trust, stop) => ensureApiServiceTrust(client, trust, stop),
-    client,
+    onExpiry: (at) => metrics.setCertificateExpiry("access", at),
     clock,
     log,
   });
   let certificate: Certificate = await keeper.load();
-  metrics.setCertificateExpiry("access", expiresAt(certificate.cert));
   const authentication = new PublishedAuthentication({ host: client, clock, log, onChange: () => renew() });
   const departed = new DepartedClusters({ exists: (name) => members.exists(name), metrics, clock });
   const onChange = (name: string): void => departed.noteChange(name);
@@ -92,7 +90,6 @@ export async function startAccess(options: AccessOptions, signal: AbortSignal): 
     const port = await serving.listen(options.host, options.port);
     await keeper.follow((next) => {
       certificate = next;
-      metrics.setCertificateExpiry("access", expiresAt(next.cert));
       renew();
     });
     if (authentication.requestHeaders === undefined) log.warn(NO_AGGREGATION);

@@ -1,9 +1,9 @@
 import { virtualNodeName } from "../api/keys.ts";
 import type { KubeletEndpoint, NodeAddressType } from "../api/virtual-node.ts";
 import type { Certificate } from "../certificates/issue.ts";
-import { expiresAt } from "../certificates/validity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
+import { CertificateKeeper } from "../serving/certificate-keeper.ts";
 import type { TlsMaterial } from "../serving/certified-server.ts";
 import { PublishedAuthentication } from "../serving/published-authentication.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -12,7 +12,7 @@ import { Authentication } from "./authentication.ts";
 import { Authorization } from "./authorization.ts";
 import { NodeServer, type NodeServerOptions } from "./node-server.ts";
 import type { PodSource } from "./pod-lookup.ts";
-import { type CertificateSource, ServingCertificate } from "./serving-certificate.ts";
+import { type KubeletCertificate, kubeletSource } from "./serving-certificate.ts";
 import { Streams } from "./streams.ts";
 
 /** The settings of the virtual nodes' kubelet API. */
@@ -26,7 +26,7 @@ export interface ServersOptions {
   readonly address: string;
   /** The type of `address` in the nodes' status. Default: by its form. */
   readonly addressType?: NodeAddressType | undefined;
-  readonly certificate: CertificateSource;
+  readonly certificate: KubeletCertificate;
   /** A client of its own for the host, so that reviews of callers do not compete with other requests. */
   readonly host: ClusterClient;
   readonly source: PodSource;
@@ -51,7 +51,7 @@ const RETRY_MS = 5_000;
 export class NodeServers {
   readonly #options: ServersOptions;
   readonly #authority: PublishedAuthentication;
-  readonly #certificate: ServingCertificate;
+  readonly #certificate: CertificateKeeper;
   readonly #streams: Streams;
   readonly #shared: NodeServerOptions;
   readonly #served = new Map<string, Served>();
@@ -63,7 +63,13 @@ export class NodeServers {
     this.#options = options;
     const { host, clock, log, source } = options;
     this.#authority = new PublishedAuthentication({ host, clock, log, onChange: () => this.#renew() });
-    this.#certificate = new ServingCertificate({ source: options.certificate, host, clock, log });
+    this.#certificate = new CertificateKeeper({
+      source: kubeletSource(options.certificate, { host, clock, log }),
+      name: "kubelet API's serving certificate",
+      onExpiry: (at) => options.metrics?.setCertificateExpiry("kubelet", at),
+      clock,
+      log,
+    });
     this.#streams = new Streams({
       clock,
       log,
@@ -88,16 +94,11 @@ export class NodeServers {
           "its API server is only known by a bearer token",
       );
     }
-    this.#serve(certificate);
-    this.#certificate.follow((next) => {
-      this.#serve(next);
+    this.#serving = certificate;
+    await this.#certificate.follow((next) => {
+      this.#serving = next;
       this.#renew();
     });
-  }
-
-  #serve(certificate: Certificate): void {
-    this.#serving = certificate;
-    this.#options.metrics?.setCertificateExpiry("kubelet", expiresAt(certificate.cert));
   }
 
   /** Serves on `port` if that is free. Does nothing when the node is served already. */
@@ -125,7 +126,7 @@ export class NodeServers {
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.#certificate.stop();
+    this.#certificate.close();
     const clusters = [...this.#served.keys()];
     await Promise.all([
       this.#streams.close(),

@@ -1,23 +1,9 @@
-import { readFile } from "node:fs/promises";
-import { addToBundle, certificatesOf } from "../certificates/bundle.ts";
+import { addToBundle } from "../certificates/bundle.ts";
 import type { Certificate } from "../certificates/issue.ts";
-import type { ClusterClient } from "../kube/client.ts";
-import type { Clock } from "../runtime/clock.ts";
+import { expiresAt } from "../certificates/validity.ts";
+import type { Clock, Timer } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type CertificateSecret, caBundleOf, ensureOwnMaterial, type OwnMaterial } from "./certificate-secret.ts";
-
-/** The source of the serving certificate. */
-export type TlsSource =
-  /** Legation's own authority in a Secret. `hosts` adds names to those that API servers call. */
-  | { readonly kind: "own"; readonly hosts: readonly string[] }
-  /** Files that another controller renews, such as cert-manager's mounted Secret. */
-  | { readonly kind: "files"; readonly certFile: string; readonly keyFile: string; readonly caFile?: string };
-
-/** The serving certificate, and the authorities that Legation publishes for it. */
-interface Material {
-  readonly certificate: Certificate;
-  readonly caBundle: string | undefined;
-}
+import type { CertificateSource, Material } from "./certificate-source.ts";
 
 /** The objects on the host that tell API servers where a server is, and whom to trust for it. */
 export interface Callers {
@@ -31,38 +17,45 @@ export interface Callers {
 export type Trust = (trusted: string) => string;
 
 export interface CertificateKeeperOptions {
-  readonly source: TlsSource;
-  readonly secret: CertificateSecret;
-  /** Updates the `caBundle` of the callers where needed. Without `trust` another writer, such as cert-manager's injector, owns it. */
-  readonly publish: (trust: Trust | undefined, signal: AbortSignal) => Promise<Callers>;
-  readonly client: ClusterClient;
+  readonly source: CertificateSource;
+  /**
+   * Updates the `caBundle` of the callers where needed. Without `trust` another writer, such as cert-manager's injector,
+   * owns it. Absent: callers are told nothing.
+   */
+  readonly publish?: (trust: Trust | undefined, signal: AbortSignal) => Promise<Callers>;
+  /** The certificate's name in the log. Default: `serving certificate`. */
+  readonly name?: string;
+  /** Called with the expiry of each served certificate, epoch ms. */
+  readonly onExpiry?: ((expiresAt: number | undefined) => void) | undefined;
   readonly clock: Pick<Clock, "wall" | "after">;
   readonly log: Logger;
 }
 
-// Polls fast until API servers trust the server, then slowly.
+// Polls fast until API servers trust the server.
 const EAGER_MS = 1_000;
-const CALM_MS = 10_000;
 // API servers learn of a new authority by a watch, not all at once.
 const TRUST_MS = 5_000;
 
-/** Keeps the serving certificate valid, and trusted by API servers, while the server runs. */
+/** Keeps a serving certificate valid, and trusted by its callers, while the server runs. */
 export class CertificateKeeper {
   readonly #options: CertificateKeeperOptions;
   readonly #abort = new AbortController();
-  #own: OwnMaterial | undefined;
   #serving: Material | undefined;
+  /** Names that callers use. */
   #hosts: readonly string[] = [];
   #trusted = false;
-  #timer: { cancel(): void } | undefined;
+  #timer: Timer | undefined;
 
   constructor(options: CertificateKeeperOptions) {
     this.#options = options;
   }
 
+  /** Rejects when no certificate is available. */
   async load(): Promise<Certificate> {
-    this.#serving = await this.#read();
-    return this.#serving.certificate;
+    this.#serving = await this.#next();
+    const { certificate } = this.#serving;
+    this.#options.onExpiry?.(expiresAt(certificate.cert));
+    return certificate;
   }
 
   /** Reports whether API servers are told to trust this server. */
@@ -70,17 +63,10 @@ export class CertificateKeeper {
     return this.#trusted;
   }
 
-  /** Runs until closed and calls `serve` with each new certificate. Resolves after the first check. */
+  /** Runs until closed and calls `serve` with each new certificate. Resolves after callers were told, if there are any. */
   async follow(serve: (certificate: Certificate) => void): Promise<void> {
-    const { clock, log } = this.#options;
-    try {
-      await this.#refresh(serve);
-    } catch (error) {
-      // The served certificate stays valid for a third of its life.
-      if (!this.#abort.signal.aborted) log.warn({ err: error }, "serving certificate not checked");
-    }
-    if (this.#abort.signal.aborted) return;
-    this.#timer = clock.after(this.#trusted ? CALM_MS : EAGER_MS, () => void this.follow(serve));
+    if (this.#options.publish !== undefined) await this.#look(serve);
+    this.#lookLater(serve);
   }
 
   close(): void {
@@ -88,36 +74,56 @@ export class CertificateKeeper {
     this.#timer?.cancel();
   }
 
-  async #refresh(serve: (certificate: Certificate) => void): Promise<void> {
-    const { publish, log } = this.#options;
-    let next = await this.#read();
-    const { installed, hosts } = await publish(this.#trustOf(next), this.#abort.signal);
-    if (hosts.some((host) => !this.#hosts.includes(host))) {
-      this.#hosts = hosts;
-      next = await this.#read();
-      await publish(this.#trustOf(next), this.#abort.signal);
-    }
-    if (next.certificate.cert !== this.#serving?.certificate.cert) {
-      // A certificate served before it is trusted fails every call.
-      if (this.#trusted && next.caBundle !== this.#serving?.caBundle) await this.#pause(TRUST_MS);
-      serve(next.certificate);
-      log.info("serving certificate renewed");
-    }
-    this.#serving = next;
-    this.#trusted = installed;
+  #lookLater(serve: (certificate: Certificate) => void): void {
+    const { clock, publish, source } = this.#options;
+    if (this.#abort.signal.aborted) return;
+    const isAwaited = publish !== undefined && !this.#trusted;
+    const lookAgain = (): void => void this.#look(serve).then(() => this.#lookLater(serve));
+    this.#timer = clock.after(isAwaited ? EAGER_MS : source.periodMs, lookAgain);
   }
 
-  async #read(): Promise<Material> {
-    const { source, secret, client, clock } = this.#options;
-    if (source.kind === "own") {
-      const hosts = [...new Set([...source.hosts, ...this.#hosts])];
-      const { signal } = this.#abort;
-      this.#own = await ensureOwnMaterial(client, { secret, hosts, now: clock.wall(), served: this.#own, signal });
-      return { certificate: this.#own.certificate, caBundle: caBundleOf(this.#own) };
+  /** Never rejects: the served certificate stays valid for a third of its life. */
+  async #look(serve: (certificate: Certificate) => void): Promise<void> {
+    const { name = "serving certificate", publish, log, onExpiry } = this.#options;
+    try {
+      const { next, trusted } =
+        publish === undefined ? { next: await this.#next(), trusted: false } : await this.#published(publish);
+      if (this.#abort.signal.aborted) return;
+      if (next.certificate.cert !== this.#serving?.certificate.cert) {
+        serve(next.certificate);
+        onExpiry?.(expiresAt(next.certificate.cert));
+        log.info(`${name} renewed`);
+      }
+      this.#serving = next;
+      this.#trusted = trusted;
+    } catch (error) {
+      if (this.#abort.signal.aborted) return;
+      const problem = publish === undefined ? "not renewed: the one before is kept" : "not checked";
+      log.warn({ err: error }, `${name} ${problem}`);
     }
-    const [cert, key] = await Promise.all([readFile(source.certFile, "utf8"), readFile(source.keyFile, "utf8")]);
-    // Read last: a new certificate never meets an older authority.
-    return { certificate: { cert, key }, caBundle: await readCaFile(source.caFile) };
+  }
+
+  /** Returns the certificate to serve, once its callers trust it. */
+  async #published(
+    publish: NonNullable<CertificateKeeperOptions["publish"]>,
+  ): Promise<{ readonly next: Material; readonly trusted: boolean }> {
+    const { signal } = this.#abort;
+    let next = await this.#next();
+    const { installed, hosts } = await publish(this.#trustOf(next), signal);
+    if (hosts.some((host) => !this.#hosts.includes(host))) {
+      this.#hosts = hosts;
+      next = await this.#next();
+      await publish(this.#trustOf(next), signal);
+    }
+    // A certificate served before it is trusted fails every call.
+    const isOfOther =
+      next.certificate.cert !== this.#serving?.certificate.cert && next.caBundle !== this.#serving?.caBundle;
+    if (this.#trusted && isOfOther) await this.#pause(TRUST_MS);
+    return { next, trusted: installed };
+  }
+
+  #next(): Promise<Material> {
+    return this.#options.source.next(this.#hosts, this.#abort.signal);
   }
 
   /** Keeps authorities of other replicas, which may serve under files or a Secret that this one has not read. */
@@ -135,12 +141,4 @@ export class CertificateKeeper {
       });
     });
   }
-}
-
-/** Reads the authorities to trust. An empty bundle would trust every authority of the machine. */
-async function readCaFile(file: string | undefined): Promise<string | undefined> {
-  if (file === undefined) return undefined;
-  const caBundle = await readFile(file, "utf8");
-  if (certificatesOf(caBundle).length > 0) return caBundle;
-  throw new Error(`--ca-bundle-file ${file}: holds no certificate; write the issuer's, as PEM`);
 }

@@ -11,7 +11,7 @@ import { type ClusterCredentials, renewable } from "../../kube/credentials.ts";
 import { type ConnectOptions, createClusterClient } from "../../kube/http-client.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../kube/kubeconfig.ts";
 import { NodeServers, type ServersOptions } from "../../kubelet/servers.ts";
-import type { CertificateSource } from "../../kubelet/serving-certificate.ts";
+import type { KubeletCertificate } from "../../kubelet/serving-certificate.ts";
 import { NOT_PLACED_REASONS } from "../../pods/proxy-conditions.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { createLogger, type Logger } from "../../telemetry/logger.ts";
@@ -65,7 +65,7 @@ export function kubeletOf(
 function sourceOf(
   { kubeletCertFile: certFile, kubeletKeyFile: keyFile, kubeletCertificateSigner: signer }: KubeletInput,
   hosts: readonly string[],
-): CertificateSource {
+): KubeletCertificate {
   if (certFile !== undefined && keyFile !== undefined) return { kind: "files", certFile, keyFile };
   return signer === undefined ? { kind: "own", hosts } : { kind: "signer", signer, hosts };
 }

@@ -1,6 +1,6 @@
 import type { Option } from "commander";
 import { z } from "zod";
-import type { TlsSource } from "../../serving/certificate-keeper.ts";
+import type { TlsSource } from "../../serving/certificate-source.ts";
 import { flag } from "./command.ts";
 import { type GlobalInput, listenAddress, withGlobals } from "./input.ts";
 import type { ListenAddress } from "./listening.ts";

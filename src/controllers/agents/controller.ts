@@ -8,8 +8,9 @@ import {
   TOKEN_EXPIRES_ANNOTATION,
 } from "../../api/keys.ts";
 import { type Secret, type Stored, secretData, secretText } from "../../api/kubernetes.ts";
-import { issueClient, issueServing, readRequest } from "../../certificates/issue.ts";
-import { expiresAt, renewalReason } from "../../certificates/validity.ts";
+import { currentServing } from "../../certificates/current.ts";
+import { issueClient, readRequest } from "../../certificates/issue.ts";
+import { expiresAt } from "../../certificates/validity.ts";
 import { memberKubeconfig } from "../../clusters/kubeconfig.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient, Dial } from "../../kube/client.ts";
@@ -430,16 +431,11 @@ export class AgentController implements Gatekeeper {
   async #serving(authorities: HubAuthorities): Promise<HubTls> {
     const { current, addresses } = authorities;
     const hosts = [...addresses.map((address) => hostOfAddress(address)), RELAY_SERVER_NAME];
-    const now = this.#options.clock.wall();
+    const issue = { authority: current, hosts, now: this.#options.clock.wall(), lifetimeMs: SERVING_LIFETIME_MS };
     const serving = this.#tls;
-    const reason =
-      serving === undefined ? "unreadable" : renewalReason(serving.cert, { now, hosts, authority: current.cert });
-    const certificate =
-      serving === undefined || reason !== undefined
-        ? await issueServing(current, hosts, { now, lifetimeMs: SERVING_LIFETIME_MS })
-        : serving;
+    const certificate = await currentServing(serving, issue);
     const bundle = trusted(authorities);
-    if (certificate === serving && serving.authorities === bundle) return serving;
+    if (certificate === serving && serving?.authorities === bundle) return serving;
     return { cert: certificate.cert, key: certificate.key, authorities: bundle };
   }
 }

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Certificate } from "../../../src/certificates/issue.ts";
 import { issueAuthority, issueServing } from "../../../src/certificates/issue.ts";
-import { type CertificateSource, ServingCertificate } from "../../../src/kubelet/serving-certificate.ts";
+import { type KubeletCertificate, kubeletSource } from "../../../src/kubelet/serving-certificate.ts";
+import { CertificateKeeper } from "../../../src/serving/certificate-keeper.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { MemoryClient } from "../webhook/memory-client.ts";
@@ -13,9 +14,13 @@ import { MemoryClient } from "../webhook/memory-client.ts";
 const DAY_MS = 24 * 60 * 60_000;
 const log = createLogger({ level: "silent" });
 
-function follow(source: CertificateSource, clock: FakeClock): { keeper: ServingCertificate; served: Certificate[] } {
-  const keeper = new ServingCertificate({ source, host: new MemoryClient(), clock, log });
-  onTestFinished(() => keeper.stop());
+function follow(
+  certificate: KubeletCertificate,
+  clock: FakeClock,
+): { keeper: CertificateKeeper; served: Certificate[] } {
+  const source = kubeletSource(certificate, { host: new MemoryClient(), clock, log });
+  const keeper = new CertificateKeeper({ source, clock, log });
+  onTestFinished(() => keeper.close());
   return { keeper, served: [] };
 }
 
@@ -30,7 +35,7 @@ describe("the serving certificate of virtual nodes", () => {
     const { keeper, served } = follow({ kind: "own", hosts: ["192.0.2.7"] }, clock);
     const first = await keeper.load();
     expect(new X509Certificate(first.cert).checkIP("192.0.2.7")).toBe("192.0.2.7");
-    keeper.follow((certificate) => served.push(certificate));
+    void keeper.follow((certificate) => served.push(certificate));
     await clock.advance(60_000);
     expect(served).toEqual([]);
     await expect.poll(() => clock.pending).toBe(1);
@@ -51,7 +56,7 @@ describe("the serving certificate of virtual nodes", () => {
     clock.jump(days * DAY_MS);
     const { keeper, served } = follow({ kind: "own", hosts: ["192.0.2.7"] }, clock);
     const first = await keeper.load();
-    keeper.follow((certificate) => served.push(certificate));
+    void keeper.follow((certificate) => served.push(certificate));
     clock.jump(-days * DAY_MS);
     await clock.advance(60_000);
     await expect.poll(() => clock.pending).toBe(1);
@@ -70,7 +75,7 @@ describe("the serving certificate of virtual nodes", () => {
     writeFileSync(keyFile, first.key);
     const { keeper, served } = follow({ kind: "files", certFile, keyFile }, clock);
     expect(await keeper.load()).toEqual(first);
-    keeper.follow((certificate) => served.push(certificate));
+    void keeper.follow((certificate) => served.push(certificate));
     writeFileSync(certFile, second.cert);
     await clock.advance(10_000);
     await expect.poll(() => clock.pending).toBe(1);

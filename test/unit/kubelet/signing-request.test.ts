@@ -5,8 +5,9 @@ import type { CertificateSigningRequest, KubeObject, ObjectRef, Stored } from ".
 import { type Authority, issueAuthority, issueClient, readRequest } from "../../../src/certificates/issue.ts";
 import { distinguishedName, subjectAltName } from "../../../src/certificates/x509.ts";
 import { certificateSigningRequests, isStored, type Resource } from "../../../src/kube/resources.ts";
-import { ServingCertificate } from "../../../src/kubelet/serving-certificate.ts";
+import { kubeletSource } from "../../../src/kubelet/serving-certificate.ts";
 import { SigningRequest } from "../../../src/kubelet/signing-request.ts";
+import { CertificateKeeper } from "../../../src/serving/certificate-keeper.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
@@ -39,6 +40,11 @@ beforeEach(async () => {
   authority ??= await issueAuthority("signer", { now: clock.now(), lifetimeMs: 365 * 24 * HOUR_MS });
   request = new SigningRequest({ host, signer: SIGNER, hosts: ["192.0.2.7", "node.example"], clock, log });
 });
+
+function keeperOf(): CertificateKeeper {
+  const certificate = { kind: "signer", signer: SIGNER, hosts: ["192.0.2.7"] } as const;
+  return new CertificateKeeper({ source: kubeletSource(certificate, { host, clock, log }), clock, log });
+}
 
 /** Returns the names of the requests. */
 function asked(): string[] {
@@ -157,11 +163,10 @@ describe("a certificate from a signer of the host", () => {
   });
 
   test("replaces the controller's own certificate once it is signed, and is renewed in time", async () => {
-    const source = { kind: "signer", signer: SIGNER, hosts: ["192.0.2.7"] } as const;
-    const keeper = new ServingCertificate({ source, host, clock, log });
+    const keeper = keeperOf();
     const served: string[] = [];
     const own = await keeper.load();
-    keeper.follow(({ cert }) => served.push(cert));
+    void keeper.follow(({ cert }) => served.push(cert));
     expect(own.cert).toContain("BEGIN CERTIFICATE");
     sign(asked()[0]);
     await clock.advance(2_000);
@@ -174,15 +179,14 @@ describe("a certificate from a signer of the host", () => {
     await expect.poll(() => clock.pending).toBe(1);
     await clock.advance(2_000);
     await expect.poll(() => served.length).toBe(2);
-    keeper.stop();
+    keeper.close();
   });
 
   test("is kept while the clock is behind its validity, as the next one would be, too", async () => {
-    const source = { kind: "signer", signer: SIGNER, hosts: ["192.0.2.7"] } as const;
-    const keeper = new ServingCertificate({ source, host, clock, log });
+    const keeper = keeperOf();
     const served: string[] = [];
     await keeper.load();
-    keeper.follow(({ cert }) => served.push(cert));
+    void keeper.follow(({ cert }) => served.push(cert));
     sign(asked()[0]);
     clock.jump(-48 * HOUR_MS);
     await clock.advance(2_000);
@@ -191,16 +195,15 @@ describe("a certificate from a signer of the host", () => {
     await clock.advance(2_000);
     await expect.poll(() => clock.pending, { timeout: 10_000 }).toBe(1);
     expect(asked()).toHaveLength(1);
-    keeper.stop();
+    keeper.close();
   });
 
   test("is asked for again while it is not valid yet, and replaced once the signer's clock is right", async () => {
-    const source = { kind: "signer", signer: SIGNER, hosts: ["192.0.2.7"] } as const;
-    const keeper = new ServingCertificate({ source, host, clock, log });
-    onTestFinished(() => keeper.stop());
+    const keeper = keeperOf();
+    onTestFinished(() => keeper.close());
     const served: string[] = [];
     await keeper.load();
-    keeper.follow(({ cert }) => served.push(cert));
+    void keeper.follow(({ cert }) => served.push(cert));
     const ages = (): number[] =>
       served.map((cert) => (new X509Certificate(cert).validFromDate.getTime() - clock.now()) / HOUR_MS);
     sign(asked()[0], 48 * HOUR_MS, 25 * HOUR_MS);
@@ -229,8 +232,7 @@ describe("a certificate from a signer of the host", () => {
 
   test("leaves the controller's own certificate in use if it cannot be requested", async () => {
     host.failure = "Forbidden";
-    const source = { kind: "signer", signer: SIGNER, hosts: ["192.0.2.7"] } as const;
-    const keeper = new ServingCertificate({ source, host, clock, log });
+    const keeper = keeperOf();
     expect((await keeper.load()).cert).toContain("BEGIN CERTIFICATE");
   });
 });

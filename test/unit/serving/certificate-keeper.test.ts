@@ -7,7 +7,8 @@ import { certificatesOf } from "../../../src/certificates/bundle.ts";
 import { type Certificate, issueAuthority, issueServing } from "../../../src/certificates/issue.ts";
 import { expiresAt, hostsOf, renewalReason } from "../../../src/certificates/validity.ts";
 import { type Resource, secrets } from "../../../src/kube/resources.ts";
-import { CertificateKeeper, type TlsSource } from "../../../src/serving/certificate-keeper.ts";
+import { CertificateKeeper } from "../../../src/serving/certificate-keeper.ts";
+import { type TlsSource, verifiedSource } from "../../../src/serving/certificate-source.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { ensureCaBundle } from "../../../webhook/ca-bundle.ts";
 import { CERTIFICATE_SECRET } from "../../../webhook/certificate.ts";
@@ -50,10 +51,8 @@ interface Replica {
 
 async function replica(client: MemoryClient, clock: FakeClock, source: TlsSource = OWN): Promise<Replica> {
   const keeper = new CertificateKeeper({
-    source,
-    secret: CERTIFICATE_SECRET,
+    source: verifiedSource(source, { secret: CERTIFICATE_SECRET, client, clock }),
     publish: (trust, signal) => ensureCaBundle(client, trust, signal),
-    client,
     clock,
     log: createLogger({ level: "silent" }),
   });
