@@ -5,6 +5,7 @@ import type { PathUpgrades } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { join } from "../runtime/joined-sockets.ts";
+import { listenOn } from "../runtime/listening.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { HOME_PATH, HOME_PROTOCOL, messageOf, upgradeTo } from "./messages.ts";
 
@@ -46,12 +47,9 @@ export class HomeApiListener {
   }
 
   /** Resolves to the port. Rejects when it is not available. */
-  async listen(host: string, port: number): Promise<number> {
-    this.#server.listen(port, host);
-    await once(this.#server, "listening");
-    this.#server.on("error", (err) => this.#options.log.error({ err }, "home API"));
-    const address = this.#server.address();
-    return typeof address === "object" && address !== null ? address.port : port;
+  listen(host: string, port: number): Promise<number> {
+    const onError = (err: Error): void => this.#options.log.error({ err }, "home API");
+    return listenOn(this.#server, { host, port, onError });
   }
 
   /** Takes pods while the agent has a control connection. */

@@ -1,12 +1,10 @@
-import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { createServer, type Server } from "node:https";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import type { Clock } from "../runtime/clock.ts";
+import { HttpsListener } from "../runtime/https-listener.ts";
 import { closeInTime } from "../runtime/joined-sockets.ts";
-import { Strangers } from "../runtime/strangers.ts";
 import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
 import type { AgentTraffic } from "../telemetry/agents.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -78,11 +76,15 @@ export interface HubOptions {
 
 type Reason = Parameters<typeof statusAnswer>[0];
 
-const HANDSHAKE_MS = 10_000;
-const MAX_HEADER_BYTES = 16_384;
+const REQUEST_MS = 10_000;
+const LIMITS = {
+  headersTimeout: REQUEST_MS,
+  requestTimeout: REQUEST_MS,
+  connectionsCheckingInterval: 5_000,
+  maxHeaderSize: 16_384,
+  noDelay: true,
+};
 const MAX_BODY_BYTES = 32_768;
-const KEEP_ALIVE_DELAY_MS = 30_000;
-const CHECK_CONNECTIONS_MS = 5_000;
 // Connections that are no agent's control connection or stream, nor one of `legation access`: agents have them for a moment only.
 const MOST_STRANGERS = 2_000;
 
@@ -93,9 +95,7 @@ const MOST_STRANGERS = 2_000;
 export class Hub {
   readonly #options: HubOptions;
   readonly #gatekeeper: Gatekeeper;
-  readonly #server: Server;
-  readonly #sockets = new Set<Duplex>();
-  readonly #strangers = new Strangers(MOST_STRANGERS);
+  readonly #listener: HttpsListener;
   readonly #agents = new Map<string, ClusterAgents>();
   #openedAt = 0;
   /** Connections of all members' pods to the home API. */
@@ -104,45 +104,26 @@ export class Hub {
   constructor(tls: HubTls, gatekeeper: Gatekeeper, options: HubOptions) {
     this.#options = options;
     this.#gatekeeper = gatekeeper;
-    this.#server = createServer({
-      ...tlsOptions(tls),
-      requestCert: true,
-      // Checked for each path: an agent without a certificate asks for one.
-      rejectUnauthorized: false,
-      handshakeTimeout: HANDSHAKE_MS,
-      headersTimeout: HANDSHAKE_MS,
-      requestTimeout: HANDSHAKE_MS,
-      connectionsCheckingInterval: CHECK_CONNECTIONS_MS,
-      maxHeaderSize: MAX_HEADER_BYTES,
-      keepAlive: true,
-      keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS,
-      noDelay: true,
+    // Certificates are checked for each path: an agent without one asks for one.
+    this.#listener = new HttpsListener(tlsOptions(tls), {
+      limits: LIMITS,
+      onRequest: (request, response) => void this.#onRequest(request, response),
+      onUpgrade: (request, socket, head) => this.#onUpgrade(request, socket, head),
+      onError: (error) => options.log.error({ err: error }, "hub"),
+      mostStrangers: MOST_STRANGERS,
     });
-    this.#server.on("connection", (socket: Socket) => {
-      this.#strangers.add(socket);
-      // Also while the handshake goes on.
-      this.#track(socket);
-    });
-    this.#server.on("secureConnection", (socket: TLSSocket) => {
-      this.#track(socket);
-    });
-    this.#server.on("request", (request, response) => void this.#onRequest(request, response));
-    this.#server.on("upgrade", (request, socket, head) => this.#onUpgrade(request, socket, head));
   }
 
   /** Resolves to the port. Rejects when it is not available. */
   async listen(host: string, port: number): Promise<number> {
-    this.#server.listen(port, host);
-    await once(this.#server, "listening");
+    const listening = await this.#listener.listen(host, port);
     this.#openedAt = this.#options.clock.now();
-    this.#server.on("error", (error) => this.#options.log.error({ err: error }, "hub"));
-    const address = this.#server.address();
-    return typeof address === "object" && address !== null ? address.port : port;
+    return listening;
   }
 
   /** Serves new connections with another certificate. */
   renew(tls: HubTls): void {
-    this.#server.setSecureContext(tlsOptions(tls));
+    this.#listener.renew(tlsOptions(tls));
     for (const { sessions } of this.#agents.values()) {
       for (const session of sessions) session.welcome(this.#gatekeeper.authorities());
     }
@@ -187,15 +168,7 @@ export class Hub {
       for (const session of [...sessions]) session.close("the hub closes");
     }
     this.#agents.clear();
-    const closed = this.#server.listening ? once(this.#server, "close") : undefined;
-    this.#server.close();
-    for (const socket of this.#sockets) socket.destroy();
-    await closed;
-  }
-
-  #track(socket: Duplex): void {
-    this.#sockets.add(socket);
-    socket.once("close", () => this.#sockets.delete(socket));
+    await this.#listener.closeAll();
   }
 
   #agentsOf(cluster: string): ClusterAgents {
@@ -243,7 +216,6 @@ export class Hub {
   }
 
   #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    socket.on("error", () => {});
     const { url = "", headers } = request;
     const client = this.#clientOf(socket);
     if (head.length > 0) socket.unshift(head);
@@ -269,7 +241,7 @@ export class Hub {
   }
 
   #noteKnown(socket: Duplex): void {
-    if (socket instanceof TLSSocket) this.#strangers.verified(socket);
+    if (socket instanceof TLSSocket) this.#listener.verified(socket);
   }
 
   /** Reports whether the agent may do what costs the host log lines or requests. Only for agents that are not refused. */
@@ -359,8 +331,8 @@ export class Hub {
   }
 }
 
-function tlsOptions({ cert, key, authorities }: HubTls): object {
-  return { cert, key, ca: authorities, minVersion: "TLSv1.3" };
+function tlsOptions({ cert, key, authorities }: HubTls) {
+  return { cert, key, ca: authorities, minVersion: "TLSv1.3" } as const;
 }
 
 function tooOften({ cluster }: AgentIdentity): string {
