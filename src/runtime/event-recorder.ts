@@ -3,10 +3,10 @@ import { randomBytes } from "node:crypto";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError, isRefusal } from "../kube/errors.ts";
 import type { KubeEvent } from "../kube/objects.ts";
-import { events } from "../kube/resources.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { Backoff } from "./backoff.ts";
 import type { Clock, Timer } from "./clock.ts";
+import { createEvent, patchEvent } from "./event-requests.ts";
 import { REPEAT_EVENT_AFTER_MS } from "./held-writes.ts";
 import { type EventSource, makeEvent, type ObjectReference } from "./kube-event.ts";
 import { WriteGuard } from "./write-guard.ts";
@@ -128,28 +128,14 @@ export class EventRecorder {
   }
 
   async #send(pending: Pending): Promise<void> {
+    const { client } = this.#options;
+    const { event, mayExist } = pending;
     const { signal } = this.#abort;
     try {
-      if (pending.mayExist && (await this.#exists(pending.event, signal))) return;
-      await this.#options.client.create(events, pending.event, { signal, metadataOnly: true });
+      if (mayExist && (await patchEvent(client, event.metadata, {}, signal))) return;
+      await createEvent(client, event, signal);
     } catch (error) {
       if (!signal.aborted) this.#failed(pending, error);
-    }
-  }
-
-  /** Asks by an empty patch, which writes nothing: reading events is no right of the controller's. */
-  async #exists({ metadata: { namespace = "", name = "" } }: KubeEvent, signal: AbortSignal): Promise<boolean> {
-    try {
-      await this.#options.client.patch(
-        events,
-        { namespace, name },
-        { type: "merge", body: {} },
-        { signal, metadataOnly: true },
-      );
-      return true;
-    } catch (error) {
-      if (isKubeError(error, "NotFound")) return false;
-      throw error;
     }
   }
 

@@ -1,9 +1,9 @@
-import { type KubeEvent, type ObjectKey, objectKey, objectRef } from "../../api/kubernetes.ts";
+import { type KubeEvent, type ObjectKey, objectKey } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { events } from "../../kube/resources.ts";
 import { Backoff } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { createEvent, patchEvent } from "../../runtime/event-requests.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { recurrence, recurs } from "./mirror.ts";
 import { EventQueue, type Pending } from "./queue.ts";
@@ -64,7 +64,7 @@ export class EventWriter {
   async #write(key: ObjectKey, pending: Pending): Promise<void> {
     let outcome: EventOutcome | undefined;
     try {
-      outcome = await this.#send(key, pending);
+      outcome = await this.#send(pending);
       this.#backoff.reset();
     } catch (error) {
       outcome = this.#failed(key, pending, error);
@@ -74,31 +74,23 @@ export class EventWriter {
     this.#pump();
   }
 
-  async #send(key: ObjectKey, { event, isNew }: Pending): Promise<EventOutcome> {
+  async #send({ event, isNew }: Pending): Promise<EventOutcome> {
+    const { host } = this.#options;
+    const { signal } = this.#abort;
     if (isNew) {
       try {
-        await this.#create(event);
+        await createEvent(host, event, signal);
         return "created";
       } catch (error) {
         if (!isKubeError(error, "AlreadyExists")) throw error;
         if (!recurs(event)) return "known";
       }
     }
-    const { host } = this.#options;
-    const options = { signal: this.#abort.signal, metadataOnly: true };
-    try {
-      await host.patch(events, objectRef(key), { type: "merge", body: recurrence(event) }, options);
-      return recurs(event) ? "updated" : "known";
-    } catch (error) {
-      if (!isKubeError(error, "NotFound")) throw error;
-    }
+    const isThere = await patchEvent(host, event.metadata, recurrence(event), signal);
+    if (isThere) return recurs(event) ? "updated" : "known";
     // The event expired on the host, was never written, or happened while no controller led.
-    await this.#create(event);
+    await createEvent(host, event, signal);
     return "created";
-  }
-
-  async #create(event: KubeEvent): Promise<void> {
-    await this.#options.host.create(events, event, { signal: this.#abort.signal, metadataOnly: true });
   }
 
   #failed(key: ObjectKey, { member, event, isNew, attempts }: Pending, error: unknown): EventOutcome | undefined {
