@@ -1,0 +1,104 @@
+import { JOINED_TWICE } from "../../api/cluster.ts";
+import { virtualNodeName } from "../../api/keys.ts";
+import type { Pod } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { ReadStore } from "../../runtime/store.ts";
+import { boundTo } from "../proxies.ts";
+import type { KeptDelegates } from "../restored-host.ts";
+import { isHostLikelyCutOff } from "./decide.ts";
+import type { MemberFacts } from "./model.ts";
+
+/** The stores and counts that tell of members. */
+export interface FactSources {
+  readonly registry: Registry;
+  readonly proxies: ReadStore<Pod>;
+  /** Returns the number of pods without a node whose delegates are in a member, or that are being bound to its node. */
+  readonly waitingIn: (member: string) => number;
+  readonly kept: Pick<KeptDelegates, "countIn">;
+  /** Returns the connected agent of a member. */
+  readonly agent?: (cluster: string) => { readonly version?: string; readonly since: number } | undefined;
+}
+
+/** Reads what a Cluster's node and status say of its member. `trouble`: why nothing is evicted for lost members. */
+export function memberFacts(name: string, trouble: string | undefined, sources: FactSources): MemberFacts {
+  const { registry } = sources;
+  const member = registry.member(name);
+  const proxies = boundTo(sources.proxies, virtualNodeName(name));
+  const isLeaving = registry.cluster(name)?.metadata.deletionTimestamp !== undefined;
+  const waiting = isLeaving ? sources.waitingIn(name) : 0;
+  const { version: agentVersion, since } = sources.agent?.(name) ?? {};
+  const agent = agentVersion === undefined || since === undefined ? {} : { agent: { version: agentVersion, since } };
+  if (member === undefined) {
+    const message = registry.problem(name) ?? "it is not connected";
+    const isRefused = registry.joinedAs(name) !== undefined;
+    return {
+      reachable: false,
+      message,
+      ...agent,
+      ...(isRefused ? { notMember: JOINED_TWICE } : {}),
+      ...(trouble === undefined || isRefused ? {} : { spared: trouble }),
+      nodesRead: false,
+      nodes: 0,
+      capacity: {},
+      allocatable: {},
+      features: [],
+      proxies,
+      waiting,
+    };
+  }
+  const { nodes: count, capacity, allocatable, largestNode, features } = member.nodeTotals;
+  const { foreign } = member;
+  const nodeKinds = count === 0 ? undefined : member.nodeKinds;
+  const { version } = member.probed;
+  const server = registry.server(name);
+  const failure = member.mistaken ?? member.probed.message ?? member.unreadable.pods;
+  const problem = registry.problem(name);
+  const message = failure === undefined || problem === undefined ? failure : `${failure}; ${problem}`;
+  const { slow } = member.unreadable;
+  const reachable = isHeard(member) && (member.read || slow !== undefined);
+  const spared = reachable ? undefined : trouble;
+  return {
+    reachable,
+    answers: isHeard(member),
+    ...(slow === undefined ? {} : { slow }),
+    ...agent,
+    nodesRead: member.nodesRead,
+    ...(message === undefined ? {} : { message }),
+    ...(member.mistaken === undefined ? {} : { notMember: "AnotherCluster" as const }),
+    ...(spared === undefined ? {} : { spared }),
+    ...(version === undefined ? {} : { version }),
+    ...(server === undefined ? {} : { server }),
+    nodes: count,
+    capacity,
+    allocatable,
+    // Values that a member has not confirmed since this controller began stay.
+    ...(count === 0 ? {} : { largestNode, ...(nodeKinds === undefined ? {} : { nodeKinds }) }),
+    ...(foreign === undefined ? {} : { foreign }),
+    features,
+    proxies,
+    waiting,
+    held: sources.kept.countIn(name),
+  };
+}
+
+/** Returns why the loss of members is taken for a failure of the host's network. Undefined if it is not. */
+export function ownTrouble(registry: Registry): string | undefined {
+  const known = registry.clusters().filter(({ metadata, status }) => {
+    // Members that never answered, leave or are refused do not count as lost.
+    if (registry.member(metadata.name) !== undefined) return true;
+    if (registry.joinedAs(metadata.name) !== undefined) return false;
+    return metadata.deletionTimestamp === undefined && status?.version !== undefined;
+  });
+  const lost = known.filter(({ metadata: { name } }) => {
+    const member = registry.member(name);
+    return member === undefined ? registry.problem(name) !== undefined : !isHeard(member) && !member.syncing;
+  }).length;
+  if (!isHostLikelyCutOff(lost, known.length)) return undefined;
+  return `${lost} of ${known.length} members do not answer, so the trouble is probably here: nothing is evicted for it`;
+}
+
+/** Reports whether the member answers and its pods can be read. */
+function isHeard({ probed, unreadable }: Member): boolean {
+  return probed.reachable && unreadable.pods === undefined;
+}
