@@ -9,7 +9,8 @@ import type { ReadStore } from "../runtime/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Traces } from "../telemetry/traces.ts";
-import type { AgentConnection, HubServing } from "./agents/controller.ts";
+import type { AgentConnection } from "./agents/controller.ts";
+import type { HubServing } from "./agents/hub-keeper.ts";
 import type { EventOutcome } from "./pod-events/writer.ts";
 import type { Kubelets, NodePods } from "./virtual-node/model.ts";
 
