@@ -1,13 +1,13 @@
 import type { Server } from "node:https";
 import type { FastifyInstance } from "fastify";
 import type { ClusterClient } from "../src/kube/client.ts";
+import { type Clock, realClock } from "../src/runtime/clock.ts";
 import { CertificateKeeper } from "../src/serving/certificate-keeper.ts";
 import { type TlsSource, verifiedSource } from "../src/serving/certificate-source.ts";
 import { GracefulShutdown } from "../src/serving/graceful-shutdown.ts";
 import type { Logger } from "../src/telemetry/logger.ts";
 import { ensureCaBundle } from "./ca-bundle.ts";
 import { CERTIFICATE_SECRET } from "./certificate.ts";
-import { systemClock, type WebhookClock } from "./clock.ts";
 import { createWebhookServer, type WebhookServerOptions } from "./server.ts";
 
 export interface WebhookOptions {
@@ -23,7 +23,7 @@ export interface WebhookOptions {
   /** Called with the expiry of each served certificate, epoch ms. */
   readonly onCertificate?: (expiresAt: number | undefined) => void;
   /** Default: the machine's. */
-  readonly clock?: WebhookClock;
+  readonly clock?: Clock;
 }
 
 export interface RunningWebhook {
@@ -37,7 +37,7 @@ const LAST_REVIEWS_MS = 1_000;
 
 /** Serves admission reviews until closed and renews its certificate. Rejects without a first certificate or port. */
 export async function startWebhook(options: WebhookOptions): Promise<RunningWebhook> {
-  const { log, client, tls, onReview, findType, clock = systemClock } = options;
+  const { log, client, tls, onReview, findType, clock = realClock } = options;
   const keeper = new CertificateKeeper({
     source: verifiedSource(tls, { secret: CERTIFICATE_SECRET, client, clock }),
     publish: (trust, signal) => ensureCaBundle(client, trust, signal),

@@ -73,7 +73,7 @@ export const ROOMS: readonly Room[] = [
   {
     room: "webhook",
     purpose: "the admission webhook",
-    imports: ["api", "pods", "certificates", "serving", "kube", "telemetry"],
+    imports: ["api", "pods", "certificates", "serving", "kube", "telemetry", "runtime/clock.ts"],
     packages: ["fastify"],
   },
   ...CONTROLLER_ROOMS,

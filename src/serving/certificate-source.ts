@@ -57,7 +57,7 @@ export class FileSource implements CertificateSource {
 }
 
 /** Issues a certificate by an authority of Legation's own, in a Secret that all replicas share. */
-export class SecretSource implements CertificateSource {
+class SecretSource implements CertificateSource {
   readonly periodMs: number = CALM_MS;
   readonly #options: SecretSourceOptions;
   #own: OwnMaterial | undefined;
@@ -74,7 +74,7 @@ export class SecretSource implements CertificateSource {
   }
 }
 
-export interface SecretSourceOptions {
+interface SecretSourceOptions {
   readonly hosts: readonly string[];
   readonly secret: CertificateSecret;
   readonly client: ClusterClient;

@@ -8,9 +8,9 @@ import { issueAuthority, issueServing } from "../../../src/certificates/issue.ts
 import { createClusterClient } from "../../../src/kube/http-client.ts";
 import { credentialsFromKubeconfigText } from "../../../src/kube/kubeconfig.ts";
 import { secrets } from "../../../src/kube/resources.ts";
+import { type Clock, realClock } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { CERTIFICATE_SECRET } from "../../../webhook/certificate.ts";
-import { systemClock, type WebhookClock } from "../../../webhook/clock.ts";
 import { type RunningWebhook, startWebhook } from "../../../webhook/main.ts";
 import { createWebhookServer } from "../../../webhook/server.ts";
 import { kubeconfigText } from "../../support/clusters/kubeconfig.ts";
@@ -45,7 +45,7 @@ async function webhookKubeconfig(): Promise<string> {
   return kubeconfigText({ name: "host", server: host.server, caData: host.caData, user: "webhook", token });
 }
 
-async function startReplica(at: number, clock?: WebhookClock): Promise<RunningWebhook> {
+async function startReplica(at: number, clock?: Clock): Promise<RunningWebhook> {
   const text = await webhookKubeconfig();
   const credentials = credentialsFromKubeconfigText(text, { allowExec: false, env: {}, source: "test" });
   const client = createClusterClient({ cluster: "host", credentials });
@@ -846,7 +846,7 @@ describe("the serving certificate", () => {
     await kubectl(host, ["delete", "secret", CERTIFICATE_SECRET.name, "-n", "legation-system"]);
     // The replicas' clock is two months behind at first, so that the certificates they issue are old by now.
     let behindMs = 61 * DAY_MS;
-    const clock: WebhookClock = { ...systemClock, wall: () => systemClock.wall() - behindMs };
+    const clock: Clock = { ...realClock, wall: () => realClock.wall() - behindMs };
     const [first, second] = await Promise.all([startReplica(port, clock), startReplica(await freePort(), clock)]);
     webhook = first;
     onTestFinished(() => second.close());
