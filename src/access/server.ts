@@ -4,7 +4,6 @@ import { pipeline } from "node:stream/promises";
 import type { UpgradeAnswer } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
-import { closeInTime } from "../runtime/joined-sockets.ts";
 import { type PlainAnswer, refuse, statusAnswer } from "../runtime/upgrade-answers.ts";
 import { CertifiedServer, type TlsMaterial } from "../serving/certified-server.ts";
 import { GracefulShutdown } from "../serving/graceful-shutdown.ts";
@@ -116,8 +115,7 @@ export class AccessServer {
       if (socket.destroyed) return;
       if ("status" in admitted) {
         this.#options.metrics?.count("", admitted.status);
-        refuse(socket, admitted);
-        closeInTime(socket, clock);
+        refuse(socket, admitted, clock);
         return;
       }
       const { name } = admitted.member;

@@ -5,7 +5,6 @@ import { virtualNodeName } from "../api/keys.ts";
 import type { Pod } from "../api/kubernetes.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { closeInTime } from "../runtime/joined-sockets.ts";
 import { refuse } from "../runtime/upgrade-answers.ts";
 import { CertifiedServer, type TlsMaterial } from "../serving/certified-server.ts";
 import { KubeletMetrics } from "../telemetry/kubelet.ts";
@@ -216,8 +215,7 @@ function refusalOf({ problem, message }: Extract<Lookup, { problem: string }>): 
 
 /** Responds and closes the connection, even when the unauthenticated client keeps its side open. */
 function refuseText(socket: Duplex, { status, text }: Refusal, clock: Clock): void {
-  refuse(socket, { status, headers: { "content-type": "text/plain; charset=utf-8" }, text });
-  closeInTime(socket, clock);
+  refuse(socket, { status, headers: { "content-type": "text/plain; charset=utf-8" }, text }, clock);
 }
 
 /** Streams the pods of a node one by one, because serializing thousands at once would block the event loop. */

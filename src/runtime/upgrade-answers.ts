@@ -1,5 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Duplex } from "node:stream";
+import type { Clock } from "./clock.ts";
+import { closeInTime } from "./joined-sockets.ts";
 
 // An import would evaluate all exports, and WebSocket loads an HTTP client of Node.js' own, which takes 7 MB.
 const { STATUS_CODES } = process.getBuiltinModule("node:http");
@@ -32,13 +34,14 @@ export function statusAnswer(reason: keyof typeof CODES, message: string): Plain
   return { status: code, headers: { "content-type": "application/json" }, text: JSON.stringify(body) };
 }
 
-/** Responds on a connection whose upgrade is refused, and ends it. */
-export function refuse(socket: Duplex, { status, headers, text }: PlainAnswer): void {
+/** Responds on a connection whose upgrade is refused, and ends it, also if the client does not. */
+export function refuse(socket: Duplex, { status, headers, text }: PlainAnswer, clock: Clock): void {
   const kept = Object.entries(headers).filter(([name]) => !NOT_PASSED.has(name));
   const own = { connection: "close", "content-length": String(Buffer.byteLength(text)) };
   socket.end(`${head(status, { ...Object.fromEntries(kept), ...own })}${text}`);
   // Reads to the end, so that the connection closes.
   socket.resume();
+  closeInTime(socket, clock);
 }
 
 /** Sends the 101 response to the client, with the headers of the server that upgraded. */

@@ -2,7 +2,7 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { UpgradeAnswer } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { closeInTime, type JoinedSockets, join } from "../runtime/joined-sockets.ts";
+import { type JoinedSockets, join } from "../runtime/joined-sockets.ts";
 import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
@@ -59,8 +59,7 @@ export class UpgradedStreams {
       const answer = await this.#ask(socket, ask);
       if (answer.socket === undefined) {
         log.debug({ status: answer.status }, "stream refused");
-        refuse(socket, answer);
-        closeInTime(socket, this.#clock);
+        refuse(socket, answer, this.#clock);
         return;
       }
       if (this.#closed || socket.destroyed || answer.socket.destroyed) {

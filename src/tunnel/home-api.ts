@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../runtime/clock.ts";
-import { closeInTime, join } from "../runtime/joined-sockets.ts";
+import { join } from "../runtime/joined-sockets.ts";
 import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
 import { HOME_PROTOCOL } from "./messages.ts";
 
@@ -23,8 +23,7 @@ export function connectToHomeApi(agent: Duplex, { host, port }: HomeApiTarget, c
   const fail = (reason: string): void => {
     server.destroy();
     if (agent.destroyed) return;
-    refuse(agent, statusAnswer("ServiceUnavailable", `the host's API server cannot be reached: ${reason}`));
-    closeInTime(agent, clock);
+    refuse(agent, statusAnswer("ServiceUnavailable", `the host's API server cannot be reached: ${reason}`), clock);
   };
   const onError = (error: Error): void => {
     timer.cancel();

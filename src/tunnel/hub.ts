@@ -4,7 +4,6 @@ import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import type { Clock } from "../runtime/clock.ts";
 import { HttpsListener } from "../runtime/https-listener.ts";
-import { closeInTime } from "../runtime/joined-sockets.ts";
 import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
 import type { AgentTraffic } from "../telemetry/agents.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -254,8 +253,7 @@ export class Hub {
   }
 
   #refuse(socket: Duplex, reason: Reason, message: string): void {
-    refuse(socket, statusAnswer(reason, message));
-    closeInTime(socket, this.#options.clock);
+    refuse(socket, statusAnswer(reason, message), this.#options.clock);
   }
 
   #control(agent: AgentIdentity, { certificateExpires }: HubClient, socket: Duplex): void {

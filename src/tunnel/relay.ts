@@ -2,7 +2,7 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Dial, PathUpgrades } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { closeInTime, join } from "../runtime/joined-sockets.ts";
+import { join } from "../runtime/joined-sockets.ts";
 import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
 import { messageOf, upgradeTo } from "./messages.ts";
 
@@ -27,10 +27,8 @@ export async function serveRelay(
   },
 ): Promise<void> {
   const { refusal, dial, clock } = options;
-  const fail = (reason: "Forbidden" | "ServiceUnavailable", message: string): void => {
-    refuse(socket, statusAnswer(reason, message));
-    closeInTime(socket, clock);
-  };
+  const fail = (reason: "Forbidden" | "ServiceUnavailable", message: string): void =>
+    refuse(socket, statusAnswer(reason, message), clock);
   if (refusal !== undefined) {
     fail("Forbidden", refusal);
     return;
