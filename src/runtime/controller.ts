@@ -4,6 +4,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { QueueLoad, QueueMetrics, WorkqueueMetrics } from "../telemetry/workqueue.ts";
 import { Backoff } from "./backoff.ts";
 import type { Clock, Timer } from "./clock.ts";
+import { ReconcileContext } from "./internal/reconcile-context.ts";
 import { countDone, WorkQueue } from "./internal/work-queue.ts";
 
 /** The result of one reconcile. */
@@ -76,37 +77,6 @@ interface KeyState<Observed> {
   awaiting: { readonly expectation: Expectation<Observed>; readonly until: number } | undefined;
   timer: Timer | undefined;
   backoff: Backoff | undefined;
-}
-
-/** Most reconciles log nothing, and a child logger costs more than they do. */
-class ReconcileContext<Key extends string> implements ActionContext<Key> {
-  readonly key: Key;
-  readonly signal: AbortSignal;
-  readonly heardAt: number;
-  readonly #log: Logger;
-  readonly #bindings: Readonly<Record<string, unknown>>;
-  #child: Logger | undefined;
-
-  constructor(
-    key: Key,
-    options: {
-      readonly signal: AbortSignal;
-      readonly heardAt: number;
-      readonly log: Logger;
-      readonly bindings: Readonly<Record<string, unknown>>;
-    },
-  ) {
-    this.key = key;
-    this.signal = options.signal;
-    this.heardAt = options.heardAt;
-    this.#log = options.log;
-    this.#bindings = options.bindings;
-  }
-
-  get log(): Logger {
-    this.#child ??= this.#log.child({ object: this.key, ...this.#bindings });
-    return this.#child;
-  }
 }
 
 /**
