@@ -1,16 +1,14 @@
+import type { Trouble } from "../explain/model.ts";
+
 /**
  * The outcome of one check. `INFO`: right for some users and not for others, and says for whom. `SKIP`: it could not be checked from
  * here, and says why.
  */
 export type State = "OK" | "INFO" | "WARN" | "FAIL" | "SKIP";
 
-/** The result of one check. */
-export interface Finding {
+/** The result of one check: the subject and what was found, in one line. */
+export interface Finding extends Trouble {
   readonly state: State;
-  /** The subject and what was found, in one line. */
-  readonly what: string;
-  /** The command, or the step, that puts it right. */
-  readonly remedy?: string;
 }
 
 /** The findings about one part of the installation. */

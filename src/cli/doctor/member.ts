@@ -9,9 +9,9 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { secrets } from "../../kube/resources.ts";
 import { tokenClaims } from "../../kube/service-account-token.ts";
+import { notReady, readinessOf, removing } from "../explain/members.ts";
 import { clusterId, readable } from "../shared/reading.ts";
 import type { Connection, Session } from "../shared/session.ts";
-import { readinessOf, removalOf } from "../status/clusters.ts";
 import { tokenFinding } from "./certificates.ts";
 import { checked, type Deadline, problemOf } from "./check.ts";
 import { between, type ClockOffset, clockFinding, readClock } from "./clock.ts";
@@ -66,18 +66,16 @@ function rejoin(name: string): string {
 /** Judges a member's readiness as the controller reports it. */
 export function readyFinding(cluster: Stored<Cluster>, node: Stored<KubeNode> | undefined): Finding {
   const { name } = cluster.metadata;
-  const removal = removalOf(cluster);
-  if (removal !== undefined) return warn(`${name} ${removal}`, `legation unjoin ${name}`);
-  const { ready, reason } = readinessOf(cluster, node);
-  if (ready !== "True")
-    return fail(
-      `${name} is not ready: ${reason}`,
-      "see the findings below, and docs/troubleshooting.md#a-member-is-not-ready",
-    );
+  const removal = removing(cluster);
+  if (removal !== undefined) return { ...removal, state: "WARN", remedy: `legation unjoin ${name}` };
+  const found = notReady(cluster, node);
+  const remedy = "see the findings below, and docs/troubleshooting.md#a-member-is-not-ready";
+  if (found !== undefined) return { ...found, state: "FAIL", remedy };
+  const { reason } = readinessOf(cluster, node);
   if (reason !== undefined) {
     const isCordoned = node?.spec?.unschedulable === true;
-    const remedy = isCordoned ? `kubectl uncordon legation-${name}` : "see docs/troubleshooting.md#a-member-is-slow";
-    return warn(`${name} is ready, and ${reason}`, remedy);
+    const step = isCordoned ? `kubectl uncordon legation-${name}` : "see docs/troubleshooting.md#a-member-is-slow";
+    return warn(`${name} is ready, and ${reason}`, step);
   }
   const { agent, connection } = cluster.status ?? {};
   const reached =

@@ -17,9 +17,10 @@ export function findingsText(groups: readonly FindingGroup[], terminal: Terminal
   return [...parts, summary(groups)].join("\n\n");
 }
 
-function line({ state, what, remedy }: Finding, terminal: Terminal): string {
+function line({ state, what, since, remedy }: Finding, terminal: Terminal): string {
+  const how = since === undefined ? "" : ` (since ${since})`;
   const fix = remedy === undefined ? "" : `. Fix: ${oneLine(remedy)}`;
-  return `  ${terminal.paint(COLOURS[state], state.padEnd(4))}  ${oneLine(what)}${fix}`;
+  return `  ${terminal.paint(COLOURS[state], state.padEnd(4))}  ${oneLine(what)}${how}${fix}`;
 }
 
 /** Messages of API servers may hold line breaks, and members' may hold control characters. */

@@ -2,6 +2,11 @@ import { Argument } from "commander";
 import { z } from "zod";
 import type { ClusterClient } from "../../kube/client.ts";
 import { realClock } from "../../runtime/clock.ts";
+import { readHostStatus } from "../explain/members.ts";
+import { readNamespace } from "../explain/namespace.ts";
+import { readJourney } from "../explain/read-pod.ts";
+import { readWorkload } from "../explain/read-workload.ts";
+import { readWholeObject } from "../explain/whole-object.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
 import { type GlobalInput, toggle, withGlobals } from "../shared/input.ts";
 import { type Outcome, printOutcome } from "../shared/output.ts";
@@ -10,12 +15,12 @@ import type { Session } from "../shared/session.ts";
 import { didYouMean } from "../shared/suggestion.ts";
 import { SUBJECT_NAMES, subjectOf } from "../simulation/subjects.ts";
 import type { WorkloadKind } from "../simulation/workloads.ts";
-import { readClusters } from "./clusters.ts";
 import { followStatus } from "./follow.ts";
-import { readNamespace } from "./namespace.ts";
-import { readPod } from "./read-pod.ts";
-import { readWorkload } from "./read-workload.ts";
-import { readWholeObject } from "./whole-object.ts";
+import { membersText } from "./members-text.ts";
+import { namespaceText } from "./namespace-text.ts";
+import { journeyText } from "./pod-text.ts";
+import { wholeJobText, wholeObjectText } from "./whole-text.ts";
+import { workloadText } from "./workload-text.ts";
 
 interface StatusInput extends GlobalInput {
   readonly namespace?: string | undefined;
@@ -72,7 +77,7 @@ export const statusCommand: Subcommand<StatusInput> = {
     const { terminal, signal } = session;
     const readOne = (): Promise<Outcome> => {
       if (target !== undefined) return readTarget(client, { namespace: namespace ?? current, ...target }, session);
-      return namespace === undefined ? readClusters(client, session) : readNamespace(client, namespace, session);
+      return namespace === undefined ? readMembers(client, session) : readPods(client, namespace, session);
     };
     const read = (): Promise<Outcome> => asViewer(readOne());
     if (options.watch) await followStatus(read, { format, terminal, clock: realClock, signal });
@@ -80,13 +85,34 @@ export const statusCommand: Subcommand<StatusInput> = {
   },
 };
 
-function readTarget(
+async function readMembers(client: ClusterClient, { signal, terminal }: Session): Promise<Outcome> {
+  const document = await readHostStatus(client, signal);
+  return { document, text: membersText(document, Date.now(), terminal) };
+}
+
+async function readPods(client: ClusterClient, name: string, { signal, terminal }: Session): Promise<Outcome> {
+  const document = await readNamespace(client, name, signal);
+  return { document, text: namespaceText(document, Date.now(), terminal) };
+}
+
+async function readTarget(
   client: ClusterClient,
   target: Target & { readonly namespace: string },
-  session: Session,
+  { signal, terminal }: Session,
 ): Promise<Outcome> {
-  if (target.word !== undefined) return readWholeObject(client, target, session);
-  return target.kind === "Pod" ? readPod(client, target, session) : readWorkload(client, target, session);
+  if (target.word !== undefined) {
+    const document = await readWholeObject(client, target, signal);
+    return { document, text: wholeObjectText(document, Date.now(), terminal) };
+  }
+  if (target.kind === "Pod") {
+    const { journey: document } = await readJourney(client, target, signal);
+    return { document, text: journeyText(document, terminal) };
+  }
+  const document = await readWorkload(client, target, signal);
+  return {
+    document,
+    text: "whole" in document ? wholeJobText(document, terminal) : workloadText(document, terminal),
+  };
 }
 
 /** Reads `pod web-0` or `pod/web-0`. Undefined when neither is given. */

@@ -165,7 +165,7 @@ async function serveOne(connection: Connection, input: UiInput, session: Session
     members: new MemberClients(openMember),
     signal,
   });
-  const server = createPageServer({ files: await pageFiles(), gate: signIn, terminal });
+  const server = createPageServer({ files: await pageFiles(), gate: signIn });
   // Never given back: the first page finds the pods read.
   view.take();
   try {

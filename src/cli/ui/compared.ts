@@ -11,7 +11,7 @@ import { listDelegatedTypes, typeNamed } from "../shared/delegated-types.ts";
 import { Failure } from "../shared/failure.ts";
 import { objectText } from "../shared/output.ts";
 import { notOnHost } from "../shared/reading.ts";
-import { readEvents, toldEvents } from "../status/events.ts";
+import { readEvents, toldEvents } from "../explain/events.ts";
 import { compareObjects } from "./compare.ts";
 import type { ComparedView } from "./model.ts";
 import type { Viewer } from "./viewer.ts";

@@ -1,4 +1,4 @@
-import type { Journey } from "../status/pod.ts";
+import type { Journey } from "../explain/pod.ts";
 import type { ComparedLine } from "./compare.ts";
 
 /** The data of the page: what the server sends, as the page reads it. No code, so that the page may import it. */

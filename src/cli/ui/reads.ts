@@ -7,7 +7,6 @@ import { statusMessage } from "../../kube/json.ts";
 import { pods } from "../../kube/resources.ts";
 import { chosenContainers, containerNames, logStateOf, whyNoLog } from "../logs/containers.ts";
 import type { Plan } from "../plan/outcome.ts";
-import type { Terminal } from "../shared/terminal.ts";
 import { isWorkloadKind } from "../simulation/workloads.ts";
 import type { ComparedView, ContainerView, PodView } from "./model.ts";
 import type { Viewer } from "./viewer.ts";
@@ -18,7 +17,6 @@ export interface Routes {
   readonly viewerOf: (request: FastifyRequest) => Viewer;
   /** Takes the response over from fastify, until it or the user's session ends. */
   readonly streamTo: (request: FastifyRequest, reply: FastifyReply) => ServerResponse;
-  readonly terminal: Terminal;
 }
 
 const namespaceName = z.string().min(1).max(63);
@@ -42,10 +40,10 @@ const MANIFEST = "the manifest";
 const MOST_MANIFEST_BYTES = 2 ** 21;
 
 /** Adds the routes that read one object, or plan a manifest. Their code takes memory once it is asked for. */
-export function addReads({ server, viewerOf, streamTo, terminal }: Routes): void {
+export function addReads({ server, viewerOf, streamTo }: Routes): void {
   server.get("/api/pods/:namespace/:name", async (request): Promise<PodView> => {
     const { host, signal } = viewerOf(request);
-    const { readJourney } = await import("../status/read-pod.ts");
+    const { readJourney } = await import("../explain/read-pod.ts");
     const { pod, journey } = await readJourney(host, ref.parse(request.params), signal);
     const [defaultContainer] = chosenContainers(pod, { all: false });
     return { journey, containers: containersOf(pod), defaultContainer };
@@ -62,15 +60,14 @@ export function addReads({ server, viewerOf, streamTo, terminal }: Routes): void
   });
   server.get("/api/workloads/:kind/:namespace/:name", async (request) => {
     const { host, signal } = viewerOf(request);
-    const { readWorkload } = await import("../status/read-workload.ts");
-    const { document } = await readWorkload(host, workload.parse(request.params), { signal, terminal });
-    return document;
+    const { readWorkload } = await import("../explain/read-workload.ts");
+    return await readWorkload(host, workload.parse(request.params), signal);
   });
   server.get("/api/objects/:type/:namespace/:name", async (request) => {
     const { host, signal } = viewerOf(request);
     const { type: word, namespace = "", name } = whole.parse(request.params);
-    const { readWholeObject } = await import("../status/whole-object.ts");
-    return (await readWholeObject(host, { word, namespace, name }, { signal, terminal })).document;
+    const { readWholeObject } = await import("../explain/whole-object.ts");
+    return await readWholeObject(host, { word, namespace, name }, signal);
   });
   server.get("/api/objects/:type/:namespace/:name/in/:member", async (request): Promise<ComparedView> => {
     const viewer = viewerOf(request);

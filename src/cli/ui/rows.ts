@@ -6,8 +6,8 @@ import { podRequests } from "../../placement/requests.ts";
 import { controllerOf, isBound, isDeleting, isGated, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
-import { readinessOf, removalOf } from "../status/clusters.ts";
-import { addedProblem } from "../status/trouble.ts";
+import { readinessOf, removalOf } from "../explain/members.ts";
+import { addedProblem } from "../explain/trouble.ts";
 import type { MemberRow, PodRow, ResourceUse } from "./model.ts";
 
 /** Returns a proxy's row of the table. */

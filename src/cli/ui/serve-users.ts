@@ -35,7 +35,7 @@ export async function serveUsers(options: ServeUsersOptions): Promise<void> {
     clock: realClock,
   });
   let certificate = await servingCertificate(certificateFiles, hosts, realClock.wall());
-  const server = createPageServer({ files: await pageFiles(), gate, terminal, certificate, trustedProxies });
+  const server = createPageServer({ files: await pageFiles(), gate, certificate, trustedProxies });
   const tellFingerprint = (): void => {
     if (certificateFiles !== undefined) return;
     terminal.progress(`the certificate is self-signed; its SHA-256 fingerprint: ${fingerprintOf(certificate)}`);

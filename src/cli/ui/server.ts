@@ -7,7 +7,6 @@ import { isKubeError } from "../../kube/errors.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { Strangers } from "../../runtime/strangers.ts";
 import { Failure } from "../shared/failure.ts";
-import type { Terminal } from "../shared/terminal.ts";
 import type { Gate, PageRequest } from "./gate.ts";
 import { LiveStream } from "./live-stream.ts";
 import type { SignedIn } from "./model.ts";
@@ -18,7 +17,6 @@ import type { Viewer } from "./viewer.ts";
 export interface PageServerOptions {
   readonly files: ReadonlyMap<string, PageFile>;
   readonly gate: Gate;
-  readonly terminal: Terminal;
   /** Serves HTTPS with this certificate. Undefined: HTTP. */
   readonly certificate?: Certificate | undefined;
   /** Networks (CIDR) of proxies whose `X-Forwarded-For` names the browser's address. Default: none. */
@@ -58,7 +56,7 @@ const token = z.object({ token: z.string().trim().min(1).max(LONGEST_TOKEN) });
 
 /** Returns the page's server, not yet listening. All that it reads is read with the user's own rights, and it stores nothing. */
 export function createPageServer(options: PageServerOptions): FastifyInstance {
-  const { files, gate, terminal, certificate, trustedProxies = [], mostStrangers = MOST_STRANGERS } = options;
+  const { files, gate, certificate, trustedProxies = [], mostStrangers = MOST_STRANGERS } = options;
   const common = {
     logger: false,
     forceCloseConnections: true,
@@ -147,7 +145,7 @@ export function createPageServer(options: PageServerOptions): FastifyInstance {
       view.giveBack();
     }
   });
-  addReads({ server, viewerOf, streamTo, terminal });
+  addReads({ server, viewerOf, streamTo });
   return server;
 }
 

@@ -3,7 +3,7 @@ import type { Job, KubeObject, Stored } from "../../api/kubernetes.ts";
 import { isFinished } from "../../copies/jobs.ts";
 import { membersOfObject } from "../../copies/object-members.ts";
 import { jobs } from "../../kube/resources.ts";
-import { wholeJobStatus } from "../status/whole-job.ts";
+import { wholeJobStatus } from "../explain/whole-job.ts";
 import type { WholeRow } from "./model.ts";
 
 /** Returns the row of a whole object, by the members on its record. */

@@ -1,6 +1,6 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Trouble } from "../../status/trouble.ts";
+import type { Trouble } from "../../explain/model.ts";
 import type { PodRow, ResourceUse } from "../model.ts";
 import { amount } from "./format.ts";
 
@@ -97,9 +97,11 @@ export function Table({
 export function Troubles({ of }: { of: readonly Trouble[] }): JSX.Element {
   return (
     <>
-      {of.map(({ what, remedy }) => (
+      {of.map(({ what, since, by, remedy }) => (
         <p class="trouble" key={what}>
           {what}
+          {since !== undefined && <small> since {since}</small>}
+          {by !== undefined && <small> says {by}</small>}
           {remedy !== undefined && <small> {remedy}</small>}
         </p>
       ))}

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { Journey } from "../../status/pod.ts";
+import type { Journey } from "../../explain/pod.ts";
 import type { ComparedView, PodView } from "../model.ts";
 import { Compared } from "./compared.tsx";
 import { timeOf } from "./format.ts";

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
-import type { WholeJobStatus } from "../../status/whole-job.ts";
-import type { ObjectInMember, WholeObjectStatus } from "../../status/whole-object.ts";
+import type { WholeJobStatus } from "../../explain/whole-job.ts";
+import type { ObjectInMember, WholeObjectStatus } from "../../explain/whole-object.ts";
 import type { ComparedView, PodRow } from "../model.ts";
 import { Compared } from "./compared.tsx";
 import { ageOf } from "./format.ts";

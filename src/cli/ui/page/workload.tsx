@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import type { WholeJobStatus } from "../../status/whole-job.ts";
-import type { WorkloadMember, WorkloadStatus } from "../../status/workload.ts";
+import type { WholeJobStatus } from "../../explain/whole-job.ts";
+import type { WorkloadMember, WorkloadStatus } from "../../explain/workload.ts";
 import { counted } from "./format.ts";
 import { useLive } from "./live.ts";
 import { Badge, Table, Troubles, useReading } from "./parts.tsx";

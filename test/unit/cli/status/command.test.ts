@@ -86,7 +86,7 @@ test("ignores events of an earlier CronJob run and of a suspended Job", async ()
   };
   const events = [event("web-1"), event("halted")];
   const jobs = [once({ suspend: true }, "halted"), once({}, "web-1"), once({}, "web-2")];
-  const trouble = "1 more cannot be created (Job web-1, 2026-01-01T00:00:00Z): exceeded quota";
+  const trouble = "1 more cannot be created: exceeded quota (since 2026-01-01T00:00:00Z, says Job web-1)";
 
   expect(await show("cronjob", "web", { events, jobs, cronjobs: [stored(cronJob({}, {}))] })).not.toContain("trouble");
   expect(heading()).toEqual(["CronJob team/web: 0 wanted, 0 there, 0 ready"]);
@@ -109,7 +109,7 @@ test("names the refusal of a CronJob's Job until a later run has begun", async (
       lastTimestamp: "2026-01-01T00:00:00Z",
     },
   ];
-  const trouble = "its Job cannot be created (2026-01-01T00:00:00Z): Error creating job: exceeded quota";
+  const trouble = "its Job cannot be created: Error creating job: exceeded quota (since 2026-01-01T00:00:00Z, says CronJob web)";
   const began = (lastScheduleTime: string): object => stored(cronJob({}, {}), { status: { lastScheduleTime } });
   for (const [cron, troubled] of [
     [stored(cronJob({}, {})), true],

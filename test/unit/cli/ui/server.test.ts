@@ -10,7 +10,6 @@ import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../client.ts";
-import { recordedSession } from "../session.ts";
 import { viewerOf } from "./viewer.ts";
 
 // `inject` has no port.
@@ -23,9 +22,8 @@ async function signedIn(
   limits: Pick<PageServerOptions, "mostStrangers"> = {},
 ) {
   const signIn = new SignIn(viewerOf(fakeClient(methods), openMember));
-  const { terminal } = recordedSession();
   const files = new Map([["/", { type: "text/html", content: "<p>page</p>" }]]);
-  const server = createPageServer({ files, gate: signIn, terminal, ...limits });
+  const server = createPageServer({ files, gate: signIn, ...limits });
   const { headers: answered } = await server.inject({ url: signIn.path, headers });
   const cookie = String(answered["set-cookie"]).split(";", 1)[0] ?? "";
   const get = (url: string) => server.inject({ url, headers: { ...headers, cookie } });

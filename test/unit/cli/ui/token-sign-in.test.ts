@@ -5,7 +5,6 @@ import { TokenSignIn, type TokenUser } from "../../../../src/cli/ui/token-sign-i
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../client.ts";
-import { recordedSession } from "../session.ts";
 import { viewerOf } from "./viewer.ts";
 
 const HOST = "legation.example.org";
@@ -32,7 +31,7 @@ function servedPage(trustedProxies: readonly string[] = []) {
     },
   });
   const files = new Map([["/", { type: "text/html", content: "<p>page</p>" }]]);
-  const server = createPageServer({ files, gate, terminal: recordedSession().terminal, trustedProxies });
+  const server = createPageServer({ files, gate, trustedProxies });
   const ask = (url: string, headers: Record<string, string> = {}, method: "GET" | "DELETE" = "GET") =>
     server.inject({ method, url, headers: { host: HOST, ...headers } });
   const signIn = (token: string, headers: Record<string, string> = {}, remoteAddress = "10.0.0.9") =>

@@ -5,7 +5,7 @@ import {
   RELEASED_CONDITION,
   SLOW,
 } from "../../api/cluster.ts";
-import { HOST_LABEL, LEADERLESS_ANNOTATION, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
+import { virtualNodeName } from "../../api/keys.ts";
 import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { addAmounts, parseAmounts } from "../../api/quantity.ts";
 import { clusters as resources } from "../../api/resources.ts";
@@ -14,11 +14,9 @@ import { nodes } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isBound, isGated } from "../../pods/pod-state.ts";
-import { age, type Outcome, table } from "../shared/output.ts";
 import { asViewer, listClusters, listProxies, listVirtualNodes, unfinished } from "../shared/reading.ts";
-import type { Session } from "../shared/session.ts";
-import type { Terminal } from "../shared/terminal.ts";
 import type { HostState } from "../simulation/host-state.ts";
+import type { Trouble } from "./model.ts";
 
 /** A resource of a member in cores or bytes: allocatable, and free of this host's pods. */
 export interface Share {
@@ -59,12 +57,11 @@ export interface HostStatus {
 }
 
 /** Reads the status of all members. Rejects with `Failure` where Legation is not installed or the account may not read them. */
-export async function readClusters(host: ClusterClient, { signal, terminal }: Session): Promise<Outcome> {
+export async function readHostStatus(host: ClusterClient, signal: AbortSignal): Promise<HostStatus> {
   const [joined, virtualNodes, proxies] = await asViewer(
     Promise.all([listClusters(host, signal), listVirtualNodes(host, signal), listProxies(host, { signal })]),
   );
-  const status = hostStatus({ clusters: joined, nodes: virtualNodes, proxies });
-  return { document: status, text: statusTable(status, Date.now(), terminal) };
+  return hostStatus({ clusters: joined, nodes: virtualNodes, proxies });
 }
 
 /** Reads members' Clusters and virtual nodes, as far as they are there. Rejects with KubeError. */
@@ -151,7 +148,7 @@ export function readinessOf(
   { status }: Stored<Cluster>,
   node: Stored<KubeNode> | undefined,
 ): Pick<ClusterStatus, "ready" | "reason"> {
-  const said = status?.conditions?.find(({ type }) => type === "Ready");
+  const said = readyOf(status?.conditions);
   if (said === undefined) return { ready: "Unknown", reason: `no controller has reported on it: ${UNHEARD}` };
   const { status: ready, message } = said;
   const slow = said.reason === SLOW ? { reason: message } : {};
@@ -159,104 +156,53 @@ export function readinessOf(
   // The controller may be gone; then Kubernetes marks the node, whose Lease expires.
   if (node !== undefined && !isNodeReady(node)) {
     const reason = `its node ${node.metadata.name} is not Ready, so what is shown may be old: ${UNHEARD}`;
-    return { ready: node.status?.conditions?.find(({ type }) => type === "Ready")?.status ?? "Unknown", reason };
+    return { ready: readyOf(node.status?.conditions)?.status ?? "Unknown", reason };
   }
   return { ready, ...(node?.spec?.unschedulable === true ? { reason: "cordoned: takes no new pods" } : slow) };
+}
+
+// Who writes the condition of a Cluster, and who marks the node whose Lease expires.
+const CONTROLLER = "legation controller";
+const NODE_CONTROLLER = "this cluster's node controller";
+
+/** Returns the trouble of a member that is not ready, with what that means. Undefined if it is. */
+export function notReady(
+  cluster: Stored<Cluster>,
+  node: Stored<KubeNode> | undefined,
+  meaning?: string,
+): Trouble | undefined {
+  const { ready, reason } = readinessOf(cluster, node);
+  if (ready === "True") return undefined;
+  const what = [`${cluster.metadata.name} is not ready: ${reason}`, meaning].filter(Boolean).join("; ");
+  const said = readyOf(cluster.status?.conditions);
+  if (said === undefined) return { what };
+  if (said.status !== "True") return { what, since: said.lastTransitionTime, by: CONTROLLER };
+  const { lastTransitionTime } = readyOf(node?.status?.conditions) ?? {};
+  return { what, ...(lastTransitionTime === undefined ? {} : { since: lastTransitionTime }), by: NODE_CONTROLLER };
+}
+
+/** Returns the trouble of a member that leaves. Undefined if it does not. */
+export function removing(cluster: Stored<Cluster>): Trouble | undefined {
+  const removal = removalOf(cluster);
+  const { name, deletionTimestamp: since = "" } = cluster.metadata;
+  return removal === undefined ? undefined : { what: `${name} ${removal}`, since };
+}
+
+function readyOf<T extends { readonly type: string }>(conditions: readonly T[] = []): T | undefined {
+  return conditions.find(({ type }) => type === "Ready");
+}
+
+interface MemberObjects {
+  readonly cluster: Stored<Cluster>;
+  readonly node: Stored<KubeNode> | undefined;
 }
 
 /** Returns the Cluster of a member with its readiness. Undefined: it was removed. */
 export function memberAmong(
   { clusters, nodes: virtual }: Members,
   name: string,
-): (ReturnType<typeof readinessOf> & { readonly cluster: Stored<Cluster> }) | undefined {
+): (ReturnType<typeof readinessOf> & MemberObjects) | undefined {
   const cluster = clusters.find(({ metadata }) => metadata.name === name);
   const node = virtual.find(({ metadata }) => metadata.name === virtualNodeName(name));
-  return cluster && { cluster, ...readinessOf(cluster, node) };
-}
-
-/** Formats the status for people. */
-export function statusTable({ clusters, waiting }: HostStatus, now: number, terminal: Terminal): string {
-  if (clusters.length === 0) return `no member cluster has joined: see \`legation join --help\`${waitingLine(waiting)}`;
-  const header = [
-    "NAME",
-    "READY",
-    "REACHED",
-    "VERSION",
-    "NODES",
-    "CPU FREE/ALL",
-    "MEMORY FREE/ALL",
-    "PODS RUN/ALL",
-    "AGE",
-  ];
-  const reasons = clusters.some(({ reason }) => reason !== undefined);
-  const rows = clusters.map((cluster) => [
-    cluster.name,
-    terminal.paint(cluster.ready === "True" ? "green" : "red", cluster.ready),
-    reachedText(cluster, now),
-    cluster.version ?? "-",
-    String(cluster.nodes ?? "-"),
-    `${rounded(cluster.cpu.free)}/${rounded(cluster.cpu.allocatable)}`,
-    `${bytes(cluster.memory.free)}/${bytes(cluster.memory.allocatable)}`,
-    `${cluster.pods.running}/${cluster.pods.unfinished}`,
-    cluster.created === undefined ? "-" : age(now - Date.parse(cluster.created)),
-    ...(reasons ? [cluster.reason ?? ""] : []),
-  ]);
-  return (
-    table(reasons ? [...header, "REASON"] : header, rows, terminal.width) +
-    waitingLine(waiting) +
-    accessLine(clusters) +
-    heldLines(clusters)
-  );
-}
-
-/** Returns which members users of the host reach, and by which names of users and groups. */
-function accessLine(clusters: readonly ClusterStatus[]): string {
-  const open = clusters.flatMap(({ name, access }) =>
-    access === undefined ? [] : [`${name} (as ${access.prefix}USER)`],
-  );
-  return open.length === 0 ? "" : `\nopen to users by \`legation kubeconfig NAME\`: ${open.join(", ")}`;
-}
-
-/** Returns `directly`, or `agent 0.1.0, 5m`: its version, and since when it is connected. */
-function reachedText({ connection, agent, ready }: ClusterStatus, now: number): string {
-  if (connection === undefined) return "-";
-  if (connection === "Direct") return "directly";
-  if (agent === undefined) return "agent";
-  const since = ready === "True" ? `, ${age(now - Date.parse(agent.connectedSince))}` : "";
-  return `agent ${agent.version ?? "?"}${since}`;
-}
-
-/** Returns how to inspect and end delegates that the restored host does not know. */
-function heldLines(clusters: readonly ClusterStatus[]): string {
-  const holding = clusters.filter(({ held = 0 }) => held > 0);
-  if (holding.length === 0) return "";
-  const counts = holding.map(({ name, held = 0 }) => `${held} in ${name}`).join(", ");
-  return [
-    `\npods that run though this cluster does not know them: ${counts}`,
-    "  it was restored from a backup that is older than they are. See what runs for it in a member:",
-    `    kubectl --context MEMBER get pods -A -l ${HOST_LABEL}=$(kubectl get namespace kube-system -o jsonpath={.metadata.uid})`,
-    "  let them end, delete there what you do not want, or let all of them go:",
-    `    kubectl -n ${SYSTEM_NAMESPACE} annotate lease legation-controller ${LEADERLESS_ANNOTATION}-`,
-    `    kubectl -n ${SYSTEM_NAMESPACE} rollout restart deployment legation-controller`,
-  ].join("\n");
-}
-
-function waitingLine({ unplaced, gated }: HostStatus["waiting"]): string {
-  const parts = [
-    ...(unplaced === 0 ? [] : [`${unplaced} not placed yet`]),
-    ...(gated === 0 ? [] : [`${gated} held back by scheduling gates`]),
-  ];
-  return parts.length === 0 ? "" : `\npods without a member: ${parts.join(", ")} (see \`legation status pod NAME\`)`;
-}
-
-function rounded(value: number): string {
-  return String(Math.round(value * 10) / 10);
-}
-
-const BYTE_UNITS = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
-
-function bytes(value: number): string {
-  const power = Math.floor(Math.log2(Math.max(1, Math.abs(value))) / 10);
-  const unit = Math.min(power, BYTE_UNITS.length - 1);
-  return `${rounded(value / 1024 ** unit)}${BYTE_UNITS[unit]}`;
+  return cluster && { cluster, node, ...readinessOf(cluster, node) };
 }

@@ -8,9 +8,7 @@ import { events, pods as podResource } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/pod-state.ts";
 import { type WishingWorkload, workloadKey } from "../../scheduling/workload.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
-import type { Outcome } from "../shared/output.ts";
 import { notOnHost } from "../shared/reading.ts";
-import type { Session } from "../shared/session.ts";
 import { admitPod, isDelegated } from "../simulation/admission.ts";
 import {
   claimsOf,
@@ -25,20 +23,19 @@ import { type HostState, readClaims, readHost, readWorkloadObject } from "../sim
 import { podsOf, type WorkloadKind, type WorkloadPods } from "../simulation/workloads.ts";
 import { timeOf } from "./events.ts";
 import { ownWorkloadOf } from "./not-delegated.ts";
-import { isWholeJob, readWholeJob } from "./whole-job.ts";
-import { type WorkloadFacts, workloadStatus, workloadText } from "./workload.ts";
+import { isWholeJob, readWholeJob, type WholeJobStatus } from "./whole-job.ts";
+import { type WorkloadFacts, type WorkloadStatus, workloadStatus } from "./workload.ts";
 
 /** Reads a workload, its division and its pods. Rejects with `Failure` when the host has no such workload, else with KubeError. */
 export async function readWorkload(
   client: ClusterClient,
   workload: NamedWorkload,
-  session: Pick<Session, "signal" | "terminal">,
-): Promise<Outcome> {
-  const { signal, terminal } = session;
+  signal: AbortSignal,
+): Promise<WorkloadStatus | WholeJobStatus> {
   const { namespace, kind } = workload;
   const object = await readWorkloadObject(client, workload, signal);
   if (object === undefined) throw notOnHost(`${kind} ${namespace}/${workload.name}`);
-  if (isWholeJob({ ...object, kind })) return readWholeJob(client, workload, session);
+  if (isWholeJob({ ...object, kind })) return readWholeJob(client, workload, signal);
   const spec = podsOf(object, kind);
   const [runs, all, refusals, known, claims] = await Promise.all([
     readRuns(client, object, workload, signal),
@@ -57,8 +54,7 @@ export async function readWorkload(
     refusals: refusals.filter((event) => isAtWork(workload, object, runs, event)),
     ...nextPod(workload, spec, pods, host),
   };
-  const status = workloadStatus(facts, host, Date.now());
-  return { document: status, text: workloadText(status, terminal) };
+  return workloadStatus(facts, host, Date.now());
 }
 
 /** Adds the workload's own wishes. Its next pod, which has no owner yet, is told apart by no uid. */

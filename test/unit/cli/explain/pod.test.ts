@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { journeyOf, journeyText } from "../../../../src/cli/status/pod.ts";
+import { journeyOf } from "../../../../src/cli/explain/pod.ts";
+import { journeyText } from "../../../../src/cli/status/pod-text.ts";
 import { containerStatus, pod, proxyPod } from "../../../support/builders/pod.ts";
 import { recordedSession } from "../session.ts";
 

@@ -26,6 +26,11 @@ export function timeOf({ lastTimestamp, eventTime, metadata }: KubeEvent): strin
   return lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? "";
 }
 
+/** Returns when it was first told, in RFC 3339: an event that occurs again stays the same object. */
+export function firstTimeOf(event: KubeEvent): string {
+  return event.metadata?.creationTimestamp ?? timeOf(event);
+}
+
 /** Returns the event that occurred last, of those with the reason if one is given. */
 export function lastOf(told: readonly KubeEvent[], reason?: string): KubeEvent | undefined {
   const found = reason === undefined ? [...told] : told.filter((event) => event.reason === reason);

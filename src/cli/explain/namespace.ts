@@ -4,11 +4,9 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { namespaces, pods as podResource } from "../../kube/resources.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import { age, counted, type Outcome, table } from "../shared/output.ts";
 import { notOnHost, readable } from "../shared/reading.ts";
-import type { Session } from "../shared/session.ts";
-import type { Terminal } from "../shared/terminal.ts";
-import { asksForMember, phaseOf, type Reason, whyWithoutMember } from "./workload.ts";
+import type { Reason } from "./model.ts";
+import { asksForMember, phaseOf, whyWithoutMember } from "./workload.ts";
 
 /** A delegated pod, or one in overflow mode that asks for a member. */
 export interface NamespacePod {
@@ -39,15 +37,14 @@ export interface NamespaceStatus {
 export async function readNamespace(
   client: ClusterClient,
   name: string,
-  { signal, terminal }: Pick<Session, "signal" | "terminal">,
-): Promise<Outcome> {
+  signal: AbortSignal,
+): Promise<NamespaceStatus> {
   const [known, pods] = await Promise.all([
     readable(client.find(namespaces, { name }, { signal }).then((found) => found !== undefined)),
     listAll(client, podResource, { namespace: name, signal }),
   ]);
   if (known === false) throw notOnHost(`Namespace ${name}`);
-  const status = namespaceStatus(name, pods);
-  return { document: status, text: namespaceText(status, Date.now(), terminal) };
+  return namespaceStatus(name, pods);
 }
 
 /** Sums up where the pods of a namespace are. */
@@ -75,28 +72,4 @@ function namespacePod(pod: Stored<Pod>): NamespacePod {
     created: creationTimestamp,
     waits: whyWithoutMember(pod),
   };
-}
-
-/** Formats the pods of a namespace for people. */
-function namespaceText({ namespace, pods, onHost }: NamespaceStatus, now: number, terminal: Terminal): string {
-  const waiting = pods.filter((pod) => pod.waits !== undefined).length;
-  const without = waiting === 0 ? "" : `, ${waiting} of them without a member`;
-  const summary = `Namespace ${namespace}: ${counted(pods.length, "delegated pod")}${without}`;
-  const note =
-    onHost === 0
-      ? []
-      : [`${counted(onHost)} ${onHost === 1 ? "is" : "are"} not delegated (see \`legation status pod NAME\`)`];
-  if (pods.length === 0) return [summary, ...note].join("\n");
-  const isAnyWaiting = waiting > 0;
-  const rows = pods.map((pod) => [
-    pod.name,
-    `${pod.containers.ready}/${pod.containers.all}`,
-    pod.phase,
-    pod.cluster ?? "-",
-    pod.memberNode ?? "-",
-    pod.created === undefined ? "-" : age(now - Date.parse(pod.created)),
-    ...(isAnyWaiting ? [pod.waits === undefined ? "" : `${pod.waits.reason}: ${pod.waits.message}`] : []),
-  ]);
-  const header = ["POD", "READY", "STATUS", "CLUSTER", "NODE", "AGE", ...(isAnyWaiting ? ["WHY"] : [])];
-  return [summary, table(header, rows, terminal.width), ...note].join("\n");
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { whyNotDelegated } from "../../../../src/cli/status/not-delegated.ts";
+import { whyNotDelegated } from "../../../../src/cli/explain/not-delegated.ts";
 import { namespace } from "../simulation/host.ts";
 
 const annotated = namespace("team");

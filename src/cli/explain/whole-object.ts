@@ -1,5 +1,4 @@
 import { type AnyObject, type DelegatedType, EXPRESSIONS_VALID } from "../../api/delegated-type.ts";
-import { WHOLE_KEY } from "../../api/keys.ts";
 import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
 import { resourceOfType } from "../../api/resources.ts";
 import { type MemberRecord, membersOfObject } from "../../copies/object-members.ts";
@@ -7,15 +6,12 @@ import { conditionsOf, statusOf } from "../../copies/object-status.ts";
 import { hasWholeLabel, isWanted } from "../../copies/objects.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listDelegatedTypes, typeNamed } from "../shared/delegated-types.ts";
-import { age, type Outcome, objectText } from "../shared/output.ts";
-import type { Session } from "../shared/session.ts";
-import type { Terminal } from "../shared/terminal.ts";
 import { type HostState, readWithoutProxies } from "../simulation/host-state.ts";
 import { type ObjectPlace, Simulation } from "../simulation/simulation.ts";
 import { SUBJECT_NAMES } from "../simulation/subjects.ts";
-import { memberAmong } from "./clusters.ts";
-import type { Trouble } from "./trouble.ts";
-import { readWhole, toldTroubles, wholeText } from "./whole.ts";
+import { memberAmong } from "./members.ts";
+import type { Trouble } from "./model.ts";
+import { readWhole, toldTroubles } from "./whole.ts";
 
 /** An object of a delegated type, as `legation status` shows it. */
 export interface WholeObjectStatus {
@@ -61,16 +57,14 @@ export interface WholeObjectFacts {
 export async function readWholeObject(
   client: ClusterClient,
   { word, namespace, name }: { readonly word: string; readonly namespace: string; readonly name: string },
-  { signal, terminal }: Pick<Session, "signal" | "terminal">,
-): Promise<Outcome> {
+  signal: AbortSignal,
+): Promise<WholeObjectStatus> {
   const type = typeNamed(await listDelegatedTypes(client, signal), word, SUBJECT_NAMES);
   const resource = resourceOfType(type);
   const ref = resource.namespaced ? { namespace, name } : { name };
   const readHost = (): Promise<HostState> => readWithoutProxies(client, signal);
   const { object, told, facts: host } = await readWhole(client, { resource, ref }, readHost, signal);
-  const now = Date.now();
-  const status = wholeObjectStatus({ type, object, told, host, now });
-  return { document: status, text: wholeObjectText(status, now, terminal) };
+  return wholeObjectStatus({ type, object, told, host, now: Date.now() });
 }
 
 /** Computes the status of a whole object from the host's objects. */
@@ -129,7 +123,8 @@ function whyLost(name: string, host: HostState): string | undefined {
 function typeTroubles({ metadata, status }: Stored<DelegatedType>): Trouble[] {
   const ready = status?.conditions?.find((condition) => condition.type === "Ready");
   if (metadata.deletionTimestamp !== undefined) {
-    return [{ what: `DelegatedType ${metadata.name} is being deleted: members keep their copies as their own` }];
+    const what = `DelegatedType ${metadata.name} is being deleted: members keep their copies as their own`;
+    return [{ what, since: metadata.deletionTimestamp }];
   }
   if (ready === undefined) {
     return [
@@ -140,39 +135,9 @@ function typeTroubles({ metadata, status }: Stored<DelegatedType>): Trouble[] {
   return [ready, invalid].flatMap((condition) =>
     condition === undefined || condition.status === "True"
       ? []
-      : [{ what: `DelegatedType ${metadata.name}: ${condition.message}` }],
+      : [{ what: `DelegatedType ${metadata.name}: ${condition.message}`, since: condition.lastTransitionTime }],
   );
 }
 
 // Events of the object's status and fields.
 const TOLD = ["FieldConflict", "FieldContested", "CopyContested", "CopyDeleted", "StatusRefused", "StatusContested"];
-
-/** Formats a whole object's status for people. */
-export function wholeObjectText(status: WholeObjectStatus, now: number, terminal: Terminal): string {
-  const { kind, namespace, name, members, conditions, troubles, notPlaced } = status;
-  const lines = {
-    summary: [`${objectText(kind, { namespace, name })}: ${summary(status)}`],
-    columns: ["CLUSTER", "STATE", "GENERATION", "HEALTH", "SINCE", "WHY"],
-    rows: members.map(({ cluster, state, generation, health, since, message }) => [
-      cluster,
-      terminal.paint(state === "InStep" ? "green" : state === "Excluded" ? "dim" : "red", state),
-      String(generation ?? "-"),
-      health ?? "-",
-      since === undefined ? "-" : age(now - Date.parse(since)),
-      message ?? "",
-    ]),
-    conditions: conditions.map(({ type, status: is, message }) => ({ what: `${type} is ${is}`, why: message })),
-    troubles,
-    notPlaced: notPlaced === undefined ? undefined : { reasons: [notPlaced] },
-  };
-  return wholeText(lines, terminal);
-}
-
-function summary({ whole, isDeleting, generation, members }: WholeObjectStatus): string {
-  if (isDeleting) return "whole, taken back from members";
-  if (!whole) return `stays on the host: it has no label ${WHOLE_KEY}, which admission sets for the annotation`;
-  const wanted = members.filter(({ state }) => state !== "Excluded" && state !== "Leaving");
-  const inStep = wanted.filter(({ state }) => state === "InStep").length;
-  const of = generation === undefined ? "" : `, generation ${generation}`;
-  return wanted.length === 0 ? "whole, in no member" : `whole, in step in ${inStep} of ${wanted.length} members${of}`;
-}

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { KubeEvent, Pod, PodStatus, Stored } from "../../../../src/api/kubernetes.ts";
-import { type Trouble, type TroubleFacts, troublesOf } from "../../../../src/cli/status/trouble.ts";
+import type { Trouble } from "../../../../src/cli/explain/model.ts";
+import { type TroubleFacts, troublesOf } from "../../../../src/cli/explain/trouble.ts";
 import { containerStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { host, type MemberParts } from "../simulation/host.ts";
 
@@ -58,7 +59,9 @@ describe("the troubles of a workload", () => {
       `tolerations (legation.dev/failover) keep ${pods} there until west is ready again`;
     expect(troubles([replica("a", "west"), replica("b", "west"), replica("d", "east")], {}, lost)).toEqual([
       {
-        what: "west is not ready since 2026-01-01T10:00:00Z: connect ECONNREFUSED; 2 pods there may run on, and the status shown is old",
+        what: "west is not ready: connect ECONNREFUSED; 2 pods there may run on, and the status shown is old",
+        since: "2026-01-01T10:00:00Z",
+        by: "legation controller",
         remedy: evicted(300),
       },
     ]);
@@ -87,7 +90,7 @@ describe("the troubles of a workload", () => {
       refusal("2026-01-01T10:01:00Z", "exceeded quota: team"),
     ];
     expect(troubles([replica("a", "west")], { refusals, replicas: 3 })).toEqual([
-      { what: "2 more cannot be created (ReplicaSet web-abc, 2026-01-01T10:01:00Z): exceeded quota: team" },
+      { what: "2 more cannot be created: exceeded quota: team", since: "2026-01-01T10:01:00Z", by: "ReplicaSet web-abc" },
     ]);
     expect(troubles([replica("a", "west")], { refusals })).toEqual([]);
   });

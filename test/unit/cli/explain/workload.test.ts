@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { ObjectMeta, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { type WorkloadStatus, workloadStatus, workloadText } from "../../../../src/cli/status/workload.ts";
+import { type WorkloadStatus, workloadStatus } from "../../../../src/cli/explain/workload.ts";
+import { workloadText } from "../../../../src/cli/status/workload-text.ts";
 import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { recordedSession } from "../session.ts";
 import { host, type MemberParts } from "../simulation/host.ts";

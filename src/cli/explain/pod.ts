@@ -23,11 +23,10 @@ import {
 } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
-import { table } from "../shared/output.ts";
-import type { Terminal } from "../shared/terminal.ts";
 import { type ToldEvent, toldEvents } from "./events.ts";
+import type { Trouble } from "./model.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
-import { addedTroubles, exitWords, type Trouble, troubleText, waitWords } from "./trouble.ts";
+import { addedTroubles, exitWords, waitWords } from "./trouble.ts";
 
 /** A step of a pod's life. */
 export interface Station {
@@ -222,21 +221,4 @@ function ending(pod: Stored<Pod>): Station[] {
     stations.push(station(finished.at(-1), what, message, ...containerStatuses.flatMap(exitWords)));
   }
   return stations;
-}
-
-/** Formats a journey for people. */
-export function journeyText(journey: Journey, terminal: Terminal): string {
-  const start = Date.parse(journey.stations[0]?.at ?? "");
-  const rows = journey.stations.flatMap(({ at, what, details }) => [
-    [at ?? "-", at === undefined ? "" : `+${Math.round((Date.parse(at) - start) / 1000)}s`, what],
-    ...details.map((detail) => ["", "", terminal.paint("dim", `  ${detail}`)]),
-  ]);
-  const way = [
-    table(["TIME", "AFTER", `POD ${journey.pod}`], rows, terminal.width),
-    ...journey.troubles.map((trouble) => troubleText(trouble, terminal)),
-    ...(journey.notRead === undefined ? [] : [terminal.paint("dim", journey.notRead)]),
-  ].join("\n");
-  if (journey.events.length === 0) return way;
-  const events = journey.events.map(({ at, type, reason, message }) => [at, type, reason, message]);
-  return `${way}\n\n${table(["TIME", "EVENT", "REASON", "MESSAGE"], events, terminal.width)}`;
 }

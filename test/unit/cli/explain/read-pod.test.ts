@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { KubeNode, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { journeyOf, journeyText } from "../../../../src/cli/status/pod.ts";
-import { readMember } from "../../../../src/cli/status/read-pod.ts";
-import { memberTroubles } from "../../../../src/cli/status/trouble.ts";
+import { journeyOf } from "../../../../src/cli/explain/pod.ts";
+import { journeyText } from "../../../../src/cli/status/pod-text.ts";
+import { readMember } from "../../../../src/cli/explain/read-pod.ts";
+import { memberTroubles } from "../../../../src/cli/explain/trouble.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { endedStatus, type PodParts, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../client.ts";
@@ -66,7 +67,7 @@ describe("the troubles of a pod's member say", () => {
       lost,
       replica(),
       [
-        `west is not ready since ${since}: connect ECONNREFUSED; 1 pod there may run on, and the status shown is old`,
+        `west is not ready: connect ECONNREFUSED; 1 pod there may run on, and the status shown is old`,
         evicted,
       ],
     ],
@@ -75,7 +76,7 @@ describe("the troubles of a pod's member say", () => {
       lost,
       replica({ metadata: { deletionTimestamp: since } }),
       [
-        expect.stringContaining("west is not ready since"),
+        expect.stringContaining("west is not ready"),
         "pods that are being deleted end when west is ready again; where it is gone for good: " +
           "kubectl -n shop delete pod web-0 --grace-period=0 --force",
       ],

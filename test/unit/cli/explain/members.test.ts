@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Cluster, ClusterCondition } from "../../../../src/api/cluster.ts";
 import type { KubeNode, PodSpec, Stored } from "../../../../src/api/kubernetes.ts";
-import { hostStatus, readClusters, statusTable } from "../../../../src/cli/status/clusters.ts";
+import { hostStatus, readHostStatus } from "../../../../src/cli/explain/members.ts";
+import { membersText } from "../../../../src/cli/status/members-text.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../client.ts";
@@ -135,7 +136,7 @@ describe("the status of all members", () => {
   test("sorts and aligns the table, and shows reasons only where there are some", () => {
     const { terminal } = recordedSession();
     const clusters = [cluster("west"), cluster("east-with-a-name")];
-    const text = statusTable(hostStatus({ clusters, nodes: [], proxies: [] }), NOW, terminal);
+    const text = membersText(hostStatus({ clusters, nodes: [], proxies: [] }), NOW, terminal);
     expect(text).toBe(
       [
         "NAME              READY  REACHED  VERSION  NODES  CPU FREE/ALL  MEMORY FREE/ALL  PODS RUN/ALL  AGE",
@@ -152,7 +153,7 @@ describe("the status of all members", () => {
     ["agent", { connection: "Agent" }, "False"],
   ] as const)("says that a member is reached so: %s", (words, reported, isReady) => {
     const clusters = [cluster("west", { status: { ...ready(isReady), ...reported } })];
-    const text = statusTable(hostStatus({ clusters, nodes: [], proxies: [] }), NOW, recordedSession().terminal);
+    const text = membersText(hostStatus({ clusters, nodes: [], proxies: [] }), NOW, recordedSession().terminal);
     expect(text.split("\n")[1]?.split(/ {2,}/)[2]).toBe(words);
   });
 
@@ -160,7 +161,7 @@ describe("the status of all members", () => {
     const west = cluster("west");
     const open = { ...west, spec: { ...west.spec, access: { prefix: "legation:" } } };
     const state = hostStatus({ clusters: [open, cluster("east")], nodes: [], proxies: [] });
-    expect(statusTable(state, NOW, recordedSession().terminal).split("\n").at(-1)).toBe(
+    expect(membersText(state, NOW, recordedSession().terminal).split("\n").at(-1)).toBe(
       "open to users by `legation kubeconfig NAME`: west (as legation:USER)",
     );
     expect(state.clusters.map(({ access }) => access)).toEqual([undefined, { prefix: "legation:" }]);
@@ -168,15 +169,15 @@ describe("the status of all members", () => {
 
   test("aligns coloured columns, and uses no colours with NO_COLOR", () => {
     const one = hostStatus({ clusters: [cluster("west")], nodes: [], proxies: [] });
-    const plain = statusTable(one, NOW, recordedSession().terminal);
-    const coloured = statusTable(one, NOW, recordedSession({ isTTY: true }).terminal);
+    const plain = membersText(one, NOW, recordedSession().terminal);
+    const coloured = membersText(one, NOW, recordedSession({ isTTY: true }).terminal);
     expect(coloured).not.toBe(plain);
     expect(coloured.replaceAll("\u001B[32m", "").replaceAll("\u001B[39m", "")).toBe(plain);
-    expect(statusTable(one, NOW, recordedSession({ isTTY: true, env: { NO_COLOR: "1" } }).terminal)).toBe(plain);
+    expect(membersText(one, NOW, recordedSession({ isTTY: true, env: { NO_COLOR: "1" } }).terminal)).toBe(plain);
   });
 
   test("says how to join a member where there is none", () => {
-    const text = statusTable(
+    const text = membersText(
       hostStatus({ clusters: [], nodes: [], proxies: [proxyPod()] }),
       NOW,
       recordedSession().terminal,
@@ -196,10 +197,10 @@ test("counts delegates that the host does not know by member, with what to do ab
   ];
   const status = hostStatus({ clusters, nodes: [], proxies: [] });
   expect(status.clusters.map((one) => one.held)).toEqual([undefined, 1, 2]);
-  const text = statusTable(status, NOW, session.terminal);
+  const text = membersText(status, NOW, session.terminal);
   expect(text).toContain("does not know them: 1 in north, 2 in west");
   expect(text).toContain("kubectl -n legation-system annotate lease legation-controller legation.dev/unled-");
-  const none = statusTable(hostStatus({ clusters: [cluster("west")], nodes: [], proxies: [] }), NOW, session.terminal);
+  const none = membersText(hostStatus({ clusters: [cluster("west")], nodes: [], proxies: [] }), NOW, session.terminal);
   expect(none).not.toContain("does not know");
 });
 
@@ -212,7 +213,7 @@ test.each(["clusters", "nodes", "pods"])(
         throw kubeError("Forbidden", "User x cannot", { cluster: "host", verb: "list", resource });
       },
     });
-    await expect(readClusters(client, recordedSession())).rejects.toMatchObject({
+    await expect(readHostStatus(client, recordedSession().signal)).rejects.toMatchObject({
       message: `host: you may not list ${resource}: User x cannot`,
       remedy: expect.stringContaining("ClusterRole legation-viewer"),
     });

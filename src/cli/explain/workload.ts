@@ -8,14 +8,13 @@ import { conditionOf, isBound, isDeleting, isGated, isLive, unschedulableMessage
 import { memberOf } from "../../pods/proxy.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import { workloadOf } from "../../scheduling/workload.ts";
-import { counted, table, waitingText } from "../shared/output.ts";
-import type { Terminal } from "../shared/terminal.ts";
 import type { HostState } from "../simulation/host-state.ts";
 import { type Place, Simulation } from "../simulation/simulation.ts";
 import type { ClaimTemplate } from "../simulation/workloads.ts";
+import type { Reason, Trouble } from "./model.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
 import { gatesOf, UNREPORTED } from "./pod.ts";
-import { type Trouble, type TroubleFacts, troublesOf, troubleText } from "./trouble.ts";
+import { type TroubleFacts, troublesOf } from "./trouble.ts";
 
 /** The host's objects of one workload. */
 export interface WorkloadFacts extends OwnWorkload, TroubleFacts {
@@ -187,12 +186,6 @@ export function asksForMember(pod: Stored<Pod>): boolean {
   return isMarked(pod) || (isOverflow(pod) && unschedulableMessage(pod) !== undefined);
 }
 
-/** A reason in CamelCase, and in words. */
-export interface Reason {
-  readonly reason: string;
-  readonly message: string;
-}
-
 /** Returns why a pod has no member. Undefined if it has one, or needs none. */
 export function whyWithoutMember(pod: Stored<Pod>): Reason | undefined {
   return asksForMember(pod) && !isBound(pod) && isLive(pod) ? reasonOf(pod) : undefined;
@@ -208,61 +201,4 @@ function reasonOf(pod: Stored<Pod>): Reason {
     message: `${UNREPORTED}: it is being placed, or \`legation controller\` does not run`,
   };
   return { reason, message };
-}
-
-/** Formats a workload's status for people. */
-export function workloadText(status: WorkloadStatus, terminal: Terminal): string {
-  const { kind, namespace, name, replicas, pods, rebalance, clusters, onHost, notDelegated, pending, troubles, next } =
-    status;
-  const divided = rebalance !== undefined;
-  const readyCount = clusters.reduce((sum, member) => sum + member.ready, 0) + status.readyOnHost;
-  const header = ["CLUSTER", ...(divided ? ["WANTED"] : []), "HAS", "READY", "PODS", "WHY NOT THE NEXT"];
-  const rows = clusters.map((member) => memberRow(member, divided, terminal));
-  const lines = [
-    `${kind} ${namespace}/${name}: ${replicas} wanted, ${pods} there, ${readyCount} ready`,
-    table(header, rows, terminal.width),
-  ];
-  if (rebalance === false)
-    lines.push("rebalance is off: pods that run stay where they are; new ones keep the division");
-  const overflowing = onHost - notDelegated;
-  if (overflowing > 0) {
-    lines.push(`${counted(overflowing)} in overflow mode ${overflowing === 1 ? "is" : "are"} this cluster's so far`);
-  }
-  if (notDelegated > 0) {
-    const why = status.whyOnHost === undefined ? "" : `: ${status.whyOnHost}`;
-    lines.push(`${counted(notDelegated)} ${notDelegated === 1 ? "is" : "are"} not delegated${why}`);
-  }
-  if (next !== undefined) lines.push(`one more pod would go to ${next}`);
-  return [
-    ...lines,
-    ...troubles.slice(0, MOST_TROUBLES).map((trouble) => troubleText(trouble, terminal)),
-    ...(troubles.length > MOST_TROUBLES ? [`… and ${troubles.length - MOST_TROUBLES} more troubles (-o json)`] : []),
-    ...pending.map((those) => pendingText(those, terminal)),
-  ].join("\n");
-}
-
-// Fits on one screen.
-const MOST_TROUBLES = 8;
-
-function memberRow(member: WorkloadMember, divided: boolean, terminal: Terminal): string[] {
-  const { cluster, wanted = 0, overflow, has, ready, phases, whyNot = "" } = member;
-  const part = overflow === undefined ? String(wanted) : `${wanted} (+${overflow} without room)`;
-  const colour = wanted === has ? "green" : "yellow";
-  return [
-    cluster,
-    ...(divided ? [terminal.paint(colour, part)] : []),
-    String(has),
-    String(ready),
-    Object.entries(phases)
-      .map(([phase, count]) => `${count} ${phase}`)
-      .join(", ") || "-",
-    whyNot,
-  ];
-}
-
-function pendingText({ pods, reason, message }: PendingPods, terminal: Terminal): string {
-  return [
-    `${terminal.paint("red", waitingText(pods))}: ${reason}`,
-    ...message.split("; ").map((line) => `  ${line}`),
-  ].join("\n");
 }

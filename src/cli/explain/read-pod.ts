@@ -6,26 +6,18 @@ import { namespaces, pods } from "../../kube/resources.ts";
 import { controllerOf, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { objectOf } from "../shared/documents.ts";
-import type { Outcome } from "../shared/output.ts";
 import { notOnHost, readable } from "../shared/reading.ts";
-import type { Session } from "../shared/session.ts";
 import { WORKLOAD_RESOURCES, workloadKind } from "../simulation/workloads.ts";
-import { findMembers } from "./clusters.ts";
+import { findMembers } from "./members.ts";
 import { readEvents } from "./events.ts";
 import { type OwnWorkload, ownWorkloadOf } from "./not-delegated.ts";
-import { type Journey, journeyOf, journeyText, type Own } from "./pod.ts";
+import { type Journey, journeyOf, type Own } from "./pod.ts";
 import { memberTroubles } from "./trouble.ts";
 
 /** A pod of the host, with its life so far. */
 export interface PodJourney {
   readonly pod: Stored<Pod>;
   readonly journey: Journey;
-}
-
-/** Reads a pod for people and scripts. Rejects like `readJourney`. */
-export async function readPod(client: ClusterClient, ref: PodRef, { signal, terminal }: Session): Promise<Outcome> {
-  const { journey } = await readJourney(client, ref, signal);
-  return { document: journey, text: journeyText(journey, terminal) };
 }
 
 interface PodRef {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { KubeObject, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { readOwnWorkload } from "../../../../src/cli/status/read-pod.ts";
+import { readOwnWorkload } from "../../../../src/cli/explain/read-pod.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../client.ts";
 

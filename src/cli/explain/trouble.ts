@@ -6,15 +6,9 @@ import { ADDED_CONTAINER_FAILING } from "../../pods/added-containers.ts";
 import { conditionOf, isBound, isDeleting, isLive, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { counted } from "../shared/output.ts";
-import type { Terminal } from "../shared/terminal.ts";
-import { type Members, readinessOf, removalOf } from "./clusters.ts";
-import { lastOf, timeOf } from "./events.ts";
-
-/** A problem of a workload or pod, and its remedy. */
-export interface Trouble {
-  readonly what: string;
-  readonly remedy?: string;
-}
+import { firstTimeOf, lastOf } from "./events.ts";
+import { type Members, notReady, removing } from "./members.ts";
+import type { Trouble } from "./model.ts";
 
 /** The objects that tell the troubles of a workload. */
 export interface TroubleFacts {
@@ -46,11 +40,10 @@ export function memberTroubles(
   node: Stored<KubeNode> | undefined,
 ): Trouble[] {
   if (isTerminal(pod)) return [];
-  const { name } = cluster.metadata;
-  const removal = removalOf(cluster);
+  const removal = removing(cluster);
   return [
     ...lostMember(cluster, node, [pod]),
-    ...(removal === undefined ? cordoned(pod, name, node) : [{ what: `${name} ${removal}` }]),
+    ...(removal === undefined ? cordoned(pod, cluster.metadata.name, node) : [removal]),
   ];
 }
 
@@ -64,11 +57,9 @@ function lostMember(
 ): Trouble[] {
   const { name } = cluster.metadata;
   const there = pods.filter((pod) => memberOf(pod) === name && !isTerminal(pod));
-  const { ready, reason } = readinessOf(cluster, node);
-  if (there.length === 0 || ready === "True") return [];
-  const said = cluster.status?.conditions?.find(({ type }) => type === "Ready");
-  const since = said === undefined || said.status === "True" ? "" : ` since ${said.lastTransitionTime}`;
-  const what = `${name} is not ready${since}: ${reason}; ${counted(there.length)} there may run on, and the status shown is old`;
+  if (there.length === 0) return [];
+  const found = notReady(cluster, node, `${counted(there.length)} there may run on, and the status shown is old`);
+  if (found === undefined) return [];
   const live = there.filter((pod) => !isDeleting(pod));
   const remedies = live.length === 0 ? [] : [evictionOf(live, name)];
   const ending = there.find(isDeleting)?.metadata;
@@ -76,7 +67,7 @@ function lostMember(
     const command = `kubectl -n ${ending.namespace} delete pod ${ending.name} --grace-period=0 --force`;
     remedies.push(`pods that are being deleted end when ${name} is ready again; where it is gone for good: ${command}`);
   }
-  return [{ what, remedy: remedies.join("; ") }];
+  return [{ ...found, remedy: remedies.join("; ") }];
 }
 
 /** Returns when a lost member's pods are evicted, as the node lifecycle controller decides it. */
@@ -123,9 +114,10 @@ function refused(replicas: number, pods: readonly Stored<Pod>[], refusals: reado
   const last = lastOf(refusals);
   if (last === undefined) return [];
   const { involvedObject: { kind = "", name = "" } = {}, message = "" } = last;
-  if (kind === "CronJob") return [{ what: `its Job cannot be created (${timeOf(last)}): ${message}` }];
+  const told = { since: firstTimeOf(last), by: `${kind} ${name}` };
+  if (kind === "CronJob") return [{ what: `its Job cannot be created: ${message}`, ...told }];
   if (missing <= 0) return [];
-  return [{ what: `${missing} more cannot be created (${kind} ${name}, ${timeOf(last)}): ${message}` }];
+  return [{ what: `${missing} more cannot be created: ${message}`, ...told }];
 }
 
 /** Returns one trouble for all pods of a cluster that do not start, or have failed, for the same reason. */
@@ -145,9 +137,11 @@ export function addedTroubles(pod: Stored<Pod>): Trouble[] {
   const problem = addedProblem(pod);
   if (problem === undefined || isDeleting(pod)) return [];
   const { name, namespace } = pod.metadata;
+  const since = conditionOf(pod, ADDED_CONDITION)?.lastTransitionTime;
   return [
     {
       what: problem,
+      ...(since === undefined ? {} : { since }),
       remedy: `\`legation logs ${name} -n ${namespace} -c NAME\` shows the log of one; \`kubectl logs\` does not`,
     },
   ];
@@ -192,10 +186,4 @@ export function exitWords({ name, state }: ContainerStatus): string[] {
   const ended = state?.terminated;
   if (ended === undefined) return [];
   return [`${name}: exit code ${ended.exitCode}${ended.reason === undefined ? "" : ` (${ended.reason})`}`];
-}
-
-/** Formats a problem for people. */
-export function troubleText({ what, remedy }: Trouble, terminal: Terminal): string {
-  const line = `${terminal.paint("red", "trouble:")} ${what}`;
-  return remedy === undefined ? line : `${line}\n  ${remedy}`;
 }

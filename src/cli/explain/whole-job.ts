@@ -5,14 +5,11 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { jobs } from "../../kube/resources.ts";
 import { jobOfShare } from "../../scheduling/whole/job-division.ts";
 import type { WrittenObject } from "../shared/documents.ts";
-import type { Outcome } from "../shared/output.ts";
-import type { Session } from "../shared/session.ts";
-import type { Terminal } from "../shared/terminal.ts";
 import type { NamedWorkload } from "../simulation/controller-pods.ts";
-import { findMembers, type Members, memberAmong, removalOf } from "./clusters.ts";
+import { findMembers, type Members, memberAmong, notReady, removing } from "./members.ts";
 import { lastOf, timeOf } from "./events.ts";
-import type { Trouble } from "./trouble.ts";
-import { readWhole, toldTroubles, wholeText } from "./whole.ts";
+import type { Trouble } from "./model.ts";
+import { readWhole, toldTroubles } from "./whole.ts";
 
 /** A Job that runs whole in a member, as `legation status` shows it: its pods are the member's. */
 export interface WholeJobStatus {
@@ -72,16 +69,15 @@ export function isWholeJob({ kind, metadata }: Pick<WrittenObject, "kind" | "met
 export async function readWholeJob(
   client: ClusterClient,
   { namespace, name }: Pick<NamedWorkload, "namespace" | "name">,
-  { signal, terminal }: Pick<Session, "signal" | "terminal">,
-): Promise<Outcome> {
+  signal: AbortSignal,
+): Promise<WholeJobStatus> {
   const { object, told, facts } = await readWhole(
     client,
     { resource: jobs, ref: { namespace, name } },
     (job) => findMembers(client, membersOfJob(job), signal),
     signal,
   );
-  const status = wholeJobStatus({ job: object, told, ...facts });
-  return { document: status, text: wholeJobText(status, terminal) };
+  return wholeJobStatus({ job: object, told, ...facts });
 }
 
 /** Computes the status of a whole Job from the host's objects. */
@@ -139,44 +135,10 @@ function memberTrouble(name: string, members: Members): Trouble[] {
   if (member === undefined) {
     return [{ what: `Cluster ${name}, which had the Job, was removed: the controller ends the Job as Failed` }];
   }
-  const removal = removalOf(member.cluster);
-  if (removal !== undefined) return [{ what: `${name} ${removal}` }];
-  if (member.ready === "True") return [];
-  return [
-    {
-      what: `${name} is not ready: ${member.reason}; the Job may run on there, and the status shown is old`,
-      remedy: `it does not move; where ${name} is gone for good, \`legation unjoin ${name} --force\` ends it as Failed`,
-    },
-  ];
-}
-
-/** Formats a whole Job's status for people. */
-export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string {
-  const { namespace, name, cluster, shares, active, ready, succeeded, failed, completions, started, notPlaced } =
-    status;
-  const divided = shares.map((share) => share.cluster).join(", ");
-  const members = divided === "" ? cluster : divided;
-  const where =
-    members === undefined
-      ? "whole Job, in no member yet"
-      : `whole Job, ${divided === "" ? "in" : "divided over"} ${members} with its pods`;
-  const done = completions === undefined ? `${succeeded} succeeded` : `${succeeded} of ${completions} succeeded`;
-  const counts = `${done}, ${failed} failed, ${active} active (${ready} ready)`;
-  const waiting = members === undefined ? "no member has it" : `${members} has not started it`;
-  const lines = {
-    summary: [`Job ${namespace}/${name}: ${where}`, started === undefined ? waiting : `started ${started}: ${counts}`],
-    columns: ["CLUSTER", "SUCCEEDED", "FAILED", "ACTIVE", "READY", "STATE"],
-    rows: shares.map((share) => [
-      share.cluster,
-      `${share.succeeded} of ${share.completions}`,
-      String(share.failed),
-      `${share.active} of ${share.parallelism}`,
-      String(share.ready),
-      share.state,
-    ]),
-    conditions: status.conditions.map(({ type, since, why }) => ({ what: `${type} since ${since}`, why })),
-    troubles: status.troubles,
-    notPlaced: notPlaced && { at: notPlaced.at, reasons: notPlaced.message.split("; ") },
-  };
-  return wholeText(lines, terminal);
+  const removal = removing(member.cluster);
+  if (removal !== undefined) return [removal];
+  const found = notReady(member.cluster, member.node, "the Job may run on there, and the status shown is old");
+  if (found === undefined) return [];
+  const remedy = `it does not move; where ${name} is gone for good, \`legation unjoin ${name} --force\` ends it as Failed`;
+  return [{ ...found, remedy }];
 }

@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { AnyObject, DelegatedType } from "../../../../src/api/delegated-type.ts";
 import type { KubeEvent, Stored } from "../../../../src/api/kubernetes.ts";
 import { typeNamed } from "../../../../src/cli/shared/delegated-types.ts";
-import { type WholeObjectFacts, wholeObjectStatus, wholeObjectText } from "../../../../src/cli/status/whole-object.ts";
+import { type WholeObjectFacts, wholeObjectStatus } from "../../../../src/cli/explain/whole-object.ts";
+import { wholeObjectText } from "../../../../src/cli/status/whole-text.ts";
 import type { MemberRecord } from "../../../../src/copies/object-members.ts";
 import { recordedSession } from "../session.ts";
 import { host } from "../simulation/host.ts";
@@ -77,8 +78,8 @@ describe("the status of a whole object", () => {
     const failed = { ...READY, status: "False" as const, message: "west: no such type" };
     const lines = shown({ object: widget([IN_STEP]), told, type: { ...type(), status: { conditions: [failed] } } });
     expect(lines.slice(-2)).toEqual([
-      "trouble: DelegatedType widgets.shop.example.com: west: no such type",
-      `trouble: FieldConflict (${SINCE}): west: .spec.size`,
+      `trouble: DelegatedType widgets.shop.example.com: west: no such type (since ${SINCE})`,
+      `trouble: FieldConflict: west: .spec.size (since ${SINCE})`,
     ]);
   });
 
@@ -92,7 +93,7 @@ describe("the status of a whole object", () => {
     });
     expect(lines.slice(2)).toEqual([
       "west     InStep  3           Unknown  60s    spec.health: line 1",
-      "trouble: DelegatedType widgets.shop.example.com: spec.health: line 1",
+      `trouble: DelegatedType widgets.shop.example.com: spec.health: line 1 (since ${SINCE})`,
     ]);
   });
 

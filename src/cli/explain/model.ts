@@ -1,0 +1,16 @@
+/** What is wrong with a subject: the one shape for all commands and the page. */
+export interface Trouble {
+  readonly what: string;
+  /** Since when, as far as it is on record; RFC 3339. */
+  readonly since?: string;
+  /** Who says so. Absent: it follows from the host's objects. */
+  readonly by?: string;
+  /** The command, or the step, that puts it right. */
+  readonly remedy?: string;
+}
+
+/** A reason in CamelCase, and in words. */
+export interface Reason {
+  readonly reason: string;
+  readonly message: string;
+}

@@ -1,0 +1,21 @@
+import type { Journey } from "../explain/pod.ts";
+import { table } from "../shared/output.ts";
+import type { Terminal } from "../shared/terminal.ts";
+import { troubleText } from "./trouble-text.ts";
+
+/** Formats a journey for people. */
+export function journeyText(journey: Journey, terminal: Terminal): string {
+  const start = Date.parse(journey.stations[0]?.at ?? "");
+  const rows = journey.stations.flatMap(({ at, what, details }) => [
+    [at ?? "-", at === undefined ? "" : `+${Math.round((Date.parse(at) - start) / 1000)}s`, what],
+    ...details.map((detail) => ["", "", terminal.paint("dim", `  ${detail}`)]),
+  ]);
+  const way = [
+    table(["TIME", "AFTER", `POD ${journey.pod}`], rows, terminal.width),
+    ...journey.troubles.map((trouble) => troubleText(trouble, terminal)),
+    ...(journey.notRead === undefined ? [] : [terminal.paint("dim", journey.notRead)]),
+  ].join("\n");
+  if (journey.events.length === 0) return way;
+  const events = journey.events.map(({ at, type, reason, message }) => [at, type, reason, message]);
+  return `${way}\n\n${table(["TIME", "EVENT", "REASON", "MESSAGE"], events, terminal.width)}`;
+}

@@ -1,0 +1,100 @@
+import { WHOLE_KEY } from "../../api/keys.ts";
+import type { Trouble } from "../explain/model.ts";
+import type { WholeJobStatus } from "../explain/whole-job.ts";
+import type { WholeObjectStatus } from "../explain/whole-object.ts";
+import { age, objectText, table } from "../shared/output.ts";
+import type { Terminal } from "../shared/terminal.ts";
+import { troubleText } from "./trouble-text.ts";
+
+/** The lines of a status, from top to bottom. */
+interface WholeLines {
+  readonly summary: readonly string[];
+  readonly columns: readonly string[];
+  /** A row for each member. */
+  readonly rows: readonly (readonly string[])[];
+  /** Conditions of the status, which the members report. */
+  readonly conditions: readonly { readonly what: string; readonly why: string }[];
+  readonly troubles: readonly Trouble[];
+  /** Why no member has the object, and when that was told. */
+  readonly notPlaced: { readonly at?: string; readonly reasons: readonly string[] } | undefined;
+}
+
+/** Formats a whole Job's status for people. */
+export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string {
+  const { namespace, name, cluster, shares, active, ready, succeeded, failed, completions, started, notPlaced } =
+    status;
+  const divided = shares.map((share) => share.cluster).join(", ");
+  const members = divided === "" ? cluster : divided;
+  const where =
+    members === undefined
+      ? "whole Job, in no member yet"
+      : `whole Job, ${divided === "" ? "in" : "divided over"} ${members} with its pods`;
+  const done = completions === undefined ? `${succeeded} succeeded` : `${succeeded} of ${completions} succeeded`;
+  const counts = `${done}, ${failed} failed, ${active} active (${ready} ready)`;
+  const waiting = members === undefined ? "no member has it" : `${members} has not started it`;
+  const lines = {
+    summary: [`Job ${namespace}/${name}: ${where}`, started === undefined ? waiting : `started ${started}: ${counts}`],
+    columns: ["CLUSTER", "SUCCEEDED", "FAILED", "ACTIVE", "READY", "STATE"],
+    rows: shares.map((share) => [
+      share.cluster,
+      `${share.succeeded} of ${share.completions}`,
+      String(share.failed),
+      `${share.active} of ${share.parallelism}`,
+      String(share.ready),
+      share.state,
+    ]),
+    conditions: status.conditions.map(({ type, since, why }) => ({ what: `${type} since ${since}`, why })),
+    troubles: status.troubles,
+    notPlaced: notPlaced && { at: notPlaced.at, reasons: notPlaced.message.split("; ") },
+  };
+  return wholeText(lines, terminal);
+}
+
+/** Formats a whole object's status for people. */
+export function wholeObjectText(status: WholeObjectStatus, now: number, terminal: Terminal): string {
+  const { kind, namespace, name, members, conditions, troubles, notPlaced } = status;
+  const lines = {
+    summary: [`${objectText(kind, { namespace, name })}: ${summary(status)}`],
+    columns: ["CLUSTER", "STATE", "GENERATION", "HEALTH", "SINCE", "WHY"],
+    rows: members.map(({ cluster, state, generation, health, since, message }) => [
+      cluster,
+      terminal.paint(state === "InStep" ? "green" : state === "Excluded" ? "dim" : "red", state),
+      String(generation ?? "-"),
+      health ?? "-",
+      since === undefined ? "-" : age(now - Date.parse(since)),
+      message ?? "",
+    ]),
+    conditions: conditions.map(({ type, status: is, message }) => ({ what: `${type} is ${is}`, why: message })),
+    troubles,
+    notPlaced: notPlaced === undefined ? undefined : { reasons: [notPlaced] },
+  };
+  return wholeText(lines, terminal);
+}
+
+function summary({ whole, isDeleting, generation, members }: WholeObjectStatus): string {
+  if (isDeleting) return "whole, taken back from members";
+  if (!whole) return `stays on the host: it has no label ${WHOLE_KEY}, which admission sets for the annotation`;
+  const wanted = members.filter(({ state }) => state !== "Excluded" && state !== "Leaving");
+  const inStep = wanted.filter(({ state }) => state === "InStep").length;
+  const of = generation === undefined ? "" : `, generation ${generation}`;
+  return wanted.length === 0 ? "whole, in no member" : `whole, in step in ${inStep} of ${wanted.length} members${of}`;
+}
+
+/** Formats the status of a whole object for people. */
+function wholeText(
+  { summary, columns, rows, conditions, troubles, notPlaced }: WholeLines,
+  terminal: Terminal,
+): string {
+  return [
+    ...summary,
+    ...(rows.length === 0 ? [] : [table(columns, rows, terminal.width)]),
+    ...conditions.map(({ what, why }) => (why === "" ? what : `${what}: ${why}`)),
+    ...troubles.map((trouble) => troubleText(trouble, terminal)),
+    ...(notPlaced === undefined ? [] : waitingLines(notPlaced, terminal)),
+  ].join("\n");
+}
+
+function waitingLines({ at, reasons }: NonNullable<WholeLines["notPlaced"]>, terminal: Terminal): string[] {
+  const title = `${terminal.paint("red", "waits:")} NotPlaced`;
+  return [at === undefined ? title : `${title} (${at})`, ...reasons.map((reason) => `  ${reason}`)];
+}
