@@ -26,6 +26,7 @@ import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import { type ToldEvent, toldEvents } from "./events.ts";
 import type { Trouble } from "./model.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
+import { type MemberReason, reasonLine, reasonsOf } from "./reasons.ts";
 import { addedTroubles, exitWords, waitWords } from "./trouble.ts";
 
 /** A step of a pod's life. */
@@ -33,8 +34,10 @@ export interface Station {
   /** RFC 3339. Undefined if unrecorded or pending. */
   readonly at: string | undefined;
   readonly what: string;
-  /** Further lines, such as a reason per member. */
+  /** Further lines. */
   readonly details: readonly string[];
+  /** Why no member takes the pod, of which the details are the lines. */
+  readonly reasons?: readonly MemberReason[];
 }
 
 /** A pod's life so far, oldest step first. */
@@ -124,8 +127,9 @@ function placing(pod: Stored<Pod>, delegated: boolean): Station[] {
   if (!delegated) return [station(undefined, "waits for a scheduler", message)];
   const waits = whyNotPlaced(pod);
   if (waits === undefined) return [station(undefined, `waits for a member cluster; ${UNREPORTED}`)];
-  const reasons = (waits.message ?? "").split("; ").filter((line) => line !== "");
-  return [station(waits.lastTransitionTime, `waits for a member cluster: ${waits.reason}`, ...reasons)];
+  const reasons = reasonsOf(waits.message ?? "");
+  const what = `waits for a member cluster: ${waits.reason}`;
+  return [{ ...station(waits.lastTransitionTime, what, ...reasons.map(reasonLine)), reasons }];
 }
 
 /** Explains a pod without any report of a controller. */
@@ -196,13 +200,21 @@ function startsOf({ state, lastState }: ContainerStatus): string[] {
 function added(pod: Stored<Pod>): Station[] {
   const { message, lastTransitionTime } = conditionOf(pod, ADDED_CONDITION) ?? {};
   if (message === undefined) return [];
-  return [station(lastTransitionTime, `${memberOf(pod) ?? "its member"} added containers`, ...message.split("; "))];
+  return [
+    station(
+      lastTransitionTime,
+      `${memberOf(pod) ?? "its member"} added containers`,
+      ...reasonsOf(message).map(reasonLine),
+    ),
+  ];
 }
 
 /** Returns the step of a pod for which a cluster refuses a write. */
 function refused(pod: Stored<Pod>): Station[] {
   const { status, reason = "", message = "", lastTransitionTime } = conditionOf(pod, REFUSED_CONDITION) ?? {};
-  return status === "True" ? [station(lastTransitionTime, `held up: ${reason}`, ...message.split("; "))] : [];
+  return status === "True"
+    ? [station(lastTransitionTime, `held up: ${reason}`, ...reasonsOf(message).map(reasonLine))]
+    : [];
 }
 
 function ending(pod: Stored<Pod>): Station[] {

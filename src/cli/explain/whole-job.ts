@@ -6,8 +6,8 @@ import { jobs } from "../../kube/resources.ts";
 import { jobOfShare } from "../../scheduling/whole/job-division.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import type { NamedWorkload } from "../simulation/controller-pods.ts";
-import { findMembers, type Members, memberAmong, notReady, removing } from "./members.ts";
 import { lastOf, timeOf } from "./events.ts";
+import { findMembers, type Members, memberAmong, notReady, removing } from "./members.ts";
 import type { Trouble } from "./model.ts";
 import { readWhole, toldTroubles } from "./whole.ts";
 

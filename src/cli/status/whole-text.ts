@@ -1,5 +1,6 @@
 import { WHOLE_KEY } from "../../api/keys.ts";
 import type { Trouble } from "../explain/model.ts";
+import { reasonLine, reasonsOf } from "../explain/reasons.ts";
 import type { WholeJobStatus } from "../explain/whole-job.ts";
 import type { WholeObjectStatus } from "../explain/whole-object.ts";
 import { age, objectText, table } from "../shared/output.ts";
@@ -45,7 +46,7 @@ export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string
     ]),
     conditions: status.conditions.map(({ type, since, why }) => ({ what: `${type} since ${since}`, why })),
     troubles: status.troubles,
-    notPlaced: notPlaced && { at: notPlaced.at, reasons: notPlaced.message.split("; ") },
+    notPlaced: notPlaced && { at: notPlaced.at, reasons: reasonsOf(notPlaced.message).map(reasonLine) },
   };
   return wholeText(lines, terminal);
 }

@@ -1,3 +1,4 @@
+import { reasonLine, reasonsOf } from "../explain/reasons.ts";
 import type { PendingPods, WorkloadMember, WorkloadStatus } from "../explain/workload.ts";
 import { counted, table, waitingText } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
@@ -56,6 +57,6 @@ function memberRow(member: WorkloadMember, divided: boolean, terminal: Terminal)
 function pendingText({ pods, reason, message }: PendingPods, terminal: Terminal): string {
   return [
     `${terminal.paint("red", waitingText(pods))}: ${reason}`,
-    ...message.split("; ").map((line) => `  ${line}`),
+    ...reasonsOf(message).map((one) => `  ${reasonLine(one)}`),
   ].join("\n");
 }

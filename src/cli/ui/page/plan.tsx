@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
+import { reasonsOf } from "../../explain/reasons.ts";
 import type { Plan, PlannedMember, WorkloadPlan } from "../../plan/outcome.ts";
 import { counted } from "./format.ts";
 import { Table } from "./parts.tsx";
@@ -124,7 +125,7 @@ function PlannedWorkload({ workload }: { workload: WorkloadPlan }): JSX.Element 
               : `Goes to ${object.clusters.map(({ cluster }) => cluster).join(", ")}.`}
           </p>
           {object.others.length > 0 && (
-            <Reasons message={object.others.map(({ cluster, message: why }) => `${cluster}: ${why}`).join("; ")} />
+            <Reasons of={object.others.map(({ cluster, message }) => ({ member: cluster, message }))} />
           )}
         </>
       )}
@@ -135,7 +136,7 @@ function PlannedWorkload({ workload }: { workload: WorkloadPlan }): JSX.Element 
             <h3>
               {counted(those.length, "pod")} would wait: {reason}
             </h3>
-            <Reasons message={reasons} />
+            <Reasons of={reasonsOf(reasons)} />
           </section>
         );
       })}

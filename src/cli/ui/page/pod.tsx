@@ -75,16 +75,12 @@ function Way({ journey }: { journey: Journey }): JSX.Element {
       <Troubles of={journey.troubles} />
       {journey.notRead !== undefined && <p class="muted">{journey.notRead}</p>}
       <ol class="way">
-        {journey.stations.map(({ at, what, details }) => (
+        {journey.stations.map(({ at, what, details, reasons }) => (
           <li key={what + at} class={at === undefined ? "pending" : ""}>
             <time dateTime={at}>{at === undefined ? "now" : timeOf(at, now)}</time>
             <div>
               <b>{what}</b>
-              {what.startsWith("waits for a member cluster:") && details.length > 0 ? (
-                <Reasons message={details.join("; ")} />
-              ) : (
-                details.map((detail) => <p key={detail}>{detail}</p>)
-              )}
+              {reasons === undefined ? details.map((detail) => <p key={detail}>{detail}</p>) : <Reasons of={reasons} />}
             </div>
           </li>
         ))}

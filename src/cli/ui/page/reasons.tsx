@@ -1,17 +1,14 @@
 import type { JSX } from "preact";
+import { type MemberReason, reasonLine } from "../../explain/reasons.ts";
 import { Table } from "./parts.tsx";
 
-/** A message with a reason for each member, as a table. */
-export function Reasons({ message }: { message: string }): JSX.Element {
-  const rows = message.split("; ").map((part) => {
-    const [, member, reason] = /^([a-z0-9][-a-z0-9]*): (.*)$/.exec(part) ?? [];
-    return { member: member ?? "", reason: reason ?? part };
-  });
+/** A reason for each member, as a table. */
+export function Reasons({ of }: { of: readonly MemberReason[] }): JSX.Element {
   return (
     <Table
       as="list reasons"
       columns={["Member", "Reason"]}
-      rows={rows.map(({ member, reason }) => ({ key: member + reason, cells: [member, reason] }))}
+      rows={of.map((one) => ({ key: reasonLine(one), cells: [one.member ?? "", one.message] }))}
     />
   );
 }

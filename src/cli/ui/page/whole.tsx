@@ -1,4 +1,5 @@
 import type { JSX } from "preact";
+import { reasonsOf } from "../../explain/reasons.ts";
 import type { WholeJobStatus } from "../../explain/whole-job.ts";
 import type { ObjectInMember, WholeObjectStatus } from "../../explain/whole-object.ts";
 import type { ComparedView, PodRow } from "../model.ts";
@@ -138,7 +139,7 @@ export function WholeJob({ job, route }: { job: WholeJobStatus; route: Route }):
       {notPlaced !== undefined && (
         <section>
           <h2>Waits for a member</h2>
-          <Reasons message={notPlaced.message} />
+          <Reasons of={reasonsOf(notPlaced.message)} />
         </section>
       )}
       <MemberCopies

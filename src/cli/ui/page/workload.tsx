@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
+import { reasonsOf } from "../../explain/reasons.ts";
 import type { WholeJobStatus } from "../../explain/whole-job.ts";
 import type { WorkloadMember, WorkloadStatus } from "../../explain/workload.ts";
 import { counted } from "./format.ts";
@@ -106,7 +107,7 @@ function Division({ status }: { status: WorkloadStatus }): JSX.Element {
           <h2>
             {counted(names.length, "pod")} without a member: {reason}
           </h2>
-          <Reasons message={message} />
+          <Reasons of={reasonsOf(message)} />
         </section>
       ))}
     </>

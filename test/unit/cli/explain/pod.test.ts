@@ -145,6 +145,10 @@ describe("one pod's way", () => {
       at: AT(1),
       what: "waits for a member cluster: Unschedulable",
       details: ["east: cpu: 100 requested, 2 left", "west: cordoned"],
+      reasons: [
+        { member: "east", message: "cpu: 100 requested, 2 left" },
+        { member: "west", message: "cordoned" },
+      ],
     });
   });
 

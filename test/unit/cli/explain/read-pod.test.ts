@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { KubeNode, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { journeyOf } from "../../../../src/cli/explain/pod.ts";
-import { journeyText } from "../../../../src/cli/status/pod-text.ts";
 import { readMember } from "../../../../src/cli/explain/read-pod.ts";
 import { memberTroubles } from "../../../../src/cli/explain/trouble.ts";
+import { journeyText } from "../../../../src/cli/status/pod-text.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { endedStatus, type PodParts, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../client.ts";
@@ -66,10 +66,7 @@ describe("the troubles of a pod's member say", () => {
       "that it is lost, and when its pods are evicted",
       lost,
       replica(),
-      [
-        `west is not ready: connect ECONNREFUSED; 1 pod there may run on, and the status shown is old`,
-        evicted,
-      ],
+      [`west is not ready: connect ECONNREFUSED; 1 pod there may run on, and the status shown is old`, evicted],
     ],
     [
       "that it is lost, and how to let a pod go that is being deleted",

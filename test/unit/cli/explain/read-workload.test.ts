@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { podsWanted, runsOf } from "../../../../src/cli/explain/read-workload.ts";
+import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { cronJob, job, replicated } from "../../../support/builders/workload.ts";
 
 const PARALLEL = { parallelism: 2, completions: 6 };

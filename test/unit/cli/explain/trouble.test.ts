@@ -90,7 +90,11 @@ describe("the troubles of a workload", () => {
       refusal("2026-01-01T10:01:00Z", "exceeded quota: team"),
     ];
     expect(troubles([replica("a", "west")], { refusals, replicas: 3 })).toEqual([
-      { what: "2 more cannot be created: exceeded quota: team", since: "2026-01-01T10:01:00Z", by: "ReplicaSet web-abc" },
+      {
+        what: "2 more cannot be created: exceeded quota: team",
+        since: "2026-01-01T10:01:00Z",
+        by: "ReplicaSet web-abc",
+      },
     ]);
     expect(troubles([replica("a", "west")], { refusals })).toEqual([]);
   });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { AnyObject, DelegatedType } from "../../../../src/api/delegated-type.ts";
 import type { KubeEvent, Stored } from "../../../../src/api/kubernetes.ts";
-import { typeNamed } from "../../../../src/cli/shared/delegated-types.ts";
 import { type WholeObjectFacts, wholeObjectStatus } from "../../../../src/cli/explain/whole-object.ts";
+import { typeNamed } from "../../../../src/cli/shared/delegated-types.ts";
 import { wholeObjectText } from "../../../../src/cli/status/whole-text.ts";
 import type { MemberRecord } from "../../../../src/copies/object-members.ts";
 import { recordedSession } from "../session.ts";

@@ -1,0 +1,22 @@
+/** Why something is not in a member, or waits. */
+export interface MemberReason {
+  /** Undefined: it is said of no single member. */
+  readonly member?: string;
+  readonly message: string;
+}
+
+/** Returns the reasons of which the controller makes one message of a condition or event: `east: full; west: not selected by …`. */
+export function reasonsOf(message: string): MemberReason[] {
+  return message
+    .split("; ")
+    .filter((part) => part !== "")
+    .map((part) => {
+      const [, member, rest] = /^([a-z0-9][-a-z0-9]*): (.*)$/s.exec(part) ?? [];
+      return member === undefined || rest === undefined ? { message: part } : { member, message: rest };
+    });
+}
+
+/** Formats a reason as one line. */
+export function reasonLine({ member, message }: MemberReason): string {
+  return member === undefined ? message : `${member}: ${message}`;
+}

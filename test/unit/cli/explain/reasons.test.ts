@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { reasonLine, reasonsOf } from "../../../../src/cli/explain/reasons.ts";
+
+test.each([
+  ["", []],
+  ["this cluster has no members", [{ message: "this cluster has no members" }]],
+  [
+    "east: full; west-2: refused: no such class",
+    [
+      { member: "east", message: "full" },
+      { member: "west-2", message: "refused: no such class" },
+    ],
+  ],
+  ["No Member: takes it", [{ message: "No Member: takes it" }]],
+])("a condition's message %j is a reason for each member, and comes back as it was", (message, reasons) => {
+  expect(reasonsOf(message)).toEqual(reasons);
+  expect(reasonsOf(message).map(reasonLine).join("; ")).toBe(message);
+});
