@@ -3,8 +3,8 @@ import { flag, type Subcommand } from "../shared/command.ts";
 import { readDocuments, type WrittenObject } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
 import { type GlobalInput, manifestPaths, withGlobals } from "../shared/input.ts";
-import { counted, printOutcome } from "../shared/output.ts";
-import { hasNoPlace, isWaiting, type Plan } from "./outcome.ts";
+import { printOutcome } from "../shared/output.ts";
+import { type Plan, shortfallOf } from "./outcome.ts";
 import { checkHasWork, readPlan } from "./read-plan.ts";
 import { planText } from "./text.ts";
 import { isWholeObject } from "./whole.ts";
@@ -67,16 +67,6 @@ function customKinds(objects: readonly WrittenObject[]): string[] {
   return [...new Set(custom.map(({ apiVersion, kind }) => `${kind} (${apiVersion})`))].sort();
 }
 
-function unfit({ workloads }: Plan, sources: string): Failure {
-  const refused = workloads.filter(({ outcome }) => outcome === "refused").length;
-  const waiting = workloads.flatMap(({ pods }) => pods).filter(isWaiting).length;
-  const wholeJobs = workloads.filter(({ whole }) => whole !== undefined && hasNoPlace(whole)).length;
-  const wholeObjects = workloads.filter(({ object }) => object?.clusters.length === 0).length;
-  const problems = [
-    { number: wholeObjects, noun: "whole object", fate: "wait" },
-    { number: wholeJobs, noun: "whole Job", fate: "wait" },
-    { number: waiting, noun: "pod", fate: "wait" },
-    { number: refused, noun: "object", fate: "be refused" },
-  ].flatMap(({ number, noun, fate }) => (number === 0 ? [] : [`${counted(number, noun)} would ${fate}`]));
-  return new Failure("unfit", { object: sources, problem: problems.join(", ") });
+function unfit(plan: Plan, sources: string): Failure {
+  return new Failure("unfit", { object: sources, problem: shortfallOf(plan) });
 }

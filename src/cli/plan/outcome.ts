@@ -1,3 +1,4 @@
+import { counted } from "../shared/output.ts";
 import type { Declined, ObjectPlace, Place, WholePlace } from "../simulation/simulation.ts";
 
 /** The outcome of a manifest. */
@@ -51,6 +52,23 @@ export function isWaiting({ cluster }: PlannedPod): boolean {
 /** Reports whether no member would get a whole Job. */
 export function hasNoPlace({ cluster, shares }: WholePlace): boolean {
   return cluster === undefined && shares === undefined;
+}
+
+/** Returns how much of a plan would wait or be refused: `2 pods would wait, 1 object would be refused`. */
+export function shortfallOf({ workloads }: Plan): string {
+  const refused = workloads.filter(({ outcome }) => outcome === "refused").length;
+  const waiting = workloads.flatMap(({ pods }) => pods).filter(isWaiting).length;
+  const wholeJobs = workloads.filter(({ whole }) => whole !== undefined && hasNoPlace(whole)).length;
+  // One that some member is to have may wait there, since the author's overrides do not fit.
+  const wholeObjects = workloads.filter(({ object, outcome }) => object !== undefined && outcome === "waits").length;
+  return [
+    { number: wholeObjects, noun: "whole object", fate: "wait" },
+    { number: wholeJobs, noun: "whole Job", fate: "wait" },
+    { number: waiting, noun: "pod", fate: "wait" },
+    { number: refused, noun: "object", fate: "be refused" },
+  ]
+    .flatMap(({ number, noun, fate }) => (number === 0 ? [] : [`${counted(number, noun)} would ${fate}`]))
+    .join(", ");
 }
 
 /** A member's share of a workload. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { DelegatedType } from "../../../../src/api/delegated-type.ts";
+import { emptyPlan, shortfallOf } from "../../../../src/cli/plan/outcome.ts";
 import { planText } from "../../../../src/cli/plan/text.ts";
 import { checkExpressions } from "../../../../src/cli/plan/whole.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
@@ -50,6 +51,14 @@ describe("the plan of an object with legation.dev/whole", () => {
       "Widget team/one: whole, in west",
       "  west: as soon as it answers: it is not ready: it hangs",
     ]);
+  });
+
+  test("counts an object that waits in a member which it misfits", () => {
+    const misfit = { cluster: "west", message: "legation.dev/overrides: no field /size" };
+    const plan = emptyPlan({ kind: "Widget", namespace: "team", name: "one" });
+    const object = { clusters: [{ cluster: "west" }], others: [], misfits: [misfit] };
+    const workloads = [{ ...plan, outcome: "waits", object } as const];
+    expect(shortfallOf({ fits: false, workloads, guesses: [], notChecked: [] })).toBe("1 whole object would wait");
   });
 
   test("reads overrides as those of an object", async () => {
