@@ -61,7 +61,8 @@ export const COMMAND_ROOMS: readonly Room[] = [
   },
   {
     room: "cli/explain",
-    purpose: "plain documents on members, pods, workloads and whole objects: what is wrong, since when, who says so, what to do",
+    purpose:
+      "plain documents on members, pods, workloads and whole objects: what is wrong, since when, who says so, what to do",
     foundation: "command",
     imports: ["cli/simulation", "placement", "scheduling", "webhook"],
   },

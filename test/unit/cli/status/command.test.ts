@@ -109,7 +109,8 @@ test("names the refusal of a CronJob's Job until a later run has begun", async (
       lastTimestamp: "2026-01-01T00:00:00Z",
     },
   ];
-  const trouble = "its Job cannot be created: Error creating job: exceeded quota (since 2026-01-01T00:00:00Z, says CronJob web)";
+  const trouble =
+    "its Job cannot be created: Error creating job: exceeded quota (since 2026-01-01T00:00:00Z, says CronJob web)";
   const began = (lastScheduleTime: string): object => stored(cronJob({}, {}), { status: { lastScheduleTime } });
   for (const [cron, troubled] of [
     [stored(cronJob({}, {})), true],
