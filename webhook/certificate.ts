@@ -2,7 +2,7 @@ import { SYSTEM_NAMESPACE } from "../src/api/keys.ts";
 import type { CertificateSecret } from "../src/serving/certificate-secret.ts";
 
 /** The Secret with the webhook's serving certificate. */
-export const CERTIFICATE_SECRET: CertificateSecret = {
+export const WEBHOOK_CERTIFICATE_SECRET: CertificateSecret = {
   namespace: SYSTEM_NAMESPACE,
   name: "legation-webhook-certificate",
   authority: "legation-webhook-ca",

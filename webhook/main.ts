@@ -7,7 +7,7 @@ import { type TlsSource, verifiedSource } from "../src/serving/certificate-sourc
 import { GracefulShutdown } from "../src/serving/graceful-shutdown.ts";
 import type { Logger } from "../src/telemetry/logger.ts";
 import { ensureCaBundle } from "./ca-bundle.ts";
-import { CERTIFICATE_SECRET } from "./certificate.ts";
+import { WEBHOOK_CERTIFICATE_SECRET } from "./certificate.ts";
 import { createWebhookServer, type WebhookServerOptions } from "./server.ts";
 
 export interface WebhookOptions {
@@ -39,7 +39,7 @@ const LAST_REVIEWS_MS = 1_000;
 export async function startWebhook(options: WebhookOptions): Promise<RunningWebhook> {
   const { log, client, tls, onReview, findType, clock = realClock } = options;
   const keeper = new CertificateKeeper({
-    source: verifiedSource(tls, { secret: CERTIFICATE_SECRET, client, clock }),
+    source: verifiedSource(tls, { secret: WEBHOOK_CERTIFICATE_SECRET, client, clock }),
     publish: (trust, signal) => ensureCaBundle(client, trust, signal),
     onExpiry: options.onCertificate,
     clock,

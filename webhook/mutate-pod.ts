@@ -1,5 +1,5 @@
 import { annotationRoomProblem } from "../src/api/annotation-room.ts";
-import { type DelegationMode, isWanted } from "../src/api/delegation-mode.ts";
+import { type DelegationMode, isDelegationWanted } from "../src/api/delegation-mode.ts";
 import { HOST_LABEL, PROXY_LABEL, WHOLE_KEY } from "../src/api/keys.ts";
 import { isOverflowMode } from "../src/api/overflow.ts";
 import { withEndlessTolerations } from "../src/pods/failover.ts";
@@ -32,7 +32,7 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
   });
   const spec = readPodSpec(object.spec);
   if (typeof spec === "string") return denied([...annotationProblems, spec]);
-  const wanted = isWanted(placement, mode);
+  const wanted = isDelegationWanted(placement, mode);
   if (placement.whole === true)
     return denied([`annotation ${WHOLE_KEY}: is read on Jobs alone; remove it from the pod`]);
   const problems = wanted ? [...annotationProblems, ...overrideProblems(placement, object.spec)] : annotationProblems;

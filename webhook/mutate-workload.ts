@@ -1,6 +1,6 @@
 import fastJsonPatch from "fast-json-patch";
 import { type Annotations, authorAnnotations } from "../src/api/annotations.ts";
-import { type DelegationMode, isWanted } from "../src/api/delegation-mode.ts";
+import { type DelegationMode, isDelegationWanted } from "../src/api/delegation-mode.ts";
 import { isForeignKey } from "../src/api/foreign-annotations.ts";
 import { isJsonObject, valueAt } from "../src/api/json.ts";
 import { DELEGATE_ANNOTATION, GROUP, OUTDATED_ANNOTATION, WISHES_OF_ANNOTATION } from "../src/api/keys.ts";
@@ -172,7 +172,7 @@ function problemsOf(object: ReviewedObject, { outer, template }: Shape, mode: De
     Object.assign(copied, annotations);
   }
   const { placement } = readAnnotations(copied);
-  if (problems.length > 0 || !isWanted(placement, mode)) return problems;
+  if (problems.length > 0 || !isDelegationWanted(placement, mode)) return problems;
   const written = valueAt(object, [...template, "spec"]);
   const spec = readPodSpec(written);
   // The API server refuses malformed specs itself.
@@ -208,7 +208,8 @@ function warningsOf(
 ): string[] {
   const { placement } = readAnnotations(annotations);
   const spec = readPodSpec(valueAt(object, [...template, "spec"]));
-  if (!isWanted(placement, mode)) return [...placementWarnings(placement), ...idleWarnings(annotations, placement)];
+  if (!isDelegationWanted(placement, mode))
+    return [...placementWarnings(placement), ...idleWarnings(annotations, placement)];
   if (typeof spec === "string") return placementWarnings(placement);
   const ofMode = isOverflowMode(placement, mode)
     ? overflowWarnings(placement, spec)

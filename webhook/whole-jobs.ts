@@ -21,10 +21,10 @@ import { denied, patchedTo, type Verdict } from "./responses.ts";
 import {
   asksWhole,
   isManaged,
+  MARKED_JOB,
+  MARKED_JOB_TEMPLATE,
   managerOf,
   readAtCreation,
-  WHOLE_JOB,
-  WHOLE_JOB_TEMPLATE,
   withMarks,
   withoutMarks,
 } from "./whole.ts";
@@ -56,21 +56,21 @@ export function mutateWholeJob({ object, oldObject, kind, operation }: Admission
   }
   const problems = problemsOf(object);
   if (problems.length > 0) return denied(problems.map((problem) => `metadata: ${problem}`));
-  return patchedTo(object, withMarks(object, WHOLE_JOB));
+  return patchedTo(object, withMarks(object, MARKED_JOB));
 }
 
 /** The CronJob controller copies labels, annotations and spec from the template; a Job's finalizer comes from Legation's controller. */
 function mutateCronJob(cronJob: ReviewedObject): Verdict | undefined {
   if (asksWhole(cronJob)) return denied([WRITE_IN_JOB_TEMPLATE]);
-  const template = valueAt(cronJob, WHOLE_JOB_TEMPLATE.part);
+  const template = valueAt(cronJob, MARKED_JOB_TEMPLATE.part);
   if (!isJsonObject(template)) return undefined;
   if (asksWhole(template)) {
     const problems = problemsOf(template);
     if (problems.length > 0) return denied(problems.map((problem) => `spec.jobTemplate.metadata: ${problem}`));
-    return patchedTo(cronJob, withMarks(cronJob, WHOLE_JOB_TEMPLATE));
+    return patchedTo(cronJob, withMarks(cronJob, MARKED_JOB_TEMPLATE));
   }
-  if (!isManaged(cronJob, WHOLE_JOB_TEMPLATE)) return undefined;
-  return patchedTo(cronJob, withoutMarks(cronJob, WHOLE_JOB_TEMPLATE));
+  if (!isManaged(cronJob, MARKED_JOB_TEMPLATE)) return undefined;
+  return patchedTo(cronJob, withoutMarks(cronJob, MARKED_JOB_TEMPLATE));
 }
 
 function problemsOf(job: JsonObject): string[] {
@@ -79,7 +79,7 @@ function problemsOf(job: JsonObject): string[] {
   const { placement, problems } = readAnnotations(annotations);
   const contrary = placement.delegate === false ? [DELEGATE_ANNOTATION] : [];
   const ofPods = [...contrary, ...OF_PODS.filter((key) => annotations[key] !== undefined)];
-  const manager = managerOf(job, WHOLE_JOB);
+  const manager = managerOf(job, MARKED_JOB);
   return [
     ...problems,
     ...annotationProblems(WHOLE_KEY, [

@@ -24,7 +24,6 @@ import { annotationProblems, picked, readAnnotations, without } from "./read-ann
 import { allowed, denied, patchedTo, type Verdict } from "./responses.ts";
 import {
   asksWhole,
-  type Change,
   type FindType,
   finalized,
   isFinalized,
@@ -32,6 +31,7 @@ import {
   kindOfType,
   labelOf,
   managerOf,
+  type ReviewedChange,
   readAtCreation,
   type WholeKind,
   withLabel,
@@ -77,7 +77,7 @@ export function mutateObject({ object, oldObject, kind, namespace }: AdmissionRe
 }
 
 /** Returns why members cannot get the object as its author wrote it. */
-function contentProblems(change: Change, type: DelegatedType): string[] {
+function contentProblems(change: ReviewedChange, type: DelegatedType): string[] {
   const ofService = isOfServices(type) ? serviceProblems(change) : [];
   return [...objectOverrideProblems(change.object, type), ...ofService];
 }
@@ -88,7 +88,7 @@ function marked(object: ReviewedObject, kind: WholeKind): Verdict {
 }
 
 /** Keeps the label of an object that is being deleted, by which the controller sees it. The API server takes no new finalizers. */
-function keepLabel({ object, oldObject }: Change): Verdict {
+function keepLabel({ object, oldObject }: ReviewedChange): Verdict {
   const before = labelOf(oldObject);
   if (before === undefined || labelOf(object) !== undefined || !isFinalized(object)) return allowed();
   return patchedTo(object, withLabel(object, before));
@@ -101,7 +101,7 @@ function sameAnnotations(object: ReviewedObject, oldObject: ReviewedObject): boo
 }
 
 /** Returns why the object cannot be told to its controller on the host as Legation's. */
-function managerProblems({ object, oldObject }: Change, type: DelegatedType): string[] {
+function managerProblems({ object, oldObject }: ReviewedChange, type: DelegatedType): string[] {
   const kind = kindOfType(type);
   const manager = managerOf(object, kind);
   if (manager !== undefined && manager !== WHOLE_MANAGED_BY) {
@@ -113,7 +113,7 @@ function managerProblems({ object, oldObject }: Change, type: DelegatedType): st
 }
 
 /** The controller takes the object back from members first, and then removes its finalizer and label. */
-function unmarked({ object, oldObject }: Change, type: DelegatedType | undefined): Verdict {
+function unmarked({ object, oldObject }: ReviewedChange, type: DelegatedType | undefined): Verdict {
   const kind = type === undefined ? undefined : kindOfType(type);
   const problems = kind?.isOfServices === true ? takingBackProblems(object) : [];
   if (problems.length > 0) return denied(problems);

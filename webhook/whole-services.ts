@@ -3,12 +3,12 @@ import { OVERRIDES_ANNOTATION, PROXY_LABEL, WHOLE_KEY } from "../src/api/keys.ts
 import { mayBeCopied, specOf, WHOLE_LOAD_BALANCER_CLASS } from "../src/api/service-fields.ts";
 import type { ReviewedObject } from "./admission-review.ts";
 import { annotationProblems } from "./read-annotations.ts";
-import { type Change, isFinalized } from "./whole.ts";
+import { isFinalized, type ReviewedChange } from "./whole.ts";
 
 const IS_BALANCED = "LoadBalancer";
 
 /** Returns why members cannot get the Service. */
-export function serviceProblems({ object, oldObject, namespace }: Change): string[] {
+export function serviceProblems({ object, oldObject, namespace }: ReviewedChange): string[] {
   const { selector, externalIPs } = specOf(object);
   const isOfThisCluster = !mayBeCopied({ metadata: { ...object.metadata, namespace } });
   return annotationProblems(WHOLE_KEY, [

@@ -9,7 +9,7 @@ import { annotationProblems } from "./read-annotations.ts";
 export type FindType = (group: string, kind: string) => DelegatedType | "none" | "unknown";
 
 /** An object and its state until this update, if it is one. */
-export type Change = Pick<AdmissionRequest, "oldObject" | "namespace"> & { readonly object: ReviewedObject };
+export type ReviewedChange = Pick<AdmissionRequest, "oldObject" | "namespace"> & { readonly object: ReviewedObject };
 
 /** A kind of objects that members get whole, as far as admission marks them. */
 export interface WholeKind {
@@ -21,12 +21,12 @@ export interface WholeKind {
 }
 
 const UNMANAGED: WholeKind = { part: [], managedBy: undefined, isOfServices: false };
-export const WHOLE_JOB: WholeKind = { ...UNMANAGED, managedBy: ["spec", "managedBy"] };
-export const WHOLE_JOB_TEMPLATE: WholeKind = { ...WHOLE_JOB, part: ["spec", "jobTemplate"] };
+export const MARKED_JOB: WholeKind = { ...UNMANAGED, managedBy: ["spec", "managedBy"] };
+export const MARKED_JOB_TEMPLATE: WholeKind = { ...MARKED_JOB, part: ["spec", "jobTemplate"] };
 
 /** Returns the kind of objects of a group and kind. */
 export function wholeKindOf({ group, kind }: AdmissionRequest["kind"], find: FindType): WholeKind {
-  if (group === "batch") return kind === "CronJob" ? WHOLE_JOB_TEMPLATE : WHOLE_JOB;
+  if (group === "batch") return kind === "CronJob" ? MARKED_JOB_TEMPLATE : MARKED_JOB;
   const type = find(group, kind);
   return typeof type === "object" ? kindOfType(type) : UNMANAGED;
 }

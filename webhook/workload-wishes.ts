@@ -1,5 +1,5 @@
 import { type Annotations, parsePlacement } from "../src/api/annotations.ts";
-import { type DelegationMode, isWanted } from "../src/api/delegation-mode.ts";
+import { type DelegationMode, isDelegationWanted } from "../src/api/delegation-mode.ts";
 import { OUTDATED_ANNOTATION, WISHES_LABEL, WISHES_OF_ANNOTATION, WISHES_VALUE } from "../src/api/keys.ts";
 import { outdatedWishes, type WorkloadRef, wishesAmong, wishesOfText } from "../src/api/workload-wishes.ts";
 import type { ReviewedObject } from "./admission-review.ts";
@@ -83,5 +83,5 @@ export function withWishMarks(input: WishInput): WishMarks {
 
 function wants(annotations: Annotations, mode: DelegationMode): boolean {
   const parsed = parsePlacement(annotations);
-  return parsed.ok && isWanted(parsed.placement, mode);
+  return parsed.ok && isDelegationWanted(parsed.placement, mode);
 }

@@ -67,7 +67,7 @@ const ORDER =
 const AUDIT_ID = /^audit-id$/i;
 
 /** Returns the names of headers: names and values in turn. */
-export function namesOf(headers: readonly string[]): string[] {
+export function headerNames(headers: readonly string[]): string[] {
   return headers.filter((_each, at) => at % 2 === 0);
 }
 

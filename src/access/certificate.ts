@@ -2,7 +2,7 @@ import { ACCESS_NAMESPACE } from "../api/access.ts";
 import type { CertificateSecret } from "../serving/certificate-secret.ts";
 
 /** The Secret with the serving certificate of `legation access`. */
-export const CERTIFICATE_SECRET: CertificateSecret = {
+export const ACCESS_CERTIFICATE_SECRET: CertificateSecret = {
   namespace: ACCESS_NAMESPACE,
   name: "legation-access-certificate",
   authority: "legation-access-ca",

@@ -40,7 +40,7 @@ export interface GateOptions {
 }
 
 /** Decides about each request: who asks, whether the host lets the user, which member is asked, and as whom. */
-export class Gate {
+export class AccessGate {
   readonly #options: GateOptions;
 
   constructor(options: GateOptions) {

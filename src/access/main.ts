@@ -10,8 +10,8 @@ import { PublishedAuthentication } from "../serving/published-authentication.ts"
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { ensureApiServiceTrust } from "./api-service.ts";
-import { CERTIFICATE_SECRET } from "./certificate.ts";
-import { Gate } from "./gate.ts";
+import { ACCESS_CERTIFICATE_SECRET } from "./certificate.ts";
+import { AccessGate } from "./gate.ts";
 import { AccessMembers } from "./members.ts";
 import { AccessServer } from "./server.ts";
 
@@ -41,7 +41,7 @@ const REVIEW_LIFETIME_MS = 10_000;
 export async function startAccess(options: AccessOptions, signal: AbortSignal): Promise<RunningAccess> {
   const { client, clock, log, env, metrics } = options;
   const keeper = new CertificateKeeper({
-    source: verifiedSource(options.tls, { secret: CERTIFICATE_SECRET, client, clock }),
+    source: verifiedSource(options.tls, { secret: ACCESS_CERTIFICATE_SECRET, client, clock }),
     publish: (trust, stop) => ensureApiServiceTrust(client, trust, stop),
     onExpiry: (at) => metrics.setCertificateExpiry("access", at),
     clock,
@@ -67,7 +67,7 @@ export async function startAccess(options: AccessOptions, signal: AbortSignal): 
   };
   try {
     await Promise.all([authentication.start(signal), members.start(signal)]);
-    const gate = new Gate({
+    const gate = new AccessGate({
       members,
       requestHeaders: () => authentication.requestHeaders,
       reviews: new AccessReviews({

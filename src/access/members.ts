@@ -10,7 +10,7 @@ import type { Cluster } from "../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../api/keys.ts";
 import { objectKey, type Secret, type Stored, secretText } from "../api/kubernetes.ts";
 import { clusters } from "../api/resources.ts";
-import { type Connection, Connections, type FoundKubeconfig } from "../clusters/connections.ts";
+import { type FoundKubeconfig, MemberConnections, type RenewableConnection } from "../clusters/connections.ts";
 import { type StoredToken, TokenRenewal } from "../clusters/token-renewal.ts";
 import type { ClusterClient, Dial, Forwarder } from "../kube/client.ts";
 import { renewable } from "../kube/credentials.ts";
@@ -44,7 +44,7 @@ export type FoundMember =
       readonly message: string;
     };
 
-interface Connected extends Connection {
+interface Connected extends RenewableConnection {
   readonly forwarder: Forwarder;
 }
 
@@ -63,14 +63,14 @@ export class AccessMembers {
   readonly #options: AccessMembersOptions;
   readonly #clusters: Reflector<Cluster>;
   readonly #secrets: Reflector<Secret>;
-  readonly #connections: Connections<Connected>;
+  readonly #connections: MemberConnections<Connected>;
   readonly #relay = new Relay();
   readonly #renewal: TokenRenewal;
 
   constructor(options: AccessMembersOptions) {
     this.#options = options;
     const { host: client, clock, log, onChange } = options;
-    this.#connections = new Connections({
+    this.#connections = new MemberConnections({
       connect: (cluster, kubeconfig) => this.#connectTo(cluster.metadata.name, kubeconfig),
       onConnected: ({ metadata }) => this.#renewal.note(metadata.name),
       onRenewed: (name) => this.#renewal.note(name),

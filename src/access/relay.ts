@@ -1,13 +1,13 @@
 import { ACCESS_NAMESPACE, RELAY_KEYS, RELAY_SECRET, RELAY_SERVER_NAME } from "../api/access.ts";
 import { type Secret, secretText } from "../api/kubernetes.ts";
 import type { ClusterClient, Dial, PathUpgrades } from "../kube/client.ts";
-import type { Identity } from "../kube/credentials.ts";
+import type { RequestIdentity } from "../kube/credentials.ts";
 import { createClusterClient } from "../kube/http-client.ts";
 import { relayDial } from "../tunnel/relay.ts";
 
 interface HubAccess {
   readonly address: string;
-  readonly identity: Identity;
+  readonly identity: RequestIdentity;
 }
 
 /** The way to members with agents: through the leading controller's hub, as the relay's Secret says. */

@@ -10,15 +10,24 @@ import { GracefulShutdown } from "../serving/graceful-shutdown.ts";
 import { type StreamRequest, UpgradedStreams } from "../serving/upgraded-streams.ts";
 import type { AccessMetrics } from "../telemetry/access.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { failed, namesOf, safeHeaders, safeUpgrade, send, slashedPath, tooMany, unsafeResponse } from "./answers.ts";
+import {
+  failed,
+  headerNames,
+  safeHeaders,
+  safeUpgrade,
+  send,
+  slashedPath,
+  tooMany,
+  unsafeResponse,
+} from "./answers.ts";
 import { DISCOVERY } from "./discovery.ts";
-import type { AdmittedRequest, Gate } from "./gate.ts";
+import type { AccessGate, AdmittedRequest } from "./gate.ts";
 import { InFlight, type InFlightLimits } from "./in-flight.ts";
 import type { AccessMember } from "./members.ts";
 import { isClusterPath } from "./path.ts";
 
 export interface AccessServerOptions {
-  readonly gate: Gate;
+  readonly gate: AccessGate;
   /** Returns why `/readyz` must fail. */
   readonly notReady: () => string | undefined;
   /** Default: those for one process in the cluster. */
@@ -174,7 +183,7 @@ export class AccessServer {
       const answer = slashed === undefined ? first : await member.forwarder.forward({ ...sent, path: slashed });
       trouble.cancel();
       counted?.responded();
-      const refusal = unsafeResponse(member.name, answer.status, namesOf(answer.headers));
+      const refusal = unsafeResponse(member.name, answer.status, headerNames(answer.headers));
       if (refusal !== undefined) {
         answer.body.destroy();
         this.#send(response, refusal);

@@ -11,6 +11,6 @@ export function delegationModeOf(labels: Readonly<Record<string, string>> | unde
 }
 
 /** Reports whether a pod with this placement is delegated in a namespace of this mode. */
-export function isWanted(placement: RequestedPlacement, mode: DelegationMode): boolean {
+export function isDelegationWanted(placement: RequestedPlacement, mode: DelegationMode): boolean {
   return mode === "annotated" ? asksForDelegation(placement) : placement.delegate !== false;
 }

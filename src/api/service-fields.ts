@@ -40,7 +40,7 @@ export function specOf({ spec }: AnyService): JsonObject {
 }
 
 /** Returns the kind of address that a Service has, which changes only by giving the address up. */
-export function addressOf(service: AnyService): "ExternalName" | "Headless" | "ClusterIP" {
+export function addressKindOf(service: AnyService): "ExternalName" | "Headless" | "ClusterIP" {
   const { type, clusterIP } = specOf(service);
   if (type === "ExternalName") return "ExternalName";
   return clusterIP === "None" ? "Headless" : "ClusterIP";

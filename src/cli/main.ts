@@ -4,7 +4,7 @@
 
 import { setFlagsFromString } from "node:v8";
 import { runProgram } from "./program.ts";
-import type { Connections } from "./shared/connections.ts";
+import type { CommandConnections } from "./shared/connections.ts";
 import { EXIT_CODES, Interruption } from "./shared/failure.ts";
 import { packageVersion } from "./shared/package-root.ts";
 import { Terminal } from "./shared/terminal.ts";
@@ -31,16 +31,16 @@ stdout.on("error", (error: NodeJS.ErrnoException) => {
 stderr.on("error", () => {});
 
 // Loaded on first use, so that help and usage errors appear at once.
-let connections: Promise<Connections> | undefined;
-async function open(): Promise<Connections> {
-  const { Connections } = await import("./shared/connections.ts");
+let connections: Promise<CommandConnections> | undefined;
+async function open(): Promise<CommandConnections> {
+  const { CommandConnections } = await import("./shared/connections.ts");
   const { signal } = interruption;
-  return new Connections(env, `legation/${version}`, {
+  return new CommandConnections(env, `legation/${version}`, {
     signal,
     onPluginStderr: (text) => terminal.complain(text),
   });
 }
-function opened(): Promise<Connections> {
+function opened(): Promise<CommandConnections> {
   connections ??= open();
   return connections;
 }

@@ -18,7 +18,7 @@ import type {
 import { KubeError } from "../kube/errors.ts";
 import { pods, type Resource } from "../kube/resources.ts";
 import type { CreateThrottle } from "./create-throttle.ts";
-import type { Identity } from "./identity.ts";
+import type { JoinedIdentity } from "./identity.ts";
 
 /**
  * A client that sends nothing to another cluster. Callers take absence from its lists and watches as proof of
@@ -26,12 +26,12 @@ import type { Identity } from "./identity.ts";
  */
 export class ConfirmedClient implements ClusterClient {
   readonly #client: ClusterClient;
-  readonly #identity: Pick<Identity, "problem" | "mistaken" | "confirm">;
+  readonly #identity: Pick<JoinedIdentity, "problem" | "mistaken" | "confirm">;
   readonly #throttle: Pick<CreateThrottle, "of">;
 
   constructor(
     client: ClusterClient,
-    identity: Pick<Identity, "problem" | "mistaken" | "confirm">,
+    identity: Pick<JoinedIdentity, "problem" | "mistaken" | "confirm">,
     throttle: Pick<CreateThrottle, "of">,
   ) {
     this.#client = client;

@@ -3,7 +3,7 @@ import type { Stored } from "../api/kubernetes.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 /** A connection to a member. */
-export interface Connection {
+export interface RenewableConnection {
   /** Switches to a kubeconfig. Returns false when it is for another server, which needs a new connection. Throws when unusable. */
   renew(kubeconfig: string): boolean;
 }
@@ -11,7 +11,7 @@ export interface Connection {
 /** The kubeconfig of a member, or why there is none. */
 export type FoundKubeconfig = string | { readonly problem: string };
 
-export interface ConnectionsOptions<C extends Connection> {
+export interface ConnectionsOptions<C extends RenewableConnection> {
   /** Throws a message for the operator when the kubeconfig is unusable. */
   readonly connect: (cluster: Stored<Cluster>, kubeconfig: string) => C;
   /** Called for each connection that came, with the one that it replaces. */
@@ -31,7 +31,7 @@ interface Held<C> {
 }
 
 /** The connections to members, one per Cluster, each by the kubeconfig in its Secret. */
-export class Connections<C extends Connection> {
+export class MemberConnections<C extends RenewableConnection> {
   readonly #options: ConnectionsOptions<C>;
   readonly #held = new Map<string, Held<C>>();
   readonly #problems = new Map<string, string>();

@@ -29,7 +29,7 @@ const TIMEOUT_MS = 10_000;
 const UID = /^[\w-]{1,64}$/;
 
 /** Checks that a connection leads to the cluster that joined, by the uid of its namespace kube-system. */
-export class Identity {
+export class JoinedIdentity {
   readonly #options: IdentityOptions;
   readonly #abort = new AbortController();
   #problem: string | undefined;

@@ -17,7 +17,7 @@ import { ConfirmedClient } from "./confirmed-client.ts";
 import { CreateThrottle } from "./create-throttle.ts";
 import { DelegateRequests } from "./delegate-requests.ts";
 import { ForeignUsage, recordedForeignUsage } from "./foreign-usage.ts";
-import { Identity, recordedUid } from "./identity.ts";
+import { JoinedIdentity, recordedUid } from "./identity.ts";
 import { LatencyMonitor, UnresponsiveTime } from "./latency-monitor.ts";
 import { MemberDelegates } from "./member-delegates.ts";
 import { MemberNodes } from "./member-nodes.ts";
@@ -62,7 +62,7 @@ export class Member {
   readonly memory: ByteBudget = new ByteBudget(getHeapStatistics().heap_size_limit * SHARE_OF_HEAP);
   readonly #reachability: Reachability;
   readonly #nodes: MemberNodes;
-  readonly #identity: Identity;
+  readonly #identity: JoinedIdentity;
   readonly #probe: Probe;
   readonly #latency: LatencyMonitor;
   readonly #unresponsive: UnresponsiveTime;
@@ -93,7 +93,7 @@ export class Member {
     const { cluster, hostId, events, mutex = new Mutex(), clock } = options;
     this.name = cluster.metadata.name;
     this.#cluster = cluster;
-    this.#identity = new Identity({
+    this.#identity = new JoinedIdentity({
       client: options.client,
       cluster: () => this.#cluster,
       clock,

@@ -11,7 +11,7 @@ import type { Events } from "../runtime/event-bus.ts";
 import { Mutex } from "../runtime/mutex.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type Connection, Connections, type FoundKubeconfig } from "./connections.ts";
+import { type FoundKubeconfig, MemberConnections, type RenewableConnection } from "./connections.ts";
 import { DelegateIndex } from "./delegate-index.ts";
 import { isUid, recordedUid } from "./identity.ts";
 import { type FoundIdentity, joinedTwice, joinedTwiceProblem } from "./joined-twice.ts";
@@ -28,12 +28,12 @@ export interface RegistryEvents extends MemberEvents {
   readonly reconnected: [name: string];
 }
 
-export interface MemberConnection extends Connection {
+export interface MemberConnection extends RenewableConnection {
   readonly client: ClusterClient;
   readonly server: string;
 }
 
-interface Connected extends Connection {
+interface Connected extends RenewableConnection {
   readonly member: Member;
   readonly server: string;
 }
@@ -42,7 +42,7 @@ interface Connected extends Connection {
 export class Registry {
   readonly #clusters: Reflector<Cluster>;
   readonly #secrets: Reflector<Secret>;
-  readonly #connections: Connections<Connected>;
+  readonly #connections: MemberConnections<Connected>;
   /** The identities that members gave, with the kubeconfig that led there. */
   readonly #found = new Map<string, FoundIdentity & { readonly kubeconfig: string }>();
   #joinedTwice: ReadonlyMap<string, string> = new Map();
@@ -53,7 +53,7 @@ export class Registry {
   constructor(options: RegistryOptions) {
     this.#options = options;
     const { host: client, clock, log, events } = options;
-    this.#connections = new Connections({
+    this.#connections = new MemberConnections({
       connect: (cluster, kubeconfig) => this.#connectTo(cluster, kubeconfig),
       onConnected: (cluster, connected, previous) => this.#onConnected(cluster, connected, previous),
       onRenewed: (name) => this.member(name)?.noteRenewal(),

@@ -1,12 +1,12 @@
 import { timestamp } from "../api/kubernetes.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
-import type { Failing } from "../runtime/reflector.ts";
+import type { ReflectorFailure } from "../runtime/reflector.ts";
 
 /** The watches of one member at a moment; times are epoch ms. */
 export interface WatchState {
-  readonly pods: Failing | undefined;
+  readonly pods: ReflectorFailure | undefined;
   /** Only until the nodes were read once: their capacity stays valid. */
-  readonly nodes: Failing | undefined;
+  readonly nodes: ReflectorFailure | undefined;
   /** Since when each is being listed; epoch ms. */
   readonly listing?: CountedFailures;
   /** Starts of the failures that counted at the last judgement. */
@@ -42,7 +42,7 @@ const SLOW_AFTER_MS = 10_000;
  */
 export function unreadable(state: WatchState, now: number): Unreadable {
   const { pods, nodes, counted = {}, answeringSince, patienceMs } = state;
-  const dueOf = (failing: Failing | undefined, countedSince: number | undefined): number => {
+  const dueOf = (failing: ReflectorFailure | undefined, countedSince: number | undefined): number => {
     if (failing === undefined || failing.isLate === true) return Number.POSITIVE_INFINITY;
     if (failing.since === countedSince) return Number.NEGATIVE_INFINITY;
     // The probe reports this, and watches are retried when it succeeds.
@@ -70,7 +70,7 @@ function slowness({
   answeringSince,
 }: WatchState): { readonly at: number; readonly message: string } | undefined {
   if (answeringSince === undefined) return undefined;
-  const parts: readonly (readonly [string, number | undefined, Failing | undefined])[] = [
+  const parts: readonly (readonly [string, number | undefined, ReflectorFailure | undefined])[] = [
     ["pods", listing.pods, pods],
     ["nodes", listing.nodes, nodes],
   ];

@@ -18,7 +18,7 @@ export type Evaluated =
 export type Expression = (variables: Context) => Evaluated;
 
 /** `health`: over `object`. `status`: over the lists `members`, of `CelMember`, and `values`. */
-export type Subject = "health" | "status";
+export type ExpressionUse = "health" | "status";
 
 // An operator's mistake may not stop the controller. A hundred thousand steps take some milliseconds.
 const MAX_STEPS = 100_000;
@@ -49,7 +49,7 @@ let stepsLeft = 0;
 /** Nodes whose values `==`, `!=` or `in` compares deeply. */
 const compared = new WeakSet<object>();
 
-const ENVIRONMENTS: Readonly<Record<Subject, Environment>> = {
+const ENVIRONMENTS: Readonly<Record<ExpressionUse, Environment>> = {
   health: bounded(environment().registerVariable("object", "map")),
   status: bounded(
     environment()
@@ -60,7 +60,7 @@ const ENVIRONMENTS: Readonly<Record<Subject, Environment>> = {
 };
 
 /** Compiles an expression and checks its types. Returns what is wrong, with line and column. */
-export function compile(text: string, subject: Subject): Expression | { readonly problem: string } {
+export function compile(text: string, subject: ExpressionUse): Expression | { readonly problem: string } {
   try {
     const parsed = ENVIRONMENTS[subject].parse(text);
     const { error } = parsed.check();

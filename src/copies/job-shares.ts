@@ -62,7 +62,7 @@ export function membersOfJob({ metadata }: Job): readonly string[] {
 }
 
 /** Reports whether several members may have shares of the Job. */
-export function isDivided({ metadata }: Job): boolean {
+export function hasShares({ metadata }: Job): boolean {
   return metadata?.annotations?.[SHARES_ANNOTATION] !== undefined;
 }
 

@@ -41,7 +41,7 @@ export function shareWithStatus({ status: _, ...share }: JobShare, { spec, statu
  * Returns the status of a Job or share whose copy is lost. One that had met its success criteria is complete, since the API server
  * refuses that it fails. `now` is RFC 3339.
  */
-export function lostStatus(
+export function lostJobStatus(
   { status }: Pick<Stored<Job>, "status">,
   { reason, message, now }: { readonly reason: LossReason; readonly message: string; readonly now: string },
 ): JobStatus {

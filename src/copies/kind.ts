@@ -5,9 +5,9 @@ import type { KeysOfMaps } from "../pods/compact-record.ts";
 import {
   type GroupKind,
   type HostIdentity,
+  type HostOwner,
   hasNameOf,
   isOfAnotherType,
-  type Owner,
   ownerOf,
 } from "../pods/delegate.ts";
 import { copyMetadata, copyMetadataPatch, type SourceOfCopy, setField, wantedMetadata } from "./copy-metadata.ts";
@@ -22,7 +22,7 @@ export interface Selectors {
 }
 
 /** The part of a source by which its copies are named; an owner annotation has it, too. */
-export type SourceIdentity = Pick<Owner, "name" | "uid">;
+export type SourceIdentity = Pick<HostOwner, "name" | "uid">;
 
 /** The record of a kind that members get copies of. All functions are pure. docs/development.md says how to add a kind. */
 export interface CopiedKind<T extends KubeObject> {

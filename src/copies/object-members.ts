@@ -2,12 +2,12 @@ import { z } from "zod";
 import type { AnyObject } from "../api/delegated-type.ts";
 import { MEMBERS_ANNOTATION } from "../api/keys.ts";
 import type { Stored } from "../api/kubernetes.ts";
-import type { Holder } from "./object-status.ts";
+import type { MemberCopy } from "./object-status.ts";
 import { recordedMember } from "./objects.ts";
-import type { Health } from "./type-expressions.ts";
+import type { CopyHealth } from "./type-expressions.ts";
 
 /** A member that gets an object, or still has a copy of it. */
-export interface Place extends Holder {
+export interface ObjectMember extends MemberCopy {
   /** Why the member does not get the object. Absent: it gets it. */
   readonly excluded?: string;
   /** Why an override does not fit the object, so that the member keeps its copy, or gets none. */
@@ -33,7 +33,7 @@ export interface Place extends Holder {
   /** Why the member keeps a copy that is to be deleted. */
   readonly deletionRefusal?: string;
   /** The health of the copy. */
-  readonly health?: Health;
+  readonly health?: CopyHealth;
 }
 
 /** The record of one member's copy, in an annotation of the host's object. */
@@ -95,7 +95,7 @@ function readMembers({ metadata }: Stored<AnyObject>): readonly MemberRecord[] |
 /** Returns the record to write at the time `at`. Undefined if the object has it. */
 export function nextMembers(
   object: Stored<AnyObject>,
-  places: readonly Place[],
+  places: readonly ObjectMember[],
   at: string,
 ): readonly MemberRecord[] | undefined {
   const before = membersOfObject(object);
@@ -130,7 +130,7 @@ function recordOf(
     at,
     longest,
   }: {
-    readonly place: Place;
+    readonly place: ObjectMember;
     readonly before: MemberRecord | undefined;
     readonly at: string;
     /** Characters of a message. */

@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject, jsonEqual } from "../api/json.ts";
 import type { Stored } from "../api/kubernetes.ts";
 
 /** A member that is to have an object. */
-export interface Holder {
+export interface MemberCopy {
   readonly member: string;
   readonly copy?: Stored<AnyObject>;
   /** The copy is as the host's object is now. */
@@ -14,9 +14,9 @@ export interface Holder {
  * Returns the status of an object from those of its copies: of one member as it is there, of several what all agree on, with
  * sums and conditions. Undefined while no copy has a status. Generations are the host's.
  */
-export function statusFrom(
+export function statusFromCopies(
   object: Stored<AnyObject>,
-  holders: readonly Holder[],
+  holders: readonly MemberCopy[],
   sum: readonly string[] = [],
 ): JsonObject | undefined {
   const known = holders
@@ -49,7 +49,7 @@ interface View {
 }
 
 /** Returns a copy's status with the host's generations in place of the copy's. */
-function viewOf(object: Stored<AnyObject>, { member, copy, inStep }: Holder): View {
+function viewOf(object: Stored<AnyObject>, { member, copy, inStep }: MemberCopy): View {
   const status = statusOf(copy);
   if (status === undefined) return { member, status };
   const { generation: here = 0 } = object.metadata;

@@ -13,7 +13,7 @@ import {
 } from "../api/keys.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import { resourceOfType } from "../api/resources.ts";
-import { addressChange, addressOf } from "../api/service-fields.ts";
+import { addressChange, addressKindOf } from "../api/service-fields.ts";
 import { customResourceDefinitions, kindName, type Resource } from "../kube/resources.ts";
 import { copyMetadata } from "./copy-metadata.ts";
 import { withoutManagedField, withoutPointer } from "./field-paths.ts";
@@ -22,7 +22,7 @@ import { withoutMirror } from "./services.ts";
 import { serviceFields, serviceMarks, serviceToApply } from "./whole-services.ts";
 
 /** The record of the last apply to a copy: its annotation legation.dev/applied. */
-export interface Applied {
+export interface AppliedRecord {
   /** Digest of the source's fields. */
   readonly digest: string;
   /** Digest of their names, by which applied fields are known after the source has changed. */
@@ -45,7 +45,7 @@ export interface Applied {
 
 /** The wanted content of copies, computed once for each version of a source. */
 interface Wanted {
-  readonly applied: Applied;
+  readonly applied: AppliedRecord;
   /** The source's own fields, labels and annotations. */
   readonly fields: AnyObject;
   /** The fields without their values, but for lists. */
@@ -73,7 +73,7 @@ interface TypeRules {
 const RULES: Readonly<Record<string, TypeRules>> = {
   secrets: { fixed: ({ type = "Opaque" }) => type },
   services: {
-    fixed: addressOf,
+    fixed: addressKindOf,
     fields: serviceFields,
     toApply: serviceToApply,
     marks: serviceMarks,
@@ -129,7 +129,7 @@ export function delegatedKind(
     if (named.size > MOST_NAMES) named.delete(oldest);
     return wanted;
   };
-  const marksOf = (applied: Applied): Marks => ({
+  const marksOf = (applied: AppliedRecord): Marks => ({
     labels,
     annotations: { [APPLIED_ANNOTATION]: JSON.stringify(recordOf(applied)) },
   });
@@ -147,7 +147,7 @@ export function delegatedKind(
     // refuses what members get without it.
     ...(hasOtherCopies(resource) ? { copies: { labelSelector: WHOLE_KEY } } : {}),
     // Another host's copies, of which this cluster is a member, are not this host's to give. They have no finalizer.
-    isCopied: (source) => isHeld(source) || source.metadata.labels?.[HOST_LABEL] === undefined,
+    isCopied: (source) => hasWholeFinalizer(source) || source.metadata.labels?.[HOST_LABEL] === undefined,
     applied: {
       isInStep: (copy, source) => {
         const { digest, orphan = false, givenUp = [], lost = [] } = appliedTo(copy) ?? {};
@@ -233,16 +233,16 @@ export function asksToOrphan({ metadata }: KubeObject): boolean {
 }
 
 // Objects in stores never change, and one decision reads a record several times.
-const records = new WeakMap<KubeObject, { readonly applied: Applied | undefined }>();
+const records = new WeakMap<KubeObject, { readonly applied: AppliedRecord | undefined }>();
 
 /** Returns what the annotation of a copy records. Undefined when it was removed or cannot be read. */
-function appliedTo(copy: KubeObject): Applied | undefined {
+function appliedTo(copy: KubeObject): AppliedRecord | undefined {
   const known = records.get(copy) ?? { applied: readApplied(copy) };
   records.set(copy, known);
   return known.applied;
 }
 
-function readApplied({ metadata }: KubeObject): Applied | undefined {
+function readApplied({ metadata }: KubeObject): AppliedRecord | undefined {
   const text = metadata?.annotations?.[APPLIED_ANNOTATION];
   if (text === undefined) return undefined;
   try {
@@ -270,7 +270,7 @@ function stringsIn(value: unknown): string[] {
 }
 
 /** Leaves out empty lists. */
-function recordOf({ givenUp = [], lost = [], retain = [], ...applied }: Applied): Applied {
+function recordOf({ givenUp = [], lost = [], retain = [], ...applied }: AppliedRecord): AppliedRecord {
   const lists = Object.entries({ givenUp, lost, retain }).filter(([, list]) => list.length > 0);
   return { ...applied, ...Object.fromEntries(lists) };
 }
@@ -326,11 +326,11 @@ export function hasWholeLabel({ metadata }: KubeObject): boolean {
 }
 
 /** Reports whether the object waits for its copies when it is deleted. Without that nothing is created in a member. */
-export function isHeld({ metadata: { finalizers = [] } }: Stored<KubeObject>): boolean {
+export function hasWholeFinalizer({ metadata: { finalizers = [] } }: Stored<KubeObject>): boolean {
   return finalizers.includes(WHOLE_FINALIZER);
 }
 
 /** Reports whether members are to have the object. */
-export function isWanted({ metadata }: Stored<KubeObject>): boolean {
+export function isWantedInMembers({ metadata }: Stored<KubeObject>): boolean {
   return metadata.deletionTimestamp === undefined && metadata.labels?.[WHOLE_KEY] === WHOLE_VALUE;
 }

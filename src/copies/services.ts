@@ -1,6 +1,6 @@
 import { EXPORTED_ANNOTATION, GROUP, HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE } from "../api/keys.ts";
 import type { EndpointSlice, KubeObject, Service, Stored } from "../api/kubernetes.ts";
-import { addressChange, addressOf, mayBeCopied } from "../api/service-fields.ts";
+import { addressChange, addressKindOf, mayBeCopied } from "../api/service-fields.ts";
 import { endpointSlices, serviceExports, services } from "../kube/resources.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import { copyMetadata, setField } from "./copy-metadata.ts";
@@ -73,7 +73,7 @@ const service: CopiedKind<ServiceObject> = {
   body: (source, host) => {
     const spec: ServiceSpec = {
       type: typeOf(source),
-      clusterIP: addressOf(source) === "Headless" ? "None" : undefined,
+      clusterIP: addressKindOf(source) === "Headless" ? "None" : undefined,
       ...serviceContent(inMember(source.spec ?? {}, host)),
     };
     return { spec };
@@ -83,7 +83,7 @@ const service: CopiedKind<ServiceObject> = {
     const content = { ...serviceContent(spec), type, loadBalancerSourceRanges };
     return Object.fromEntries(Object.entries(content).map(([field, value]) => [`/spec/${field}`, value]));
   },
-  fixed: addressOf,
+  fixed: addressKindOf,
   carried: withoutMirror,
   isCopied: mayBeCopied,
   remade: addressChange,
@@ -122,7 +122,7 @@ function withLabel<T extends Stored<KubeObject>>(source: T, key: string, value: 
 }
 
 function typeOf(source: ServiceObject): "ExternalName" | "ClusterIP" {
-  return addressOf(source) === "ExternalName" ? "ExternalName" : "ClusterIP";
+  return addressKindOf(source) === "ExternalName" ? "ExternalName" : "ClusterIP";
 }
 
 function withoutTrafficDistribution({ spec, ...rest }: ServiceObject): ServiceObject {

@@ -3,10 +3,10 @@ import { isJsonObject, type JsonObject, pathOfPointer, setAt, valueAt } from "..
 import type { Stored } from "../api/kubernetes.ts";
 import { CelMember, celValue, compile, type Evaluated, type Expression } from "./cel.ts";
 import { withoutPointer } from "./field-paths.ts";
-import { conditionsOf, type Holder, statusOf } from "./object-status.ts";
+import { conditionsOf, type MemberCopy, statusOf } from "./object-status.ts";
 
 /** The health of a copy, and why it is not known. */
-export interface Health {
+export interface CopyHealth {
   readonly status?: string;
   readonly message?: string;
 }
@@ -22,14 +22,14 @@ export interface TypeExpressions {
   /** The problems of compilation, by field, line and column. */
   readonly problems: readonly string[];
   /** Returns a copy's health by `spec.health`, or else by its condition Ready or Available. */
-  healthOf(copy: Stored<AnyObject>): Health;
+  healthOf(copy: Stored<AnyObject>): CopyHealth;
   /** Sets the fields of `spec.status` in the status that an object has from its copies. */
-  statusOf(status: JsonObject, holders: readonly Holder[]): RuledStatus;
+  statusOf(status: JsonObject, holders: readonly MemberCopy[]): RuledStatus;
 }
 
 /** The values of a type's rules for the copies of one object. */
 interface RuleValues {
-  readonly holders: readonly Holder[];
+  readonly holders: readonly MemberCopy[];
   readonly values: readonly { readonly path: string; readonly value: unknown }[];
   readonly problems: readonly string[];
 }
@@ -52,7 +52,7 @@ export function compileExpressions({
     name: `spec.status[${index}] (${path})`,
     expression: compile(value, "status"),
   }));
-  const known = new WeakMap<Stored<AnyObject>, Health>();
+  const known = new WeakMap<Stored<AnyObject>, CopyHealth>();
   const evaluations = new WeakMap<Stored<AnyObject>, RuleValues>();
   const problemsOf = (name: string, expression: typeof judge): string[] =>
     expression !== undefined && "problem" in expression ? [`${name}: ${expression.problem}`] : [];
@@ -78,15 +78,15 @@ export function compileExpressions({
   };
 }
 
-function conditionHealth(copy: Stored<AnyObject>): Health {
+function conditionHealth(copy: Stored<AnyObject>): CopyHealth {
   const conditions = conditionsOf(statusOf(copy)) ?? [];
   const ofType = (type: string): JsonObject | undefined => conditions.find((one) => one.type === type);
   const status = (ofType("Ready") ?? ofType("Available"))?.status;
   return typeof status === "string" ? { status } : {};
 }
 
-function judgedHealth(copy: Stored<AnyObject>, judge: ReturnType<typeof compile>): Health {
-  const unknown = (why: string): Health => ({ status: "Unknown", message: `spec.health: ${why}` });
+function judgedHealth(copy: Stored<AnyObject>, judge: ReturnType<typeof compile>): CopyHealth {
+  const unknown = (why: string): CopyHealth => ({ status: "Unknown", message: `spec.health: ${why}` });
   if ("problem" in judge) return unknown(judge.problem);
   const result = evaluated(judge, () => ({ object: celValue(plain(copy)) }));
   if ("problem" in result) {
@@ -101,7 +101,7 @@ function judgedHealth(copy: Stored<AnyObject>, judge: ReturnType<typeof compile>
   );
 }
 
-function isSame(some: readonly Holder[], others: readonly Holder[]): boolean {
+function isSame(some: readonly MemberCopy[], others: readonly MemberCopy[]): boolean {
   return (
     some.length === others.length &&
     some.every(({ member, copy }, index) => member === others[index]?.member && copy === others[index]?.copy)
@@ -120,7 +120,7 @@ function ruled(status: JsonObject, { values, problems }: RuleValues): RuledStatu
   return { status: fields, problems };
 }
 
-function valuesOf(rules: readonly StatusRule[], holders: readonly Holder[]): RuleValues {
+function valuesOf(rules: readonly StatusRule[], holders: readonly MemberCopy[]): RuleValues {
   const sorted = holders.toSorted((a, b) => (a.member < b.member ? -1 : 1));
   const copies = sorted.map(({ member, copy }) => ({ name: member, object: copy === undefined ? {} : plain(copy) }));
   // A member that has not reported yet lacks fields that it will have.

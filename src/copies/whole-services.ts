@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject, jsonEqual } from "../api/json.ts";
 import { EXPORTED_ANNOTATION } from "../api/keys.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import { hasNodePorts, specOf, specOfType } from "../api/service-fields.ts";
-import { type Holder, statusFrom, statusOf } from "./object-status.ts";
+import { type MemberCopy, statusFromCopies, statusOf } from "./object-status.ts";
 
 /** Returns a copy's fields: an override may have given the Service another type. */
 export function serviceFields(fields: AnyObject): AnyObject {
@@ -28,15 +28,15 @@ export function serviceMarks({ metadata }: KubeObject): Readonly<Record<string, 
 }
 
 /** Returns the status of a Service from those of its copies: the addresses of all members' load balancers. */
-export function serviceStatusFrom(service: Stored<AnyObject>, holders: readonly Holder[]): JsonObject | undefined {
-  const status = statusFrom(service, holders);
+export function serviceStatusFrom(service: Stored<AnyObject>, holders: readonly MemberCopy[]): JsonObject | undefined {
+  const status = statusFromCopies(service, holders);
   if (status === undefined) return undefined;
   // The API server refuses addresses of other types.
   const ingress = specOf(service).type === "LoadBalancer" ? ingressOf(holders) : [];
   return { ...status, loadBalancer: ingress.length === 0 ? {} : { ingress } };
 }
 
-function ingressOf(holders: readonly Holder[]): unknown[] {
+function ingressOf(holders: readonly MemberCopy[]): unknown[] {
   const all = holders
     .toSorted((a, b) => (a.member < b.member ? -1 : 1))
     .flatMap(({ copy }) => {

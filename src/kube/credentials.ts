@@ -2,7 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import { KubeError } from "./errors.ts";
 
 /** Credentials for one request: the client's identity, and the CA that the server must present. */
-export interface Identity {
+export interface RequestIdentity {
   /** Value of the Authorization header. */
   readonly authorization?: string;
   /** PEM bundle to trust instead of the system's authorities. */
@@ -30,7 +30,7 @@ export interface ClusterCredentials {
   /** The proxy from this process's environment, used without a `proxyUrl`. Not part of credentials handed to others. */
   readonly environmentProxyUrl?: string;
   /** Returns the current identity; a promise only when a plugin must run. Throws or rejects with KubeError `BadCredentials`. */
-  identity(): Identity | Promise<Identity>;
+  identity(): RequestIdentity | Promise<RequestIdentity>;
   /** Drops cached values. Called when the API server answers 401, and when one that is dialled presents an untrusted certificate. */
   refresh(): void;
 }

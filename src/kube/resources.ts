@@ -13,7 +13,7 @@ import {
   serviceExportShape,
   serviceShape,
 } from "./internal/object-shapes.ts";
-import type { Shape } from "./internal/shape.ts";
+import type { JsonCheck } from "./internal/shape.ts";
 import { isRecord } from "./json.ts";
 import type {
   CertificateSigningRequest,
@@ -48,7 +48,7 @@ export interface Resource<T extends KubeObject> {
   readonly kind: string;
   readonly namespaced: boolean;
   /** Validates the fields of `T` beyond metadata; a response that fails it is rejected. Optional. */
-  readonly shape?: Shape;
+  readonly shape?: JsonCheck;
   /** Carries `T` in the type system only; never set. */
   readonly objectType?: T;
 }

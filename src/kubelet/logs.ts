@@ -26,7 +26,7 @@ const OPTIONS = [
 const ANSWER_TIMEOUT_MS = 30_000;
 const PROBE_CHECK_MS = 2_000;
 
-export interface LogTarget {
+export interface ProxyLog {
   readonly member: Pick<Member, "name" | "client" | "probed">;
   readonly pod: PodRef;
   readonly container: string;
@@ -36,7 +36,7 @@ export interface LogTarget {
 export async function serveLog(
   request: IncomingMessage,
   response: ServerResponse,
-  { member, pod: { namespace, name }, container }: LogTarget,
+  { member, pod: { namespace, name }, container }: ProxyLog,
   clock: Clock,
 ): Promise<void> {
   // The client left during authorization; its close event is in the past.
@@ -87,7 +87,7 @@ export function answerText(response: ServerResponse, status: number, text: strin
   response.writeHead(status, { "content-type": "text/plain; charset=utf-8" }).end(text);
 }
 
-function abortWhenLost(member: LogTarget["member"], abort: AbortController, clock: Clock): () => void {
+function abortWhenLost(member: ProxyLog["member"], abort: AbortController, clock: Clock): () => void {
   let timer: Timer;
   const check = (): void => {
     if (member.probed.reachable) timer = clock.after(PROBE_CHECK_MS, check);

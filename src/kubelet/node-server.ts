@@ -14,7 +14,7 @@ import type { Authentication } from "./authentication.ts";
 import type { Authorization } from "./authorization.ts";
 import { answerText, serveLog } from "./logs.ts";
 import { type Endpoint, endpointOf, metricPathOf } from "./path.ts";
-import { type Lookup, lookUp, type PodSource } from "./pod-lookup.ts";
+import { type Lookup, lookUpPod, type PodSource } from "./pod-lookup.ts";
 import type { Streams } from "./streams.ts";
 import { podsOfNode } from "./usage.ts";
 import {
@@ -113,7 +113,7 @@ export class NodeServer {
         return;
       }
       const { pod, container } = endpoint;
-      const found = lookUp(source, this.#cluster, pod, container);
+      const found = lookUpPod(source, this.#cluster, pod, container);
       if (found.problem !== undefined) {
         refuseText(socket, refusalOf(found), clock);
         return;
@@ -187,7 +187,7 @@ export class NodeServer {
         return;
       case "log": {
         const { pod, container } = endpoint;
-        const found = lookUp(this.#options.source, this.#cluster, pod, container);
+        const found = lookUpPod(this.#options.source, this.#cluster, pod, container);
         if (found.problem !== undefined) {
           const { status, text } = refusalOf(found);
           answerText(response, status, text);

@@ -2,7 +2,7 @@ import { DELEGATE_UID_ANNOTATION, virtualNodeName } from "../api/keys.ts";
 import { type ObjectRef, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
 import type { Member } from "../clusters/member.ts";
 import type { Registry } from "../clusters/registry.ts";
-import { hasStarted, isTerminal } from "../pods/pod-state.ts";
+import { everRan, isTerminal } from "../pods/pod-state.ts";
 import type { ReadStore } from "../runtime/store.ts";
 
 export interface PodSource {
@@ -26,7 +26,7 @@ export type Lookup =
  * Finds the delegate of a proxy bound to the node of `cluster`. Returns only the pod whose uid the proxy records, never another
  * pod of that name.
  */
-export function lookUp(
+export function lookUpPod(
   source: PodSource,
   cluster: string,
   { namespace, name, uid }: PodRef,
@@ -54,7 +54,7 @@ export function lookUp(
 function whyNotRunning(proxy: Stored<Pod>, container: string | undefined): string {
   const pod = `pod "${proxy.metadata.name}"`;
   const subject = container === undefined ? pod : `container "${container}" in ${pod}`;
-  if (hasStarted(proxy)) return `${subject} is not available`;
+  if (everRan(proxy)) return `${subject} is not available`;
   const { initContainers = [] } = proxy.spec ?? {};
   const isFirst = initContainers.length === 0 || initContainers.some(({ name }) => name === container);
   return `${subject} is waiting to start: ${isFirst ? "ContainerCreating" : "PodInitializing"}`;

@@ -1,13 +1,13 @@
 import type { IncomingMessage } from "node:http";
 import type { UpgradeOptions } from "../kube/client.ts";
 
-export interface StreamRequest extends Pick<UpgradeOptions, "method" | "query" | "protocol" | "headers"> {
+export interface SubresourceRequest extends Pick<UpgradeOptions, "method" | "query" | "protocol" | "headers"> {
   readonly subresource: "exec" | "attach" | "portforward";
 }
 
 type Asked = Pick<IncomingMessage, "method" | "url" | "rawHeaders" | "headers">;
 
-const SUBRESOURCES: ReadonlyMap<string, StreamRequest["subresource"]> = new Map([
+const SUBRESOURCES: ReadonlyMap<string, SubresourceRequest["subresource"]> = new Map([
   ["exec", "exec"],
   ["attach", "attach"],
   ["portForward", "portforward"],
@@ -29,7 +29,7 @@ const PASSED = /^(x-stream-protocol-version|sec-websocket-(key|version|protocol|
 export function streamRequest(
   { method, url = "", rawHeaders, headers }: Asked,
   container: string | undefined,
-): StreamRequest | { readonly problem: string } {
+): SubresourceRequest | { readonly problem: string } {
   const [path = "", ...rest] = url.split("?");
   const subresource = SUBRESOURCES.get(path.split("/")[1] ?? "");
   if (subresource === undefined) return { problem: `${path} is no stream: write /exec, /attach or /portForward` };

@@ -1,5 +1,5 @@
 import type { ContainerStatus, Pod, PodStatus } from "../api/kubernetes.ts";
-import type { NodePods } from "../telemetry/kubelet.ts";
+import type { RunningPods } from "../telemetry/kubelet.ts";
 
 export interface Usage {
   /** Time of the measurement; epoch ms. */
@@ -88,7 +88,7 @@ export function containerStatuses(status: PodStatus | undefined): readonly Conta
 }
 
 /** Counts the pods that have a running container, and the containers by state. */
-export function podsOfNode(pods: readonly Pod[]): NodePods {
+export function podsOfNode(pods: readonly Pod[]): RunningPods {
   let running = 0;
   const containers = { running: 0, exited: 0 };
   for (const { status } of pods) {

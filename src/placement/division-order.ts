@@ -1,4 +1,4 @@
-import type { Share } from "./division.ts";
+import type { DivisionShare } from "./division.ts";
 import { sequence } from "./division.ts";
 
 /** The order in which clusters get a workload's replicas, computed as far as asked. */
@@ -8,7 +8,7 @@ export class DivisionOrder {
   #length = 0;
   #ended = false;
 
-  constructor(shares: readonly Share[]) {
+  constructor(shares: readonly DivisionShare[]) {
     this.#sequence = sequence(shares);
   }
 

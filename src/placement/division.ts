@@ -33,7 +33,7 @@ export function divide(input: DivideInput): Division {
   return { replicas: all(clusters, replicas), shortfall };
 }
 
-export interface Share {
+export interface DivisionShare {
   readonly cluster: string;
   readonly weight: number;
   readonly least: number;
@@ -41,11 +41,11 @@ export interface Share {
 }
 
 /** Returns the shares, the greatest weight first, then in the workload's own order. */
-export function sharesOf(
+export function divisionShares(
   preferences: SchedulingPreferences,
   clusters: readonly string[],
   { capacities = {}, key }: Pick<DivideInput, "capacities" | "key">,
-): Share[] {
+): DivisionShare[] {
   return shares({ preferences, clusters, key }, capacities);
 }
 
@@ -53,7 +53,7 @@ function shares(
   { preferences, clusters, key }: Pick<DivideInput, "preferences" | "clusters" | "key">,
   capacities: Replicas,
   limited = true,
-): Share[] {
+): DivisionShare[] {
   const ordered = clusters.flatMap((cluster) => {
     const own = preferencesFor(preferences, cluster);
     if (own === undefined) return [];
@@ -68,7 +68,7 @@ function shares(
 /**
  * Yields the cluster of each next replica by the quota method (Balinski and Young 1975): no share shrinks as n grows.
  */
-export function* sequence(shares: readonly Share[]): Generator<string, void, undefined> {
+export function* sequence(shares: readonly DivisionShare[]): Generator<string, void, undefined> {
   for (const { cluster, least } of shares) for (let n = 0; n < least; n++) yield cluster;
   const extras = shares.map(() => 0);
   let open = shares.flatMap(({ weight, least, most }, index) => (weight > 0 && least < most ? [index] : []));
@@ -101,7 +101,7 @@ export function* sequence(shares: readonly Share[]): Generator<string, void, und
   }
 }
 
-function take(shares: readonly Share[], total: number): Record<string, number> {
+function take(shares: readonly DivisionShare[], total: number): Record<string, number> {
   const replicas: Record<string, number> = {};
   if (total <= 0) return replicas;
   let left = total;

@@ -9,13 +9,13 @@ export interface WaitReason {
   readonly reason: string;
   readonly message: string;
   /** The reason in each member that the message names. Reasons are compared by these, never by their words. */
-  readonly refusals?: readonly MemberReason[];
+  readonly refusals?: readonly WaitRefusal[];
 }
 
 /** The reason of one member in a message. Unlike a refusal it may have any reason. */
-export type MemberReason = Omit<Refusal, "reason"> & { readonly reason: string };
+export type WaitRefusal = Omit<Refusal, "reason"> & { readonly reason: string };
 
-export function because(reason: string, refusals: readonly MemberReason[]): WaitReason {
+export function because(reason: string, refusals: readonly WaitRefusal[]): WaitReason {
   return { reason, message: explain(refusals), refusals };
 }
 

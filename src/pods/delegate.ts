@@ -33,7 +33,7 @@ export interface HostIdentity {
 }
 
 /** The host object behind an object in a member. */
-export interface Owner {
+export interface HostOwner {
   readonly cluster: string;
   /** The type, as Kubernetes formats a GroupKind: `NetworkPolicy.networking.k8s.io`. Undefined in annotations of 0.1. */
   readonly kind?: string;
@@ -146,7 +146,7 @@ export function ownerIn(
   { name: cluster }: HostIdentity,
   type: GroupKind,
   { namespace = "", name, uid }: { readonly namespace?: string; readonly name: string; readonly uid: string },
-): Owner {
+): HostOwner {
   return { cluster, kind: kindText(type), namespace, name, uid };
 }
 
@@ -171,10 +171,10 @@ function createdWith(proxy: Pod): Fingerprints {
 }
 
 // Objects in stores never change, and one decision reads an owner several times.
-const owners = new WeakMap<KubeObject, { readonly owner: Owner | undefined }>();
+const owners = new WeakMap<KubeObject, { readonly owner: HostOwner | undefined }>();
 
 /** Returns the owner of a delegate or copy. Undefined if the annotation is missing or unreadable. */
-export function ownerOf(object: KubeObject): Owner | undefined {
+export function ownerOf(object: KubeObject): HostOwner | undefined {
   let known = owners.get(object);
   if (known === undefined) {
     known = { owner: readOwner(object) };
@@ -183,7 +183,7 @@ export function ownerOf(object: KubeObject): Owner | undefined {
   return known.owner;
 }
 
-function readOwner(object: KubeObject): Owner | undefined {
+function readOwner(object: KubeObject): HostOwner | undefined {
   const text = object.metadata?.annotations?.[OWNER_ANNOTATION];
   if (text === undefined) return undefined;
   let value: unknown;
@@ -200,7 +200,7 @@ function readOwner(object: KubeObject): Owner | undefined {
 }
 
 /** Reports whether the object has its owner's name. Clients carry labels and annotations over to what they derive from it. */
-export function hasNameOf(owner: Owner, { metadata }: KubeObject): boolean {
+export function hasNameOf(owner: HostOwner, { metadata }: KubeObject): boolean {
   return owner.name === metadata?.name && owner.namespace === (metadata.namespace ?? "");
 }
 

@@ -74,7 +74,7 @@ export function statusFrom(
 }
 
 /** Does as the node lifecycle controller with pods of an unreachable node. */
-export function notReady(proxy: Pod, wanted: PodStatus, now: number): PodStatus {
+export function withoutReadiness(proxy: Pod, wanted: PodStatus, now: number): PodStatus {
   const lastTransitionTime = timestamp(now);
   const shown = conditionOf(proxy, "Ready");
   const conditions = (wanted.conditions ?? []).map((condition) => {

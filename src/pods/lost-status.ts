@@ -1,7 +1,7 @@
 import { type ContainerStatus, type Pod, type PodCondition, type PodStatus, timestamp } from "../api/kubernetes.ts";
 
 /** Returns the final status of a proxy whose delegate vanished, as TerminatePod in kubelet/status/status_manager.go. */
-export function lostStatus(
+export function lostPodStatus(
   proxy: Pod,
   options: { readonly message: string; readonly disruptedBy?: string; readonly now: number },
 ): PodStatus {

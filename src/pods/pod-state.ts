@@ -99,7 +99,7 @@ function allStatuses(pod: Pod): ContainerStatus[] {
 }
 
 /** Reports whether a container ran: the pod must not run a second time. */
-export function hasStarted(pod: Pod): boolean {
+export function everRan(pod: Pod): boolean {
   return allStatuses(pod).some(
     ({ state, lastState, restartCount }) =>
       state?.running !== undefined ||

@@ -17,7 +17,7 @@ export interface JoinedSockets {
 }
 
 /** Applies backpressure. The end of one socket ends the other, after the client has received everything. */
-export function join(client: Duplex, server: Duplex, clock: Clock): JoinedSockets {
+export function joinSockets(client: Duplex, server: Duplex, clock: Clock): JoinedSockets {
   const expiring = new Map<Duplex, number>();
   const expire = (socket: Duplex, ms = LINGER_MS): void => {
     if ((expiring.get(socket) ?? Number.POSITIVE_INFINITY) <= ms) return;

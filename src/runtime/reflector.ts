@@ -65,7 +65,7 @@ const WATCH_SECONDS = { least: 240, spread: 120 };
 const NOT_SERVED_AGAIN_MS = 60_000;
 
 /** A lasting failure of a reflector: since when (epoch ms) no watch has opened, and the last reason. */
-export interface Failing {
+export interface ReflectorFailure {
   readonly since: number;
   readonly reason: string;
   /** Absent if the answer could not be understood. */
@@ -97,7 +97,7 @@ export class Reflector<T extends KubeObject> {
   #state: ReflectorState = "idle";
   #lastListedAt: number | undefined;
   #listingSince: number | undefined;
-  #failing: Failing | undefined;
+  #failing: ReflectorFailure | undefined;
   readonly #logLimiter: FailureLogLimiter;
 
   constructor(options: ReflectorOptions<T>) {
@@ -120,7 +120,7 @@ export class Reflector<T extends KubeObject> {
     return this.#state;
   }
 
-  get failing(): Failing | undefined {
+  get failing(): ReflectorFailure | undefined {
     return this.#failing;
   }
 

@@ -3,7 +3,7 @@ import type { Pod, Stored } from "../api/kubernetes.ts";
 import type { SchedulingPreferences } from "../api/preferences.ts";
 import type { Amounts } from "../api/quantity.ts";
 import type { Candidate, Rule } from "../placement/candidate.ts";
-import { type Replicas, sharesOf } from "../placement/division.ts";
+import { divisionShares, type Replicas } from "../placement/division.ts";
 import { DivisionOrder } from "../placement/division-order.ts";
 import { divisionRule, type Others } from "../placement/division-rule.ts";
 import { hasRoom } from "../placement/rank.ts";
@@ -100,7 +100,7 @@ export class Divisions {
     const signature = names.map((name) => (name in capacities ? `${name}=${capacities[name]}` : name)).join(",");
     const known = owner === undefined ? undefined : this.#known.get(owner);
     if (known?.signature === signature && known.preferences === preferences) return known.order;
-    const order = new DivisionOrder(sharesOf(preferences, names, { capacities, key: workloadOf(proxy) }));
+    const order = new DivisionOrder(divisionShares(preferences, names, { capacities, key: workloadOf(proxy) }));
     if (owner !== undefined) this.#known.set(owner, { signature, preferences, order });
     return order;
   }

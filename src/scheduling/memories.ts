@@ -6,7 +6,7 @@ import { REPEAT_EVENT_AFTER_MS } from "../runtime/held-writes.ts";
 import { WriteGuard } from "../runtime/write-guard.ts";
 import {
   type Attempt,
-  creationIn,
+  delegateCreationIn,
   type Memory,
   NOTHING,
   refusedCreationIn,
@@ -197,7 +197,7 @@ export class Memories {
   }
 
   #endFailures(proxyUid: string, member: string): void {
-    for (const write of [creationIn(member), refusedCreationIn(member)]) this.writes.answered(proxyUid, write);
+    for (const write of [delegateCreationIn(member), refusedCreationIn(member)]) this.writes.answered(proxyUid, write);
   }
 
   #attempt(proxyUid: string, member: string, attempt: Attempt): void {

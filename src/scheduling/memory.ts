@@ -1,5 +1,5 @@
 import type { Refusal } from "../placement/candidate.ts";
-import type { MemberReason } from "../placement/needs.ts";
+import type { WaitRefusal } from "../placement/needs.ts";
 import type { RefusedWrite } from "../pods/proxy-conditions.ts";
 import { type HeldWrites, heldUntil } from "../runtime/held-writes.ts";
 
@@ -74,11 +74,11 @@ export interface Reported {
   readonly at?: number;
   /** Absent where it is no reason to wait. */
   readonly reason?: string;
-  readonly refusals?: readonly MemberReason[];
+  readonly refusals?: readonly WaitRefusal[];
 }
 
 /** Stands for the delegate's marks among the held writes. */
-export const MARKS = "patch marks";
+export const DELEGATE_MARKS = "patch marks";
 /** Stands for a resize that the member refuses. Its content is the change of the spec, as JSON. */
 export const RESIZE = "resize";
 
@@ -86,7 +86,7 @@ export const RESIZE = "resize";
 export const NOTHING: Memory = { fresh: true, attempts: {} };
 
 /** Names the create of a delegate in a member among the writes that fail. */
-export function creationIn(member: string): string {
+export function delegateCreationIn(member: string): string {
   return `create ${member}`;
 }
 
@@ -94,7 +94,7 @@ export function refusedCreationIn(member: string): string {
   return `refused create ${member}`;
 }
 
-export function isHeld({ held }: Memory, write: string, now: number): boolean {
+export function isWriteHeld({ held }: Memory, write: string, now: number): boolean {
   return heldUntil(held, { write, now }) !== undefined;
 }
 

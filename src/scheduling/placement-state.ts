@@ -18,7 +18,7 @@ import type { PlacementView } from "./placement-view.ts";
 import type { PlacementMembers } from "./pod-rules.ts";
 import { PodRules } from "./pod-rules.ts";
 import { RequestMutations } from "./request-mutations.ts";
-import { type Asked, Reservations } from "./reservations.ts";
+import { Reservations, type RoomRequest } from "./reservations.ts";
 import { Retries } from "./retries/retries.ts";
 import { SpreadCounts } from "./spread-counts.ts";
 import type { PodWishes } from "./workload.ts";
@@ -126,7 +126,7 @@ export class PlacementState {
   }
 
   /** Reserves room for a pod that is about to be bound and to become a proxy. */
-  reserve(pod: Stored<Pod>, member: string, asked: Asked): void {
+  reserve(pod: Stored<Pod>, member: string, asked: RoomRequest): void {
     this.#pods.join(pod);
     this.reservations.attempt(pod.metadata.uid, member, asked, pod);
   }

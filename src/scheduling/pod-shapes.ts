@@ -3,7 +3,7 @@ import type { Pod, Stored } from "../api/kubernetes.ts";
 import type { SharedBy } from "./placement-view.ts";
 
 /** Texts that are equal for pods with the same spec, or with the same spec and labels. */
-export type Shape = Readonly<Record<SharedBy, string>>;
+export type PodShape = Readonly<Record<SharedBy, string>>;
 
 // Shapes kept per member; the one that was set first is forgotten first.
 const KEPT = 1000;
@@ -16,7 +16,7 @@ const OWN_LABELS: ReadonlySet<string> = new Set([
 ]);
 
 /** Returns the parts by which members may tell pods apart: the spec without the pod's own name, overrides, and labels. */
-export function shapeOf({ metadata, spec }: Stored<Pod>): Shape {
+export function shapeOf({ metadata, spec }: Stored<Pod>): PodShape {
   const overrides = metadata.annotations?.[OVERRIDES_ANNOTATION];
   const text = JSON.stringify([metadata.namespace, overrides, spec], (key, value: unknown) => {
     // A pod that was bound first has its node before the member's scheduler is asked.

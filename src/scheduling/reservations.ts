@@ -9,14 +9,14 @@ import { type LearntMutation, type RequestMutations, requestMutation } from "./r
 import type { Retries } from "./retries/retries.ts";
 
 /** The room that a pod asks of a member. */
-export interface Asked {
+export interface RoomRequest {
   readonly requests: Amounts;
   readonly namespace: string | undefined;
   readonly parked?: boolean;
 }
 
 /** A delegate as it was sent, and as the member's API server answered that it stores it. */
-export interface Made {
+export interface MadeDelegate {
   readonly sent: Pod;
   readonly stored: Pod;
 }
@@ -41,7 +41,7 @@ export class Reservations {
   }
 
   /** Reserves room for a delegate that is about to be created. Reports whether room elsewhere became free. */
-  attempt(proxyUid: string, member: string, asked: Asked, pod: Stored<Pod> | undefined): boolean {
+  attempt(proxyUid: string, member: string, asked: RoomRequest, pod: Stored<Pod> | undefined): boolean {
     const freed = this.#releaseReserved(proxyUid, member);
     this.#options.retries.attempt(proxyUid, member, pod, asked.parked);
     const requests = this.learntIn(member, pod)?.mutation.requests ?? asked.requests;
@@ -55,7 +55,7 @@ export class Reservations {
   }
 
   /** Reserves what the member stored in place of what was sent. Reports whether waiting pods are to be judged anew. */
-  noteStored(proxyUid: string, member: string, pod: Stored<Pod> | undefined, made: Made): boolean {
+  noteStored(proxyUid: string, member: string, pod: Stored<Pod> | undefined, made: MadeDelegate): boolean {
     const { registry, mutations, clock } = this.#options;
     const freed = registry.member(member)?.requests.correct(proxyUid, podRequests(made.stored)) ?? false;
     const mutation = requestMutation(made.sent, made.stored);
@@ -63,7 +63,7 @@ export class Reservations {
   }
 
   /** Reserves room in a member while another one still has the pod. Reports whether room in a third one became free. */
-  reserve(proxyUid: string, member: string, asked: Asked): boolean {
+  reserve(proxyUid: string, member: string, asked: RoomRequest): boolean {
     const freed = this.#releaseReserved(proxyUid, member);
     this.#options.memories.noteReserved(proxyUid, member);
     this.#take(proxyUid, member, asked);
@@ -101,7 +101,7 @@ export class Reservations {
     return this.#options.retries.abandon(proxyUid) || hadRoom;
   }
 
-  #take(proxyUid: string, member: string, { requests, namespace, parked }: Asked): void {
+  #take(proxyUid: string, member: string, { requests, namespace, parked }: RoomRequest): void {
     this.#options.registry.member(member)?.requests.reserve(proxyUid, requests, namespace, parked);
   }
 

@@ -2,7 +2,7 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { UpgradeAnswer } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { type JoinedSockets, join } from "../runtime/joined-sockets.ts";
+import { type JoinedSockets, joinSockets } from "../runtime/joined-sockets.ts";
 import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
@@ -103,7 +103,7 @@ export class UpgradedStreams {
   }
 
   async #join(client: Duplex, server: Duplex, member: string): Promise<void> {
-    const stream = join(client, server, this.#clock);
+    const stream = joinSockets(client, server, this.#clock);
     this.#open.add(stream);
     this.#onStream?.(member, 1);
     try {

@@ -14,13 +14,13 @@ export interface HealthOptions {
 }
 
 /** A running health endpoint. */
-export interface Health {
+export interface HealthEndpoint {
   readonly port: number;
   close(): Promise<void>;
 }
 
 /** Serves `/livez`, `/healthz`, `/readyz` and `/metrics` over plain HTTP. Rejects when it cannot listen. */
-export async function serveHealth(options: HealthOptions): Promise<Health> {
+export async function serveHealth(options: HealthOptions): Promise<HealthEndpoint> {
   const server = createServer((request, response) => {
     const path = request.url?.split("?", 1)[0];
     const answer = (status: number, text: string, type = "text/plain"): void => {

@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
 /** Pods and containers of a node at this moment. */
-export interface NodePods {
+export interface RunningPods {
   readonly running: number;
   /** Containers by a kubelet's name of their state. */
   readonly containers: Readonly<Record<"running" | "exited", number>>;
@@ -17,7 +17,7 @@ export class KubeletMetrics {
   readonly #inFlight: Gauge<(typeof LABELS)[number]>;
   readonly #durations: Histogram<(typeof LABELS)[number]>;
 
-  constructor(node: string, pods: () => NodePods) {
+  constructor(node: string, pods: () => RunningPods) {
     const registers = [this.registry];
     this.#requests = new Counter({
       name: "kubelet_http_requests_total",

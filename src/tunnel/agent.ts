@@ -5,7 +5,7 @@ import type { ClusterClient, PathUpgrades } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { Backoff, type BackoffLimits, ConnectionBackoff } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { join } from "../runtime/joined-sockets.ts";
+import { joinSockets } from "../runtime/joined-sockets.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ControlChannel } from "./control-channel.ts";
 import { DialPace } from "./dial-pace.ts";
@@ -208,7 +208,7 @@ export class Agent {
       else if (server.destroyed) answer.socket.destroy();
       else {
         this.#track(answer.socket);
-        join(answer.socket, server, clock);
+        joinSockets(answer.socket, server, clock);
       }
     } catch (error) {
       server.destroy();

@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import type { PathUpgrades } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { join } from "../runtime/joined-sockets.ts";
+import { joinSockets } from "../runtime/joined-sockets.ts";
 import { listenOn } from "../runtime/listening.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { HOME_PATH, HOME_PROTOCOL, messageOf, upgradeTo } from "./messages.ts";
@@ -102,7 +102,7 @@ export class HomeApiListener {
         const { socket } = answer;
         this.#hubSockets.add(socket);
         socket.once("close", () => this.#hubSockets.delete(socket));
-        join(pod, socket, clock);
+        joinSockets(pod, socket, clock);
       }
     } catch (error) {
       pod.destroy();

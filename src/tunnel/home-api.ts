@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../runtime/clock.ts";
-import { join } from "../runtime/joined-sockets.ts";
+import { joinSockets } from "../runtime/joined-sockets.ts";
 import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
 import { HOME_PROTOCOL } from "./messages.ts";
 
@@ -41,6 +41,6 @@ export function connectToHomeApi(agent: Duplex, { host, port }: HomeApiTarget, c
     server.off("error", onError);
     agent.off("close", onGone);
     switchProtocols(agent, { connection: "Upgrade", upgrade: HOME_PROTOCOL });
-    join(agent, server, clock);
+    joinSockets(agent, server, clock);
   });
 }

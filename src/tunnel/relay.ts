@@ -2,7 +2,7 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Dial, PathUpgrades } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { join } from "../runtime/joined-sockets.ts";
+import { joinSockets } from "../runtime/joined-sockets.ts";
 import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
 import { messageOf, upgradeTo } from "./messages.ts";
 
@@ -40,7 +40,7 @@ export async function serveRelay(
       return;
     }
     switchProtocols(socket, { connection: "Upgrade", upgrade: RELAY_PROTOCOL });
-    join(socket, server, clock);
+    joinSockets(socket, server, clock);
   } catch (error) {
     fail("ServiceUnavailable", error instanceof Error ? error.message : String(error));
   }

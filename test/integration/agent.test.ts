@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, type TestContext
 import { secretText } from "../../src/api/kubernetes.ts";
 import { clusters } from "../../src/api/resources.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import type { Identity } from "../../src/kube/credentials.ts";
+import type { RequestIdentity } from "../../src/kube/credentials.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
 import { createClusterClient } from "../../src/kube/http-client.ts";
 import { credentialsFromKubeconfigText } from "../../src/kube/kubeconfig.ts";
@@ -106,7 +106,7 @@ function accessSecret(name: string): Promise<(key: string) => string> {
 }
 
 /** Reaches north as `legation access` does: through the hub, by the stored credentials, as a user or as the account itself. */
-async function accessClient(): Promise<(headers?: Identity["headers"]) => ClusterClient> {
+async function accessClient(): Promise<(headers?: RequestIdentity["headers"]) => ClusterClient> {
   const relay = await accessSecret("hub-relay");
   const certificate = { cert: relay("tls.crt"), key: relay("tls.key"), ca: relay("ca.crt") };
   const kubeconfig = (await accessSecret("member-north"))("kubeconfig");
@@ -123,7 +123,7 @@ async function accessClient(): Promise<(headers?: Identity["headers"]) => Cluste
   onTestFinished(() => hub.close());
   const stored = credentialsFromKubeconfigText(kubeconfig, { allowExec: false, env: {} });
   return (headers = {}) => {
-    const identity = async (): Promise<Identity> => ({ ...(await stored.identity()), headers });
+    const identity = async (): Promise<RequestIdentity> => ({ ...(await stored.identity()), headers });
     const credentials = { ...stored, identity };
     const client = createClusterClient({ cluster: "north", credentials, dial: relayDial(hub, "north") });
     onTestFinished(() => client.close());
@@ -357,7 +357,7 @@ describe("a member that connects through an agent", () => {
     const groups = ["legation:dev", "system:authenticated"];
     expect(who).toMatchObject({ status: { userInfo: { username: "legation:alice", groups } } });
     // A thief of the credentials gets no more than that.
-    const stolen: Identity["headers"][] = [
+    const stolen: RequestIdentity["headers"][] = [
       {},
       { "impersonate-user": "legation:alice", "impersonate-group": "system:masters" },
       { "impersonate-user": "system:serviceaccount:kube-system:default" },

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import type { Secret } from "../../src/api/kubernetes.ts";
 import { clusters } from "../../src/api/resources.ts";
 import { loadMemberRole } from "../../src/cli/join/grant-access.ts";
-import { join } from "../../src/cli/join/join.ts";
-import { Connections } from "../../src/cli/shared/connections.ts";
+import { joinByKubeconfig } from "../../src/cli/join/join.ts";
+import { CommandConnections } from "../../src/cli/shared/connections.ts";
 import { packageRoot } from "../../src/cli/shared/package-root.ts";
 import type { Connection } from "../../src/cli/shared/session.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
@@ -72,7 +72,7 @@ function meanwhile(plural: string, happens: (client: ClusterClient) => Promise<u
 
 let host: Cluster;
 let west: Cluster;
-let connections: Connections;
+let connections: CommandConnections;
 let hostConnection: Connection;
 let memberConnection: Connection;
 
@@ -84,7 +84,7 @@ const traces = async (cluster: Cluster): Promise<string[]> => {
 };
 
 const tryJoin = async (fault: Pick<Fault, "in">): Promise<unknown> =>
-  join(
+  joinByKubeconfig(
     { name: "west", labels: {}, timeoutMs: 500, hostName: "host" },
     {
       host: fault.in(hostConnection.client),
@@ -99,7 +99,7 @@ const tryJoin = async (fault: Pick<Fault, "in">): Promise<unknown> =>
 beforeAll(async () => {
   host = hostCluster();
   west = memberCluster("west");
-  connections = new Connections({}, "legation-test");
+  connections = new CommandConnections({}, "legation-test");
   hostConnection = await connections.open({ kubeconfig: host.kubeconfig }, "host");
   memberConnection = await connections.open({ kubeconfig: west.kubeconfig }, "west");
   await pristine(host, west);

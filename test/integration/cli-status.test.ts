@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clusters } from "../../src/api/resources.ts";
-import { Connections } from "../../src/cli/shared/connections.ts";
+import { CommandConnections } from "../../src/cli/shared/connections.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { hostCluster } from "../support/harness/clusters.ts";
 import { pristine, removeLegation } from "../support/harness/pristine.ts";
 import { eventually } from "../support/harness/wait.ts";
 import { LegationRun, legationOn } from "../support/legation/process.ts";
 
-let connections: Connections;
+let connections: CommandConnections;
 let host: ClusterClient;
 beforeAll(async () => {
-  connections = new Connections({}, "legation-test");
+  connections = new CommandConnections({}, "legation-test");
   host = (await connections.open({ kubeconfig: hostCluster().kubeconfig }, "host")).client;
   await pristine(hostCluster());
   expect(await legationOn(hostCluster(), "install", "--webhook-url", "https://127.0.0.1:1")).toMatchObject({ code: 0 });

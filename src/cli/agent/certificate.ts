@@ -1,7 +1,7 @@
 import { requestClient } from "../../certificates/issue.ts";
 import { renewalReason } from "../../certificates/validity.ts";
 import type { ClusterClient, PathUpgrades } from "../../kube/client.ts";
-import type { ClusterCredentials, Identity } from "../../kube/credentials.ts";
+import type { ClusterCredentials, RequestIdentity } from "../../kube/credentials.ts";
 import { environmentProxy } from "../../kube/environment-proxy.ts";
 import { createClusterClient } from "../../kube/http-client.ts";
 import { CERTIFICATE_PATH, CLUSTER_HEADER, certificateAnswer } from "../../tunnel/messages.ts";
@@ -23,7 +23,7 @@ export function hubClient(state: AgentState, env: Environment, userAgent: string
   return createClusterClient({ cluster: "hub", credentials, userAgent });
 }
 
-function identityOf({ current: { cert, key, authorities, token, cluster } }: AgentState): Identity {
+function identityOf({ current: { cert, key, authorities, token, cluster } }: AgentState): RequestIdentity {
   if (cert !== undefined && key !== undefined) return { ca: authorities, cert, key };
   return {
     ca: authorities,

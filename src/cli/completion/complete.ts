@@ -1,11 +1,11 @@
 import type { Argument, Command, Option } from "commander";
 import type { CommandEntry } from "../shared/command.ts";
 import type { Session } from "../shared/session.ts";
-import { namesOf, type ValueKind } from "./names.ts";
+import { readNames, type ValueKind } from "./names.ts";
 import { readLine, type WrittenLine } from "./written-line.ts";
 
 /** A word that may come next, and what it means. */
-export interface Candidate {
+export interface CompletionWord {
   readonly word: string;
   readonly description: string;
 }
@@ -31,7 +31,7 @@ export async function candidates(
   program: Command,
   entries: readonly CommandEntry[],
   session: Session,
-): Promise<readonly Candidate[]> {
+): Promise<readonly CompletionWord[]> {
   const begun = words.at(-1) ?? "";
   const found = await allCandidates(words.slice(0, -1), begun.startsWith("-"), program, entries, session);
   return found.filter(({ word }) => word.startsWith(begun));
@@ -43,7 +43,7 @@ async function allCandidates(
   program: Command,
   entries: readonly CommandEntry[],
   session: Session,
-): Promise<readonly Candidate[]> {
+): Promise<readonly CompletionWord[]> {
   // The command comes before its own flags, so it is known without them.
   const line = readLine(before, program.options);
   if (line.open !== undefined) return await values(FLAG_VALUES[line.open.long ?? ""], line, session);
@@ -60,14 +60,18 @@ async function allCandidates(
   return await values(ARGUMENT_VALUES[entry.name]?.[argument?.name() ?? ""], whole, session);
 }
 
-function flagCandidate({ long, short, description }: Option): Candidate {
+function flagCandidate({ long, short, description }: Option): CompletionWord {
   return { word: long ?? short ?? "", description };
 }
 
-async function values(kind: ValueKind | undefined, line: WrittenLine, session: Session): Promise<readonly Candidate[]> {
+async function values(
+  kind: ValueKind | undefined,
+  line: WrittenLine,
+  session: Session,
+): Promise<readonly CompletionWord[]> {
   if (kind === undefined) return [];
   try {
-    return (await namesOf(kind, line, session)).map((word) => ({ word, description: "" }));
+    return (await readNames(kind, line, session)).map((word) => ({ word, description: "" }));
   } catch {
     // The user goes on writing without candidates.
     return [];

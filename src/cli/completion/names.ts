@@ -15,7 +15,7 @@ const TIMEOUT_MS = 3_000;
 const MOST = 500;
 
 /** Reads the names of a kind, with the kubeconfig and context of the line. Rejects with KubeError. */
-export async function namesOf(kind: ValueKind, { flags, plain }: WrittenLine, session: Session): Promise<string[]> {
+export async function readNames(kind: ValueKind, { flags, plain }: WrittenLine, session: Session): Promise<string[]> {
   const choice = { kubeconfig: flags.get("--kubeconfig"), context: flags.get("--context") };
   if (kind === "kind") return [...SUBJECT_NAMES];
   const { client, namespace } = await session.connect(choice, "host");

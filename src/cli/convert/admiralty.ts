@@ -12,7 +12,7 @@ import { structuredTextReader } from "../../api/structured-text.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import { withoutRefused } from "./annotate.ts";
 import { templatePath } from "./kinds.ts";
-import { type Gap, nameOf, type Report } from "./report.ts";
+import { type ConversionReport, type Gap, nameOf } from "./report.ts";
 
 const ADMIRALTY = "multicluster.admiralty.io/";
 const FEDERATION = "federation.kubernetes.io/";
@@ -29,7 +29,7 @@ const readConstraints = structuredTextReader(
 type Written = Readonly<Record<string, string>>;
 
 /** Converts Admiralty's and Federation v1's annotations and labels of an ordinary object. */
-export function convertAnnotations(object: WrittenObject, report: Report): WrittenObject | undefined {
+export function convertAnnotations(object: WrittenObject, report: ConversionReport): WrittenObject | undefined {
   const { apiVersion, kind, metadata } = object;
   if (apiVersion.startsWith(ADMIRALTY)) {
     if (kind !== "Target" && kind !== "ClusterTarget") report.noKind(object);
@@ -45,7 +45,7 @@ export function convertAnnotations(object: WrittenObject, report: Report): Writt
   return withLabel(paths.reduce((changed, path) => translateAt(changed, path, report), object));
 }
 
-function translateAt(object: WrittenObject, path: readonly string[], report: Report): WrittenObject {
+function translateAt(object: WrittenObject, path: readonly string[], report: ConversionReport): WrittenObject {
   const annotations = valueAt(object, [...path, "annotations"]);
   if (!isJsonObject(annotations)) return object;
   const written: Record<string, string> = {};

@@ -12,15 +12,15 @@ import {
 import { parseOverrides } from "../../api/overrides.ts";
 import { privilegeProblems } from "../../pods/overrides.ts";
 import type { WrittenObject } from "../shared/documents.ts";
-import { divide } from "./division.ts";
+import { divideWish } from "./division.ts";
 import { COUNTS, countsPath, type Treatment, templatePath, treatmentOf } from "./kinds.ts";
 import type { Numbers, Wish } from "./model.ts";
 import { translate, translateWhole, type WrittenOverride } from "./patches.ts";
 import { placementAnnotations } from "./placement.ts";
-import { type Gap, noDifference, type Report } from "./report.ts";
+import { type ConversionReport, type Gap, noDifference } from "./report.ts";
 
 /** Returns the object with Legation's annotations. Undefined if it cannot go to members. */
-export function annotate(wish: Wish, report: Report): WrittenObject | undefined {
+export function annotate(wish: Wish, report: ConversionReport): WrittenObject | undefined {
   const { object, source } = wish;
   const { treatment, why = "" } = treatmentOf(object);
   switch (treatment) {
@@ -42,7 +42,7 @@ export function annotate(wish: Wish, report: Report): WrittenObject | undefined 
   }
 }
 
-function wholeAnnotations(wish: Wish, report: Report): Record<string, string> {
+function wholeAnnotations(wish: Wish, report: ConversionReport): Record<string, string> {
   const { choices, orphan, adopt } = wish;
   const overrides = wholeOverrides(wish, report);
   return {
@@ -54,7 +54,7 @@ function wholeAnnotations(wish: Wish, report: Report): Record<string, string> {
   };
 }
 
-function wholeOverrides(wish: Wish, report: Report): WrittenOverride[] {
+function wholeOverrides(wish: Wish, report: ConversionReport): WrittenOverride[] {
   if (wish.object.apiVersion.startsWith("rbac.authorization.k8s.io/")) {
     refuseOverrides(wish, report);
     return [];
@@ -82,7 +82,7 @@ function allowanceOf({ apiVersion, kind }: WrittenObject): string {
     : `${kind}: legation install --types ${shipped}`;
 }
 
-function annotateWorkload(wish: Wish, treatment: Treatment, report: Report): WrittenObject {
+function annotateWorkload(wish: Wish, treatment: Treatment, report: ConversionReport): WrittenObject {
   const { object, source, choices, orphan } = wish;
   const gap = report.about(source);
   if (orphan !== undefined) {
@@ -91,7 +91,7 @@ function annotateWorkload(wish: Wish, treatment: Treatment, report: Report): Wri
   const fields = COUNTS[treatment] ?? [];
   const path = countsPath(treatment);
   const { patches, numbers } = translateAll(wish, { path, fields }, report);
-  const { totals, preferences } = divide(wish, { path, fields, numbers, treatment }, gap);
+  const { totals, preferences } = divideWish(wish, { path, fields, numbers, treatment }, gap);
   const isJob = treatment !== "pods";
   const counted = Object.entries(totals).reduce(
     (changed, [field, value]) => setAt(changed, [...path, field], value),
@@ -111,7 +111,7 @@ function annotateWorkload(wish: Wish, treatment: Treatment, report: Report): Wri
 function translateAll(
   { object, overrides }: Wish,
   counts: { readonly path: readonly string[]; readonly fields: readonly string[] },
-  report: Report,
+  report: ConversionReport,
 ): { readonly patches: readonly WrittenOverride[]; readonly numbers: ReadonlyMap<string, Numbers> } {
   const template = templatePath(object);
   const numbers = new Map<string, Numbers>();
@@ -162,7 +162,7 @@ function withoutSelector(object: WrittenObject, path: readonly string[], gap: Ga
   return setAt(object, path, rest);
 }
 
-function refuseOverrides({ overrides }: Wish, report: Report): void {
+function refuseOverrides({ overrides }: Wish, report: ConversionReport): void {
   for (const { source, operations } of overrides) {
     for (const { field, path } of operations) noDifference(path, field, report.about(source));
   }
@@ -173,7 +173,7 @@ function withAnnotations(
   object: WrittenObject,
   annotations: Record<string, string>,
   { source }: Wish,
-  report: Report,
+  report: ConversionReport,
 ): WrittenObject {
   const { [OVERRIDES_ANNOTATION]: _, ...others } = annotations;
   // Overrides were checked one by one.

@@ -4,17 +4,17 @@ import type { WrittenObject } from "../shared/documents.ts";
 import { convertAnnotations } from "./admiralty.ts";
 import { convertKarmada } from "./karmada.ts";
 import { convertKubeFed, isKubeFed } from "./kubefed.ts";
-import { Report } from "./report.ts";
+import { ConversionReport } from "./report.ts";
 
 /** Ordinary manifests, and what has no equal. */
 export interface Conversion {
   readonly objects: readonly WrittenObject[];
-  readonly report: Report;
+  readonly report: ConversionReport;
 }
 
 /** Converts objects of KubeFed, Karmada and Admiralty, with the ordinary objects beside them. */
 export function convert(input: readonly WrittenObject[]): Conversion {
-  const report = new Report();
+  const report = new ConversionReport();
   const objects = input.map(withoutServerFields);
   const federated = convertKubeFed(objects, report);
   const ordinary = convertKarmada(
@@ -61,7 +61,7 @@ function without(field: string, map: Readonly<Record<string, string>> | undefine
 const CLUSTER_SCOPED = /^(Namespace|Cluster.*|CustomResourceDefinition|PriorityClass|RuntimeClass|StorageClass)$/;
 
 /** Tells of namespaces in which Legation would not read the annotations. */
-function tellOptIn(objects: readonly WrittenObject[], report: Report): void {
+function tellOptIn(objects: readonly WrittenObject[], report: ConversionReport): void {
   const isLabelled = ({ kind, metadata }: WrittenObject): boolean =>
     kind === "Namespace" && metadata.labels?.[DELEGATION_LABEL] !== undefined;
   const labelled = new Set(objects.filter(isLabelled).map(({ metadata }) => metadata.name));

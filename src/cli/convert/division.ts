@@ -19,7 +19,7 @@ interface Division {
 }
 
 /** Returns the numbers for all clusters together, and how they are divided. */
-export function divide(wish: Wish, dividing: Dividing, gap: Gap): Division {
+export function divideWish(wish: Wish, dividing: Dividing, gap: Gap): Division {
   const { counts, choices } = wish;
   const { path, fields, numbers } = dividing;
   if (counts.how === "divided") {

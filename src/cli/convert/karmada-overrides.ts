@@ -15,7 +15,7 @@ import {
 import { templatePath } from "./kinds.ts";
 import type { ObjectOperation, ObjectOverride } from "./patches.ts";
 import { selectorText } from "./placement.ts";
-import { type Gap, nameOf, noDifference, type Report } from "./report.ts";
+import { type ConversionReport, type Gap, nameOf, noDifference } from "./report.ts";
 
 interface WrittenContainer {
   readonly name: string;
@@ -70,7 +70,7 @@ export class KarmadaOverrides {
   }
 
   /** Returns the differences between clusters that they make in an object. Adds those that apply to `used`. */
-  of(object: WrittenObject, used: Set<WrittenObject>, report: Report): ObjectOverride[] {
+  of(object: WrittenObject, used: Set<WrittenObject>, report: ConversionReport): ObjectOverride[] {
     const applied = this.#policies.filter((policy) => applies(policy, object));
     return applied.flatMap(({ object: policy, spec }) => {
       used.add(policy);

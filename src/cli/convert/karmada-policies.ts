@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type LabelSelector, labelSelectorSchema, selectorOf } from "../../api/label-expressions.ts";
 import { selectorMatches } from "../../api/label-selector.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
-import type { ClusterChoice } from "./placement.ts";
+import type { ChosenClusters } from "./placement.ts";
 
 /** Selects ordinary objects. */
 interface ResourceSelector {
@@ -103,7 +103,7 @@ export function nameOrder(a: WrittenObject, b: WrittenObject): number {
 }
 
 /** Returns the choice that an affinity is. A field of a Karmada Cluster counts as a label of that name. */
-export function choiceOf({ clusterNames, exclude, labelSelector, fieldSelector }: KarmadaAffinity): ClusterChoice {
+export function choiceOf({ clusterNames, exclude, labelSelector, fieldSelector }: KarmadaAffinity): ChosenClusters {
   const fields = fieldSelector?.matchExpressions ?? [];
   const labels: LabelSelector | undefined =
     fields.length === 0

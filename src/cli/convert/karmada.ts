@@ -17,8 +17,8 @@ import {
 import { treatmentOf } from "./kinds.ts";
 import type { Counts } from "./model.ts";
 import type { ObjectOverride } from "./patches.ts";
-import type { ClusterChoice } from "./placement.ts";
-import { type Gap, nameOf, type Report } from "./report.ts";
+import type { ChosenClusters } from "./placement.ts";
+import { type ConversionReport, type Gap, nameOf } from "./report.ts";
 
 /** A PropagationPolicy or ClusterPropagationPolicy, as far as it is read. */
 const propagationSchema = z.looseObject({
@@ -82,7 +82,7 @@ const WITHOUT_EQUAL: readonly (readonly [field: string, problem: string, instead
 ];
 
 /** Converts ordinary objects by the policies of Karmada beside them. */
-export function convertKarmada(objects: readonly WrittenObject[], report: Report): WrittenObject[] {
+export function convertKarmada(objects: readonly WrittenObject[], report: ConversionReport): WrittenObject[] {
   const ours = objects.filter(isKarmada);
   const policies = policiesOf("PropagationPolicy", propagationSchema, ours);
   const overrides = new KarmadaOverrides(ours);
@@ -135,7 +135,7 @@ function policyFor(
 function convertSelected(
   object: WrittenObject,
   policy: Policy<PropagationSpec>,
-  report: Report,
+  report: ConversionReport,
   overrides: readonly ObjectOverride[],
 ): WrittenObject | undefined {
   const source = nameOf(policy.object);
@@ -195,7 +195,7 @@ function convertSelected(
   return annotated;
 }
 
-function choicesOf({ clusterAffinity, clusterAffinities }: KarmadaPlacement): ClusterChoice[] {
+function choicesOf({ clusterAffinity, clusterAffinities }: KarmadaPlacement): ChosenClusters[] {
   return clusterAffinity === undefined ? clusterAffinities.map(choiceOf) : [choiceOf(clusterAffinity)];
 }
 

@@ -6,8 +6,8 @@ import { readFields, type WrittenObject } from "../shared/documents.ts";
 import { annotate } from "./annotate.ts";
 import { apiVersionOfKind } from "./kinds.ts";
 import type { Counts } from "./model.ts";
-import { type ClusterChoice, placementAnnotations } from "./placement.ts";
-import { type Gap, nameOf, type Report } from "./report.ts";
+import { type ChosenClusters, placementAnnotations } from "./placement.ts";
+import { type ConversionReport, type Gap, nameOf } from "./report.ts";
 
 const GROUPS = /(^|\.)(kubefed\.io|federation\.k8s\.io)$/;
 const OPERATIONS = ["add", "replace", "remove"] as const;
@@ -72,7 +72,7 @@ export function isKubeFed({ apiVersion }: WrittenObject): boolean {
 }
 
 /** Converts all objects of KubeFed in an input. */
-export function convertKubeFed(objects: readonly WrittenObject[], report: Report): WrittenObject[] {
+export function convertKubeFed(objects: readonly WrittenObject[], report: ConversionReport): WrittenObject[] {
   const ours = objects.filter(isKubeFed);
   const federated = ours.filter(
     ({ kind }) => kind.startsWith("Federated") && kind !== "FederatedTypeConfig" && kind !== "FederatedServiceStatus",
@@ -112,7 +112,7 @@ interface Beside {
 function convertFederated(
   federated: WrittenObject,
   { preference, namespace, types }: Beside,
-  report: Report,
+  report: ConversionReport,
 ): WrittenObject[] {
   const source = nameOf(federated);
   const gap = report.about(source);
@@ -171,7 +171,7 @@ function convertFederated(
 }
 
 /** Returns the chosen clusters. Undefined: the object was in none. */
-function choiceOf({ placement }: Federated, gap: Gap): ClusterChoice | undefined {
+function choiceOf({ placement }: Federated, gap: Gap): ChosenClusters | undefined {
   const { clusters, clusterNames, clusterSelector: labels } = placement;
   const names = clusters?.map(({ name }) => name) ?? clusterNames;
   // KubeFed does not look at the selector beside a list, an empty one included.
@@ -183,11 +183,11 @@ function choiceOf({ placement }: Federated, gap: Gap): ClusterChoice | undefined
 
 /** KubeFed has an object only in clusters that have its namespace. */
 function limitTo(
-  choice: ClusterChoice,
+  choice: ChosenClusters,
   namespace: WrittenObject | undefined,
   gap: Gap,
-  report: Report,
-): ClusterChoice | undefined {
+  report: ConversionReport,
+): ChosenClusters | undefined {
   if (namespace === undefined) return choice;
   const { spec } = readFields(federatedSchema, namespace);
   const allowed = choiceOf(spec, report.about(nameOf(namespace)));
@@ -213,7 +213,7 @@ function limitTo(
   return undefined;
 }
 
-function namespaceOf({ metadata }: WrittenObject, spec: Federated, report: Report): WrittenObject {
+function namespaceOf({ metadata }: WrittenObject, spec: Federated, report: ConversionReport): WrittenObject {
   const name = metadata.namespace ?? metadata.name ?? "";
   const choice = choiceOf(spec, report.about(`FederatedNamespace ${name}`)) ?? {};
   const annotations = placementAnnotations([choice]);
@@ -266,7 +266,7 @@ function targetOf(config: WrittenObject): readonly [string, { readonly apiVersio
   return [federatedType.kind, { kind, apiVersion: group === "" ? version : `${group}/${version}` }];
 }
 
-function tellAbout(object: WrittenObject, report: Report): void {
+function tellAbout(object: WrittenObject, report: ConversionReport): void {
   const { kind, metadata } = object;
   if (kind === "KubeFedCluster" || kind === "FederatedCluster") report.join(object, metadata.labels);
   else if (kind === "FederatedTypeConfig") {

@@ -1,6 +1,6 @@
 import type { WrittenObject } from "../shared/documents.ts";
 import type { ObjectOverride } from "./patches.ts";
-import type { ClusterChoice } from "./placement.ts";
+import type { ChosenClusters } from "./placement.ts";
 
 /** A cluster's share, as in `legation.dev/scheduling-preferences`. */
 interface Share {
@@ -26,7 +26,7 @@ export interface Wish {
   /** The name of the foreign object in findings. */
   readonly source: string;
   /** Choices of clusters, an earlier one preferred. Empty: any cluster. */
-  readonly choices: readonly ClusterChoice[];
+  readonly choices: readonly ChosenClusters[];
   readonly counts: Counts;
   readonly overrides: readonly ObjectOverride[];
   /** The fields of the foreign object by which copies stay when the object is deleted, and take over a member's own. */

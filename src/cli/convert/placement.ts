@@ -3,14 +3,14 @@ import { CLUSTER_AFFINITY_ANNOTATION, CLUSTER_SELECTOR_ANNOTATION, CLUSTERS_ANNO
 import type { LabelExpression, LabelSelector } from "../../api/label-expressions.ts";
 
 /** A choice of clusters, all of whose parts must hold. Without parts: any cluster. */
-export interface ClusterChoice {
+export interface ChosenClusters {
   readonly names?: readonly string[] | undefined;
   readonly excluded?: readonly string[] | undefined;
   readonly labels?: LabelSelector | undefined;
 }
 
 /** Returns the annotations for one of several choices, an earlier one preferred. None: any cluster. */
-export function placementAnnotations(choices: readonly ClusterChoice[]): Record<string, string> {
+export function placementAnnotations(choices: readonly ChosenClusters[]): Record<string, string> {
   const [first = {}, ...others] = choices;
   if (others.length === 0) return annotationsOf(first);
   const terms = choices.map(termOf);
@@ -25,7 +25,7 @@ export function placementAnnotations(choices: readonly ClusterChoice[]): Record<
   return { [CLUSTER_AFFINITY_ANNOTATION]: JSON.stringify(affinity) };
 }
 
-function annotationsOf({ names, excluded = [], labels = {} }: ClusterChoice): Record<string, string> {
+function annotationsOf({ names, excluded = [], labels = {} }: ChosenClusters): Record<string, string> {
   const expressions = expressionsOf(labels);
   const named = names?.filter((name) => !excluded.includes(name));
   if (named === undefined && excluded.length > 0) {
@@ -40,7 +40,7 @@ function annotationsOf({ names, excluded = [], labels = {} }: ClusterChoice): Re
   };
 }
 
-function termOf({ names, excluded = [], labels = {} }: ClusterChoice): ClusterTerm {
+function termOf({ names, excluded = [], labels = {} }: ChosenClusters): ClusterTerm {
   const matchExpressions = expressionsOf(labels);
   const matchFields: LabelExpression[] = [
     ...(names === undefined ? [] : [{ key: "metadata.name", operator: "In" as const, values: names }]),

@@ -3,7 +3,7 @@ import { objectText } from "../shared/output.ts";
 import { selectorText } from "./placement.ts";
 
 /** A field of the input that the output does not carry over. */
-export interface Finding {
+export interface ConversionFinding {
   /** The object as the input has it: `FederatedDeployment shop/web`. */
   readonly object: string;
   readonly field: string;
@@ -16,12 +16,12 @@ export interface Finding {
 export type Gap = (field: string, problem: string, instead: string) => void;
 
 /** Collects what a conversion has to tell, each thing once. */
-export class Report {
-  readonly #gaps = new Map<string, Finding>();
+export class ConversionReport {
+  readonly #gaps = new Map<string, ConversionFinding>();
   readonly #steps = new Map<string, string>();
 
   /** Fields that have no equal. */
-  get gaps(): readonly Finding[] {
+  get gaps(): readonly ConversionFinding[] {
     return [...this.#gaps.values()];
   }
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Identity } from "../../kube/credentials.ts";
+import type { RequestIdentity } from "../../kube/credentials.ts";
 import { Failure } from "../shared/failure.ts";
 
 /** The answer of a credential plugin. */
@@ -20,7 +20,7 @@ const claims = z.looseObject({ exp: z.number() });
 
 /** Returns the identity as a plugin's answer. Throws `Failure` where no plugin can answer with it. `source` names its origin. */
 export function execCredential(
-  { authorization = "", cert, key, headers = {} }: Identity,
+  { authorization = "", cert, key, headers = {} }: RequestIdentity,
   { apiVersion, source }: { readonly apiVersion: string; readonly source: string },
 ): ExecCredential {
   const refuse = (problem: string): never => {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { API_SERVICE, apiServices } from "../../access/api-service.ts";
-import { CERTIFICATE_SECRET } from "../../access/certificate.ts";
+import { ACCESS_CERTIFICATE_SECRET } from "../../access/certificate.ts";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import type { Cluster } from "../../api/cluster.ts";
 import { HUB_SECRET, SYSTEM_NAMESPACE } from "../../api/keys.ts";
@@ -40,9 +40,12 @@ export async function accessFindings(
           `APIService ${API_SERVICE} is not available: ${available?.message ?? "the API server has not reported on it"}`,
           restart,
         );
-  const { namespace } = CERTIFICATE_SECRET;
+  const { namespace } = ACCESS_CERTIFICATE_SECRET;
   const mounted = await readable(mountedCertificate(host, { namespace, name: "legation-access" }, signal));
-  const { secret: name, certificate: key } = mounted ?? { secret: CERTIFICATE_SECRET.name, certificate: "tls.crt" };
+  const { secret: name, certificate: key } = mounted ?? {
+    secret: ACCESS_CERTIFICATE_SECRET.name,
+    certificate: "tls.crt",
+  };
   if (name === undefined) {
     return [
       state,

@@ -7,7 +7,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { deployments, type Resource } from "../../kube/resources.ts";
 import { applyManifest } from "../install/apply.ts";
-import { type HelmRelease, type Standing, standing } from "../install/installed.ts";
+import { type HelmRelease, type InstalledSettings, standing } from "../install/installed.ts";
 import { planInstall, withImage } from "../install/objects.ts";
 import { atMost } from "../shared/at-most.ts";
 import { imageOf, VERSION_LABEL } from "../shared/deployment-image.ts";
@@ -23,7 +23,7 @@ const AT_ONCE = 8;
 const INSTALL = "legation install";
 
 /** The outcome of a server-side dry run of one object. */
-export interface Compared {
+export interface DryRunResult {
   readonly kind: string;
   readonly object: string;
   readonly is: "same" | "missing" | "different" | "forbidden" | "unknown";
@@ -36,7 +36,7 @@ export async function readInstallation(
   host: ClusterClient,
   version: string,
   signal: AbortSignal,
-): Promise<{ readonly before: Standing; readonly wanted: readonly Manifest[] }> {
+): Promise<{ readonly before: InstalledSettings; readonly wanted: readonly Manifest[] }> {
   const own = await shippedManifests();
   const before = await standing(host, own, signal);
   const manifests = before.access === undefined ? own : [...own, ...(await shippedManifests("access"))];
@@ -55,7 +55,7 @@ export async function readInstallation(
 export async function installedObjectFindings(
   host: ClusterClient,
   version: string,
-  { before, wanted }: { readonly before: Standing; readonly wanted: readonly Manifest[] },
+  { before, wanted }: { readonly before: InstalledSettings; readonly wanted: readonly Manifest[] },
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
   if (before.version !== undefined && before.version !== version) {
@@ -78,7 +78,7 @@ async function compareObjects(
   wanted: readonly Manifest[],
   release: HelmRelease | undefined,
   signal: AbortSignal,
-): Promise<readonly Compared[]> {
+): Promise<readonly DryRunResult[]> {
   const options = release === undefined ? { dryRun: true } : { dryRun: true, adapt: asReleased };
   const discovery = new Discovery(host, signal);
   return atMost(AT_ONCE, wanted, async (manifest) => {
@@ -126,22 +126,22 @@ const GRAVE: ReadonlySet<string> = new Set([
 ]);
 
 /** Judges the compared objects, CustomResourceDefinitions and policies apart. */
-export function objectFindings(compared: readonly Compared[], repair: string = INSTALL): Finding[] {
+export function objectFindings(compared: readonly DryRunResult[], repair: string = INSTALL): Finding[] {
   const kinds = [
-    ["CustomResourceDefinitions", ({ kind }: Compared) => kind === "CustomResourceDefinition"],
-    ["admission policies and their bindings", ({ kind }: Compared) => kind.startsWith("ValidatingAdmissionPolicy")],
-    ["rights of webhook and controller", ({ kind }: Compared) => /Role(Binding)?$/.test(kind)],
-    ["webhook configurations", ({ kind }: Compared) => kind.endsWith("WebhookConfiguration")],
+    ["CustomResourceDefinitions", ({ kind }: DryRunResult) => kind === "CustomResourceDefinition"],
+    ["admission policies and their bindings", ({ kind }: DryRunResult) => kind.startsWith("ValidatingAdmissionPolicy")],
+    ["rights of webhook and controller", ({ kind }: DryRunResult) => /Role(Binding)?$/.test(kind)],
+    ["webhook configurations", ({ kind }: DryRunResult) => kind.endsWith("WebhookConfiguration")],
   ] as const;
   const named = kinds.map(([name, isOf]) => [name, compared.filter(isOf)] as const);
   const others = compared.filter((each) => !kinds.some(([, isOf]) => isOf(each)));
   return [...named, ["other objects", others] as const].flatMap(([name, of]) => partFindings(name, of, repair));
 }
 
-function partFindings(name: string, compared: readonly Compared[], repair: string): Finding[] {
+function partFindings(name: string, compared: readonly DryRunResult[], repair: string): Finding[] {
   const by = Object.groupBy(compared, ({ is }) => is);
   const { missing = [], different = [], forbidden: denied = [], unknown = [], same = [] } = by;
-  const names = (of: readonly Compared[]): string => some(of.map(({ object }) => object));
+  const names = (of: readonly DryRunResult[]): string => some(of.map(({ object }) => object));
   const findings: Finding[] = [];
   if (missing.length > 0) findings.push(fail(`${name}: missing: ${names(missing)}`, repair));
   if (different.length > 0) {

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { CONFIGURATIONS, type WebhookEntry } from "../../../webhook/ca-bundle.ts";
-import { CERTIFICATE_SECRET } from "../../../webhook/certificate.ts";
+import { WEBHOOK_CERTIFICATE_SECRET } from "../../../webhook/certificate.ts";
 import { DELEGATE_ANNOTATION, GROUP, GROUP_BY_ANNOTATION, PROXY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { type Namespace, type Pod, type Stored, secretText } from "../../api/kubernetes.ts";
 import { certificatesOf } from "../../certificates/bundle.ts";
@@ -44,7 +44,7 @@ export async function configurationFindings(
       ? await readable(mountedCertificate(host, { namespace: SYSTEM_NAMESPACE, name: "legation-webhook" }, signal))
       : undefined;
   const { secret: name, certificate: certificateKey, authority: authorityKey } = mounted ?? OWN_CERTIFICATE;
-  const { namespace } = CERTIFICATE_SECRET;
+  const { namespace } = WEBHOOK_CERTIFICATE_SECRET;
   const secret =
     name === undefined
       ? { found: undefined }
@@ -75,7 +75,7 @@ export async function configurationFindings(
 
 // Keys of the Secret that the webhook makes itself.
 const OWN_CERTIFICATE: MountedCertificate = {
-  secret: CERTIFICATE_SECRET.name,
+  secret: WEBHOOK_CERTIFICATE_SECRET.name,
   certificate: "tls.crt",
   authority: "ca.crt",
 };

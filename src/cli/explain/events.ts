@@ -22,19 +22,19 @@ export function readEvents(
 }
 
 /** Returns when an event last occurred, in RFC 3339. */
-export function timeOf({ lastTimestamp, eventTime, metadata }: KubeEvent): string {
+export function lastTimeOf({ lastTimestamp, eventTime, metadata }: KubeEvent): string {
   return lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? "";
 }
 
 /** Returns when it was first told, in RFC 3339: an event that occurs again stays the same object. */
 export function firstTimeOf(event: KubeEvent): string {
-  return event.metadata?.creationTimestamp ?? timeOf(event);
+  return event.metadata?.creationTimestamp ?? lastTimeOf(event);
 }
 
 /** Returns the event that occurred last, of those with the reason if one is given. */
 export function lastOf(told: readonly KubeEvent[], reason?: string): KubeEvent | undefined {
   const found = reason === undefined ? [...told] : told.filter((event) => event.reason === reason);
-  return found.sort((a, b) => (timeOf(a) < timeOf(b) ? 1 : -1))[0];
+  return found.sort((a, b) => (lastTimeOf(a) < lastTimeOf(b) ? 1 : -1))[0];
 }
 
 /** Returns what events tell, oldest first. */
@@ -42,7 +42,7 @@ export function toldEvents(told: readonly KubeEvent[]): ToldEvent[] {
   return told
     .map((event) => {
       const { type = "", reason = "", message = "" } = event;
-      return { at: timeOf(event), type, reason, message };
+      return { at: lastTimeOf(event), type, reason, message };
     })
     .sort((a, b) => (a.at < b.at ? -1 : 1));
 }

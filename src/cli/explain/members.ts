@@ -19,13 +19,13 @@ import type { HostState } from "../simulation/host-state.ts";
 import type { Trouble } from "./model.ts";
 
 /** A resource of a member in cores or bytes: allocatable, and free of this host's pods. */
-export interface Share {
+export interface MemberRoom {
   readonly free: number;
   readonly allocatable: number;
 }
 
 /** The status of a member. */
-export interface ClusterStatus {
+export interface MemberStatus {
   readonly name: string;
   /** Status of the Ready condition of the Cluster, or of its node if that is not Ready. Unknown without a report. */
   readonly ready: string;
@@ -39,8 +39,8 @@ export interface ClusterStatus {
   readonly access: AccessSpec | undefined;
   readonly version: string | undefined;
   readonly nodes: number | undefined;
-  readonly cpu: Share;
-  readonly memory: Share;
+  readonly cpu: MemberRoom;
+  readonly memory: MemberRoom;
   readonly pods: { readonly running: number; readonly unfinished: number };
   /** Number of kept delegates. Undefined if there are none. */
   readonly held: number | undefined;
@@ -48,11 +48,11 @@ export interface ClusterStatus {
 }
 
 /** The host's objects of members. */
-export type Members = Pick<HostState, "clusters" | "nodes">;
+export type HostMembers = Pick<HostState, "clusters" | "nodes">;
 
 /** The status of all members, and of the proxies without a member. */
 export interface HostStatus {
-  readonly clusters: readonly ClusterStatus[];
+  readonly clusters: readonly MemberStatus[];
   readonly waiting: { readonly unplaced: number; readonly gated: number };
 }
 
@@ -69,7 +69,7 @@ export async function findMembers(
   host: ClusterClient,
   names: readonly string[],
   signal: AbortSignal,
-): Promise<Members> {
+): Promise<HostMembers> {
   const [found, virtual] = await Promise.all([
     Promise.all(names.map((name) => host.find(resources, { name }, { signal }))),
     Promise.all(names.map((name) => host.find(nodes, { name: virtualNodeName(name) }, { signal }))),
@@ -82,7 +82,7 @@ export function hostStatus({
   clusters,
   nodes: virtualNodes,
   proxies,
-}: Members & Pick<HostState, "proxies">): HostStatus {
+}: HostMembers & Pick<HostState, "proxies">): HostStatus {
   const alive = unfinished(proxies);
   const byNode = Map.groupBy(alive, (proxy) => proxy.spec?.nodeName ?? "");
   const byName = new Map(virtualNodes.map((node) => [node.metadata.name, node]));
@@ -103,13 +103,13 @@ function clusterStatus(
   cluster: Stored<Cluster>,
   proxies: readonly Stored<Pod>[],
   node: Stored<KubeNode> | undefined,
-): ClusterStatus {
+): MemberStatus {
   const { metadata, spec, status } = cluster;
   const readiness = readinessOf(cluster, node);
   const used: Record<string, number> = {};
   for (const proxy of proxies) addAmounts(used, podRequests(proxy));
   const allocatable = parseAmounts(status?.allocatable);
-  const share = (resource: string): Share => ({
+  const share = (resource: string): MemberRoom => ({
     // Pods stay on nodes that are not Ready any more, and that count no more.
     free: Math.max(0, (allocatable[resource] ?? 0) - (used[resource] ?? 0)),
     allocatable: allocatable[resource] ?? 0,
@@ -147,7 +147,7 @@ export function removalOf({ metadata, status }: Stored<Cluster>): string | undef
 export function readinessOf(
   { status }: Stored<Cluster>,
   node: Stored<KubeNode> | undefined,
-): Pick<ClusterStatus, "ready" | "reason"> {
+): Pick<MemberStatus, "ready" | "reason"> {
   const said = readyOf(status?.conditions);
   if (said === undefined) return { ready: "Unknown", reason: `no controller has reported on it: ${UNHEARD}` };
   const { status: ready, message } = said;
@@ -199,7 +199,7 @@ interface MemberObjects {
 
 /** Returns the Cluster of a member with its readiness. Undefined: it was removed. */
 export function memberAmong(
-  { clusters, nodes: virtual }: Members,
+  { clusters, nodes: virtual }: HostMembers,
   name: string,
 ): (ReturnType<typeof readinessOf> & MemberObjects) | undefined {
   const cluster = clusters.find(({ metadata }) => metadata.name === name);

@@ -21,7 +21,7 @@ import {
 } from "../simulation/controller-pods.ts";
 import { type HostState, readClaims, readHost, readWorkloadObject } from "../simulation/host-state.ts";
 import { podsOf, type WorkloadKind, type WorkloadPods } from "../simulation/workloads.ts";
-import { timeOf } from "./events.ts";
+import { lastTimeOf } from "./events.ts";
 import { ownWorkloadOf } from "./not-delegated.ts";
 import { isWholeJob, readWholeJob, type WholeJobStatus } from "./whole-job.ts";
 import { type WorkloadFacts, type WorkloadStatus, workloadStatus } from "./workload.ts";
@@ -90,7 +90,7 @@ function isAtWork(
   if (workload.kind !== "CronJob") return isMakerOf(workload, maker);
   if (maker.kind === "Job") return runs.some(({ metadata }) => metadata.name === maker.name);
   // The CronJob's own event: the Job itself could not be created.
-  return isMakerOf(workload, maker) && Date.parse(timeOf(event)) > lastRunOf(object);
+  return isMakerOf(workload, maker) && Date.parse(lastTimeOf(event)) > lastRunOf(object);
 }
 
 /** Returns the workload's next pod and its claims after admission. Undefined when it would not be delegated. */

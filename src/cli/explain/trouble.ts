@@ -7,7 +7,7 @@ import { conditionOf, isBound, isDeleting, isLive, isTerminal } from "../../pods
 import { memberOf } from "../../pods/proxy.ts";
 import { counted } from "../shared/output.ts";
 import { firstTimeOf, lastOf } from "./events.ts";
-import { type Members, notReady, removing } from "./members.ts";
+import { type HostMembers, notReady, removing } from "./members.ts";
 import type { Trouble } from "./model.ts";
 
 /** The objects that tell the troubles of a workload. */
@@ -23,7 +23,7 @@ export interface TroubleFacts {
 /** Returns troubles other than waiting: lost members, refused pods, and pods that do not start or have failed. */
 export function troublesOf(
   { namespace, replicas, pods, refusals = [] }: TroubleFacts,
-  { clusters, nodes }: Members,
+  { clusters, nodes }: HostMembers,
 ): Trouble[] {
   const nodeOf = new Map(nodes.map((node) => [node.metadata.name, node]));
   return [

@@ -6,8 +6,8 @@ import { jobs } from "../../kube/resources.ts";
 import { jobOfShare } from "../../scheduling/whole/job-division.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import type { NamedWorkload } from "../simulation/controller-pods.ts";
-import { lastOf, timeOf } from "./events.ts";
-import { findMembers, type Members, memberAmong, notReady, removing } from "./members.ts";
+import { lastOf, lastTimeOf } from "./events.ts";
+import { findMembers, type HostMembers, memberAmong, notReady, removing } from "./members.ts";
 import type { Trouble } from "./model.ts";
 import { readWhole, toldTroubles } from "./whole.ts";
 
@@ -54,7 +54,7 @@ interface JobCondition {
 }
 
 /** The host's objects of one whole Job. */
-export interface WholeJobFacts extends Partial<Members> {
+export interface WholeJobFacts extends Partial<HostMembers> {
   readonly job: Stored<Job>;
   /** Events of the Job. */
   readonly told: readonly KubeEvent[];
@@ -109,7 +109,7 @@ export function wholeJobStatus({ job, told, clusters = [], nodes = [] }: WholeJo
         since,
         why: [reason, message].filter(Boolean).join(": "),
       })),
-    notPlaced: refused && { at: timeOf(refused), message: refused.message ?? "" },
+    notPlaced: refused && { at: lastTimeOf(refused), message: refused.message ?? "" },
     troubles: isOver
       ? []
       : [
@@ -130,7 +130,7 @@ function shareStatus(job: Stored<Job>, share: JobShare, shares: readonly JobShar
   return { cluster: share.member, completions, parallelism, active, ready, succeeded, failed, state };
 }
 
-function memberTrouble(name: string, members: Members): Trouble[] {
+function memberTrouble(name: string, members: HostMembers): Trouble[] {
   const member = memberAmong(members, name);
   if (member === undefined) {
     return [{ what: `Cluster ${name}, which had the Job, was removed: the controller ends the Job as Failed` }];

@@ -3,7 +3,7 @@ import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
 import { resourceOfType } from "../../api/resources.ts";
 import { type MemberRecord, membersOfObject } from "../../copies/object-members.ts";
 import { conditionsOf, statusOf } from "../../copies/object-status.ts";
-import { hasWholeLabel, isWanted } from "../../copies/objects.ts";
+import { hasWholeLabel, isWantedInMembers } from "../../copies/objects.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listDelegatedTypes, typeNamed } from "../shared/delegated-types.ts";
 import { type HostState, readWithoutProxies } from "../simulation/host-state.ts";
@@ -70,7 +70,7 @@ export async function readWholeObject(
 /** Computes the status of a whole object from the host's objects. */
 export function wholeObjectStatus({ type, object, told, host, now }: WholeObjectFacts): WholeObjectStatus {
   const { metadata, kind = type.spec.kind } = object;
-  const whole = isWanted(object);
+  const whole = isWantedInMembers(object);
   const place = whole ? new Simulation(host, now).placeObject(object, type) : { clusters: [], others: [], misfits: [] };
   const nowhere = whole && place.clusters.length === 0 && place.others.length === 0;
   return {

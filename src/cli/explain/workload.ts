@@ -9,7 +9,7 @@ import { memberOf } from "../../pods/proxy.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import { workloadOf } from "../../scheduling/workload.ts";
 import type { HostState } from "../simulation/host-state.ts";
-import { type Place, Simulation } from "../simulation/simulation.ts";
+import { type SimulatedPlace, Simulation } from "../simulation/simulation.ts";
 import type { ClaimTemplate } from "../simulation/workloads.ts";
 import type { Reason, Trouble } from "./model.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
@@ -131,7 +131,7 @@ function placeOf(
   { namespace, nextClaims = [] }: WorkloadFacts,
   host: HostState,
   now: number,
-): Place {
+): SimulatedPlace {
   const simulation = new Simulation(host, now);
   simulation.addClaims(namespace, nextClaims);
   return simulation.place(next);

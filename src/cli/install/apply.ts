@@ -13,14 +13,14 @@ import { until } from "../shared/wait.ts";
 const FIELD_MANAGER = "legation-install";
 
 /** The effect of applying one object. */
-export type Change = "created" | "configured" | "unchanged" | "removed";
+export type ApplyEffect = "created" | "configured" | "unchanged" | "removed";
 
 /** An applied object and the effect. */
-export interface Applied {
+export interface AppliedManifest {
   readonly kind: string;
   readonly namespace?: string;
   readonly name: string;
-  readonly change: Change;
+  readonly change: ApplyEffect;
 }
 
 interface ApplyOptions {
@@ -39,7 +39,7 @@ export async function applyManifest(
   manifest: Manifest,
   signal: AbortSignal,
   { dryRun = false, adapt = (wanted) => wanted }: ApplyOptions = {},
-): Promise<Applied> {
+): Promise<AppliedManifest> {
   const resource = await discovery.get(manifest.apiVersion, manifest.kind);
   const ref = referenceOf(manifest, resource);
   const before = await client.find(resource, ref, { signal });
@@ -59,7 +59,7 @@ export async function removeManifest(
   discovery: Discovery,
   manifest: Manifest,
   signal: AbortSignal,
-): Promise<Applied | undefined> {
+): Promise<AppliedManifest | undefined> {
   const resource = await discovery.find(manifest.apiVersion, manifest.kind);
   if (resource === undefined) return undefined;
   const ref = referenceOf(manifest, resource);

@@ -11,7 +11,7 @@ import { kindsOf, listInstalled, type Manifest } from "../shared/manifests.ts";
 import { findDefined, findTypes, SOURCE_VERBS, type TypeName } from "../shared/named-types.ts";
 import { some } from "../shared/output.ts";
 import { refuseTerminatingNamespace } from "../shared/reading.ts";
-import { type Applied, applyManifest, removeManifest, waitEstablished } from "./apply.ts";
+import { type AppliedManifest, applyManifest, removeManifest, waitEstablished } from "./apply.ts";
 import { type InstallOptions, planInstall } from "./objects.ts";
 import { delegatedTypeObjects, lackingFields, typeFields } from "./types.ts";
 import { prepareWebhooks } from "./webhooks.ts";
@@ -20,7 +20,7 @@ export interface InstallContext {
   readonly client: ClusterClient;
   readonly signal: AbortSignal;
   /** Receives each object once it is applied. */
-  readonly onApplied: (applied: Applied) => void;
+  readonly onApplied: (applied: AppliedManifest) => void;
   /** Receives what an operator should change. */
   readonly onAdvice: (advice: string) => void;
 }
@@ -39,7 +39,7 @@ export async function install(
   manifests: readonly Manifest[],
   { types: typeNames = [], definitions = false, knownTypes = [], ...options }: InstallOptions & TypeOptions,
   { client, signal, onApplied, onAdvice }: InstallContext,
-): Promise<Applied[]> {
+): Promise<AppliedManifest[]> {
   const discovery = new Discovery(client, signal);
   const { apply, leaveOut } = planInstall(manifests, options);
   // Checked before the first write: a server that lacks a kind must not keep half an installation.
@@ -48,8 +48,8 @@ export async function install(
   await refuseTerminatingNamespace(client, signal);
   await refuseNodesNamedAsOurs(client, signal);
 
-  const done: Applied[] = [];
-  const report = (applied: Applied): void => {
+  const done: AppliedManifest[] = [];
+  const report = (applied: AppliedManifest): void => {
     done.push(applied);
     onApplied(applied);
   };
@@ -71,10 +71,10 @@ export async function install(
 }
 
 /** Allows types on a host where Legation is installed. Resolves to the applied objects. */
-export async function allowTypes(options: TypeOptions, context: InstallContext): Promise<Applied[]> {
+export async function allowTypes(options: TypeOptions, context: InstallContext): Promise<AppliedManifest[]> {
   const { client, signal } = context;
-  const done: Applied[] = [];
-  const onApplied = (applied: Applied): void => {
+  const done: AppliedManifest[] = [];
+  const onApplied = (applied: AppliedManifest): void => {
     done.push(applied);
     context.onApplied(applied);
   };

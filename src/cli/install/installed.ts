@@ -20,7 +20,7 @@ const webhookConfigurations: Resource<KubeObject> = {
 };
 
 /** Settings of an earlier installation, which the next one keeps. */
-export interface Standing {
+export interface InstalledSettings {
   readonly clusterName: string | undefined;
   /** Version of the command line that installed it. Undefined if unknown. */
   readonly version: string | undefined;
@@ -49,7 +49,7 @@ export async function standing(
   client: ClusterClient,
   manifests: readonly Manifest[],
   signal: AbortSignal,
-): Promise<Standing> {
+): Promise<InstalledSettings> {
   const name = manifests.find(({ kind }) => kind === webhookConfigurations.kind)?.metadata.name;
   const webhook = name === undefined ? undefined : await client.find(webhookConfigurations, { name }, { signal });
   const url = configuration.safeParse(webhook).data?.webhooks[0]?.clientConfig.url;
@@ -93,7 +93,7 @@ const externalService = z.looseObject({
   spec: z.looseObject({ externalName: z.string(), ports: z.tuple([z.looseObject({ port: z.number() })]) }),
 });
 
-async function standingAccess(client: ClusterClient, signal: AbortSignal): Promise<Standing["access"]> {
+async function standingAccess(client: ClusterClient, signal: AbortSignal): Promise<InstalledSettings["access"]> {
   if ((await client.find(apiServices, { name: API_SERVICE }, { signal })) === undefined) return undefined;
   const service = await client.find(services, { namespace: ACCESS_NAMESPACE, name: ACCESS_SERVICE }, { signal });
   const { externalName, ports } = externalService.safeParse(service).data?.spec ?? {};
@@ -101,7 +101,7 @@ async function standingAccess(client: ClusterClient, signal: AbortSignal): Promi
 }
 
 /** Returns the image to keep. Undefined: the manifests'. Throws `Failure` for an own image of another version. */
-export function imageToKeep({ ownImage, version }: Standing, ownVersion: string): string | undefined {
+export function imageToKeep({ ownImage, version }: InstalledSettings, ownVersion: string): string | undefined {
   if (ownImage === undefined || version === ownVersion) return ownImage;
   throw new Failure("usage", {
     object: "--image",

@@ -10,9 +10,9 @@ const VERBS = ["get", "list", "watch", "create", "update", "patch", "delete", "d
 const HTTP_VERBS = ["get", "head", "post", "put", "patch", "delete", "options"];
 
 /** How a member's API server checks impersonation: `constrained` (KEP-5284) refuses system:masters, service accounts and nodes. */
-export type Impersonation = "constrained" | "any";
+export type ImpersonationRules = "constrained" | "any";
 
-const IMPERSONATION_RULES: Readonly<Record<Impersonation, readonly object[]>> = {
+const IMPERSONATION_RULES: Readonly<Record<ImpersonationRules, readonly object[]>> = {
   // RBAC has no pattern for `userextras/KEY`, so all resources of the group are named.
   constrained: [
     { apiGroups: [AUTHENTICATION_GROUP], resources: ["*"], verbs: ["impersonate:user-info"] },
@@ -31,7 +31,7 @@ const IMPERSONATION_RULES: Readonly<Record<Impersonation, readonly object[]>> = 
  */
 export function accessAccountObjects(
   hostId: string,
-  impersonation: Impersonation,
+  impersonation: ImpersonationRules,
   { labels, annotations }: Manifest["metadata"],
 ): readonly Manifest[] {
   const name = accessAccountName(hostId);
@@ -52,13 +52,13 @@ const versionAnswer = z.looseObject({ major: z.string(), minor: z.string() });
 const CONSTRAINED_SINCE_MINOR = 36;
 
 /** Returns how an API server of this version checks impersonation by default: of `/version`, or `v1.36.3`. */
-export function impersonationOf(version: string | undefined): Impersonation {
+export function impersonationOf(version: string | undefined): ImpersonationRules {
   const [, major = "0", minor = "0"] = /^v?(\d+)\.(\d+)/.exec(version ?? "") ?? [];
   return Number(major) > 1 || Number(minor) >= CONSTRAINED_SINCE_MINOR ? "constrained" : "any";
 }
 
 /** Reads how the member's API server checks impersonation by default. */
-export async function readImpersonation(member: ClusterClient, signal: AbortSignal): Promise<Impersonation> {
+export async function readImpersonation(member: ClusterClient, signal: AbortSignal): Promise<ImpersonationRules> {
   const { major, minor } = versionAnswer.parse(await member.raw({ method: "GET", path: "/version", signal }));
   return impersonationOf(`${major}.${minor}`);
 }

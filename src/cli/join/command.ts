@@ -11,7 +11,7 @@ import { refuseDefinitionsAlone, typeList } from "../shared/named-types.ts";
 import { printOutcome } from "../shared/output.ts";
 import { hostContext } from "../shared/session.ts";
 import { loadMemberRole } from "./grant-access.ts";
-import { joinByManifest, join as joinMember } from "./join.ts";
+import { joinByManifest, joinByKubeconfig as joinMember } from "./join.ts";
 import { agentImage } from "./join-agent.ts";
 
 /** Parses `region=eu,tier=gold` into labels. Names every problem; the API server knows which characters a label may have. */

@@ -24,7 +24,7 @@ export interface JoinedAddress {
 }
 
 /** Returns the address that the host will use: the given one, else as before, else the kubeconfig's. */
-export async function addressOf(
+export async function memberAddress(
   { name, memberServer }: { readonly name: string; readonly memberServer?: string | undefined },
   joined: Stored<Cluster> | undefined,
   context: HostContext & { readonly member: Connection },

@@ -11,8 +11,8 @@ import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
 import type { HostContext } from "../shared/session.ts";
 import { waitFor, withoutRepeats } from "../shared/wait.ts";
-import { accessAccountObjects, type Impersonation, impersonationOf, readImpersonation } from "./access-account.ts";
-import { addressOf, FIELD_MANAGER, giveCredentials, isSameServer, storeAccessCredentials } from "./credentials.ts";
+import { accessAccountObjects, type ImpersonationRules, impersonationOf, readImpersonation } from "./access-account.ts";
+import { FIELD_MANAGER, giveCredentials, isSameServer, memberAddress, storeAccessCredentials } from "./credentials.ts";
 import { accessObjects, grantAccess, systemNamespace } from "./grant-access.ts";
 import { typeObjects } from "./grant-types.ts";
 import { prepareAgent, storedKubeconfig, waitForAgent } from "./join-agent.ts";
@@ -23,7 +23,7 @@ import { type JoinContext, type JoinOptions, type ValidJoin, validateHost, valid
  * Joins a member, also one that has joined before. The host is written last, so a join that fails leaves it as it was. Resolves
  * to the Cluster once it is Ready.
  */
-export async function join(options: JoinOptions, context: JoinContext): Promise<Stored<Cluster>> {
+export async function joinByKubeconfig(options: JoinOptions, context: JoinContext): Promise<Stored<Cluster>> {
   const { name, hostName, timeoutMs } = options;
   const { host, signal, report } = context;
   const valid = await validateJoin(options, context);
@@ -46,7 +46,7 @@ export async function join(options: JoinOptions, context: JoinContext): Promise<
             },
             context,
           );
-    const grant = (impersonation: Impersonation): Promise<void> => {
+    const grant = (impersonation: ImpersonationRules): Promise<void> => {
       const ofAccess = (role: Manifest): readonly Manifest[] =>
         access === undefined ? [] : accessAccountObjects(hostId, impersonation, role.metadata);
       const further = (role: Manifest): readonly Manifest[] => [...(agent?.objects ?? []), ...ofAccess(role)];
@@ -66,7 +66,7 @@ export async function join(options: JoinOptions, context: JoinContext): Promise<
     }
     if (agent !== undefined) await agent.storeToken();
     else {
-      const joinedAddress = await addressOf(options, joined, context);
+      const joinedAddress = await memberAddress(options, joined, context);
       if (operatorsSecret === undefined) {
         await giveCredentials(hostId, joinedAddress, context);
         server = joinedAddress.address.server;

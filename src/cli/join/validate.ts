@@ -5,7 +5,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { nodes, type Resource, secrets } from "../../kube/resources.ts";
 import { credentialsSecretName, hostAccountName } from "../member/access.ts";
 import { whyForeign } from "../member/credentials.ts";
-import { type Identity, identify, identifyCommand } from "../member/identity.ts";
+import { identifyCommand, identifyMember, type MemberRelation } from "../member/identity.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
@@ -70,7 +70,7 @@ export async function validateJoin(
 ): Promise<ValidJoin> {
   const hostId = await clusterId(host, signal);
   const joined = (await listClusters(host, signal)).find(({ metadata }) => metadata.name === name);
-  const identity = await identify({ host, member, hostId, name }, joined, signal);
+  const identity = await identifyMember({ host, member, hostId, name }, joined, signal);
   const { memberUid, isMember, other } = identity;
   if (joined !== undefined && !isMember) throw notThatMember(joined, identity);
   if (other !== undefined) throw joinedAlready(name, other, { hostId, isTwice: isMember });
@@ -120,7 +120,10 @@ function noAgentFor(name: string, secret: NonNullable<ValidJoin["operatorsSecret
   });
 }
 
-function notThatMember({ metadata: { name, annotations } }: Stored<Cluster>, { memberUid, other }: Identity): Failure {
+function notThatMember(
+  { metadata: { name, annotations } }: Stored<Cluster>,
+  { memberUid, other }: MemberRelation,
+): Failure {
   const object = `Cluster ${name}`;
   const problem = "has joined already, and is not the cluster of --member-kubeconfig";
   const remedy = `choose another name, or run \`legation unjoin ${name}\` first`;

@@ -10,7 +10,7 @@ import { duration, toggle, withGlobals } from "../shared/input.ts";
 import { some } from "../shared/output.ts";
 import { asViewer, notOnHost } from "../shared/reading.ts";
 import type { Connection, Session } from "../shared/session.ts";
-import { type FollowOptions, followLogs, followPods } from "./follow.ts";
+import { type FollowLogsOptions, followLogs, followPods } from "./follow.ts";
 import { LinePrinter } from "./lines.ts";
 import { type LogOutput, podsOfJob, podWith, selectedPods, showLogs } from "./show.ts";
 import { type LogSource, openOrTell, openSource, type PodSelection, placesOf } from "./sources.ts";
@@ -202,7 +202,7 @@ async function logsOfPods(
   return object;
 }
 
-function logOptions(options: LogsInput): FollowOptions {
+function logOptions(options: LogsInput): FollowLogsOptions {
   const { allContainers: all, since: sinceMs, maxLogRequests: maxStreams } = options;
   return { ...options, all, sinceMs, maxStreams };
 }

@@ -3,12 +3,12 @@ import { isFinished } from "../../copies/jobs.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Reflector } from "../../runtime/reflector.ts";
 import { asksForSeveralPods } from "./containers.ts";
-import { FollowedCluster, Places } from "./followed-cluster.ts";
+import { FollowedCluster, StreamSlots } from "./followed-cluster.ts";
 import type { LogOptions, LogOutput } from "./show.ts";
 import { isRunOf, type LogSource, openOrTell, type PodSelection, placesOf, reflectorOfJob } from "./sources.ts";
 
 /** The logs to follow, and the means to follow them. */
-export interface FollowOptions extends LogOptions {
+export interface FollowLogsOptions extends LogOptions {
   /** Streams that are open at a time. */
   readonly maxStreams: number;
 }
@@ -21,11 +21,11 @@ export interface FollowContext extends LogOutput {
 }
 
 /** Prints the logs of a Job in all its clusters as they grow, until the Job is over and they are all read. */
-export async function followLogs(job: Stored<Job>, options: FollowOptions, context: FollowContext): Promise<void> {
+export async function followLogs(job: Stored<Job>, options: FollowLogsOptions, context: FollowContext): Promise<void> {
   const { host, open, gaps, printer, signal, clock } = context;
   const { namespace = "", name, uid } = job.metadata;
   const over = Promise.withResolvers<void>();
-  const places = new Places(options.maxStreams);
+  const places = new StreamSlots(options.maxStreams);
   const podUids = new Set<string>();
   printer.isPrefixed = asksForSeveralPods(job);
   const onPod = (podUid: string): void => {
@@ -84,10 +84,10 @@ export async function followLogs(job: Stored<Job>, options: FollowOptions, conte
 export async function followPods(
   selection: PodSelection,
   sources: readonly LogSource[],
-  options: FollowOptions & { readonly isSingle: boolean },
+  options: FollowLogsOptions & { readonly isSingle: boolean },
   context: Omit<FollowContext, "host" | "open">,
 ): Promise<void> {
-  const places = new Places(options.maxStreams);
+  const places = new StreamSlots(options.maxStreams);
   context.printer.isPrefixed = !options.isSingle;
   const all = { ...context, places, onPod: () => undefined };
   const clusters = sources.map((source) => new FollowedCluster(source, selection, options, all));

@@ -20,7 +20,7 @@ import {
 import { openLog, readLog, type StreamEnd } from "./stream.ts";
 
 /** A semaphore: at most so many streams at a time, first come, first served. */
-export class Places {
+export class StreamSlots {
   #free: number;
   readonly #waiting: (() => void)[] = [];
 
@@ -47,7 +47,7 @@ export class Places {
 /** The means to follow one cluster, shared with the other clusters of the Job. */
 export interface FollowedClusterContext extends LogOutput {
   readonly clock: Clock;
-  readonly places: Places;
+  readonly places: StreamSlots;
   readonly onPod: (uid: string) => void;
 }
 

@@ -23,7 +23,7 @@ import { readable } from "../shared/reading.ts";
 import { refOf, remove } from "../shared/removal.ts";
 import { until } from "../shared/wait.ts";
 import { agentName, clusterRoles, findAccess, giveUpAccess, hostAccountName } from "./access.ts";
-import { contentsOf, isOwn } from "./contents.ts";
+import { contentsOf, isOwnObject } from "./contents.ts";
 
 export interface CleaningContext {
   readonly signal: AbortSignal;
@@ -181,7 +181,7 @@ class Cleaner {
     const items: Stored<KubeObject>[] = [];
     for await (const page of listPages(this.#client, resource, { labelSelector, signal: this.#signal })) {
       // Some aggregated APIs ignore selectors.
-      items.push(...page.filter((object) => isOwn({ resource, object }, this.#hostId)));
+      items.push(...page.filter((object) => isOwnObject({ resource, object }, this.#hostId)));
     }
     return items;
   }

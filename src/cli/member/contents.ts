@@ -94,7 +94,7 @@ const CREATED: ReadonlySet<string> = new Set(
 const UNLABELLED: ReadonlySet<string> = new Set([pods, namespaces].map(kindName));
 
 /** Reports whether this host created the object: an operator may carry labels and annotations of a copy over to its own. */
-export function isOwn({ resource, object }: FoundObject, hostId: string): boolean {
+export function isOwnObject({ resource, object }: FoundObject, hostId: string): boolean {
   const { name, namespace = "", labels = {}, ownerReferences = [] } = object.metadata;
   if (labels[HOST_LABEL] !== hostId) return false;
   const owner = ownerOf(object);
@@ -117,7 +117,7 @@ export function isOwn({ resource, object }: FoundObject, hostId: string): boolea
 
 /** Returns the objects that are neither this host's, nor owned by its objects, nor part of every namespace. */
 export function foreignAmong(found: readonly FoundObject[], hostId: string): string[] {
-  const own = new Set(found.filter((each) => isOwn(each, hostId)).map(({ object }) => object.metadata.uid));
+  const own = new Set(found.filter((each) => isOwnObject(each, hostId)).map(({ object }) => object.metadata.uid));
   return found
     .filter(({ resource: { kind }, object }) => {
       const { uid, name, ownerReferences = [] } = object.metadata;

@@ -8,7 +8,7 @@ import { clusterId, findClusters, readable } from "../shared/reading.ts";
 import { findAccount, MEMBER_CLUSTER_LABEL } from "./access.ts";
 
 /** A member, and the host that asks about it. */
-export interface Asked {
+export interface IdentityQuestion {
   readonly host: ClusterClient;
   readonly member: ClusterClient;
   readonly hostId: string;
@@ -17,7 +17,7 @@ export interface Asked {
 }
 
 /** The relation of a member to the Cluster of a name. */
-export interface Identity {
+export interface MemberRelation {
   /** The uid of the member's kube-system namespace. */
   readonly memberUid: string;
   /** The member joined as that Cluster, by this host's access in the member or by the recorded uid. */
@@ -30,11 +30,11 @@ export interface Identity {
  * Tells which Clusters the member joined as. Needs an administrator's rights in the member. Rejects with `Failure` if the member
  * is the host itself, or if another owner holds the name of this host's service account.
  */
-export async function identify(
-  asked: Asked,
+export async function identifyMember(
+  asked: IdentityQuestion,
   cluster: Stored<Cluster> | undefined,
   signal: AbortSignal,
-): Promise<Identity> {
+): Promise<MemberRelation> {
   const { member, hostId, name } = asked;
   const memberUid = await clusterId(member, signal);
   refuseHostItself(memberUid, hostId, name);
@@ -46,7 +46,7 @@ export async function identify(
 }
 
 /** Returns another Cluster that the member joined as. Needs no more rights than the stored credentials have. */
-export async function otherJoined(asked: Asked, signal: AbortSignal): Promise<string | undefined> {
+export async function otherJoined(asked: IdentityQuestion, signal: AbortSignal): Promise<string | undefined> {
   const { member, hostId } = asked;
   const as = await nameOfAccess(member, hostId, signal);
   const { byAccess, byUid } = await others(asked, as, await readable(clusterId(member, signal)), signal);
@@ -70,7 +70,7 @@ async function nameOfAccess(member: ClusterClient, hostId: string, signal: Abort
 
 /** Returns the other Clusters of the host for this member: that of the account's name, and one that records the uid. */
 async function others(
-  { host, name }: Asked,
+  { host, name }: IdentityQuestion,
   as: string | undefined,
   uid: string | undefined,
   signal: AbortSignal,

@@ -12,7 +12,7 @@ import type { WorkloadPods } from "../simulation/workloads.ts";
 import type { WrittenWorkload } from "./manifest.ts";
 
 /** The answer of the host's API server to a dry-run. */
-export type Answer<T> =
+export type DryRunAnswer<T> =
   /** The object as admission leaves it: with defaults, and as webhooks have changed it. */
   | { readonly is: "admitted"; readonly object: T }
   | { readonly is: "refused"; readonly message: string; readonly ofQuota: boolean }
@@ -20,7 +20,7 @@ export type Answer<T> =
   | { readonly is: "notChecked"; readonly why: string };
 
 /** Asks whether the host would create the pod, with the asker's own rights. Rejects with KubeError if the API server does not answer. */
-export function dryRunPod(host: ClusterClient, pod: Pod, signal: AbortSignal): Promise<Answer<Stored<Pod>>> {
+export function dryRunPod(host: ClusterClient, pod: Pod, signal: AbortSignal): Promise<DryRunAnswer<Stored<Pod>>> {
   return answered(host.create(pods, pod, { dryRun: true, dropManagedFields: true, signal }));
 }
 
@@ -30,7 +30,7 @@ export function dryRunNamespace(
   { metadata: { name, labels = {}, annotations = {} } }: Stored<Namespace>,
   isNew: boolean,
   signal: AbortSignal,
-): Promise<Answer<Stored<Namespace>>> {
+): Promise<DryRunAnswer<Stored<Namespace>>> {
   const options = { dryRun: true, signal };
   if (isNew) return answered(host.create(namespaces, { metadata: { name, labels, annotations } }, options));
   return answered(
@@ -44,7 +44,7 @@ export function dryRunObject(
   resource: Resource<AnyObject>,
   object: AnyObject,
   signal: AbortSignal,
-): Promise<Answer<Stored<AnyObject>>> {
+): Promise<DryRunAnswer<Stored<AnyObject>>> {
   const { name, namespace = "" } = object.metadata ?? {};
   const options = { dryRun: true, dropManagedFields: true, signal };
   if (name === undefined) return answered(host.create(resource, object, options));
@@ -53,7 +53,7 @@ export function dryRunObject(
   return answered(host.patch(resource, { namespace, name }, patch, { ...options, fieldManager: "legation-plan" }));
 }
 
-async function answered<T>(sent: Promise<T>): Promise<Answer<T>> {
+async function answered<T>(sent: Promise<T>): Promise<DryRunAnswer<T>> {
   try {
     return { is: "admitted", object: await sent };
   } catch (error) {
@@ -79,7 +79,7 @@ interface PodAnswer {
 
 /** A way to ask the API server, and the objects of the manifest that it does not have yet. */
 interface DryRunContext {
-  readonly ask: (pod: Pod) => Promise<Answer<Stored<Pod>>>;
+  readonly ask: (pod: Pod) => Promise<DryRunAnswer<Stored<Pod>>>;
   /** Names of namespaces that the manifest creates or changes. */
   readonly changed: ReadonlySet<string>;
   readonly created: ReadonlySet<DependencyKey>;

@@ -3,7 +3,7 @@ import { type DelegationMode, delegationModeOf } from "../../api/delegation-mode
 import { DELEGATION_LABEL } from "../../api/keys.ts";
 import type { Namespace, Stored } from "../../api/kubernetes.ts";
 import type { WrittenObject } from "../shared/documents.ts";
-import type { Answer } from "./dry-run.ts";
+import type { DryRunAnswer } from "./dry-run.ts";
 import type { WorkloadPlan } from "./outcome.ts";
 
 /** The host's namespaces and those of a manifest. */
@@ -21,7 +21,7 @@ export interface PlannedNamespaces {
 export async function planNamespaces(
   stored: readonly Stored<Namespace>[],
   objects: readonly WrittenObject[],
-  ask: (namespace: Stored<Namespace>, isNew: boolean) => Promise<Answer<Stored<Namespace>>>,
+  ask: (namespace: Stored<Namespace>, isNew: boolean) => Promise<DryRunAnswer<Stored<Namespace>>>,
 ): Promise<PlannedNamespaces> {
   const all = new Map(stored.map((namespace) => [namespace.metadata.name, namespace]));
   const refused = new Map<string, string>();

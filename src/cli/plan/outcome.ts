@@ -1,5 +1,5 @@
 import { counted } from "../shared/output.ts";
-import type { Declined, ObjectPlace, Place, WholePlace } from "../simulation/simulation.ts";
+import type { Declined, ObjectPlace, SimulatedPlace, WholePlace } from "../simulation/simulation.ts";
 
 /** The outcome of a manifest. */
 export interface Plan {
@@ -42,7 +42,7 @@ export function emptyPlan({ kind, namespace, name }: Pick<WorkloadPlan, "kind" |
 }
 
 /** A pod of a workload, and the member that it goes to. */
-export type PlannedPod = { readonly name: string } & Omit<Place, "others">;
+export type PlannedPod = { readonly name: string } & Omit<SimulatedPlace, "others">;
 
 /** Reports whether a pod would have no place. */
 export function isWaiting({ cluster }: PlannedPod): boolean {

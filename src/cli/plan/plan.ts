@@ -2,7 +2,7 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { type WishingWorkload, workloadKey } from "../../scheduling/workload.ts";
 import type { HostState } from "../simulation/host-state.ts";
-import { type Declined, type Place, Simulation } from "../simulation/simulation.ts";
+import { type Declined, type SimulatedPlace, Simulation } from "../simulation/simulation.ts";
 import type { WrittenWorkload } from "./manifest.ts";
 import { emptyPlan, isWaiting, type Plan, type PlannedPod, plannedMembers, type WorkloadPlan } from "./outcome.ts";
 import { type Reviewed, type ReviewInput, review } from "./review.ts";
@@ -67,7 +67,7 @@ function placePods({ plan, pods, claims, currentPods, failedCreate }: Reviewed, 
   const plannedPods: PlannedPod[] = [];
   const declined: Declined[] = [];
   for (const pod of pods) {
-    const { others, ...place }: Place =
+    const { others, ...place }: SimulatedPlace =
       failedCreate === undefined
         ? simulation.place(pod)
         : { reason: "FailedCreate", message: failedCreate, others: [] };

@@ -6,7 +6,7 @@ import { Failure } from "../shared/failure.ts";
 import { asViewer } from "../shared/reading.ts";
 import { readHost } from "../simulation/host-state.ts";
 import { workloadKind } from "../simulation/workloads.ts";
-import { type Answer, dryRunNamespace, dryRunObject, dryRunPod } from "./dry-run.ts";
+import { type DryRunAnswer, dryRunNamespace, dryRunObject, dryRunPod } from "./dry-run.ts";
 import { readManifestState, workloadsOf } from "./manifest.ts";
 import { planNamespaces } from "./namespaces.ts";
 import type { Plan } from "./outcome.ts";
@@ -42,7 +42,7 @@ export async function readPlan(
   const namespaces = await planNamespaces(host.namespaces, objects, (one, isNew) =>
     dryRunNamespace(client, one, isNew, signal),
   );
-  const ask = (pod: Pod): Promise<Answer<Stored<Pod>>> => dryRunPod(client, pod, signal);
+  const ask = (pod: Pod): Promise<DryRunAnswer<Stored<Pod>>> => dryRunPod(client, pod, signal);
   const types = whole.length === 0 ? [] : await asViewer(listDelegatedTypes(client, signal));
   const askObject: ObjectReviewInput["ask"] = (resource, one) => dryRunObject(client, resource, one, signal);
   const input = { types, current: namespace, namespaces, ask: askObject };

@@ -10,7 +10,7 @@ import { counted } from "../shared/output.ts";
 import { admitPod, admitWorkload, isDelegated } from "../simulation/admission.ts";
 import { claimsOf, podOf } from "../simulation/controller-pods.ts";
 import { type ClaimTemplate, podsOf, type WorkloadPods, wholeJobOf } from "../simulation/workloads.ts";
-import { type Answer, dryRun } from "./dry-run.ts";
+import { type DryRunAnswer, dryRun } from "./dry-run.ts";
 import type { ManifestState, WrittenWorkload } from "./manifest.ts";
 import { modeOf, type PlannedNamespaces } from "./namespaces.ts";
 import { emptyPlan, type WorkloadPlan } from "./outcome.ts";
@@ -34,7 +34,7 @@ export interface ReviewInput {
   readonly namespaces: PlannedNamespaces;
   readonly found: ManifestState;
   /** Asks the API server about a pod by dry-run. */
-  readonly ask: (pod: Pod) => Promise<Answer<Stored<Pod>>>;
+  readonly ask: (pod: Pod) => Promise<DryRunAnswer<Stored<Pod>>>;
 }
 
 /** Reviews a workload by Legation's webhook, and its pods by the API server. */

@@ -11,7 +11,7 @@ import { objectText } from "../shared/output.ts";
 import { admitObject } from "../simulation/admission.ts";
 import type { Simulation } from "../simulation/simulation.ts";
 import { wholeJobOf, workloadKind } from "../simulation/workloads.ts";
-import type { Answer } from "./dry-run.ts";
+import type { DryRunAnswer } from "./dry-run.ts";
 import { modeOf, type PlannedNamespaces } from "./namespaces.ts";
 import { emptyPlan, hasNoPlace, type WorkloadPlan } from "./outcome.ts";
 
@@ -34,7 +34,7 @@ export interface ObjectReviewInput {
   readonly current: string;
   readonly namespaces: PlannedNamespaces;
   /** Asks the API server about an object by dry-run. */
-  readonly ask: (resource: Resource<AnyObject>, object: AnyObject) => Promise<Answer<Stored<AnyObject>>>;
+  readonly ask: (resource: Resource<AnyObject>, object: AnyObject) => Promise<DryRunAnswer<Stored<AnyObject>>>;
 }
 
 /** Reports whether the object asks to go to members whole, and has no pods of its own. */

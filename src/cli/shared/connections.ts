@@ -15,7 +15,7 @@ export interface PluginAudience {
 }
 
 /** The clusters that one command talks to. They are closed together. */
-export class Connections {
+export class CommandConnections {
   readonly #env: Environment;
   readonly #userAgent: string;
   readonly #audience: PluginAudience | undefined;

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
-import type { Health } from "../../telemetry/health.ts";
+import type { HealthEndpoint } from "../../telemetry/health.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { Failure } from "./failure.ts";
 
@@ -25,7 +25,7 @@ export async function serveHealthAt(
   address: ListenAddress | undefined,
   metrics: Metrics,
   notReady: () => string | undefined = () => undefined,
-): Promise<Health | undefined> {
+): Promise<HealthEndpoint | undefined> {
   if (address === undefined) return undefined;
   // An ES import of node:http loads Node's fetch and WebSocket too, which takes 3 MB.
   const { serveHealth } = await import("../../telemetry/health.ts");

@@ -18,7 +18,7 @@ export interface NamedWorkload {
 }
 
 /** The controller of a pod. */
-export interface Owner {
+export interface PodController {
   readonly kind: string;
   readonly name: string;
   readonly uid: string;
@@ -32,7 +32,7 @@ export function podOf(
   workload: NamedWorkload,
   pods: WorkloadPods,
   index: number,
-  owner: Owner = ownerOf(workload),
+  owner: PodController = ownerOf(workload),
 ): Stored<Pod> {
   const { kind, namespace } = workload;
   const { metadata, spec, indexed = false } = pods;
@@ -70,7 +70,7 @@ function claimName({ name }: NamedWorkload, claim: ClaimTemplate, index: number)
   return `${claim.name}-${name}-${index}`;
 }
 
-function ownerOf({ kind, namespace, name }: NamedWorkload): Owner {
+function ownerOf({ kind, namespace, name }: NamedWorkload): PodController {
   // A Job's controller writes its uid into a label of pods, where no slash may stand.
   const uid = createHash("sha256").update(`${kind}/${namespace}/${name}`).digest("hex").slice(0, 36);
   if (kind === "Deployment") return { kind: "ReplicaSet", name: `${name}-${HASH}`, uid };
@@ -83,7 +83,7 @@ function podName({ kind, name }: NamedWorkload, owner: string, index: number, in
   return indexed ? `${owner}-${index}-*` : `${owner}-*${index}`;
 }
 
-function controllerLabels({ kind, name }: NamedWorkload, owner: Owner, index: number): Record<string, string> {
+function controllerLabels({ kind, name }: NamedWorkload, owner: PodController, index: number): Record<string, string> {
   switch (kind) {
     case "Deployment":
       return { "pod-template-hash": owner.name.slice(name.length + 1) };
@@ -128,7 +128,7 @@ export function isPodOf(workload: NamedWorkload, pod: Stored<Pod>): boolean {
 }
 
 /** Returns the controller that makes the workload's next pod, by its present pods; undefined without any. */
-export function makerOf(pods: readonly Stored<Pod>[]): Owner | undefined {
+export function makerOf(pods: readonly Stored<Pod>[]): PodController | undefined {
   const newest = pods.toSorted(byYouth)[0];
   const owner = newest === undefined ? undefined : controllerOf(newest);
   return owner === undefined ? undefined : { kind: owner.kind, name: owner.name, uid: owner.uid };

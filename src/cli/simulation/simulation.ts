@@ -32,7 +32,7 @@ import { SimulatedMember } from "./simulated-member.ts";
 import type { ClaimTemplate } from "./workloads.ts";
 
 /** The place of one pod. */
-export interface Place {
+export interface SimulatedPlace {
   /** The member where it runs. Absent: it waits. */
   readonly cluster?: string;
   /** The member in which it is parked when none has room. */
@@ -51,7 +51,7 @@ export interface Declined {
 }
 
 /** The place of a Job that runs whole. */
-export interface WholePlace extends Place {
+export interface WholePlace extends SimulatedPlace {
   /** The shares of a divided Job, which has no single member. */
   readonly shares?: readonly PlannedShare[];
 }
@@ -138,7 +138,7 @@ export class Simulation {
   }
 
   /** Gives the pod its place, and leaves it there. */
-  place(proxy: Stored<Pod>): Place {
+  place(proxy: Stored<Pod>): SimulatedPlace {
     this.#add(proxy);
     if (isGated(proxy)) return { reason: "SchedulingGated", message: "waits for its scheduling gates", others: [] };
     const stays = isOverflow(proxy) ? staysForClaim(proxy) : undefined;
@@ -218,7 +218,7 @@ export class Simulation {
   }
 
   /** Lets the pod run in the member. */
-  #run(proxy: Stored<Pod>, member: string, { input, ranking }: Observed): Place {
+  #run(proxy: Stored<Pod>, member: string, { input, ranking }: Observed): SimulatedPlace {
     // Before the pod's own requests count.
     const others = [...ofOthers(ranking.refusals, member), ...behindBest(input, ranking, member)];
     this.#reserve(proxy, member, false);
@@ -229,7 +229,7 @@ export class Simulation {
   }
 
   /** Lets the pod wait in the member. Only its scheduler knows for what; until then the condition has these words. */
-  #park(proxy: Stored<Pod>, member: string, refusals: readonly Refusal[]): Place {
+  #park(proxy: Stored<Pod>, member: string, refusals: readonly Refusal[]): SimulatedPlace {
     this.#reserve(proxy, member, true);
     const others = ofOthers(refusals, member);
     return { waitsIn: member, reason: "NotPlaced", message: explain(refusals), others };

@@ -4,7 +4,7 @@ import { type Outcome, printOutcome } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
 /** How a followed status is shown. */
-export interface FollowOptions {
+export interface FollowStatusOptions {
   readonly format: "text" | "json" | "yaml";
   readonly terminal: Terminal;
   readonly clock: Pick<Clock, "now" | "sleep">;
@@ -21,7 +21,7 @@ const PAUSE_PER_READ = 2;
  */
 export async function followStatus(
   read: () => Promise<Outcome>,
-  { format, terminal, clock, signal }: FollowOptions,
+  { format, terminal, clock, signal }: FollowStatusOptions,
 ): Promise<never> {
   const redraws = format === "text" && terminal.canRedraw;
   let shown: string | undefined;
@@ -56,7 +56,7 @@ function show(
     redraws,
     format,
     terminal,
-  }: { readonly isFirst: boolean; readonly redraws: boolean } & Pick<FollowOptions, "format" | "terminal">,
+  }: { readonly isFirst: boolean; readonly redraws: boolean } & Pick<FollowStatusOptions, "format" | "terminal">,
 ): void {
   if (redraws) {
     terminal.redraw(outcome.text);

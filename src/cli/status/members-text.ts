@@ -1,5 +1,5 @@
 import { HOST_LABEL, LEADERLESS_ANNOTATION, SYSTEM_NAMESPACE } from "../../api/keys.ts";
-import type { ClusterStatus, HostStatus } from "../explain/members.ts";
+import type { HostStatus, MemberStatus } from "../explain/members.ts";
 import { age, table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
@@ -39,7 +39,7 @@ export function membersText({ clusters, waiting }: HostStatus, now: number, term
 }
 
 /** Returns which members users of the host reach, and by which names of users and groups. */
-function accessLine(clusters: readonly ClusterStatus[]): string {
+function accessLine(clusters: readonly MemberStatus[]): string {
   const open = clusters.flatMap(({ name, access }) =>
     access === undefined ? [] : [`${name} (as ${access.prefix}USER)`],
   );
@@ -47,7 +47,7 @@ function accessLine(clusters: readonly ClusterStatus[]): string {
 }
 
 /** Returns `directly`, or `agent 0.1.0, 5m`: its version, and since when it is connected. */
-function reachedText({ connection, agent, ready }: ClusterStatus, now: number): string {
+function reachedText({ connection, agent, ready }: MemberStatus, now: number): string {
   if (connection === undefined) return "-";
   if (connection === "Direct") return "directly";
   if (agent === undefined) return "agent";
@@ -56,7 +56,7 @@ function reachedText({ connection, agent, ready }: ClusterStatus, now: number): 
 }
 
 /** Returns how to inspect and end delegates that the restored host does not know. */
-function heldLines(clusters: readonly ClusterStatus[]): string {
+function heldLines(clusters: readonly MemberStatus[]): string {
   const holding = clusters.filter(({ held = 0 }) => held > 0);
   if (holding.length === 0) return "";
   const counts = holding.map(({ name, held = 0 }) => `${held} in ${name}`).join(", ");

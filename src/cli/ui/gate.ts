@@ -9,9 +9,9 @@ export type Admission =
   /** Nothing that a request without a user gets is of a cluster. */
   | { readonly kind: "public" }
   | { readonly kind: "signIn"; readonly cookie: string }
-  | Refused;
+  | RefusedAdmission;
 
-export interface Refused {
+export interface RefusedAdmission {
   readonly kind: "refused";
   readonly status: 401 | 403 | 429 | 502;
   readonly message: string;
@@ -31,16 +31,16 @@ export interface PageRequest {
 }
 
 /** Decides who may use the page. */
-export interface Gate {
+export interface PageGate {
   readonly by: SignedIn["by"];
   admit(request: PageRequest): Admission;
   /** Signs a browser in with a token. Absent: no token is taken. */
-  signIn?(token: string, request: PageRequest): Promise<Extract<Admission, { kind: "signIn" }> | Refused>;
+  signIn?(token: string, request: PageRequest): Promise<Extract<Admission, { kind: "signIn" }> | RefusedAdmission>;
   /** Ends the session of a request. Returns the cookie that removes the browser's. */
   signOut?(request: PageRequest): string;
 }
 
-export function refused(status: Refused["status"], message: string): Refused {
+export function refused(status: RefusedAdmission["status"], message: string): RefusedAdmission {
   return { kind: "refused", status, message };
 }
 

@@ -111,7 +111,7 @@ export type LiveMessage =
   | { readonly type: "problem"; readonly message?: string | undefined };
 
 /** A pod, as the host has it. */
-export interface PodView {
+export interface PodPageView {
   readonly journey: Journey;
   readonly containers: readonly ContainerView[];
   /** The container whose log is shown first, as kubectl chooses it. */

@@ -8,7 +8,7 @@ import { pods } from "../../kube/resources.ts";
 import { chosenContainers, containerNames, logStateOf, whyNoLog } from "../logs/containers.ts";
 import type { Plan } from "../plan/outcome.ts";
 import { isWorkloadKind } from "../simulation/workloads.ts";
-import type { ComparedView, ContainerView, PodView } from "./model.ts";
+import type { ComparedView, ContainerView, PodPageView } from "./model.ts";
 import type { Viewer } from "./viewer.ts";
 
 /** The parts of a request's handling that its routes need. */
@@ -41,7 +41,7 @@ const MOST_MANIFEST_BYTES = 2 ** 21;
 
 /** Adds the routes that read one object, or plan a manifest. Their code takes memory once it is asked for. */
 export function addReads({ server, viewerOf, streamTo }: Routes): void {
-  server.get("/api/pods/:namespace/:name", async (request): Promise<PodView> => {
+  server.get("/api/pods/:namespace/:name", async (request): Promise<PodPageView> => {
     const { host, signal } = viewerOf(request);
     const { readJourney } = await import("../explain/read-pod.ts");
     const { pod, journey } = await readJourney(host, ref.parse(request.params), signal);

@@ -15,7 +15,7 @@ export function podRow(pod: Stored<Pod>): PodRow {
   const { uid, namespace = "", name, creationTimestamp = "", annotations = {} } = pod.metadata;
   const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {};
   const containers = pod.spec?.containers ?? [];
-  const status = statusOf(pod);
+  const status = kubectlStatus(pod);
   return {
     uid,
     namespace,
@@ -33,7 +33,7 @@ export function podRow(pod: Stored<Pod>): PodRow {
 }
 
 /** Returns the status as `kubectl get pods` prints it. */
-export function statusOf(pod: Pod): string {
+export function kubectlStatus(pod: Pod): string {
   const { phase = "Unknown", reason, initContainerStatuses = [], containerStatuses = [] } = pod.status ?? {};
   if (isDeleting(pod)) return reason === "NodeLost" ? "Unknown" : isTerminal(pod) ? (reason ?? phase) : "Terminating";
   if (!isBound(pod) && isGated(pod)) return "SchedulingGated";

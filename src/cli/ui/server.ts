@@ -7,7 +7,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { Strangers } from "../../runtime/strangers.ts";
 import { Failure } from "../shared/failure.ts";
-import type { Gate, PageRequest } from "./gate.ts";
+import type { PageGate, PageRequest } from "./gate.ts";
 import { LiveStream } from "./live-stream.ts";
 import type { SignedIn } from "./model.ts";
 import type { PageFile } from "./page-files.ts";
@@ -16,7 +16,7 @@ import type { Viewer } from "./viewer.ts";
 
 export interface PageServerOptions {
   readonly files: ReadonlyMap<string, PageFile>;
-  readonly gate: Gate;
+  readonly gate: PageGate;
   /** Serves HTTPS with this certificate. Undefined: HTTP. */
   readonly certificate?: Certificate | undefined;
   /** Networks (CIDR) of proxies whose `X-Forwarded-For` names the browser's address. Default: none. */
@@ -149,7 +149,11 @@ export function createPageServer(options: PageServerOptions): FastifyInstance {
   return server;
 }
 
-function addSignIn(server: FastifyInstance, gate: Gate, pageRequest: (request: FastifyRequest) => PageRequest): void {
+function addSignIn(
+  server: FastifyInstance,
+  gate: PageGate,
+  pageRequest: (request: FastifyRequest) => PageRequest,
+): void {
   // Pages of other origins cannot send this type without asking first.
   server.addContentTypeParser(
     "application/json",

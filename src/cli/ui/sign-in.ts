@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { type Admission, cookieOf, type Gate, isForeign, isSame, type PageRequest, refused } from "./gate.ts";
+import { type Admission, cookieOf, isForeign, isSame, type PageGate, type PageRequest, refused } from "./gate.ts";
 import type { Viewer } from "./viewer.ts";
 
 const LOCAL_NAMES = ["127.0.0.1", "localhost", "[::1]"];
@@ -9,7 +9,7 @@ const AGAIN = "run `legation ui` again for a new address";
  * Admits the browser that opens the address with the one-time token, and no other. Pages of other origins are refused, also those
  * that name this machine by another host name (DNS rebinding).
  */
-export class SignIn implements Gate {
+export class SignIn implements PageGate {
   readonly by = "address";
   readonly #viewer: Viewer;
   readonly #token = randomBytes(24).toString("base64url");

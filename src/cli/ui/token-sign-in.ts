@@ -6,11 +6,11 @@ import { networkOf } from "../../runtime/strangers.ts";
 import {
   type Admission,
   cookieOf,
-  type Gate,
   isForeign,
   isNavigation,
+  type PageGate,
   type PageRequest,
-  type Refused,
+  type RefusedAdmission,
   refused,
 } from "./gate.ts";
 import { SignInRate } from "./sign-in-rate.ts";
@@ -55,7 +55,7 @@ const MOST_OF_ADDRESS = 4;
  * Admits browsers whose user gave a bearer token that the API server accepts. Tokens and sessions are in memory alone. Signing in
  * or out from pages of other origins is refused, as is every other host name.
  */
-export class TokenSignIn implements Gate {
+export class TokenSignIn implements PageGate {
   readonly by = "token";
   readonly #options: TokenSignInOptions;
   /** By digest, so that no comparison tells how much of a guess was right. */
@@ -91,7 +91,7 @@ export class TokenSignIn implements Gate {
   async signIn(
     token: string,
     { from, headers }: PageRequest,
-  ): Promise<Extract<Admission, { kind: "signIn" }> | Refused> {
+  ): Promise<Extract<Admission, { kind: "signIn" }> | RefusedAdmission> {
     const { clock, open } = this.#options;
     const address = networkOf(from);
     const seconds = this.#rate.refusedFor(address, clock.now());

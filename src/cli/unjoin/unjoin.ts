@@ -9,7 +9,7 @@ import type { Resource } from "../../kube/resources.ts";
 import { hostAccountName } from "../member/access.ts";
 import { cleanMember } from "../member/clean.ts";
 import { findCredentials, removeCredentials, storedConnection } from "../member/credentials.ts";
-import { type Asked, identify, identifyCommand, otherJoined } from "../member/identity.ts";
+import { type IdentityQuestion, identifyCommand, identifyMember, otherJoined } from "../member/identity.ts";
 import { removeCluster, removeVirtualNode, successor } from "../member/remove-cluster.ts";
 import { removeAccessCredentials } from "../member/user-access.ts";
 import { Failure } from "../shared/failure.ts";
@@ -145,11 +145,11 @@ async function wholeObjects(
  * accepts an unrecognised one, which an interrupted join may have left half made.
  */
 async function refuseOtherMember(
-  options: Asked & { readonly cluster: Stored<Cluster> | undefined; readonly force: boolean },
+  options: IdentityQuestion & { readonly cluster: Stored<Cluster> | undefined; readonly force: boolean },
   signal: AbortSignal,
 ): Promise<void> {
   const { hostId, name, cluster, force } = options;
-  const { memberUid, isMember, other } = await identify(options, cluster, signal);
+  const { memberUid, isMember, other } = await identifyMember(options, cluster, signal);
   if (isMember) return;
   const object = `Cluster ${name}`;
   const chooseContext = `choose ${name}'s context of that kubeconfig with --member-context`;

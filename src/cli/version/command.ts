@@ -2,7 +2,7 @@ import { type Equip, equipped, flag } from "../shared/command.ts";
 import { toggle, withGlobals } from "../shared/input.ts";
 import { printOutcome } from "../shared/output.ts";
 import { packageVersion } from "../shared/package-root.ts";
-import { type HostVersions, readHost } from "./installed.ts";
+import { type HostVersions, readHostVersions } from "./installed.ts";
 import { versionText } from "./text.ts";
 
 /** `legation version` */
@@ -27,7 +27,7 @@ export const versionCommand: Equip = equipped({
     let host: HostVersions;
     try {
       const connection = await session.connect(options, "host");
-      host = await readHost(connection.client, connection.server, signal);
+      host = await readHostVersions(connection.client, connection.server, signal);
     } catch (error) {
       print();
       throw error;

@@ -65,7 +65,11 @@ export interface LegationVersions {
 const versionAnswer = z.object({ gitVersion: z.string() });
 
 /** Reads the versions on the host, as far as the user may. Rejects with KubeError if the host cannot be reached. */
-export async function readHost(client: ClusterClient, server: string, signal: AbortSignal): Promise<HostVersions> {
+export async function readHostVersions(
+  client: ClusterClient,
+  server: string,
+  signal: AbortSignal,
+): Promise<HostVersions> {
   const { gitVersion: kubernetes } = versionAnswer.parse(await client.raw({ method: "GET", path: "/version", signal }));
   const clusters = await readable(findClusters(client, signal).then((found) => found ?? "absent"));
   if (clusters === "absent") return { server, kubernetes };

@@ -23,7 +23,7 @@ import { REFUSED_FOR_MS } from "../copying/writer.ts";
 import type { RestoredHost } from "../restored-host.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
-import { type Action, creationIn, type Observed, SIZE, sizeContent, uncertainCreationIn } from "./model.ts";
+import { type Action, claimCreationIn, type Observed, SIZE, sizeContent, uncertainCreationIn } from "./model.ts";
 
 export interface ClaimOptions extends PodCopierOptions {
   readonly restoredHost: RestoredHost;
@@ -95,11 +95,11 @@ export class ClaimController implements PodCopier {
       onRefusal: (key, uid, member, message) => {
         const wanted = this.#wanted.get(key);
         if (wanted?.uid === uid && wanted.member === member) this.#wanted.delete(key);
-        this.#refuse(key, creationIn(member), message, { content: uid, holdMs: REFUSED_FOR_MS });
+        this.#refuse(key, claimCreationIn(member), message, { content: uid, holdMs: REFUSED_FOR_MS });
       },
       onUncertain: (...create) => this.#onUncertain(...create),
       onLost: (key, uid, member, message) =>
-        this.#refuse(key, creationIn(member), message, { content: uid, holdMs: LOST_FOR_MS }),
+        this.#refuse(key, claimCreationIn(member), message, { content: uid, holdMs: LOST_FOR_MS }),
       onRefusedSize: (key, uid, size, message) =>
         this.#refuse(key, SIZE, message, { content: sizeContent(uid, size), holdMs: SIZE_REFUSED_FOR_MS }),
       onReconsidered: (key) => this.#wake(key),
@@ -192,7 +192,7 @@ export class ClaimController implements PodCopier {
     if (copy === undefined) {
       const { uid } = claim.metadata;
       const refused =
-        this.#refusalOf(key, creationIn(name), uid) ?? this.#refusalOf(key, uncertainCreationIn(name), uid);
+        this.#refusalOf(key, claimCreationIn(name), uid) ?? this.#refusalOf(key, uncertainCreationIn(name), uid);
       return refused === undefined ? "unprepared" : { refused };
     }
     const owner = claimOwner(copy, claim);

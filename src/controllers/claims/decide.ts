@@ -13,7 +13,7 @@ import {
 import { ownerOf } from "../../pods/delegate.ts";
 import { heldUntil, heldWrite } from "../../runtime/held-writes.ts";
 import { lookAgain } from "../../runtime/requeue.ts";
-import { type Action, creationIn, MARKS, type Observed, SIZE, sizeContent } from "./model.ts";
+import { type Action, CLAIM_MARKS, claimCreationIn, type Observed, SIZE, sizeContent } from "./model.ts";
 
 export interface ClaimDecision {
   readonly actions: readonly Action[];
@@ -58,7 +58,7 @@ function decideHome(
   const there = copies.find(({ member }) => member === home)?.claim;
   const own = there !== undefined && claimOwner(there, claim) === uid ? there : undefined;
   const assigned = clusterOf(claim) === home;
-  if (own === undefined && heldUntil(heldWrites, { write: creationIn(home), content: uid, now }) !== undefined) {
+  if (own === undefined && heldUntil(heldWrites, { write: claimCreationIn(home), content: uid, now }) !== undefined) {
     if (wasSeen(claim)) return { actions: [], outcome: "Lost" };
     return { actions: assigned ? [{ type: "unassign", uid, resourceVersion }] : [], outcome: "Refused" };
   }
@@ -74,7 +74,7 @@ function decideHome(
       outcome: "Making",
     };
   }
-  const mayMark = heldUntil(heldWrites, { write: MARKS, content: own.metadata.uid, now }) === undefined;
+  const mayMark = heldUntil(heldWrites, { write: CLAIM_MARKS, content: own.metadata.uid, now }) === undefined;
   const labels = labelsOfTools(own, claim);
   const hasLabels = Object.keys(labels).length > 0;
   if ((ownerOf(own) === undefined || hasLabels) && mayMark) {

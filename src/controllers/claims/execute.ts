@@ -21,9 +21,17 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Expectation } from "../../runtime/controller.ts";
 import type { WriteGuard } from "../../runtime/write-guard.ts";
 import { neededClaim } from "../../scheduling/claim-needs.ts";
-import { detailOf, inMember, type Made, makeCopy, outlast } from "../copying/writer.ts";
+import { detailOf, inMember, makeCopy, outlast, type WriteResult } from "../copying/writer.ts";
 import type { RestoredHost } from "../restored-host.ts";
-import { type Action, creationIn, MARKS, type Observed, SIZE, sizeContent, uncertainCreationIn } from "./model.ts";
+import {
+  type Action,
+  CLAIM_MARKS,
+  claimCreationIn,
+  type Observed,
+  SIZE,
+  sizeContent,
+  uncertainCreationIn,
+} from "./model.ts";
 import { UncertainCreates } from "./uncertain-creates.ts";
 
 export interface ExecutorOptions {
@@ -121,7 +129,7 @@ export class Executor {
   async #create(member: Member, action: ActionOf<"create">, context: Context): Result {
     const { uid } = action;
     const { key, log } = context;
-    const write = { object: key, write: creationIn(member.name), member };
+    const write = { object: key, write: claimCreationIn(member.name), member };
     const made = await outlast(this.#guard, write, () => this.#make(member, action, context));
     if (made.type === "made" || made.type === "found") {
       this.#resolve(key, uid, member.name, true);
@@ -169,7 +177,7 @@ export class Executor {
     }
   }
 
-  async #make(member: Member, { uid, object }: ActionOf<"create">, { key, signal }: Context): Promise<Made> {
+  async #make(member: Member, { uid, object }: ActionOf<"create">, { key, signal }: Context): Promise<WriteResult> {
     const { memberNamespaces: namespaces, hostId } = this.#options;
     const ref = refOf(key);
     try {
@@ -214,7 +222,7 @@ export class Executor {
     const options = { signal, metadataOnly: true };
     try {
       await member.client.patch(persistentVolumeClaims, ref, { type: "merge", body }, options);
-      if (this.#guard.written(key, MARKS, { uid }, { content: uid, holdMs: UNDONE_FOR_MS })) {
+      if (this.#guard.written(key, CLAIM_MARKS, { uid }, { content: uid, holdMs: UNDONE_FOR_MS })) {
         const words = `another manager keeps changing the marks of claim ${ref.name} there`;
         log.warn({ member: member.name, namespace: ref.namespace }, `${words}: it is left so for ten minutes`);
       }

@@ -4,12 +4,12 @@ import type { HostIdentity } from "../../pods/delegate.ts";
 import type { HeldWrites } from "../../runtime/held-writes.ts";
 
 /** Held for the uid of the member's claim. */
-export const MARKS = "marks";
+export const CLAIM_MARKS = "marks";
 /** Held for `sizeContent`. */
 export const SIZE = "size";
 
 /** Held for the uid of the host's claim. */
-export function creationIn(member: string): string {
+export function claimCreationIn(member: string): string {
   return `creation in ${member}`;
 }
 

@@ -20,7 +20,7 @@ import { referenceTo } from "../../runtime/kube-event.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
 import type { ControllerEvents } from "../events.ts";
-import { type Action, decide, isOwn, type Observed } from "./decide.ts";
+import { type Action, decide, isOwnProfile, type Observed } from "./decide.ts";
 import { type HostAddress, STATUS_MANAGER, wantedStatus } from "./decide-status.ts";
 
 export interface ClusterProfileOptions extends ControllerOptions {
@@ -122,7 +122,7 @@ export class ClusterProfileController {
     const { namespace = "", name } = objectRef(key);
     const profile = this.#profiles.store.get(key);
     const cluster = this.#wantedIn().has(namespace) ? registry.cluster(name) : undefined;
-    if (cluster === undefined && (profile === undefined || !isOwn(profile))) {
+    if (cluster === undefined && (profile === undefined || !isOwnProfile(profile))) {
       this.#guard.forget(key);
       return undefined;
     }

@@ -34,13 +34,14 @@ export interface ProfileDecision {
 export function decide(observed: Observed, now: number, wall: number = now): ProfileDecision {
   const { profile, cluster, status } = observed;
   if (cluster === undefined || status === undefined) {
-    const isSurplus = profile !== undefined && isOwn(profile) && profile.metadata.deletionTimestamp === undefined;
+    const isSurplus =
+      profile !== undefined && isOwnProfile(profile) && profile.metadata.deletionTimestamp === undefined;
     return due(isSurplus ? [{ type: "delete", profile }] : [], "Removed", observed, now);
   }
   if (profile === undefined) {
     return due([{ type: "create", profile: newProfile(observed, cluster) }], "Created", observed, now);
   }
-  if (!isOwn(profile)) return { actions: observed.told ? [] : [taken(profile, cluster)], outcome: "Foreign" };
+  if (!isOwnProfile(profile)) return { actions: observed.told ? [] : [taken(profile, cluster)], outcome: "Foreign" };
   // A profile that is being deleted is created anew once it is gone.
   if (profile.metadata.deletionTimestamp !== undefined) return { actions: [], outcome: "Deleting" };
   const actions: Action[] = [];
@@ -61,7 +62,7 @@ function due(actions: readonly Action[], outcome: string, { heldUntil }: Observe
 }
 
 /** Reports whether the profile is Legation's. `spec.clusterManager` cannot be changed, so the answer never changes either. */
-export function isOwn({ spec }: ClusterProfile): boolean {
+export function isOwnProfile({ spec }: ClusterProfile): boolean {
   return spec?.clusterManager?.name === CLUSTER_MANAGER;
 }
 

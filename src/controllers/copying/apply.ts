@@ -3,10 +3,10 @@ import type { LeftFields } from "../../copies/kind.ts";
 import { isKubeError, isLastingRefusal, type KubeError } from "../../kube/errors.ts";
 import { fieldManagerIn } from "../../kube/messages.ts";
 import { type OwnedCopy, ownAsApplied } from "./field-owners.ts";
-import { ANSWER, type Changed, type FieldOfOther, type Judgement, type Place } from "./requests.ts";
+import { ANSWER, type Changed, type CopyTarget, type FieldOfOther, type Judgement } from "./requests.ts";
 
 /** A server-side apply of a copy. */
-export interface CopyApply<T extends KubeObject> extends Place<T>, Pick<OwnedCopy<T>, "newlyRetained"> {
+export interface CopyApply<T extends KubeObject> extends CopyTarget<T>, Pick<OwnedCopy<T>, "newlyRetained"> {
   readonly fieldManager: string;
   /** The copy was created and never applied. */
   readonly isNew: boolean;

@@ -68,7 +68,7 @@ export interface CopierOptions<T extends KubeObject>
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
 }
 
-export interface Standing {
+export interface CopyStanding {
   /** There is a copy, though it may be on its way out. */
   readonly exists: boolean;
   readonly stays: boolean;
@@ -217,7 +217,7 @@ export class Copier<T extends KubeObject> {
     return this.#options.users.sourceFor?.(member, { member: member.name, ...name }, source) ?? source;
   }
 
-  standing(member: Member, name: ObjectName): Standing {
+  standing(member: Member, name: ObjectName): CopyStanding {
     const ref = { member: member.name, ...name };
     const key = copyKey(ref);
     const copy = this.copies.of(member, name.kind, name.namespace, name.name);

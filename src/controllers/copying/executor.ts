@@ -23,12 +23,12 @@ import { type Changed, COPY, DELETION, versionOf } from "./requests.ts";
 import {
   CopyWriter,
   detailOf,
-  type Failing,
+  type FailingWrite,
   holdFor,
   inMember,
-  type Made,
   REFUSED_FOR_MS,
   refusedFields,
+  type WriteResult,
 } from "./writer.ts";
 
 export interface CopyRefusal {
@@ -231,7 +231,7 @@ export class CopyExecutor<T extends KubeObject> {
     const object = toCopy(kind, source, this.#options.identity);
     const fieldManager = kind.applied && this.#fieldManager;
     const adoptionMarks = kind.applied?.adoptionMarks(source);
-    let made: Made | Failing = await this.#writer.make(key, {
+    let made: WriteResult | FailingWrite = await this.#writer.make(key, {
       member,
       resource,
       ref,
@@ -292,7 +292,7 @@ export class CopyExecutor<T extends KubeObject> {
       applied === undefined
         ? copyPatch(kind, copy, { source, host, sameContent: isSameContent(ref.kind, copy, source) }, owned)
         : [];
-    let changed: Changed | Failing =
+    let changed: Changed | FailingWrite =
       applied === undefined
         ? await this.#writer.change(key, { member, resource, ref, patch, signal })
         : await this.#writer.apply(key, {

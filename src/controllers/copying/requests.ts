@@ -16,7 +16,7 @@ export const CONTESTED_FOR_MS: number = 10 * 60_000;
 export const ANSWER = { metadataOnly: true, dropManagedFields: true } as const;
 
 /** Where a copy is. */
-export interface Place<T extends KubeObject> {
+export interface CopyTarget<T extends KubeObject> {
   readonly member: Member;
   readonly resource: Resource<T>;
   readonly ref: { readonly namespace: string; readonly name: string };
@@ -45,9 +45,9 @@ export type Changed =
       readonly judged?: Judged;
     }
   | { readonly type: "moved" }
-  | Refused;
+  | RefusedRequest;
 
-export interface Refused {
+export interface RefusedRequest {
   readonly type: "refused";
   readonly error: KubeError;
 }

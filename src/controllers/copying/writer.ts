@@ -20,10 +20,10 @@ import { isOfAnotherType, ownerOf } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { isTransient, type WriteGuard } from "../../runtime/write-guard.ts";
 import { applyCopy, type CopyApply } from "./apply.ts";
-import { ANSWER, type Changed, COPY, DELETION, type Place, type Refused } from "./requests.ts";
+import { ANSWER, type Changed, COPY, type CopyTarget, DELETION, type RefusedRequest } from "./requests.ts";
 import { UnsettledCreates } from "./unsettled-creates.ts";
 
-export interface CopySpec<T extends KubeObject> extends Place<T> {
+export interface CopySpec<T extends KubeObject> extends CopyTarget<T> {
   readonly namespaces: MemberNamespaces;
   readonly hostId: string;
   readonly object: T;
@@ -34,19 +34,19 @@ export interface CopySpec<T extends KubeObject> extends Place<T> {
 }
 
 /** A JSON patch of a copy, with the resourceVersion that it was made for. */
-export interface CopyChange<T extends KubeObject> extends Place<T> {
+export interface CopyChange<T extends KubeObject> extends CopyTarget<T> {
   readonly patch: readonly object[];
 }
 
 /** `made`: or its marks put back. `found`: from before. `foreign`: not made by Legation for this host. */
-export type Made =
+export type WriteResult =
   | { readonly type: "made" | "found"; readonly uid: string }
   | { readonly type: "gone" }
   | { readonly type: "foreign" }
-  | Refused;
+  | RefusedRequest;
 
 /** Nothing is wrong with the member: a webhook does not answer, say. */
-export interface Failing {
+export interface FailingWrite {
   readonly type: "failing";
   readonly error: KubeError;
   readonly detail: string;
@@ -60,18 +60,18 @@ const FAILING_FOR_MS = 30_000;
 
 /** Returns how long a copy that was not taken is held, and for which content: another version may be taken at once. */
 export function holdFor(
-  answer: Refused | Failing,
+  answer: RefusedRequest | FailingWrite,
   content: string,
 ): { readonly holdMs: number; readonly content?: string } {
   if (answer.type === "failing") return { holdMs: answer.holdMs };
   return isNamespaceTerminating(answer.error) ? { holdMs: FAILING_FOR_MS } : { holdMs: REFUSED_FOR_MS, content };
 }
 
-export function detailOf(answer: Refused | Failing): string {
+export function detailOf(answer: RefusedRequest | FailingWrite): string {
   return answer.type === "failing" ? answer.detail : answer.error.detail;
 }
 
-export function refusedFields({ error }: Refused): readonly string[] {
+export function refusedFields({ error }: RefusedRequest): readonly string[] {
   return error.details?.causes.flatMap(({ field }) => field ?? []) ?? [];
 }
 
@@ -99,7 +99,7 @@ export async function outlast<Key extends string, Answer>(
   guard: Pick<WriteGuard<Key>, "answered" | "failed">,
   { object, write, member }: { readonly object: Key; readonly write: string; readonly member: Member },
   send: () => Promise<Answer>,
-): Promise<Answer | Failing> {
+): Promise<Answer | FailingWrite> {
   try {
     const answer = await send();
     guard.answered(object, write);
@@ -128,7 +128,7 @@ export async function findCopy<T extends KubeObject>(wanted: Omit<CopySpec<T>, "
 }
 
 /** Rejects with KubeError unless the outcome is certain. */
-export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise<Made> {
+export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise<WriteResult> {
   const { member, namespaces, resource, ref, object, fieldManager, signal } = spec;
   const manager = fieldManager === undefined ? {} : { fieldManager };
   const create = () => member.client.create(resource, object, { ...ANSWER, signal, ...manager });
@@ -157,7 +157,10 @@ function lacksWholeLabel(there: KubeObject, object: KubeObject): boolean {
 }
 
 /** Returns what the object in a copy's place is. A copy that lost some of its marks gets them back. */
-async function recognize<T extends KubeObject>(spec: Omit<CopySpec<T>, "namespaces">, there: Stored<T>): Promise<Made> {
+async function recognize<T extends KubeObject>(
+  spec: Omit<CopySpec<T>, "namespaces">,
+  there: Stored<T>,
+): Promise<WriteResult> {
   if (isOfAnotherType(there, spec.resource) || isOfAnotherName(there, spec.object)) return { type: "foreign" };
   if (isCopy(there, spec.hostId, spec.resource)) return { type: "found", uid: there.metadata.uid };
   const { object, adoptionMarks } = spec;
@@ -202,7 +205,7 @@ function isUnowned({ metadata }: KubeObject): boolean {
 }
 
 /** The record of the last apply stays, if the copy has it: it says what was adopted, and which fields are others'. */
-function markAgain<T extends KubeObject>(spec: Marking<T>, there: Stored<T>): Promise<Made> {
+function markAgain<T extends KubeObject>(spec: Marking<T>, there: Stored<T>): Promise<WriteResult> {
   const { [APPLIED_ANNOTATION]: made, ...annotations } = spec.object.metadata?.annotations ?? {};
   const record = there.metadata.annotations?.[APPLIED_ANNOTATION] ?? made;
   const kept = record === undefined ? annotations : { ...annotations, [APPLIED_ANNOTATION]: record };
@@ -216,7 +219,7 @@ type Marking<T extends KubeObject> = Omit<CopySpec<T>, "namespaces" | "hostId">;
 async function putMarks<T extends KubeObject>(
   { member, resource, ref, object, fieldManager, signal }: Marking<T>,
   { metadata: { uid, resourceVersion } }: Stored<T>,
-): Promise<Made> {
+): Promise<WriteResult> {
   const options = { ...ANSWER, signal, ...(fieldManager === undefined ? {} : { fieldManager }) };
   const { labels, annotations } = object.metadata ?? {};
   const body = { metadata: { uid, resourceVersion, labels: marksOf(labels), annotations: marksOf(annotations) } };
@@ -234,7 +237,7 @@ function marksOf(map: Readonly<Record<string, string>> = {}): Record<string, str
   return Object.fromEntries(Object.entries(map).filter(([key]) => key.startsWith(`${GROUP}/`)));
 }
 
-interface Deletion<T extends KubeObject> extends Omit<Place<T>, "ref"> {
+interface Deletion<T extends KubeObject> extends Omit<CopyTarget<T>, "ref"> {
   readonly copy: Stored<T>;
   readonly propagationPolicy?: DeleteOptions["propagationPolicy"] | undefined;
 }
@@ -269,7 +272,10 @@ export class CopyWriter<Key extends string> {
     this.#leaving.delete(key);
   }
 
-  make<T extends KubeObject>(key: Key, wanted: Omit<CopySpec<T>, "namespaces" | "hostId">): Promise<Made | Failing> {
+  make<T extends KubeObject>(
+    key: Key,
+    wanted: Omit<CopySpec<T>, "namespaces" | "hostId">,
+  ): Promise<WriteResult | FailingWrite> {
     const { memberNamespaces: namespaces, hostId } = this.#options;
     return this.#outlast(key, wanted.member, async () => {
       try {
@@ -281,16 +287,16 @@ export class CopyWriter<Key extends string> {
     });
   }
 
-  change<T extends KubeObject>(key: Key, wanted: CopyChange<T>): Promise<Changed | Failing> {
+  change<T extends KubeObject>(key: Key, wanted: CopyChange<T>): Promise<Changed | FailingWrite> {
     return this.#outlast(key, wanted.member, () => changeCopy(wanted));
   }
 
-  apply<T extends KubeObject>(key: Key, wanted: CopyApply<T>): Promise<Changed | Failing> {
+  apply<T extends KubeObject>(key: Key, wanted: CopyApply<T>): Promise<Changed | FailingWrite> {
     return this.#outlast(key, wanted.member, () => applyCopy(wanted));
   }
 
   /** Returns why the copy stays if the member refuses its deletion. Rejects with KubeError. */
-  delete<T extends KubeObject>(key: Key, deletion: Deletion<T>): Promise<Refused | Failing | undefined> {
+  delete<T extends KubeObject>(key: Key, deletion: Deletion<T>): Promise<RefusedRequest | FailingWrite | undefined> {
     const write = { object: key, write: DELETION, member: deletion.member };
     return outlast(this.#options.guard, write, () => this.#delete(key, deletion));
   }
@@ -298,7 +304,7 @@ export class CopyWriter<Key extends string> {
   async #delete<T extends KubeObject>(
     key: Key,
     { member, resource, copy, signal, propagationPolicy }: Deletion<T>,
-  ): Promise<Refused | undefined> {
+  ): Promise<RefusedRequest | undefined> {
     const { namespace = "", name, uid, resourceVersion } = copy.metadata;
     const wasLeaving = this.isLeaving(key, copy);
     this.#leaving.set(key, uid);
@@ -317,7 +323,7 @@ export class CopyWriter<Key extends string> {
     return undefined;
   }
 
-  #outlast<Answer>(key: Key, member: Member, send: () => Promise<Answer>): Promise<Answer | Failing> {
+  #outlast<Answer>(key: Key, member: Member, send: () => Promise<Answer>): Promise<Answer | FailingWrite> {
     return outlast(this.#options.guard, { object: key, write: COPY, member }, send);
   }
 }

@@ -32,7 +32,7 @@ import { recorded } from "./decision/on-demand.ts";
 import { type DecisionRecord, redacted } from "./decision/redact.ts";
 import type { View } from "./decision/view.ts";
 import { HostClasses } from "./host-classes.ts";
-import { identify, Observer } from "./observe.ts";
+import { identifyPod, Observer } from "./observe.ts";
 import type { DelegationOptions, DelegationState } from "./options.ts";
 import { PlaceTracker } from "./place-tracker.ts";
 import { unboundIn } from "./unbound-in-member.ts";
@@ -125,12 +125,12 @@ export class DelegationController {
           tracker.update(key);
           return observer.observe(key);
         },
-        identify,
+        identify: identifyPod,
         decide: (view, now) => {
           const decision = decide(view, now);
           // A bug report with this line can be replayed.
           if (log.isLevelEnabled("debug")) {
-            const about = { controller: "delegation", object: objectKey(view.ref), ...identify(view) };
+            const about = { controller: "delegation", object: objectKey(view.ref), ...identifyPod(view) };
             log.debug({ ...about, ...redacted<DecisionRecord>({ now, view: recorded(view), decision }) }, "decided");
           }
           return decision;

@@ -314,7 +314,7 @@ export function isFaltering({
 }
 
 /** Returns the proxy's uid, which every log line about a pod carries. */
-export function identify({ proxy, members }: View): Readonly<Record<string, string>> {
+export function identifyPod({ proxy, members }: View): Readonly<Record<string, string>> {
   if (proxy !== undefined) return { proxy: proxy.metadata.uid };
   for (const { delegate } of members) {
     const uid = delegate === undefined ? undefined : ownerOf(delegate)?.uid;

@@ -3,7 +3,7 @@ import type { Registry } from "../../clusters/registry.ts";
 import { isBound } from "../../pods/pod-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import { creationIn } from "../../scheduling/memory.ts";
+import { delegateCreationIn } from "../../scheduling/memory.ts";
 import type { PlacementState } from "../../scheduling/placement-state.ts";
 import { endsUnstarted, isBoundWithDelegate, isFor, ranUntold } from "./decision/delegates.ts";
 
@@ -64,7 +64,7 @@ export class PlaceTracker {
     const { reserved, uncertain } = memories.of(uid);
     if (reserved === name || uncertain === name || !member.reachable || !member.read) return true;
     // While its creation is retried there, pods that wait for its place must not hear of each attempt.
-    if (memories.writes.isFailing(uid, creationIn(name))) return true;
+    if (memories.writes.isFailing(uid, delegateCreationIn(name))) return true;
     const delegate = member.delegates.get(key);
     if (delegate !== undefined && isFor(delegate, proxy)) return !endsUnstarted(delegate);
     const departed = member.delegates.departed(key);

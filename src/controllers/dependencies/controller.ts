@@ -2,7 +2,7 @@ import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { DEPENDENCIES, type DependencyObject } from "../../copies/dependencies.ts";
 import { NEEDED } from "../../copies/foreign-message.ts";
-import { isWanted } from "../../copies/objects.ts";
+import { isWantedInMembers } from "../../copies/objects.ts";
 import { ObjectsInMembers } from "../../copies/objects-in-members.ts";
 import type { Source } from "../../copies/source.ts";
 import { isPreparedIn, type Needs, type Preparation, type WaitReason } from "../../placement/needs.ts";
@@ -185,7 +185,7 @@ export class DependencyController implements PodCopier {
     if (source.state !== "present") return source;
     const { object } = source;
     if (family.selector !== undefined && !follows(family, member.cluster.spec, object)) return { state: "missing" };
-    return isWanted(object) ? this.#wholeObjects.of(object, member.candidate()) : source;
+    return isWantedInMembers(object) ? this.#wholeObjects.of(object, member.candidate()) : source;
   }
 
   /** Running pods keep, as on a node, a deleted object that they cannot do without. */

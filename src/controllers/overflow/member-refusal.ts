@@ -35,7 +35,7 @@ export function dryRunRefusal(member: string, error: unknown, makesNamespaces: b
   return { refusal: { cluster: member, ...refused }, ...sharedBy };
 }
 
-export interface Places {
+export interface RefusalQuestion {
   readonly host: ClusterClient;
   readonly hostId: string;
   readonly member: Pick<Member, "name" | "client" | "answerOf" | "noteFailure">;
@@ -43,7 +43,7 @@ export interface Places {
 }
 
 /** Another owner's object has the name of a copy. Rejects with KubeError if that cannot be read. */
-export async function dependencyRefusal(pod: Stored<Pod>, places: Places): Promise<Refusal | undefined> {
+export async function dependencyRefusal(pod: Stored<Pod>, places: RefusalQuestion): Promise<Refusal | undefined> {
   for (const dependency of dependenciesOf(pod)) {
     if (DEPENDENCIES[dependency.kind].isUsedInPlace?.(dependency.name) === true) continue;
     const message = await obstacle(dependency, places);
@@ -52,7 +52,10 @@ export async function dependencyRefusal(pod: Stored<Pod>, places: Places): Promi
   return undefined;
 }
 
-async function obstacle(dependency: Dependency, { host, hostId, member, signal }: Places): Promise<string | undefined> {
+async function obstacle(
+  dependency: Dependency,
+  { host, hostId, member, signal }: RefusalQuestion,
+): Promise<string | undefined> {
   const { kind, name } = dependency;
   const { resource } = DEPENDENCIES[kind];
   try {

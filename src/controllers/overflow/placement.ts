@@ -8,7 +8,7 @@ import type { FindPod, GroupName } from "../../scheduling/groups.ts";
 import { UID_INDEX } from "../../scheduling/known-pods.ts";
 import type { PlacementAccess } from "../../scheduling/placement-state.ts";
 import type { PlacementView, SharedBy } from "../../scheduling/placement-view.ts";
-import type { Made } from "../../scheduling/reservations.ts";
+import type { MadeDelegate } from "../../scheduling/reservations.ts";
 
 /** Gives the overflow controller the delegation controller's placement, for pods that are no proxies yet. */
 export class OverflowPlacement {
@@ -54,7 +54,7 @@ export class OverflowPlacement {
   }
 
   /** Reserves what the member would store. Reports false when that is news, and the member has no room for it. */
-  noteStored(pod: Stored<Pod>, member: Pick<Member, "name" | "candidate">, made: Made): boolean {
+  noteStored(pod: Stored<Pod>, member: Pick<Member, "name" | "candidate">, made: MadeDelegate): boolean {
     const { placementState, events } = this.#options;
     if (!placementState.reservations.noteStored(pod.metadata.uid, member.name, pod, made)) return true;
     events.emit("roomFreed");

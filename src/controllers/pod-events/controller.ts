@@ -3,7 +3,7 @@ import type { Member } from "../../clusters/member.ts";
 import { MemberWatches } from "../../clusters/member-watches.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { type Owner, ownerOf } from "../../pods/delegate.ts";
+import { type HostOwner, ownerOf } from "../../pods/delegate.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/event-bus.ts";
@@ -113,14 +113,14 @@ export class PodEventController {
   /**
    * Reports whether the proxy may have its delegate in the member: a hostile member could claim any pod of the host.
    */
-  #isPlacedIn(member: string, owner: Owner): boolean {
+  #isPlacedIn(member: string, owner: HostOwner): boolean {
     const proxy = this.#options.proxies.get(objectKey(owner));
     if (proxy?.metadata.uid !== owner.uid) return false;
     return (memberOf(proxy) ?? member) === member;
   }
 }
 
-function proxyOf(member: Member, { involvedObject }: KubeEvent): Owner | undefined {
+function proxyOf(member: Member, { involvedObject }: KubeEvent): HostOwner | undefined {
   const key = objectKey(involvedObject);
   for (const delegate of [member.delegates.get(key), member.delegates.departed(key)]) {
     if (delegate !== undefined && delegate.metadata.uid === involvedObject.uid) return ownerOf(delegate);

@@ -1,6 +1,6 @@
 import { CLUSTER_ANNOTATION } from "../../api/keys.ts";
 import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
-import type { Owner } from "../../pods/delegate.ts";
+import type { HostOwner } from "../../pods/delegate.ts";
 import { apiSecretName } from "../../pods/home-api.ts";
 
 // An object's name has at most 253 characters. A dot and 16 digits follow the pod's name.
@@ -22,7 +22,7 @@ const TOKEN_COMES_WITHIN_MS = 10_000;
  * Reports whether the event is of a kubelet that was faster than the Secret with the pod's token, which comes after the Binding. A
  * kubelet has its token at once on a plain cluster. The event of a Secret that stays away is no such event.
  */
-export function awaitsToken(event: Stored<KubeEvent>, { uid }: Owner): boolean {
+export function awaitsToken(event: Stored<KubeEvent>, { uid }: HostOwner): boolean {
   const { message = "", firstTimestamp, eventTime, metadata } = event;
   if (!message.includes(apiSecretName(uid))) return false;
   const since = Date.parse(firstTimestamp ?? eventTime ?? metadata.creationTimestamp ?? "");
@@ -30,7 +30,7 @@ export function awaitsToken(event: Stored<KubeEvent>, { uid }: Owner): boolean {
 }
 
 /** The name follows from the member's event alone, so that several leaders write it once. */
-export function mirror(event: Stored<KubeEvent>, proxy: Owner, cluster: string): KubeEvent {
+export function mirror(event: Stored<KubeEvent>, proxy: HostOwner, cluster: string): KubeEvent {
   const { metadata, involvedObject, related: _, ...rest } = event;
   const { namespace, name, uid } = proxy;
   const { fieldPath } = involvedObject;

@@ -1,5 +1,5 @@
 import { preferencesFor, type SchedulingPreferences } from "../../api/preferences.ts";
-import { type Replicas, sharesOf, sum } from "../../placement/division.ts";
+import { divisionShares, type Replicas, sum } from "../../placement/division.ts";
 import { DivisionOrder } from "../../placement/division-order.ts";
 import { divideOpen, stayingIn } from "../../placement/open-division.ts";
 import { lookAgain } from "../../runtime/requeue.ts";
@@ -101,7 +101,7 @@ function firstToLeave(a: Replica, b: Replica): number {
 function costsOf({ preferences, key, replicas, candidates }: Observed): Action[] {
   const managed = replicas.filter(({ cost, costed }) => costed || cost !== undefined);
   const order = new DivisionOrder(
-    sharesOf(
+    divisionShares(
       preferences,
       candidates.map(({ name }) => name),
       { key },

@@ -2,7 +2,7 @@ import { DELEGATE_UID_ANNOTATION, WHOLE_KEY } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { withoutAllocated } from "../../api/service-fields.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isHeld, isWanted } from "../../copies/objects.ts";
+import { hasWholeFinalizer, isWantedInMembers } from "../../copies/objects.ts";
 import { ObjectsInMembers } from "../../copies/objects-in-members.ts";
 import {
   hasSelector,
@@ -265,8 +265,10 @@ export class ServiceController implements PodCopier {
 
   #serviceFor(member: Member, object: Stored<ServiceObject>): Source<ServiceObject> {
     // Such a Service waits for its whole copies, and a new one for pods would outlive them.
-    if (object.metadata.deletionTimestamp !== undefined && isHeld(object)) return { state: "missing" };
-    return isWanted(object) ? this.#wholeServices.of(object, member.candidate()) : { state: "present", object };
+    if (object.metadata.deletionTimestamp !== undefined && hasWholeFinalizer(object)) return { state: "missing" };
+    return isWantedInMembers(object)
+      ? this.#wholeServices.of(object, member.candidate())
+      : { state: "present", object };
   }
 
   #servicesOf({ metadata }: Stored<Pod>): Stored<ServiceObject>[] {

@@ -20,7 +20,7 @@ import {
 import { formatAmounts } from "../../api/quantity.ts";
 import { structuredTextReader } from "../../api/structured-text.ts";
 import { HOSTNAME_LABEL, type KubeletEndpoint, labelsFromCluster, VIRTUAL_NODE_KIND } from "../../api/virtual-node.ts";
-import type { MemberFacts, NodePods, Observed } from "./model.ts";
+import type { NodeFacts, NodePods, Observed } from "./model.ts";
 
 export type NodeStatusParts = NodeStatus & { readonly conditions: NodeCondition[] };
 
@@ -143,7 +143,7 @@ export function desiredStatus(
   };
 }
 
-function answersOf(name: string, { slow }: MemberFacts): string {
+function answersOf(name: string, { slow }: NodeFacts): string {
   const answers = `the API server of Cluster ${name} answers`;
   return slow === undefined ? answers : `${answers}, but ${slow}`;
 }
@@ -163,7 +163,7 @@ export function takenBy({ spec }: KubeNode, cluster: string): string {
 }
 
 /** The API server defaults missing resources to the capacity. `pods` is 0: NodeResourcesFit refuses each pod. */
-function allocatable(facts: MemberFacts, nodePods: NodePods): Record<string, number> {
+function allocatable(facts: NodeFacts, nodePods: NodePods): Record<string, number> {
   const none = Object.fromEntries(Object.keys(facts.capacity).map((name) => [name, 0]));
   return { ...none, ...facts.allocatable, ...(nodePods === "none" ? { pods: 0 } : {}) };
 }
@@ -173,7 +173,7 @@ function allocatable(facts: MemberFacts, nodePods: NodePods): Record<string, num
 const WEB_SOCKETS = "ExtendWebSocketsToKubelet";
 
 /** Returns the declared features, sorted as the API requires. The host permits changes of pods by them. */
-function declaredFeatures({ features, version }: MemberFacts, served: boolean): string[] {
+function declaredFeatures({ features, version }: NodeFacts, served: boolean): string[] {
   const own = served && servesWebSockets(version) ? [WEB_SOCKETS] : [];
   return [...features.filter((feature) => feature !== WEB_SOCKETS), ...own].sort();
 }

@@ -7,7 +7,7 @@ import type { ReadStore } from "../../runtime/store.ts";
 import { boundTo } from "../proxies.ts";
 import type { KeptDelegates } from "../restored-host.ts";
 import { isHostLikelyCutOff } from "./decide.ts";
-import type { MemberFacts } from "./model.ts";
+import type { NodeFacts } from "./model.ts";
 
 /** The stores and counts that tell of members. */
 export interface FactSources {
@@ -21,7 +21,7 @@ export interface FactSources {
 }
 
 /** Reads what a Cluster's node and status say of its member. `trouble`: why nothing is evicted for lost members. */
-export function memberFacts(name: string, trouble: string | undefined, sources: FactSources): MemberFacts {
+export function memberFacts(name: string, trouble: string | undefined, sources: FactSources): NodeFacts {
   const { registry } = sources;
   const member = registry.member(name);
   const proxies = boundTo(sources.proxies, virtualNodeName(name));

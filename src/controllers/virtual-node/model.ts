@@ -3,7 +3,7 @@ import type { KubeNode, NodeStatus, Stored } from "../../api/kubernetes.ts";
 import type { KubeletEndpoint } from "../../api/virtual-node.ts";
 import type { NodeKinds } from "../../placement/node-kinds.ts";
 
-export interface MemberFacts {
+export interface NodeFacts {
   readonly reachable: boolean;
   /** The API server answers the probe. A member that answers is reachable once its pods were read, or that takes long. */
   readonly answers?: boolean;
@@ -54,7 +54,7 @@ export type NodePods = (typeof NODE_PODS)[number];
 export interface Observed {
   readonly name: string;
   readonly cluster: Stored<Cluster> | undefined;
-  readonly facts: MemberFacts;
+  readonly facts: NodeFacts;
   readonly node: Stored<KubeNode> | undefined;
   /** The last state of a node that a client deleted since this controller began. */
   readonly deleted?: Stored<KubeNode> | undefined;

@@ -3,7 +3,7 @@ import type { Member } from "../../clusters/member.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
 import type { Source } from "../../copies/source.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import type { Copier, Standing } from "../copying/copier.ts";
+import type { Copier, CopyStanding } from "../copying/copier.ts";
 import type { Demand, ObjectName } from "../copying/model.ts";
 import type { Observed, WholeDecision } from "./model.ts";
 import type { PatchOutcome, SourcePatchOptions } from "./source-writer.ts";
@@ -57,13 +57,13 @@ export interface WholeWrites<T extends KubeObject, Assignment, Shown> {
   /** Returns what is shown as the write guard knows it. */
   contentOf(shown: Shown): string;
   /** Writes what is shown of the copies. Rejects with KubeError. */
-  writeStatus(object: Stored<T>, shown: Shown, patch: StatusPatch): Promise<PatchOutcome>;
+  writeStatus(object: Stored<T>, shown: Shown, patch: SendPatch): Promise<PatchOutcome>;
   /** Returns the part of the metadata that goes with the finalizer. Default: none. */
   marksOnRelease?(keepsLabel: boolean): object;
 }
 
 /** Sends a patch of the object. The author is not told of a refusal. */
-export type StatusPatch = (
+export type SendPatch = (
   body: readonly object[],
   options: Pick<SourcePatchOptions, "subresource">,
 ) => Promise<PatchOutcome>;
@@ -83,7 +83,7 @@ export function copyIn<T extends KubeObject>(
   copier: Copier<T>,
   member: Member,
   { kind, namespace, name }: ObjectName,
-): Standing & { readonly found: Stored<T> | undefined; readonly isUsable: boolean } {
+): CopyStanding & { readonly found: Stored<T> | undefined; readonly isUsable: boolean } {
   const found = copier.copies.of(member, kind, namespace, name);
   const isUsable = member.reachable && copier.copies.isCurrent(member);
   return { ...copier.standing(member, { kind, namespace, name }), found, isUsable };

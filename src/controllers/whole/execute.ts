@@ -156,7 +156,7 @@ function changedSince<T extends KubeObject>({ metadata: { resourceVersion } }: S
 }
 
 /** Returns the patch of a status of this very object. */
-export function statusPatch({ metadata: { uid } }: Stored<KubeObject>, status: object): object[] {
+export function wholeStatusPatch({ metadata: { uid } }: Stored<KubeObject>, status: object): object[] {
   return [
     { op: "test", path: "/metadata/uid", value: uid },
     { op: "add", path: "/status", value: status },

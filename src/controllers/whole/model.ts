@@ -61,7 +61,7 @@ export type Action<T extends KubeObject, Assignment, Shown> =
 export type WholeDecision<T extends KubeObject, Assignment, Shown> = Decision<Action<T, Assignment, Shown>>;
 
 /** A step of a decision. Undefined: the next one decides. */
-export type Phase<O, Answer> = (observed: O, now: number, wall: number) => Answer | undefined;
+export type WholePhase<O, Answer> = (observed: O, now: number, wall: number) => Answer | undefined;
 
 /** A decision that fits objects of any kind. */
 export type SharedDecision<T extends KubeObject> = WholeDecision<T, never, never>;

@@ -1,15 +1,22 @@
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
-import type { Place } from "../../copies/object-members.ts";
-import { isHeld } from "../../copies/objects.ts";
+import type { ObjectMember } from "../../copies/object-members.ts";
+import { hasWholeFinalizer } from "../../copies/objects.ts";
 import { heldUntil } from "../../runtime/held-writes.ts";
 import { lookAgain } from "../../runtime/requeue.ts";
-import { LOOK_AGAIN_MS, type Observed, type Phase, type SharedDecision, STATUS, type WholeDecision } from "./model.ts";
+import {
+  LOOK_AGAIN_MS,
+  type Observed,
+  type SharedDecision,
+  STATUS,
+  type WholeDecision,
+  type WholePhase,
+} from "./model.ts";
 
-type Settling = Pick<Place, "settlesAt">;
+type Settling = Pick<ObjectMember, "settlesAt">;
 
 /** Decides in the order of the phases; the first answer wins. */
 export function decideBy<O, T extends KubeObject, Assignment, Shown>(
-  phases: readonly Phase<O, WholeDecision<T, Assignment, Shown>>[],
+  phases: readonly WholePhase<O, WholeDecision<T, Assignment, Shown>>[],
 ): (observed: O, now: number, wall: number) => WholeDecision<T, Assignment, Shown> {
   return (observed, now, wall) => {
     for (const phase of phases) {
@@ -24,12 +31,14 @@ export function decideBy<O, T extends KubeObject, Assignment, Shown>(
 export function retire<T extends KubeObject>(observed: Observed<T, unknown>): SharedDecision<T> | undefined {
   const { object, isRetired } = observed;
   if (isRetired !== true) return undefined;
-  const actions = isHeld(object) ? [{ type: "release", object, members: [], keepsLabel: true } as const] : [];
+  const actions = hasWholeFinalizer(object)
+    ? [{ type: "release", object, members: [], keepsLabel: true } as const]
+    : [];
   return { actions, outcome: "Retired" };
 }
 
 /** Lets an object go that no member has as far as is known: each of `asked` is read once no request can create a copy. */
-export function release<T extends KubeObject>(
+export function releaseObject<T extends KubeObject>(
   { object }: Observed<T, unknown>,
   { places, asked }: { readonly places: readonly Settling[]; readonly asked: readonly string[] },
   now: number,
@@ -48,7 +57,7 @@ export function settlingUntil(places: readonly Settling[], now: number): number 
 }
 
 /** Tells the author why nothing is done. */
-export function report<T extends KubeObject>(
+export function reportToAuthor<T extends KubeObject>(
   object: Stored<T>,
   { message, outcome }: { readonly message: string; readonly outcome: string },
   requeueAt?: number,

@@ -3,7 +3,7 @@ import { jsonEqual } from "../../api/json.ts";
 import { TYPE_FINALIZER, WHOLE_KEY } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Stored, timestamp } from "../../api/kubernetes.ts";
 import { delegatedTypes } from "../../api/resources.ts";
-import { isHeld } from "../../copies/objects.ts";
+import { hasWholeFinalizer } from "../../copies/objects.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
 import type { Resource } from "../../kube/resources.ts";
@@ -214,7 +214,7 @@ function decide({ type, running }: Observed, now: number, wall: number): Decisio
       const ask = { type: "ask", object: type, resource: running.adapter.writes.kind.resource } as const;
       return { actions: [ask], outcome: "Retiring", requeueAt: now + ASK_AGAIN_MS };
     }
-    if (running?.objects.objects().some(isHeld) === true) return { actions: [], outcome: "Retiring" };
+    if (running?.objects.objects().some(hasWholeFinalizer) === true) return { actions: [], outcome: "Retiring" };
     return { actions: [releaseOf(type)], outcome: "Releasing" };
   }
   if (!hasFinalizer) {

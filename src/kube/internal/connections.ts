@@ -1,9 +1,9 @@
 import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
 import { buildConnector, type Dispatcher, Pool, ProxyAgent, Socks5ProxyAgent } from "undici";
 import type { Dial } from "../client.ts";
-import type { ClusterCredentials, Identity } from "../credentials.ts";
+import type { ClusterCredentials, RequestIdentity } from "../credentials.ts";
 import type { ClientLimits } from "../limits.ts";
-import { lookUp } from "./dns-lookup.ts";
+import { lookUpName } from "./dns-lookup.ts";
 
 // Connections beyond the slots, for requests out of turn.
 const OUT_OF_TURN = 4;
@@ -27,7 +27,7 @@ interface Generation {
  * streams never take a request's connection. An upgrade gets a new connection of its own. A changed certificate or CA opens
  * new connections; old ones finish their requests.
  */
-export class Connections {
+export class ServerConnections {
   readonly #credentials: ClusterCredentials;
   readonly #limits: ClientLimits;
   readonly #dial: Dial | undefined;
@@ -43,7 +43,7 @@ export class Connections {
   }
 
   /** Returns the dispatcher for a request, a watch or an upgrade under `identity`. Throws after `destroy`. */
-  for(use: "requests" | "watches" | "upgrades", identity: Identity): Dispatcher {
+  for(use: "requests" | "watches" | "upgrades", identity: RequestIdentity): Dispatcher {
     const current = this.#current;
     if (
       current !== undefined &&
@@ -65,7 +65,7 @@ export class Connections {
     await Promise.all(all.map((dispatcher) => dispatcher.destroy(reason)));
   }
 
-  #renew(identity: Identity): Generation {
+  #renew(identity: RequestIdentity): Generation {
     if (this.#destroyed) throw new Error("the client was closed");
     const previous = this.#current;
     const { ca, cert, key } = identity;
@@ -126,7 +126,7 @@ export class Connections {
     };
     const connectTimeout = this.#limits.connectTimeoutMs;
     const way = {
-      lookup: lookUp,
+      lookup: lookUpName,
       autoSelectFamilyAttemptTimeout: Math.round(connectTimeout * SHARE_OF_AN_ADDRESS),
       timeout: connectTimeout,
     };

@@ -8,7 +8,7 @@ const underWay = new Map<string, Promise<LookupAddress[]>>();
  * resolve names (half of UV_THREADPOOL_SIZE), and a lookup cannot be cancelled: a name server that never answers for one
  * name would otherwise block them all.
  */
-export const lookUp: LookupFunction = (hostname, { all }, callback) => {
+export const lookUpName: LookupFunction = (hostname, { all }, callback) => {
   addressesOf(hostname).then(
     (found) => {
       const [first] = found;

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { Socket } from "node:net";
 import { z } from "zod";
-import { badCredentials, type Identity } from "../credentials.ts";
+import { badCredentials, type RequestIdentity } from "../credentials.ts";
 import type { Environment } from "../environment-proxy.ts";
 import { startTimer } from "../timer.ts";
 
@@ -65,7 +65,7 @@ export interface ExecPluginOptions {
 
 /** An identity, and the time after which the plugin must run again. */
 interface Expiring {
-  readonly identity: Identity;
+  readonly identity: RequestIdentity;
   readonly expiresAt: number;
 }
 
@@ -77,14 +77,14 @@ export class ExecPlugin {
   readonly #config: ExecConfig;
   readonly #options: ExecPluginOptions;
   #current: Expiring | undefined;
-  #running: Promise<Identity> | undefined;
+  #running: Promise<RequestIdentity> | undefined;
 
   constructor(config: ExecConfig, options: ExecPluginOptions) {
     this.#config = config;
     this.#options = options;
   }
 
-  identity(): Identity | Promise<Identity> {
+  identity(): RequestIdentity | Promise<RequestIdentity> {
     if (this.#current !== undefined && Date.now() < this.#current.expiresAt) return this.#current.identity;
     // Requests that find the credentials expired at the same time share one run.
     this.#running ??= this.#run().finally(() => {
@@ -97,13 +97,13 @@ export class ExecPlugin {
     this.#current = undefined;
   }
 
-  async #run(): Promise<Identity> {
+  async #run(): Promise<RequestIdentity> {
     const { status } = this.#parse(await this.#spawn());
     const { token, clientCertificateData, clientKeyData, expirationTimestamp } = status;
     if (token === undefined && (clientCertificateData === undefined || clientKeyData === undefined)) {
       throw this.#error("answered neither status.token nor status.clientCertificateData with clientKeyData");
     }
-    const identity: Identity = {
+    const identity: RequestIdentity = {
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       ...(clientCertificateData === undefined ? {} : { cert: clientCertificateData }),
       ...(clientKeyData === undefined ? {} : { key: clientKeyData }),

@@ -1,6 +1,6 @@
 import { AbortCallbacks } from "../abort.ts";
 import type { ForwardedRequest, ForwardedResponse, UpgradeAnswer } from "../client.ts";
-import type { Identity } from "../credentials.ts";
+import type { RequestIdentity } from "../credentials.ts";
 import { forwardedHeaders, withoutHopByHop } from "./forward-headers.ts";
 import type { ApiRequest } from "./request-sender.ts";
 import { StreamHandler, type StreamOutcome } from "./stream-handler.ts";
@@ -64,7 +64,11 @@ export async function forwardUpgrade(
 async function send<Ended>(
   transport: Transport,
   request: UpgradeRequest,
-  dispatch: (headers: string[], identity: Identity, settle: (outcome: Ended) => void) => (outcome: Ended) => void,
+  dispatch: (
+    headers: string[],
+    identity: RequestIdentity,
+    settle: (outcome: Ended) => void,
+  ) => (outcome: Ended) => void,
 ): Promise<Ended> {
   const subject = subjectOf(request);
   const identity = await transport.identity(subject);
@@ -79,7 +83,7 @@ async function send<Ended>(
 function headersOf(
   transport: Transport,
   { headers, impersonation }: UpgradeRequest,
-  { authorization }: Identity,
+  { authorization }: RequestIdentity,
   subject: ApiRequest,
 ): string[] {
   try {

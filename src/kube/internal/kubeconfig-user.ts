@@ -4,7 +4,7 @@ import {
   type ClusterCredentials,
   FileValue,
   fixed,
-  type Identity,
+  type RequestIdentity,
 } from "../credentials.ts";
 import { type Environment, environmentProxy, isProxyUrl } from "../environment-proxy.ts";
 import { ExecPlugin } from "./exec-plugin.ts";
@@ -92,7 +92,7 @@ function names(entries: readonly { readonly name: string }[]): string {
   return entries.length === 0 ? "none" : entries.map(({ name }) => name).join(", ");
 }
 
-function withTls(identity: Identity, tls: TlsValues): Identity {
+function withTls(identity: RequestIdentity, tls: TlsValues): RequestIdentity {
   const ca = tls.ca?.read();
   const cert = identity.cert ?? tls.cert?.read();
   const key = identity.key ?? tls.key?.read();
@@ -171,7 +171,7 @@ function userProof(
   user: UserEntry,
   ca: Changing | undefined,
   at: Fields,
-): { identity(): Identity | Promise<Identity>; refresh(): void } | undefined {
+): { identity(): RequestIdentity | Promise<RequestIdentity>; refresh(): void } | undefined {
   const { source, userField } = at;
   const headers = impersonation(user, at);
   if (user["auth-provider"] !== undefined && user["auth-provider"] !== null) {
@@ -193,7 +193,7 @@ function userProof(
       env: at.env,
       onStderr: at.onPluginStderr,
     });
-    const impersonating = (identity: Identity): Identity => ({ ...identity, ...headers });
+    const impersonating = (identity: RequestIdentity): RequestIdentity => ({ ...identity, ...headers });
     return {
       identity: () => {
         const identity = plugin.identity();
@@ -218,7 +218,7 @@ function userProof(
   return { identity: () => headers, refresh: () => {} };
 }
 
-function impersonation(user: UserEntry, { source, userField }: Fields): Pick<Identity, "headers"> {
+function impersonation(user: UserEntry, { source, userField }: Fields): Pick<RequestIdentity, "headers"> {
   const { as, "as-uid": uid, "as-groups": groups = [], "as-user-extra": extra = {} } = user;
   if (as !== undefined) {
     return {

@@ -1,10 +1,10 @@
-import { fields, flag, int32, list, map, number, orNull, quantity, type Shape, text } from "./shape.ts";
+import { bool, fields, int32, type JsonCheck, list, map, number, orNull, quantity, text } from "./shape.ts";
 
-const optional = (of: Readonly<Record<string, Shape>>): Shape => fields({}, of);
-const anything: Shape = () => true;
+const optional = (of: Readonly<Record<string, JsonCheck>>): JsonCheck => fields({}, of);
+const anything: JsonCheck = () => true;
 const object = optional({});
 
-export const metadataShape: Shape = fields(
+export const metadataShape: JsonCheck = fields(
   { name: text, uid: text, resourceVersion: text },
   {
     namespace: text,
@@ -12,7 +12,7 @@ export const metadataShape: Shape = fields(
     labels: map(text),
     annotations: map(text),
     finalizers: list(text),
-    ownerReferences: list(fields({ apiVersion: text, kind: text, name: text, uid: text }, { controller: flag })),
+    ownerReferences: list(fields({ apiVersion: text, kind: text, name: text, uid: text }, { controller: bool })),
     creationTimestamp: orNull(text),
     deletionTimestamp: text,
     deletionGracePeriodSeconds: number,
@@ -20,7 +20,7 @@ export const metadataShape: Shape = fields(
   },
 );
 
-const reference = optional({ name: text, optional: flag });
+const reference = optional({ name: text, optional: bool });
 const secretReference = optional({ secretRef: reference });
 const amounts = map(quantity);
 const resources = optional({ requests: amounts, limits: amounts, claims: list(object) });
@@ -29,7 +29,7 @@ const volume = fields(
   { name: text },
   {
     configMap: reference,
-    secret: optional({ secretName: text, optional: flag }),
+    secret: optional({ secretName: text, optional: bool }),
     projected: optional({ sources: orNull(list(source)) }),
     persistentVolumeClaim: optional({ claimName: text }),
     ephemeral: object,
@@ -59,8 +59,8 @@ const state = optional({ waiting: object, running: object, terminated: object })
 const containerStatus = fields(
   { name: text },
   {
-    ready: flag,
-    started: flag,
+    ready: bool,
+    started: bool,
     restartCount: int32,
     state,
     lastState: state,
@@ -77,7 +77,7 @@ const condition = fields(
 );
 const toleration = optional({ key: text, operator: text, value: text, effect: text, tolerationSeconds: number });
 
-export const podShape: Shape = optional({
+export const podShape: JsonCheck = optional({
   spec: fields(
     { containers: list(container) },
     {
@@ -115,9 +115,9 @@ export const podShape: Shape = optional({
   }),
 });
 
-export const nodeShape: Shape = optional({
+export const nodeShape: JsonCheck = optional({
   spec: optional({
-    unschedulable: flag,
+    unschedulable: bool,
     taints: list(fields({ key: text, effect: text }, { value: text })),
   }),
   status: optional({
@@ -131,7 +131,7 @@ export const nodeShape: Shape = optional({
   }),
 });
 
-export const eventShape: Shape = fields(
+export const eventShape: JsonCheck = fields(
   { involvedObject: optional({ kind: text, namespace: text, name: text, uid: text, fieldPath: text }) },
   {
     type: text,
@@ -148,11 +148,11 @@ export const eventShape: Shape = fields(
   },
 );
 
-export const serviceShape: Shape = optional({
+export const serviceShape: JsonCheck = optional({
   spec: optional({ type: text, clusterIP: text, selector: map(text), ports: list(object), externalName: text }),
 });
 
-export const endpointSliceShape: Shape = optional({
+export const endpointSliceShape: JsonCheck = optional({
   addressType: text,
   endpoints: orNull(list(optional({ addresses: orNull(list(text)), conditions: object, hostname: text }))),
   ports: orNull(list(object)),
@@ -160,17 +160,17 @@ export const endpointSliceShape: Shape = optional({
 
 const labelSelector = orNull(optional({ matchLabels: orNull(map(text)) }));
 const policyPeer = optional({ podSelector: labelSelector, namespaceSelector: orNull(object), ipBlock: orNull(object) });
-const policyRules = (peers: string): Shape => orNull(list(optional({ [peers]: orNull(list(policyPeer)) })));
+const policyRules = (peers: string): JsonCheck => orNull(list(optional({ [peers]: orNull(list(policyPeer)) })));
 
-export const networkPolicyShape: Shape = optional({
+export const networkPolicyShape: JsonCheck = optional({
   spec: optional({ podSelector: labelSelector, ingress: policyRules("from"), egress: policyRules("to") }),
 });
 
-export const serviceExportShape: Shape = optional({
+export const serviceExportShape: JsonCheck = optional({
   status: orNull(optional({ conditions: orNull(list(condition)) })),
 });
 
-export const clusterProfileShape: Shape = optional({
+export const clusterProfileShape: JsonCheck = optional({
   spec: optional({ displayName: text, clusterManager: optional({ name: text }) }),
   status: orNull(
     optional({
@@ -182,29 +182,29 @@ export const clusterProfileShape: Shape = optional({
   ),
 });
 
-export const claimShape: Shape = optional({
+export const claimShape: JsonCheck = optional({
   spec: optional({ resources, accessModes: list(text), storageClassName: text, volumeName: text }),
   status: optional({ phase: text, capacity: amounts, conditions: list(condition) }),
 });
 
-export const dataShape: Shape = optional({ data: map(orNull(text)), binaryData: map(orNull(text)), type: text });
+export const dataShape: JsonCheck = optional({ data: map(orNull(text)), binaryData: map(orNull(text)), type: text });
 
 const jobCondition = fields(
   { type: text, status: text },
   { reason: text, message: text, lastProbeTime: orNull(text), lastTransitionTime: orNull(text) },
 );
 const jobCounters = { active: int32, ready: int32, terminating: int32, succeeded: int32, failed: int32 };
-export const jobShape: Shape = optional({
+export const jobShape: JsonCheck = optional({
   spec: optional({
     parallelism: int32,
     completions: int32,
-    suspend: flag,
-    manualSelector: flag,
+    suspend: bool,
+    manualSelector: bool,
     template: optional({ metadata: object, spec: object }),
   }),
   status: optional({ ...jobCounters, startTime: text, completionTime: text, conditions: list(jobCondition) }),
 });
-export const cronJobShape: Shape = optional({
+export const cronJobShape: JsonCheck = optional({
   spec: optional({
     jobTemplate: optional({ metadata: optional({ labels: map(text) }), spec: optional({ managedBy: text }) }),
   }),

@@ -5,14 +5,14 @@ import type { ByteBudget } from "../limits.ts";
 import { ByteBuffer } from "./byte-buffer.ts";
 
 /** A complete response. */
-export interface Answer {
+export interface ServerAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
 }
 
 /** The reason why a request got no response. */
-export interface Failure {
+export interface NoResponse {
   /** A byte of the request may have left. Otherwise the server has surely not seen it. */
   readonly sent: boolean;
   /** `cut`: the connection broke; `late`: a deadline passed; `aborted`: the caller aborted. */
@@ -21,28 +21,28 @@ export interface Failure {
 }
 
 /** The end of one request. */
-export type Outcome =
-  | { readonly answer: Answer; readonly failure?: never }
-  | { readonly failure: Failure; readonly answer?: never };
+export type RequestEnd =
+  | { readonly answer: ServerAnswer; readonly failure?: never }
+  | { readonly failure: NoResponse; readonly answer?: never };
 
 /**
  * A request and its response on one connection. Uses undici's dispatch handler rather than `request`: it needs no stream
  * per response, and `onRequestStart`, called just before the first byte, separates "not sent" from "answer lost".
  */
 export class RequestHandler implements Dispatcher.DispatchHandler {
-  readonly #settle: (outcome: Outcome) => void;
+  readonly #settle: (outcome: RequestEnd) => void;
   readonly #mayStart: () => boolean;
   readonly #budget: ByteBudget;
   readonly #body = new ByteBuffer();
   #controller: Dispatcher.DispatchController | undefined;
-  #ended: Failure | undefined;
+  #ended: NoResponse | undefined;
   #settled = false;
   #status = 0;
   #headers: IncomingHttpHeaders = {};
   #heardAt: number | undefined;
 
   /** Asks `mayStart` just before the first byte. Calls `settle` exactly once. */
-  constructor(mayStart: () => boolean, budget: ByteBudget, settle: (outcome: Outcome) => void) {
+  constructor(mayStart: () => boolean, budget: ByteBudget, settle: (outcome: RequestEnd) => void) {
     this.#mayStart = mayStart;
     this.#budget = budget;
     this.#settle = settle;
@@ -110,7 +110,7 @@ export class RequestHandler implements Dispatcher.DispatchHandler {
     this.#fail({ sent: this.#controller !== undefined, by: "cut", cause });
   }
 
-  #fail(failure: Failure): void {
+  #fail(failure: NoResponse): void {
     this.#ended = failure;
     if (this.#settled) return;
     this.#settled = true;

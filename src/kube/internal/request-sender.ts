@@ -1,8 +1,8 @@
 import type { Duplex, Readable } from "node:stream";
 import type { Dial } from "../client.ts";
-import type { ClusterCredentials, Identity } from "../credentials.ts";
+import type { ClusterCredentials, RequestIdentity } from "../credentials.ts";
 import type { ClientLimits } from "../limits.ts";
-import { Connections } from "./connections.ts";
+import { ServerConnections } from "./connections.ts";
 import type { RequestHandler } from "./request-handler.ts";
 import type { StreamHandler } from "./stream-handler.ts";
 import type { WatchStream } from "./watch-stream.ts";
@@ -35,7 +35,7 @@ export interface Upgrade {
 }
 
 /** A client's request, with the headers that are sent. */
-export interface RawRequest {
+export interface SentRequest {
   readonly method: string;
   readonly path: string;
   /** Names and values in turn. */
@@ -57,7 +57,7 @@ interface DispatchOptions {
 
 /** Sends requests to one API server as they are: no limits, deadlines or retries. */
 export class RequestSender {
-  readonly #connections: Connections;
+  readonly #connections: ServerConnections;
   readonly #origin: string;
   readonly #basePath: string;
   readonly #userAgent: string;
@@ -71,7 +71,7 @@ export class RequestSender {
     readonly dial?: Dial | undefined;
   }) {
     const { pathname, origin } = new URL(options.credentials.server);
-    this.#connections = new Connections(options.credentials, options.limits, options.dial);
+    this.#connections = new ServerConnections(options.credentials, options.limits, options.dial);
     this.#origin = origin;
     this.#basePath = pathname === "/" ? "" : pathname;
     this.#userAgent = options.userAgent;
@@ -82,7 +82,7 @@ export class RequestSender {
   }
 
   /** Sends a request with one response. */
-  send(request: ApiRequest, identity: Identity, handler: RequestHandler): void {
+  send(request: ApiRequest, identity: RequestIdentity, handler: RequestHandler): void {
     try {
       this.#connections.for("requests", identity).dispatch(this.#dispatchOptions(request, identity), handler);
     } catch (cause) {
@@ -91,7 +91,7 @@ export class RequestSender {
   }
 
   /** Sends a watch request. The response goes to `stream`. */
-  watch(request: ApiRequest, identity: Identity, stream: WatchStream): void {
+  watch(request: ApiRequest, identity: RequestIdentity, stream: WatchStream): void {
     try {
       this.#connections.for("watches", identity).dispatch(this.#dispatchOptions(request, identity), stream);
     } catch (cause) {
@@ -100,7 +100,7 @@ export class RequestSender {
   }
 
   /** Sends an upgrade request. */
-  upgrade(request: ApiRequest, identity: Identity, upgrade: Upgrade, handler: RequestHandler): void {
+  upgrade(request: ApiRequest, identity: RequestIdentity, upgrade: Upgrade, handler: RequestHandler): void {
     const { headers, ...options } = this.#dispatchOptions(request, identity);
     const { protocol } = upgrade;
     // The stream is not JSON, and API servers reject a request that does not accept their media type.
@@ -115,7 +115,7 @@ export class RequestSender {
   }
 
   /** Sends a request whose response is read as a stream. */
-  stream(request: ApiRequest, identity: Identity, handler: StreamHandler): void {
+  stream(request: ApiRequest, identity: RequestIdentity, handler: StreamHandler): void {
     const { headers, ...options } = this.#dispatchOptions(request, identity);
     // Logs are plain text; errors are JSON.
     headers.accept = "*/*";
@@ -127,7 +127,7 @@ export class RequestSender {
   }
 
   /** Sends a client's request. Never on the connection of an upgrade, nor an upgrade on another one's. */
-  forward(request: RawRequest, identity: Identity, handler: StreamHandler | RequestHandler): void {
+  forward(request: SentRequest, identity: RequestIdentity, handler: StreamHandler | RequestHandler): void {
     const { method, path, headers, body, upgrade } = request;
     try {
       this.#connections.for(upgrade === undefined ? "watches" : "upgrades", identity).dispatch(
@@ -164,7 +164,7 @@ export class RequestSender {
     await this.#connections.destroy(new Error("the client was closed"));
   }
 
-  #dispatchOptions(request: ApiRequest, identity: Identity): DispatchOptions {
+  #dispatchOptions(request: ApiRequest, identity: RequestIdentity): DispatchOptions {
     const headers: Record<string, string | string[]> = {
       ...identity.headers,
       accept: request.accept ?? "application/json",

@@ -1,35 +1,35 @@
 import { isRecord } from "../json.ts";
 
 /** A check of JSON types. Hand-written because zod would copy every object of every watch. */
-export type Shape = (value: unknown) => boolean;
+export type JsonCheck = (value: unknown) => boolean;
 
-export const text: Shape = (value) => typeof value === "string";
+export const text: JsonCheck = (value) => typeof value === "string";
 /** Accepts integers beyond 2^53 as well, which the client keeps as text. */
-export const number: Shape = (value) => typeof value === "number" || JSON.isRawJSON(value);
+export const number: JsonCheck = (value) => typeof value === "number" || JSON.isRawJSON(value);
 /** A 32-bit integer by Kubernetes' schema. */
-export const int32: Shape = (value) => typeof value === "number";
-export const flag: Shape = (value) => typeof value === "boolean";
+export const int32: JsonCheck = (value) => typeof value === "number";
+export const bool: JsonCheck = (value) => typeof value === "boolean";
 /** Excludes raw numbers, which cannot be computed with. */
-export const quantity: Shape = (value) => typeof value === "string" || typeof value === "number";
+export const quantity: JsonCheck = (value) => typeof value === "string" || typeof value === "number";
 
 /** Accepts null, which Go writes for an absent required field. */
-export function orNull(shape: Shape): Shape {
+export function orNull(shape: JsonCheck): JsonCheck {
   return (value) => value === null || shape(value);
 }
 
-export function list(item: Shape): Shape {
+export function list(item: JsonCheck): JsonCheck {
   return (value) => Array.isArray(value) && value.every((each) => item(each));
 }
 
-export function map(item: Shape): Shape {
+export function map(item: JsonCheck): JsonCheck {
   return (value) => isRecord(value) && Object.values(value).every((each) => item(each));
 }
 
 /** Checks required and optional fields; other fields are ignored. */
 export function fields(
-  required: Readonly<Record<string, Shape>>,
-  optional: Readonly<Record<string, Shape>> = {},
-): Shape {
+  required: Readonly<Record<string, JsonCheck>>,
+  optional: Readonly<Record<string, JsonCheck>> = {},
+): JsonCheck {
   const must = Object.entries(required);
   const may = Object.entries(optional);
   return (value) =>

@@ -8,10 +8,10 @@ import {
 } from "../errors.ts";
 import { isRecord, parseJson } from "../json.ts";
 import { isUnknownPath } from "../messages.ts";
-import type { Answer } from "./request-handler.ts";
+import type { ServerAnswer } from "./request-handler.ts";
 
 /** The request that an error is about. */
-export type Subject = Pick<KubeErrorFields, "cluster" | "verb" | "resource" | "namespace" | "objectName">;
+export type ErrorSubject = Pick<KubeErrorFields, "cluster" | "verb" | "resource" | "namespace" | "objectName">;
 
 const CODES: Readonly<Record<number, KubeErrorCode>> = {
   400: "BadRequest",
@@ -52,7 +52,11 @@ interface Status {
 const MOST_READ = 1024 * 1024;
 
 /** Returns the error for a response other than 2xx to a request for `path`. */
-export function errorFromAnswer({ status, headers, ...answer }: Answer, path: string, subject: Subject): KubeError {
+export function errorFromAnswer(
+  { status, headers, ...answer }: ServerAnswer,
+  path: string,
+  subject: ErrorSubject,
+): KubeError {
   const text = answer.text.slice(0, MOST_READ);
   let body: unknown;
   try {
@@ -80,7 +84,7 @@ function isNotServed(path: string, text: string): boolean {
 }
 
 /** Returns the error for the `Status` object in a watch's ERROR event. */
-export function errorFromStatus(object: unknown, subject: Subject): KubeError {
+export function errorFromStatus(object: unknown, subject: ErrorSubject): KubeError {
   const { code, message, reason, retryAfterSeconds } = readStatus(object);
   const status = code ?? 500;
   const retryAfterMs = longestWait(retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000);

@@ -2,10 +2,10 @@ import type { IncomingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 import { ByteBuffer } from "./byte-buffer.ts";
-import type { Failure, Outcome } from "./request-handler.ts";
+import type { NoResponse, RequestEnd } from "./request-handler.ts";
 
 /** The outcome of a stream request. */
-export type StreamOutcome = Outcome | StreamBegun;
+export type StreamOutcome = RequestEnd | StreamBegun;
 
 /** A response whose body is read as a stream. */
 export interface StreamBegun {
@@ -27,7 +27,7 @@ export class StreamHandler implements Dispatcher.DispatchHandler {
   readonly #onConnected: () => void;
   readonly #isStream: (status: number) => boolean;
   #controller: Dispatcher.DispatchController | undefined;
-  #ended: Failure | undefined;
+  #ended: NoResponse | undefined;
   #settled = false;
   #complete = false;
   #body: Readable | undefined;
@@ -50,7 +50,7 @@ export class StreamHandler implements Dispatcher.DispatchHandler {
   }
 
   /** Ends the stream and its connection. */
-  end(by: Failure["by"], cause: Error): void {
+  end(by: NoResponse["by"], cause: Error): void {
     this.#fail({ sent: this.#controller !== undefined, by, cause });
     this.#body?.destroy(cause);
     this.#controller?.abort(cause);
@@ -121,7 +121,7 @@ export class StreamHandler implements Dispatcher.DispatchHandler {
     body.push(this.#unread.take());
   }
 
-  #fail(failure: Failure): void {
+  #fail(failure: NoResponse): void {
     this.#ended ??= failure;
     this.#onConnected();
     if (this.#settled) return;

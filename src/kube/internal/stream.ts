@@ -8,7 +8,7 @@ import { StreamHandler, type StreamOutcome } from "./stream-handler.ts";
 import type { Transport } from "./transport.ts";
 
 /** The subresource to read as a stream. */
-export type StreamTarget = Pick<ApiRequest, "plural" | "namespace" | "name" | "path"> & StreamOptions;
+export type StreamedSubresource = Pick<ApiRequest, "plural" | "namespace" | "name" | "path"> & StreamOptions;
 
 // A thousand concurrent handshakes would all finish late, and delay other requests' connections.
 const CONNECTING_AT_ONCE = 16;
@@ -24,7 +24,7 @@ export class StreamOpener {
   }
 
   /** Returns the response as a stream; see `ClusterClient.stream`. */
-  async open(target: StreamTarget): Promise<StreamAnswer> {
+  async open(target: StreamedSubresource): Promise<StreamAnswer> {
     const transport = this.#transport;
     const { plural, namespace, name, path, query, signal, timeoutMs } = target;
     const request: ApiRequest = {

@@ -1,12 +1,12 @@
 import { AbortCallbacks } from "../abort.ts";
 import type { ClientMetrics, Dial } from "../client.ts";
-import type { ClusterCredentials, Identity } from "../credentials.ts";
+import type { ClusterCredentials, RequestIdentity } from "../credentials.ts";
 import { DeadlinePassed, KubeError, type KubeErrorCode, mayBeStarting } from "../errors.ts";
 import { ByteBudget, type ClientLimits, Slots, TokenBucket, type Waiter } from "../limits.ts";
 import { startTimer } from "../timer.ts";
-import { type Answer, type Failure, type Outcome, RequestHandler } from "./request-handler.ts";
+import { type NoResponse, type RequestEnd, RequestHandler, type ServerAnswer } from "./request-handler.ts";
 import { type ApiRequest, RequestSender } from "./request-sender.ts";
-import { errorFromAnswer, type Subject } from "./status.ts";
+import { type ErrorSubject, errorFromAnswer } from "./status.ts";
 
 /** The dependencies and limits of a transport. */
 export interface TransportOptions {
@@ -63,7 +63,7 @@ export class Transport {
   }
 
   /** Sends a request and returns its 2xx response. Rejects with KubeError. */
-  async send(request: ApiRequest): Promise<Answer> {
+  async send(request: ApiRequest): Promise<ServerAnswer> {
     const startedAt = performance.now();
     try {
       const answer = await this.#attempts(request, startedAt);
@@ -76,7 +76,7 @@ export class Transport {
   }
 
   /** Returns what errors say of the request. */
-  subject({ verb, plural, namespace, name }: ApiRequest): Subject {
+  subject({ verb, plural, namespace, name }: ApiRequest): ErrorSubject {
     return {
       cluster: this.cluster,
       verb,
@@ -90,7 +90,7 @@ export class Transport {
    * Returns the identity for `request`. Rejects with KubeError: `BadCredentials`, or `NotSent` when a plugin takes longer than
    * the request may.
    */
-  async identity(request: ApiRequest, leftMs: number = this.timeoutMs): Promise<Identity> {
+  async identity(request: ApiRequest, leftMs: number = this.timeoutMs): Promise<RequestIdentity> {
     try {
       const identity = this.#options.credentials.identity();
       return identity instanceof Promise ? await this.#inTime(identity, request, leftMs) : identity;
@@ -112,8 +112,8 @@ export class Transport {
    */
   async open<T>(
     request: ApiRequest,
-    attempt: (identity: Identity) => Promise<Outcome | { readonly opened: T }>,
-  ): Promise<T | Answer> {
+    attempt: (identity: RequestIdentity) => Promise<RequestEnd | { readonly opened: T }>,
+  ): Promise<T | ServerAnswer> {
     for (let refreshed = false; ; refreshed = true) {
       const outcome = await attempt(await this.identity(request));
       if ("opened" in outcome) return outcome.opened;
@@ -164,9 +164,9 @@ export class Transport {
     );
   }
 
-  async #attempts(request: ApiRequest, startedAt: number): Promise<Answer> {
+  async #attempts(request: ApiRequest, startedAt: number): Promise<ServerAnswer> {
     let endsAt = startedAt + (request.timeoutMs ?? this.#options.limits.timeoutMs);
-    let unconnected: Failure | undefined;
+    let unconnected: NoResponse | undefined;
     let reconnects = 0;
     let denials = 0;
     let refreshed = false;
@@ -228,7 +228,7 @@ export class Transport {
   async #attempt(
     request: ApiRequest,
     leftMs: number,
-  ): Promise<{ readonly outcome: Outcome; readonly queuedMs: number }> {
+  ): Promise<{ readonly outcome: RequestEnd; readonly queuedMs: number }> {
     const startedAt = performance.now();
     if (request.outOfTurn !== true) await this.takeToken(request, leftMs);
     const endsAt = startedAt + leftMs;
@@ -275,7 +275,7 @@ export class Transport {
     return { queuedMs: timeoutMs === undefined ? performance.now() - startedAt : 0, release };
   }
 
-  #sendOnce(request: ApiRequest, identity: Identity, leftMs: number): Promise<Outcome> {
+  #sendOnce(request: ApiRequest, identity: RequestIdentity, leftMs: number): Promise<RequestEnd> {
     const endsAt = performance.now() + leftMs;
     const { leaseLeftMs } = this.#options;
     // Timers of a paused process fire late, so the clock is read again before the first byte.
@@ -328,7 +328,7 @@ export class Transport {
   }
 
   /** Returns the error of an exchange without a response. `isHarmless`: repeating the request has no effect. */
-  failure(failure: Failure, request: ApiRequest, isHarmless: boolean = isRead(request)): KubeError {
+  failure(failure: NoResponse, request: ApiRequest, isHarmless: boolean = isRead(request)): KubeError {
     const { message } = failure.cause;
     if (failure.by === "aborted" && (isHarmless || !failure.sent))
       return this.error("Aborted", message, request, failure.cause);

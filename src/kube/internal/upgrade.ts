@@ -3,10 +3,10 @@ import type { Duplex } from "node:stream";
 import type { Dispatcher } from "undici";
 import { AbortCallbacks } from "../abort.ts";
 import type { UpgradeAnswer, UpgradeOptions } from "../client.ts";
-import type { Identity } from "../credentials.ts";
+import type { RequestIdentity } from "../credentials.ts";
 import type { ByteBudget } from "../limits.ts";
 import { startTimer } from "../timer.ts";
-import { type Outcome, RequestHandler } from "./request-handler.ts";
+import { type RequestEnd, RequestHandler } from "./request-handler.ts";
 import type { ApiRequest } from "./request-sender.ts";
 import { withSearch } from "./resource-paths.ts";
 import type { Transport } from "./transport.ts";
@@ -15,7 +15,7 @@ import type { Transport } from "./transport.ts";
 export type UpgradeTarget = Pick<ApiRequest, "plural" | "namespace" | "name" | "path"> & UpgradeOptions;
 
 /** The outcome of an upgrade request. */
-export type UpgradeOutcome = Outcome | { readonly socket: Duplex; readonly headers: IncomingHttpHeaders };
+export type UpgradeOutcome = RequestEnd | { readonly socket: Duplex; readonly headers: IncomingHttpHeaders };
 
 const aborts = new AbortCallbacks();
 
@@ -65,7 +65,7 @@ export async function upgrade(transport: Transport, target: UpgradeTarget): Prom
 function send(
   transport: Transport,
   request: ApiRequest,
-  identity: Identity,
+  identity: RequestIdentity,
   target: UpgradeTarget,
   leftMs: number,
 ): Promise<UpgradeOutcome> {

@@ -9,7 +9,7 @@ import type { BackoffGrowth } from "./backoff.ts";
 import { ShapeRefusals } from "./shape-refusals.ts";
 
 /** The circumstances of a member's refusal, which decide how long and for which pods it holds. */
-export interface Refused {
+export interface RefusalCircumstances {
   readonly nodesVersion: number;
   readonly pod?: Stored<Pod> | undefined;
   readonly sharedBy?: SharedBy | undefined;
@@ -54,7 +54,7 @@ export class Retries {
   }
 
   /** Notes that a member does not take the pod. Reports whether other pods waited for an answer that this is not. */
-  refuse(uid: string, refusal: Refusal, { nodesVersion, pod, sharedBy, growth }: Refused): boolean {
+  refuse(uid: string, refusal: Refusal, { nodesVersion, pod, sharedBy, growth }: RefusalCircumstances): boolean {
     const { memories, clock } = this.#options;
     const restMs = memories.noteRefusal(uid, refusal, nodesVersion, clock.now(), growth);
     const awaited = this.#shapes.abandon(uid);

@@ -1,6 +1,6 @@
 import type { Refusal, RefusalReason } from "../../placement/candidate.ts";
 import type { Pause } from "../placement-view.ts";
-import { type Shape, ShapeMap } from "../pod-shapes.ts";
+import { type PodShape, ShapeMap } from "../pod-shapes.ts";
 import { RETRY_AFTER_MS } from "./backoff.ts";
 
 interface Entry extends Pause {
@@ -16,7 +16,7 @@ const TRIAL_MS = 60_000;
 /** The shapes of pods that members refused. After a change there, or a while, one pod tries for all of its shape. */
 export class ShapeRefusals {
   readonly #shapes = new ShapeMap<Entry>();
-  readonly #trials = new Map<string, { readonly member: string; readonly shape: Shape }>();
+  readonly #trials = new Map<string, { readonly member: string; readonly shape: PodShape }>();
 
   /** Notes that the member takes no pod of this shape. The pod's own backoff of `restMs` holds up others no longer than that. */
   refuse(
@@ -30,7 +30,7 @@ export class ShapeRefusals {
     this.#shapes.set(member, shape, { refusal, until: now + Math.min(restMs, RETRY_AFTER_MS), version });
   }
 
-  attempt(member: string, shape: Shape, uid: string, now: number): void {
+  attempt(member: string, shape: PodShape, uid: string, now: number): void {
     this.abandon(uid);
     const entries = this.#entries(member, shape);
     if (entries.length === 0) return;
@@ -49,7 +49,7 @@ export class ShapeRefusals {
   }
 
   /** Notes that the member takes pods of this shape. Reports whether it had refused some. `only`: other reasons stay. */
-  accept(member: string, shape: Shape, only?: RefusalReason): boolean {
+  accept(member: string, shape: PodShape, only?: RefusalReason): boolean {
     let known = false;
     for (const text of Object.values(shape)) {
       const reason = this.#shapes.get(member, text)?.refusal.reason;
@@ -58,7 +58,7 @@ export class ShapeRefusals {
     return known;
   }
 
-  pause(member: string, shape: Shape, uid: string, version: string, now: number): Pause | undefined {
+  pause(member: string, shape: PodShape, uid: string, version: string, now: number): Pause | undefined {
     for (const entry of this.#entries(member, shape)) {
       const { trial, refusal } = entry;
       if (trial !== undefined && now < trial.until) {
@@ -72,7 +72,7 @@ export class ShapeRefusals {
     return this.#shapes.empty;
   }
 
-  #entries(member: string, shape: Shape): Entry[] {
+  #entries(member: string, shape: PodShape): Entry[] {
     return Object.values(shape).flatMap((text) => this.#shapes.get(member, text) ?? []);
   }
 }

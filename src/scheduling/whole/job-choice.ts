@@ -32,18 +32,18 @@ export interface ChoiceOptions {
 }
 
 /** Reports whether the Job is divided. Preferences of a namespace are for pods: they would divide Jobs that cannot be. */
-export function isDivided({ metadata }: Stored<Job>): boolean {
+export function asksForShares({ metadata }: Stored<Job>): boolean {
   return metadata.annotations?.[PREFERENCES_ANNOTATION] !== undefined;
 }
 
 /** Ranks the members for one pod of the Job's template. */
 export function choiceFor(job: Stored<Job>, { rules, candidates, unread }: ChoiceOptions): Choice {
-  const pod = podOf(job);
+  const pod = podOfJob(job);
   if (!rules.optedIn(pod)) return { problem: `namespace ${job.metadata.namespace} is not opted in` };
   const parsed = rules.parse(pod);
   if (!parsed.ok) return { problem: problemsText(parsed) };
   const { placement } = parsed;
-  const preferences = isDivided(job) ? placement.preferences : undefined;
+  const preferences = asksForShares(job) ? placement.preferences : undefined;
   const selection: Rule = {
     refusal: (candidate) => {
       const message =
@@ -87,7 +87,7 @@ function misfit({ spec }: Pod, placement: RequestedPlacement, candidate: Candida
 }
 
 /** Returns a pod of the Job's template, as rules judge it. The Job's annotations count, not those of its pods. */
-export function podOf({ metadata, spec }: Stored<Job>): Stored<Pod> {
+export function podOfJob({ metadata, spec }: Stored<Job>): Stored<Pod> {
   const { [CLUSTER_ANNOTATION]: _, ...annotations } = metadata.annotations ?? {};
   const { labels = {} } = spec?.template.metadata ?? {};
   return {

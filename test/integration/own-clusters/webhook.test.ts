@@ -10,7 +10,7 @@ import { credentialsFromKubeconfigText } from "../../../src/kube/kubeconfig.ts";
 import { secrets } from "../../../src/kube/resources.ts";
 import { type Clock, realClock } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
-import { CERTIFICATE_SECRET } from "../../../webhook/certificate.ts";
+import { WEBHOOK_CERTIFICATE_SECRET } from "../../../webhook/certificate.ts";
 import { type RunningWebhook, startWebhook } from "../../../webhook/main.ts";
 import { createWebhookServer } from "../../../webhook/server.ts";
 import { kubeconfigText } from "../../support/clusters/kubeconfig.ts";
@@ -665,7 +665,7 @@ async function bundles(): Promise<string[]> {
 
 function storedCertificate(): Promise<string> {
   const jsonpath = "jsonpath={.data.tls\\.crt}";
-  return kubectl(host, ["get", "secret", CERTIFICATE_SECRET.name, "-n", "legation-system", "-o", jsonpath]);
+  return kubectl(host, ["get", "secret", WEBHOOK_CERTIFICATE_SECRET.name, "-n", "legation-system", "-o", jsonpath]);
 }
 
 /** Replaces the certificate in `now` atomically with one of a new authority, as the kubelet does in a volume. Returns the authority. */
@@ -708,7 +708,15 @@ async function startMortal(
   dies: (earlier: number) => boolean,
 ): Promise<{ readonly asked: Asked[]; readonly connections: Set<object> }> {
   await webhook.close();
-  const found = await kubectl(host, ["get", "secret", CERTIFICATE_SECRET.name, "-n", "legation-system", "-o", "json"]);
+  const found = await kubectl(host, [
+    "get",
+    "secret",
+    WEBHOOK_CERTIFICATE_SECRET.name,
+    "-n",
+    "legation-system",
+    "-o",
+    "json",
+  ]);
   const { data } = JSON.parse(found);
   const [cert, key] = ["tls.crt", "tls.key"].map((name) => Buffer.from(data[name], "base64").toString());
   const asked: Asked[] = [];
@@ -836,14 +844,14 @@ describe("the serving certificate", () => {
 
   test("is restored without a failed call when its Secret is deleted", async () => {
     const before = await storedCertificate();
-    await kubectl(host, ["delete", "secret", CERTIFICATE_SECRET.name, "-n", "legation-system"]);
+    await kubectl(host, ["delete", "secret", WEBHOOK_CERTIFICATE_SECRET.name, "-n", "legation-system"]);
     expect(await dryRunIsAnswered()).toBe(true);
     expect(await eventually(() => storedCertificate().catch(() => undefined))).toBe(before);
   });
 
   test("is shared by replicas that start together, and renewed without a restart or a failed call", async () => {
     await webhook.close();
-    await kubectl(host, ["delete", "secret", CERTIFICATE_SECRET.name, "-n", "legation-system"]);
+    await kubectl(host, ["delete", "secret", WEBHOOK_CERTIFICATE_SECRET.name, "-n", "legation-system"]);
     // The replicas' clock is two months behind at first, so that the certificates they issue are old by now.
     let behindMs = 61 * DAY_MS;
     const clock: Clock = { ...realClock, wall: () => realClock.wall() - behindMs };
@@ -912,7 +920,7 @@ describe("the serving certificate", () => {
     const as = "--as=system:serviceaccount:legation-system:legation-webhook";
     const may = (...args: string[]): Promise<string> =>
       kubectl(host, ["auth", "can-i", ...args, as, "-n", "legation-system"]).catch(saidNo);
-    expect((await may("update", `${secrets.plural}/${CERTIFICATE_SECRET.name}`)).trim()).toBe("yes");
+    expect((await may("update", `${secrets.plural}/${WEBHOOK_CERTIFICATE_SECRET.name}`)).trim()).toBe("yes");
     expect(await may("get", "secrets/other")).toContain("no");
     expect(await may("get", "pods")).toContain("no");
   });

@@ -40,13 +40,14 @@ export async function runCli(
   { input = "", timeoutMs = TIMEOUT_MS }: Input = {},
 ): Promise<CliResult> {
   // Most files run no command: they need not load this.
-  const [{ runProgram }, { Connections }, { Interruption }, { packageVersion }, { Terminal }] = await Promise.all([
-    import("../../../src/cli/program.ts"),
-    import("../../../src/cli/shared/connections.ts"),
-    import("../../../src/cli/shared/failure.ts"),
-    import("../../../src/cli/shared/package-root.ts"),
-    import("../../../src/cli/shared/terminal.ts"),
-  ]);
+  const [{ runProgram }, { CommandConnections }, { Interruption }, { packageVersion }, { Terminal }] =
+    await Promise.all([
+      import("../../../src/cli/program.ts"),
+      import("../../../src/cli/shared/connections.ts"),
+      import("../../../src/cli/shared/failure.ts"),
+      import("../../../src/cli/shared/package-root.ts"),
+      import("../../../src/cli/shared/terminal.ts"),
+    ]);
   const env = { ...process.env };
   const version = packageVersion();
   const interruption = new AbortController();
@@ -55,7 +56,7 @@ export async function runCli(
   const err = new Written();
   const { signal } = interruption;
   const onPluginStderr = (text: string): void => err.write(text);
-  const connections = new Connections(env, `legation/${version}`, { signal, onPluginStderr });
+  const connections = new CommandConnections(env, `legation/${version}`, { signal, onPluginStderr });
   try {
     const code = await runProgram(
       args,

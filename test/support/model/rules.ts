@@ -1,7 +1,7 @@
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { isUnplaced } from "../../../src/controllers/overflow/decide.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
-import { hasStarted, isBound, isDeleting, isTerminal } from "../../../src/pods/pod-state.ts";
+import { everRan, isBound, isDeleting, isTerminal } from "../../../src/pods/pod-state.ts";
 import { memberOf } from "../../../src/pods/proxy.ts";
 import { isForeign } from "./environment.ts";
 import { runsOnHost } from "./overflow.ts";
@@ -50,7 +50,7 @@ function madeAgain(before: World, after: World): string | undefined {
   if (after.late !== undefined) return undefined;
   const seen = [shown(before.host), ...before.members.map(({ departed }) => departed)];
   const started = seen.flatMap((pod) =>
-    pod !== undefined && hasStarted(pod) ? [ownerOf(pod)?.uid ?? pod.metadata.uid] : [],
+    pod !== undefined && everRan(pod) ? [ownerOf(pod)?.uid ?? pod.metadata.uid] : [],
   );
   const had = new Set(before.members.map((member) => truth(member)?.metadata.uid));
   const made = liveDelegates(after).find(

@@ -3,7 +3,7 @@ import { createServer, request, type Server } from "node:http";
 import type { Socket } from "node:net";
 import type { Dial } from "../../../src/kube/client.ts";
 import { realClock } from "../../../src/runtime/clock.ts";
-import { join } from "../../../src/runtime/joined-sockets.ts";
+import { joinSockets } from "../../../src/runtime/joined-sockets.ts";
 
 const DIAL_MS = 30_000;
 
@@ -15,7 +15,7 @@ export async function serveDial(path: string, dial: Dial): Promise<Server> {
     dial(AbortSignal.timeout(DIAL_MS)).then(
       (socket) => {
         client.write("HTTP/1.1 200 OK\r\n\r\n");
-        join(client, socket, realClock);
+        joinSockets(client, socket, realClock);
       },
       (error: unknown) => client.end(`HTTP/1.1 502 Bad Gateway\r\n\r\n${String(error)}`),
     );

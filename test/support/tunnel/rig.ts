@@ -10,7 +10,7 @@ import {
   requestClient,
 } from "../../../src/certificates/issue.ts";
 import type { ClusterClient, Dial, PathUpgrades } from "../../../src/kube/client.ts";
-import type { ClusterCredentials, Identity } from "../../../src/kube/credentials.ts";
+import type { ClusterCredentials, RequestIdentity } from "../../../src/kube/credentials.ts";
 import { createClusterClient } from "../../../src/kube/http-client.ts";
 import { type Clock, realClock } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
@@ -36,7 +36,7 @@ const clientRequest = requestClient();
 export async function identityOf(
   { cluster, uid, join }: AgentIdentity,
   { authority, lifetimeMs = HOUR_MS }: { readonly authority?: Authority; readonly lifetimeMs?: number } = {},
-): Promise<Identity> {
+): Promise<RequestIdentity> {
   const { request, key } = await clientRequest;
   const { publicKey = "" } = readRequest(request) ?? {};
   const own = await hubAuthority;
@@ -101,14 +101,14 @@ export async function startHub({
 
 function credentialsOf(
   server: string,
-  identity: () => Identity,
+  identity: () => RequestIdentity,
   more: Partial<ClusterCredentials> = {},
 ): ClusterCredentials {
   return { server, source: "test", insecureSkipTlsVerify: false, identity, refresh: () => {}, ...more };
 }
 
 /** Returns a client of the hub that presents this identity. */
-export function hubClient(url: string, identity: Identity, proxyUrl?: string): ClusterClient & PathUpgrades {
+export function hubClient(url: string, identity: RequestIdentity, proxyUrl?: string): ClusterClient & PathUpgrades {
   const credentials = credentialsOf(
     url,
     () => identity,
@@ -131,7 +131,7 @@ export interface AgentRig {
 /** Runs an agent until the test ends. */
 export function runAgent(
   url: string,
-  identity: Identity,
+  identity: RequestIdentity,
   target: AgentTarget,
   {
     clock = realClock,

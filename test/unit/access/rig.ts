@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
-import { Gate } from "../../../src/access/gate.ts";
+import { AccessGate } from "../../../src/access/gate.ts";
 import type { FoundMember } from "../../../src/access/members.ts";
 import { AccessServer } from "../../../src/access/server.ts";
 import { createForwarder } from "../../../src/kube/forwarder.ts";
@@ -113,7 +113,7 @@ export class Rig {
     const forwarder = createForwarder({ cluster: "west", credentials, limits: { connectTimeoutMs: 2_000 } });
     const member = { name: "west", prefix, forwarder, trouble: () => rig.trouble };
     const log = createLogger({ level: "silent" });
-    const gate = new Gate({
+    const gate = new AccessGate({
       members: { find: () => rig.found ?? { member } },
       requestHeaders: () => HEADERS,
       reviews: {

@@ -3,7 +3,7 @@ import type { Cluster } from "../../../src/api/cluster.ts";
 import { HOST_LABEL, OWNER_ANNOTATION } from "../../../src/api/keys.ts";
 import type { ObjectKey, Stored } from "../../../src/api/kubernetes.ts";
 import { ConfirmedClient } from "../../../src/clusters/confirmed-client.ts";
-import { Identity } from "../../../src/clusters/identity.ts";
+import { JoinedIdentity } from "../../../src/clusters/identity.ts";
 import { Member, type MemberEvents } from "../../../src/clusters/member.ts";
 import type { ClusterClient, WatchOptions } from "../../../src/kube/client.ts";
 import type { KubeError, KubeErrorCode } from "../../../src/kube/errors.ts";
@@ -276,7 +276,7 @@ describe("a request that fails during an identity check", () => {
   /** An identity whose questions are answered one by one. */
   function asking() {
     const answers: PromiseWithResolvers<unknown>[] = [];
-    const identity = new Identity({
+    const identity = new JoinedIdentity({
       client: fakeClient({
         find: (() => {
           const answer = Promise.withResolvers<unknown>();

@@ -1,8 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { CelMember, celValue, compile, type Evaluated, type Subject } from "../../../src/copies/cel.ts";
+import { CelMember, celValue, compile, type Evaluated, type ExpressionUse } from "../../../src/copies/cel.ts";
 
-function run(text: string, variables: object, subject: Subject = "health"): Evaluated | { readonly problem: string } {
+function run(
+  text: string,
+  variables: object,
+  subject: ExpressionUse = "health",
+): Evaluated | { readonly problem: string } {
   const expression = compile(text, subject);
   if ("problem" in expression) return expression;
   const entries = Object.entries(variables).map(([name, value]) => [name, celValue(value)]);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Job, Stored } from "../../../src/api/kubernetes.ts";
 import type { JobShare } from "../../../src/copies/job-shares.ts";
-import { lostStatus, shareWithStatus, statusOnHost } from "../../../src/copies/job-status.ts";
+import { lostJobStatus, shareWithStatus, statusOnHost } from "../../../src/copies/job-status.ts";
 import { hasStarted, isFinished, isLost } from "../../../src/copies/jobs.ts";
 
 type Status = NonNullable<Job["status"]>;
@@ -40,7 +40,7 @@ describe("a Job whose copy is lost", () => {
   test("fails, and keeps its counters and other conditions", () => {
     const conditions = [{ type: "Suspended", status: "False" }];
     const status = { startTime: AT, active: 2, succeeded: 3, conditions };
-    const failed = lostStatus({ ...job(), status }, LOST);
+    const failed = lostJobStatus({ ...job(), status }, LOST);
     expect(failed).toMatchObject({ startTime: AT, active: 0, ready: 0, succeeded: 3 });
     expect(typesOf(failed)).toEqual(["Suspended", "FailureTarget", "Failed"]);
     expect([isFinished({ status }), isFinished({ status: failed })]).toEqual([false, true]);
@@ -48,7 +48,7 @@ describe("a Job whose copy is lost", () => {
   });
 
   test("is complete when it had met its success criteria", () => {
-    const complete = lostStatus({ ...job(), status: { startTime: AT, conditions: [MET] } }, LOST);
+    const complete = lostJobStatus({ ...job(), status: { startTime: AT, conditions: [MET] } }, LOST);
     expect(typesOf(complete)).toEqual(["SuccessCriteriaMet", "Complete"]);
     expect(complete.completionTime).toBe(LATER);
   });

@@ -2,7 +2,12 @@ import { describe, expect, test } from "vitest";
 import type { AnyObject } from "../../../src/api/delegated-type.ts";
 import { MEMBERS_ANNOTATION } from "../../../src/api/keys.ts";
 import type { Stored } from "../../../src/api/kubernetes.ts";
-import { type MemberRecord, membersOfObject, nextMembers, type Place } from "../../../src/copies/object-members.ts";
+import {
+  type MemberRecord,
+  membersOfObject,
+  nextMembers,
+  type ObjectMember,
+} from "../../../src/copies/object-members.ts";
 
 const EARLIER = "2026-01-01T00:00:00.000Z";
 const NOW = "2026-01-02T00:00:00.000Z";
@@ -14,14 +19,14 @@ function object(record?: readonly MemberRecord[] | string, generation = 3): Stor
   return { metadata: { name: "one", uid: "u1", resourceVersion: "1", generation, annotations } };
 }
 
-function place(parts: Partial<Place> = {}, status?: object): Place {
+function place(parts: Partial<ObjectMember> = {}, status?: object): ObjectMember {
   const copy = { metadata: { name: "one", uid: "m1", resourceVersion: "5" }, ...(status && { status }) };
   return { member: "west", isUsable: true, isKnown: true, hasCopy: true, inStep: true, copy, ...parts };
 }
 
-const MISSING: Place = { member: "west", isUsable: true, isKnown: true, hasCopy: false, inStep: false };
+const MISSING: ObjectMember = { member: "west", isUsable: true, isKnown: true, hasCopy: false, inStep: false };
 
-test.each<[string, Stored<AnyObject>, readonly Place[], readonly MemberRecord[] | undefined]>([
+test.each<[string, Stored<AnyObject>, readonly ObjectMember[], readonly MemberRecord[] | undefined]>([
   ["records a copy that is in step", object(), [place()], [{ ...IN_STEP, since: NOW }]],
   ["writes nothing while nothing changes", object([IN_STEP]), [place()], undefined],
   ["records a copy that is to be created", object(), [MISSING], [{ member: "west", state: "Waiting", since: NOW }]],

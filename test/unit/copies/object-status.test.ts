@@ -1,7 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { AnyObject } from "../../../src/api/delegated-type.ts";
 import type { Stored } from "../../../src/api/kubernetes.ts";
-import { conditionsOf, type Holder, statusFrom, withoutGenerations } from "../../../src/copies/object-status.ts";
+import {
+  conditionsOf,
+  type MemberCopy,
+  statusFromCopies,
+  withoutGenerations,
+} from "../../../src/copies/object-status.ts";
 
 const EARLIER = "2026-01-01T00:00:00Z";
 const LATER = "2026-01-02T00:00:00Z";
@@ -13,7 +18,7 @@ function object(generation: number, status?: object): Stored<AnyObject> {
   };
 }
 
-function holder(member: string, status?: object, { inStep = true, generation = 7 } = {}): Holder {
+function holder(member: string, status?: object, { inStep = true, generation = 7 } = {}): MemberCopy {
   return { member, inStep, ...(status === undefined ? {} : { copy: object(generation, status) }) };
 }
 
@@ -24,12 +29,12 @@ function condition(status: string, more: object = {}): object {
 describe("the status of an object in one member", () => {
   test("is the copy's", () => {
     const status = { url: "http://a", conditions: [condition("True")], list: [1, 2] };
-    expect(statusFrom(object(3), [holder("west", status)])).toEqual(status);
+    expect(statusFromCopies(object(3), [holder("west", status)])).toEqual(status);
   });
 
   test("is none while the copy has none", () => {
-    expect(statusFrom(object(3), [holder("west")])).toBeUndefined();
-    expect(statusFrom(object(3), [])).toBeUndefined();
+    expect(statusFromCopies(object(3), [holder("west")])).toBeUndefined();
+    expect(statusFromCopies(object(3), [])).toBeUndefined();
   });
 
   test.each([
@@ -38,7 +43,7 @@ describe("the status of an object in one member", () => {
     ["a lower one when the copy is another version", 7, false, 2],
   ])("has as its generation %s", (_, observedGeneration, inStep, expected) => {
     const status = { observedGeneration, conditions: [condition("True", { observedGeneration })] };
-    expect(statusFrom(object(3), [holder("west", status, { inStep })])).toEqual({
+    expect(statusFromCopies(object(3), [holder("west", status, { inStep })])).toEqual({
       observedGeneration: expected,
       conditions: [condition("True", { observedGeneration: expected })],
     });
@@ -49,7 +54,7 @@ describe("the status of an object in several members", () => {
   test("has what all agree on, and sums", () => {
     const west = holder("west", { phase: "Up", node: "a", ready: 2, total: 3 });
     const east = holder("east", { phase: "Up", node: "b", ready: 1 });
-    expect(statusFrom(object(1), [west, east], ["ready", "total"])).toEqual({ phase: "Up", ready: 3, total: 3 });
+    expect(statusFromCopies(object(1), [west, east], ["ready", "total"])).toEqual({ phase: "Up", ready: 3, total: 3 });
   });
 
   test.each([
@@ -59,11 +64,11 @@ describe("the status of an object in several members", () => {
     [["Unknown", "False"], "False"],
   ])("has of conditions %j the status %s", (states, expected) => {
     const holders = states.map((state, index) => holder(`m${index}`, { conditions: [condition(state)] }));
-    expect(statusFrom(object(1), holders)).toMatchObject({ conditions: [{ type: "Ready", status: expected }] });
+    expect(statusFromCopies(object(1), holders)).toMatchObject({ conditions: [{ type: "Ready", status: expected }] });
   });
 
   test("is Unknown while a member has no copy, and names it", () => {
-    const status = statusFrom(object(1), [holder("west", { conditions: [condition("True")] }), holder("east")]);
+    const status = statusFromCopies(object(1), [holder("west", { conditions: [condition("True")] }), holder("east")]);
     expect(status).toEqual({
       conditions: [
         {
@@ -82,22 +87,26 @@ describe("the status of an object in several members", () => {
       holder("west", { conditions: [condition("True")] }),
       holder("east", { conditions: [condition("True", { lastTransitionTime: LATER })] }),
     ];
-    const timeOf = (before: object): unknown => statusFrom(object(1, { conditions: [before] }), holders);
+    const timeOf = (before: object): unknown => statusFromCopies(object(1, { conditions: [before] }), holders);
     expect(timeOf(condition("True"))).toMatchObject({ conditions: [{ lastTransitionTime: EARLIER }] });
     expect(timeOf(condition("False"))).toMatchObject({ conditions: [{ lastTransitionTime: LATER }] });
   });
 
   test("has the host's generation only when every member has seen it", () => {
     const seen = holder("west", { observedGeneration: 7 });
-    expect(statusFrom(object(3), [seen, holder("east", { observedGeneration: 7 })])).toEqual({ observedGeneration: 3 });
-    expect(statusFrom(object(3), [seen, holder("east", { observedGeneration: 5 })])).toEqual({ observedGeneration: 2 });
-    expect(statusFrom(object(3), [seen, holder("east")])).toEqual({ observedGeneration: 0 });
+    expect(statusFromCopies(object(3), [seen, holder("east", { observedGeneration: 7 })])).toEqual({
+      observedGeneration: 3,
+    });
+    expect(statusFromCopies(object(3), [seen, holder("east", { observedGeneration: 5 })])).toEqual({
+      observedGeneration: 2,
+    });
+    expect(statusFromCopies(object(3), [seen, holder("east")])).toEqual({ observedGeneration: 0 });
   });
 
   test("has a condition of the host's generation only when every member has the condition", () => {
     const seen = { conditions: [condition("True", { observedGeneration: 7 })] };
     const generationIn = (other: object | undefined): unknown => {
-      const status = statusFrom(object(3), [holder("west", seen), holder("east", other)]);
+      const status = statusFromCopies(object(3), [holder("west", seen), holder("east", other)]);
       return conditionsOf(status)?.map(({ observedGeneration }) => observedGeneration);
     };
     expect(generationIn(seen)).toEqual([3]);

@@ -2,15 +2,15 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AnyObject, StatusRule } from "../../../src/api/delegated-type.ts";
 import type { Stored } from "../../../src/api/kubernetes.ts";
-import type { Holder } from "../../../src/copies/object-status.ts";
-import { compileExpressions, type Health } from "../../../src/copies/type-expressions.ts";
+import type { MemberCopy } from "../../../src/copies/object-status.ts";
+import { type CopyHealth, compileExpressions } from "../../../src/copies/type-expressions.ts";
 
 function copy(status?: object): Stored<AnyObject> {
   const metadata = { name: "one", uid: "u1", resourceVersion: "1", generation: 2, managedFields: [{ manager: "m" }] };
   return { metadata, ...(status === undefined ? {} : { status }) };
 }
 
-function holders(statuses: readonly (object | undefined)[]): Holder[] {
+function holders(statuses: readonly (object | undefined)[]): MemberCopy[] {
   return statuses.map((status, index) => ({
     member: `m${index}`,
     inStep: true,
@@ -26,7 +26,7 @@ describe("the health of a copy", () => {
   const ready = { type: "Ready", status: "False" };
   const available = { type: "Available", status: "True" };
 
-  test.each<[string, string | undefined, object | undefined, Health]>([
+  test.each<[string, string | undefined, object | undefined, CopyHealth]>([
     ["is its condition Ready by default", undefined, { conditions: [available, ready] }, { status: "False" }],
     ["or else Available", undefined, { conditions: [available] }, { status: "True" }],
     ["is none without conditions", undefined, { phase: "Up" }, {}],
@@ -61,7 +61,7 @@ describe("the health of a copy", () => {
     expect(compileExpressions(health === undefined ? {} : { health }).healthOf(copy(status))).toEqual(expected);
   });
 
-  function unknown(why: string): Health {
+  function unknown(why: string): CopyHealth {
     return { status: "Unknown", message: `spec.health: ${why}` };
   }
 });

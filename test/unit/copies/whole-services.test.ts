@@ -4,7 +4,7 @@ import type { Stored } from "../../../src/api/kubernetes.ts";
 import { withoutAllocated } from "../../../src/api/service-fields.ts";
 import { copyMetadata } from "../../../src/copies/copy-metadata.ts";
 import { driftOf, toCopy } from "../../../src/copies/kind.ts";
-import type { Holder } from "../../../src/copies/object-status.ts";
+import type { MemberCopy } from "../../../src/copies/object-status.ts";
 import { delegatedKind } from "../../../src/copies/objects.ts";
 import { serviceStatusFrom } from "../../../src/copies/whole-services.ts";
 import { services } from "../../../src/kube/resources.ts";
@@ -143,7 +143,7 @@ describe("the copy of a Service", () => {
 describe("the status of a Service", () => {
   const balanced = service({ type: "LoadBalancer" });
 
-  function holder(member: string, ...ingress: object[]): Holder {
+  function holder(member: string, ...ingress: object[]): MemberCopy {
     return { member, inStep: true, copy: { ...service({}), status: { loadBalancer: { ingress } } } };
   }
 

@@ -10,7 +10,7 @@ import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { promisify } from "node:util";
 import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { ClusterClient, Dial } from "../../../src/kube/client.ts";
-import type { ClusterCredentials, Identity } from "../../../src/kube/credentials.ts";
+import type { ClusterCredentials, RequestIdentity } from "../../../src/kube/credentials.ts";
 import { createClusterClient } from "../../../src/kube/http-client.ts";
 import type { ClientLimits } from "../../../src/kube/limits.ts";
 import { pods } from "../../../src/kube/resources.ts";
@@ -42,7 +42,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-function identityOf(name: "jane" | "john"): Identity {
+function identityOf(name: "jane" | "john"): RequestIdentity {
   return { ca: authority.pem, cert: people[name].certificate, key: people[name].key };
 }
 

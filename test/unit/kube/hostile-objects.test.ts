@@ -14,7 +14,7 @@ import { podRequests } from "../../../src/placement/requests.ts";
 import { madeByHost, ownerOf } from "../../../src/pods/delegate.ts";
 import { dependencyKeys } from "../../../src/pods/dependencies.ts";
 import { statusFrom, statusPatch } from "../../../src/pods/feedback.ts";
-import { hasStarted, isTerminal, unschedulableMessage } from "../../../src/pods/pod-state.ts";
+import { everRan, isTerminal, unschedulableMessage } from "../../../src/pods/pod-state.ts";
 import { runningStatus } from "../../support/builders/pod.ts";
 import { processorMs } from "../../support/harness/processor-time.ts";
 import { boundProxy, delegateOf, member, world } from "../controllers/delegation/world.ts";
@@ -88,7 +88,7 @@ const uses = {
     dependencyKeys(pod);
     podRequests(pod);
     isTerminal(pod);
-    hasStarted(pod);
+    everRan(pod);
     unschedulableMessage(pod);
     ownerOf(pod);
     madeByHost(pod, "host-id");

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 import { describe, expect, test } from "vitest";
-import { type Outcome, RequestHandler } from "../../../src/kube/internal/request-handler.ts";
+import { type RequestEnd, RequestHandler } from "../../../src/kube/internal/request-handler.ts";
 import { StreamHandler, type StreamOutcome } from "../../../src/kube/internal/stream-handler.ts";
 import { WatchStream } from "../../../src/kube/internal/watch-stream.ts";
 import { ByteBudget } from "../../../src/kube/limits.ts";
@@ -41,7 +41,7 @@ function feed(handler: Dispatcher.DispatchHandler, status: number, text: string)
 
 describe("keeps no chunk, however small, of", () => {
   test("a response", () => {
-    const outcomes: Outcome[] = [];
+    const outcomes: RequestEnd[] = [];
     const exchange = new RequestHandler(
       () => true,
       new ByteBudget(1_000),

@@ -6,7 +6,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { ClusterClient, UpgradeOptions } from "../../../src/kube/client.ts";
-import type { ClusterCredentials, Identity } from "../../../src/kube/credentials.ts";
+import type { ClusterCredentials, RequestIdentity } from "../../../src/kube/credentials.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { createClusterClient } from "../../../src/kube/http-client.ts";
 import type { ClientLimits } from "../../../src/kube/limits.ts";
@@ -54,7 +54,7 @@ afterEach(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-function identityOf(name: "jane" | "john"): Identity {
+function identityOf(name: "jane" | "john"): RequestIdentity {
   return { ca: authority.pem, cert: people[name].certificate, key: people[name].key, authorization: `Bearer ${name}` };
 }
 

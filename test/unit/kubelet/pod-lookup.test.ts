@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { DELEGATE_UID_ANNOTATION } from "../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
-import { lookUp, type PodSource } from "../../../src/kubelet/pod-lookup.ts";
+import { lookUpPod, type PodSource } from "../../../src/kubelet/pod-lookup.ts";
 import { Store } from "../../../src/runtime/store.ts";
 import { endedStatus, type PodParts, pod, proxyPod, runningStatus } from "../../support/builders/pod.ts";
 
@@ -20,7 +20,7 @@ function look(
     container = "main",
     uid,
   }: { delegate?: string; reachable?: boolean; container?: string; uid?: string } = {},
-): ReturnType<typeof lookUp> {
+): ReturnType<typeof lookUpPod> {
   const proxies = new Store<Pod>();
   if (proxy !== undefined) proxies.set(proxy);
   const member = {
@@ -29,7 +29,7 @@ function look(
     delegates: { get: () => (delegate === undefined ? undefined : pod({ uid: delegate })) },
   };
   const source = { registry: { member: () => member, problem: () => undefined }, proxies };
-  return lookUp(
+  return lookUpPod(
     source as unknown as PodSource,
     "west",
     { namespace: "team", name: "web-0", ...(uid === undefined ? {} : { uid }) },

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { SchedulingPreferences } from "../../../src/api/preferences.ts";
 import type { Candidate } from "../../../src/placement/candidate.ts";
-import { divide, sharesOf } from "../../../src/placement/division.ts";
+import { divide, divisionShares } from "../../../src/placement/division.ts";
 import { DivisionOrder } from "../../../src/placement/division-order.ts";
 import { divisionRule } from "../../../src/placement/division-rule.ts";
 import { rank } from "../../../src/placement/rank.ts";
@@ -20,7 +20,7 @@ const key = "team/web";
 const names = candidates.map(({ name }) => name);
 
 function place(preferences: SchedulingPreferences, placed: Record<string, number>, replicas: number): string[] {
-  const order = new DivisionOrder(sharesOf(preferences, names, { key }));
+  const order = new DivisionOrder(divisionShares(preferences, names, { key }));
   const went: string[] = [];
   for (let n = 0; n < replicas; n++) {
     const rules = [divisionRule({ preferences, order, placed })];
@@ -115,7 +115,7 @@ describe("replicas that are placed one by one", () => {
     ],
   ])("are refused by clusters that are %s", (_, clusters, placed, messages) => {
     const given = { rebalance: false, clusters };
-    const order = new DivisionOrder(sharesOf(given, names, { key }));
+    const order = new DivisionOrder(divisionShares(given, names, { key }));
     const { refusals } = rank({
       requests: {},
       rules: [divisionRule({ preferences: given, order, placed })],
@@ -130,7 +130,7 @@ describe("replicas that are placed one by one", () => {
     const given = { rebalance: false, clusters };
     const full = candidates.map((candidate) => ({ ...candidate, used: allocatable }));
     const placed: Record<string, number> = { a: 6, b: 2 };
-    const order = new DivisionOrder(sharesOf(given, names, { capacities: { a: 6, b: 2 }, key }));
+    const order = new DivisionOrder(divisionShares(given, names, { capacities: { a: 6, b: 2 }, key }));
     for (let nth = 0; nth < 4; nth++) {
       const rules = [divisionRule({ preferences: given, order, placed })];
       const [best = ""] = rank({ requests: { cpu: 1 }, rules, candidates: full }).full;
@@ -144,7 +144,7 @@ describe("replicas that are placed one by one", () => {
       rebalance: false,
       clusters: { a: { weight: 1, minReplicas: 0 }, b: { weight: 1, minReplicas: 0 } },
     };
-    const order = new DivisionOrder(sharesOf(given, names, { key }));
+    const order = new DivisionOrder(divisionShares(given, names, { key }));
     const [next = ""] = place(given, {}, 1);
     const late = candidates.map((candidate) => ({ ...candidate, overdue: candidate.name === next }));
     const rules = [divisionRule({ preferences: given, order, placed: {} })];
@@ -155,7 +155,7 @@ describe("replicas that are placed one by one", () => {
     const many = Array.from({ length: 50 }, (_, index) => `c${index}`);
     const clusters = Object.fromEntries(many.map((name, index) => [name, { weight: index + 1, minReplicas: 1 }]));
     const given = { rebalance: false, clusters };
-    const order = new DivisionOrder(sharesOf(given, many, { key }));
+    const order = new DivisionOrder(divisionShares(given, many, { key }));
     const placed: Record<string, number> = {};
     const took = processorMs(() => {
       for (let n = 0; n < 20_000; n++) {

@@ -1,17 +1,20 @@
 import { describe, expect, test } from "vitest";
-import type { Share } from "../../../src/placement/division.ts";
+import type { DivisionShare } from "../../../src/placement/division.ts";
 import { sequence } from "../../../src/placement/division.ts";
 import { DivisionOrder } from "../../../src/placement/division-order.ts";
 import { nextInUpdate, type UpdateInput } from "../../../src/placement/update-division.ts";
 
-function shares(weights: Readonly<Record<string, number>>, least: Readonly<Record<string, number>> = {}): Share[] {
+function shares(
+  weights: Readonly<Record<string, number>>,
+  least: Readonly<Record<string, number>> = {},
+): DivisionShare[] {
   return Object.entries(weights).map(([cluster, weight]) => {
     return { cluster, weight, least: least[cluster] ?? 0, most: Number.POSITIVE_INFINITY };
   });
 }
 
 /** The first so many of the order. */
-function first(of: readonly Share[], count: number): string[] {
+function first(of: readonly DivisionShare[], count: number): string[] {
   const all: string[] = [];
   for (const cluster of sequence(of)) {
     if (all.length === count) break;
@@ -21,7 +24,7 @@ function first(of: readonly Share[], count: number): string[] {
 }
 
 interface Case {
-  readonly of: readonly Share[];
+  readonly of: readonly DivisionShare[];
   /** The old ones, the last to go first. */
   readonly old: readonly string[];
   readonly own?: Readonly<Record<string, number>>;

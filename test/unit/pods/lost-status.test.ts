@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { ContainerStatus, PodStatus } from "../../../src/api/kubernetes.ts";
-import { lostStatus } from "../../../src/pods/lost-status.ts";
+import { lostPodStatus } from "../../../src/pods/lost-status.ts";
 import { containerStatus, endedStatus, proxyPod, runningStatus } from "../../support/builders/pod.ts";
 
 const now = Date.parse("2026-02-03T04:05:06.789Z");
 
 describe("the status of a proxy whose delegate is gone", () => {
   test("is Failed, with running containers as the kubelet reports ones it cannot find", () => {
-    const status = lostStatus(proxyPod({ status: runningStatus() }), { message: "deleted", now });
+    const status = lostPodStatus(proxyPod({ status: runningStatus() }), { message: "deleted", now });
     expect(status.phase).toBe("Failed");
     expect(status.containerStatuses?.[0]?.state).toEqual({
       terminated: {
@@ -25,7 +25,7 @@ describe("the status of a proxy whose delegate is gone", () => {
   test("keeps node, start time and container ids", () => {
     const running = { ...runningStatus(), startTime: "2026-01-01T00:00:00Z", podIP: "10.1.2.3" };
     const containerStatuses = [containerStatus({ state: { running: {} }, containerID: "containerd://abc" })];
-    const status = lostStatus(proxyPod({ status: { ...running, containerStatuses } }), { message: "deleted", now });
+    const status = lostPodStatus(proxyPod({ status: { ...running, containerStatuses } }), { message: "deleted", now });
     expect(status).toMatchObject({ phase: "Failed", startTime: running.startTime, podIP: running.podIP });
     expect(status.containerStatuses?.[0]?.state?.terminated).toMatchObject({ containerID: "containerd://abc" });
   });
@@ -36,7 +36,7 @@ describe("the status of a proxy whose delegate is gone", () => {
       { type: "Ready", status: "False", lastTransitionTime: before },
       { type: "ContainersReady", status: "True", lastTransitionTime: before },
     ];
-    const status = lostStatus(proxyPod({ status: { ...runningStatus(), conditions } }), { message: "deleted", now });
+    const status = lostPodStatus(proxyPod({ status: { ...runningStatus(), conditions } }), { message: "deleted", now });
     expect(status.conditions).toEqual([
       { type: "Ready", status: "False", reason: "PodFailed", lastTransitionTime: before },
       { type: "ContainersReady", status: "False", reason: "PodFailed", lastTransitionTime: "2026-02-03T04:05:06Z" },
@@ -45,7 +45,7 @@ describe("the status of a proxy whose delegate is gone", () => {
 
   test("is a disruption if the host did not ask for the end", () => {
     const options = { message: "deleted there", disruptedBy: "DeletedInMember", now };
-    const { reason, conditions } = lostStatus(proxyPod({ status: runningStatus() }), options);
+    const { reason, conditions } = lostPodStatus(proxyPod({ status: runningStatus() }), options);
     expect(reason).toBe("DeletedInMember");
     expect(conditions).toContainEqual(
       expect.objectContaining({ type: "DisruptionTarget", status: "True", message: "deleted there" }),
@@ -55,13 +55,13 @@ describe("the status of a proxy whose delegate is gone", () => {
   test("keeps the reason of an announced eviction", () => {
     const evicted = { type: "DisruptionTarget", status: "True", reason: "EvictionByEvictionAPI", message: "drained" };
     const options = { message: "deleted there", disruptedBy: "DeletedInMember", now };
-    const { conditions } = lostStatus(proxyPod({ status: { ...runningStatus(), conditions: [evicted] } }), options);
+    const { conditions } = lostPodStatus(proxyPod({ status: { ...runningStatus(), conditions: [evicted] } }), options);
     expect(conditions).toContainEqual(evicted);
   });
 
   test("keeps statuses of terminated containers", () => {
     const ended = endedStatus(3);
-    const status = lostStatus(proxyPod({ status: { ...ended, phase: "Running" } }), { message: "deleted", now });
+    const status = lostPodStatus(proxyPod({ status: { ...ended, phase: "Running" } }), { message: "deleted", now });
     expect(status.containerStatuses).toEqual(ended.containerStatuses);
   });
 
@@ -123,7 +123,7 @@ describe("the status of a proxy whose delegate is gone", () => {
       ["first", "main"],
     ],
   ])("ends %s like the kubelet", (_, status, initContainers, names) => {
-    const { initContainerStatuses = [], containerStatuses = [] } = lostStatus(
+    const { initContainerStatuses = [], containerStatuses = [] } = lostPodStatus(
       proxyPod({ spec: { initContainers: [...initContainers] }, status: { phase: "Pending", ...status } }),
       { message: "deleted", now },
     );

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { PodStatus } from "../../../src/api/kubernetes.ts";
-import { deletionAskedAt, deletionGrace, hasStarted } from "../../../src/pods/pod-state.ts";
+import { deletionAskedAt, deletionGrace, everRan } from "../../../src/pods/pod-state.ts";
 import { containerStatus, pod } from "../../support/builders/pod.ts";
 
 const deletionTimestamp = "2026-01-01T00:01:00Z";
@@ -37,5 +37,5 @@ test.each<[string, boolean, PodStatus]>([
   ["whose init container has run", true, { initContainerStatuses: [containerStatus({ state: { terminated } })] }],
   ["that a person debugs", true, { ephemeralContainerStatuses: [containerStatus({ state: { running: {} } })] }],
 ])("tells whether a pod %s has started: %s", (_, expected, status) => {
-  expect(hasStarted(pod({ status }))).toBe(expected);
+  expect(everRan(pod({ status }))).toBe(expected);
 });

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { type JoinedSockets, join } from "../../../src/runtime/joined-sockets.ts";
+import { type JoinedSockets, joinSockets } from "../../../src/runtime/joined-sockets.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { readAll, type SocketPair, socketPair } from "../../support/streams/socket-pair.ts";
 
@@ -21,7 +21,7 @@ beforeEach(async () => {
   kubelet = server.accepted;
   clock = new FakeClock();
   ends = false;
-  stream = join(client.accepted, server.dialled, clock);
+  stream = joinSockets(client.accepted, server.dialled, clock);
   void stream.closed.then(() => {
     ends = true;
   });
@@ -55,7 +55,7 @@ describe("joined sockets", () => {
   test("read a socket that was paused until then", async () => {
     const [client, other] = [await socketPair(onTestFinished), await socketPair(onTestFinished)];
     client.accepted.pause();
-    join(client.accepted, other.dialled, clock);
+    joinSockets(client.accepted, other.dialled, clock);
     const there = readAll(other.accepted);
     client.dialled.end("hello");
     expect(String(await there)).toBe("hello");
@@ -92,7 +92,7 @@ describe("joined sockets", () => {
   test("deliver what the kernel holds for a slow reader that goes on to send", async () => {
     const [client, other] = [await socketPair(onTestFinished), await socketPair(onTestFinished)];
     const reader = client.dialled;
-    join(client.accepted, other.dialled, clock);
+    joinSockets(client.accepted, other.dialled, clock);
     other.accepted.end(LARGE);
     const closed = once(reader, "close");
     const read: Buffer[] = [];

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Memories } from "../../../src/scheduling/memories.ts";
-import { creationIn, refusedCreationIn } from "../../../src/scheduling/memory.ts";
+import { delegateCreationIn, refusedCreationIn } from "../../../src/scheduling/memory.ts";
 
 const now = 1_000_000;
 
@@ -87,13 +87,13 @@ describe("the memory of a proxy", () => {
   ])("counts a failing create until %s", (_, answer) => {
     let at = now;
     const memories = new Memories({ now: () => at });
-    const mayPass = (): boolean => memories.writes.mayPass("uid-1", creationIn("west"));
+    const mayPass = (): boolean => memories.writes.mayPass("uid-1", delegateCreationIn("west"));
     expect(mayPass()).toBe(true);
     at += 10_000;
     expect(mayPass()).toBe(false);
-    expect(memories.writes.isFailing("uid-1", creationIn("west"))).toBe(true);
+    expect(memories.writes.isFailing("uid-1", delegateCreationIn("west"))).toBe(true);
     answer(memories);
-    expect(memories.writes.isFailing("uid-1", creationIn("west"))).toBe(false);
+    expect(memories.writes.isFailing("uid-1", delegateCreationIn("west"))).toBe(false);
     expect(mayPass()).toBe(true);
   });
 
@@ -101,11 +101,11 @@ describe("the memory of a proxy", () => {
     let at = now;
     const { writes } = new Memories({ now: () => at });
     const fails = (write: string): boolean => writes.mayPass("uid-1", write);
-    expect(fails(creationIn("west"))).toBe(true);
+    expect(fails(delegateCreationIn("west"))).toBe(true);
     at += 5_000;
     expect(fails(refusedCreationIn("west"))).toBe(true);
     at += 6_000;
-    expect([fails(creationIn("west")), fails(refusedCreationIn("west"))]).toEqual([false, true]);
+    expect([fails(delegateCreationIn("west")), fails(refusedCreationIn("west"))]).toEqual([false, true]);
     at += 4_000;
     expect(fails(refusedCreationIn("west"))).toBe(false);
   });

@@ -11,7 +11,7 @@ import { CertificateKeeper } from "../../../src/serving/certificate-keeper.ts";
 import { type TlsSource, verifiedSource } from "../../../src/serving/certificate-source.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { ensureCaBundle } from "../../../webhook/ca-bundle.ts";
-import { CERTIFICATE_SECRET } from "../../../webhook/certificate.ts";
+import { WEBHOOK_CERTIFICATE_SECRET } from "../../../webhook/certificate.ts";
 import { FakeClock, settle } from "../../support/clock/fake-clock.ts";
 import { bundlesOf, MemoryClient } from "../webhook/memory-client.ts";
 
@@ -51,7 +51,7 @@ interface Replica {
 
 async function replica(client: MemoryClient, clock: FakeClock, source: TlsSource = OWN): Promise<Replica> {
   const keeper = new CertificateKeeper({
-    source: verifiedSource(source, { secret: CERTIFICATE_SECRET, client, clock }),
+    source: verifiedSource(source, { secret: WEBHOOK_CERTIFICATE_SECRET, client, clock }),
     publish: (trust, signal) => ensureCaBundle(client, trust, signal),
     clock,
     log: createLogger({ level: "silent" }),

@@ -3,7 +3,7 @@ import { connect as connectTcp, type Socket } from "node:net";
 import { connect, type TLSSocket } from "node:tls";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { issueAuthority } from "../../../src/certificates/issue.ts";
-import type { Identity } from "../../../src/kube/credentials.ts";
+import type { RequestIdentity } from "../../../src/kube/credentials.ts";
 import type { AgentIdentity } from "../../../src/tunnel/agent-session.ts";
 import { AgentRefusal } from "../../../src/tunnel/hub.ts";
 import {
@@ -42,7 +42,7 @@ class HandMadeAgent {
     { port }: Pick<HubRig, "port">,
     path: string,
     protocol: string,
-    identity: Partial<Identity> & { readonly allowHalfOpen?: boolean } = {},
+    identity: Partial<RequestIdentity> & { readonly allowHalfOpen?: boolean } = {},
   ): Promise<{ readonly status: number; readonly text: string; readonly agent: HandMadeAgent }> {
     const socket = connect({ host: "127.0.0.1", port, ca: (await hubAuthority).cert, ...identity });
     socket.on("error", () => {});
@@ -73,19 +73,19 @@ class HandMadeAgent {
   }
 }
 
-async function control(rig: HubRig, identity: Identity): Promise<HandMadeAgent> {
+async function control(rig: HubRig, identity: RequestIdentity): Promise<HandMadeAgent> {
   const { status, agent } = await HandMadeAgent.upgrade(rig, CONTROL_PATH, CONTROL_PROTOCOL, identity);
   expect(status).toBe(101);
   return agent;
 }
 
-const stream = (rig: HubRig, id: string, identity: Identity) =>
+const stream = (rig: HubRig, id: string, identity: RequestIdentity) =>
   HandMadeAgent.upgrade(rig, `${STREAM_PATH}${id}`, STREAM_PROTOCOL, identity);
 
 const never = new AbortController().signal;
 
 /** Opens a connection over TLS that the test writes on. */
-async function connection({ port }: HubRig, identity: Partial<Identity> = {}): Promise<TLSSocket> {
+async function connection({ port }: HubRig, identity: Partial<RequestIdentity> = {}): Promise<TLSSocket> {
   const socket = connect({ host: "127.0.0.1", port, ca: (await hubAuthority).cert, ...identity });
   socket.on("error", () => {});
   onTestFinished(() => void socket.destroy());
@@ -94,7 +94,7 @@ async function connection({ port }: HubRig, identity: Partial<Identity> = {}): P
 }
 
 /** Asks for a certificate. Resolves to the status of the answer. */
-async function requestCertificate(rig: HubRig, identity: Identity): Promise<number> {
+async function requestCertificate(rig: HubRig, identity: RequestIdentity): Promise<number> {
   const socket = await connection(rig, identity);
   const body = JSON.stringify({ request: "PEM" });
   socket.write(`POST ${CERTIFICATE_PATH} HTTP/1.1\r\nHost: hub\r\nContent-Length: ${body.length}\r\n\r\n${body}`);

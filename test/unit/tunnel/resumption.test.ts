@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, type TLSSocket } from "node:tls";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { issueAuthority, issueClient, issueServing } from "../../../src/certificates/issue.ts";
-import type { Identity } from "../../../src/kube/credentials.ts";
+import type { RequestIdentity } from "../../../src/kube/credentials.ts";
 import { CONTROL_PATH, CONTROL_PROTOCOL } from "../../../src/tunnel/messages.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import {
@@ -25,7 +25,7 @@ interface Answered {
 }
 
 /** Asks the hub for a control connection. Resolves to the first part of its answer. */
-async function control({ port }: HubRig, identity: Identity, session?: Buffer): Promise<Answered> {
+async function control({ port }: HubRig, identity: RequestIdentity, session?: Buffer): Promise<Answered> {
   const socket = connect({ host: "127.0.0.1", port, ...identity, ...(session && { session }) });
   socket.on("error", () => {});
   onTestFinished(() => {
@@ -40,7 +40,7 @@ async function control({ port }: HubRig, identity: Identity, session?: Buffer): 
 }
 
 /** Connects as an agent does first. Resolves to the session that its next connections resume. */
-async function firstSession(rig: HubRig, identity: Identity): Promise<Buffer> {
+async function firstSession(rig: HubRig, identity: RequestIdentity): Promise<Buffer> {
   const { socket } = await control(rig, identity);
   // Tickets arrive before the first byte of an answer.
   const session = socket.getSession();

@@ -18,7 +18,7 @@ export function ageOf(at: string | undefined, now: number): string {
 }
 
 /** Formats a timestamp (RFC 3339) as local time, with the day if that is not today. */
-export function timeOf(at: string, now: number): string {
+export function localTime(at: string, now: number): string {
   const date = new Date(at);
   const time = date.toLocaleTimeString();
   return date.toDateString() === new Date(now).toDateString() ? time : `${date.toLocaleDateString()} ${time}`;

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { ContainerView, PodView } from "../model.ts";
+import type { ContainerView, PodPageView } from "../model.ts";
 import { changeQuery, type Route } from "./route.ts";
 
 // More would make the page slow; `kubectl logs` has all of it.
@@ -14,7 +14,7 @@ const STATES: Readonly<Record<ContainerView["log"], string>> = {
 };
 
 /** The log of one container as it grows, of any kind and in any state. */
-export function Log({ path, pod, route }: { path: string; pod: PodView; route: Route }): JSX.Element {
+export function Log({ path, pod, route }: { path: string; pod: PodPageView; route: Route }): JSX.Element {
   const { containers, defaultContainer } = pod;
   const name = route.query.get("container") ?? defaultContainer ?? containers[0]?.name ?? "";
   const container = containers.find((each) => each.name === name);

@@ -1,7 +1,7 @@
 import { type JSX, render } from "preact";
 import { useEffect } from "preact/hooks";
 import { live, useLive } from "./live.ts";
-import { Members } from "./members.tsx";
+import { MembersView } from "./members.tsx";
 import { Empty } from "./parts.tsx";
 import { PlanPage } from "./plan.tsx";
 import { PodPage } from "./pod.tsx";
@@ -81,7 +81,7 @@ function Page(): JSX.Element {
 
 function View({ route }: { route: Route }): JSX.Element {
   const [view = "members", first, second, third] = route.path;
-  if (view === "members") return <Members />;
+  if (view === "members") return <MembersView />;
   if (view === "plan") return <PlanPage />;
   if (view === "pods" && first === undefined) return <Pods route={route} />;
   if (view === "pods" && first !== undefined && second !== undefined) {

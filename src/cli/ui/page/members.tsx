@@ -6,7 +6,7 @@ import { Empty, UseBar, useNow } from "./parts.tsx";
 import { linkTo } from "./route.ts";
 
 /** All members, each with its room. */
-export function Members(): JSX.Element {
+export function MembersView(): JSX.Element {
   const { members } = useLive();
   if (members === undefined) return <Empty isView title="Reading the members…" />;
   if (members.length === 0) {

@@ -46,7 +46,7 @@ export function Search({ value, onSearch }: { value: string; onSearch: (words: s
 }
 
 /** A row of a table: a cell for each column, and what tells it from other rows. */
-export interface TableRow {
+export interface PageRow {
   readonly key: string;
   readonly cells: readonly ComponentChildren[];
 }
@@ -60,7 +60,7 @@ export function Table({
   as = "list",
 }: {
   columns: readonly string[];
-  rows: readonly TableRow[];
+  rows: readonly PageRow[];
   caption?: ComponentChildren;
   isMuted?: boolean;
   as?: string;

@@ -1,8 +1,8 @@
 import type { JSX } from "preact";
 import type { Journey } from "../../explain/pod.ts";
-import type { ComparedView, PodView } from "../model.ts";
+import type { ComparedView, PodPageView } from "../model.ts";
 import { Compared } from "./compared.tsx";
-import { timeOf } from "./format.ts";
+import { localTime } from "./format.ts";
 import { useLive } from "./live.ts";
 import { Log } from "./log.tsx";
 import { Badge, Empty, Table, Troubles, useNow, useReading } from "./parts.tsx";
@@ -24,7 +24,7 @@ export function PodPage({ route, namespace, name }: { route: Route; namespace: s
   const path = `/api/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
   // A changed row is the signal to read again.
   const again = row === undefined ? "" : `${row.status}${row.member}${row.ready}${row.restarts}`;
-  const { value, problem } = useReading<PodView>(path, again);
+  const { value, problem } = useReading<PodPageView>(path, again);
   const tab = TABS.find((each) => each === route.query.get("tab")) ?? "way";
   return (
     <div class="fill">
@@ -77,7 +77,7 @@ function Way({ journey }: { journey: Journey }): JSX.Element {
       <ol class="way">
         {journey.stations.map(({ at, what, details, reasons }) => (
           <li key={what + at} class={at === undefined ? "pending" : ""}>
-            <time dateTime={at}>{at === undefined ? "now" : timeOf(at, now)}</time>
+            <time dateTime={at}>{at === undefined ? "now" : localTime(at, now)}</time>
             <div>
               <b>{what}</b>
               {reasons === undefined ? details.map((detail) => <p key={detail}>{detail}</p>) : <Reasons of={reasons} />}
@@ -133,7 +133,7 @@ function Events({ journey, delegate }: { journey: Journey; delegate: ComparedVie
           columns={["Time", "Where", "Type", "Reason", "Message"]}
           rows={all.map(({ at, where, type, reason, message }) => ({
             key: at + where + reason + message,
-            cells: [timeOf(at, now), where, type, reason, message],
+            cells: [localTime(at, now), where, type, reason, message],
           }))}
         />
       )}

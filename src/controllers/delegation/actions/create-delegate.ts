@@ -11,8 +11,8 @@ import { madeByHost, ownerOf } from "../../../pods/delegate.ts";
 import { droppable } from "../../../pods/dropped-fields.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import type { Memories } from "../../../scheduling/memories.ts";
-import { creationIn, MARKS, refusedCreationIn } from "../../../scheduling/memory.ts";
-import type { Made, Reservations } from "../../../scheduling/reservations.ts";
+import { DELEGATE_MARKS, delegateCreationIn, refusedCreationIn } from "../../../scheduling/memory.ts";
+import type { MadeDelegate, Reservations } from "../../../scheduling/reservations.ts";
 import type { BackoffGrowth } from "../../../scheduling/retries/backoff.ts";
 import type { Retries } from "../../../scheduling/retries/retries.ts";
 import {
@@ -60,7 +60,7 @@ interface CreateHooks {
   /** Called when the create itself fails, and not a request before it. */
   readonly onFailure: (error: unknown) => void;
   readonly isWanted: () => boolean;
-  readonly onStored: (made: Made) => void;
+  readonly onStored: (made: MadeDelegate) => void;
 }
 
 /** Creates delegates. While a create is uncertain, no other member gets the pod. */
@@ -336,7 +336,7 @@ export class Creation {
   }
 
   /** Reports whether the cause may still pass, unless an earlier create is uncertain. */
-  #isEarly(proxyUid: string, { name, reachableSince }: Member, write = creationIn(name)): boolean {
+  #isEarly(proxyUid: string, { name, reachableSince }: Member, write = delegateCreationIn(name)): boolean {
     const memories = this.#memories;
     return memories.writes.mayPass(proxyUid, write, reachableSince) && memories.of(proxyUid).uncertain !== name;
   }
@@ -367,7 +367,7 @@ export class Creation {
   #restoreDelegateMarks(member: Member, proxyUid: string, { metadata }: Stored<Pod>, context: Context): Result {
     const memories = this.#memories;
     memories.noteUncertain(proxyUid, member.name);
-    if (!memories.writes.mayWrite(proxyUid, MARKS)) return Promise.resolve(() => false);
+    if (!memories.writes.mayWrite(proxyUid, DELEGATE_MARKS)) return Promise.resolve(() => false);
     return mark(member, { proxyUid, delegateUid: metadata.uid }, context, { ...this.#options, memories });
   }
 

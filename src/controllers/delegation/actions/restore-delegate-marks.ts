@@ -7,7 +7,7 @@ import { pods } from "../../../kube/resources.ts";
 import { madeByHost, marksOf, ownerOf } from "../../../pods/delegate.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import type { Memories } from "../../../scheduling/memories.ts";
-import { MARKS } from "../../../scheduling/memory.ts";
+import { DELEGATE_MARKS } from "../../../scheduling/memory.ts";
 import type { RefusedWrites } from "../../refused-writes.ts";
 import type { ActionOf } from "../decision/decision.ts";
 import type { View } from "../decision/view.ts";
@@ -37,7 +37,7 @@ export async function restoreDelegateMarks(action: RestoreAction, context: Conte
       return () => true;
     }
     if (!isMarked(there, proxyUid, identity.id)) {
-      const isLeft = !memories.writes.mayWrite(proxyUid, MARKS);
+      const isLeft = !memories.writes.mayWrite(proxyUid, DELEGATE_MARKS);
       return isLeft ? await endUnmarked(member, action, context) : await mark(member, action, context, options);
     }
     return expectInMember(member.name, ({ metadata }) => metadata.uid === delegateUid);
@@ -78,14 +78,14 @@ export async function mark(
   const { key, signal, log } = context;
   const body = { metadata: { uid, ...marksOf({ ...objectRef(key), uid: proxyUid }, identity) } };
   const leave = (why: string): Expectation<View> => {
-    memories.writes.hold(proxyUid, MARKS, "Refused");
+    memories.writes.hold(proxyUid, DELEGATE_MARKS, "Refused");
     tellUnmarked(member, action, why, context, options);
     return () => true;
   };
   try {
     const written = await member.client.patch(pods, objectRef(key), { type: "merge", body }, { signal });
     if (!isMarked(written, proxyUid, identity.id)) return leave("the cluster removes them again");
-    if (memories.writes.written(proxyUid, MARKS, { [MARKS]: uid }))
+    if (memories.writes.written(proxyUid, DELEGATE_MARKS, { [DELEGATE_MARKS]: uid }))
       return leave("another client there keeps removing them");
     options.refusedWrites.over(key, proxyUid, "marks");
     log.info({ member: member.name }, "a delegate has its marks back, which another client had removed");

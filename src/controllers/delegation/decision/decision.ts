@@ -1,6 +1,6 @@
 import type { Amounts } from "../../../api/quantity.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
-import type { MemberReason } from "../../../placement/needs.ts";
+import type { WaitRefusal } from "../../../placement/needs.ts";
 import type { StatusPatch } from "../../../pods/feedback.ts";
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
 import { lookAgain } from "../../../runtime/requeue.ts";
@@ -15,13 +15,13 @@ export type Phase = (view: PodView, now: number) => DelegationDecision | undefin
 /** A phase's answer: what is done now, and when the pod is looked at again. */
 export interface DelegationDecision {
   readonly actions: readonly Action[];
-  readonly outcome: Outcome;
+  readonly outcome: DecisionOutcome;
   /** Epoch ms. */
   readonly requeueAt?: number;
 }
 
 /** The state of a pod after a decision, as metrics and logs name it. */
-export type Outcome =
+export type DecisionOutcome =
   | "Orphaned" // delegates without a proxy
   | "Gated"
   | "Placing"
@@ -40,7 +40,7 @@ export type Outcome =
   | "Released";
 
 export function decided(
-  outcome: Outcome,
+  outcome: DecisionOutcome,
   actions: readonly Action[],
   ...times: readonly (number | undefined)[]
 ): DelegationDecision {
@@ -133,7 +133,7 @@ export type Action =
       readonly proxyUid: string;
       readonly reason: string;
       readonly message: string;
-      readonly refusals?: readonly MemberReason[];
+      readonly refusals?: readonly WaitRefusal[];
       /** The proxy is bound, and waits in its member. */
       readonly bound?: true;
       readonly again?: true;

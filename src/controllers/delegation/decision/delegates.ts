@@ -5,7 +5,7 @@ import {
   askedGrace,
   controllerOf,
   deletionAskedAt,
-  hasStarted,
+  everRan,
   isBound,
   isDeleting,
   isTerminal,
@@ -18,7 +18,7 @@ import { type MemberView, type PodView, wallTime } from "./view.ts";
 const ENDS_WITHIN_MS = 10_000;
 
 /** A member that has a delegate of the proxy. */
-export type Holder = MemberView & { readonly delegate: Stored<Pod> };
+export type DelegateHolder = MemberView & { readonly delegate: Stored<Pod> };
 
 /** Reports whether the pod is the delegate of exactly this proxy. */
 export function isFor(delegate: Pod | undefined, proxy: Stored<Pod>): boolean {
@@ -38,7 +38,7 @@ export function endsUnstarted(delegate: Stored<Pod>): boolean {
 /** Returns the proxy's delegate that ran and went before the host heard of it; undefined when there is none. */
 export function ranUntold({ departed }: Pick<MemberView, "departed">, proxy: Stored<Pod>): Stored<Pod> | undefined {
   if (departed === undefined || !isFor(departed, proxy)) return undefined;
-  return isTerminal(departed) || hasStarted(departed) ? departed : undefined;
+  return isTerminal(departed) || everRan(departed) ? departed : undefined;
 }
 
 /** Reports whether a proxy has no delegate on record: it is not bound, or was bound before it had one. */
@@ -61,7 +61,7 @@ export function hasFinalizer({ metadata }: Pod): boolean {
   return metadata?.finalizers?.includes(DELEGATE_FINALIZER) ?? false;
 }
 
-export function holdersOf({ proxy, members }: PodView): Holder[] {
+export function holdersOf({ proxy, members }: PodView): DelegateHolder[] {
   return members.flatMap((member) => {
     const { delegate } = member;
     return delegate !== undefined && isFor(delegate, proxy) ? [{ ...member, delegate }] : [];
@@ -69,9 +69,9 @@ export function holdersOf({ proxy, members }: PodView): Holder[] {
 }
 
 /** Returns the member that has the delegate of an unbound proxy. Of several it is the one that stays. */
-export function holderOf(view: PodView): Holder | undefined {
+export function holderOf(view: PodView): DelegateHolder | undefined {
   const holders = holdersOf(view);
-  const hasNode = ({ delegate }: Holder): boolean => isBound(delegate);
+  const hasNode = ({ delegate }: DelegateHolder): boolean => isBound(delegate);
   return (
     holders.find((member) => member.reachable && hasNode(member)) ??
     holders.find(hasNode) ??
@@ -93,7 +93,7 @@ export function lastRecorded(view: PodView): Stored<Pod> | undefined {
 }
 
 /** Returns the members that have a delegate of the proxy beside its own member's. */
-export function surplusHolders(view: PodView): Holder[] {
+export function surplusHolders(view: PodView): DelegateHolder[] {
   const member = boundMember(view);
   return holdersOf(view).filter(({ name }) => name !== member?.name);
 }

@@ -1,7 +1,7 @@
 import { ADDED_CONDITION } from "../../../api/keys.ts";
 import type { Pod, PodCondition, PodStatus, Stored } from "../../../api/kubernetes.ts";
 import { ADDED_CONTAINER_FAILING } from "../../../pods/added-containers.ts";
-import { notReady, statusFrom, statusPatch } from "../../../pods/feedback.ts";
+import { statusFrom, statusPatch, withoutReadiness } from "../../../pods/feedback.ts";
 import { conditionsWithout } from "../../../pods/followed-conditions.ts";
 import type { ResizeRefusal } from "../../../pods/forward.ts";
 import { isTerminal } from "../../../pods/pod-state.ts";
@@ -46,7 +46,7 @@ export function finalStatusWrite(proxy: Stored<Pod>, wanted: PodStatus): Action[
 export function notReadyWrite(view: PodView, member: MemberView | undefined, now: number): Action[] {
   const { proxy } = view;
   if (member?.notReady !== true || isTerminal(proxy)) return [];
-  return statusWrite(proxy, notReady(proxy, proxy.status ?? {}, wallTime(view, now)));
+  return statusWrite(proxy, withoutReadiness(proxy, proxy.status ?? {}, wallTime(view, now)));
 }
 
 /** The conditions that a delegate set do not hold for the next one. */

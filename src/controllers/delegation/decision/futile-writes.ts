@@ -1,6 +1,6 @@
 import { HOLD_MS } from "../../../runtime/held-writes.ts";
 import { soonest } from "../../../runtime/requeue.ts";
-import { isHeld, type Memory } from "../../../scheduling/memory.ts";
+import { isWriteHeld, type Memory } from "../../../scheduling/memory.ts";
 import type { Action } from "./decision.ts";
 import { type Purpose, undone } from "./write-purpose.ts";
 
@@ -10,7 +10,7 @@ const CHECKED_MS = HOLD_MS + 1000;
 /** Reports whether a patch is held: it was refused lately, had no effect, or is undone each time. */
 export function isFutile(memory: Memory, patch: object, purpose: Purpose | undefined, now: number): boolean {
   const writes = [JSON.stringify(patch), ...(purpose === undefined ? [] : [undone(purpose)])];
-  return writes.some((write) => isHeld(memory, write, now));
+  return writes.some((write) => isWriteHeld(memory, write, now));
 }
 
 /** Returns when a held write may be sent again, or when to see whether a write had an effect; epoch ms. */

@@ -5,7 +5,7 @@ import { isBound } from "../../../pods/pod-state.ts";
 import { REPEAT_EVENT_AFTER_MS } from "../../../runtime/held-writes.ts";
 import { soonest } from "../../../runtime/requeue.ts";
 import type { Reported } from "../../../scheduling/memory.ts";
-import { type Action, type DelegationDecision, decided, type Outcome } from "./decision.ts";
+import { type Action, type DecisionOutcome, type DelegationDecision, decided } from "./decision.ts";
 import type { MemberView, PodView } from "./view.ts";
 
 // Each report is two writes. A message that differs in numbers only, or in which members answer, is reported this often.
@@ -21,11 +21,14 @@ export interface Report {
   readonly againAt?: number;
 }
 
-export function waitFor(
+export function waitBecause(
   why: WaitReason,
   view: PodView,
   now: number,
-  { outcome = "Waiting", requeueAt }: { readonly outcome?: Outcome; readonly requeueAt?: number | undefined } = {},
+  {
+    outcome = "Waiting",
+    requeueAt,
+  }: { readonly outcome?: DecisionOutcome; readonly requeueAt?: number | undefined } = {},
 ): DelegationDecision {
   const { actions, againAt } = report(why, view, now);
   return decided(outcome, actions, requeueAt, againAt);

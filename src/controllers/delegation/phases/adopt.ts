@@ -1,4 +1,4 @@
-import { hasStarted } from "../../../pods/pod-state.ts";
+import { everRan } from "../../../pods/pod-state.ts";
 import { decided, type Phase } from "../decision/decision.ts";
 import { boundMember, endsUnstarted, isFor, isRecorded, recordOn, withdraw } from "../decision/delegates.ts";
 import { withoutConditionsOf } from "../decision/feedback.ts";
@@ -14,7 +14,7 @@ export const adopt: Phase = (view, now) => {
     return undefined;
   }
   if (endsUnstarted(delegate)) return decided("Withdrawing", []);
-  if (hasStarted(proxy)) return decided("Running", withdraw(member));
+  if (everRan(proxy)) return decided("Running", withdraw(member));
   if (delegate.spec?.nodeName === undefined) return decided("Running", []);
   // Conditions of the first delegate go first. Where that is refused or undone, it must not hold up the rest.
   const conditions = withoutConditionsOf(proxy, member.departed).filter(

@@ -1,7 +1,7 @@
 import { IN_FLIGHT_MS } from "../../../kube/request-ends.ts";
 import { mayHold } from "../../../scheduling/memory.ts";
 import { type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
-import { quietFor, waitFor } from "../decision/report.ts";
+import { quietFor, waitBecause } from "../decision/report.ts";
 import type { MemberView, PodView } from "../decision/view.ts";
 import { READ_QUIETLY_MS } from "./choose.ts";
 
@@ -27,7 +27,7 @@ function awaitRead(unread: readonly MemberView[], view: PodView, now: number): D
   const since = view.memory.fresh ? "its address changed" : "the controller started";
   const message = `may have the pod from before ${since}, and has not answered since`;
   const refusals = names.map((cluster) => ({ cluster, reason, message }));
-  return waitFor({ reason, message: `${names.join(", ")}: ${message}`, refusals }, view, now);
+  return waitBecause({ reason, message: `${names.join(", ")}: ${message}`, refusals }, view, now);
 }
 
 /** Watches may lag. Where only one member may have the pod, its name refuses a second delegate. */

@@ -9,7 +9,7 @@ import { isGated, silentSchedulerMessage, unschedulableMessage } from "../../../
 import type { SharedBy } from "../../../scheduling/placement-view.ts";
 import { allRefusals, nextRetry, openMembers, preemptable, withRefusal } from "../../../scheduling/retries/pause.ts";
 import { type Action, type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
-import { boundMember, type Holder, holderOf, withdrawWaiting } from "../decision/delegates.ts";
+import { boundMember, type DelegateHolder, holderOf, withdrawWaiting } from "../decision/delegates.ts";
 import { forwards } from "../decision/forwarding.ts";
 import { writeAgainAt } from "../decision/futile-writes.ts";
 import { ranked } from "../decision/on-demand.ts";
@@ -61,7 +61,7 @@ export const awaitBoundScheduling: Phase = (view, now) => {
   return decided("Scheduling", [...reports, refuse], againAt, again);
 };
 
-function leave(holder: Holder, ranking: Ranking, view: PodView, now: number): DelegationDecision | undefined {
+function leave(holder: DelegateHolder, ranking: Ranking, view: PodView, now: number): DelegationDecision | undefined {
   const { name, removed, nodesVersion } = holder;
   const withdrawal = withdrawWaiting(holder);
   const forbidden = forbiddenIn(holder, ranking.refusals);
@@ -79,7 +79,7 @@ function leave(holder: Holder, ranking: Ranking, view: PodView, now: number): De
 }
 
 /** Gives the pod to the next member, once the time of this one's scheduler is over. */
-function moveOn(holder: Holder, ranking: Ranking, view: PodView, now: number): DelegationDecision | undefined {
+function moveOn(holder: DelegateHolder, ranking: Ranking, view: PodView, now: number): DelegationDecision | undefined {
   const { name, delegate, nodesVersion } = holder;
   const others = (members: readonly string[]): string[] => members.filter((other) => other !== name);
   const { deadline, message, preempts } = progressOf(holder, view, now);
@@ -102,7 +102,7 @@ function moveOn(holder: Holder, ranking: Ranking, view: PodView, now: number): D
   return decided("Withdrawing", actions, reports?.againAt);
 }
 
-function wait(holder: Holder, ranking: Ranking, view: PodView, now: number): DelegationDecision {
+function wait(holder: DelegateHolder, ranking: Ranking, view: PodView, now: number): DelegationDecision {
   const { deadline, message } = progressOf(holder, view, now);
   const requeueAt = now < deadline ? deadline : nextRetry(view, now);
   if (message === undefined && now < deadline) return goOn(holder, [], view, now, requeueAt);
@@ -112,7 +112,7 @@ function wait(holder: Holder, ranking: Ranking, view: PodView, now: number): Del
 
 /** Lets the delegate wait, and forwards changes: a toleration that is added may be all that it lacks. */
 function goOn(
-  { name, delegate }: Holder,
+  { name, delegate }: DelegateHolder,
   reports: readonly Action[],
   view: PodView,
   now: number,
@@ -123,7 +123,7 @@ function goOn(
 }
 
 function progressOf(
-  { name, delegate, reachableSince, scheduleTimeoutMs }: Holder,
+  { name, delegate, reachableSince, scheduleTimeoutMs }: DelegateHolder,
   { memory }: PodView,
   now: number,
 ): { readonly message: string | undefined; readonly preempts: boolean; readonly deadline: number } {
@@ -134,7 +134,7 @@ function progressOf(
   return { message: unschedulableMessage(delegate), preempts, deadline };
 }
 
-function refusalBy({ name, delegate, mutation, scheduleTimeoutMs }: Holder): Refusal {
+function refusalBy({ name, delegate, mutation, scheduleTimeoutMs }: DelegateHolder): Refusal {
   const said = unschedulableMessage(delegate) ?? silentSchedulerMessage(delegate, scheduleTimeoutMs / 1000);
   const short = insufficientResources(said);
   const requested = mutation && mutatedRequests(mutation, (resource) => short.has(resource));
@@ -143,7 +143,7 @@ function refusalBy({ name, delegate, mutation, scheduleTimeoutMs }: Holder): Ref
 }
 
 function reportRefusals(
-  holder: Holder,
+  holder: DelegateHolder,
   ranking: Ranking,
   view: PodView,
   now: number,
@@ -158,7 +158,7 @@ function refusalsSoFar({ memory }: PodView): Refusal[] {
 }
 
 /** A cordon, a taint or the Cluster's policy keeps unbound pods off the member, whatever room there is. */
-function forbiddenIn({ name: cluster, repels }: Holder, refusals: readonly Refusal[]): Refusal | undefined {
+function forbiddenIn({ name: cluster, repels }: DelegateHolder, refusals: readonly Refusal[]): Refusal | undefined {
   if (repels !== undefined) return { cluster, ...repels };
   return refusals.find((refusal) => refusal.cluster === cluster && refusal.reason === "NotPermitted");
 }

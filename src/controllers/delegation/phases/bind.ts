@@ -5,7 +5,7 @@ import { explain } from "../../../placement/rank.ts";
 import { isBound, isTerminal } from "../../../pods/pod-state.ts";
 import { type Action, decided, type Phase } from "../decision/decision.ts";
 import { bindTo, holderOf, ranUntold } from "../decision/delegates.ts";
-import { waitFor } from "../decision/report.ts";
+import { waitBecause } from "../decision/report.ts";
 import type { PodView } from "../decision/view.ts";
 
 /** The member's scheduler has bound the delegate: the proxy is bound to the member's virtual node. */
@@ -13,7 +13,7 @@ export const bind: Phase = (view, now) => {
   const holder = holderOf(view);
   if (holder === undefined || !(isBound(holder.delegate) || isTerminal(holder.delegate))) return undefined;
   if (holder.lacksNode === true) {
-    return waitFor(because(NO_VIRTUAL_NODE.reason, [{ cluster: holder.name, ...NO_VIRTUAL_NODE }]), view, now);
+    return waitBecause(because(NO_VIRTUAL_NODE.reason, [{ cluster: holder.name, ...NO_VIRTUAL_NODE }]), view, now);
   }
   return decided("Binding", [bindTo(view.proxy, holder.name, holder.delegate), ...announce(holder.name, view)]);
 };

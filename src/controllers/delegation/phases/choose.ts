@@ -6,7 +6,7 @@ import { allRefusals, nextRetry, openMembers, parkable } from "../../../scheduli
 import { type Action, type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { createIn } from "../decision/delegates.ts";
 import { ranked, withNeeds } from "../decision/on-demand.ts";
-import { quietFor, waitFor, waitingSince } from "../decision/report.ts";
+import { quietFor, waitBecause, waitingSince } from "../decision/report.ts";
 import { type PodView, requestsIn, unknownPlacement } from "../decision/view.ts";
 
 // A slow member has answered by then; a lost one is known to be lost, as its probe hurries.
@@ -26,7 +26,7 @@ export const awaitPlacement: Phase = (view, now) => {
   const unknown = unknownPlacement(view);
   if (unknown === undefined) return undefined;
   const quiet = view.invalid === undefined ? quietFor(OPT_IN_QUIETLY_MS, view, now) : undefined;
-  return quiet ?? waitFor(unknown, view, now);
+  return quiet ?? waitBecause(unknown, view, now);
 };
 
 /** Another pod of the group is being placed, and this one follows it. */
@@ -36,7 +36,7 @@ export const followGroup: Phase = (view, now) =>
 /** Waits for objects that the pod names and the host lacks, and for members that are still being read for the workload's division. */
 export const awaitNeeds: Phase = (view, now) => {
   const { needs, syncing } = withNeeds(view);
-  if (needs?.state === "missing") return waitFor({ reason: needs.reason, message: needs.message }, view, now);
+  if (needs?.state === "missing") return waitBecause({ reason: needs.reason, message: needs.message }, view, now);
   // Events of their own tell when either has been read.
   return needs?.state === "awaited" || syncing === true ? decided("Waiting", []) : undefined;
 };
@@ -74,7 +74,7 @@ export const choose: Phase = (observed, now) => {
     if (now < awaitUntil) return decided("Withdrawing", [], awaitUntil);
     const message = "still has the delegate of an earlier pod of that name";
     const why = because("NotPlaced", [{ cluster: best, reason: "NameTaken", message }]);
-    return waitFor(why, view, now, { requeueAt: nextRetry(view, now) });
+    return waitBecause(why, view, now, { requeueAt: nextRetry(view, now) });
   }
   if (!isPrepared(members.find(({ name }) => name === best)?.preparation)) {
     return decided("Preparing", [{ type: "prepare", member: best, proxyUid: proxy.metadata.uid }]);
@@ -92,5 +92,5 @@ function reservedRoom(ranking: Ranking, view: PodView, now: number): string[] {
 function awaitRoom(refusals: readonly Refusal[], view: PodView, now: number): DelegationDecision {
   const quiet = quietFor(READ_QUIETLY_MS, view, now);
   if (quiet !== undefined && view.members.some(({ faltering }) => faltering)) return quiet;
-  return waitFor(because("NotPlaced", refusals), view, now, { requeueAt: nextRetry(view, now) });
+  return waitBecause(because("NotPlaced", refusals), view, now, { requeueAt: nextRetry(view, now) });
 }

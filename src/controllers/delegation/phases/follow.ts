@@ -1,5 +1,5 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
-import { notReady, statusFrom } from "../../../pods/feedback.ts";
+import { statusFrom, withoutReadiness } from "../../../pods/feedback.ts";
 import { deletionGrace, isDeleting, isReplaced, isTerminal } from "../../../pods/pod-state.ts";
 import { type Action, decided, type Phase } from "../decision/decision.ts";
 import { boundMember, isFor, isRecorded, withdraw } from "../decision/delegates.ts";
@@ -50,5 +50,5 @@ function followDeletion(delegate: Stored<Pod>, view: PodView, now: number): Acti
   }
   // A pod that is being deleted is no endpoint and no healthy replica, which the proxy's readiness has to say.
   const wanted = statusFrom(proxy, delegate);
-  return wanted === undefined ? [] : statusWrite(proxy, notReady(proxy, wanted, wallTime(view, now)));
+  return wanted === undefined ? [] : statusWrite(proxy, withoutReadiness(proxy, wanted, wallTime(view, now)));
 }

@@ -1,5 +1,5 @@
 import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
-import { hasStarted, isBound, isTerminal } from "../../../pods/pod-state.ts";
+import { everRan, isBound, isTerminal } from "../../../pods/pod-state.ts";
 import { decided, type Phase } from "../decision/decision.ts";
 import { boundMember, endsUnstarted, hasFinalizer, isFor, ranUntold, recordOn } from "../decision/delegates.ts";
 
@@ -11,7 +11,7 @@ export const addFinalizer: Phase = ({ proxy }) =>
 export const repeatRecord: Phase = ({ proxy, memory: { recording } }) => {
   const { uid: proxyUid, resourceVersion, annotations } = proxy.metadata;
   if (recording === undefined || recording.delegateUid === annotations?.[DELEGATE_UID_ANNOTATION]) return undefined;
-  return hasStarted(proxy)
+  return everRan(proxy)
     ? undefined
     : decided("Binding", [{ type: "recordDelegate", proxyUid, resourceVersion, ...recording }]);
 };

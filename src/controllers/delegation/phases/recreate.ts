@@ -1,10 +1,10 @@
 import { because, isPrepared, whyUnprepared } from "../../../placement/needs.ts";
-import { controllerOf, hasStarted } from "../../../pods/pod-state.ts";
+import { controllerOf, everRan } from "../../../pods/pod-state.ts";
 import { type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { boundMember, createIn, lastRecorded, surplusHolders } from "../decision/delegates.ts";
 import { withoutConditionsOf } from "../decision/feedback.ts";
 import { writeAgainAt } from "../decision/futile-writes.ts";
-import { waitFor } from "../decision/report.ts";
+import { waitBecause } from "../decision/report.ts";
 import { type MemberView, type PodView, refusalOfOwnMember, unknownPlacement } from "../decision/view.ts";
 
 // Pause between two looks at what a bound proxy waits for, as no event tells.
@@ -23,7 +23,7 @@ export const recreate: Phase = (view, now) => {
   if (member === undefined || member.delegate !== undefined) return undefined;
   if (refusalOfOwnMember(member, view) !== undefined) return undefined;
   const last = lastRecorded(view);
-  const started = hasStarted(proxy) || (last !== undefined && hasStarted(last));
+  const started = everRan(proxy) || (last !== undefined && everRan(last));
   if (started || controllerOf(proxy) !== undefined) return undefined;
   // A delegate elsewhere may still run, and must have ended before the proxy gets another.
   if (surplusHolders(view).length > 0) return decided("Withdrawing", [], writeAgainAt(view.memory, [], now));
@@ -35,19 +35,19 @@ function createInOwn(member: MemberView, view: PodView, now: number): Delegation
   const { proxy, needs, memory } = view;
   const soon = { requeueAt: now + LOOK_AGAIN_MS };
   const unknown = unknownPlacement(view);
-  if (unknown !== undefined) return waitFor(unknown, view, now, soon);
+  if (unknown !== undefined) return waitBecause(unknown, view, now, soon);
   if (!isPrepared(preparation)) {
     const why = whyUnprepared(needs, member);
     if (why === undefined) return decided("Preparing", [], soon.requeueAt);
-    return waitFor(why, view, now, { ...soon, outcome: "Preparing" });
+    return waitBecause(why, view, now, { ...soon, outcome: "Preparing" });
   }
   if (misfit !== undefined) {
     const reason = "RefusedByMember";
-    return waitFor(because(reason, [{ cluster: name, reason, message: misfit }]), view, now, soon);
+    return waitBecause(because(reason, [{ cluster: name, reason, message: misfit }]), view, now, soon);
   }
   const { refusal, until = 0 } = memory.attempts[name] ?? {};
   if (refusal !== undefined && now < until) {
-    return waitFor(because(refusal.reason, [refusal]), view, now, { requeueAt: until });
+    return waitBecause(because(refusal.reason, [refusal]), view, now, { requeueAt: until });
   }
   const actions = [...withoutConditionsOf(proxy, departed), createIn(proxy, name)];
   return decided("Placing", actions, writeAgainAt(memory, actions, now));

@@ -1,13 +1,13 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { statusFrom } from "../../../pods/feedback.ts";
-import { lostStatus } from "../../../pods/lost-status.ts";
+import { lostPodStatus } from "../../../pods/lost-status.ts";
 import { deletionGrace, isBound, isDeleting, isTerminal } from "../../../pods/pod-state.ts";
 import { type Action, decided, type Phase } from "../decision/decision.ts";
 import {
   awaitsDelegate,
   blocksDeletion,
   boundMember,
-  type Holder,
+  type DelegateHolder,
   hasFinalizer,
   hasOtherFinalizers,
   holdersOf,
@@ -51,7 +51,7 @@ export const releaseForced: Phase = (view, now) => {
   return decided("Released", [{ type: "removeFinalizer", proxyUid: proxy.metadata.uid }, ...removals]);
 };
 
-function endAtOnce({ name, reachable, delegate }: Holder): Action[] {
+function endAtOnce({ name, reachable, delegate }: DelegateHolder): Action[] {
   const { uid } = delegate.metadata;
   const isEnding = isDeleting(delegate) && deletionGrace(delegate) === 0;
   return !reachable || isEnding ? [] : [{ type: "delete", member: name, uid, graceSeconds: 0, forced: true }];
@@ -90,5 +90,5 @@ function lastStatus(view: PodView, now: number): Action[] {
   if (shown?.phase === "Succeeded" || shown?.phase === "Failed") return statusWrite(proxy, shown);
   const base: Stored<Pod> = shown === undefined ? proxy : { ...proxy, status: shown };
   const message = "The pod was deleted before its final status was seen";
-  return finalStatusWrite(proxy, lostStatus(base, { message, now: wallTime(view, now) }));
+  return finalStatusWrite(proxy, lostPodStatus(base, { message, now: wallTime(view, now) }));
 }

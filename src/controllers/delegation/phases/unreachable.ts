@@ -5,7 +5,7 @@ import { type Action, type DelegationDecision, decided, type Phase } from "../de
 import { bindTo, boundMember, holderOf } from "../decision/delegates.ts";
 import { notReadyWrite } from "../decision/feedback.ts";
 import { writeAgainAt } from "../decision/futile-writes.ts";
-import { waitFor } from "../decision/report.ts";
+import { waitBecause } from "../decision/report.ts";
 import type { MemberView, PodView } from "../decision/view.ts";
 
 /** The member of a bound proxy does not answer, or has still to be read: what runs there is not known. */
@@ -39,7 +39,7 @@ export function bindToLostNode(
   if (isUnscheduled || !notReady) {
     const message = `${what}; no other member gets it before that is known`;
     const reason = "ClusterNotReady";
-    return waitFor(because(reason, [{ cluster: name, reason, message }]), view, now, { outcome: "Unreachable" });
+    return waitBecause(because(reason, [{ cluster: name, reason, message }]), view, now, { outcome: "Unreachable" });
   }
   const message = `${name}: ${what}; it is bound to the lost node ${virtualNodeName(name)}, and leaves it when it does not tolerate that any longer`;
   const bind: Action =

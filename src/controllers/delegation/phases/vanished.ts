@@ -1,9 +1,9 @@
 import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
 import { statusFrom } from "../../../pods/feedback.ts";
-import { lostStatus } from "../../../pods/lost-status.ts";
+import { lostPodStatus } from "../../../pods/lost-status.ts";
 import { askedGrace, isDeleting, isTerminal } from "../../../pods/pod-state.ts";
 import { heldUntil } from "../../../runtime/held-writes.ts";
-import { MARKS } from "../../../scheduling/memory.ts";
+import { DELEGATE_MARKS } from "../../../scheduling/memory.ts";
 import { type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { boundMember, isFor, lastRecorded } from "../decision/delegates.ts";
 import { feedback, finalStatusWrite } from "../decision/feedback.ts";
@@ -42,7 +42,7 @@ export function confirmGoneIn(
     const ends = gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds };
     return decided("Looking", [{ ...restore, ends }]);
   }
-  const until = heldUntil(memory.held, { write: MARKS, now });
+  const until = heldUntil(memory.held, { write: DELEGATE_MARKS, now });
   if (until !== undefined) return decided("Looking", [], until);
   return decided("Looking", [restore]);
 }
@@ -61,7 +61,7 @@ export const vanished: Phase = (view, now) => {
   const last = lastRecorded(view);
   const shown = last === undefined ? undefined : statusFrom(proxy, last, { gone: true });
   const base = shown === undefined ? proxy : { ...proxy, status: shown };
-  const wanted = lostStatus(base, { message, disruptedBy: "DeletedInMember", now: wallTime(view, now) });
+  const wanted = lostPodStatus(base, { message, disruptedBy: "DeletedInMember", now: wallTime(view, now) });
   const actions = finalStatusWrite(proxy, wanted);
   return decided("Vanished", actions, writeAgainAt(view.memory, actions, now));
 };

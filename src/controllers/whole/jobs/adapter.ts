@@ -7,14 +7,14 @@ import type { Source } from "../../../copies/source.ts";
 import { explain } from "../../../placement/rank.ts";
 import { ownerOf } from "../../../pods/delegate.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import { choiceFor, isDivided, type JobRules, mayHave } from "../../../scheduling/whole/job-choice.ts";
+import { asksForShares, choiceFor, type JobRules, mayHave } from "../../../scheduling/whole/job-choice.ts";
 import type { Copier } from "../../copying/copier.ts";
 import { copyIn, type WholeAdapter } from "../adapter.ts";
 import type { Observed as Known } from "../model.ts";
 import type { WholeController } from "../whole-controller.ts";
 import { decide } from "./decide.ts";
 import { demandFor, forCopy, isWantedIn, JobsInMembers } from "./job-in-member.ts";
-import type { Observed, Place, Shown } from "./model.ts";
+import type { JobMember, Observed, Shown } from "./model.ts";
 import { JOB_WRITES } from "./writes.ts";
 
 export interface JobAdapterOptions {
@@ -81,7 +81,7 @@ export class JobAdapter implements WholeAdapter<Job, readonly JobShare[], Shown,
     };
   }
 
-  #placeOf(job: Stored<Job>, share: JobShare, copier: Copier<Job>): Place {
+  #placeOf(job: Stored<Job>, share: JobShare, copier: Copier<Job>): JobMember {
     const { member: recorded } = share;
     const { registry } = this.#options;
     const member = registry.member(recorded);
@@ -108,11 +108,11 @@ export class JobAdapter implements WholeAdapter<Job, readonly JobShare[], Shown,
     };
   }
 
-  #choiceFor(job: Stored<Job>, places: readonly Place[], copier: Copier<Job>): NonNullable<Observed["choice"]> {
+  #choiceFor(job: Stored<Job>, places: readonly JobMember[], copier: Copier<Job>): NonNullable<Observed["choice"]> {
     const { rules, registry } = this.#options;
     const candidates = registry.members().map((member) => member.candidate());
     const isNew = places.length === 0;
-    const isAwaited = (name: string): boolean => isNew && isDivided(job) && this.#isBeingRead(name, copier);
+    const isAwaited = (name: string): boolean => isNew && asksForShares(job) && this.#isBeingRead(name, copier);
     const unread = (name: string): string | undefined => {
       const member = registry.member(name);
       if (member === undefined || isAwaited(name)) return undefined;

@@ -2,15 +2,15 @@ import { jsonEqual } from "../../../api/json.ts";
 import { SHARES_ANNOTATION } from "../../../api/keys.ts";
 import { timestamp } from "../../../api/kubernetes.ts";
 import { isFailing, type JobShare } from "../../../copies/job-shares.ts";
-import { lostStatus, shareWithStatus, statusOnHost } from "../../../copies/job-status.ts";
+import { lostJobStatus, shareWithStatus, statusOnHost } from "../../../copies/job-status.ts";
 import { hasStarted, isFinished, type JobStatus, type LossReason } from "../../../copies/jobs.ts";
-import { isHeld } from "../../../copies/objects.ts";
+import { hasWholeFinalizer } from "../../../copies/objects.ts";
 import { heldUntil } from "../../../runtime/held-writes.ts";
 import { newShares } from "../../../scheduling/whole/job-choice.ts";
 import { moveShare } from "../../../scheduling/whole/job-division.ts";
-import { LOOK_AGAIN_MS, LOSS, type Phase } from "../model.ts";
-import { decideBy, release, report, settlingUntil, show } from "../phases.ts";
-import { type JobDecision, type Observed, type Place, type Shown, shownContent } from "./model.ts";
+import { LOOK_AGAIN_MS, LOSS, type WholePhase } from "../model.ts";
+import { decideBy, releaseObject, reportToAuthor, settlingUntil, show } from "../phases.ts";
+import { type JobDecision, type JobMember, type Observed, type Shown, shownContent } from "./model.ts";
 
 // A member that may soon be asked again does not lose its share to another: both could create it.
 const MOVES_BEFORE_MS = 10_000;
@@ -22,7 +22,7 @@ const SYNCING_MS = 1_000;
 const COUNTERS = { shareOfAge: 0.2, leastMs: 1_000, mostMs: 60_000 };
 
 /** A whole Job's life, from top to bottom. */
-const PHASES: readonly Phase<Observed, JobDecision>[] = [end, rest, unreadable, place, lose, run];
+const PHASES: readonly WholePhase<Observed, JobDecision>[] = [end, rest, unreadable, place, lose, run];
 
 /** The first phase that answers decides. */
 export const decide: (observed: Observed, now: number, wall: number) => JobDecision = decideBy(PHASES);
@@ -31,11 +31,11 @@ export const decide: (observed: Observed, now: number, wall: number) => JobDecis
 function end(observed: Observed, now: number): JobDecision | undefined {
   const { object: job, places } = observed;
   if (job.metadata.deletionTimestamp === undefined) return undefined;
-  if (!isHeld(job)) return { actions: [], outcome: "Gone" };
+  if (!hasWholeFinalizer(job)) return { actions: [], outcome: "Gone" };
   if (places.some(({ state }) => state === "silent")) return { actions: [], outcome: "Unreachable" };
   if (places.some(({ copy }) => copy !== undefined)) return { actions: [], outcome: "Removing" };
   const asked = places.filter(({ state }) => state === "usable").map(({ member }) => member);
-  return release(observed, { places, asked }, now);
+  return releaseObject(observed, { places, asked }, now);
 }
 
 /** Leaves a finished Job as it is: its TTL on the host deletes it. */
@@ -47,7 +47,7 @@ function rest({ object: job }: Observed): JobDecision | undefined {
 function unreadable({ object: job, isUnreadable }: Observed, now: number): JobDecision | undefined {
   if (isUnreadable !== true) return undefined;
   const message = `annotation ${SHARES_ANNOTATION} cannot be read, so nothing changes in members; delete the Job, and create it anew`;
-  return report(job, { message, outcome: "Unreadable" }, now + LOOK_AGAIN_MS);
+  return reportToAuthor(job, { message, outcome: "Unreadable" }, now + LOOK_AGAIN_MS);
 }
 
 /** Records the members before anything is created there, so that no other member has the Job or a share of it. */
@@ -56,7 +56,7 @@ function place({ object: job, places, choice }: Observed, now: number): JobDecis
   // A new leader has not read all members yet, and shares stay as they are.
   if (choice?.awaits === true) return { actions: [], outcome: "Syncing", requeueAt: now + SYNCING_MS };
   const shares = choice === undefined ? [] : newShares(job, choice);
-  if (shares.length === 0) return report(job, { message: choice?.why ?? "", outcome: "Waiting" });
+  if (shares.length === 0) return reportToAuthor(job, { message: choice?.why ?? "", outcome: "Waiting" });
   return { actions: [{ type: "record", object: job, assignment: shares }], outcome: "Placing" };
 }
 
@@ -70,7 +70,7 @@ function lose(observed: Observed, now: number, wall: number): JobDecision | unde
     const { object: job, places } = observed;
     const at = timestamp(wall);
     const shares = sharesNow(places).map((share) =>
-      share.member === one.member ? { ...share, status: lostStatus(share, { ...loss, now: at }) } : share,
+      share.member === one.member ? { ...share, status: lostJobStatus(share, { ...loss, now: at }) } : share,
     );
     const shown = { status: statusOnHost(job, shares, uncertain(places)), shares };
     const isGone = one.state === "gone";
@@ -81,7 +81,7 @@ function lose(observed: Observed, now: number, wall: number): JobDecision | unde
 
 function lossOf(
   { object: job }: Observed,
-  { member, share, state, copy, settlesAt }: Place,
+  { member, share, state, copy, settlesAt }: JobMember,
 ): { readonly reason: LossReason; readonly message: string } | undefined {
   if (isFinished(share)) return undefined;
   // Nothing tells any more what became of it.
@@ -125,14 +125,14 @@ function follow(observed: Observed, now: number, wall: number): JobDecision | un
 }
 
 /** Returns the shares with the status of their copies. */
-function sharesNow(places: readonly Place[]): JobShare[] {
+function sharesNow(places: readonly JobMember[]): JobShare[] {
   return places.map(({ share, state, copy }) =>
     state === "usable" && copy?.status !== undefined && !isFinished(share) ? shareWithStatus(share, copy) : share,
   );
 }
 
 /** Returns the members whose copies may have changed since they were seen. */
-function uncertain(places: readonly Place[]): ReadonlySet<string> {
+function uncertain(places: readonly JobMember[]): ReadonlySet<string> {
   const those = places.filter(({ state, isChanging }) => state !== "usable" || isChanging === true);
   return new Set(those.map(({ member }) => member));
 }
@@ -176,7 +176,7 @@ function move({ object: job, places, choice }: Observed, now: number): JobDecisi
   }
   if (messages.length === 0) return undefined;
   const message = [...messages, choice.why].filter((words) => words !== "").join("; ");
-  return report(job, { message, outcome: "Waiting" });
+  return reportToAuthor(job, { message, outcome: "Waiting" });
 }
 
 /** Tells the author why nothing is created in a member. */
@@ -185,5 +185,5 @@ function tell({ object: job, places }: Observed, now: number): JobDecision | und
     problem === undefined || copy !== undefined ? [] : [`${member}: ${problem}`],
   );
   if (problems.length === 0) return undefined;
-  return report(job, { message: problems.join("; "), outcome: "Waiting" }, now + LOOK_AGAIN_MS);
+  return reportToAuthor(job, { message: problems.join("; "), outcome: "Waiting" }, now + LOOK_AGAIN_MS);
 }

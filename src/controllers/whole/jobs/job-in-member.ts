@@ -1,11 +1,11 @@
 import { problemsText } from "../../../api/annotations.ts";
 import { jsonEqual } from "../../../api/json.ts";
 import type { Job, Stored } from "../../../api/kubernetes.ts";
-import { isDivided, isFailing, membersOfJob, sharesOf } from "../../../copies/job-shares.ts";
+import { hasShares, isFailing, membersOfJob, sharesOf } from "../../../copies/job-shares.ts";
 import { hasStarted, isFinished, isLost, takesTemplate, templateFields } from "../../../copies/jobs.ts";
 import type { Source } from "../../../copies/source.ts";
 import type { Candidate } from "../../../placement/candidate.ts";
-import { type JobRules, podOf, podSpecIn } from "../../../scheduling/whole/job-choice.ts";
+import { type JobRules, podOfJob, podSpecIn } from "../../../scheduling/whole/job-choice.ts";
 import { afterResumption, jobOfShare } from "../../../scheduling/whole/job-division.ts";
 import type { Demand } from "../../copying/model.ts";
 
@@ -44,7 +44,7 @@ export class JobsInMembers {
     const share = shares?.find(({ member }) => member === candidate.name);
     if (shares === undefined || share === undefined) return { state: "unknown" };
     const job = jobOfShare(whole, share, shares);
-    const parsed = this.#rules.parse(podOf(job));
+    const parsed = this.#rules.parse(podOfJob(job));
     const written = job.spec?.template.spec;
     if (!parsed.ok) return { state: "unknown", message: problemsText(parsed) };
     if (parsed.placement.overrides === undefined || written === undefined || job.spec === undefined) {
@@ -60,7 +60,7 @@ export class JobsInMembers {
 /** Returns the Job as a member with this copy takes it: with another pod template only while the copy may have one. */
 export function forCopy(job: Stored<Job>, copy: Stored<Job> | undefined): Stored<Job> {
   if (copy?.spec === undefined || job.spec === undefined) return job;
-  const given = isDivided(job) ? afterResumption(job, copy) : job;
+  const given = hasShares(job) ? afterResumption(job, copy) : job;
   const { spec = job.spec } = given;
   if (takesTemplate(copy) || jsonEqual(templateFields(spec), templateFields(copy.spec))) return given;
   return { ...given, spec: { ...spec, template: copy.spec.template } };

@@ -16,7 +16,7 @@ export function shownContent({ status, shares }: Shown): string {
 }
 
 /** A member that a Job, or a share of it, was given to. */
-export interface Place {
+export interface JobMember {
   readonly member: string;
   /** The member's share, as the Job records it. */
   readonly share: JobShare;
@@ -37,7 +37,7 @@ export interface Place {
 /** Everything that a decision on one whole Job depends on. */
 export interface Observed extends WholeObserved<Job, Shown> {
   /** The members that have it: none yet, one, or one for each share. */
-  readonly places: readonly Place[];
+  readonly places: readonly JobMember[];
   /** The record of the shares cannot be read. */
   readonly isUnreadable?: boolean;
   /** Members that may have the Job, best first, and why the others may not. Absent while none is looked for. */

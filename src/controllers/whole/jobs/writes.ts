@@ -4,7 +4,7 @@ import { setField } from "../../../copies/copy-metadata.ts";
 import { type JobShare, sharesRecord } from "../../../copies/job-shares.ts";
 import { WHOLE_JOB } from "../../../copies/jobs.ts";
 import type { WholeWrites } from "../adapter.ts";
-import { statusPatch } from "../execute.ts";
+import { wholeStatusPatch } from "../execute.ts";
 import { type Shown, shownContent } from "./model.ts";
 
 /** The writes of whole Jobs: members are recorded with their shares, and the status with the record that it sums up. */
@@ -14,7 +14,7 @@ export const JOB_WRITES: WholeWrites<Job, readonly JobShare[], Shown> = {
   recordOf: (shares) => ({ annotations: sharesRecord(shares), message: placedMessage(shares) }),
   contentOf: shownContent,
   writeStatus: (job, { status, shares }, patch) =>
-    patch([...statusPatch(job, status), ...recordPatch(job, shares)], { subresource: "status" }),
+    patch([...wholeStatusPatch(job, status), ...recordPatch(job, shares)], { subresource: "status" }),
 };
 
 /** Returns the patch of a divided Job's record. It was made for this version: a share may have moved since. */

@@ -5,15 +5,15 @@ import { type ObjectKey, objectKey, type Stored } from "../../../api/kubernetes.
 import { isOfServices } from "../../../api/service-fields.ts";
 import type { Member } from "../../../clusters/member.ts";
 import type { Registry } from "../../../clusters/registry.ts";
-import { isOnRecord, type MemberRecord, nextMembers, type Place } from "../../../copies/object-members.ts";
+import { isOnRecord, type MemberRecord, nextMembers, type ObjectMember } from "../../../copies/object-members.ts";
 import {
   asksToOrphan,
   delegatedKind,
   hasOtherCopies,
+  hasWholeFinalizer,
   isAdopted,
-  isHeld,
   isOrphan,
-  isWanted,
+  isWantedInMembers,
   recordedMember,
 } from "../../../copies/objects.ts";
 import { isExported } from "../../../copies/services.ts";
@@ -86,7 +86,7 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string, JsonObject
   }
 
   demandFor(object: Stored<AnyObject>): Demand {
-    return isHeld(object) ? "needed" : "kept";
+    return hasWholeFinalizer(object) ? "needed" : "kept";
   }
 
   sourceFor(object: Stored<AnyObject>, { name }: Member): Source<AnyObject> {
@@ -128,7 +128,7 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string, JsonObject
     if (isDeleting(object)) return false;
     const { labels = {}, annotations = {} } = object.metadata;
     if (labels[WHOLE_KEY] === undefined) return annotations[WHOLE_KEY] === WHOLE_VALUE;
-    return isWanted(object) && this.#placements.of(object).members.get(name)?.excluded === undefined;
+    return isWantedInMembers(object) && this.#placements.of(object).members.get(name)?.excluded === undefined;
   }
 
   isTakenBack(found: Stored<AnyObject> | undefined, isOfCopy: boolean): boolean {
@@ -168,7 +168,7 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string, JsonObject
   }
 
   /** Counts the object as it is in the members that get it: no places count it no more. */
-  #count(key: ObjectKey, places: readonly Place[]): void {
+  #count(key: ObjectKey, places: readonly ObjectMember[]): void {
     const given = places.filter(({ excluded }) => excluded === undefined);
     const isWaiting = given.some(({ inStep, contested }) => !inStep || contested !== undefined);
     const isUnhealthy = given.some(({ health }) => health?.status === "False");
@@ -189,17 +189,17 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string, JsonObject
     return { members, since };
   }
 
-  #placesOf(object: Stored<AnyObject>, copier: Copier<AnyObject>): Place[] {
+  #placesOf(object: Stored<AnyObject>, copier: Copier<AnyObject>): ObjectMember[] {
     const name = copier.nameOf(this.#kind, object);
     const { members } = this.#placements.of(object);
     const { copies } = copier;
-    return this.#options.registry.members().map((member): Place => {
+    return this.#options.registry.members().map((member): ObjectMember => {
       const { excluded, source }: Partial<PlacedInMember> = members.get(member.name) ?? {};
       const { found, isUsable, ofSource, drift, held, ...standing } = copyIn(copier, member, name);
       const { refusal, contested, failing, deletionRefusal } = standing;
       // A member that stores another value than it was sent is not sent it again.
       const isInStep = drift === "none" || held === "NoEffect";
-      const isEnding = !isWanted(object);
+      const isEnding = !isWantedInMembers(object);
       const settlesAt = isEnding ? copier.settlesAt(member, name) : undefined;
       const isClosed = isEnding && copies.isDenied(member) && !isOnRecord(object, member.name);
       return {

@@ -1,10 +1,10 @@
 import { jsonEqual } from "../../../api/json.ts";
-import { type MemberRecord, membersContent, nextMembers, type Place } from "../../../copies/object-members.ts";
-import { isHeld, isWanted } from "../../../copies/objects.ts";
+import { type MemberRecord, membersContent, nextMembers, type ObjectMember } from "../../../copies/object-members.ts";
+import { hasWholeFinalizer, isWantedInMembers } from "../../../copies/objects.ts";
 import { heldUntil } from "../../../runtime/held-writes.ts";
 import { lookAgain } from "../../../runtime/requeue.ts";
-import { LOOK_AGAIN_MS, MEMBERS, type Phase } from "../model.ts";
-import { decideBy, release, report, retire, show } from "../phases.ts";
+import { LOOK_AGAIN_MS, MEMBERS, type WholePhase } from "../model.ts";
+import { decideBy, releaseObject, reportToAuthor, retire, show } from "../phases.ts";
 import type { ObjectDecision, Observed } from "./model.ts";
 
 // Controllers of a member may write a status many times a second.
@@ -14,7 +14,7 @@ const MEMBERS_PAUSE_MS = 1_000;
 // A member that is about to take the object has its next state soon. In a burst of objects, copies come before records.
 const LONGEST_MEMBERS_PAUSE_MS = 10_000;
 
-const PHASES: readonly Phase<Observed, ObjectDecision>[] = [
+const PHASES: readonly WholePhase<Observed, ObjectDecision>[] = [
   retire,
   end,
   refuse,
@@ -35,7 +35,7 @@ export const decide: (observed: Observed, now: number, wall: number) => ObjectDe
  */
 function end(observed: Observed, now: number, wall: number): ObjectDecision | undefined {
   const { object } = observed;
-  if (isWanted(object)) return undefined;
+  if (isWantedInMembers(object)) return undefined;
   const places = observed.places.filter(({ isLost }) => isLost !== true);
   if (places.some(({ hasCopy, isUsable }) => hasCopy && isUsable)) {
     // An end that no member refuses costs no record.
@@ -46,24 +46,25 @@ function end(observed: Observed, now: number, wall: number): ObjectDecision | un
     return recordMembers(observed, now, wall) ?? { actions: [], outcome: "DeletionRefused", ...requeue };
   }
   const asked = places.filter(({ isClosed }) => isClosed !== true).map(({ member }) => member);
-  return release(observed, { places, asked }, now);
+  return releaseObject(observed, { places, asked }, now);
 }
 
 /** Tells the author why nothing is done: the namespace is not opted in, for example, and then not touched. */
 function refuse({ object, problem }: Observed): ObjectDecision | undefined {
-  return problem === undefined ? undefined : report(object, { message: problem, outcome: "Refused" });
+  return problem === undefined ? undefined : reportToAuthor(object, { message: problem, outcome: "Refused" });
 }
 
 /** Records the one member of an object that runs there. */
 function place({ object, choice }: Observed, now: number): ObjectDecision | undefined {
   if (choice === undefined) return undefined;
   const [member] = choice.fitting;
-  if (member === undefined) return report(object, { message: choice.why, outcome: "NotPlaced" }, now + LOOK_AGAIN_MS);
+  if (member === undefined)
+    return reportToAuthor(object, { message: choice.why, outcome: "NotPlaced" }, now + LOOK_AGAIN_MS);
   return { actions: [{ type: "record", object, assignment: member }], outcome: "Placing" };
 }
 
 function hold({ object }: Observed): ObjectDecision | undefined {
-  return isHeld(object) ? undefined : { actions: [{ type: "hold", object }], outcome: "Holding" };
+  return hasWholeFinalizer(object) ? undefined : { actions: [{ type: "hold", object }], outcome: "Holding" };
 }
 
 /** Writes each member's state to the object. */
@@ -99,7 +100,7 @@ function tell(observed: Observed, now: number): ObjectDecision | undefined {
   const excluded = places.filter((place) => place.excluded !== undefined);
   if (excluded.length < places.length) return undefined;
   const message = excluded.map(wordsOf).join("; ") || "this cluster has no members";
-  return report(object, { message, outcome: "NotPlaced" }, membersDueAt(observed, now));
+  return reportToAuthor(object, { message, outcome: "NotPlaced" }, membersDueAt(observed, now));
 }
 
 /** Tells where overrides do not fit, and writes the copies' status to the object. */
@@ -108,7 +109,11 @@ function follow(observed: Observed, now: number): ObjectDecision | undefined {
   const misfits = places.flatMap(({ member, misfit }) => (misfit === undefined ? [] : [`${member}: ${misfit}`]));
   const decision = followStatus(observed, now);
   if (misfits.length === 0) return decision;
-  const reported = report(object, { message: misfits.join("; "), outcome: "Misfit" }, membersDueAt(observed, now));
+  const reported = reportToAuthor(
+    object,
+    { message: misfits.join("; "), outcome: "Misfit" },
+    membersDueAt(observed, now),
+  );
   return decision === undefined ? reported : { ...decision, actions: [...reported.actions, ...decision.actions] };
 }
 
@@ -128,6 +133,6 @@ function rest(observed: Observed, now: number): ObjectDecision {
   return { actions: [], outcome: "InStep", ...lookAgain(membersDueAt(observed, now)) };
 }
 
-function wordsOf({ member, excluded = "" }: Place): string {
+function wordsOf({ member, excluded = "" }: ObjectMember): string {
   return `${member}: ${excluded}`;
 }

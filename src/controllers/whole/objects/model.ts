@@ -1,13 +1,13 @@
 import type { AnyObject } from "../../../api/delegated-type.ts";
 import type { JsonObject } from "../../../api/json.ts";
-import type { MemberRecord, Place } from "../../../copies/object-members.ts";
+import type { MemberRecord, ObjectMember } from "../../../copies/object-members.ts";
 import type { WholeDecision, Observed as WholeObserved } from "../model.ts";
 
 /** Everything that a decision on one object depends on. */
 export interface Observed extends WholeObserved<AnyObject, JsonObject> {
   /** Why no member is looked for. */
   readonly problem?: string;
-  readonly places: readonly Place[];
+  readonly places: readonly ObjectMember[];
   /** Members that may have the object, best first, where one gets it and none has it. Absent: all members get it, or one has it. */
   readonly choice?: { readonly fitting: readonly string[]; readonly why: string };
   /** The status that the object has from its copies. Undefined while none has one. */

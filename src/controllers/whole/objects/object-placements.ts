@@ -2,7 +2,7 @@ import type { AnyObject, DelegatedType } from "../../../api/delegated-type.ts";
 import type { Stored } from "../../../api/kubernetes.ts";
 import { isOfServices, withoutAllocated } from "../../../api/service-fields.ts";
 import type { Member } from "../../../clusters/member.ts";
-import { isWanted } from "../../../copies/objects.ts";
+import { isWantedInMembers } from "../../../copies/objects.ts";
 import { ObjectsInMembers } from "../../../copies/objects-in-members.ts";
 import type { Source } from "../../../copies/source.ts";
 import type { Candidate } from "../../../placement/candidate.ts";
@@ -73,7 +73,7 @@ export class ObjectPlacements {
 
   #compute(object: Stored<AnyObject>, candidates: readonly Candidate[]): PlacedObject {
     const { problem, members } = placementOf(objectToPlace(object, { ...this.#options, candidates }));
-    const wanted = isWanted(object);
+    const wanted = isWantedInMembers(object);
     const placed = members.map(({ candidate, share, ...member }): [string, PlacedInMember] => {
       const excluded = wanted ? member.excluded : "the object is taken back";
       const sourceIn = (): Source<AnyObject> => {

@@ -3,9 +3,9 @@ import { type AnyObject, type DelegatedType, EXPRESSIONS_VALID } from "../../../
 import type { JsonObject } from "../../../api/json.ts";
 import { type ObjectKey, objectKey, type Stored } from "../../../api/kubernetes.ts";
 import { isOfServices } from "../../../api/service-fields.ts";
-import type { Place } from "../../../copies/object-members.ts";
-import { statusFrom, withoutGenerations } from "../../../copies/object-status.ts";
-import { compileExpressions, type Health, type TypeExpressions } from "../../../copies/type-expressions.ts";
+import type { ObjectMember } from "../../../copies/object-members.ts";
+import { statusFromCopies, withoutGenerations } from "../../../copies/object-status.ts";
+import { type CopyHealth, compileExpressions, type TypeExpressions } from "../../../copies/type-expressions.ts";
 import { serviceStatusFrom } from "../../../copies/whole-services.ts";
 
 /** A condition of a DelegatedType, without its times. */
@@ -14,7 +14,7 @@ export type ConditionState = Pick<ClusterCondition, "type" | "status" | "reason"
 /** Computes the statuses of a type's objects and the health of their copies, and keeps which expressions of the type fail. */
 export class ObjectStatuses {
   readonly #spec: DelegatedType["spec"];
-  readonly #compute: typeof statusFrom;
+  readonly #compute: typeof statusFromCopies;
   readonly #expressions: TypeExpressions;
   readonly #onProblem: () => void;
   readonly #problems = new Map<ObjectKey, string>();
@@ -22,19 +22,19 @@ export class ObjectStatuses {
   /** `onProblem` is called when the condition may have changed. */
   constructor(type: DelegatedType, onProblem: () => void) {
     this.#spec = type.spec;
-    this.#compute = isOfServices(type) ? serviceStatusFrom : statusFrom;
+    this.#compute = isOfServices(type) ? serviceStatusFrom : statusFromCopies;
     this.#expressions = compileExpressions(type.spec);
     this.#onProblem = onProblem;
   }
 
-  healthOf(copy: Stored<AnyObject>): Health {
+  healthOf(copy: Stored<AnyObject>): CopyHealth {
     return this.#expressions.healthOf(copy);
   }
 
   /** Returns the status that an object has from its copies. Undefined while none has one. */
   of(
     object: Stored<AnyObject>,
-    places: readonly Place[],
+    places: readonly ObjectMember[],
     { hasSubresource }: { readonly hasSubresource: boolean },
   ): JsonObject | undefined {
     const holders = places.filter(({ excluded }) => excluded === undefined);

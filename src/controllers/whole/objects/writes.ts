@@ -5,8 +5,8 @@ import type { Stored } from "../../../api/kubernetes.ts";
 import type { CopiedKind } from "../../../copies/kind.ts";
 import { withoutGenerations } from "../../../copies/object-status.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import type { StatusPatch, WholeWrites } from "../adapter.ts";
-import { statusPatch } from "../execute.ts";
+import type { SendPatch, WholeWrites } from "../adapter.ts";
+import { wholeStatusPatch } from "../execute.ts";
 import { isTaken, type PatchOutcome } from "../source-writer.ts";
 
 // A definition may get a status subresource later.
@@ -35,15 +35,15 @@ export class ObjectWrites implements WholeWrites<AnyObject, string, JsonObject> 
     return JSON.stringify(status);
   }
 
-  async writeStatus(object: Stored<AnyObject>, status: JsonObject, patch: StatusPatch): Promise<PatchOutcome> {
+  async writeStatus(object: Stored<AnyObject>, status: JsonObject, patch: SendPatch): Promise<PatchOutcome> {
     if (this.#clock.now() >= this.#noSubresourceUntil) {
-      const outcome = await patch(statusPatch(object, status), { subresource: "status" });
+      const outcome = await patch(wholeStatusPatch(object, status), { subresource: "status" });
       if (isTaken(outcome)) this.hasSubresource = true;
       if (outcome !== "NotFound") return outcome;
       this.#noSubresourceUntil = this.#clock.now() + NO_SUBRESOURCE_FOR_MS;
     }
     // A write that finds no object changes nothing.
-    const outcome = await patch(statusPatch(object, withoutGenerations(status)), {});
+    const outcome = await patch(wholeStatusPatch(object, withoutGenerations(status)), {});
     if (outcome === "NotFound") this.#noSubresourceUntil = 0;
     if (isTaken(outcome)) this.hasSubresource = false;
     return outcome;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { KubeObject } from "../../../../src/api/kubernetes.ts";
 import { installedObjectFindings } from "../../../../src/cli/doctor/installed-objects.ts";
-import type { Standing } from "../../../../src/cli/install/installed.ts";
+import type { InstalledSettings } from "../../../../src/cli/install/installed.ts";
 import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
 import { fakeClient } from "../client.ts";
 
@@ -16,7 +16,7 @@ function deployment(manager: string, image: string): Manifest {
 }
 
 const WANTED = deployment("legation", "ghcr.io/legation/legation:2");
-const before: Standing = {
+const before: InstalledSettings = {
   clusterName: "host",
   version: "2",
   webhookUrl: undefined,
@@ -39,7 +39,7 @@ function hostWith(installed: Manifest) {
   });
 }
 
-const find = (installed: Manifest, version: string, of: Partial<Standing> = {}) =>
+const find = (installed: Manifest, version: string, of: Partial<InstalledSettings> = {}) =>
   installedObjectFindings(hostWith(installed), version, { before: { ...before, ...of }, wanted: [WANTED] }, signal);
 
 test("the installer's label and the image of a Helm release are no differences", async () => {

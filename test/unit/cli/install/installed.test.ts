@@ -1,5 +1,10 @@
 import { expect, test } from "vitest";
-import { imageToKeep, refuseBesideHelm, type Standing, standing } from "../../../../src/cli/install/installed.ts";
+import {
+  type InstalledSettings,
+  imageToKeep,
+  refuseBesideHelm,
+  standing,
+} from "../../../../src/cli/install/installed.ts";
 import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
 import { fakeClient } from "../client.ts";
 
@@ -19,7 +24,7 @@ function configuration(clientConfig: object): Manifest {
 
 const manifests = [deployment(PUBLISHED), configuration({ service: { name: "legation-webhook" } })];
 
-function read(installed: Readonly<Record<string, object>>): Promise<Standing> {
+function read(installed: Readonly<Record<string, object>>): Promise<InstalledSettings> {
   const client = fakeClient({ find: (async ({ plural }: { plural: string }) => installed[plural]) as never });
   return standing(client, manifests, signal);
 }

@@ -3,7 +3,7 @@ import { parse } from "yaml";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import type { KubeNode, KubeObject, Secret } from "../../../../src/api/kubernetes.ts";
 import { clusters } from "../../../../src/api/resources.ts";
-import { join } from "../../../../src/cli/join/join.ts";
+import { joinByKubeconfig } from "../../../../src/cli/join/join.ts";
 import type { JoinOptions } from "../../../../src/cli/join/validate.ts";
 import { clusterRoleBindings, clusterRoles, roleBindings, roles } from "../../../../src/cli/member/access.ts";
 import type { Connection } from "../../../../src/cli/shared/session.ts";
@@ -95,7 +95,7 @@ function joinAs(
   options: Partial<JoinOptions> = {},
   reported: Pick<string[], "push"> = [],
 ): Promise<unknown> {
-  return join(
+  return joinByKubeconfig(
     { name, labels: {}, timeoutMs: 20, hostName: "host", ...options },
     {
       host: host.client,

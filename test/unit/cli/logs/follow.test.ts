@@ -1,6 +1,6 @@
 import { PassThrough, Readable } from "node:stream";
 import { describe, expect, test } from "vitest";
-import { type FollowOptions, followLogs } from "../../../../src/cli/logs/follow.ts";
+import { type FollowLogsOptions, followLogs } from "../../../../src/cli/logs/follow.ts";
 import { LinePrinter } from "../../../../src/cli/logs/lines.ts";
 import { Failure } from "../../../../src/cli/shared/failure.ts";
 import { Gaps } from "../../../../src/cli/shared/gaps.ts";
@@ -25,7 +25,7 @@ class Following {
     host: FakeCluster,
     of: ReturnType<typeof job>,
     members: Readonly<Record<string, FakeCluster>>,
-    options: Partial<FollowOptions> = {},
+    options: Partial<FollowLogsOptions> = {},
   ) {
     const printer = new LinePrinter((bytes) => {
       this.out += bytes.toString();

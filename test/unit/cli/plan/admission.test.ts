@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { DelegationMode } from "../../../../src/api/delegation-mode.ts";
 import type { KubeObject, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { type Answer, dryRunNamespace, dryRunPod } from "../../../../src/cli/plan/dry-run.ts";
+import { type DryRunAnswer, dryRunNamespace, dryRunPod } from "../../../../src/cli/plan/dry-run.ts";
 import { type ManifestState, readManifestState, workloadsOf } from "../../../../src/cli/plan/manifest.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import type { ClusterClient, ListPage } from "../../../../src/kube/client.ts";
@@ -30,7 +30,7 @@ const uses = (optional: boolean): object => ({
 });
 
 describe("the dry-run of a pod", () => {
-  async function answerTo(code: KubeErrorCode, detail: string): Promise<Answer<Stored<Pod>>> {
+  async function answerTo(code: KubeErrorCode, detail: string): Promise<DryRunAnswer<Stored<Pod>>> {
     const create = async (): Promise<never> => {
       throw kubeError(code, detail, { cluster: "host", namespace: "team", objectName: "web" });
     };
@@ -106,7 +106,7 @@ describe("the dry-run of a pod", () => {
 
 describe("the API server's answer about a pod", () => {
   test("holds for all pods of the workload, with its defaults or as a refusal", async () => {
-    const answer = (asked: Pod, mode: DelegationMode): Answer<Stored<Pod>> =>
+    const answer = (asked: Pod, mode: DelegationMode): DryRunAnswer<Stored<Pod>> =>
       webhookAlone({ ...asked, spec: { containers: [{ name: "main", resources: { requests: { cpu: "8" } } }] } }, mode);
     const unsaid = deployment(5, {}, { containers: [{ name: "main", image: "web:1" }] });
     const defaulted = await planWith(host(members), [unsaid], { answer });
@@ -124,7 +124,7 @@ describe("the API server's answer about a pod", () => {
 
   test("is requested for a pod with a generated name and its controller as owner", async () => {
     const asked: Pod[] = [];
-    const answer = (one: Pod): Answer<never> => {
+    const answer = (one: Pod): DryRunAnswer<never> => {
       asked.push(one);
       return { is: "notChecked", why: "asked" };
     };
@@ -161,7 +161,7 @@ describe("the API server's answer about a pod", () => {
   });
 
   test("is replaced by the webhook's own code where the dry-run is not made, and listed as not checked", async () => {
-    const answer = (): Answer<never> => ({ is: "notChecked", why: "you may not create pods" });
+    const answer = (): DryRunAnswer<never> => ({ is: "notChecked", why: "you may not create pods" });
     expect(await planWith(host(members), [deployment(2)], { answer })).toMatchObject({
       fits: true,
       notChecked: [expect.stringMatching(/ for Deployment team\/web: you may not create pods$/)],
@@ -249,7 +249,7 @@ test("places pods in the manifest's order, whatever answer comes first", async (
     });
     return { ...object, metadata: { ...object.metadata, name } };
   };
-  const late = async (asked: Pod, mode: DelegationMode): Promise<Answer<Stored<Pod>>> => {
+  const late = async (asked: Pod, mode: DelegationMode): Promise<DryRunAnswer<Stored<Pod>>> => {
     if (asked.metadata?.generateName?.startsWith("first")) await new Promise((resolve) => setImmediate(resolve));
     return webhookAlone(asked, mode);
   };

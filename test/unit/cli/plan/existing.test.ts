@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { PersistentVolumeClaim, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import type { Answer } from "../../../../src/cli/plan/dry-run.ts";
+import type { DryRunAnswer } from "../../../../src/cli/plan/dry-run.ts";
 import type { Plan, WorkloadPlan } from "../../../../src/cli/plan/outcome.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
@@ -68,7 +68,7 @@ describe("a workload that is on the host already", () => {
   });
 
   test("is not checked by a quota that its present pods fill", async () => {
-    const answer = (): Answer<never> => ({ is: "refused", message: "exceeded quota: team", ofQuota: true });
+    const answer = (): DryRunAnswer<never> => ({ is: "refused", message: "exceeded quota: team", ofQuota: true });
     const plan = await planned(deployment(1), {}, [replica("a")], { answer });
     expect(plan).toMatchObject({
       fits: true,

@@ -1,7 +1,7 @@
 import type { DelegatedType } from "../../../../src/api/delegated-type.ts";
 import { type DelegationMode, delegationModeOf } from "../../../../src/api/delegation-mode.ts";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import type { Answer } from "../../../../src/cli/plan/dry-run.ts";
+import type { DryRunAnswer } from "../../../../src/cli/plan/dry-run.ts";
 import { claimsAmong, type Existing, type ManifestState, workloadsOf } from "../../../../src/cli/plan/manifest.ts";
 import { type PlannedNamespaces, planNamespaces } from "../../../../src/cli/plan/namespaces.ts";
 import type { Plan } from "../../../../src/cli/plan/outcome.ts";
@@ -39,7 +39,7 @@ export interface PlanParts {
   readonly existing?: Existing;
   readonly namespaces?: PlannedNamespaces;
   /** The API server's answer; default: it runs no admission but Legation's webhook. */
-  readonly answer?: (pod: Pod, mode: DelegationMode) => Answer<Stored<Pod>> | Promise<Answer<Stored<Pod>>>;
+  readonly answer?: (pod: Pod, mode: DelegationMode) => DryRunAnswer<Stored<Pod>> | Promise<DryRunAnswer<Stored<Pod>>>;
   readonly now?: number;
   readonly types?: readonly DelegatedType[];
   /** The API server's answer to a whole object; default: you may not ask. */
@@ -101,7 +101,7 @@ export async function planWithNamespaces(
 }
 
 /** The answer of an API server that runs no admission but Legation's webhook. */
-export function webhookAlone(pod: Pod, mode: DelegationMode): Answer<Stored<Pod>> {
+export function webhookAlone(pod: Pod, mode: DelegationMode): DryRunAnswer<Stored<Pod>> {
   const metadata = { ...pod.metadata, name: pod.metadata?.name ?? "made-up", uid: "dry-run", resourceVersion: "" };
   const admitted = admitPod({ ...pod, metadata }, mode);
   return admitted.denied === undefined

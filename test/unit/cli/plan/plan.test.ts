@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Namespace, Stored } from "../../../../src/api/kubernetes.ts";
-import type { Answer } from "../../../../src/cli/plan/dry-run.ts";
+import type { DryRunAnswer } from "../../../../src/cli/plan/dry-run.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { endedStatus, proxyPod } from "../../../support/builders/pod.ts";
 import { host, type MemberParts, namespace } from "../simulation/host.ts";
@@ -338,7 +338,7 @@ describe("a refused or not delegated object", () => {
   });
 
   test("is refused in a namespace that the API server refuses", async () => {
-    const refused = async (): Promise<Answer<never>> => ({ is: "refused", message: "no", ofQuota: false });
+    const refused = async (): Promise<DryRunAnswer<never>> => ({ is: "refused", message: "no", ofQuota: false });
     const objects = [written("team", optedIn), deployment(1)];
     expect(await planWithNamespaces(host({ west: {} }, { namespaces: [] }), objects, refused)).toMatchObject({
       fits: false,
@@ -358,7 +358,7 @@ describe("a refused or not delegated object", () => {
 
   test("has a dry-run of its namespace only if the manifest changes that, and names a missing right", async () => {
     const asked: string[] = [];
-    const ask = async ({ metadata }: Stored<Namespace>): Promise<Answer<never>> => {
+    const ask = async ({ metadata }: Stored<Namespace>): Promise<DryRunAnswer<never>> => {
       asked.push(metadata.name);
       return { is: "notChecked", why: "you may not patch namespaces" };
     };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Answer } from "../../../../src/cli/plan/dry-run.ts";
+import type { DryRunAnswer } from "../../../../src/cli/plan/dry-run.ts";
 import { planText } from "../../../../src/cli/plan/text.ts";
 import { recordedSession } from "../session.ts";
 import { host } from "../simulation/host.ts";
@@ -33,7 +33,7 @@ test("formats a table of members, pods that wait with the reason, and guesses", 
 });
 
 test("lists checks that were not made below the plan", async () => {
-  const answer = (): Answer<never> => ({ is: "notChecked", why: "you may not create pods" });
+  const answer = (): DryRunAnswer<never> => ({ is: "notChecked", why: "you may not create pods" });
   expect(
     planText(await planWith(host({ west: {} }), [deployment(1)], { answer }), terminal)
       .split("\n")

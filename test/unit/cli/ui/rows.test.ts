@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import type { KubeNode, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { countedPod, memberRows, podRow, statusOf } from "../../../../src/cli/ui/rows.ts";
+import { countedPod, kubectlStatus, memberRows, podRow } from "../../../../src/cli/ui/rows.ts";
 import { containerStatus, endedStatus, pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 
 const waiting = (reason: string, message?: string) =>
@@ -54,7 +54,7 @@ test.each<[string, Pod]>([
     }),
   ],
 ])("shows %s as kubectl does", (status, shown) => {
-  expect(statusOf(shown)).toBe(status);
+  expect(kubectlStatus(shown)).toBe(status);
 });
 
 test("goes on to the containers once a sidecar has started", () => {
@@ -64,7 +64,7 @@ test("goes on to the containers once a sidecar has started", () => {
     initContainerStatuses: [sidecar],
     containerStatuses: [containerStatus({ ready: true, state: { running: {} } })],
   };
-  expect(statusOf(pod({ status }))).toBe("Running");
+  expect(kubectlStatus(pod({ status }))).toBe("Running");
 });
 
 test("names the Deployment of a ReplicaSet's pod, its member and its node there", () => {

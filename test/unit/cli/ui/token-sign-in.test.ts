@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Gate } from "../../../../src/cli/ui/gate.ts";
+import type { PageGate } from "../../../../src/cli/ui/gate.ts";
 import { createPageServer } from "../../../../src/cli/ui/server.ts";
 import { TokenSignIn, type TokenUser } from "../../../../src/cli/ui/token-sign-in.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
@@ -15,7 +15,7 @@ function servedPage(trustedProxies: readonly string[] = []) {
   const clock = new FakeClock();
   const revoked = new Set<string>();
   const closed: string[] = [];
-  const gate: Gate & TokenSignIn = new TokenSignIn({
+  const gate: PageGate & TokenSignIn = new TokenSignIn({
     hosts: [HOST],
     clock,
     open: async (token): Promise<TokenUser> => {

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { Connections } from "../../../../src/cli/shared/connections.ts";
+import { CommandConnections } from "../../../../src/cli/shared/connections.ts";
 import { openTokenUser } from "../../../../src/cli/ui/token-user.ts";
 
 /** A proxy that leads nowhere, and the addresses that it was asked for. */
@@ -36,7 +36,7 @@ test("reaches the host through the proxy of the environment", async () => {
     "current-context": "host",
   };
   writeFileSync(kubeconfig, JSON.stringify(content));
-  const connections = new Connections({ HTTPS_PROXY: url }, "test");
+  const connections = new CommandConnections({ HTTPS_PROXY: url }, "test");
   onTestFinished(() => connections.close());
   const connection = await connections.open({ kubeconfig }, "host");
   await expect(openTokenUser(connection, "token", { only: undefined })).rejects.toThrow();

@@ -1,7 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { PersistentVolumeClaim, Stored } from "../../../../src/api/kubernetes.ts";
 import { type ClaimDecision, decide as decideAt } from "../../../../src/controllers/claims/decide.ts";
-import { creationIn, MARKS, type Observed, SIZE, sizeContent } from "../../../../src/controllers/claims/model.ts";
+import {
+  CLAIM_MARKS,
+  claimCreationIn,
+  type Observed,
+  SIZE,
+  sizeContent,
+} from "../../../../src/controllers/claims/model.ts";
 import { claimStatus, toMemberClaim } from "../../../../src/copies/claims.ts";
 import { type ClaimParts, claim, HOST, memberClaim } from "../../../support/builders/claim.ts";
 
@@ -31,7 +37,7 @@ function refused(write: string, content: string, message = "a quota", until = LA
   return { heldWrites: { [write]: { reason: "Refused", until, content, refusal } } };
 }
 
-const refusedInWest = refused(creationIn("west"), "uid-1");
+const refusedInWest = refused(claimCreationIn("west"), "uid-1");
 
 function inMember(member: string, there: Stored<PersistentVolumeClaim>, usable = true): Observed["copies"][number] {
   return { member, usable, held: false, claim: there };
@@ -125,7 +131,7 @@ describe("a claim that has a member", () => {
     expect(decide(observed({ claim: source, home: "west", copies })).actions).toEqual([
       { type: "mark", member: "west", uid: "member-uid", annotations: there.metadata.annotations },
     ]);
-    const heldWrites = { [MARKS]: { reason: "Undone", until: LATER_MS, content: "member-uid" } } as const;
+    const heldWrites = { [CLAIM_MARKS]: { reason: "Undone", until: LATER_MS, content: "member-uid" } } as const;
     expect(decide(observed({ claim: source, home: "west", copies, heldWrites }))).toEqual({
       actions: [],
       outcome: "InStep",
@@ -209,15 +215,15 @@ describe("a claim that its member refused", () => {
   });
 
   test("is tried again after a while, also for pods that wait for it", () => {
-    const over = refused(creationIn("west"), "uid-1", "a quota", NOW_MS);
+    const over = refused(claimCreationIn("west"), "uid-1", "a quota", NOW_MS);
     const { actions } = decide(observed({ claim: assigned("west"), home: "west", ...over }));
-    expect(actions).toMatchObject([{ type: "reconsider", write: creationIn("west") }, { type: "create" }]);
-    const reconsidered = [{ type: "reconsider", write: creationIn("west") }];
+    expect(actions).toMatchObject([{ type: "reconsider", write: claimCreationIn("west") }, { type: "create" }]);
+    const reconsidered = [{ type: "reconsider", write: claimCreationIn("west") }];
     expect(decide(observed({ claim: claim(), ...over }))).toEqual({ actions: reconsidered, outcome: "Idle" });
   });
 
   test("is not refused when it is another claim of that name", () => {
-    const earlierRefused = refused(creationIn("west"), "uid-0");
+    const earlierRefused = refused(claimCreationIn("west"), "uid-0");
     expect(decide(observed({ claim: assigned("west"), home: "west", ...earlierRefused })).outcome).toBe("Making");
   });
 

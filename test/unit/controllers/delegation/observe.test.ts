@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { CLUSTER_ANNOTATION } from "../../../../src/api/keys.ts";
 import { type Namespace, type ObjectKey, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { DelegateRequests } from "../../../../src/clusters/delegate-requests.ts";
-import { identify, Observer } from "../../../../src/controllers/delegation/observe.ts";
+import { identifyPod, Observer } from "../../../../src/controllers/delegation/observe.ts";
 import { PlaceTracker } from "../../../../src/controllers/delegation/place-tracker.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
 import { Store } from "../../../../src/runtime/store.ts";
@@ -329,9 +329,9 @@ describe("a proxy without a node, whose member had its delegate", () => {
 
 test("name the proxy's uid in log lines, also when only its delegate is left", () => {
   const observed = observing({ proxy: waiting }).observer.observe(key);
-  expect(observed && identify(observed)).toEqual({ proxy: waiting.metadata.uid });
+  expect(observed && identifyPod(observed)).toEqual({ proxy: waiting.metadata.uid });
   const left = observing({ holders: ["east"], delegates: { east: delegateOf(waiting) } }).observer.observe(key);
-  expect(left && identify(left)).toEqual({ proxy: waiting.metadata.uid });
+  expect(left && identifyPod(left)).toEqual({ proxy: waiting.metadata.uid });
 });
 
 describe("a delegate that waits for a node", () => {

@@ -12,11 +12,11 @@ import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/virtual-node/decide.ts";
 import { desiredLabels, desiredNode, desiredStatus } from "../../../../src/controllers/virtual-node/decide-node.ts";
 import { clusterStatus } from "../../../../src/controllers/virtual-node/decide-status.ts";
-import type { Action, MemberFacts, Observed } from "../../../../src/controllers/virtual-node/model.ts";
+import type { Action, NodeFacts, Observed } from "../../../../src/controllers/virtual-node/model.ts";
 
 const now = Date.parse("2026-02-03T04:05:06Z");
 
-function facts(parts: Partial<MemberFacts> = {}): MemberFacts {
+function facts(parts: Partial<NodeFacts> = {}): NodeFacts {
   const amounts = { cpu: 128, memory: 2 ** 39, pods: 10_000 };
   return {
     reachable: true,
@@ -112,7 +112,7 @@ describe("a member's virtual node", () => {
     expect(types(decide(unread, now).actions)).toEqual(expected);
   });
 
-  test.each<[string, Partial<MemberFacts>, string, Action["type"][]]>([
+  test.each<[string, Partial<NodeFacts>, string, Action["type"][]]>([
     ["is kept alive while the member answers", { answers: true }, "True", ["renewLease"]],
     ["is not kept alive while the member does not answer", { answers: false }, "True", []],
     ["stays as it is when it is not Ready", { answers: true }, "Unknown", []],

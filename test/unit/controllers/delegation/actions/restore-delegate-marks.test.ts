@@ -8,7 +8,7 @@ import type { KubeError, KubeErrorCode } from "../../../../../src/kube/errors.ts
 import type { Expectation } from "../../../../../src/runtime/controller.ts";
 import { HOLD_MS } from "../../../../../src/runtime/held-writes.ts";
 import { Memories } from "../../../../../src/scheduling/memories.ts";
-import { MARKS } from "../../../../../src/scheduling/memory.ts";
+import { DELEGATE_MARKS } from "../../../../../src/scheduling/memory.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
 import { endedStatus, runningStatus } from "../../../../support/builders/pod.ts";
@@ -52,7 +52,9 @@ describe("a delegate that its member no longer shows", () => {
   });
 
   test("is left alone for a while when it does not get its marks back", () => {
-    const observed = world(running, [member("west")], { memory: memory({ ineffective: new Map([[MARKS, now + 5]]) }) });
+    const observed = world(running, [member("west")], {
+      memory: memory({ ineffective: new Map([[DELEGATE_MARKS, now + 5]]) }),
+    });
     expect(decide(observed, now)).toEqual({ actions: [], outcome: "Looking", requeueAt: now + 5 });
     expect(decide(observed, now + 5).actions).toEqual([action]);
     // The end of the proxy does not wait.
@@ -174,7 +176,7 @@ describe("a member that is asked for a delegate", () => {
     const { memories, told, run } = looking({ find: async () => bare, patch });
     expect(isShown(await run())).toBe(true);
     expect(told).toEqual(["NotFollowed"]);
-    expect(memories.of("uid-1").held?.[MARKS]?.until).toBe(now + HOLD_MS);
+    expect(memories.of("uid-1").held?.[DELEGATE_MARKS]?.until).toBe(now + HOLD_MS);
   });
 
   test("has the delegate deleted if it does not put the marks back while the pod is being deleted", async () => {
@@ -195,7 +197,7 @@ describe("a member that is asked for a delegate", () => {
     for (let time = 0; time < 4; time += 1) await run();
     expect(memories.of("uid-1").held).toBeUndefined();
     await run();
-    expect(memories.of("uid-1").held?.[MARKS]?.until).toBe(now + HOLD_MS);
+    expect(memories.of("uid-1").held?.[DELEGATE_MARKS]?.until).toBe(now + HOLD_MS);
     expect(told).toEqual(["NotFollowed"]);
   });
 

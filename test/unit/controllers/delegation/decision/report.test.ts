@@ -12,7 +12,7 @@ import {
   NO_VIRTUAL_NODE,
   notAnswering,
 } from "../../../../../src/placement/member-candidate.ts";
-import { because, type MemberReason } from "../../../../../src/placement/needs.ts";
+import { because, type WaitRefusal } from "../../../../../src/placement/needs.ts";
 import { notEnoughLeft, overLimit, tooLarge, type Why } from "../../../../../src/placement/refusal-messages.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { member, memory, type TestMember, world } from "../world.ts";
@@ -32,8 +32,8 @@ interface Reported {
 
 /** Counts the reports of a pod with the first refusals reported, and the second ones now. */
 function told(
-  before: readonly MemberReason[],
-  after: readonly MemberReason[],
+  before: readonly WaitRefusal[],
+  after: readonly WaitRefusal[],
   { afterMs, reasons = ["NotPlaced"], members = [] }: Reported,
 ): number {
   const [first] = reasons;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Job, Stored } from "../../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../../src/controllers/whole/jobs/decide.ts";
-import type { JobAction, Observed, Place, Shown } from "../../../../../src/controllers/whole/jobs/model.ts";
+import type { JobAction, JobMember, Observed, Shown } from "../../../../../src/controllers/whole/jobs/model.ts";
 
 const NOW = 1_000_000;
 const STARTED = new Date(NOW - 100_000).toISOString();
@@ -14,13 +14,13 @@ function job(status?: Job["status"], metadata: object = {}): Stored<Job> {
   return { metadata: { ...stored, ...metadata }, ...(status === undefined ? {} : { status }) };
 }
 
-function place(parts: Partial<Place> = {}): Place {
+function place(parts: Partial<JobMember> = {}): JobMember {
   const { member = "west" } = parts;
   return { member, share: { member }, state: "usable", ...parts };
 }
 
 /** A lone Job's share has its status. */
-function withStatus({ object: { status } = job(), places = [] }: Partial<Observed>): Place[] {
+function withStatus({ object: { status } = job(), places = [] }: Partial<Observed>): JobMember[] {
   return places.map((one) =>
     one.share.part !== undefined || status === undefined ? one : { ...one, share: { ...one.share, status } },
   );
@@ -227,7 +227,7 @@ const SUSPENDED = { type: "Suspended", status: "True", lastTransitionTime: START
 const DONE = { type: "Complete", status: "True", lastTransitionTime: STARTED };
 
 /** A place of a divided Job: the status that is recorded, and the rest of the place. */
-function share(member: string, status?: NonNullable<Job["status"]>, parts: Partial<Place> = {}): Place {
+function share(member: string, status?: NonNullable<Job["status"]>, parts: Partial<JobMember> = {}): JobMember {
   const part = { completions: 5, weight: 1, minReplicas: 0 };
   return place({ member, share: { member, part, ...(status === undefined ? {} : { status }) }, ...parts });
 }

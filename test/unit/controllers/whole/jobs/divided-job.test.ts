@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Job, Stored } from "../../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../../src/controllers/whole/jobs/decide.ts";
 import { demandFor, isWantedIn } from "../../../../../src/controllers/whole/jobs/job-in-member.ts";
-import type { JobAction, Place } from "../../../../../src/controllers/whole/jobs/model.ts";
+import type { JobAction, JobMember } from "../../../../../src/controllers/whole/jobs/model.ts";
 import {
   isFailing,
   type JobShare,
@@ -53,7 +53,7 @@ class World {
 
   /** Decides from what was seen, and writes if the controller lives on. */
   reconcile(isKilled: boolean): void {
-    const places = (sharesOf(this.job) ?? []).map((share): Place => {
+    const places = (sharesOf(this.job) ?? []).map((share): JobMember => {
       const { state, copy, seen, refuses } = this.members[share.member as Name];
       const refusal = refuses && seen === undefined ? { refusal: { message: "quota", until: NOW + 60_000 } } : {};
       const changing = isSuspended(copy?.job) === isSuspended(seen) ? {} : { isChanging: true };

@@ -3,8 +3,8 @@ import type { AnyObject } from "../../../../../src/api/delegated-type.ts";
 import type { Stored } from "../../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../../src/controllers/whole/objects/decide.ts";
 import type { Observed } from "../../../../../src/controllers/whole/objects/model.ts";
-import { nextMembers, type Place } from "../../../../../src/copies/object-members.ts";
-import { statusFrom } from "../../../../../src/copies/object-status.ts";
+import { nextMembers, type ObjectMember } from "../../../../../src/copies/object-members.ts";
+import { statusFromCopies } from "../../../../../src/copies/object-status.ts";
 
 const NOW = 1_000_000;
 const READY = { phase: "Ready" };
@@ -20,7 +20,7 @@ function object(metadata: object = {}, status?: object): Stored<AnyObject> {
   return { metadata: { ...stored, ...metadata }, ...(status === undefined ? {} : { status }) };
 }
 
-function place(parts: Partial<Place> & { readonly status?: object } = {}): Place {
+function place(parts: Partial<ObjectMember> & { readonly status?: object } = {}): ObjectMember {
   const { status, ...rest } = parts;
   const copy = {
     metadata: { name: "one", uid: "m1", resourceVersion: "5" },
@@ -29,7 +29,7 @@ function place(parts: Partial<Place> & { readonly status?: object } = {}): Place
   return { member: "west", isUsable: true, isKnown: true, hasCopy: true, inStep: true, copy, ...rest };
 }
 
-function without({ copy: _, ...rest }: Place): Place {
+function without({ copy: _, ...rest }: ObjectMember): ObjectMember {
   return { ...rest, hasCopy: false };
 }
 
@@ -39,7 +39,7 @@ interface Given extends Partial<Observed> {
 
 function decided({ membersStaleSince: since, ...observed }: Given): unknown[] {
   const given = { object: object(), isRetired: false, places: [place()], ...observed };
-  const status = statusFrom(
+  const status = statusFromCopies(
     given.object,
     given.places.filter(({ excluded }) => excluded === undefined),
   );

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { AnyObject, DelegatedTypeSpec } from "../../../../../src/api/delegated-type.ts";
 import { objectKey, type Stored } from "../../../../../src/api/kubernetes.ts";
 import { ObjectStatuses } from "../../../../../src/controllers/whole/objects/object-statuses.ts";
-import type { Place } from "../../../../../src/copies/object-members.ts";
+import type { ObjectMember } from "../../../../../src/copies/object-members.ts";
 
 const RULE = { path: "/status/phase", value: "values.all(v, v + 'x' != '') ? 'Up' : 'Down'" };
 const HERE = { hasSubresource: true };
@@ -17,7 +17,7 @@ function object(name: string): Stored<AnyObject> {
   return { metadata: { namespace: "shop", name, uid: name, resourceVersion: "1", generation: 2 } };
 }
 
-function places(status: object): Place[] {
+function places(status: object): ObjectMember[] {
   const copy = { metadata: { name: "one", uid: "m1", resourceVersion: "1", generation: 5 }, status };
   const place = { isUsable: true, isKnown: true, hasCopy: true, inStep: true, copy };
   return [
