@@ -1,5 +1,7 @@
 import { X509Certificate } from "node:crypto";
 
+/** A day; ms. */
+export const DAY_MS: number = 24 * 60 * 60_000;
 /**
  * How much earlier than its issue a certificate is valid at most, in milliseconds. Tolerates clocks behind the issuer's, such as the
  * issuer's own once it is right again: an agent, for one, cannot ask for another certificate with one that is not valid yet.

@@ -11,7 +11,7 @@ const HANGS_AFTER_MS = 500;
 // Weight of one slower response in the quickest time: a member under load is not distant.
 const FORGETTING = 1 / 1000;
 // Longer than an API server takes for the first response of a burst, and short enough for another member to get the pods.
-const PATIENCE_MS = 1_500;
+const CREATE_PATIENCE_MS = 1_500;
 
 interface Sent {
   /** Epoch ms. */
@@ -149,11 +149,11 @@ export class CreateThrottle {
   }
 
   #awaitAnswer(): void {
-    this.#timer = this.#clock.after(PATIENCE_MS, () => {
+    this.#timer = this.#clock.after(CREATE_PATIENCE_MS, () => {
       this.#silent = true;
       const all = [...this.#waiting.values()].flatMap((waiters) => [...waiters]);
       this.#waiting.clear();
-      const seconds = PATIENCE_MS / 1000;
+      const seconds = CREATE_PATIENCE_MS / 1000;
       for (const waiter of all) waiter.giveUp("NotSent", `the API server has answered nothing for ${seconds} s`);
     });
   }

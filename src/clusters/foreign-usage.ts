@@ -13,7 +13,7 @@ import type { Mutex } from "../runtime/mutex.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 // Foreign usage only ranks members, so minutes of age do no harm, and 10,000 pods are 20 pages.
-const PERIOD_MS = 5 * 60_000;
+const COUNT_EVERY_MS = 5 * 60_000;
 const LONGEST_PERIOD_MS = 60 * 60_000;
 // Pause after a reading, in multiples of its duration.
 const REST_PER_WORK = 60;
@@ -85,9 +85,9 @@ export class ForeignUsage {
     for (;;) {
       try {
         await this.#readOn(reading);
-        return Math.min(Math.max(PERIOD_MS, reading.workMs * REST_PER_WORK), LONGEST_PERIOD_MS);
+        return Math.min(Math.max(COUNT_EVERY_MS, reading.workMs * REST_PER_WORK), LONGEST_PERIOD_MS);
       } catch (error) {
-        if (signal.aborted) return PERIOD_MS;
+        if (signal.aborted) return COUNT_EVERY_MS;
         // Pages that are read again after an expired token are no progress.
         const isFurther = reading.pages > furthest;
         furthest = Math.max(furthest, reading.pages);
@@ -97,7 +97,7 @@ export class ForeignUsage {
         else if (isFurther) attempt = 1;
         log.warn({ err: error, pages: reading.pages, attempt }, "others' pods cannot be counted");
       }
-      if (attempt >= ATTEMPTS) return PERIOD_MS;
+      if (attempt >= ATTEMPTS) return COUNT_EVERY_MS;
       await clock.sleep(backoffMs(attempt - 1, RETRY), signal).catch(() => {});
       attempt += 1;
     }

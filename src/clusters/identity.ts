@@ -22,8 +22,8 @@ interface Asking {
 }
 
 // Watches that reopen together share one check.
-const FRESH_MS = 1_000;
-const LOOK_EVERY_MS = 60_000;
+const IDENTITY_FRESH_MS = 1_000;
+const CHECK_IDENTITY_MS = 60_000;
 const TIMEOUT_MS = 10_000;
 // The uid is printed, so anything else counts as none.
 const UID = /^[\w-]{1,64}$/;
@@ -39,7 +39,7 @@ export class JoinedIdentity {
   #doubts = 0;
   /** `#doubts` at the start of the last completed check. */
   #answeredAfter = 0;
-  #freshMs = FRESH_MS;
+  #freshMs = IDENTITY_FRESH_MS;
   #mistaken = new AbortController();
 
   constructor(options: IdentityOptions) {
@@ -64,7 +64,7 @@ export class JoinedIdentity {
   }
 
   look(): void {
-    if (this.#problem === undefined && this.#options.clock.now() - this.#askedAt < LOOK_EVERY_MS) return;
+    if (this.#problem === undefined && this.#options.clock.now() - this.#askedAt < CHECK_IDENTITY_MS) return;
     // A failed check changes nothing; watches check again when they open.
     this.confirm().catch(() => {});
   }
@@ -109,7 +109,7 @@ export class JoinedIdentity {
       onFound(undefined);
       this.#abort.signal.throwIfAborted();
       // Checked seldom, since the client repeats such a request for seconds.
-      this.#answered(undefined, begun, LOOK_EVERY_MS);
+      this.#answered(undefined, begun, CHECK_IDENTITY_MS);
     }
   }
 
@@ -132,7 +132,7 @@ export class JoinedIdentity {
   #answered(
     problem: string | undefined,
     begun: { readonly at: number; readonly doubts: number },
-    freshMs = FRESH_MS,
+    freshMs = IDENTITY_FRESH_MS,
   ): void {
     // A later check completed first.
     if (begun.doubts < this.#answeredAfter) return;

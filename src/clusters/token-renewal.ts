@@ -47,8 +47,6 @@ export type Action = { readonly type: "renew"; readonly namespace: string; reado
 
 // To a clock that is ahead by more than half of a token's life, every new token is due.
 const LEAST_AGE_MS = 60_000;
-// Timers of Node.js reach no further than 24 days.
-const LONGEST_WAIT_MS = 20 * 24 * 60 * 60_000;
 
 /** Renews a member's token at half of its life. The other half is for times without a member or leader. */
 export function decide(
@@ -59,7 +57,7 @@ export function decide(
   if (claims === undefined) return { actions: [], outcome: "Foreign" };
   const { namespace, name, issuedAt, expiresAt } = claims;
   const due = Math.max(issuedAt + (expiresAt - issuedAt) / 2 + now - wall, renewedAt + LEAST_AGE_MS);
-  if (now < due) return { actions: [], outcome: "Valid", requeueAt: Math.min(due, now + LONGEST_WAIT_MS) };
+  if (now < due) return { actions: [], outcome: "Valid", requeueAt: due };
   // The return of the connection is an event.
   if (!reachable) return { actions: [], outcome: "Unreachable" };
   return { actions: [{ type: "renew", namespace, name }], outcome: "Renewing" };

@@ -1,11 +1,11 @@
 // Sockets and timers wait this long at most, beyond the longest single piece of work.
-const TURN_MS = 10;
+const LOOP_TURN_MS = 10;
 
 const waiting: (() => void)[] = [];
 let planned = false;
 
 /**
- * Yields to the event loop. Callers resume in order, as many per turn of the loop as fit into `TURN_MS`. Keeps timers, such as
+ * Yields to the event loop. Callers resume in order, as many per turn of the loop as fit into `LOOP_TURN_MS`. Keeps timers, such as
  * the Lease renewal, on time while many responses are processed.
  */
 export function yieldToEventLoop(): Promise<void> {
@@ -18,7 +18,7 @@ export function yieldToEventLoop(): Promise<void> {
 }
 
 function goOn(): void {
-  const until = performance.now() + TURN_MS;
+  const until = performance.now() + LOOP_TURN_MS;
   const next = (): void => {
     const resolve = waiting.shift();
     if (resolve === undefined) {

@@ -2,7 +2,8 @@ import type { ClusterClient, ListOptions } from "./client.ts";
 import type { KubeObject, Stored } from "./objects.ts";
 import type { Resource } from "./resources.ts";
 
-const PAGE_SIZE = 500;
+/** Objects of one request of a list, as kubectl's --chunk-size. */
+export const PAGE_SIZE = 500;
 
 /** Longest silence of a server while it lists a page; ms. 500 large objects take longer than an ordinary request. */
 export const LIST_TIMEOUT_MS = 30_000;

@@ -5,6 +5,7 @@ import { z } from "zod";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { User } from "../serving/access-reviews.ts";
+import { REVIEW_TIMEOUT_MS } from "../serving/access-reviews.ts";
 import { AnswerCache } from "../serving/answer-cache.ts";
 import { certificateSubject } from "../serving/client-certificate.ts";
 
@@ -13,7 +14,6 @@ const ANY_USER = "system:authenticated";
 const TOKEN_LIFETIME_MS = 120_000;
 // Real callers are few. The limit bounds the memory that others can take.
 const MOST_TOKENS = 1_000;
-const REVIEW_TIMEOUT_MS = 10_000;
 
 const tokenReview = z.object({
   status: z.object({

@@ -23,7 +23,7 @@ const OPTIONS = [
 
 // Applies to logs that are not followed. A followed log has no headers before its first line, hours later perhaps; only the
 // member's probe tells it apart from a member that hangs.
-const ANSWER_TIMEOUT_MS = 30_000;
+const LOG_ANSWER_TIMEOUT_MS = 30_000;
 const PROBE_CHECK_MS = 2_000;
 
 export interface ProxyLog {
@@ -56,7 +56,7 @@ export async function serveLog(
     answer = await member.client.stream(pods, { namespace, name }, "log", {
       query,
       signal: abort.signal,
-      ...(follows ? {} : { timeoutMs: ANSWER_TIMEOUT_MS }),
+      ...(follows ? {} : { timeoutMs: LOG_ANSWER_TIMEOUT_MS }),
     });
   } catch (error) {
     if (response.destroyed) return;

@@ -45,7 +45,7 @@ interface Served {
 }
 
 const LAST_PORT = 65_535;
-const RETRY_MS = 5_000;
+const LISTEN_AGAIN_MS = 5_000;
 
 /** One server per virtual node, because requests for a node's own state identify the node only by port. */
 export class NodeServers {
@@ -154,7 +154,7 @@ export class NodeServers {
         { err: error, member: cluster },
         `kubelet API has no port to listen on at ${listen.host} (--kubelet-listen): logs and exec do not work until it has`,
       );
-      served.retry = clock.after(RETRY_MS, () => void this.#listen(cluster, served, preferred));
+      served.retry = clock.after(LISTEN_AGAIN_MS, () => void this.#listen(cluster, served, preferred));
     }
   }
 

@@ -21,7 +21,7 @@ export interface StreamTarget {
 }
 
 // A kubelet answers within a second; the rest is patience for an overloaded node.
-const ANSWER_TIMEOUT_MS = 20_000;
+const STREAM_ANSWER_TIMEOUT_MS = 20_000;
 
 /**
  * Exec, attach and port-forward: joins a connection from the host's API server to one to the member's, byte by byte.
@@ -81,7 +81,7 @@ async function ask(
     const answer = await member.client.upgrade(pods, ref, subresource, {
       ...options,
       signal,
-      timeoutMs: ANSWER_TIMEOUT_MS,
+      timeoutMs: STREAM_ANSWER_TIMEOUT_MS,
     });
     return answer.socket === undefined ? explained(answer, member.name) : answer;
   } catch (error) {

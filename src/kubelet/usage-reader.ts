@@ -31,7 +31,7 @@ const PATH = "/apis/metrics.k8s.io/v1beta1";
 // Below metrics-server's timeout of 10 s for a kubelet.
 const TIMEOUT_MS = 8_000;
 // Several readers of one node, or one that asks for both formats, share one request to the member.
-const FRESH_MS = 5_000;
+const USAGE_FRESH_MS = 5_000;
 
 const NODE = "";
 
@@ -54,7 +54,7 @@ export class UsageReader {
     this.#cluster = cluster;
     this.#source = source;
     this.#log = log;
-    this.#answers = new AnswerCache({ lifetimeMs: () => FRESH_MS, most: 1, clock });
+    this.#answers = new AnswerCache({ lifetimeMs: () => USAGE_FRESH_MS, most: 1, clock });
   }
 
   /** Returns the current usage. Empty for a member without a metrics API; marked failed when the member does not answer. */

@@ -75,7 +75,7 @@ export class InterruptibleSleep {
 }
 
 // Interval between two comparisons of the clocks.
-const LOOK_MS = 30_000;
+const COMPARE_CLOCKS_MS = 30_000;
 // Time synchronisation slews a clock by less than this between two comparisons.
 const STEP_MS = 5_000;
 
@@ -87,9 +87,9 @@ export function onClockStep(clock: Clock, callback: () => void): Timer {
   const look = (): void => {
     const step = ahead() - before;
     before += step;
-    timer = clock.after(LOOK_MS, look);
+    timer = clock.after(COMPARE_CLOCKS_MS, look);
     if (Math.abs(step) >= STEP_MS) callback();
   };
-  timer = clock.after(LOOK_MS, look);
+  timer = clock.after(COMPARE_CLOCKS_MS, look);
   return { cancel: () => timer.cancel() };
 }

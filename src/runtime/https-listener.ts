@@ -22,7 +22,7 @@ export interface HttpsListenerOptions {
 
 const HANDSHAKE_MS = 10_000;
 // Shorter than the idle timeout of common load balancers. Detects a vanished host, so that no stream stays open forever.
-const KEEP_ALIVE_DELAY_MS = 30_000;
+export const KEEP_ALIVE_DELAY_MS = 30_000;
 
 /** An HTTPS server that tracks its connections, and whose TLS options change while it runs. */
 export class HttpsListener {

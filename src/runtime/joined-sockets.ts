@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import type { Clock } from "./clock.ts";
 
 // Wait of one side's end for the other's; longer than any round trip.
-const LINGER_MS = 5_000;
+const HALF_CLOSED_MS = 5_000;
 // A socket that is destroyed answers later bytes with a reset, for which the kernel drops what it still holds for a slow client:
 // 4 MB take 40 s at 800 kbit/s.
 const SLOW_CLIENT_MS = 60_000;
@@ -19,7 +19,7 @@ export interface JoinedSockets {
 /** Applies backpressure. The end of one socket ends the other, after the client has received everything. */
 export function joinSockets(client: Duplex, server: Duplex, clock: Clock): JoinedSockets {
   const expiring = new Map<Duplex, number>();
-  const expire = (socket: Duplex, ms = LINGER_MS): void => {
+  const expire = (socket: Duplex, ms = HALF_CLOSED_MS): void => {
     if ((expiring.get(socket) ?? Number.POSITIVE_INFINITY) <= ms) return;
     expiring.set(socket, ms);
     closeInTime(socket, clock, ms);
@@ -33,7 +33,7 @@ export function joinSockets(client: Duplex, server: Duplex, clock: Clock): Joine
     // `from` must be read to see its end, although `to` takes no more.
     to.once("finish", () => {
       from.resume();
-      expire(to, to === client ? SLOW_CLIENT_MS : LINGER_MS);
+      expire(to, to === client ? SLOW_CLIENT_MS : HALF_CLOSED_MS);
     });
     to.once("close", () => {
       from.resume();
@@ -91,7 +91,7 @@ function free({ buffer, byteLength }: Buffer): void {
 }
 
 /** Destroys an ended socket if the peer does not close it in time. */
-export function closeInTime(socket: Duplex, clock: Clock, ms: number = LINGER_MS): void {
+export function closeInTime(socket: Duplex, clock: Clock, ms: number = HALF_CLOSED_MS): void {
   if (socket.closed) return;
   const timer = clock.after(ms, () => socket.destroy());
   socket.once("close", () => timer.cancel());

@@ -3,7 +3,7 @@ import type { ClusterClient, ListOptions, WatchEvent } from "../kube/client.ts";
 import { isKubeError, isLate, KubeError, type KubeErrorCode } from "../kube/errors.ts";
 import { TimeSlice } from "../kube/event-loop.ts";
 import type { ByteBudget } from "../kube/limits.ts";
-import { selectionOf } from "../kube/list.ts";
+import { PAGE_SIZE, selectionOf } from "../kube/list.ts";
 import { type KubeObject, type ObjectKey, objectKey, type Stored } from "../kube/objects.ts";
 import { ServedResource } from "../kube/optional-resource.ts";
 import type { OptionalResource, Resource } from "../kube/resources.ts";
@@ -57,7 +57,6 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly onState?: (state: ReflectorState) => void;
 }
 
-const PAGE_SIZE = 500;
 const BACKOFF = { initialMs: 200, maxMs: 10_000, healthyMs: 10_000 };
 // Jitter, so that the watches of a process do not all end at once.
 const WATCH_SECONDS = { least: 240, spread: 120 };

@@ -9,3 +9,6 @@ export function lookAgain(...times: readonly (number | undefined)[]): { readonly
   const requeueAt = soonest(...times);
   return requeueAt === undefined ? {} : { requeueAt };
 }
+
+/** The pause between two looks at what no event tells of. */
+export const UNTOLD_MS = 1_000;

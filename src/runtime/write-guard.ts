@@ -34,6 +34,8 @@ export interface Hold {
 }
 
 const FORGET_FAILURE_MS = 2 * 60_000;
+/** For writes that are held for minutes once they are refused; ms. */
+export const FORGET_HELD_FAILURE_MS: number = 15 * 60_000;
 // A transient failure counts as lasting after this long. Most webhooks and starting API servers answer sooner.
 const LASTING_AFTER_MS = 10_000;
 // More often than people change an object by hand, and less often than a controller does.

@@ -14,7 +14,7 @@ export interface LearntMutation {
 }
 
 // A member that is not sent such pods for what it made of them is tried again after this: its admission may have changed.
-const KEPT_MS = 10 * 60_000;
+const MUTATION_KEPT_MS = 10 * 60_000;
 
 /** Requests as members' admission changes them, by the shape of the pod. Each answer to a create renews the entry. */
 export class RequestMutations {
@@ -27,7 +27,7 @@ export class RequestMutations {
     if (mutation === undefined) return this.#shapes.delete(member, spec);
     const known = this.#shapes.get(member, spec);
     const isKnown = known !== undefined && now < known.until && jsonEqual(known.mutation, mutation);
-    this.#shapes.set(member, spec, { mutation: isKnown ? known.mutation : mutation, until: now + KEPT_MS });
+    this.#shapes.set(member, spec, { mutation: isKnown ? known.mutation : mutation, until: now + MUTATION_KEPT_MS });
     return !isKnown;
   }
 

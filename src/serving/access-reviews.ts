@@ -22,7 +22,7 @@ export interface ResourceAttributes {
 }
 
 const MOST_ANSWERS = 1_000;
-const REVIEW_TIMEOUT_MS = 10_000;
+export const REVIEW_TIMEOUT_MS = 10_000;
 
 const accessReview = z.object({ status: z.object({ allowed: z.boolean() }) });
 

@@ -2,7 +2,7 @@ import { INSTALLED_LABELS } from "../api/keys.ts";
 import { type Secret, secretData, secretText } from "../api/kubernetes.ts";
 import { certificatesOf, unended } from "../certificates/bundle.ts";
 import { type Authority, type Certificate, issueAuthority, issueServing } from "../certificates/issue.ts";
-import { hostsOf, renewalReason } from "../certificates/validity.ts";
+import { DAY_MS, hostsOf, renewalReason } from "../certificates/validity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { secrets } from "../kube/resources.ts";
 import { retryOnConflict } from "../kube/retry.ts";
@@ -33,7 +33,6 @@ export interface OwnCertificateOptions {
   readonly signal: AbortSignal;
 }
 
-const DAY_MS = 24 * 60 * 60_000;
 const AUTHORITY_LIFETIME_MS = 10 * 365 * DAY_MS;
 const SERVING_LIFETIME_MS = 90 * DAY_MS;
 

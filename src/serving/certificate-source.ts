@@ -3,6 +3,7 @@ import { certificatesOf } from "../certificates/bundle.ts";
 import { currentServing } from "../certificates/current.ts";
 import type { Certificate } from "../certificates/issue.ts";
 import { checkPair } from "../certificates/pair.ts";
+import { DAY_MS } from "../certificates/validity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type CertificateSecret, caBundleOf, ensureOwnMaterial, type OwnMaterial } from "./certificate-secret.ts";
@@ -28,7 +29,6 @@ export type TlsSource =
   /** Files that another controller renews, such as cert-manager's mounted Secret. */
   | { readonly kind: "files"; readonly certFile: string; readonly keyFile: string; readonly caFile?: string };
 
-const DAY_MS = 24 * 60 * 60_000;
 // Mounted Secrets update within a minute, and certificates are renewed long before they expire.
 const CALM_MS = 10_000;
 // Costs nothing while the certificate is good, and a clock may be set at any time.

@@ -3,8 +3,8 @@ import type { Clock } from "../runtime/clock.ts";
 // An API server without a request for this long counts as idle.
 const QUIET_MS = 500;
 // Bounds the wait for clients that keep sending.
-const LONGEST_MS = 5_000;
-const CHECK_EVERY_MS = 50;
+const LONGEST_DRAIN_MS = 5_000;
+const CHECK_DRAIN_MS = 50;
 
 /**
  * The graceful shutdown of a server that API servers call. They do not repeat requests of closed connections, so each answer
@@ -35,8 +35,8 @@ export class GracefulShutdown {
     return new Promise((resolve) => {
       const check = (): void => {
         const now = this.#clock.now();
-        if (now - this.#lastRequestAt >= QUIET_MS || now - begunAt >= LONGEST_MS) resolve();
-        else this.#clock.after(CHECK_EVERY_MS, check);
+        if (now - this.#lastRequestAt >= QUIET_MS || now - begunAt >= LONGEST_DRAIN_MS) resolve();
+        else this.#clock.after(CHECK_DRAIN_MS, check);
       };
       check();
     });

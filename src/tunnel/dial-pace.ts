@@ -2,7 +2,7 @@ import type { Clock } from "../runtime/clock.ts";
 
 // A handshake takes hub and agent a millisecond each, of the thread that passes on all other bytes: a burst of 200 would stop
 // those for as long.
-const INTERVAL_MS = 4;
+const DIAL_INTERVAL_MS = 4;
 
 /**
  * Spreads the dials of a burst; those that come one at a time do not wait. Both ends have one, since messages that arrive while a
@@ -25,7 +25,7 @@ export class DialPace {
       return;
     }
     this.#busy = true;
-    this.#clock.after(INTERVAL_MS, () => this.#next());
+    this.#clock.after(DIAL_INTERVAL_MS, () => this.#next());
     send();
   }
 

@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import type { PathUpgrades } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { KEEP_ALIVE_DELAY_MS } from "../runtime/https-listener.ts";
 import { joinSockets } from "../runtime/joined-sockets.ts";
 import { listenOn } from "../runtime/listening.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -21,7 +22,6 @@ const MOST_OF_ADDRESS = 200;
 // Connections to the hub that are being opened: each costs it a TLS handshake.
 const MOST_OPENING = 16;
 const OPEN_MS = 10_000;
-const KEEP_ALIVE_DELAY_MS = 30_000;
 // Pods that fail do so again and again.
 const LOG_EVERY_MS = 60_000;
 

@@ -1,6 +1,7 @@
 import { connect } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../runtime/clock.ts";
+import { KEEP_ALIVE_DELAY_MS } from "../runtime/https-listener.ts";
 import { joinSockets } from "../runtime/joined-sockets.ts";
 import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
 import { HOME_PROTOCOL } from "./messages.ts";
@@ -15,7 +16,6 @@ export interface HomeApiTarget {
 export const MOST_HOME_STREAMS = { ofMember: 500, inAll: 2_000 } as const;
 
 const CONNECT_MS = 10_000;
-const KEEP_ALIVE_DELAY_MS = 30_000;
 
 /** Passes an agent's connection on to the host's API server, once that is connected. TLS is end to end between pod and server. */
 export function connectToHomeApi(agent: Duplex, { host, port }: HomeApiTarget, clock: Clock): void {

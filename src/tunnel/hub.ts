@@ -75,10 +75,10 @@ export interface HubOptions {
 
 type Reason = Parameters<typeof statusAnswer>[0];
 
-const REQUEST_MS = 10_000;
+const LONGEST_REQUEST_MS = 10_000;
 const LIMITS = {
-  headersTimeout: REQUEST_MS,
-  requestTimeout: REQUEST_MS,
+  headersTimeout: LONGEST_REQUEST_MS,
+  requestTimeout: LONGEST_REQUEST_MS,
   connectionsCheckingInterval: 5_000,
   maxHeaderSize: 16_384,
   noDelay: true,

@@ -25,7 +25,7 @@ import { AgentState } from "./state.ts";
 
 const BACKOFF = { initialMs: 5_000, maxMs: 10_000 };
 // Costs nothing while the certificate is good, and a clock may be set at any time.
-const LOOK_EVERY_MS = 60_000;
+const CHECK_CERTIFICATE_MS = 60_000;
 
 /** `legation agent` */
 export const agentCommand: Equip = equipped({
@@ -138,7 +138,7 @@ async function untilCertified(ensure: () => Promise<void>, signal: AbortSignal, 
 /** Renews the certificate when due, until the signal fires. The connection that is open stays. */
 async function keepCertified(ensure: () => Promise<void>, signal: AbortSignal, log: Logger): Promise<void> {
   while (!signal.aborted) {
-    await realClock.sleep(LOOK_EVERY_MS, signal).catch(() => {});
+    await realClock.sleep(CHECK_CERTIFICATE_MS, signal).catch(() => {});
     if (!signal.aborted) await untilCertified(ensure, signal, log);
   }
 }

@@ -8,7 +8,7 @@ import { counted } from "../shared/output.ts";
 import type { ListPrinter } from "./printers.ts";
 
 /** Clusters that have not answered by then are shown behind those that have. */
-const PATIENCE_MS = 2_000;
+const ANSWER_PATIENCE_MS = 2_000;
 
 /** The means to show lists. */
 export interface ShowContext {
@@ -24,7 +24,7 @@ export interface ShowContext {
 
 /** Prints the lists of all clusters, in the order of types and then of clusters. Resolves to the number of objects. */
 export async function showLists(answers: readonly Promise<ClusterAnswer>[], context: ShowContext): Promise<number> {
-  const inTime = await settledWithin(PATIENCE_MS, answers, context);
+  const inTime = await settledWithin(ANSWER_PATIENCE_MS, answers, context);
   const prompt = answers.filter((answer) => inTime.has(answer));
   const late = answers.filter((answer) => !inTime.has(answer));
   const shown = await showAnswers(await Promise.all(prompt), context);

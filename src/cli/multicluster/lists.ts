@@ -1,6 +1,6 @@
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
-import { selectionOf } from "../../kube/list.ts";
+import { PAGE_SIZE, selectionOf } from "../../kube/list.ts";
 import { kindName, type Resource } from "../../kube/resources.ts";
 import type { TablePage, TableRow } from "../../kube/tables.ts";
 import type { Gaps } from "../shared/gaps.ts";
@@ -8,9 +8,6 @@ import { didYouMean } from "../shared/suggestion.ts";
 import type { ReadCluster } from "./clusters.ts";
 import { readServedTypes } from "./served-types.ts";
 import { namesOfTypes, type TypeQuery, typesNamed } from "./type-names.ts";
-
-// As kubectl's --chunk-size.
-const PAGE_SIZE = 500;
 
 /** The objects to read in each cluster. */
 export interface ReadRequest {

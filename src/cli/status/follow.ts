@@ -11,7 +11,7 @@ export interface FollowStatusOptions {
   readonly signal: AbortSignal;
 }
 
-const PERIOD_MS = 2_000;
+const READ_EVERY_MS = 2_000;
 // A host that takes long to answer is asked less often.
 const PAUSE_PER_READ = 2;
 
@@ -45,7 +45,7 @@ export async function followStatus(
       told = problem;
     }
     const tookMs = clock.now() - startedAt;
-    await clock.sleep(Math.max(PERIOD_MS, tookMs * PAUSE_PER_READ), signal);
+    await clock.sleep(Math.max(READ_EVERY_MS, tookMs * PAUSE_PER_READ), signal);
   }
 }
 

@@ -2,7 +2,7 @@ import { TokenBucket } from "../../kube/limits.ts";
 
 // A team behind one Ingress, which nothing trusts, signs in at once in the morning; an attacker gets few guesses.
 const BURST = 20;
-const AGAIN_AFTER_MS = 3_000;
+const ATTEMPT_AGAIN_AFTER_MS = 3_000;
 const MOST_ADDRESSES = 10_000;
 
 /** Limits how often tokens come from one address (`networkOf`), since each asks the API server. */
@@ -12,11 +12,11 @@ export class SignInRate {
 
   /** Counts an attempt. Returns the seconds after which the next one is taken; undefined if this one is. */
   refusedFor(address: string, now: number): number | undefined {
-    const bucket = this.#buckets.get(address) ?? new TokenBucket(1_000 / AGAIN_AFTER_MS, BURST, now);
+    const bucket = this.#buckets.get(address) ?? new TokenBucket(1_000 / ATTEMPT_AGAIN_AFTER_MS, BURST, now);
     this.#buckets.delete(address);
     this.#buckets.set(address, bucket);
     const [oldest] = this.#buckets.keys();
     if (this.#buckets.size > MOST_ADDRESSES && oldest !== undefined) this.#buckets.delete(oldest);
-    return bucket.reserve(now, 0) === undefined ? AGAIN_AFTER_MS / 1_000 : undefined;
+    return bucket.reserve(now, 0) === undefined ? ATTEMPT_AGAIN_AFTER_MS / 1_000 : undefined;
   }
 }

@@ -40,9 +40,9 @@ interface Session {
 
 const ATTRIBUTES = "Path=/; Secure; HttpOnly; SameSite=Strict";
 const LOCAL_NAMES: ReadonlySet<string> = new Set(["127.0.0.1", "localhost", "[::1]"]);
-const LONGEST_MS = 12 * 3_600_000;
+const LONGEST_SESSION_MS = 12 * 3_600_000;
 const LONGEST_IDLE_MS = 30 * 60_000;
-const CHECK_EVERY_MS = 60_000;
+const CHECK_SESSIONS_MS = 60_000;
 // Each has watches and memory of its own while a page is open.
 const MOST_SESSIONS = 100;
 // The oldest one ends, so that no user takes the room of all.
@@ -112,7 +112,7 @@ export class TokenSignIn implements PageGate {
       this.#endOldest(user.viewer.user);
       const id = randomBytes(32).toString("base64url");
       const now = clock.now();
-      this.#sessions.set(digestOf(id), { user, endsAt: now + LONGEST_MS, lastUsed: now });
+      this.#sessions.set(digestOf(id), { user, endsAt: now + LONGEST_SESSION_MS, lastUsed: now });
       this.#schedule();
       return { kind: "signIn", cookie: `${cookieName(headers)}=${id}; ${ATTRIBUTES}` };
     } catch (error) {
@@ -150,7 +150,7 @@ export class TokenSignIn implements PageGate {
   }
 
   #schedule(): void {
-    this.#timer ??= this.#options.clock.after(CHECK_EVERY_MS, () => {
+    this.#timer ??= this.#options.clock.after(CHECK_SESSIONS_MS, () => {
       this.#timer = undefined;
       void this.#endOld();
     });

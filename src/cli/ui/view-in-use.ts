@@ -2,7 +2,7 @@ import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { LiveView } from "./live-view.ts";
 
 // Pages that are loaded again come back at once.
-const LINGER_MS = 30_000;
+const UNUSED_VIEW_KEPT_MS = 30_000;
 
 /** A live view that runs while somebody looks, and a little longer. */
 export class ViewInUse {
@@ -36,7 +36,7 @@ export class ViewInUse {
   giveBack(): void {
     this.#users -= 1;
     if (this.#users > 0) return;
-    this.#timer = this.#clock.after(LINGER_MS, () => void this.stop());
+    this.#timer = this.#clock.after(UNUSED_VIEW_KEPT_MS, () => void this.stop());
   }
 
   async stop(): Promise<void> {

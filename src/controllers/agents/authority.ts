@@ -2,7 +2,7 @@ import { HUB_ADDRESSES_ANNOTATION, HUB_SECRET, INSTALLED_LABELS, SYSTEM_NAMESPAC
 import { type Secret, secretData, secretText } from "../../api/kubernetes.ts";
 import { certificatesOf, unended } from "../../certificates/bundle.ts";
 import { type Authority, issueAuthority } from "../../certificates/issue.ts";
-import { issuedAt, renewalReason } from "../../certificates/validity.ts";
+import { DAY_MS, issuedAt, renewalReason } from "../../certificates/validity.ts";
 
 /** The content of the hub's Secret. */
 export interface HubAuthorities {
@@ -16,7 +16,6 @@ export interface HubAuthorities {
   readonly addresses: readonly string[];
 }
 
-const DAY_MS = 24 * 60 * 60_000;
 const LIFETIME_MS = 10 * 365 * DAY_MS;
 /** Time in which agents learn of the next authority: one that is away for longer has to join again. */
 const ANNOUNCED_MS = 30 * DAY_MS;

@@ -37,7 +37,7 @@ export interface AgentControllerOptions {
   readonly log: Logger;
 }
 
-const RETRY_MS = 30_000;
+const ASK_AGAIN_MS = 30_000;
 
 /**
  * Lets agents of joined clusters connect: their certificates, the hub's own, and the credentials for their members. State is in the
@@ -167,7 +167,7 @@ export class AgentController implements Gatekeeper {
     access.store(name, credentials).catch((err: unknown) => {
       if (this.#abort.signal.aborted) return;
       log.warn({ err, member: name, account }, "credentials of an agent not stored");
-      clock.after(RETRY_MS, () => this.#hub.hub?.askForCredentials(name, account));
+      clock.after(ASK_AGAIN_MS, () => this.#hub.hub?.askForCredentials(name, account));
     });
   }
 

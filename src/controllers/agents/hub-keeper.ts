@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import { RELAY_SERVER_NAME } from "../../api/access.ts";
 import { HUB_SECRET, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { currentServing } from "../../certificates/current.ts";
-import { expiresAt } from "../../certificates/validity.ts";
+import { DAY_MS, expiresAt } from "../../certificates/validity.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { secrets } from "../../kube/resources.ts";
@@ -40,11 +40,10 @@ export interface HubKeeperOptions {
   readonly log: Logger;
 }
 
-const DAY_MS = 24 * 60 * 60_000;
 const SERVING_LIFETIME_MS = 90 * DAY_MS;
 // Meanwhile no agent finds the leader, and the host's API server may just be coming back.
 const SERVE_AGAIN = { initialMs: 1_000, maxMs: 30_000 };
-const LOOK_EVERY_MS = DAY_MS / 4;
+const CHECK_CERTIFICATE_MS = DAY_MS / 4;
 // An apply without a change costs the API server no write.
 const PUBLISH_EVERY_MS = 60_000;
 
@@ -119,7 +118,7 @@ export class HubKeeper {
     this.#timer?.cancel();
     if (signal.aborted) return;
     if (problem === undefined) this.#failures.reset();
-    const nextMs = problem === undefined ? LOOK_EVERY_MS : this.#failures.next();
+    const nextMs = problem === undefined ? CHECK_CERTIFICATE_MS : this.#failures.next();
     this.#timer = clock.after(nextMs, () => void this.refresh());
   }
 

@@ -23,7 +23,7 @@ import { RELAY_NAME } from "../../tunnel/relay.ts";
 import { type HubAuthorities, trusted } from "./authority.ts";
 
 const RELAY_LIFETIME_MS = 30 * 24 * 60 * 60_000;
-const RETRY_MS = 30_000;
+const RENEW_AGAIN_MS = 30_000;
 // An agent that brings useless tokens does not cost as many writes.
 const STORE_EVERY_MS = 30_000;
 
@@ -86,7 +86,7 @@ export class UserAccess {
         this.#retries.delete(name);
         this.ensure(name);
       };
-      this.#retries.set(name, clock.after(RETRY_MS, retry));
+      this.#retries.set(name, clock.after(RENEW_AGAIN_MS, retry));
     });
   }
 

@@ -9,7 +9,7 @@ export interface CopyDecision<T extends KubeObject> {
 }
 
 /** Users that follow each other share a copy. */
-const LINGER_MS = 10_000;
+const UNUSED_COPY_KEPT_MS = 10_000;
 
 export function decide<T extends KubeObject>(observed: Observed<T>, now: number): CopyDecision<T> {
   // A member that becomes usable is an event of its own.
@@ -34,7 +34,7 @@ function decidePresent<T extends KubeObject>(observed: Observed<T>, copy: Stored
   if (copy.metadata.deletionTimestamp !== undefined) return { actions: [], outcome: "Removing" };
   if (source.state === "missing" && use.outlivesSource !== true) return remove(observed, copy, "Removing", now);
   if (use.demand === "unused") {
-    const removeAt = unusedSince + LINGER_MS;
+    const removeAt = unusedSince + UNUSED_COPY_KEPT_MS;
     if (now < removeAt) return { actions: [], outcome: "Idle", requeueAt: removeAt };
     return remove(observed, copy, "Removing", now);
   }

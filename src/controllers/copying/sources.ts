@@ -30,7 +30,7 @@ const SHARE_OF_HEAP = 1 / 16;
 // Large objects may have a megabyte each.
 const LARGE_PAGE_SIZE = 50;
 // Longer than a workload takes to replace its pods, or a CronJob to start the next.
-const KEPT_MS = 5 * 60_000;
+const UNUSED_SOURCE_KEPT_MS = 5 * 60_000;
 // A cut watch comes back within seconds. One that does not may miss changes for any time.
 const STALE_AFTER_MS = 60_000;
 const NAMESPACE_INDEX = "namespace";
@@ -64,7 +64,7 @@ export class Sources<T extends KubeObject> {
     const key = `${kind}/${scope}`;
     const entry = this.#reflectors.get(key);
     if (entry === undefined || entry.timer !== undefined || this.#options.isNeeded(kind, scope)) return;
-    entry.timer = this.#options.clock.after(KEPT_MS, () => {
+    entry.timer = this.#options.clock.after(UNUSED_SOURCE_KEPT_MS, () => {
       delete entry.timer;
       if (this.#options.isNeeded(kind, scope)) return;
       this.#reflectors.delete(key);

@@ -19,7 +19,7 @@ const CLUSTER_INFO = { namespace: "kube-public", name: "cluster-info" };
 // The certificate of every API server has this name, which pods resolve to the agent's Service.
 const THROUGH_AGENT = { host: "kubernetes.default.svc", port: "443" };
 
-const PATIENCE_MS = 5_000;
+const ADDRESS_PATIENCE_MS = 5_000;
 
 /** The address of the host's API server for pods in members, and its certificate authority. */
 export class HomeAddresses {
@@ -59,7 +59,7 @@ export class HomeAddresses {
   async start(signal: AbortSignal): Promise<void> {
     this.#rootCa.start();
     const enough = new AbortController();
-    const patience = this.#clock.after(PATIENCE_MS, () => enough.abort());
+    const patience = this.#clock.after(ADDRESS_PATIENCE_MS, () => enough.abort());
     try {
       await this.#rootCa.whenSynced(AbortSignal.any([signal, enough.signal]));
     } catch {

@@ -12,7 +12,7 @@ import { type ActionContext, Controller, type ControllerOptions, type Expectatio
 import type { Events } from "../../runtime/event-bus.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import { WriteGuard } from "../../runtime/write-guard.ts";
+import { FORGET_HELD_FAILURE_MS, WriteGuard } from "../../runtime/write-guard.ts";
 import type { ControllerEvents } from "../events.ts";
 import type { RefusedWrites } from "../refused-writes.ts";
 import { HomeAddresses } from "./address.ts";
@@ -46,8 +46,6 @@ const SECRET = "secret";
 // A quota, a policy or a missing service account lasts until the operator or the author acts.
 const TOKEN_HOLD_MS = 30_000;
 const CONTESTED_HOLD_MS = 10 * 60_000;
-// Longer than a denied right is held.
-const FORGET_FAILURE_MS = 15 * 60_000;
 
 /** Keeps tokens for the host's API server in members, for the delegates that mount them. One key is one pod name. */
 export class HomeApiController {
@@ -61,7 +59,7 @@ export class HomeApiController {
 
   constructor(options: HomeApiOptions) {
     this.#options = options;
-    this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_FAILURE_MS });
+    this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_HELD_FAILURE_MS });
     const { host, identity, server, agentAddress, events, clock, log } = options;
     const onChange = (): void => {
       events.emit("homeApi");

@@ -10,8 +10,6 @@ const RENEWED_AFTER = 0.8;
 const OLDEST_MS = 24 * 60 * 60_000;
 // Up to a tenth earlier, so that pods that were created together do not renew together.
 const SPREAD = 0.1;
-// Timers of Node.js reach no further than 24 days.
-const LONGEST_WAIT_MS = 20 * 24 * 60 * 60_000;
 
 /** `random` is from 0 to 1. */
 export function renewalAge(lifetimeMs: number, random: number): number {
@@ -38,7 +36,7 @@ export function decide(
       const replaces = uid === undefined || resourceVersion === undefined ? {} : { replaces: { uid, resourceVersion } };
       actions.push({ type: "issue", member, proxy, delegateUid: delegate.metadata.uid, ...replaces });
     } else {
-      requeueAt = Math.min(requeueAt ?? now + LONGEST_WAIT_MS, due);
+      requeueAt = Math.min(requeueAt ?? due, due);
     }
   }
   if (untold !== undefined) actions.push({ type: "tell", proxyUid, ...untold });

@@ -17,7 +17,7 @@ import type { Action, Observed, PendingGroup } from "./model.ts";
 import { UnschedulableSince } from "./unschedulable-since.ts";
 
 // Members change all the time: pods that wait for room are reconciled together.
-const ROOM_DELAY_MS = 500;
+const MEMBERS_CHANGED_DELAY_MS = 500;
 const FIND_AGAIN_MS = 10_000;
 // Events after which a pod that waits may fit in a member.
 const WAKING = [
@@ -130,7 +130,7 @@ export class OverflowController {
   }
 
   #onRoom(): void {
-    if (this.#pods.store.size > 0) this.#resync.request(ROOM_DELAY_MS);
+    if (this.#pods.store.size > 0) this.#resync.request(MEMBERS_CHANGED_DELAY_MS);
   }
 
   bindingTo(member: string): number {

@@ -2,12 +2,11 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isGated, isLive, unschedulableMessage } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
+import { UNTOLD_MS } from "../../runtime/requeue.ts";
 import { noRoomEither, staysForClaim } from "../../scheduling/overflow-reasons.ts";
 import { allRefusals, nextRetry, openMembers } from "../../scheduling/retries/pause.ts";
 import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";
 
-// No event tells that a group, a division or a name is free.
-const LOOK_AGAIN_MS = 1000;
 // The host's own pods are not watched: that a group has left its nodes is noticed this late.
 const GROUP_AGAIN_MS = 5000;
 
@@ -19,7 +18,7 @@ export function decide(observed: Observed, now: number, wall: number = now): Ove
     return {
       actions: [{ type: "mark", uid: pod.metadata.uid, member }],
       outcome: "Marking",
-      requeueAt: now + LOOK_AGAIN_MS,
+      requeueAt: now + UNTOLD_MS,
     };
   }
   if (isBound(pod) || !isLive(pod)) return { actions: [], outcome: "Done" };
@@ -60,7 +59,7 @@ function decideMember(observed: Observed, now: number): OverflowDecision {
     const message = `stays on this cluster: ${group.text} has pods on its nodes`;
     return { actions: tell(observed, message), outcome: "Waiting", requeueAt: now + GROUP_AGAIN_MS };
   }
-  const soon = now + LOOK_AGAIN_MS;
+  const soon = now + UNTOLD_MS;
   if (view.follows === true || view.syncing === true || view.unseen !== undefined) {
     return { actions: [], outcome: "Waiting", requeueAt: soon };
   }

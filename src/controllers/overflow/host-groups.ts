@@ -8,7 +8,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { FindPod } from "../../scheduling/groups.ts";
 
 // A pod of the group that the host's scheduler places just now is seen by the next one that is due.
-const FRESH_MS = 3000;
+const GROUPS_FRESH_MS = 3000;
 
 interface Reading {
   /** End of the read; epoch ms. */
@@ -58,7 +58,7 @@ export class HostGroups {
   }
 
   #isOld({ at }: Reading): boolean {
-    return this.#options.clock.now() - at > FRESH_MS;
+    return this.#options.clock.now() - at > GROUPS_FRESH_MS;
   }
 
   /** Ignores pods that failed or are being deleted: they hold their group nowhere, as in members. */

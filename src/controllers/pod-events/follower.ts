@@ -1,7 +1,7 @@
 import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, KubeError } from "../../kube/errors.ts";
-import { LIST_TIMEOUT_MS } from "../../kube/list.ts";
+import { LIST_TIMEOUT_MS, PAGE_SIZE } from "../../kube/list.ts";
 import { events } from "../../kube/resources.ts";
 import { ConnectionBackoff } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -10,7 +10,6 @@ import { rolledBackTo } from "../../runtime/resource-version.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { observedAt } from "./mirror.ts";
 
-const PAGE_SIZE = 500;
 // API servers send no bookmarks for events, which have no watch cache: a quiet watch is silent for long.
 const WATCH_SECONDS = { least: 240, spread: 120 };
 const BACKOFF = { initialMs: 500, maxMs: 60_000, healthyMs: 10_000 };

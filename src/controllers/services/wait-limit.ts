@@ -7,7 +7,7 @@ export interface WaitLimitOptions {
 }
 
 // The kubelet does not wait for Services at all, so a pod waits a moment only.
-const LONGEST_WAIT_MS = 5_000;
+const LONGEST_SERVICES_WAIT_MS = 5_000;
 
 /** Limits how long pods wait for the copies of their Services, and for members whose copies cannot be read. */
 export class WaitLimit {
@@ -21,7 +21,7 @@ export class WaitLimit {
 
   wait(key: ObjectKey, uid: string): void {
     if (this.#pods.has(uid)) return;
-    const timer = this.#options.clock.after(LONGEST_WAIT_MS, () => {
+    const timer = this.#options.clock.after(LONGEST_SERVICES_WAIT_MS, () => {
       const pod = this.#pods.get(uid);
       if (pod !== undefined) pod.over = true;
       this.#options.onChange(key);
@@ -37,7 +37,7 @@ export class WaitLimit {
   overFor(member: object): boolean {
     const waiting = this.#members.get(member);
     if (waiting !== undefined) return waiting.over;
-    const timer = this.#options.clock.after(LONGEST_WAIT_MS, () => {
+    const timer = this.#options.clock.after(LONGEST_SERVICES_WAIT_MS, () => {
       this.#members.set(member, { over: true, timer });
       this.wakeAll();
     });

@@ -8,7 +8,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { ControllerEvents } from "../events.ts";
 import type { Kubelets } from "./model.ts";
 
-const RETRY_MS = 5_000;
+const SERVE_AGAIN_MS = 5_000;
 
 export interface NodeServingOptions {
   readonly kubelets: Kubelets;
@@ -54,7 +54,7 @@ export class NodeServing {
       } catch (error) {
         if (signal.aborted) return;
         log.error({ err: error }, "the kubelet API does not serve yet");
-        await clock.sleep(RETRY_MS, signal).catch(() => {});
+        await clock.sleep(SERVE_AGAIN_MS, signal).catch(() => {});
       }
     }
     // Nodes that have a port get it back before others may take it.

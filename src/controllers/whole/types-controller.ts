@@ -45,7 +45,7 @@ type Action =
   | { readonly type: "status"; readonly object: Stored<DelegatedType>; readonly status: DelegatedTypeStatus };
 
 // Counts change with each object.
-const STATUS_PAUSE_MS = 5_000;
+const TYPE_STATUS_PAUSE_MS = 5_000;
 // A definition may be deleted or installed at any time.
 const ASK_AGAIN_MS = 30_000;
 // The API server refuses a condition's message of more than 32,768 characters.
@@ -143,7 +143,7 @@ export class TypesController {
 
   #later(key: ObjectKey): void {
     if (this.#due.has(key)) return;
-    const timer = this.#options.clock.after(STATUS_PAUSE_MS, () => {
+    const timer = this.#options.clock.after(TYPE_STATUS_PAUSE_MS, () => {
       this.#due.delete(key);
       this.#loop.enqueue(key);
     });

@@ -22,7 +22,7 @@ export interface WholeOptions extends Omit<PodCopierOptions, "proxies" | "events
 
 const MEMBER_INDEX = "member";
 // A copy that the host has after all, or that an operator has to look at, is asked for again.
-const KEPT_MS = 60_000;
+const RELEASE_KEPT_MS = 60_000;
 
 /**
  * Gives objects of one kind to members whole, and writes the status of their copies back. The copier creates, changes and deletes
@@ -234,13 +234,13 @@ export class WholeController<T extends KubeObject, Assignment, Shown, O extends 
     const object = found?.metadata.uid === ownerOf(copy)?.uid ? found : undefined;
     if (object !== undefined && this.#adapter.isWantedIn(object, member)) {
       const isReplaced = this.#adapter.replacesCopies && this.#copier.standing(member, ref).drift === "immutable";
-      return isReplaced ? undefined : KEPT_MS;
+      return isReplaced ? undefined : RELEASE_KEPT_MS;
     }
     const isTakenBack = this.#adapter.isTakenBack(found, object !== undefined);
-    if (!isTakenBack && restoredHost.keeps(member.name, `a ${resource.kind}`, copy.metadata)) return KEPT_MS;
+    if (!isTakenBack && restoredHost.keeps(member.name, `a ${resource.kind}`, copy.metadata)) return RELEASE_KEPT_MS;
     if (found === undefined) await restoredHost.confirm(member.name, resource.plural, signal);
     const unwanted = { host, member, copy, signal, ...(object === undefined ? {} : { object }) };
-    return (await this.#adapter.leave?.(unwanted)) === true ? KEPT_MS : undefined;
+    return (await this.#adapter.leave?.(unwanted)) === true ? RELEASE_KEPT_MS : undefined;
   }
 }
 

@@ -29,7 +29,7 @@ const CODES: Readonly<Record<number, KubeErrorCode>> = {
 // Every API server serves it.
 const CORE_PATH = "/api/v1/";
 // Upper bound of a server's Retry-After, so that a server cannot stop its callers for long.
-const LONGEST_WAIT_MS = 60_000;
+const LONGEST_RETRY_AFTER_MS = 60_000;
 // Longest message kept. No API server sends a longer one; a hostile server may.
 const LONGEST_MESSAGE = 4_096;
 
@@ -98,7 +98,7 @@ export function errorFromStatus(object: unknown, subject: ErrorSubject): KubeErr
 }
 
 function longestWait(ms: number | undefined): number | undefined {
-  return ms === undefined ? undefined : Math.min(ms, LONGEST_WAIT_MS);
+  return ms === undefined ? undefined : Math.min(ms, LONGEST_RETRY_AFTER_MS);
 }
 
 function codeOf(status: number, reason: string | undefined): KubeErrorCode {

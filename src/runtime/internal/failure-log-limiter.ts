@@ -1,7 +1,7 @@
 import type { Clock } from "../clock.ts";
 
 // An hour of logs always contains a lasting failure.
-const AGAIN_AFTER_MS = 60 * 60_000;
+const LOG_AGAIN_AFTER_MS = 60 * 60_000;
 // Limits how often a flapping connection is logged, in either direction.
 const FLAPPING_AGAIN_MS = 5 * 60_000;
 const HEALTHY_MS = 10_000;
@@ -33,7 +33,7 @@ export class FailureLogLimiter {
     const isListed = this.#loggedAt.has(reason) || this.#loggedAt.size < MOST_REASONS;
     const key = isListed ? reason : ANY_OTHER;
     const at = this.#loggedAt.get(key);
-    if (at !== undefined && now - at < (this.#flaps ? FLAPPING_AGAIN_MS : AGAIN_AFTER_MS)) return false;
+    if (at !== undefined && now - at < (this.#flaps ? FLAPPING_AGAIN_MS : LOG_AGAIN_AFTER_MS)) return false;
     this.#loggedAt.set(key, now);
     this.#owed = true;
     return true;

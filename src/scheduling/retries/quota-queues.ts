@@ -31,13 +31,13 @@ interface Candidate {
 
 // Most controller managers have recounted a quota by then.
 const COUNTS_MS = 250;
-// A controller manager that keeps up has recounted by then, and is asked every AGAIN_MS until then.
-const LAGS_MS = 5000;
-const AGAIN_MS = 2000;
+// A controller manager that keeps up has recounted by then, and is asked every QUOTA_AGAIN_MS until then.
+const QUOTA_LAGS_MS = 5000;
+const QUOTA_AGAIN_MS = 2000;
 // The pod whose turn it is has been reconciled by then.
-const LOOK_MS = 1000;
+const QUOTA_LOOK_MS = 1000;
 // Longest wait for the answer of the pod whose turn it is.
-const TURN_MS = 60_000;
+const QUOTA_TURN_MS = 60_000;
 const SKIPPED_MS = 30_000;
 
 /** Pods that wait for the quotas of one namespace in a member. When a pod there ends, they ask one at a time until one is refused. */
@@ -68,10 +68,10 @@ class QuotaQueue {
     const { since } = this.#turn;
     const now = this.#options.clock.now();
     this.stop();
-    waiting.behindUntil = now + LAGS_MS;
+    waiting.behindUntil = now + QUOTA_LAGS_MS;
     // The quota may not count the end yet.
-    const mayLag = now < this.#endedAt + LAGS_MS;
-    if (mayLag || since <= this.#endedAt) this.#nextAfter(AGAIN_MS);
+    const mayLag = now < this.#endedAt + QUOTA_LAGS_MS;
+    if (mayLag || since <= this.#endedAt) this.#nextAfter(QUOTA_AGAIN_MS);
   }
 
   /** Removes a pod that the quota admitted: there may be more room. */
@@ -112,7 +112,7 @@ class QuotaQueue {
     if (first === undefined) return;
     const { uid, key } = first;
     this.#turn = { uid, since: this.#options.clock.now() };
-    this.#timer = this.#options.clock.after(LOOK_MS, () => this.#look());
+    this.#timer = this.#options.clock.after(QUOTA_LOOK_MS, () => this.#look());
     // The pod asks before its backoff is over.
     this.#options.retries.hurry(uid, this.#member);
     this.#options.reconcile(key);
@@ -127,8 +127,8 @@ class QuotaQueue {
     const { reserved, attempts } = memories.of(uid);
     const now = clock.now();
     const asks = reserved === this.#member || attempts[this.#member]?.refusal === undefined;
-    if (asks && now < since + TURN_MS) {
-      this.#timer = clock.after(LOOK_MS, () => this.#look());
+    if (asks && now < since + QUOTA_TURN_MS) {
+      this.#timer = clock.after(QUOTA_LOOK_MS, () => this.#look());
       return;
     }
     this.#turn = undefined;

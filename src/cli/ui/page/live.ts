@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { LiveMessage, MemberRow, PodRow, SignedIn, WholeRows } from "../model.ts";
 
-const AGAIN_MS = 2_000;
+const CONNECT_AGAIN_MS = 2_000;
 
 /** The live data of the page, kept by one connection to its server. */
 export class LiveData {
@@ -38,7 +38,7 @@ export class LiveData {
 
   async #startAgain(): Promise<void> {
     await this.#readSession();
-    if (this.signedOut === undefined) setTimeout(() => this.start(), AGAIN_MS);
+    if (this.signedOut === undefined) setTimeout(() => this.start(), CONNECT_AGAIN_MS);
   }
 
   /** Signs in with a token. Resolves to the reason if that is refused. */

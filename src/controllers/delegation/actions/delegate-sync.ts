@@ -8,7 +8,7 @@ import type { StatusPatch } from "../../../pods/feedback.ts";
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import type { HoldReason } from "../../../runtime/held-writes.ts";
-import { WriteGuard } from "../../../runtime/write-guard.ts";
+import { FORGET_HELD_FAILURE_MS, WriteGuard } from "../../../runtime/write-guard.ts";
 import type { Memories } from "../../../scheduling/memories.ts";
 import { RESIZE } from "../../../scheduling/memory.ts";
 import type { ActionOf } from "../decision/decision.ts";
@@ -22,8 +22,6 @@ import { forwardRefusal, forwardUndone, isUnknownSubresource, resizeReason } fro
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Expectation<View> | undefined>;
 const atOnce: Expectation<View> = () => true;
-// Longer than a forward that was refused is held.
-const FORGET_FAILURE_MS = 15 * 60_000;
 const END_FIELDS: ReadonlySet<string> = new Set(["phase", "reason", "message", "conditions"]);
 
 /** Sends the patches that keep proxy and delegate alike, in both directions. */
@@ -35,7 +33,7 @@ export class DelegateSync {
   constructor(options: DelegationOptions, memories: Memories) {
     this.#options = options;
     this.#memories = memories;
-    this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_FAILURE_MS });
+    this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_HELD_FAILURE_MS });
   }
 
   /** Rejects when the delegate has changed since the decision. */

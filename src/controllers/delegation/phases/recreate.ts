@@ -1,14 +1,12 @@
 import { because, isPrepared, whyUnprepared } from "../../../placement/needs.ts";
 import { controllerOf, everRan } from "../../../pods/pod-state.ts";
+import { UNTOLD_MS } from "../../../runtime/requeue.ts";
 import { type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { boundMember, createIn, lastRecorded, surplusHolders } from "../decision/delegates.ts";
 import { withoutConditionsOf } from "../decision/feedback.ts";
 import { writeAgainAt } from "../decision/futile-writes.ts";
 import { waitBecause } from "../decision/report.ts";
 import { type MemberView, type PodView, refusalOfOwnMember, unknownPlacement } from "../decision/view.ts";
-
-// Pause between two looks at what a bound proxy waits for, as no event tells.
-const LOOK_AGAIN_MS = 1000;
 
 /** A proxy that was bound without a delegate gets one in the member that it is bound to, and in no other. */
 export const createBound: Phase = (view, now) => {
@@ -33,7 +31,7 @@ export const recreate: Phase = (view, now) => {
 function createInOwn(member: MemberView, view: PodView, now: number): DelegationDecision {
   const { name, preparation, misfit, departed } = member;
   const { proxy, needs, memory } = view;
-  const soon = { requeueAt: now + LOOK_AGAIN_MS };
+  const soon = { requeueAt: now + UNTOLD_MS };
   const unknown = unknownPlacement(view);
   if (unknown !== undefined) return waitBecause(unknown, view, now, soon);
   if (!isPrepared(preparation)) {

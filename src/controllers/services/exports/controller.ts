@@ -20,7 +20,7 @@ export interface ExportControllerOptions extends PodCopierOptions {
 
 const SERVICE = "Service";
 // Longer than a CronJob takes to start its next pod.
-const KEPT_MS = 5 * 60_000;
+const UNUSED_EXPORT_KEPT_MS = 5 * 60_000;
 
 /** Makes ServiceExports beside copies. They are no copies: many members do not serve the API. */
 export class ExportController {
@@ -90,7 +90,7 @@ export class ExportController {
   }
 
   release(): void {
-    this.#ending ??= this.#options.clock.after(KEPT_MS, () => {
+    this.#ending ??= this.#options.clock.after(UNUSED_EXPORT_KEPT_MS, () => {
       this.#ending = undefined;
       void this.#sources?.stop();
       this.#sources = undefined;

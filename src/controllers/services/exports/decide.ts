@@ -71,9 +71,9 @@ export interface ReportAction extends Difference {
 // Conditions of an earlier leader stay until the members were read again.
 const STARTUP_MS = 10_000;
 // Limits the writes for a member whose conditions flap.
-const INTERVAL_MS = 5_000;
+const STATUS_INTERVAL_MS = 5_000;
 // A policy of the host that refuses the write may be gone by then.
-const AGAIN_MS = 10 * 60_000;
+const REFUSED_AGAIN_MS = 10 * 60_000;
 
 /** Writes members' conditions at a limited rate. */
 export function decideReport(
@@ -89,7 +89,7 @@ export function decideReport(
     // Another manager owns a condition of that type, or the API server stores no status.
     const isLeft =
       before.resourceVersion === exported.metadata.resourceVersion && jsonEqual(before.condition, difference.condition);
-    return Math.max(earliest, before.at + (isLeft ? AGAIN_MS : INTERVAL_MS));
+    return Math.max(earliest, before.at + (isLeft ? REFUSED_AGAIN_MS : STATUS_INTERVAL_MS));
   };
   const ready = differing.filter((difference) => due(difference) <= now);
   const later = differing.map(due).filter((at) => at > now);

@@ -13,7 +13,7 @@ import type { Clock } from "../../../runtime/clock.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import type { EventRecorder } from "../../../runtime/event-recorder.ts";
 import { referenceTo } from "../../../runtime/kube-event.ts";
-import { WriteGuard } from "../../../runtime/write-guard.ts";
+import { FORGET_HELD_FAILURE_MS, WriteGuard } from "../../../runtime/write-guard.ts";
 import type { CopyKey } from "../../copying/model.ts";
 import type { ExportAction, ObservedCopy } from "./decide.ts";
 
@@ -29,9 +29,7 @@ type ActionOf<Type extends ExportAction["type"]> = Extract<ExportAction, { reado
 type Result = Promise<Expectation<ObservedCopy> | undefined>;
 
 // ServiceExports in members are not watched; one that a client deletes there is back after this long.
-const AGAIN_MS = 10 * 60_000;
-// Longer than the pause between two attempts.
-const FORGET_FAILURE_MS = 15 * 60_000;
+const READ_AGAIN_MS = 10 * 60_000;
 const EXPORT = "export";
 const API = `${serviceExports.kind} of ${serviceExports.group}`;
 const UNDERSTOOD = serviceExports.versions.join(" or ");
@@ -45,7 +43,7 @@ export class Exports {
 
   constructor(options: ExportsOptions) {
     this.#options = options;
-    this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_FAILURE_MS });
+    this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_HELD_FAILURE_MS });
   }
 
   /** Returns when the ServiceExport is to be made again; epoch ms. */
@@ -63,7 +61,7 @@ export class Exports {
     const { host, clock, recorder } = this.#options;
     const { uid } = copy.metadata;
     if (!isExported(copy) && !(await this.#mark(member, copy.metadata, "true", signal))) return () => true;
-    const due = clock.now() + AGAIN_MS;
+    const due = clock.now() + READ_AGAIN_MS;
     let problem: string | undefined;
     try {
       const made = await this.#in(member).use((resource) => {
@@ -82,7 +80,7 @@ export class Exports {
     this.#made.set(key, { copyUid: uid, due });
     if (problem === undefined) this.#guard.done(key, EXPORT);
     else if (
-      this.#guard.refuse(key, EXPORT, { message: problem, dedupe: withoutAmounts(problem) }, { holdMs: AGAIN_MS })
+      this.#guard.refuse(key, EXPORT, { message: problem, dedupe: withoutAmounts(problem) }, { holdMs: READ_AGAIN_MS })
     ) {
       log.info(problem);
       const exported = referenceTo(resourceOf(serviceExports, source), source);

@@ -8,7 +8,7 @@ import { decideBy, releaseObject, reportToAuthor, retire, show } from "../phases
 import type { ObjectDecision, Observed } from "./model.ts";
 
 // Controllers of a member may write a status many times a second.
-const STATUS_PAUSE_MS = 1_000;
+const OBJECT_STATUS_PAUSE_MS = 1_000;
 // Members change one after the other, and one write tells of them all.
 const MEMBERS_PAUSE_MS = 1_000;
 // A member that is about to take the object has its next state soon. In a burst of objects, copies come before records.
@@ -122,7 +122,7 @@ function followStatus(observed: Observed, now: number): ObjectDecision | undefin
   // A new leader has not read all members yet. One that does not answer any more keeps the status that it had.
   if (places.some(({ excluded, isKnown }) => excluded === undefined && !isKnown)) return undefined;
   if (status === undefined || jsonEqual(status, object.status)) return undefined;
-  const dueAt = (sent?.at ?? 0) + STATUS_PAUSE_MS;
+  const dueAt = (sent?.at ?? 0) + OBJECT_STATUS_PAUSE_MS;
   const decision = show(observed, { shown: status, content: JSON.stringify(status), dueAt }, now);
   if (decision.actions.length > 0) return decision;
   return { ...decision, ...lookAgain(decision.requeueAt, membersDueAt(observed, now)) };
