@@ -66,11 +66,12 @@ export interface Refusal {
   readonly lacksNode?: true;
 }
 
-/** A placement rule: it refuses members, or prefers some. */
+/** A placement rule, as a plugin of kube-scheduler: it filters members, or scores them. */
 export interface Rule {
-  readonly refusal?: (candidate: Candidate) => Pick<Refusal, "reason" | "message" | "dedupe"> | undefined;
-  /** Lower is better. Undefined if all members are alike. */
-  readonly cost?: (candidate: Candidate) => number;
+  /** Returns why the member does not take the pod. Undefined if it may. */
+  readonly filter?: (candidate: Candidate) => Pick<Refusal, "reason" | "message" | "dedupe"> | undefined;
+  /** Higher is better. Absent: all members are alike. */
+  readonly score?: (candidate: Candidate) => number;
   readonly concern?: string;
   /** A member that is best by this rule is worth a wait if its API server is late. */
   readonly awaits?: boolean;

@@ -34,13 +34,13 @@ export function divisionRule({ preferences, order, placed, others }: DivisionRul
     concern: PREFERENCES_ANNOTATION,
     // A replica placed elsewhere would stay there.
     awaits: true,
-    refusal: ({ name }) => limitReached(preferences, name, placed[name] ?? 0),
-    cost: ({ name }) => {
+    filter: ({ name }) => limitReached(preferences, name, placed[name] ?? 0),
+    score: ({ name }) => {
       if (name === best) return 0;
       const next = (placed[name] ?? 0) + 1;
       // One more than all replicas always leaves a cluster that lacks one.
       const position = order.position(name, next, all + 1);
-      return position ?? all + 1 + next / Math.max(1, preferencesFor(preferences, name)?.weight ?? 0);
+      return -(position ?? all + 1 + next / Math.max(1, preferencesFor(preferences, name)?.weight ?? 0));
     },
   };
 }

@@ -23,13 +23,13 @@ export interface RankInput {
   readonly mutationIn?: (candidate: Candidate) => RequestMutation | undefined;
   /** The pod's priority. Undefined if it preempts no pods. */
   readonly priority?: number;
-  /** The first refusing rule gives the reason; earlier costs outrank later ones. */
+  /** The first rule that filters a member gives the reason; earlier scores outrank later ones. */
   readonly rules?: readonly Rule[];
   readonly candidates: readonly Candidate[];
 }
 
 /**
- * Ranks members: prompt ones first, then by the rules' costs, then those whose other tenants were read, then by load.
+ * Ranks members: prompt ones first, then by the rules' scores, then those whose other tenants were read, then by load.
  */
 export function rank(input: RankInput): Ranking {
   const { requests: written, requestsIn, mutationIn, priority, rules = [], candidates } = input;
@@ -65,7 +65,7 @@ export function rank(input: RankInput): Ranking {
   };
 }
 
-/** Returns the best by costs alone, if it is late. */
+/** Returns the best by scores alone, if it is late. */
 function awaitedOf(fitting: readonly Scored[], rules: readonly Rule[]): Scored | undefined {
   if (!fitting.some(({ overdue }) => overdue) || !rules.some(({ awaits = false }) => awaits)) return undefined;
   const best = fitting.reduce((first, one) => (byMerit(one, first) < 0 ? one : first));
@@ -75,7 +75,7 @@ function awaitedOf(fitting: readonly Scored[], rules: readonly Rule[]): Scored |
 interface Scored {
   readonly name: string;
   readonly overdue: boolean;
-  readonly costs: readonly number[];
+  readonly scores: readonly number[];
   readonly guessed: boolean;
   readonly load: number;
   readonly pods: number;
@@ -83,9 +83,9 @@ interface Scored {
 
 function scoreOf(candidate: Candidate, requests: Amounts, rules: readonly Rule[]): Scored {
   const { name, overdue = false, used, foreign } = candidate;
-  const costs = rules.map(({ cost }) => cost?.(candidate) ?? 0);
+  const scores = rules.map(({ score }) => score?.(candidate) ?? 0);
   const guessed = foreign === undefined;
-  return { name, overdue, costs, guessed, load: loadOf(requests, candidate), pods: used.pods ?? 0 };
+  return { name, overdue, scores, guessed, load: loadOf(requests, candidate), pods: used.pods ?? 0 };
 }
 
 export function whyBehind(input: RankInput, candidate: Candidate, better: Candidate): string {
@@ -94,7 +94,7 @@ export function whyBehind(input: RankInput, candidate: Candidate, better: Candid
   const other = scoreOf(better, requestsIn?.(better) ?? requests, rules);
   const { name } = better;
   if (own.overdue !== other.overdue) return "its API server is late to answer";
-  const rule = own.costs.findIndex((cost, index) => cost !== other.costs[index]);
+  const rule = own.scores.findIndex((score, index) => score !== other.scores[index]);
   if (rule !== -1) return `${name} is better by ${rules[rule]?.concern ?? "a rule"}`;
   if (own.guessed !== other.guessed) return "what others' pods request there is not known yet";
   if (own.load !== other.load) return `would be ${percent(own.load)} full, ${name} ${percent(other.load)}`;
@@ -114,20 +114,20 @@ function byPreference(a: Scored, b: Scored): number {
 
 function byMerit(a: Scored, b: Scored): number {
   const byKnown = Number(a.guessed) - Number(b.guessed);
-  return byCosts(a.costs, b.costs) || byKnown || a.load - b.load || a.pods - b.pods || (a.name < b.name ? -1 : 1);
+  return byScores(a.scores, b.scores) || byKnown || a.load - b.load || a.pods - b.pods || (a.name < b.name ? -1 : 1);
 }
 
-function byCosts(a: readonly number[], b: readonly number[]): number {
-  for (const [rule, cost] of a.entries()) {
+function byScores(a: readonly number[], b: readonly number[]): number {
+  for (const [rule, score] of a.entries()) {
     const other = b[rule] ?? 0;
-    if (cost !== other) return cost < other ? -1 : 1;
+    if (score !== other) return score > other ? -1 : 1;
   }
   return 0;
 }
 
 function firstRefusal(rules: readonly Rule[], candidate: Candidate): Why | undefined {
-  for (const { refusal } of rules) {
-    const refused = refusal?.(candidate);
+  for (const { filter } of rules) {
+    const refused = filter?.(candidate);
     if (refused !== undefined) return refused;
   }
   return undefined;

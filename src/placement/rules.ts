@@ -42,7 +42,7 @@ export function policyRules({ pod, inMember, namespaceLabels }: RuleFacts): Rule
   return [
     permissionRule(pod.metadata.namespace ?? "", namespaceLabels),
     limitRule(pod, inMember),
-    { refusal: (candidate) => taintRefusal(pod, candidate) },
+    { filter: (candidate) => taintRefusal(pod, candidate) },
     nodeRule(inMember),
   ];
 }
@@ -53,26 +53,26 @@ export function placementRules(facts: RuleFacts): Rule[] {
   return [
     {
       concern: "taints of effect PreferNoSchedule",
-      cost: ({ taints = [] }) => taints.filter((taint) => isAvoided(taint, pod)).length,
+      score: ({ taints = [] }) => -taints.filter((taint) => isAvoided(taint, pod)).length,
     },
     ...(affinity === undefined
       ? []
       : [
           {
             concern: CLUSTER_AFFINITY_ANNOTATION,
-            cost: (candidate: Candidate) => -affinityWeight(affinity, candidate),
+            score: (candidate: Candidate) => affinityWeight(affinity, candidate),
           },
         ]),
     ...(pod.spec?.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution === undefined
       ? []
-      : [{ concern: "nodeAffinity", cost: (candidate: Candidate) => -inMember(candidate).weight }]),
+      : [{ concern: "nodeAffinity", score: (candidate: Candidate) => inMember(candidate).weight }]),
     ...spread.map((constraint) => spreadRuleFor(constraint, facts)),
   ];
 }
 
 function permissionRule(namespace: string, labels: Readonly<Record<string, string>>): Rule {
   return {
-    refusal: ({ admits }) =>
+    filter: ({ admits }) =>
       admits === undefined || selectorMatches(admits, labels) ? undefined : notPermitted(namespace),
   };
 }
@@ -80,7 +80,7 @@ function permissionRule(namespace: string, labels: Readonly<Record<string, strin
 function limitRule(pod: Stored<Pod>, inMember: InMember): Rule {
   const { namespace = "", uid } = pod.metadata;
   return {
-    refusal: (candidate) => {
+    filter: (candidate) => {
       const { limits, used, usedIn, reservedFor } = candidate;
       if (limits === undefined) return undefined;
       const wanted = inMember(candidate);
@@ -145,7 +145,7 @@ function spreadRuleFor(spread: ClusterSpread, facts: RuleFacts): Rule {
 /** Judges node selector, required affinity and tolerations against the virtual node and the member's nodes. */
 function nodeRule(inMember: InMember): Rule {
   return {
-    refusal: (candidate) => {
+    filter: (candidate) => {
       const { largestNode } = candidate;
       const { requests, mutation, refusal } = inMember(candidate);
       if (refusal !== undefined) return noNodeMatches(refusal);
@@ -197,7 +197,7 @@ export interface GroupFacts {
 /** Sends all pods of a group to one member. Until it is known, one pod alone looks for it. */
 export function groupRule({ text, home, first, unread }: GroupFacts): Rule {
   return {
-    refusal: ({ name }) => {
+    filter: ({ name }) => {
       if (home !== undefined) return name === home ? undefined : groupIsIn(text, home);
       if (first !== undefined) return groupFollows(text, first);
       return unread.length === 0 ? undefined : groupMayBeIn(text, unread);

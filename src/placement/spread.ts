@@ -12,8 +12,8 @@ export interface SpreadFacts {
 }
 
 /**
- * Applies a spread constraint like kube-scheduler: a domain may exceed the smallest by maxSkew; a soft one costs the
- * excess.
+ * Applies a spread constraint like kube-scheduler: a domain may exceed the smallest by maxSkew; a soft one scores
+ * by the excess.
  */
 export function spreadRule({ spread, counts, countsItself, eligible }: SpreadFacts): Rule {
   const { topologyKey, maxSkew = 1, whenUnsatisfiable = "DoNotSchedule", minDomains = 1 } = spread;
@@ -28,14 +28,14 @@ export function spreadRule({ spread, counts, countsItself, eligible }: SpreadFac
   const skewIn = (value: string): number => (domains.get(value) ?? 0) + (countsItself ? 1 : 0) - fewest;
   if (whenUnsatisfiable === "ScheduleAnyway") {
     return {
-      cost: (candidate) => {
+      score: (candidate) => {
         const value = domainOf(candidate);
-        return value === undefined || !domains.has(value) ? Number.MAX_VALUE : skewIn(value);
+        return value === undefined || !domains.has(value) ? -Number.MAX_VALUE : -skewIn(value);
       },
     };
   }
   return {
-    refusal: (candidate) => {
+    filter: (candidate) => {
       const value = domainOf(candidate);
       if (value === undefined) return noTopology(topologyKey);
       if (!domains.has(value) || skewIn(value) <= maxSkew) return undefined;

@@ -86,7 +86,7 @@ export function rankInput(
   const missingIn = (member: string): string | undefined =>
     needs?.state === "there" ? refusalIn(preparationIn(needs, member)) : undefined;
   const selection: Rule = {
-    refusal: (candidate) => {
+    filter: (candidate) => {
       const message = excludes(candidate) ?? lacks?.(candidate) ?? missingIn(candidate.name);
       return message === undefined ? undefined : { reason: "NotSelected", message };
     },
@@ -269,7 +269,7 @@ export class Eligibilities {
       (candidate) =>
         candidate.overdue === true ||
         this.#lacks(proxy, placement, candidate) !== undefined ||
-        [...policy, ...wishes].some(({ refusal }) => refusal?.(candidate) !== undefined),
+        [...policy, ...wishes].some(({ filter }) => filter?.(candidate) !== undefined),
     );
     return {
       preferences,
@@ -331,8 +331,8 @@ function openTo(
     .map((member) => member.candidate())
     .filter(({ closed }) => closed === undefined)
     .filter((candidate) =>
-      policy.every(({ refusal }) => {
-        const refused = refusal?.(candidate);
+      policy.every(({ filter }) => {
+        const refused = filter?.(candidate);
         return refused === undefined || disregarded.has(refused.reason);
       }),
     );

@@ -45,7 +45,7 @@ export function choiceFor(job: Stored<Job>, { rules, candidates, unread }: Choic
   const { placement } = parsed;
   const preferences = asksForShares(job) ? placement.preferences : undefined;
   const selection: Rule = {
-    refusal: (candidate) => {
+    filter: (candidate) => {
       const message =
         placementExcludes(placement, candidate) ?? unread?.(candidate.name) ?? misfit(pod, placement, candidate);
       if (message !== undefined) return { reason: "NotSelected", message };

@@ -110,7 +110,7 @@ function sharesOf({ object, type, parsed }: ObjectToPlace, selected: readonly st
 /** Ranks the members for an object that one of them gets. */
 export function rankMembers(place: ObjectToPlace): Ranking {
   const selection: Rule = {
-    refusal: (candidate) => {
+    filter: (candidate) => {
       const message = unselectedIn(place, candidate);
       return message === undefined ? undefined : { reason: "NotSelected", message };
     },

@@ -159,12 +159,12 @@ describe("replicas that are placed one by one", () => {
     const placed: Record<string, number> = {};
     const took = processorMs(() => {
       for (let n = 0; n < 20_000; n++) {
-        const { cost } = divisionRule({ preferences: given, order, placed });
+        const { score } = divisionRule({ preferences: given, order, placed });
         let best = "";
-        let least = Number.POSITIVE_INFINITY;
+        let most = Number.NEGATIVE_INFINITY;
         for (const name of many) {
-          const own = cost?.({ name, labels: {}, allocatable, largestNode: allocatable, used: {} }) ?? 0;
-          if (own < least) [best, least] = [name, own];
+          const own = score?.({ name, labels: {}, allocatable, largestNode: allocatable, used: {} }) ?? 0;
+          if (own > most) [best, most] = [name, own];
         }
         placed[best] = (placed[best] ?? 0) + 1;
       }

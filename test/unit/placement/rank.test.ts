@@ -10,11 +10,11 @@ function candidate(name: string, parts: Partial<Candidate> = {}): Candidate {
 
 function excludes(...names: string[]): Rule {
   const refused = { reason: "NotSelected", message: "not named" } as const;
-  return { refusal: ({ name }) => (names.includes(name) ? refused : undefined) };
+  return { filter: ({ name }) => (names.includes(name) ? refused : undefined) };
 }
 
-function costs(of: Record<string, number>): Rule {
-  return { cost: ({ name }) => of[name] ?? 0 };
+function penalties(of: Record<string, number>): Rule {
+  return { score: ({ name }) => -(of[name] ?? 0) };
 }
 
 const requests = { cpu: 1, pods: 1 };
@@ -85,11 +85,11 @@ describe("members are ranked for one pod", () => {
   });
 
   test.each<[string, Partial<Candidate>, Rule[], string]>([
-    ["its answer is overdue", { overdue: true }, [costs({ a: 1 })], "its API server is late to answer"],
+    ["its answer is overdue", { overdue: true }, [penalties({ a: 1 })], "its API server is late to answer"],
     [
-      "a rule costs more",
+      "a rule scores it lower",
       { used: { cpu: 6 } },
-      [costs({}), { ...costs({ a: 1 }), concern: "spread" }],
+      [penalties({}), { ...penalties({ a: 1 }), concern: "spread" }],
       "b is better by spread",
     ],
     ["others' pods are not known", {}, [], "what others' pods request there is not known yet"],
@@ -144,20 +144,25 @@ describe("members are ranked for one pod", () => {
   });
 
   test.each<[string, Rule[], Partial<Candidate>, string[]]>([
-    ["a cost outweighs load", [costs({ a: 1 })], { used: { cpu: 6 } }, ["c", "b", "a"]],
-    ["an earlier cost outweighs a later one", [costs({ a: 2, b: 1 }), costs({ c: 9 })], {}, ["c", "b", "a"]],
-    ["a later cost decides where the earlier ones are equal", [costs({ c: 1 }), costs({ a: 1 })], {}, ["b", "a", "c"]],
-    ["no cost outweighs an answer that is overdue", [costs({ a: 1, c: 1 })], { overdue: true }, ["a", "c", "b"]],
+    ["a score outweighs load", [penalties({ a: 1 })], { used: { cpu: 6 } }, ["c", "b", "a"]],
+    ["an earlier score outweighs a later one", [penalties({ a: 2, b: 1 }), penalties({ c: 9 })], {}, ["c", "b", "a"]],
+    [
+      "a later score decides where the earlier ones are equal",
+      [penalties({ c: 1 }), penalties({ a: 1 })],
+      {},
+      ["b", "a", "c"],
+    ],
+    ["no score outweighs an answer that is overdue", [penalties({ a: 1, c: 1 })], { overdue: true }, ["a", "c", "b"]],
   ])("%s", (_, rules, parts, order) => {
     const candidates = [candidate("a"), candidate("b", parts), candidate("c")];
     expect(rank({ requests, rules, candidates }).fitting).toEqual(order);
   });
 
   test.each<[string, Rule, boolean, string | undefined]>([
-    ["one that is best by a rule that awaits it", { ...costs({ a: 1, c: 1 }), awaits: true }, true, "b"],
-    ["none that is best by another rule", costs({ a: 1, c: 1 }), true, undefined],
-    ["none that answers in time", { ...costs({ a: 1, c: 1 }), awaits: true }, false, undefined],
-    ["none that is late and not the best", { ...costs({ b: 1 }), awaits: true }, true, undefined],
+    ["one that is best by a rule that awaits it", { ...penalties({ a: 1, c: 1 }), awaits: true }, true, "b"],
+    ["none that is best by another rule", penalties({ a: 1, c: 1 }), true, undefined],
+    ["none that answers in time", { ...penalties({ a: 1, c: 1 }), awaits: true }, false, undefined],
+    ["none that is late and not the best", { ...penalties({ b: 1 }), awaits: true }, true, undefined],
   ])("waits for a late member: %s", (_, rule, overdue, awaited) => {
     const candidates = [candidate("a"), candidate("b", { overdue }), candidate("c")];
     expect(rank({ requests, rules: [rule], candidates }).awaited).toBe(awaited);
@@ -165,7 +170,7 @@ describe("members are ranked for one pod", () => {
 
   test("reports the first refusing rule, before that the member is closed", () => {
     const closed = { reason: "Cordoned", message: "its virtual node is cordoned" } as const;
-    const later: Rule = { refusal: () => ({ reason: "Full", message: "never heard" }) };
+    const later: Rule = { filter: () => ({ reason: "Full", message: "never heard" }) };
     const { refusals } = rank({ requests, rules: [excludes("a"), later], candidates: [candidate("a", { closed })] });
     expect(refusals).toEqual([{ cluster: "a", reason: "NotSelected", message: "not named" }]);
   });

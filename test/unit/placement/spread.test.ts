@@ -38,17 +38,17 @@ describe("a hard spread", () => {
     ],
     ["a pod that does not count adds nothing", { west: 1 }, {}, false, ["west", "north", "east"]],
   ])("%s", (_, counts, spread, countsItself, allowed) => {
-    const { refusal } = ruleOf(counts, spread, countsItself);
-    const open = [west, north, east, nowhere].filter((member) => refusal?.(member) === undefined);
+    const { filter } = ruleOf(counts, spread, countsItself);
+    const open = [west, north, east, nowhere].filter((member) => filter?.(member) === undefined);
     expect(open.map(({ name }) => name)).toEqual(allowed);
   });
 
   test("reports the uneven domain or the missing label", () => {
-    const { refusal } = ruleOf({ west: 2, north: 1 });
-    expect(refusal?.(north)?.message).toBe(
+    const { filter } = ruleOf({ west: 2, north: 1 });
+    expect(filter?.(north)?.message).toBe(
       "one more pod would be too many: region=eu has 3, the fewest is 0, and maxSkew is 1",
     );
-    expect(refusal?.(nowhere)?.message).toBe("has no label region to spread over");
+    expect(filter?.(nowhere)?.message).toBe("has no label region to spread over");
   });
 
   test("never lets domains differ by more than maxSkew, and never refuses them all", () => {
@@ -64,7 +64,7 @@ describe("a hard spread", () => {
             countsItself: true,
             eligible: all,
           });
-          const open = all.filter((member) => rule.refusal?.(member) === undefined);
+          const open = all.filter((member) => rule.filter?.(member) === undefined);
           const chosen = open[(choices.next().value ?? 0) % open.length];
           expect(chosen).toBeDefined();
           if (chosen === undefined) return;
@@ -83,10 +83,10 @@ describe("a hard spread", () => {
 });
 
 describe("a soft spread", () => {
-  test("refuses no member and costs the excess, most outside all domains", () => {
-    const { refusal, cost } = ruleOf({ west: 2, east: 1 }, { whenUnsatisfiable: "ScheduleAnyway" });
-    expect(refusal).toBeUndefined();
-    expect([west, north, east].map((member) => cost?.(member))).toEqual([2, 2, 1]);
-    expect(cost?.(nowhere)).toBeGreaterThan(1000);
+  test("filters no member and scores by the excess, lowest outside all domains", () => {
+    const { filter, score } = ruleOf({ west: 2, east: 1 }, { whenUnsatisfiable: "ScheduleAnyway" });
+    expect(filter).toBeUndefined();
+    expect([west, north, east].map((member) => score?.(member))).toEqual([-2, -2, -1]);
+    expect(score?.(nowhere)).toBeLessThan(-1000);
   });
 });

@@ -66,7 +66,7 @@ test("ranks members for a pod by what they made of the last one of its shape, in
   expect([cpu(west), cpu(east)]).toEqual([20, undefined]);
   const limited = { ...west, limits: { total: { cpu: 10 }, perNamespace: {} } };
   const { rules, learntIn } = placementState.eligibilities.of(second);
-  const messages = rules?.().flatMap(({ refusal }) => refusal?.(limited)?.message ?? []);
+  const messages = rules?.().flatMap(({ filter }) => filter?.(limited)?.message ?? []);
   expect(messages).toEqual(["its limit of cpu: 20 requested there by the member's admission, 10 of 10 left"]);
   expect(learntIn?.(west)?.until).toBe(600_000);
 });
@@ -137,7 +137,7 @@ describe("a pod whose node affinity is about virtual nodes", () => {
       placing()
         .placementState.eligibilities.of(waiting({ operator: "In", values: ["east"] }))
         .rules?.() ?? [];
-    for (const { refusal } of rules) refusal?.(member("east"));
+    for (const { filter } of rules) filter?.(member("east"));
     expect(asked).toEqual([`east ${JSON.stringify([{ matchExpressions: [onNodes] }])}`]);
   });
 });

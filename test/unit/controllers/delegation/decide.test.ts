@@ -140,7 +140,7 @@ describe("a proxy without a node", () => {
   test("is taken back from a member that no longer admits its namespace, unless it has a node there", () => {
     const proxy = proxyPod();
     const notAdmitted = { reason: "NotPermitted", message: "not admitted" } as const;
-    const rules = () => [{ refusal: () => notAdmitted }];
+    const rules = () => [{ filter: () => notAdmitted }];
     const delegate = delegateOf(proxy);
     const { actions } = decide(world(proxy, [member("west", { delegate })], { rules }), now);
     expect(names(actions)).toEqual(["report", "delete west"]);
@@ -153,7 +153,7 @@ describe("a proxy without a node", () => {
 
   test("reports nothing for some seconds while it follows the first of its group", () => {
     const proxy = proxyPod({ metadata: { creationTimestamp: new Date(now - 1000).toISOString() } });
-    const rules = () => [{ refusal: () => ({ reason: "OtherGroup", message: "goes where another goes" }) as const }];
+    const rules = () => [{ filter: () => ({ reason: "OtherGroup", message: "goes where another goes" }) as const }];
     const observed = world(proxy, [member("west")], { follows: true, rules });
     expect(decide(observed, now)).toEqual({ actions: [], outcome: "Waiting", requeueAt: now + 4000 });
     expect(names(decide(observed, now + 4000).actions)).toEqual(["report"]);
@@ -450,7 +450,7 @@ describe("a proxy without a node", () => {
     const proxy = proxyPod();
     const taint = { key: "gone", value: "soon", effect: "NoSchedule" };
     // The pod's own requests may be what makes the member full for it.
-    const limited: Rule = { refusal: () => ({ reason: "OverLimit", message: "its limit of cpu" }) };
+    const limited: Rule = { filter: () => ({ reason: "OverLimit", message: "its limit of cpu" }) };
     const west = member("west", { delegate: delegateOf(proxy) });
     const cordoned = { ...west, candidate: { ...west.candidate, closed: CORDONED } };
     const withdrawal = { type: "delete", member: "west", uid: "delegate-uid", resourceVersion: "1" };
