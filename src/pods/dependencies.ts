@@ -1,16 +1,24 @@
 import type { Container, KubeObject, Pod, PodSpec, Stored, Volume } from "../api/kubernetes.ts";
 import { isTerminal } from "./pod-state.ts";
 
+/** Kinds without a namespace, of which a Cluster selects those that its member gets; of others the member is the judge. */
 export type ClassKind = "PriorityClass" | "RuntimeClass";
 
 export type DependencyKind = "ConfigMap" | "Secret" | "ServiceAccount" | ClassKind;
 
-/** Namespaced kinds, in the order in which copies are made. */
-export const NAMESPACED_KINDS: readonly DependencyKind[] = ["ConfigMap", "Secret", "ServiceAccount"];
+// In the order in which copies are made.
+const IS_CLASS: Readonly<Record<DependencyKind, boolean>> = {
+  ConfigMap: false,
+  Secret: false,
+  ServiceAccount: false,
+  PriorityClass: true,
+  RuntimeClass: true,
+};
+const ALL_KINDS = Object.keys(IS_CLASS) as readonly DependencyKind[];
 
-export const CLASS_KINDS: readonly ClassKind[] = ["PriorityClass", "RuntimeClass"];
+export const NAMESPACED_KINDS: readonly DependencyKind[] = ALL_KINDS.filter((kind) => !isClass(kind));
 
-const ALL_KINDS: readonly DependencyKind[] = [...NAMESPACED_KINDS, ...CLASS_KINDS];
+export const CLASS_KINDS: readonly ClassKind[] = ALL_KINDS.filter(isClass);
 
 export interface Dependency {
   readonly kind: DependencyKind;
@@ -80,7 +88,7 @@ export function dependencyKeys(pod: Pod): DependencyKey[] {
 }
 
 export function isClass(kind: string): kind is ClassKind {
-  return CLASS_KINDS.some((one) => one === kind);
+  return ALL_KINDS.some((one) => one === kind && IS_CLASS[one]);
 }
 
 export function dependencyRef(key: DependencyKey): DependencyRef {

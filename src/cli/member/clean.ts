@@ -1,5 +1,6 @@
 import { HOST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import { DEPENDENCIES } from "../../copies/dependencies.ts";
 import { isDefinitions } from "../../copies/objects.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
@@ -10,12 +11,11 @@ import {
   namespaces,
   persistentVolumeClaims,
   pods,
-  priorityClasses,
   type Resource,
-  runtimeClasses,
   serviceAccounts,
   serviceExports,
 } from "../../kube/resources.ts";
+import { CLASS_KINDS } from "../../pods/dependencies.ts";
 import { Discovery } from "../shared/discovery.ts";
 
 import { objectText, some } from "../shared/output.ts";
@@ -95,7 +95,7 @@ class Cleaner {
     }
     const types = new Set(this.#context.types.map(kindName));
     const cluster = this.#context.types.filter(({ namespaced, plural }) => !namespaced && plural !== namespaces.plural);
-    for (const resource of [...resources, priorityClasses, runtimeClasses, ...cluster]) {
+    for (const resource of [...resources, ...CLASS_KINDS.map((kind) => DEPENDENCIES[kind].resource), ...cluster]) {
       try {
         await this.#sweep(resource);
       } catch (error) {

@@ -111,7 +111,7 @@ export function reviewJob(job: Stored<Job>, plan: WorkloadPlan, stored: WrittenO
 export function placeWhole({ plan, toPlace }: ReviewedWhole, simulation: Simulation): WorkloadPlan {
   if (toPlace === undefined) return plan;
   if ("job" in toPlace) {
-    const whole = simulation.placeWhole(toPlace.job);
+    const whole = simulation.placeJob(toPlace.job);
     return { ...plan, outcome: hasNoPlace(whole) ? "waits" : "fits", whole };
   }
   const object = simulation.placeObject(toPlace.object, toPlace.type);

@@ -159,7 +159,7 @@ export class Simulation {
   }
 
   /** Returns where a whole Job runs. Its pods, which members' own controllers make, take no room here. */
-  placeWhole(job: Stored<Job>): WholePlace {
+  placeJob(job: Stored<Job>): WholePlace {
     const candidates = this.members.map((member) => member.candidate());
     const choice = choiceFor(job, { rules: this.#placementState.podRules, candidates });
     if ("problem" in choice) return { reason: "NotPlaced", message: choice.problem, others: [] };

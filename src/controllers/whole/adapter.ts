@@ -16,7 +16,10 @@ export interface WholeAdapter<T extends KubeObject, Assignment, Shown, O extends
   /** The controller of the objects and that of their copies, in logs and metrics. */
   readonly names: { readonly objects: string; readonly copies: string };
   readonly writes: WholeWrites<T, Assignment, Shown>;
-  /** A copy of which a fixed field differs is deleted and made again. */
+  /**
+   * A copy of this very object of which a fixed field differs is deleted and made again. A kind with `fixed` needs it, or such a
+   * copy stays. Copies of an earlier object of the name are replaced in any case.
+   */
   readonly replacesCopies: boolean;
   /** Returns further fields of log lines. */
   identify?(): Readonly<Record<string, string>>;
@@ -25,8 +28,15 @@ export interface WholeAdapter<T extends KubeObject, Assignment, Shown, O extends
    * each member concerns each object.
    */
   membersOnRecord?(object: T): readonly string[];
+  /**
+   * Returns whether a member's copy is made (`needed`), only follows the object where it is (`kept`), stays as it is (`frozen`) or goes
+   * (`unused`). Never `needed` before the finalizer holds the object: its release asks members for copies.
+   */
   demandFor(object: Stored<T>, member: string): Demand;
-  /** Returns the object as the member is given it. */
+  /**
+   * Returns the object as the member is given it: the same object while it is the same, since what the copier knows of a copy is kept
+   * by it. `missing`: the member is not given it, and a copy goes. `unknown`: that is not known yet, and a copy stays.
+   */
   sourceFor(object: Stored<T>, member: Member, copier: Copier<T>): Source<T>;
   observe(known: Observed<T, Shown>, copier: Copier<T>): O;
   decide(observed: O, now: number, wall: number): WholeDecision<T, Assignment, Shown>;
@@ -36,9 +46,12 @@ export interface WholeAdapter<T extends KubeObject, Assignment, Shown, O extends
   reset(): void;
   /** Called when counts and failures may have changed. */
   onChange?(): void;
-  /** Reports whether the member is to have an object that was read just now. */
+  /** Reports whether the member is to have an object that was read just now: where `sourceFor` is not `missing`. */
   isWantedIn(object: Stored<T>, member: Member): boolean;
-  /** Reports whether an unwanted copy is the author's doing, so that no restored host is to be feared. */
+  /**
+   * Reports whether an unwanted copy is the author's doing. Else it stays on a host that was restored from a backup, which may not know
+   * it yet. `found`: the host's object of that name. `isOfCopy`: the copy was made of it, and not of an earlier one.
+   */
   isTakenBack(found: Stored<T> | undefined, isOfCopy: boolean): boolean;
   /** Leaves an unwanted copy in its member, and reports whether it did. Rejects with KubeError. Default: it is deleted. */
   leave?(copy: UnwantedCopy<T>): Promise<boolean>;
@@ -54,7 +67,7 @@ export interface WholeWrites<T extends KubeObject, Assignment, Shown> {
     readonly annotations: Readonly<Record<string, string>>;
     readonly message: string;
   };
-  /** Returns what is shown as the write guard knows it. */
+  /** Returns what is shown as the write guard knows it: the `content` of `show`, too, or a refused status is sent again. */
   contentOf(shown: Shown): string;
   /** Writes what is shown of the copies. Rejects with KubeError. */
   writeStatus(object: Stored<T>, shown: Shown, patch: SendPatch): Promise<PatchOutcome>;

@@ -114,7 +114,7 @@ export class WholeController<T extends KubeObject, Assignment, Shown, O extends 
     await this.#copier.stop();
   }
 
-  /** Hears of members and defaults from now on. */
+  /** Hears of members and defaults from now on. Who runs many of these calls `onMembers` and its neighbours instead. */
   follow(events: Events<ControllerEvents>): void {
     events.on("cluster", (name) => this.onMembers(name));
     events.on("connection", (member) => this.onConnection(member));
@@ -125,7 +125,7 @@ export class WholeController<T extends KubeObject, Assignment, Shown, O extends 
   /** Releases all objects, and leaves their copies as they are. */
   retire(): void {
     this.#isRetired = true;
-    this.#lookAgain();
+    this.#enqueue(this.objects());
   }
 
   /** Overrides may fit a member whose labels changed. */
