@@ -200,21 +200,13 @@ function startsOf({ state, lastState }: ContainerStatus): string[] {
 function added(pod: Stored<Pod>): Station[] {
   const { message, lastTransitionTime } = conditionOf(pod, ADDED_CONDITION) ?? {};
   if (message === undefined) return [];
-  return [
-    station(
-      lastTransitionTime,
-      `${memberOf(pod) ?? "its member"} added containers`,
-      ...reasonsOf(message).map(reasonLine),
-    ),
-  ];
+  return [station(lastTransitionTime, `${memberOf(pod) ?? "its member"} added containers`, ...message.split("; "))];
 }
 
 /** Returns the step of a pod for which a cluster refuses a write. */
 function refused(pod: Stored<Pod>): Station[] {
   const { status, reason = "", message = "", lastTransitionTime } = conditionOf(pod, REFUSED_CONDITION) ?? {};
-  return status === "True"
-    ? [station(lastTransitionTime, `held up: ${reason}`, ...reasonsOf(message).map(reasonLine))]
-    : [];
+  return status === "True" ? [station(lastTransitionTime, `held up: ${reason}`, ...message.split("; "))] : [];
 }
 
 function ending(pod: Stored<Pod>): Station[] {

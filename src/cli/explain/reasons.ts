@@ -5,10 +5,13 @@ export interface MemberReason {
   readonly message: string;
 }
 
+// A reason may have a semicolon of its own.
+const NEXT_MEMBER = /; (?=[a-z0-9][-a-z0-9]*: )/;
+
 /** Returns the reasons of which the controller makes one message of a condition or event: `east: full; west: not selected by …`. */
 export function reasonsOf(message: string): MemberReason[] {
   return message
-    .split("; ")
+    .split(NEXT_MEMBER)
     .filter((part) => part !== "")
     .map((part) => {
       const [, member, rest] = /^([a-z0-9][-a-z0-9]*): (.*)$/s.exec(part) ?? [];

@@ -228,7 +228,7 @@ export class Simulation {
     return { cluster: member, others };
   }
 
-  /** Lets the pod wait in the member. Only its scheduler knows for what; until then the condition has these words. */
+  /** Lets the pod wait in the member. Only its scheduler knows for what, and the condition has its words then: these are a forecast. */
   #park(proxy: Stored<Pod>, member: string, refusals: readonly Refusal[]): SimulatedPlace {
     this.#reserve(proxy, member, true);
     const others = ofOthers(refusals, member);

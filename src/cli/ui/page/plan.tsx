@@ -99,7 +99,7 @@ function PlannedWorkload({ workload }: { workload: WorkloadPlan }): JSX.Element 
   const { words, tone } = OUTCOMES[outcome];
   const waiting = Map.groupBy(
     pods.filter(({ cluster }) => cluster === undefined),
-    (pod) => `${pod.reason ?? ""}\n${pod.message ?? ""}`,
+    ({ reason = "", message: why = "" }) => `${reason}: ${why}`,
   );
   return (
     <article class="card planned" aria-label={`${kind} ${name}`}>
@@ -129,17 +129,14 @@ function PlannedWorkload({ workload }: { workload: WorkloadPlan }): JSX.Element 
           )}
         </>
       )}
-      {[...waiting].map(([why, those]) => {
-        const [reason = "", reasons = ""] = why.split("\n");
-        return (
-          <section key={why}>
-            <h3>
-              {counted(those.length, "pod")} would wait: {reason}
-            </h3>
-            <Reasons of={reasonsOf(reasons)} />
-          </section>
-        );
-      })}
+      {[...waiting].map(([why, those]) => (
+        <section key={why}>
+          <h3>
+            {counted(those.length, "pod")} would wait: {those[0]?.reason}
+          </h3>
+          <Reasons of={reasonsOf(those[0]?.message ?? "")} />
+        </section>
+      ))}
     </article>
   );
 }
@@ -162,7 +159,7 @@ function Shares({ clusters, pods }: { clusters: readonly PlannedMember[]; pods: 
         cells: [
           member.cluster,
           member.now,
-          member.pods,
+          member.waiting === 0 ? member.pods : `${member.pods} (+${member.waiting} waiting)`,
           <div class="pair" role="img" aria-label={`${member.pods} of ${pods} in ${member.cluster}`} key="share">
             <i class="ours" style={{ width: `${(member.pods / most) * 8}rem` }} />
           </div>,

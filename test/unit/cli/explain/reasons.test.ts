@@ -11,6 +11,13 @@ test.each([
       { member: "west-2", message: "refused: no such class" },
     ],
   ],
+  [
+    "east: no virtual node; if this lasts, its Cluster says why; west: full",
+    [
+      { member: "east", message: "no virtual node; if this lasts, its Cluster says why" },
+      { member: "west", message: "full" },
+    ],
+  ],
   ["No Member: takes it", [{ message: "No Member: takes it" }]],
 ])("a condition's message %j is a reason for each member, and comes back as it was", (message, reasons) => {
   expect(reasonsOf(message)).toEqual(reasons);
