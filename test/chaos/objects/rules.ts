@@ -86,14 +86,17 @@ function aheadOf({ metadata: { generation }, status }: Stored<AnyObject>, versio
 }
 
 /** Returns pairs of copies of one exclusive object, or of one undivided Job, that existed at one moment. */
-export async function objectTwins({ members, namespace, kinds }: Scene): Promise<string[]> {
+export async function objectTwins({ members, namespace, kinds, ledger }: Scene): Promise<string[]> {
+  // An adopted object was the member's own before, and is again when the object goes elsewhere.
+  const isKept = (member: string, kind: string, name: string): boolean =>
+    ledger.kept.some((one) => one.member === member && one.kind === kind && one.name === name);
   const resources = [jobs, ...(kinds.includes("Engine") ? [KINDS.Engine] : [])];
   const found = await Promise.all(
     resources.map(async (resource) => {
       const lives = await Promise.all(
         Object.values(members).map((member) => objectLives(member, namespace, { resource })),
       );
-      const counted = lives.flat().filter(({ name }) => isOnce(name));
+      const counted = lives.flat().filter(({ cluster, name }) => isOnce(name) && !isKept(cluster, resource.kind, name));
       return overlaps(counted).map((pair) => `two copies of one ${resource.kind} at once: ${JSON.stringify(pair)}`);
     }),
   );
