@@ -88,11 +88,6 @@ describe("a member's token", () => {
     const observed = { claims: hour, reachable: true, renewedAt: now };
     expect(decide(observed, now, now + 3_600_000)).toMatchObject({ actions: [], requeueAt: now + 60_000 });
   });
-
-  test("never needs a timer beyond Node's limit", () => {
-    const year = { ...claims, expiresAt: now + 365 * day };
-    expect(decide({ claims: year, reachable: true }, now).requeueAt).toBe(now + 20 * day);
-  });
 });
 
 describe("a renewal", () => {

@@ -105,7 +105,7 @@ test("reserves room for the pod as its overrides make it in that member", () => 
   const late = { ...west, candidate: { ...west.candidate, overdue: true } };
   const parts = {
     waitingSince: now,
-    rules: () => [{ awaits: true, cost: ({ name }: { readonly name: string }) => (name === "west" ? 0 : 1) }],
+    rules: () => [{ awaits: true, score: ({ name }: { readonly name: string }) => (name === "west" ? 1 : 0) }],
     requestsIn: () => ({ cpu: 3, pods: 1 }),
   };
   expect(decide(world(proxyPod(), [late, member("east")], parts), now).actions).toEqual([
