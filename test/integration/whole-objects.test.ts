@@ -225,7 +225,7 @@ describe.concurrent("a custom resource with legation.dev/whole", () => {
       `--kubeconfig=${hostCluster().kubeconfig}`,
     ]);
     expect(stdout).toMatch(/^west +Contested .* tuner keeps changing .spec.size/m);
-    expect(stdout).toMatch(/FieldContested .*west: fields/);
+    expect(stdout).toMatch(/FieldContested: west: fields/);
     // The rest follows, and is put back.
     await host.patch(widgets, ref, { type: "merge", body: { spec: { size: 3, color: "blue" } } });
     await eventuallyPasses(async () => expect(await specThere()).toEqual({ size: 9, color: "blue" }));
