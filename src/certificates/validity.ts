@@ -6,7 +6,7 @@ export const DAY_MS: number = 24 * 60 * 60_000;
  * How much earlier than its issue a certificate is valid at most, in milliseconds. Tolerates clocks behind the issuer's, such as the
  * issuer's own once it is right again: an agent, for one, cannot ask for another certificate with one that is not valid yet.
  */
-export const BACKDATE_MS: number = 30 * 24 * 60 * 60_000;
+export const BACKDATE_MS: number = 30 * DAY_MS;
 
 /** The reason to replace a certificate. */
 export type RenewalReason = "unreadable" | "early" | "expiring" | "hosts" | "authority";

@@ -2,10 +2,10 @@ import { requestClient } from "../../certificates/issue.ts";
 import { renewalReason } from "../../certificates/validity.ts";
 import type { ClusterClient, PathUpgrades } from "../../kube/client.ts";
 import type { ClusterCredentials, RequestIdentity } from "../../kube/credentials.ts";
+import type { Environment } from "../../kube/environment-proxy.ts";
 import { environmentProxy } from "../../kube/environment-proxy.ts";
 import { createClusterClient } from "../../kube/http-client.ts";
 import { CERTIFICATE_PATH, CLUSTER_HEADER, certificateAnswer } from "../../tunnel/messages.ts";
-import type { Environment } from "../shared/session.ts";
 import type { AgentState } from "./state.ts";
 
 /** Returns a client of the hub, as the agent's Secret describes it. */

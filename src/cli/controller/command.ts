@@ -9,6 +9,7 @@ import { type RunWhileLeadingOptions, runWhileLeading } from "../../controllers/
 import { NODE_PODS } from "../../controllers/virtual-node/model.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { type ClusterCredentials, renewable } from "../../kube/credentials.ts";
+import type { Environment } from "../../kube/environment-proxy.ts";
 import { type ConnectOptions, createClusterClient } from "../../kube/http-client.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../kube/kubeconfig.ts";
 import { NodeServers, type ServersOptions } from "../../kubelet/servers.ts";
@@ -25,7 +26,6 @@ import { Failure } from "../shared/failure.ts";
 import { duration, homeApiServer, listenAddress, withGlobals } from "../shared/input.ts";
 import { checkPorts, type ListenAddress, serveHealthAt } from "../shared/listening.ts";
 import { LOG_LEVEL_FLAG, logLevel } from "../shared/serving-flags.ts";
-import type { Environment } from "../shared/session.ts";
 import { openTraces, tracedRequests } from "../shared/traces.ts";
 
 /** Flags of the kubelet API. */

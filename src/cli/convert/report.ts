@@ -65,6 +65,6 @@ export function noDifference(path: string, field: string, gap: Gap): void {
   gap(field, `${path} cannot differ between members: members get the object as it is`, OBJECT_PER_GROUP);
 }
 
-/** What to do instead of fields that differ between members. */
+/** The remedy for fields that differ between members. */
 export const OBJECT_PER_GROUP =
   "write an object per group of members, each with its own name and legation.dev/clusters";

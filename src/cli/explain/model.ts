@@ -1,4 +1,4 @@
-/** What is wrong with a subject: the one shape for all commands and the page. */
+/** A problem of a subject, in the one shape that all commands and the page draw. */
 export interface Trouble {
   readonly what: string;
   /** Since when, as far as it is on record; RFC 3339. */

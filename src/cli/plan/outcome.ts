@@ -59,7 +59,7 @@ export function shortfallOf({ workloads }: Plan): string {
   const refused = workloads.filter(({ outcome }) => outcome === "refused").length;
   const waiting = workloads.flatMap(({ pods }) => pods).filter(isWaiting).length;
   const wholeJobs = workloads.filter(({ whole }) => whole !== undefined && hasNoPlace(whole)).length;
-  // One that some member is to have may wait there, since the author's overrides do not fit.
+  // An object that some member is to have may wait there, since the author's overrides do not fit.
   const wholeObjects = workloads.filter(({ object, outcome }) => object !== undefined && outcome === "waits").length;
   return [
     { number: wholeObjects, noun: "whole object", fate: "wait" },

@@ -19,7 +19,7 @@ import { emptyPlan, hasNoPlace, type WorkloadPlan } from "./outcome.ts";
 export interface ReviewedWhole {
   /** The plan, without members. */
   readonly plan: WorkloadPlan;
-  /** What to place as a whole. Absent: nothing, since it is refused, stays on the host, or has pods to place. */
+  /** The Job or object to place as a whole. Absent: it is refused, stays on the host, or has pods to place. */
   readonly toPlace?:
     | { readonly job: Stored<Job> }
     | { readonly object: Stored<AnyObject>; readonly type: DelegatedType };

@@ -1,7 +1,8 @@
 import { type Argument, Command, Option } from "commander";
 import type { z } from "zod";
+import type { Environment } from "../../kube/environment-proxy.ts";
 import { Failure } from "./failure.ts";
-import type { Environment, Session } from "./session.ts";
+import type { Session } from "./session.ts";
 
 /** Returns the environment variable of a flag: `LEGATION_WEBHOOK_URL` for `--webhook-url`. */
 export function variableOf(option: Option): string {

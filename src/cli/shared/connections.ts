@@ -2,9 +2,10 @@ import { clusterProxyPath } from "../../api/access.ts";
 import { unlessAborted } from "../../kube/abort.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { ClusterCredentials } from "../../kube/credentials.ts";
+import type { Environment } from "../../kube/environment-proxy.ts";
 import { createClusterClient } from "../../kube/http-client.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../kube/kubeconfig.ts";
-import type { ClusterChoice, Connection, Environment, ReadingClient } from "./session.ts";
+import type { ClusterChoice, Connection, ReadingClient } from "./session.ts";
 
 /** The user who waits for an exec plugin. */
 export interface PluginAudience {

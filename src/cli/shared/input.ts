@@ -3,10 +3,11 @@ import type { Command } from "commander";
 import { z } from "zod";
 import { CLUSTER_NAME_MAX } from "../../api/cluster.ts";
 import { homeAddress } from "../../api/home-address.ts";
+import type { Environment } from "../../kube/environment-proxy.ts";
 import { readInput } from "./command.ts";
 import type { ListenAddress } from "./listening.ts";
 import { outputFormat } from "./output.ts";
-import type { ClusterChoice, Environment } from "./session.ts";
+import type { ClusterChoice } from "./session.ts";
 
 /** Builds the schema of a text that `read` turns into a value. `problem` is told of any other: `is not a duration; write e.g. 90s`. */
 export function readText<T>(read: (text: string) => T | undefined, problem: string): z.ZodType<T, string> {

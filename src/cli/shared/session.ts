@@ -1,9 +1,7 @@
 import type { Readable } from "node:stream";
 import type { ClusterClient, TableReads } from "../../kube/client.ts";
+import type { Environment } from "../../kube/environment-proxy.ts";
 import type { Terminal } from "./terminal.ts";
-
-/** Variables of the environment, as the process got them. */
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A user's choice of a cluster: a kubeconfig file and a context of it. */
 export interface ClusterChoice {

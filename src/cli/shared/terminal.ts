@@ -1,4 +1,5 @@
 import { styleText } from "node:util";
+import type { Environment } from "../../kube/environment-proxy.ts";
 import { type Clock, realClock } from "../../runtime/clock.ts";
 import { ProgressLine } from "./progress-line.ts";
 
@@ -11,7 +12,6 @@ export interface Stream {
 }
 
 type Style = Parameters<typeof styleText>[0];
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The terminal: results go to `out`, progress goes to `err`. */
 export class Terminal {

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import type { ClientMetrics } from "../../kube/client.ts";
+import type { Environment } from "../../kube/environment-proxy.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { TracesOptions } from "../../telemetry/opentelemetry.ts";
 import type { Traces } from "../../telemetry/traces.ts";
 import { Failure } from "./failure.ts";
 import { packageVersion } from "./package-root.ts";
-import type { Environment } from "./session.ts";
 
 const SAMPLERS = ["always_on", "always_off", "traceidratio"] as const;
 

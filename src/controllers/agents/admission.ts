@@ -2,6 +2,7 @@ import type { Cluster } from "../../api/cluster.ts";
 import { AGENT_JOIN_ANNOTATION, AGENT_KEY_ANNOTATION, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Secret, Stored } from "../../api/kubernetes.ts";
 import { issueClient, readRequest } from "../../certificates/issue.ts";
+import { DAY_MS } from "../../certificates/validity.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -25,7 +26,7 @@ export interface AdmissionOptions {
   readonly log: Logger;
 }
 
-const AGENT_LIFETIME_MS = 90 * 24 * 60 * 60_000;
+const AGENT_LIFETIME_MS = 90 * DAY_MS;
 
 /** Decides which agents may connect, and signs their certificates. Joins are recorded in the members' Secrets. */
 export class AgentAdmission {

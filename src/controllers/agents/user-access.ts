@@ -9,7 +9,7 @@ import {
 import { INSTALLED_LABELS, SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import { type Secret, secretData, secretText } from "../../api/kubernetes.ts";
 import { issueClientWithKey } from "../../certificates/issue.ts";
-import { renewalReason } from "../../certificates/validity.ts";
+import { DAY_MS, renewalReason } from "../../certificates/validity.ts";
 import { memberKubeconfig } from "../../clusters/kubeconfig.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -22,7 +22,7 @@ import type { MemberCredentials } from "../../tunnel/messages.ts";
 import { RELAY_NAME } from "../../tunnel/relay.ts";
 import { type HubAuthorities, trusted } from "./authority.ts";
 
-const RELAY_LIFETIME_MS = 30 * 24 * 60 * 60_000;
+const RELAY_LIFETIME_MS = 30 * DAY_MS;
 const RENEW_AGAIN_MS = 30_000;
 // An agent that brings useless tokens does not cost as many writes.
 const STORE_EVERY_MS = 30_000;

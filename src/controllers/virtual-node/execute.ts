@@ -19,7 +19,7 @@ export interface ExecutorOptions {
   readonly clock: Clock;
 }
 
-/** What this controller wrote last for a Cluster. */
+/** The last writes of this controller for a Cluster. */
 type Written = Pick<Observed, "renewedAt" | "heartbeatAt" | "reportedAt" | "features" | "refused">;
 
 const LEASE_NAMESPACE = "kube-node-lease";

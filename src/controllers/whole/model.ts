@@ -18,7 +18,7 @@ export interface Observed<T extends KubeObject, Shown> {
   readonly object: Stored<T>;
   /** The object's type is not delegated any more: objects are released, and copies stay as they are. Absent: it is. */
   readonly isRetired?: boolean;
-  /** What was last sent, and when; epoch ms. */
+  /** The status that was last sent, and when; epoch ms. */
   readonly sent?: { readonly shown: Shown; readonly at: number };
   /** Writes that the host refuses, or that another manager undoes. */
   readonly held?: HeldWrites;

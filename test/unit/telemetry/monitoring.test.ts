@@ -135,7 +135,7 @@ test("alerts on all queues of Legation's own controllers, and no others", () => 
     /new Copier<[^>]*>\(\s*\{\s*\.\.\.options,\s*name: "([^"]+)"/g,
     /: Family = \{\s*name: "([^"]+)"/g,
     /new TokenRenewal\(\{\s*\.\.\.options,\s*name: "([^"]+)"/g,
-    // Those of one that works with adapters are named by each of them.
+    // Each adapter names the queues of the controller that works with it.
     /readonly names = \{ objects: "([^"]+)"/g,
     /readonly names = \{[^}]*copies: "([^"]+)"/g,
   ];

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { flag, readInput } from "../../../../src/cli/shared/command.ts";
 import { Failure } from "../../../../src/cli/shared/failure.ts";
 import { duration, everyAddress, listenAddress, toggle } from "../../../../src/cli/shared/input.ts";
-import type { Environment } from "../../../../src/cli/shared/session.ts";
+import type { Environment } from "../../../../src/kube/environment-proxy.ts";
 
 const schema = z.object({
   name: z.string().optional(),

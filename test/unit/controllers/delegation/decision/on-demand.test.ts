@@ -29,7 +29,7 @@ interface Parts extends Partial<Omit<PodView, "members" | "memory" | "needs">> {
 /** Returns the view of a pod without a node, and how often its phases ran and its facts were computed. */
 function counting({ members = [member("west"), member("east")], memory: parts, needs, ...facts }: Parts = {}) {
   const counts = { runs: 0, needs: 0, rankings: 0 };
-  // Of all phases, only one reads it.
+  // One phase alone reads it.
   const remembered = Object.defineProperty(memory(parts), "binding", {
     get: () => {
       counts.runs += 1;
