@@ -246,6 +246,21 @@ export class Copier<T extends KubeObject> {
     };
   }
 
+  /** Asks the member whether it takes a copy that it does not have, and remembers a refusal. Rejects with KubeError. */
+  async isTaken(
+    member: Member,
+    source: Stored<T>,
+    kind: string,
+    context: Parameters<CopyExecutor<T>["isTaken"]>[2],
+  ): Promise<boolean> {
+    const name = this.nameOf(kind, source);
+    if (this.copies.of(member, kind, name.namespace, name.name) !== undefined) return true;
+    const ref = { member: member.name, ...name };
+    const isTaken = await this.#executor.isTaken(ref, source, context);
+    if (!isTaken) this.enqueue(ref);
+    return isTaken;
+  }
+
   /** Returns how many copies are being written. */
   get writesInFlight(): number {
     return this.#loop.running;

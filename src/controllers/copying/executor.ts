@@ -6,6 +6,7 @@ import { lacksKeys } from "../../copies/copy-metadata.ts";
 import { foreignMessage } from "../../copies/foreign-message.ts";
 import { type CopiedKind, copyPatch, toCopy } from "../../copies/kind.ts";
 import { ownedKeys } from "../../copies/owned-keys.ts";
+import { isKubeError, isRefusal, type KubeError, mayBeStarting } from "../../kube/errors.ts";
 import { findByList } from "../../kube/list.ts";
 import { withoutAmounts } from "../../kube/messages.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
@@ -15,11 +16,12 @@ import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { HoldReason } from "../../runtime/held-writes.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
 import { type Hold, isTransient, WriteGuard } from "../../runtime/write-guard.ts";
+import { isUntryable } from "../try-delegate.ts";
 import { Contests } from "./contests.ts";
 import { DeletedCopies } from "./deleted-copies.ts";
 import { lastOtherManager } from "./field-owners.ts";
 import { type Action, type CopyKey, type CopyRef, copyKey, copyRef, type Observed } from "./model.ts";
-import { type Changed, COPY, DELETION, versionOf } from "./requests.ts";
+import { ANSWER, type Changed, COPY, DELETION, versionOf } from "./requests.ts";
 import {
   CopyWriter,
   detailOf,
@@ -220,6 +222,28 @@ export class CopyExecutor<T extends KubeObject> {
     });
   }
 
+  /**
+   * Tries to create a copy without making it, and reports whether the member takes it. A refusal counts as that of a create; any
+   * other failure does not tell.
+   */
+  async isTaken(ref: CopyRef, source: Stored<T>, { signal, log }: Pick<Context, "signal" | "log">): Promise<boolean> {
+    const kind = this.#options.kinds.get(ref.kind);
+    if (kind === undefined) return true;
+    const error = await inMember(this.#options.registry, ref.member, (member) =>
+      refusalOfTrial(member, kind, toCopy(kind, source, this.#options.identity), signal),
+    );
+    if (error === undefined || kind.fallback?.(refusedFields({ type: "refused", error })) !== undefined) return true;
+    const action = { type: "create", ref, source } as const;
+    const context = { key: copyKey(ref), log };
+    if (error.code === "AlreadyExists") {
+      this.#refuseForeign(kind, action, context);
+      return false;
+    }
+    const hold = holdFor({ type: "refused", error }, versionOf(source));
+    this.#refuse(kind.resource, action, { context, message: this.#words("", action, error.detail), hold });
+    return false;
+  }
+
   async #create(
     member: Member,
     kind: CopiedKind<T>,
@@ -370,7 +394,7 @@ export class CopyExecutor<T extends KubeObject> {
     return `its API server refused ${change}${ref.kind} ${source.metadata.name}${this.#options.clause}: ${detail}`;
   }
 
-  #refuseForeign(kind: CopiedKind<T>, action: ActionOf<T, "create">, context: Context): void {
+  #refuseForeign(kind: CopiedKind<T>, action: ActionOf<T, "create">, context: Pick<Context, "key" | "log">): void {
     const { clause, whenForeign } = this.#options;
     const { member, name } = action.ref;
     const sourceName = action.source.metadata.name;
@@ -397,7 +421,7 @@ export class CopyExecutor<T extends KubeObject> {
       reason = "NotInMember",
       hold,
     }: {
-      readonly context: Context;
+      readonly context: Pick<Context, "key" | "log">;
       readonly message: string;
       readonly inPlace?: boolean;
       readonly isUncertain?: boolean;
@@ -413,6 +437,22 @@ export class CopyExecutor<T extends KubeObject> {
     log.warn({ member: ref.member }, message);
     if (source === undefined) return;
     this.#options.recorder.record(referenceTo(resource, source), { reason, message: `${ref.member}: ${message}` });
+  }
+}
+
+/** Returns why the member would refuse the create: nothing that is made before it, and nothing that only the create itself tells. */
+async function refusalOfTrial<T extends KubeObject>(
+  member: Member,
+  { resource }: CopiedKind<T>,
+  object: T,
+  signal: AbortSignal,
+): Promise<KubeError | undefined> {
+  try {
+    await member.answerOf(member.client.create(resource, object, { ...ANSWER, signal, dryRun: true }));
+    return undefined;
+  } catch (error) {
+    if (isKubeError(error, "AlreadyExists")) return error;
+    return isRefusal(error) && !isUntryable(error) && !mayBeStarting(error) ? error : undefined;
   }
 }
 

@@ -15,9 +15,11 @@ import {
   withoutFinalizer,
 } from "./source-writer.ts";
 
-export interface ExecutorOptions<Shown> extends SourceWriterOptions {
+export interface ExecutorOptions<T extends KubeObject, Shown> extends SourceWriterOptions {
   /** Called when a status was sent, whether the host took it or not. */
   readonly onStatus: (key: ObjectKey, shown: Shown) => void;
+  /** Reports whether the member takes a copy of the object, which is recorded for it only then. Rejects with KubeError. */
+  readonly isTaken: (object: Stored<T>, member: string, context: Context) => Promise<boolean>;
   /** Called when the author is told why no member gets an object. */
   readonly onReport?: () => void;
 }
@@ -29,10 +31,10 @@ type Context = ActionContext<ObjectKey>;
 /** Carries out the writes on the host for objects of one kind that go to members whole. */
 export class Executor<T extends KubeObject, Assignment, Shown> {
   readonly #writes: WholeWrites<T, Assignment, Shown>;
-  readonly #options: ExecutorOptions<Shown>;
+  readonly #options: ExecutorOptions<T, Shown>;
   readonly #writer: SourceWriter<T>;
 
-  constructor(writes: WholeWrites<T, Assignment, Shown>, options: ExecutorOptions<Shown>) {
+  constructor(writes: WholeWrites<T, Assignment, Shown>, options: ExecutorOptions<T, Shown>) {
     this.#writes = writes;
     this.#options = options;
     this.#writer = new SourceWriter(writes.kind, options);
@@ -48,6 +50,13 @@ export class Executor<T extends KubeObject, Assignment, Shown> {
         break;
       case "record": {
         const { annotations, message } = this.#writes.recordOf(action.assignment);
+        const recorded = {
+          ...object,
+          metadata: { ...object.metadata, annotations: { ...object.metadata.annotations, ...annotations } },
+        };
+        // An object that every member refuses stays where it is, and costs its cluster no write.
+        if (action.move !== undefined && !(await this.#options.isTaken(recorded, action.move.to, context)))
+          return undefined;
         const metadata = { annotations, finalizers: withFinalizer(object.metadata) };
         const outcome = await this.#patch(object, metadata, context);
         if (outcome === "done") this.#writer.tell(object, "Placed", message, "Normal");
@@ -76,7 +85,7 @@ export class Executor<T extends KubeObject, Assignment, Shown> {
     const { type, object } = action;
     if (type === "release") return this.#writer.confirmAbsence(object, action.members, context);
     const lost = type === "fail" && !action.isGone ? action.member : undefined;
-    const member = type === "record" ? action.before : lost;
+    const member = type === "record" ? action.move?.from : lost;
     return member === undefined || !(await this.#writer.hasCopy(object, member, context.signal));
   }
 

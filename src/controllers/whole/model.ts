@@ -33,8 +33,8 @@ export type Action<T extends KubeObject, Assignment, Shown> =
       readonly type: "record";
       readonly object: Stored<T>;
       readonly assignment: Assignment;
-      /** The member that had it before, which is asked for a copy first. */
-      readonly before?: string;
+      /** The member that had it before, which is asked for a copy first, and the one that gets it, which is asked whether it takes one. */
+      readonly move?: { readonly from: string; readonly to: string };
     }
   | { readonly type: "status"; readonly object: Stored<T>; readonly shown: Shown }
   /** Ends the object, or a share of it, as failed, after its member was asked for the copy. */

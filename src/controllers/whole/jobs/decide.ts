@@ -172,7 +172,10 @@ function move({ object: job, places, choice }: Observed, now: number): JobDecisi
     const shares = places.map((one) =>
       one.member === member ? moveShare(share, other, choice.preferences) : one.share,
     );
-    return { actions: [{ type: "record", object: job, assignment: shares, before: member }], outcome: "Placing" };
+    return {
+      actions: [{ type: "record", object: job, assignment: shares, move: { from: member, to: other } }],
+      outcome: "Placing",
+    };
   }
   if (messages.length === 0) return undefined;
   const message = [...messages, choice.why].filter((words) => words !== "").join("; ");

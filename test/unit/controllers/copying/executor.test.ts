@@ -6,7 +6,7 @@ import { DEPENDENCIES } from "../../../../src/copies/dependencies.ts";
 import { type CopiedKind, toCopy } from "../../../../src/copies/kind.ts";
 import { NETWORK_POLICY } from "../../../../src/copies/network-policies.ts";
 import { SERVICES, type ServiceObject, type ServiceSpec } from "../../../../src/copies/services.ts";
-import type { Patch } from "../../../../src/kube/client.ts";
+import type { Patch, WriteOptions } from "../../../../src/kube/client.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
@@ -58,8 +58,8 @@ function executing<T extends KubeObject>(
     name: "west",
     reachableSince: 0,
     client: fakeClient({
-      create: (async (_resource: object, object: T) => {
-        objects.push(object);
+      create: (async (_resource: object, object: T, { dryRun = false }: WriteOptions = {}) => {
+        if (!dryRun) objects.push(object);
         return answer();
       }) as never,
       patch: (async (
@@ -113,6 +113,7 @@ function executing<T extends KubeObject>(
     clock,
     message: () => executor.refusal(key)?.message,
     held: (of: Stored<T> = source, seen?: Stored<T>) => executor.held(key, of, seen),
+    isTaken: () => executor.isTaken(ref, source, context),
     execute: (type: keyof typeof actions) => executor.execute(actions[type], context),
   };
 }
@@ -149,6 +150,27 @@ describe.each([
     expect(executor.refusedUntil(key)).toBe(120_000);
     expect(told).toEqual([`NotInMember west: ${why}`]);
     expect(woken).toHaveLength(2);
+  });
+
+  test.each([
+    ["its API server refused its copy", "Forbidden", "exceeded quota", "exceeded quota"],
+    ["it has one of that name", "AlreadyExists", "already exists", "is there already"],
+  ] as const)("is not taken when in a dry run %s, and is held as after a create", async (_why, code, detail, words) => {
+    const { isTaken, message, held, objects, woken } = executes({ errors: [[code, detail]] });
+    expect(await isTaken()).toBe(false);
+    expect(message()).toContain(words);
+    expect(held()?.until).toBe(60_000);
+    expect([objects, woken.length]).toEqual([[], 1]);
+  });
+
+  test.each([
+    ["there was none", []],
+    ["the member's webhooks take no dry run", [["BadRequest", 'admission webhook "a" does not support dry run']]],
+    ["its namespace is made with it", [["NotFound", 'namespaces "team" not found']]],
+    ["the member fails otherwise", [["ServerError", NO_ANSWER]]],
+  ] as const)("is taken where a dry run tells of no refusal: %s", async (_why, errors) => {
+    const { isTaken, held } = executes({ errors });
+    expect([await isTaken(), held()]).toEqual([true, undefined]);
   });
 
   test("has its refusal reported again before the event expires", async () => {

@@ -53,7 +53,7 @@ function wordsFor(action: JobAction): string {
       const members = action.assignment.map(({ member, part }) =>
         part === undefined ? member : `${member} ${part.completions}`,
       );
-      return `record ${members.join(", ")}${action.before === undefined ? "" : `, asking ${action.before}`}`;
+      return `record ${members.join(", ")}${action.move === undefined ? "" : `, moved from ${action.move.from} to ${action.move.to}`}`;
     }
     case "hold":
     case "members":
@@ -93,7 +93,7 @@ describe("a whole Job", () => {
     [
       "that its member refuses goes to the next",
       { places: [place({ refusal: REFUSAL })], choice: CHOICE },
-      ["Placing", "record east, asking west"],
+      ["Placing", "record east, moved from west to east"],
     ],
     [
       "that its only member refuses waits, with the member's words",
@@ -351,7 +351,7 @@ describe("a divided Job", () => {
         places: [share("west", undefined, { refusal: REFUSAL }), share("east")],
         choice: { fitting: ["west", "east", "south"], why: "" },
       },
-      ["Placing", "record south 5, east 5, asking west"],
+      ["Placing", "record south 5, east 5, moved from west to south"],
     ],
     [
       "keeps a share that its member refuses when every other has one",

@@ -69,7 +69,7 @@ class World {
   #execute(action: JobAction): void {
     switch (action.type) {
       case "record":
-        if (action.before === undefined || this.#isConfirmedAbsent(action.before))
+        if (action.move === undefined || this.#isConfirmedAbsent(action.move.from))
           this.#write(action.assignment, this.job.status);
         return;
       case "fail":

@@ -19,14 +19,16 @@ const SHARES: JobShare[] = [
 
 const STATUS_ACTION = { type: "status", object: JOB, shown: { status: { active: 1 }, shares: SHARES } } as const;
 
+const WITHOUT_COPY = { client: fakeClient({ list: (() => Promise.resolve({ items: [] })) as never }) } as never;
+
 interface Executed {
   readonly patches: Patch[];
   readonly sent: number;
   readonly expectation: Awaited<ReturnType<Executor<Job, readonly JobShare[], Shown>["execute"]>>;
 }
 
-/** Carries out an action on a host that answers as given. No member is connected. */
-async function executed(action: JobAction, answer: () => Promise<never>): Promise<Executed> {
+/** Carries out an action on a host that answers as given. No member is connected unless `isTaken` is given; it has no copy. */
+async function executed(action: JobAction, answer: () => Promise<never>, isTaken?: boolean): Promise<Executed> {
   const patches: Patch[] = [];
   let sent = 0;
   const executor = new Executor(JOB_WRITES, {
@@ -37,9 +39,10 @@ async function executed(action: JobAction, answer: () => Promise<never>): Promis
       },
     }),
     identity: { id: "h", name: "host" },
-    registry: { member: () => undefined },
+    registry: { member: () => (isTaken === undefined ? undefined : WITHOUT_COPY) },
     recorder: { record: () => {} },
     guard: new WriteGuard({ clock: new FakeClock() }),
+    isTaken: () => Promise.resolve(isTaken === true),
     onStatus: () => {
       sent += 1;
     },
@@ -89,5 +92,14 @@ test.each([
   const { shown } = STATUS_ACTION;
   const action = { type: "fail", object: JOB, member: "west", isGone, shown } as const;
   const { patches } = await executed(action, () => Promise.resolve({ metadata: {} } as never));
+  expect(patches).toHaveLength(count);
+});
+
+test.each([
+  { what: "goes to another member that takes it", isTaken: true, patches: 1 },
+  { what: "stays where it is, without a write, when the other member refuses it as well", isTaken: false, patches: 0 },
+])("a share that its member refused $what", async ({ isTaken, patches: count }) => {
+  const action = { type: "record", object: JOB, assignment: SHARES, move: { from: "north", to: "west" } } as const;
+  const { patches } = await executed(action, () => Promise.resolve({ metadata: {} } as never), isTaken);
   expect(patches).toHaveLength(count);
 });

@@ -27,6 +27,7 @@ async function written(resourceVersion: string) {
     registry: { member: () => undefined },
     recorder: { record: (_object, { reason }) => void told.push(reason) },
     guard,
+    isTaken: () => Promise.resolve(true),
     onStatus: () => {},
   });
   const { signal } = new AbortController();
@@ -86,6 +87,7 @@ async function released(list: () => unknown, served: readonly string[] = ["widge
     registry: { member: () => ({ client, noteFailure: () => {} }) as never },
     recorder: { record: (_object, { reason, message }) => void told.push(`${reason}: ${message}`) },
     guard: new WriteGuard<typeof key>({ clock }),
+    isTaken: () => Promise.resolve(true),
     onStatus: () => {},
   });
   const { signal } = new AbortController();
