@@ -40,7 +40,7 @@ beforeEach(async () => {
 const statusSchema = z.object({
   replicas: z.number(),
   clusters: z.array(
-    z.object({ cluster: z.string(), wanted: z.number(), has: z.number(), phases: z.record(z.string(), z.number()) }),
+    z.object({ cluster: z.string(), wanted: z.number(), has: z.number(), statuses: z.record(z.string(), z.number()) }),
   ),
   pending: z.array(z.object({ pods: z.array(z.string()), reason: z.string(), message: z.string() })),
 });
@@ -511,8 +511,8 @@ test("shows the status of a workload: its division, its pods by member, and why 
       expect(status).toEqual({
         replicas: 4,
         clusters: [
-          { cluster: "east", wanted: 1, has: 1, phases: { Running: 1 } },
-          { cluster: "west", wanted: 2, has: 2, phases: { Running: 2 } },
+          { cluster: "east", wanted: 1, has: 1, statuses: { Running: 1 } },
+          { cluster: "west", wanted: 2, has: 2, statuses: { Running: 2 } },
         ],
         pending: [
           {

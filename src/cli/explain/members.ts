@@ -92,14 +92,15 @@ export function hostStatus({
     clusters: clusters
       .map((cluster) => {
         const node = virtualNodeName(cluster.metadata.name);
-        return clusterStatus(cluster, byNode.get(node) ?? [], byName.get(node));
+        return memberStatus(cluster, byNode.get(node) ?? [], byName.get(node));
       })
       .sort((a, b) => (a.name < b.name ? -1 : 1)),
     waiting: { unplaced: unbound.length - gated, gated },
   };
 }
 
-function clusterStatus(
+/** Sums up what one member has, and what the unfinished proxies there use of it. */
+export function memberStatus(
   cluster: Stored<Cluster>,
   proxies: readonly Stored<Pod>[],
   node: Stored<KubeNode> | undefined,

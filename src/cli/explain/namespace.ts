@@ -1,18 +1,26 @@
-import { MEMBER_NODE_ANNOTATION } from "../../api/keys.ts";
-import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
+import { MEMBER_NODE_ANNOTATION, WHOLE_KEY } from "../../api/keys.ts";
+import type { Job, KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
+import { resourceOfType } from "../../api/resources.ts";
+import { membersOfObject } from "../../copies/object-members.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
-import { namespaces, pods as podResource } from "../../kube/resources.ts";
+import { jobs, kindName, namespaces, pods as podResource, type Resource } from "../../kube/resources.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import { notOnHost, readable } from "../shared/reading.ts";
+import { listDelegatedTypes } from "../shared/delegated-types.ts";
+import { listProxies, notOnHost, readable } from "../shared/reading.ts";
 import type { Reason } from "./model.ts";
-import { asksForMember, phaseOf, whyWithoutMember } from "./workload.ts";
+import { kubectlStatus } from "./pod-status.ts";
+import { wholeJobStatus } from "./whole-job.ts";
+import { asksForMember, whyWithoutMember } from "./workload.ts";
 
 /** A delegated pod, or one in overflow mode that asks for a member. */
 export interface NamespacePod {
+  readonly namespace: string;
   readonly name: string;
-  /** The phase, or Terminating. */
-  readonly phase: string;
+  /** As `kubectl get pods` shows it. */
+  readonly status: string;
   readonly containers: { readonly ready: number; readonly all: number };
   readonly cluster: string | undefined;
   /** The node in the member. */
@@ -22,16 +30,31 @@ export interface NamespacePod {
   readonly waits: Reason | undefined;
 }
 
-/** The pods of a namespace, as `legation status` shows them. */
-export interface NamespaceStatus {
+/** A Job or another object that members have whole. */
+export interface NamespaceObject {
   readonly namespace: string;
+  readonly kind: string;
+  readonly name: string;
+  /** The members that have it, or are to have it. */
+  readonly clusters: readonly string[];
+  /** How far it is, in a few words. */
+  readonly state: string;
+}
+
+/** What a namespace, or all, have in members, as `legation status` shows it. */
+export interface NamespaceStatus {
+  /** Undefined: all namespaces. */
+  readonly namespace: string | undefined;
   readonly pods: readonly NamespacePod[];
-  /** Number of pods that are the host's own. */
-  readonly onHost: number;
+  readonly objects: readonly NamespaceObject[];
+  /** Number of pods that are the host's own. Undefined for all namespaces. */
+  readonly onHost: number | undefined;
+  /** What the account may not read. */
+  readonly hidden: readonly string[];
 }
 
 /**
- * Reads the pods of one namespace, for which rights in that namespace are enough. Rejects with `Failure` if the host has no such
+ * Reads what a namespace has in members, for which rights in that namespace are enough. Rejects with `Failure` if the host has no such
  * namespace, else with KubeError.
  */
 export async function readNamespace(
@@ -39,30 +62,98 @@ export async function readNamespace(
   name: string,
   signal: AbortSignal,
 ): Promise<NamespaceStatus> {
-  const [known, pods] = await Promise.all([
+  const [known, pods, whole] = await Promise.all([
     readable(client.find(namespaces, { name }, { signal }).then((found) => found !== undefined)),
     listAll(client, podResource, { namespace: name, signal }),
+    readObjects(client, name, signal),
   ]);
   if (known === false) throw notOnHost(`Namespace ${name}`);
-  return namespaceStatus(name, pods);
+  const shown = pods.filter(asksForMember);
+  return { namespace: name, pods: podRows(shown), ...whole, onHost: pods.length - shown.length };
 }
 
-/** Sums up where the pods of a namespace are. */
-function namespaceStatus(namespace: string, pods: readonly Stored<Pod>[]): NamespaceStatus {
-  const shown = pods.filter(asksForMember);
+/** Reads what all namespaces have in members. Rejects with `Failure` where the account may not read them. */
+export async function readAllNamespaces(client: ClusterClient, signal: AbortSignal): Promise<NamespaceStatus> {
+  const [pods, whole] = await Promise.all([listProxies(client, { signal }), readObjects(client, undefined, signal)]);
+  return { namespace: undefined, pods: podRows(pods), ...whole, onHost: undefined };
+}
+
+/** Reads the Jobs and objects that members have whole, as far as the account may. */
+async function readObjects(
+  client: ClusterClient,
+  namespace: string | undefined,
+  signal: AbortSignal,
+): Promise<Pick<NamespaceStatus, "objects" | "hidden">> {
+  const list = <T extends KubeObject>(resource: Resource<T>): Promise<Stored<T>[] | undefined> => {
+    const options = { ...(namespace === undefined ? {} : { namespace }), labelSelector: WHOLE_KEY, signal };
+    return readable(listAll(client, resource, options));
+  };
+  const readType = async (type: Stored<DelegatedType>): Promise<Pick<NamespaceStatus, "objects" | "hidden">> => {
+    const resource = resourceOfType(type);
+    // An object without a namespace is in none of them.
+    if (!resource.namespaced && namespace !== undefined) return { objects: [], hidden: [] };
+    const found = await list(resource).catch((error: unknown) => {
+      // Its definition was removed.
+      if (isKubeError(error, "NotFound")) return [];
+      throw error;
+    });
+    const objects = (found ?? []).map((object) => objectRow(type.spec.kind, object));
+    return { objects, hidden: found === undefined ? [kindName(resource)] : [] };
+  };
+  const [found, types] = await Promise.all([list(jobs), readable(listDelegatedTypes(client, signal))]);
+  const parts = await Promise.all((types ?? []).map(readType));
+  const hidden = [
+    ...(found === undefined ? [kindName(jobs)] : []),
+    ...(types === undefined ? ["objects of delegated types"] : []),
+    ...parts.flatMap((part) => part.hidden),
+  ];
+  const objects = [...(found ?? []).map(jobRow), ...parts.flatMap((part) => part.objects)];
+  return { objects: objects.sort(byName), hidden };
+}
+
+function jobRow(job: Stored<Job>): NamespaceObject {
+  const { namespace, name, cluster, conditions, shares, ...counters } = wholeJobStatus({ job, told: [] });
+  const { succeeded, completions, active } = counters;
+  const progress = `${succeeded}${completions === undefined ? "" : ` of ${completions}`} succeeded, ${active} active`;
+  const ended = conditions.find(({ type }) => ["Complete", "Failed", "Suspended"].includes(type));
   return {
     namespace,
-    pods: shown.map(namespacePod).sort((a, b) => (a.name < b.name ? -1 : 1)),
-    onHost: pods.length - shown.length,
+    kind: "Job",
+    name,
+    clusters: shares.length === 0 ? (cluster === undefined ? [] : [cluster]) : shares.map((share) => share.cluster),
+    state: ended === undefined ? progress : `${ended.type}: ${progress}`,
   };
+}
+
+function objectRow(kind: string, object: Stored<AnyObject>): NamespaceObject {
+  const members = membersOfObject(object) ?? [];
+  const others = members.filter(({ state }) => state !== "InStep");
+  const words = others.map(({ member, state }) => `${state} in ${member}`);
+  const inStep = members.length === 0 ? "no member has it yet" : `in step in ${members.length - others.length}`;
+  return {
+    namespace: object.metadata.namespace ?? "",
+    kind,
+    name: object.metadata.name,
+    clusters: members.map(({ member }) => member),
+    state: [inStep, ...words].join(", "),
+  };
+}
+
+function podRows(pods: readonly Stored<Pod>[]): NamespacePod[] {
+  return pods.map(namespacePod).sort(byName);
+}
+
+function byName<T extends { readonly namespace: string; readonly name: string }>(a: T, b: T): number {
+  return a.namespace === b.namespace ? (a.name < b.name ? -1 : 1) : a.namespace < b.namespace ? -1 : 1;
 }
 
 function namespacePod(pod: Stored<Pod>): NamespacePod {
   const { metadata, spec, status } = pod;
-  const { name, annotations = {}, creationTimestamp } = metadata;
+  const { namespace = "", name, annotations = {}, creationTimestamp } = metadata;
   return {
+    namespace,
     name,
-    phase: phaseOf(pod),
+    status: kubectlStatus(pod),
     containers: {
       ready: (status?.containerStatuses ?? []).filter(({ ready }) => ready === true).length,
       all: spec?.containers?.length ?? 0,

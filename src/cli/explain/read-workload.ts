@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { delegationModeOf } from "../../api/delegation-mode.ts";
-import type { KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
+import type { Job, KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
 import { isWishingKind } from "../../api/workload-wishes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
-import { events, pods as podResource } from "../../kube/resources.ts";
+import { events, jobs, pods as podResource } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/pod-state.ts";
 import { type WishingWorkload, workloadKey } from "../../scheduling/workload.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
@@ -37,8 +37,9 @@ export async function readWorkload(
   if (object === undefined) throw notOnHost(`${kind} ${namespace}/${workload.name}`);
   if (isWholeJob({ ...object, kind })) return readWholeJob(client, workload, signal);
   const spec = podsOf(object, kind);
-  const [runs, all, refusals, known, claims] = await Promise.all([
+  const [runs, made, all, refusals, known, claims] = await Promise.all([
     readRuns(client, object, workload, signal),
+    readJobs(client, object, workload, signal),
     listAll(client, podResource, { namespace, signal }),
     listAll(client, events, { namespace, fieldSelector: "reason=FailedCreate", signal }),
     readHost(client, signal),
@@ -52,6 +53,7 @@ export async function readWorkload(
     replicas: podsWanted(object, kind, runs),
     pods,
     refusals: refusals.filter((event) => isAtWork(workload, object, runs, event)),
+    jobs: made,
     ...nextPod(workload, spec, pods, host),
   };
   return workloadStatus(facts, host, Date.now());
@@ -77,6 +79,20 @@ async function readRuns(
   const names = kind === "CronJob" ? runsOf(object) : [];
   const found = names.map((name) => readWorkloadObject(client, { kind: "Job", namespace, name }, signal));
   return (await Promise.all(found)).filter((run) => run !== undefined);
+}
+
+/** Returns the Jobs that a CronJob has made, ended ones too; none for any other workload. */
+async function readJobs(
+  client: ClusterClient,
+  { metadata: { uid } }: WrittenObject,
+  { kind, namespace }: NamedWorkload,
+  signal: AbortSignal,
+): Promise<Stored<Job>[]> {
+  if (kind !== "CronJob") return [];
+  const all = await listAll(client, jobs, { namespace, signal });
+  return all.filter(({ metadata }) =>
+    metadata.ownerReferences?.some((owner) => owner.controller === true && owner.uid === uid),
+  );
 }
 
 /** Reports whether an event concerns the current creator of pods, and not an earlier run of a CronJob. */

@@ -1,10 +1,12 @@
 import { PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
-import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
+import { membersOfJob } from "../../copies/job-shares.ts";
+import { isMarkedTrue, isMarkedWhole } from "../../copies/jobs.ts";
 import type { Division, Replicas } from "../../placement/division.ts";
 import { divideOpen } from "../../placement/open-division.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isOverflow } from "../../pods/overflow.ts";
-import { conditionOf, isBound, isDeleting, isGated, isLive, unschedulableMessage } from "../../pods/pod-state.ts";
+import { conditionOf, isBound, isGated, isLive, unschedulableMessage } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import { workloadOf } from "../../scheduling/workload.ts";
@@ -14,12 +16,15 @@ import type { ClaimTemplate } from "../simulation/workloads.ts";
 import type { Reason, Trouble } from "./model.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
 import { gatesOf, UNREPORTED } from "./pod.ts";
+import { kubectlStatus } from "./pod-status.ts";
 import { type TroubleFacts, troublesOf } from "./trouble.ts";
 
 /** The host's objects of one workload. */
 export interface WorkloadFacts extends OwnWorkload, TroubleFacts {
   /** The workload's next pod after admission. Undefined when its pods are not delegated. */
   readonly next?: Stored<Pod>;
+  /** Jobs of a CronJob. */
+  readonly jobs?: readonly Stored<Job>[];
   /** Claims that the controller creates before that pod. */
   readonly nextClaims?: readonly ClaimTemplate[];
 }
@@ -34,10 +39,22 @@ export interface WorkloadMember {
   /** Pods there that have neither ended nor are terminating. */
   readonly has: number;
   readonly ready: number;
-  /** All pods there by phase, or Terminating. */
-  readonly phases: Replicas;
+  /** All pods there by their status, as `kubectl get pods` shows it. */
+  readonly statuses: Replicas;
   /** Why one more pod would not go there. Undefined if it would. */
   readonly whyNot: string | undefined;
+}
+
+/** A Job that a CronJob has made. */
+export interface WorkloadRun {
+  readonly name: string;
+  /** RFC 3339. */
+  readonly created: string | undefined;
+  readonly state: "Running" | "Suspended" | "Complete" | "Failed";
+  readonly succeeded: number;
+  readonly failed: number;
+  /** Members of a whole Job. */
+  readonly clusters: readonly string[];
 }
 
 /** Pods without a member, for one reason. */
@@ -66,6 +83,8 @@ export interface WorkloadStatus {
   readonly whyOnHost: string | undefined;
   readonly readyOnHost: number;
   readonly pending: readonly PendingPods[];
+  /** The runs of a CronJob, newest first. */
+  readonly runs: readonly WorkloadRun[];
   /** Further troubles of the workload. */
   readonly troubles: readonly Trouble[];
   /** Member that one more pod would get. Undefined if it would wait, or is not delegated. */
@@ -94,7 +113,7 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
       overflow: division?.shortfall[cluster],
       has: has[cluster] ?? 0,
       ready: there.filter(isReady).length,
-      phases: countBy(there.map(phaseOf)),
+      statuses: countBy(there.map(kubectlStatus)),
       whyNot: place?.others.find((other) => other.cluster === cluster)?.message,
     };
   });
@@ -121,8 +140,22 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
       ),
     readyOnHost: own.filter(isReady).length,
     pending: pendingOf(pods),
+    runs: (facts.jobs ?? []).map(runOf).sort((a, b) => ((a.created ?? "") < (b.created ?? "") ? 1 : -1)),
     troubles: troublesOf(facts, host),
     next: place?.cluster,
+  };
+}
+
+function runOf(job: Stored<Job>): WorkloadRun {
+  const { status = {}, metadata } = job;
+  const ended = (["Complete", "Failed", "Suspended"] as const).find((type) => isMarkedTrue(status, type));
+  return {
+    name: metadata.name,
+    created: metadata.creationTimestamp,
+    state: ended ?? "Running",
+    succeeded: status.succeeded ?? 0,
+    failed: status.failed ?? 0,
+    clusters: isMarkedWhole(metadata.labels) ? membersOfJob(job) : [],
   };
 }
 
@@ -155,11 +188,6 @@ function divisionOf(
 
 function isReady(pod: Pod): boolean {
   return conditionOf(pod, "Ready")?.status === "True";
-}
-
-/** Returns the phase, or Terminating. */
-export function phaseOf(pod: Pod): string {
-  return isDeleting(pod) ? "Terminating" : (pod.status?.phase ?? "Unknown");
 }
 
 function countBy(values: readonly string[]): Replicas {

@@ -1,9 +1,12 @@
 import { Argument } from "commander";
 import { z } from "zod";
+import { clusterNameProblem } from "../../api/cluster.ts";
+import { clusterOfNode, virtualNodeName } from "../../api/keys.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { realClock } from "../../runtime/clock.ts";
+import { readMember } from "../explain/member.ts";
 import { readHostStatus } from "../explain/members.ts";
-import { readNamespace } from "../explain/namespace.ts";
+import { readAllNamespaces, readNamespace } from "../explain/namespace.ts";
 import { readJourney } from "../explain/read-pod.ts";
 import { readWorkload } from "../explain/read-workload.ts";
 import { readWholeObject } from "../explain/whole-object.ts";
@@ -16,6 +19,7 @@ import { didYouMean } from "../shared/suggestion.ts";
 import { SUBJECT_NAMES, subjectOf } from "../simulation/subjects.ts";
 import type { WorkloadKind } from "../simulation/workloads.ts";
 import { followStatus } from "./follow.ts";
+import { memberText } from "./member-text.ts";
 import { membersText } from "./members-text.ts";
 import { namespaceText } from "./namespace-text.ts";
 import { journeyText } from "./pod-text.ts";
@@ -24,6 +28,7 @@ import { workloadText } from "./workload-text.ts";
 
 interface StatusInput extends GlobalInput {
   readonly namespace?: string | undefined;
+  readonly allNamespaces: boolean;
   readonly watch: boolean;
   /** Undefined: all members. */
   readonly target?: Target | undefined;
@@ -31,34 +36,37 @@ interface StatusInput extends GlobalInput {
 
 /** `word` names a delegated type, which the host knows. */
 type Target =
-  | { readonly kind: WorkloadKind; readonly name: string; readonly word?: never }
+  | { readonly kind: WorkloadKind | "Member"; readonly name: string; readonly word?: never }
   | { readonly word: string; readonly name: string };
 
 /** `legation status` */
 export const statusCommand: Subcommand<StatusInput> = {
   description:
     "Shows each member: whether it is ready and why not, its version and nodes, what its nodes offer and what this " +
-    "host's pods leave of it, and how many of them run there. With a namespace alone: its pods, their members, and why some have none. With a pod: what happened to it and when, a reason for each " +
+    "host's pods leave of it, and how many of them run there. With a member: all that is known of it, and its events. With a namespace alone, or -A: pods, Jobs and objects that members have, and why some have none. With a pod: what happened to it and when, a reason for each " +
     "member that refused it, its events, and what is wrong with its member. With a workload: how many pods its scheduling " +
     "preferences give to each member and how many that has, and what pods without a member wait for. With a whole Job: its member, and its status there. With an object of a delegated type: what each member has of it. All of it is read from the host.",
   arguments: [
     new Argument(
       "[type]",
-      `${SUBJECT_NAMES.join(", ")}, a delegated type, or TYPE/NAME (default: all members, or with -n the pods of that namespace)`,
+      `member, ${SUBJECT_NAMES.join(", ")}, a delegated type, or TYPE/NAME, or a member's name alone (default: all members, or with -n what that namespace has in them)`,
     ),
-    new Argument("[name]", "name of the pod or workload on the host"),
+    new Argument("[name]", "name of the member, pod, workload or object"),
   ],
   flags: [
     flag(
       "-n, --namespace <name>",
-      "namespace of the pod, workload or object (default: the context's); alone, shows the pods there",
+      "namespace of the pod, workload or object (default: the context's); alone, shows what it has in members",
     ),
+    flag("-A, --all-namespaces", "what all namespaces have in members"),
     flag("-w, --watch", "show it again whenever it changes, until Ctrl-C"),
   ],
   examples: [
     ["status", "all members"],
     ["status -o json | jq '.clusters[] | select(.ready != \"True\")'", "those in trouble, for a script"],
+    ["status west", "one member: its nodes, its pods, what is wrong with it, and its events"],
     ["status -n shop", "where the pods of a namespace are, and why some wait"],
+    ["status -A", "the same of all namespaces"],
     ["status deployment/web -n shop -w", "follow a workload as its pods move"],
     ["status pod web-0 -n shop", "where one pod is, and why"],
     ["status deployment/web -n shop", "how a workload is divided, and why pods of it wait"],
@@ -66,18 +74,27 @@ export const statusCommand: Subcommand<StatusInput> = {
   ],
   input: withGlobals({
     namespace: z.string().optional(),
+    allNamespaces: toggle,
     watch: toggle,
     type: z.string().optional(),
     name: z.string().optional(),
-  }).transform(({ type, name, ...rest }, context) => ({ ...rest, target: targetOf(type, name, context) })),
+  }).transform(({ type, name, ...rest }, context) => {
+    const target = targetOf(type, name, context);
+    if (rest.allNamespaces && (target !== undefined || rest.namespace !== undefined)) {
+      const message = "shows all namespaces; leave it out to show one, or one object";
+      context.addIssue({ code: "custom", path: ["allNamespaces"], message });
+    }
+    return { ...rest, target };
+  }),
   working: "reading",
   run: async (options, session) => {
     const { client, namespace: current } = await session.connect(options, "host");
-    const { target, namespace, output: format } = options;
+    const { target, namespace, allNamespaces, output: format } = options;
     const { terminal, signal } = session;
     const readOne = (): Promise<Outcome> => {
       if (target !== undefined) return readTarget(client, { namespace: namespace ?? current, ...target }, session);
-      return namespace === undefined ? readMembers(client, session) : readPods(client, namespace, session);
+      if (namespace === undefined && !allNamespaces) return readMembers(client, session);
+      return readPods(client, namespace, session);
     };
     const read = (): Promise<Outcome> => asViewer(readOne());
     if (options.watch) await followStatus(read, { format, terminal, clock: realClock, signal });
@@ -90,8 +107,13 @@ async function readMembers(client: ClusterClient, { signal, terminal }: Session)
   return { document, text: membersText(document, Date.now(), terminal) };
 }
 
-async function readPods(client: ClusterClient, name: string, { signal, terminal }: Session): Promise<Outcome> {
-  const document = await readNamespace(client, name, signal);
+/** `name`: absent for all namespaces. */
+async function readPods(
+  client: ClusterClient,
+  name: string | undefined,
+  { signal, terminal }: Session,
+): Promise<Outcome> {
+  const document = await (name === undefined ? readAllNamespaces(client, signal) : readNamespace(client, name, signal));
   return { document, text: namespaceText(document, Date.now(), terminal) };
 }
 
@@ -104,18 +126,26 @@ async function readTarget(
     const document = await readWholeObject(client, target, signal);
     return { document, text: wholeObjectText(document, Date.now(), terminal) };
   }
-  if (target.kind === "Pod") {
+  const { kind, name } = target;
+  if (kind === "Member") {
+    const document = await readMember(client, name, signal);
+    return { document, text: memberText(document, Date.now(), terminal) };
+  }
+  if (kind === "Pod") {
     const { journey: document } = await readJourney(client, target, signal);
     return { document, text: journeyText(document, terminal) };
   }
-  const document = await readWorkload(client, target, signal);
+  const document = await readWorkload(client, { ...target, kind }, signal);
   return {
     document,
-    text: "whole" in document ? wholeJobText(document, terminal) : workloadText(document, terminal),
+    text: "whole" in document ? wholeJobText(document, terminal) : workloadText(document, Date.now(), terminal),
   };
 }
 
-/** Reads `pod web-0` or `pod/web-0`. Undefined when neither is given. */
+const MEMBER_WORDS: readonly string[] = ["member", "members", "cluster", "clusters"];
+const NODE_WORDS: readonly string[] = ["node", "nodes", "no"];
+
+/** Reads `pod web-0`, `pod/web-0`, or the name of a member. Undefined when neither is given. */
 function targetOf(
   type: string | undefined,
   second: string | undefined,
@@ -125,19 +155,36 @@ function targetOf(
   const refuse = (argument: string, message: string): undefined =>
     void context.addIssue({ code: "custom", path: [argument], message });
   const [, word = "", first] = /^([^/]+)(?:\/([^/]+))?$/.exec(type) ?? [];
+  const name = first ?? second;
   const kind = subjectOf(word);
-  if (kind === undefined && (word === "" || (first ?? second) === undefined)) {
-    const known = SUBJECT_NAMES.join(", ");
+  const lower = word.toLowerCase();
+  const isMember = MEMBER_WORDS.includes(lower);
+  const isNode = NODE_WORDS.includes(lower);
+  if (first !== undefined && second !== undefined) {
+    return refuse("name", `${JSON.stringify(second)} is a second name; write one`);
+  }
+  if (name === undefined && (kind !== undefined || isMember || isNode)) {
+    const example = isMember ? "member west" : isNode ? "node legation-west" : `${word} web`;
+    return refuse("name", `is missing; write e.g. \`legation status ${example}\``);
+  }
+  if (name === undefined) {
     const meant = didYouMean(word, SUBJECT_NAMES);
+    // Whether a member of that name has joined is seen when it is read.
+    if (meant === undefined && clusterNameProblem(word) === undefined) return { kind: "Member", name: word };
+    const known = SUBJECT_NAMES.join(", ");
     return refuse(
       "type",
-      `${JSON.stringify(type)} is nothing that it shows; ${meant === undefined ? "" : `${meant} Or `}write ${known} or a delegated type, with a name: e.g. \`legation status deployment/web\``,
+      `${JSON.stringify(type)} is nothing that it shows; ${meant === undefined ? "" : `${meant} Or `}write member/NAME, or ${known} or a delegated type with a name: e.g. \`legation status deployment/web\``,
     );
   }
-  if (first !== undefined && second !== undefined) {
-    return refuse("name", `${JSON.stringify(second)} is a second name; write one pod or workload`);
+  if (isMember) return { kind: "Member", name };
+  if (isNode) {
+    const member = clusterOfNode(name);
+    if (member !== undefined) return { kind: "Member", name: member };
+    return refuse(
+      "name",
+      `${JSON.stringify(name)} is a node of this cluster's own; write a virtual node, e.g. ${virtualNodeName("west")}`,
+    );
   }
-  const name = first ?? second;
-  if (name === undefined) return refuse("name", `is missing; write e.g. \`legation status ${word} web\``);
   return kind === undefined ? { word, name } : { kind, name };
 }

@@ -78,6 +78,11 @@ function waitingLine({ unplaced, gated }: HostStatus["waiting"]): string {
   return parts.length === 0 ? "" : `\npods without a member: ${parts.join(", ")} (see \`legation status pod NAME\`)`;
 }
 
+/** Formats an amount of a resource, in cores or bytes where it is one of these. */
+export function amountText(resource: string, amount: number): string {
+  return resource === "memory" ? bytes(amount) : rounded(amount);
+}
+
 function rounded(value: number): string {
   return String(Math.round(value * 10) / 10);
 }

@@ -1,27 +1,52 @@
-import type { NamespaceStatus } from "../explain/namespace.ts";
+import type { NamespaceObject, NamespacePod, NamespaceStatus } from "../explain/namespace.ts";
 import { age, counted, table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
-/** Formats the pods of a namespace for people. */
-export function namespaceText({ namespace, pods, onHost }: NamespaceStatus, now: number, terminal: Terminal): string {
+/** Formats what a namespace, or all of them, have in members for people. */
+export function namespaceText(status: NamespaceStatus, now: number, terminal: Terminal): string {
+  const { namespace, pods, objects, onHost = 0, hidden } = status;
   const waiting = pods.filter((pod) => pod.waits !== undefined).length;
   const without = waiting === 0 ? "" : `, ${waiting} of them without a member`;
-  const summary = `Namespace ${namespace}: ${counted(pods.length, "delegated pod")}${without}`;
-  const note =
-    onHost === 0
+  const whole = objects.length === 0 ? "" : `; ${counted(objects.length, "whole object")}`;
+  const subject = namespace === undefined ? "All namespaces" : `Namespace ${namespace}`;
+  const isAll = namespace === undefined;
+  return [
+    `${subject}: ${counted(pods.length, "delegated pod")}${without}${whole}`,
+    ...(pods.length === 0 ? [] : [podsTable(pods, { isAll, now, terminal })]),
+    ...(objects.length === 0 ? [] : [...(pods.length === 0 ? [] : [""]), objectsTable(objects, isAll, terminal)]),
+    ...(onHost === 0
       ? []
-      : [`${counted(onHost)} ${onHost === 1 ? "is" : "are"} not delegated (see \`legation status pod NAME\`)`];
-  if (pods.length === 0) return [summary, ...note].join("\n");
-  const isAnyWaiting = waiting > 0;
+      : [`${counted(onHost)} ${onHost === 1 ? "is" : "are"} not delegated (see \`legation status pod NAME\`)`]),
+    ...(hidden.length === 0 ? [] : [`not shown, since your account may not list them: ${hidden.join(", ")}`]),
+  ].join("\n");
+}
+
+function podsTable(
+  pods: readonly NamespacePod[],
+  { isAll, now, terminal }: { readonly isAll: boolean; readonly now: number; readonly terminal: Terminal },
+): string {
+  const isAnyWaiting = pods.some(({ waits }) => waits !== undefined);
   const rows = pods.map((pod) => [
+    ...(isAll ? [pod.namespace] : []),
     pod.name,
     `${pod.containers.ready}/${pod.containers.all}`,
-    pod.phase,
+    pod.status,
     pod.cluster ?? "-",
     pod.memberNode ?? "-",
     pod.created === undefined ? "-" : age(now - Date.parse(pod.created)),
     ...(isAnyWaiting ? [pod.waits === undefined ? "" : `${pod.waits.reason}: ${pod.waits.message}`] : []),
   ]);
   const header = ["POD", "READY", "STATUS", "CLUSTER", "NODE", "AGE", ...(isAnyWaiting ? ["WHY"] : [])];
-  return [summary, table(header, rows, terminal.width), ...note].join("\n");
+  return table(isAll ? ["NAMESPACE", ...header] : header, rows, terminal.width);
+}
+
+function objectsTable(objects: readonly NamespaceObject[], isAll: boolean, terminal: Terminal): string {
+  const rows = objects.map(({ namespace, kind, name, clusters, state }) => [
+    ...(isAll ? [namespace === "" ? "-" : namespace] : []),
+    `${kind.toLowerCase()}/${name}`,
+    clusters.join(",") || "-",
+    state,
+  ]);
+  const header = ["OBJECT", "CLUSTERS", "STATE"];
+  return table(isAll ? ["NAMESPACE", ...header] : header, rows, terminal.width);
 }

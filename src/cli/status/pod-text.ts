@@ -1,7 +1,7 @@
 import type { Journey } from "../explain/pod.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import { troubleText } from "./trouble-text.ts";
+import { eventsText, troubleText } from "./trouble-text.ts";
 
 /** Formats a journey for people. */
 export function journeyText(journey: Journey, terminal: Terminal): string {
@@ -15,7 +15,5 @@ export function journeyText(journey: Journey, terminal: Terminal): string {
     ...journey.troubles.map((trouble) => troubleText(trouble, terminal)),
     ...(journey.notRead === undefined ? [] : [terminal.paint("dim", journey.notRead)]),
   ].join("\n");
-  if (journey.events.length === 0) return way;
-  const events = journey.events.map(({ at, type, reason, message }) => [at, type, reason, message]);
-  return `${way}\n\n${table(["TIME", "EVENT", "REASON", "MESSAGE"], events, terminal.width)}`;
+  return journey.events.length === 0 ? way : `${way}\n\n${eventsText(journey.events, terminal)}`;
 }

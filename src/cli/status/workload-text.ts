@@ -1,11 +1,11 @@
 import { reasonLine, reasonsOf } from "../explain/reasons.ts";
-import type { PendingPods, WorkloadMember, WorkloadStatus } from "../explain/workload.ts";
-import { counted, table, waitingText } from "../shared/output.ts";
+import type { PendingPods, WorkloadMember, WorkloadRun, WorkloadStatus } from "../explain/workload.ts";
+import { age, counted, table, waitingText } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { troubleText } from "./trouble-text.ts";
 
 /** Formats a workload's status for people. */
-export function workloadText(status: WorkloadStatus, terminal: Terminal): string {
+export function workloadText(status: WorkloadStatus, now: number, terminal: Terminal): string {
   const { kind, namespace, name, replicas, pods, rebalance, clusters, onHost, notDelegated, pending, troubles, next } =
     status;
   const divided = rebalance !== undefined;
@@ -26,6 +26,7 @@ export function workloadText(status: WorkloadStatus, terminal: Terminal): string
     const why = status.whyOnHost === undefined ? "" : `: ${status.whyOnHost}`;
     lines.push(`${counted(notDelegated)} ${notDelegated === 1 ? "is" : "are"} not delegated${why}`);
   }
+  if (status.runs.length > 0) lines.push("", runsTable(status.runs, now, terminal));
   if (next !== undefined) lines.push(`one more pod would go to ${next}`);
   return [
     ...lines,
@@ -38,8 +39,21 @@ export function workloadText(status: WorkloadStatus, terminal: Terminal): string
 // Fits on one screen.
 const MOST_TROUBLES = 8;
 
+/** Formats the Jobs of a CronJob. */
+function runsTable(runs: readonly WorkloadRun[], now: number, terminal: Terminal): string {
+  const rows = runs.map(({ name, state, succeeded, failed, clusters, created }) => [
+    name,
+    state,
+    String(succeeded),
+    String(failed),
+    clusters.join(",") || "-",
+    created === undefined ? "-" : age(now - Date.parse(created)),
+  ]);
+  return table(["JOB", "STATE", "SUCCEEDED", "FAILED", "WHOLE IN", "AGE"], rows, terminal.width);
+}
+
 function memberRow(member: WorkloadMember, divided: boolean, terminal: Terminal): string[] {
-  const { cluster, wanted = 0, overflow, has, ready, phases, whyNot = "" } = member;
+  const { cluster, wanted = 0, overflow, has, ready, statuses, whyNot = "" } = member;
   const part = overflow === undefined ? String(wanted) : `${wanted} (+${overflow} without room)`;
   const colour = wanted === has ? "green" : "yellow";
   return [
@@ -47,8 +61,8 @@ function memberRow(member: WorkloadMember, divided: boolean, terminal: Terminal)
     ...(divided ? [terminal.paint(colour, part)] : []),
     String(has),
     String(ready),
-    Object.entries(phases)
-      .map(([phase, count]) => `${count} ${phase}`)
+    Object.entries(statuses)
+      .map(([status, count]) => `${count} ${status}`)
       .join(", ") || "-",
     whyNot,
   ];

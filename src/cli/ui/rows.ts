@@ -1,12 +1,13 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { DELEGATE_UID_ANNOTATION, MEMBER_NODE_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
-import type { ContainerStatus, KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
+import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { type Amounts, addAmounts, parseAmounts } from "../../api/quantity.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { controllerOf, isBound, isDeleting, isGated, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import { readinessOf, removalOf } from "../explain/members.ts";
+import { kubectlStatus } from "../explain/pod-status.ts";
 import { addedProblem } from "../explain/trouble.ts";
 import type { MemberRow, PodRow, ResourceUse } from "./model.ts";
 
@@ -30,38 +31,6 @@ export function podRow(pod: Stored<Pod>): PodRow {
     created: creationTimestamp,
     why: whyOf(pod),
   };
-}
-
-/** Returns the status as `kubectl get pods` prints it. */
-export function kubectlStatus(pod: Pod): string {
-  const { phase = "Unknown", reason, initContainerStatuses = [], containerStatuses = [] } = pod.status ?? {};
-  if (isDeleting(pod)) return reason === "NodeLost" ? "Unknown" : isTerminal(pod) ? (reason ?? phase) : "Terminating";
-  if (!isBound(pod) && isGated(pod)) return "SchedulingGated";
-  const init = initContainerStatuses.findIndex((status) => !isInitDone(status));
-  if (init >= 0 && !isTerminal(pod)) {
-    const why = reasonOf(initContainerStatuses[init]);
-    return why === undefined || why === "PodInitializing"
-      ? `Init:${init}/${initContainerStatuses.length}`
-      : `Init:${why}`;
-  }
-  // The last container with a reason tells it, as in kubectl.
-  const why = containerStatuses.map(reasonOf).findLast((each) => each !== undefined);
-  const isRunning = containerStatuses.some(({ ready, state }) => ready && state?.running !== undefined);
-  if (why === "Completed" && isRunning) return "Running";
-  return why ?? reason ?? phase;
-}
-
-/** Reports whether the next init container may run: sidecars only need to start. */
-function isInitDone({ state, started }: ContainerStatus): boolean {
-  return state?.terminated?.exitCode === 0 || (started === true && state?.running !== undefined);
-}
-
-function reasonOf(status: ContainerStatus | undefined): string | undefined {
-  const { waiting, terminated } = status?.state ?? {};
-  if (waiting?.reason) return waiting.reason;
-  if (terminated === undefined) return undefined;
-  if (terminated.reason) return terminated.reason;
-  return terminated.signal ? `Signal:${terminated.signal}` : `ExitCode:${terminated.exitCode}`;
 }
 
 function stateOf(pod: Stored<Pod>, status: string): PodRow["state"] {

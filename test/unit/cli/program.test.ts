@@ -63,9 +63,13 @@ describe("the command line", () => {
     [["install", "--webhook-url", "https://h/path"], EXIT_CODES.usage, "write e.g. https://127.0.0.1:8443"],
     [["install", "--image", "x y"], EXIT_CODES.usage, '--image: "x y" is not the name of an image'],
     [["install", "--image", "x:1", "--webhook-url", "https://h"], EXIT_CODES.usage, "leave one of the two out"],
-    [["status", "daemonset"], EXIT_CODES.usage, '"daemonset" is nothing that it shows; write pod, deployment,'],
+    [
+      ["status", "DaemonSet"],
+      EXIT_CODES.usage,
+      '"DaemonSet" is nothing that it shows; write member/NAME, or pod, deployment,',
+    ],
     [["status", "deployment.apps"], EXIT_CODES.usage, "e.g. `legation status deployment/web`"],
-    [["status", "west"], EXIT_CODES.usage, '"west" is nothing that it shows'],
+    [["status", "West"], EXIT_CODES.usage, '"West" is nothing that it shows'],
     [["status", "deployment/"], EXIT_CODES.usage, '"deployment/" is nothing that it shows'],
     [["status", "pod/a", "pod/b"], EXIT_CODES.usage, '<name>: "pod/b" is a second name'],
     [["status", "pod", "a", "b"], EXIT_CODES.usage, "too many arguments for 'status'"],
@@ -75,7 +79,7 @@ describe("the command line", () => {
     [["status", "deploymnt"], EXIT_CODES.usage, "did you mean deployment?"],
     [["status", "-l", "app=web"], EXIT_CODES.usage, "unknown option '-l'"],
     [["status", "--timeout", "5m"], EXIT_CODES.usage, "unknown option '--timeout'"],
-    [["-ojson", "status", "--namespace=shop", "west"], EXIT_CODES.usage, '"west" is nothing that it shows'],
+    [["-ojson", "status", "--namespace=shop", "West"], EXIT_CODES.usage, '"West" is nothing that it shows'],
     [["--version"], EXIT_CODES.ok, ""],
   ])("exits for %j with %d", async (args, code, message) => {
     const session = recordedSession();

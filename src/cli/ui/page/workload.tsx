@@ -115,8 +115,8 @@ function Division({ status }: { status: WorkloadStatus }): JSX.Element {
 }
 
 /** Returns what moves: pods that end there, and pods beyond the member's share. */
-function movingText({ wanted, has, phases, overflow = 0 }: WorkloadMember, rebalances: boolean): string {
-  const { Terminating: ending = 0 } = phases;
+function movingText({ wanted, has, statuses, overflow = 0 }: WorkloadMember, rebalances: boolean): string {
+  const { Terminating: ending = 0 } = statuses;
   const beyond = wanted === undefined ? 0 : has - wanted;
   return [
     ...(ending > 0 ? [`${ending} end`] : []),

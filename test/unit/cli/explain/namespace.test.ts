@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import type { KubeObject, Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import type { DelegatedType } from "../../../../src/api/delegated-type.ts";
+import type { Job, KubeObject, Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
@@ -9,14 +10,24 @@ import { type RecordedSession, recordedSession } from "../session.ts";
 let pods: Stored<Pod>[];
 let findNamespace: (name: string) => Stored<Namespace> | undefined;
 let session: RecordedSession;
+/** Objects beside pods, by resource. */
+let others: Record<string, readonly Stored<KubeObject>[]>;
+/** Resources that the account may not list. */
+let forbidden: readonly string[];
+/** The account has rights in one namespace alone. */
+let isOfOne: boolean;
 beforeEach(() => {
+  others = {};
+  forbidden = [];
+  isOfOne = true;
   findNamespace = (name) => ({ metadata: { name, uid: name, resourceVersion: "1" } });
   const client = fakeClient({
     list: async <T extends KubeObject>(resource: { plural: string }, { namespace }: { namespace?: string } = {}) => {
-      if (resource.plural !== "pods" || namespace === undefined) {
+      if (forbidden.includes(resource.plural) || (resource.plural === "pods" && namespace === undefined && isOfOne)) {
         throw kubeError("Forbidden", "", { cluster: "host", verb: "list", resource: resource.plural });
       }
-      const items = pods.filter(({ metadata }) => metadata.namespace === namespace);
+      const all: readonly Stored<KubeObject>[] = resource.plural === "pods" ? pods : (others[resource.plural] ?? []);
+      const items = all.filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace);
       return { items: items as unknown as Stored<T>[], resourceVersion: "1", size: 0 };
     },
     find: async <T extends KubeObject>(_: unknown, { name }: { name: string }) =>
@@ -74,7 +85,12 @@ describe("the status of a namespace", () => {
     expect(JSON.parse(session.out.join(""))).toMatchObject({
       namespace: "shop",
       pods: [
-        { name: "web-0", phase: "Pending", waits: { reason: "NotPlaced", message: "east: no room" } },
+        {
+          namespace: "shop",
+          name: "web-0",
+          status: "Pending",
+          waits: { reason: "NotPlaced", message: "east: no room" },
+        },
         { name: "web-1", cluster: "west", memberNode: "west-node-0", containers: { ready: 1, all: 1 } },
       ],
       onHost: 1,
@@ -92,6 +108,58 @@ describe("the status of a namespace", () => {
     };
     expect(await run("-n", "shop")).toBe(0);
     expect(lines()[0]).toContain("Namespace shop: 2 delegated pods");
+  });
+
+  test("has whole Jobs and objects of delegated types, and how far they are", async () => {
+    const metadata = { namespace: "shop", uid: "u", resourceVersion: "1", labels: { "legation.dev/whole": "true" } };
+    const members = [
+      { member: "east", state: "InStep", since: "2026-01-01T00:00:00Z" },
+      { member: "west", state: "Refused", since: "2026-01-01T00:00:00Z", message: "quota" },
+    ];
+    const type = { metadata: { name: "certificates.example.com", uid: "t", resourceVersion: "1" } };
+    others = {
+      jobs: [
+        {
+          metadata: { ...metadata, name: "sum", annotations: { "legation.dev/cluster": "west" } },
+          spec: { completions: 4 },
+          status: { succeeded: 1, active: 2, startTime: "2026-01-01T00:00:00Z" },
+        } as Stored<Job>,
+      ],
+      delegatedtypes: [
+        {
+          ...type,
+          spec: { group: "example.com", version: "v1", kind: "Certificate", plural: "certificates" },
+        } as Stored<DelegatedType>,
+      ],
+      certificates: [
+        { metadata: { ...metadata, name: "web", annotations: { "legation.dev/members": JSON.stringify(members) } } },
+      ],
+    };
+    expect(await run("-n", "shop")).toBe(0);
+    const text = session.out.join("");
+    expect(text).toContain("Namespace shop: 2 delegated pods, 1 of them without a member; 2 whole objects");
+    expect(text).toMatch(/^OBJECT +CLUSTERS +STATE$/m);
+    expect(text).toMatch(/^job\/sum +west +1 of 4 succeeded, 2 active$/m);
+    expect(text).toMatch(/^certificate\/web +east,west +in step in 1, Refused in west$/m);
+  });
+
+  test("says what the account may not list", async () => {
+    forbidden = ["jobs", "delegatedtypes"];
+    expect(await run("-n", "shop")).toBe(0);
+    expect(lines().at(-1)).toBe(
+      "not shown, since your account may not list them: jobs.batch, objects of delegated types",
+    );
+  });
+
+  test("is shown of all namespaces with -A, by namespace", async () => {
+    isOfOne = false;
+    expect(await run("-A")).toBe(0);
+    const [summary, header, ...rows] = lines();
+    expect(summary).toMatch(/^All namespaces: \d delegated pods, /);
+    expect(header).toMatch(/^NAMESPACE +POD +READY/);
+    expect(rows.map((row) => row.split(/\s+/).slice(0, 2).join("/"))).toEqual(
+      expect.arrayContaining(["shop/web-0", "shop/web-1", "team/elsewhere"]),
+    );
   });
 
   test("names a namespace that the host does not have", async () => {

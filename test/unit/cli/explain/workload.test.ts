@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { ObjectMeta, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { type WorkloadStatus, workloadStatus } from "../../../../src/cli/explain/workload.ts";
+import type { Job, ObjectMeta, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { type WorkloadFacts, type WorkloadStatus, workloadStatus } from "../../../../src/cli/explain/workload.ts";
 import { workloadText } from "../../../../src/cli/status/workload-text.ts";
 import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { recordedSession } from "../session.ts";
@@ -49,7 +49,7 @@ function status(
   return workloadStatus(facts, host(members, { proxies: pods }), Date.parse("2026-01-01T00:00:00Z"));
 }
 
-test("shows the wanted and the present division, phases, and why a member would not get the next pod", () => {
+test("shows the wanted and the present division, statuses, and why a member would not get the next pod", () => {
   const shown = status(
     { east: {}, west: {} },
     { clusters: { west: { weight: 2 }, east: { weight: 1 } } },
@@ -69,13 +69,13 @@ test("shows the wanted and the present division, phases, and why a member would 
         wanted: 1,
         has: 2,
         ready: 2,
-        phases: { Running: 2 },
+        statuses: { Running: 2 },
         whyNot: "west is better by legation.dev/scheduling-preferences",
       },
-      { cluster: "west", wanted: 2, has: 1, ready: 1, phases: { Running: 1 } },
+      { cluster: "west", wanted: 2, has: 1, ready: 1, statuses: { Running: 1 } },
     ],
   });
-  expect(workloadText(shown, recordedSession().terminal).split("\n")).toEqual([
+  expect(workloadText(shown, 0, recordedSession().terminal).split("\n")).toEqual([
     "Deployment team/web: 3 wanted, 3 there, 3 ready",
     "CLUSTER  WANTED  HAS  READY  PODS       WHY NOT THE NEXT",
     "east     1       2    2      2 Running  west is better by legation.dev/scheduling-preferences",
@@ -127,7 +127,7 @@ test("groups pods without a member by reason, with a line for each member", () =
       message: "east: has 1 of them, its maxReplicas; west: cpu: 8 requested, 4 left",
     },
   ]);
-  expect(workloadText(shown, recordedSession().terminal)).toContain(
+  expect(workloadText(shown, 0, recordedSession().terminal)).toContain(
     "2 pods wait (web-abc-0, …): NotPlaced\n  east: has 1 of them, its maxReplicas\n  west: cpu: 8 requested, 4 left",
   );
 });
@@ -138,7 +138,7 @@ test("shows no division that the workload does not ask for, and counts pods of t
   const shown = workloadStatus(facts, host({ west: {} }), 0);
   expect(shown.rebalance).toBeUndefined();
   expect(shown).toMatchObject({ onHost: 1, pending: [{ pods: ["gated"], reason: "NotPlaced" }] });
-  expect(shown.clusters).toEqual([{ cluster: "west", has: 0, ready: 0, phases: {} }]);
+  expect(shown.clusters).toEqual([{ cluster: "west", has: 0, ready: 0, statuses: {} }]);
 });
 
 test("says why pods are not delegated, also by annotations of the workload alone", () => {
@@ -156,11 +156,11 @@ test("says why pods are not delegated, also by annotations of the workload alone
     at,
   );
   expect(shown.whyOnHost).toContain("legation.dev/delegate is a label there");
-  expect(workloadText(shown, recordedSession().terminal)).toContain(
+  expect(workloadText(shown, 0, recordedSession().terminal)).toContain(
     "1 pod is not delegated: legation.dev/delegate is a label",
   );
   const two = workloadStatus({ ...facts, pods: [...facts.pods, pod({ name: "b", uid: "b" })] }, host({ east: {} }), at);
-  expect(workloadText(two, recordedSession().terminal)).toContain("2 pods are not delegated: nothing asks for it");
+  expect(workloadText(two, 0, recordedSession().terminal)).toContain("2 pods are not delegated: nothing asks for it");
 });
 
 test("says when the annotations of a workload are not in its pod template", () => {
@@ -180,6 +180,44 @@ test("does not count pods in overflow mode on the host as not delegated", () => 
   const facts = { kind: "Deployment", namespace: "team", name: "web", replicas: 3, pods };
   const shown = workloadStatus(facts, host({ east: {} }), 0);
   expect(shown).toMatchObject({ onHost: 3, notDelegated: 1 });
-  const text = workloadText(shown, recordedSession().terminal);
+  const text = workloadText(shown, 0, recordedSession().terminal);
   expect(text).toContain("2 pods in overflow mode are this cluster's so far\n1 pod is not delegated: nothing asks");
+});
+
+test("shows the Jobs of a CronJob, newest first, with the members of whole ones", () => {
+  const made = (
+    name: string,
+    created: string,
+    more: Partial<Job> = {},
+    labels: Record<string, string> = {},
+  ): Stored<Job> => ({
+    metadata: {
+      name,
+      namespace: "team",
+      uid: name,
+      resourceVersion: "1",
+      creationTimestamp: created,
+      labels,
+      ...(labels["legation.dev/whole"] === undefined ? {} : { annotations: { "legation.dev/cluster": "west" } }),
+    },
+    ...more,
+  });
+  const complete = { type: "Complete", status: "True" };
+  const facts: WorkloadFacts = {
+    kind: "CronJob",
+    namespace: "team",
+    name: "web",
+    replicas: 1,
+    pods: [],
+    jobs: [
+      made("web-1", "2026-01-01T00:00:00Z", { status: { succeeded: 1, conditions: [complete] } }),
+      made("web-2", "2026-01-01T01:00:00Z", { status: { active: 1 } }, { "legation.dev/whole": "true" }),
+    ],
+  };
+  const shown = workloadStatus(facts, host({ west: {} }), 0);
+  const text = workloadText(shown, Date.parse("2026-01-01T02:00:00Z"), recordedSession().terminal);
+  const [header, ...rows] = text.slice(text.indexOf("JOB ")).split("\n");
+  expect(header).toMatch(/^JOB +STATE +SUCCEEDED +FAILED +WHOLE IN +AGE$/);
+  expect(rows[0]).toMatch(/^web-2 +Running +0 +0 +west +60m$/);
+  expect(rows[1]).toMatch(/^web-1 +Complete +1 +0 +- +120m$/);
 });

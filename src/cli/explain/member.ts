@@ -1,0 +1,86 @@
+import type { Cluster, NodeKind } from "../../api/cluster.ts";
+import { virtualNodeName } from "../../api/keys.ts";
+import type { KubeEvent, KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import type { Replicas } from "../../placement/division.ts";
+import {
+  asViewer,
+  listClusters,
+  listProxies,
+  listVirtualNodes,
+  notJoined,
+  readable,
+  unfinished,
+} from "../shared/reading.ts";
+import { readEvents, type ToldEvent, toldEvents } from "./events.ts";
+import { type MemberStatus, memberStatus, notReady, removing } from "./members.ts";
+import type { Trouble } from "./model.ts";
+import { kubectlStatus } from "./pod-status.ts";
+
+/** A member with all that the host's objects tell of it, as `legation status NAME` shows it. */
+export interface MemberDetail extends MemberStatus {
+  /** The host's node that stands for it. */
+  readonly node: string;
+  /** Address of its API server. */
+  readonly server: string | undefined;
+  /** Its nodes by kind: those of one kind are alike. */
+  readonly nodeKinds: readonly NodeKind[];
+  /** Requests of other tenants' pods there, as last read. */
+  readonly requestedByOthers: Readonly<Record<string, string>>;
+  /** The host's pods there, by their status as kubectl shows it. */
+  readonly statuses: Replicas;
+  readonly troubles: readonly Trouble[];
+  /** Events of its Cluster and its node. */
+  readonly events: readonly ToldEvent[];
+}
+
+/** The host's objects of one member. */
+export interface MemberFacts {
+  readonly cluster: Stored<Cluster>;
+  readonly node: Stored<KubeNode> | undefined;
+  /** Proxies that are bound to it. */
+  readonly proxies: readonly Stored<Pod>[];
+  readonly told: readonly KubeEvent[];
+}
+
+// A single word is the name of a member.
+const OF_OTHERS = "for a workload or an object write its type and name, e.g. `legation status deployment/web`";
+
+/** Reads one member. Rejects with `Failure` where it has not joined, or the account may not read it. */
+export async function readMember(host: ClusterClient, name: string, signal: AbortSignal): Promise<MemberDetail> {
+  const nodeName = virtualNodeName(name);
+  const [clusters, virtual, proxies] = await asViewer(
+    Promise.all([
+      listClusters(host, signal),
+      listVirtualNodes(host, signal),
+      listProxies(host, { node: nodeName, signal }),
+    ]),
+  );
+  const cluster = clusters.find(({ metadata }) => metadata.name === name);
+  if (cluster === undefined) throw notJoined(name, clusters, OF_OTHERS);
+  const node = virtual.find(({ metadata }) => metadata.name === nodeName);
+  const objects = node === undefined ? [cluster] : [cluster, node];
+  const told = await Promise.all(objects.map((object) => readable(readEvents(host, object, signal))));
+  return memberDetail({ cluster, node, proxies, told: told.flatMap((some) => some ?? []) });
+}
+
+/** Sums up what the host's objects tell of one member. */
+export function memberDetail({ cluster, node, proxies, told }: MemberFacts): MemberDetail {
+  const { name } = cluster.metadata;
+  const { server, nodeKinds = [], requestedByOthers = {} } = cluster.status ?? {};
+  const statuses: Record<string, number> = {};
+  for (const proxy of proxies) {
+    const word = kubectlStatus(proxy);
+    statuses[word] = (statuses[word] ?? 0) + 1;
+  }
+  return {
+    ...memberStatus(cluster, unfinished(proxies), node),
+    node: virtualNodeName(name),
+    server,
+    nodeKinds,
+    requestedByOthers,
+    statuses,
+    troubles: [removing(cluster), notReady(cluster, node)].flatMap((trouble) => trouble ?? []),
+    events: toldEvents(told),
+  };
+}

@@ -1,0 +1,47 @@
+import type { NodeKind } from "../../api/cluster.ts";
+import { parseAmounts } from "../../api/quantity.ts";
+import type { MemberDetail } from "../explain/member.ts";
+import { counted, table } from "../shared/output.ts";
+import type { Terminal } from "../shared/terminal.ts";
+import { amountText, membersText } from "./members-text.ts";
+import { eventsText, troubleText } from "./trouble-text.ts";
+
+/** Formats all that is known of one member for people. */
+export function memberText(member: MemberDetail, now: number, terminal: Terminal): string {
+  const { name, node, server, nodeKinds, statuses, troubles, events } = member;
+  const pods = Object.entries(statuses).map(([status, count]) => `${count} ${status}`);
+  // What is wrong follows as a trouble, with its time and remedy.
+  const row = { ...member, reason: troubles.length === 0 ? member.reason : undefined };
+  return [
+    membersText({ clusters: [row], waiting: { unplaced: 0, gated: 0 } }, now, terminal),
+    `${name} is Node ${node} here${server === undefined ? "" : `; its API server is ${server}`}`,
+    `pods of this cluster there: ${pods.join(", ") || "none"}${othersText(member)}`,
+    ...(nodeKinds.length === 0 ? [] : ["", kindsText(nodeKinds, terminal)]),
+    ...troubles.map((trouble) => troubleText(trouble, terminal)),
+    ...(events.length === 0 ? [] : ["", eventsText(events, terminal)]),
+    `its pods: \`kubectl get pods -A --field-selector spec.nodeName=${node}\``,
+  ].join("\n");
+}
+
+function othersText({ requestedByOthers }: MemberDetail): string {
+  const { pods, ...amounts } = requestedByOthers;
+  const parts = ["cpu", "memory"].flatMap((resource) => {
+    const amount = parseAmounts(amounts)[resource];
+    return amount === undefined ? [] : [`${resource} ${amountText(resource, amount)}`];
+  });
+  const those = pods === undefined ? "pods of others" : `${counted(Number(pods))} of others`;
+  return parts.length === 0 ? "" : `; ${those} ask for ${parts.join(", ")}`;
+}
+
+function kindsText(kinds: readonly NodeKind[], terminal: Terminal): string {
+  const rows = kinds.map(({ count, allocatable, labels = {}, taints = [] }) => {
+    const amounts = parseAmounts(allocatable);
+    const of = (resource: string): string => amountText(resource, amounts[resource] ?? 0);
+    const marks = [
+      ...Object.entries(labels).map(([key, value]) => `${key}=${value}`),
+      ...taints.map(({ key, value, effect }) => `taint ${key}${value === undefined ? "" : `=${value}`}:${effect}`),
+    ];
+    return [String(count), of("cpu"), of("memory"), of("pods"), marks.join(", ")];
+  });
+  return table(["NODES", "CPU", "MEMORY", "PODS", "LABELS"], rows, terminal.width);
+}

@@ -1,0 +1,80 @@
+import { expect, test } from "vitest";
+import type { KubeEvent, KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
+import { type MemberFacts, memberDetail } from "../../../../src/cli/explain/member.ts";
+import { memberText } from "../../../../src/cli/status/member-text.ts";
+import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";
+import { recordedSession } from "../session.ts";
+
+const SINCE = "2026-01-01T00:00:00Z";
+const node: Stored<KubeNode> = {
+  metadata: { name: "legation-west", uid: "n", resourceVersion: "1" },
+  status: { conditions: [{ type: "Ready", status: "True" }] },
+};
+const pods = [
+  proxyPod({ name: "a", spec: { nodeName: "legation-west", containers: [{ name: "main" }] }, status: runningStatus() }),
+  proxyPod({
+    name: "b",
+    spec: { nodeName: "legation-west", containers: [{ name: "main" }] },
+    status: { phase: "Pending" },
+  }),
+];
+const event: KubeEvent = {
+  metadata: {},
+  involvedObject: {},
+  type: "Warning",
+  reason: "Unreachable",
+  message: "no answer",
+  lastTimestamp: "2026-01-01T00:10:00Z",
+};
+
+function facts(ready: "True" | "False", told: readonly KubeEvent[] = []): MemberFacts {
+  return {
+    cluster: {
+      metadata: { name: "west", uid: "c", resourceVersion: "1", creationTimestamp: SINCE },
+      spec: { credentialsSecret: { name: "west" } },
+      status: {
+        connection: "Direct",
+        server: "https://west:6443",
+        version: "v1.36.3",
+        nodes: 3,
+        allocatable: { cpu: "12", memory: "48Gi", pods: "330" },
+        nodeKinds: [{ count: 3, labels: { zone: "a" }, allocatable: { cpu: "4", memory: "16Gi", pods: "110" } }],
+        requestedByOthers: { cpu: "1500m", pods: "2" },
+        conditions: [
+          {
+            type: "Ready",
+            status: ready,
+            reason: "R",
+            message: "its API server does not answer",
+            lastTransitionTime: SINCE,
+          },
+        ],
+      },
+    },
+    node,
+    proxies: pods,
+    told,
+  };
+}
+
+function text(of: MemberFacts): string {
+  return memberText(memberDetail(of), Date.parse("2026-01-01T01:00:00Z"), recordedSession().terminal);
+}
+
+test("a member's detail has its nodes by kind, this cluster's pods by status, and what others ask for", () => {
+  const shown = text(facts("True"));
+  expect(shown).toMatch(/^west +True +directly +v1\.36\.3 +3 /m);
+  expect(shown).toContain("west is Node legation-west here; its API server is https://west:6443");
+  expect(shown).toContain("pods of this cluster there: 1 Running, 1 Pending; 2 pods of others ask for cpu 1.5");
+  expect(shown).toMatch(/^3 +4 +16Gi +110 +zone=a$/m);
+  expect(shown).not.toContain("trouble:");
+});
+
+test("a member that is not ready is a trouble, told once, with its time and the events of its objects", () => {
+  const shown = text(facts("False", [event]));
+  expect(shown.match(/does not answer/g)).toHaveLength(1);
+  expect(shown).toContain(
+    `trouble: west is not ready: its API server does not answer (since ${SINCE}, says legation controller)`,
+  );
+  expect(shown).toMatch(/^2026-01-01T00:10:00Z +Warning +Unreachable +no answer$/m);
+});
