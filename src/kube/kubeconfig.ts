@@ -44,11 +44,10 @@ export function loadKubeConfig(options: LoadOptions): ClusterCredentials {
   const { env } = options;
   const paths = kubeconfigPaths(options);
   if (paths !== undefined) return fromFiles(paths, options);
-  const folder = options.serviceAccountFolder ?? SERVICE_ACCOUNT_FOLDER;
-  const inCluster = inClusterCredentials(env, folder);
+  const inCluster = inClusterCredentials(env, options.serviceAccountFolder ?? SERVICE_ACCOUNT_FOLDER);
   if (inCluster !== undefined) return inCluster;
   throw badCredentials(
-    `found none of: --kubeconfig, KUBECONFIG, ${homeKubeconfig(env)}, a service account in ${folder}; give --kubeconfig FILE`,
+    `there is none at ${homeKubeconfig(env)}, and neither --kubeconfig nor KUBECONFIG names one`,
     "kubeconfig",
   );
 }
@@ -64,10 +63,17 @@ export function kubeconfigPaths({
   const present = listed.filter((path) => existsSync(path));
   if (present.length > 0) return present;
   if (listed.length > 0) {
-    throw badCredentials(`no such file; KUBECONFIG must name a kubeconfig that exists`, listed.join(delimiter));
+    throw badCredentials(NO_FILE, listed.join(delimiter));
   }
   const home = homeKubeconfig(env);
   return existsSync(home) ? [home] : undefined;
+}
+
+// The same words wherever it is named: a flag, a variable.
+const NO_FILE = "there is no such file";
+
+function words(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
 }
 
 function homeKubeconfig(env: Environment): string {
@@ -94,7 +100,7 @@ function fromFiles(
     try {
       text = readFileSync(path, "utf8");
     } catch (cause) {
-      throw badCredentials(`cannot read it: ${cause instanceof Error ? cause.message : cause}`, path, cause);
+      throw badCredentials(existsSync(path) ? `cannot read it: ${words(cause)}` : NO_FILE, path, cause);
     }
     return absolutePaths(parseKubeConfig(text, path), dirname(resolve(path)));
   });

@@ -1,6 +1,6 @@
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
-import { Failure } from "../shared/failure.ts";
+import { Failure, plainDetail } from "../shared/failure.ts";
 import { type Finding, fail, forbidden } from "./finding.ts";
 
 /** The signals of checks: the command's own, and the deadline of one part. */
@@ -52,5 +52,5 @@ function unreadable(subject: string, error: KubeError): Finding {
 
 /** Returns the error's words at a length that fits one line. */
 export function problemOf({ detail }: KubeError): string {
-  return cutAt(detail, LONGEST_PROBLEM);
+  return cutAt(plainDetail(detail), LONGEST_PROBLEM);
 }

@@ -4,11 +4,11 @@ import type { Job, KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
 import { isWishingKind } from "../../api/workload-wishes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
-import { events, jobs, pods as podResource } from "../../kube/resources.ts";
+import { events, jobs, namespaces, pods as podResource } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/pod-state.ts";
 import { type WishingWorkload, workloadKey } from "../../scheduling/workload.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
-import { notOnHost } from "../shared/reading.ts";
+import { notOnHost, readable } from "../shared/reading.ts";
 import { admitPod, isDelegated } from "../simulation/admission.ts";
 import {
   claimsOf,
@@ -22,6 +22,7 @@ import {
 import { type HostState, readClaims, readHost, readWorkloadObject } from "../simulation/host-state.ts";
 import { podsOf, type WorkloadKind, type WorkloadPods } from "../simulation/workloads.ts";
 import { lastTimeOf } from "./events.ts";
+import { MEMBERS_HIDDEN } from "./members.ts";
 import { ownWorkloadOf } from "./not-delegated.ts";
 import { isWholeJob, readWholeJob, type WholeJobStatus } from "./whole-job.ts";
 import { type WorkloadFacts, type WorkloadStatus, workloadStatus } from "./workload.ts";
@@ -42,10 +43,12 @@ export async function readWorkload(
     readJobs(client, object, workload, signal),
     listAll(client, podResource, { namespace, signal }),
     listAll(client, events, { namespace, fieldSelector: "reason=FailedCreate", signal }),
-    readHost(client, signal),
+    readable(readHost(client, signal)),
     readClaims(client, [{ namespace, pods: spec }], signal),
   ]);
-  const host = { ...known, claims, workloads: withOwnWishes(known.workloads, object, workload) };
+  // With rights in one namespace the workload's own pods are seen.
+  const seen = known ?? { ...NO_HOST, namespaces: await ownNamespace(client, namespace, signal) };
+  const host = { ...seen, claims, workloads: withOwnWishes(seen.workloads, object, workload) };
   const pods = all.filter((pod) => isPodOf(workload, pod));
   const facts = {
     ...ownWorkloadOf(object, kind),
@@ -54,9 +57,20 @@ export async function readWorkload(
     pods,
     refusals: refusals.filter((event) => isAtWork(workload, object, runs, event)),
     jobs: made,
-    ...nextPod(workload, spec, pods, host),
+    ...(known === undefined ? { hidden: MEMBERS_HIDDEN } : nextPod(workload, spec, pods, host)),
   };
   return workloadStatus(facts, host, Date.now());
+}
+
+const NO_HOST: HostState = { clusters: [], nodes: [], proxies: [], namespaces: [], defaults: [] };
+
+async function ownNamespace(
+  client: ClusterClient,
+  name: string,
+  signal: AbortSignal,
+): Promise<HostState["namespaces"]> {
+  const found = await readable(client.find(namespaces, { name }, { signal }));
+  return found === undefined ? [] : [found];
 }
 
 /** Adds the workload's own wishes. Its next pod, which has no owner yet, is told apart by no uid. */

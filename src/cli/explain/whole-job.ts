@@ -5,9 +5,10 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { jobs } from "../../kube/resources.ts";
 import { jobOfShare } from "../../scheduling/whole/job-division.ts";
 import type { WrittenObject } from "../shared/documents.ts";
+import { readable } from "../shared/reading.ts";
 import type { NamedWorkload } from "../simulation/controller-pods.ts";
 import { lastOf, lastTimeOf } from "./events.ts";
-import { findMembers, type HostMembers, memberAmong, notReady, removing } from "./members.ts";
+import { findMembers, type HostMembers, MEMBERS_HIDDEN, memberAmong, notReady, removing } from "./members.ts";
 import type { Trouble } from "./model.ts";
 import { readWhole, toldTroubles } from "./whole.ts";
 
@@ -34,6 +35,8 @@ export interface WholeJobStatus {
   /** Why no member takes the Job, in the words of the last event NotPlaced. Undefined once it has started. */
   readonly notPlaced: { readonly at: string; readonly message: string } | undefined;
   readonly troubles: readonly Trouble[];
+  /** What is not shown, since the account may not read it. */
+  readonly hidden?: string;
 }
 
 interface ShareStatus {
@@ -53,7 +56,7 @@ interface JobCondition {
   readonly why: string;
 }
 
-/** The host's objects of one whole Job. */
+/** The host's objects of one whole Job. `clusters`: absent where they may not be read. */
 export interface WholeJobFacts extends Partial<HostMembers> {
   readonly job: Stored<Job>;
   /** Events of the Job. */
@@ -74,14 +77,17 @@ export async function readWholeJob(
   const { object, told, facts } = await readWhole(
     client,
     { resource: jobs, ref: { namespace, name } },
-    (job) => findMembers(client, membersOfJob(job), signal),
+    (job) => readable(findMembers(client, membersOfJob(job), signal)),
     signal,
   );
-  return wholeJobStatus({ job: object, told, ...facts });
+  return {
+    ...wholeJobStatus({ job: object, told, ...facts }),
+    ...(facts === undefined ? { hidden: MEMBERS_HIDDEN } : {}),
+  };
 }
 
 /** Computes the status of a whole Job from the host's objects. */
-export function wholeJobStatus({ job, told, clusters = [], nodes = [] }: WholeJobFacts): WholeJobStatus {
+export function wholeJobStatus({ job, told, clusters, nodes = [] }: WholeJobFacts): WholeJobStatus {
   const { metadata, spec, status = {} } = job;
   const { active = 0, ready = 0, succeeded = 0, failed = 0, startTime, conditions = [] } = status;
   const members = membersOfJob(job);
@@ -113,9 +119,9 @@ export function wholeJobStatus({ job, told, clusters = [], nodes = [] }: WholeJo
     troubles: isOver
       ? []
       : [
-          ...members
+          ...(clusters === undefined ? [] : members)
             .filter((member) => !shares.some((share) => share.member === member && isFinished(share)))
-            .flatMap((member) => memberTrouble(member, { clusters, nodes })),
+            .flatMap((member) => memberTrouble(member, { clusters: clusters ?? [], nodes })),
           // The status shown may not be the copy's.
           ...toldTroubles(told, ["StatusRefused", "StatusContested"]),
         ],

@@ -25,6 +25,8 @@ export interface WorkloadFacts extends OwnWorkload, TroubleFacts {
   readonly next?: Stored<Pod>;
   /** Jobs of a CronJob. */
   readonly jobs?: readonly Stored<Job>[];
+  /** What the account may not read. */
+  readonly hidden?: string;
   /** Claims that the controller creates before that pod. */
   readonly nextClaims?: readonly ClaimTemplate[];
 }
@@ -87,6 +89,8 @@ export interface WorkloadStatus {
   readonly runs: readonly WorkloadRun[];
   /** Further troubles of the workload. */
   readonly troubles: readonly Trouble[];
+  /** What is not shown, since the account may not read it. */
+  readonly hidden?: string;
   /** Member that one more pod would get. Undefined if it would wait, or is not delegated. */
   readonly next: string | undefined;
 }
@@ -143,6 +147,7 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
     runs: (facts.jobs ?? []).map(runOf).sort((a, b) => ((a.created ?? "") < (b.created ?? "") ? 1 : -1)),
     troubles: troublesOf(facts, host),
     next: place?.cluster,
+    ...(facts.hidden === undefined ? {} : { hidden: facts.hidden }),
   };
 }
 

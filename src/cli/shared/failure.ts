@@ -49,7 +49,7 @@ export class Failure extends Error {
 
 const REMEDIES: Partial<Record<KubeErrorCode, string>> = {
   Unauthorized: "check the credentials in the kubeconfig",
-  BadCredentials: "check the kubeconfig and its context",
+  BadCredentials: "write --kubeconfig FILE or set KUBECONFIG, and --context if the current one is not meant",
   Forbidden: "use an account that may do this; `install`, `uninstall`, `join` and `unjoin` need cluster-admin",
   NotSent: "check that the API server runs and that the kubeconfig names its address",
   AnswerLost: "run the command again: every command may be repeated",
@@ -83,9 +83,31 @@ export function diagnose(error: unknown, signal?: AbortSignal): Diagnosis {
     return { exit: terminated ? "terminated" : "interrupted", message: "interrupted" };
   }
   if (error instanceof Failure) return { exit: error.exit, message: error.message, remedy: error.remedy };
-  if (isKubeError(error)) return { exit: "failure", message: error.message, remedy: remedyOf(error) };
+  if (isKubeError(error)) return { exit: "failure", message: sentenceOf(error), remedy: remedyOf(error) };
   const message = error instanceof Error ? error.message : String(error);
   return { exit: "failure", message, remedy: "run it again with --verbose and report what it prints" };
+}
+
+/** Returns the error in words for people, where it is not an answer in words already. */
+function sentenceOf({ code, cluster, verb, target, resource, objectName = "", detail }: KubeError): string {
+  if (code === "BadCredentials") return `${resource}: ${detail}`;
+  const asked = resource === "raw" ? `read ${objectName}` : `${verb} ${target}`;
+  return `${cluster}: cannot ${asked}: ${plainDetail(detail)}`;
+}
+
+const PLAIN: readonly (readonly [RegExp, string])[] = [
+  [/^connect ECONNREFUSED (.+)$/, "nothing listens at $1"],
+  [/^connect (?:EHOSTUNREACH|ENETUNREACH) (\S+).*$/, "there is no way from here to $1"],
+  [/^connect ETIMEDOUT (.+)$/, "$1 does not answer"],
+  [/^getaddrinfo (?:ENOTFOUND|EAI_AGAIN) (.+)$/, "the name $1 is not known here"],
+  [/^HTTP 404$/, "there is no such path, so it may be the address of something else than an API server"],
+  [/^HTTP (\d+)$/, "the server answered with status $1, and no reason"],
+];
+
+/** Returns the words of a network or an HTTP server for people. */
+export function plainDetail(detail: string): string {
+  for (const [words, plain] of PLAIN) if (words.test(detail)) return detail.replace(words, plain);
+  return detail;
 }
 
 /** The reason of the command's abort signal. */

@@ -17,6 +17,7 @@ interface WholeLines {
   readonly conditions: readonly { readonly what: string; readonly why: string }[];
   readonly troubles: readonly Trouble[];
   /** Why no member has the object, and when that was told. */
+  readonly hidden?: string | undefined;
   readonly notPlaced: { readonly at?: string; readonly reasons: readonly string[] } | undefined;
 }
 
@@ -46,6 +47,7 @@ export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string
     ]),
     conditions: status.conditions.map(({ type, since, why }) => ({ what: `${type} since ${since}`, why })),
     troubles: status.troubles,
+    hidden: status.hidden,
     notPlaced: notPlaced && { at: notPlaced.at, reasons: reasonsOf(notPlaced.message).map(reasonLine) },
   };
   return wholeText(lines, terminal);
@@ -83,7 +85,7 @@ function summary({ whole, isDeleting, generation, members }: WholeObjectStatus):
 
 /** Formats the status of a whole object for people. */
 function wholeText(
-  { summary, columns, rows, conditions, troubles, notPlaced }: WholeLines,
+  { summary, columns, rows, conditions, troubles, hidden, notPlaced }: WholeLines,
   terminal: Terminal,
 ): string {
   return [
@@ -92,6 +94,7 @@ function wholeText(
     ...conditions.map(({ what, why }) => (why === "" ? what : `${what}: ${why}`)),
     ...troubles.map((trouble) => troubleText(trouble, terminal)),
     ...(notPlaced === undefined ? [] : waitingLines(notPlaced, terminal)),
+    ...(hidden === undefined ? [] : [terminal.paint("dim", hidden)]),
   ].join("\n");
 }
 

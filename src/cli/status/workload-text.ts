@@ -33,6 +33,7 @@ export function workloadText(status: WorkloadStatus, now: number, terminal: Term
     ...troubles.slice(0, MOST_TROUBLES).map((trouble) => troubleText(trouble, terminal)),
     ...(troubles.length > MOST_TROUBLES ? [`… and ${troubles.length - MOST_TROUBLES} more troubles (-o json)`] : []),
     ...pending.map((those) => pendingText(those, terminal)),
+    ...(status.hidden === undefined ? [] : [terminal.paint("dim", status.hidden)]),
   ].join("\n");
 }
 

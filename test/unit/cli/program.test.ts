@@ -162,12 +162,27 @@ describe("errors", () => {
     expect(err).toContain("LEGATION_VERBOSE: ");
   });
 
-  test("keep an API server's words, and say what to check", async () => {
-    const error = kubeError("NotSent", "connect ECONNREFUSED", { cluster: "host", verb: "list", resource: "clusters" });
+  test.each([
+    ["connect ECONNREFUSED 10.0.0.1:6443", "nothing listens at 10.0.0.1:6443"],
+    ["getaddrinfo ENOTFOUND api.example.com", "the name api.example.com is not known here"],
+    ["HTTP 404", "there is no such path, so it may be the address of something else than an API server"],
+    ["HTTP 503: no backend", "HTTP 503: no backend"],
+  ])("are told as a sentence, and say what to check: %s", async (detail, words) => {
+    const error = kubeError("NotSent", detail, { cluster: "host", verb: "list", resource: "clusters" });
     const { code, err } = await run(error);
     expect(code).toBe(1);
-    expect(err).toContain("host: list clusters: connect ECONNREFUSED");
+    expect(err).toContain(`host: cannot list clusters: ${words}\n`);
     expect(err).toContain("check that the API server runs");
+  });
+
+  test("name the path of a request for what is no resource", async () => {
+    const error = kubeError("NotFound", "HTTP 404", {
+      cluster: "host",
+      verb: "get",
+      resource: "raw",
+      objectName: "/readyz",
+    });
+    expect((await run(error)).err).toContain("host: cannot read /readyz: there is no such path");
   });
 
   test.each([

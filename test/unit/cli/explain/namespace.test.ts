@@ -121,7 +121,7 @@ describe("the status of a namespace", () => {
       jobs: [
         {
           metadata: { ...metadata, name: "sum", annotations: { "legation.dev/cluster": "west" } },
-          spec: { completions: 4 },
+          spec: { completions: 4, template: {} },
           status: { succeeded: 1, active: 2, startTime: "2026-01-01T00:00:00Z" },
         } as Stored<Job>,
       ],

@@ -198,7 +198,7 @@ test("shows the Jobs of a CronJob, newest first, with the members of whole ones"
       resourceVersion: "1",
       creationTimestamp: created,
       labels,
-      ...(labels["legation.dev/whole"] === undefined ? {} : { annotations: { "legation.dev/cluster": "west" } }),
+      annotations: labels["legation.dev/whole"] === undefined ? {} : { "legation.dev/cluster": "west" },
     },
     ...more,
   });

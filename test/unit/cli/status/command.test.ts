@@ -3,7 +3,7 @@ import type { KubeObject, ObjectMeta, Stored } from "../../../../src/api/kuberne
 import { runProgram } from "../../../../src/cli/program.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { pod } from "../../../support/builders/pod.ts";
+import { pod, runningStatus } from "../../../support/builders/pod.ts";
 import { cronJob, job, replicated, template } from "../../../support/builders/workload.ts";
 import { fakeClient } from "../client.ts";
 import { type RecordedSession, recordedSession } from "../session.ts";
@@ -13,12 +13,18 @@ import { host } from "../simulation/host.ts";
 type Objects = Record<string, readonly object[]>;
 
 let objects: Objects;
+/** Resources that the account may not list. */
+let forbidden: readonly string[];
 let session: RecordedSession;
 beforeEach(() => {
   const { clusters, nodes, namespaces } = host({ east: {}, west: {} });
+  forbidden = [];
   objects = { clusters, nodes, namespaces };
-  const list = async <T extends KubeObject>({ plural }: Resource<T>): Promise<Stored<T>[]> =>
-    (objects[plural] ?? []) as Stored<T>[];
+  const list = async <T extends KubeObject>({ plural }: Resource<T>): Promise<Stored<T>[]> => {
+    if (forbidden.includes(plural))
+      throw kubeError("Forbidden", "", { cluster: "host", verb: "list", resource: plural });
+    return (objects[plural] ?? []) as Stored<T>[];
+  };
   const client = fakeClient({
     list: async (resource) => ({ items: await list(resource), resourceVersion: "1", size: 0 }),
     find: async (resource, { name }) => (await list(resource)).find(({ metadata }) => metadata.name === name),
@@ -210,4 +216,28 @@ test("says where to look for a pod whose workload was replaced or may not be rea
     expect(await run("pod", "web-1")).toBe(0);
     expect(session.out.join("")).toContain("when the workload has it already, `legation status KIND NAME` says");
   }
+});
+
+test("shows a workload's pods, and one line on what is hidden, to an account with rights in its namespace alone", async () => {
+  forbidden = ["clusters", "nodes"];
+  const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web-1", uid: "rs", controller: true };
+  const metadata = {
+    namespace: "team",
+    annotations: { "legation.dev/cluster": "west" },
+    labels: { "pod-template-hash": "1", "legation.dev/proxy": "true" },
+    ownerReferences: [owner],
+  };
+  const running = { ...runningStatus(), conditions: [{ type: "Ready", status: "True" }] };
+  objects = {
+    ...objects,
+    deployments: [deployment(1)],
+    pods: [pod({ name: "web-1-a", metadata, spec: { nodeName: "legation-west" }, status: running })],
+  };
+  expect(await run("deployment", "web")).toBe(0);
+  const text = session.out.join("");
+  expect(text).toContain("Deployment team/web: 1 wanted, 1 there, 1 ready");
+  expect(text).toMatch(/^west +1 +1 +1 Running$/m);
+  expect(text.trimEnd().split("\n").at(-1)).toBe(
+    "not shown: the members, their share and their state, which the ClusterRole legation-viewer lets you read",
+  );
 });
