@@ -65,6 +65,8 @@ export interface CopierOptions<T extends KubeObject>
   readonly recorder: EventRecorder;
   /** Sources are watched in the namespaces of their users only. Default: one watch per kind covers the cluster. */
   readonly perNamespace?: boolean;
+  /** Copies of one kind are written before those of the others are read. Default: they depend on each other. */
+  readonly areKindsIndependent?: boolean;
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
 }
 
@@ -139,7 +141,8 @@ export class Copier<T extends KubeObject> {
         // The copier of whole objects deletes their copies.
         if (!this.#isOfWholeObject(name.kind, last)) this.#executor.onGone({ member: member.name, ...name }, last);
       },
-      onRead: (member) => {
+      onRead: (member, kind) => {
+        if (!this.#isRead(member, kind)) return;
         this.onMember(member);
         users.onRead?.(member);
       },
@@ -176,7 +179,7 @@ export class Copier<T extends KubeObject> {
   }
 
   onMember(member: Member): void {
-    if (!this.copies.read(member)) return;
+    if (![...this.#kinds.keys()].some((kind) => this.#isRead(member, kind))) return;
     for (const copy of this.copies.in(member)) this.enqueue({ member: member.name, ...copy });
     this.#loop.enqueueKnown((key) => copyRef(key).member === member.name);
     this.#options.users.onMember(member);
@@ -294,6 +297,11 @@ export class Copier<T extends KubeObject> {
     return isRefused;
   }
 
+  /** Reports whether the copies were read that those of the kind depend on. */
+  #isRead(member: Member, kind: string): boolean {
+    return this.copies.read(member, this.#options.areKindsIndependent === true ? [kind] : undefined);
+  }
+
   #onSource(kind: string, object: Stored<T>): void {
     this.enqueueConcerned(this.nameOf(kind, object));
     this.#options.users.onSource(kind, object);
@@ -346,7 +354,7 @@ export class Copier<T extends KubeObject> {
     const onHost = copy === undefined ? undefined : this.sources.of(ref);
     return {
       ref,
-      usable: member.reachable && member.read && this.copies.read(member),
+      usable: member.reachable && member.read && this.#isRead(member, ref.kind),
       source,
       use,
       unusedSince: this.#noteUnused(key, use.demand === "unused"),

@@ -39,6 +39,7 @@ export class DependencyController implements PodCopier {
       name: family.name,
       kinds: family.kinds.map((kind) => DEPENDENCIES[kind]),
       perNamespace: true,
+      areKindsIndependent: true,
       clause: NEEDED,
       beforeDelete: async (member, ref, { signal }) =>
         isClass(ref.kind) && (await isUsedByOtherHost(member, ref, identity.id, signal))
@@ -205,7 +206,9 @@ export class DependencyController implements PodCopier {
     if (member === undefined) return "unprepared";
     const dependencies = existing.filter((one) => this.#copier.sourceFor(member, one).state !== "missing");
     if (dependencies.length === 0 && gone.length === 0) return "prepared";
-    if (!this.#copier.copies.read(member)) {
+    // An earlier version of Legation may have been given no access to a kind that this pod does not need.
+    const kinds = [...dependencies, ...gone].map(({ kind }) => kind);
+    if (!this.#copier.copies.read(member, kinds)) {
       const refused =
         `its ${this.#options.family.title} cannot be read yet; if this lasts, let it join again, since the access ` +
         "that an earlier version of Legation was given does not include them";
