@@ -16,7 +16,7 @@ import type { IndexFunction } from "../../runtime/store.ts";
 import { Copies } from "./copies.ts";
 import { decide } from "./decide.ts";
 import { ContentDigests } from "./digests.ts";
-import { CopyExecutor, type CopyRefusal, type ExecutorOptions } from "./executor.ts";
+import { CopyExecutor, type ExecutorOptions } from "./executor.ts";
 import {
   type Action,
   type CopyKey,
@@ -27,6 +27,7 @@ import {
   type Observed,
   type Use,
 } from "./model.ts";
+import type { CopyRefusal } from "./refusals.ts";
 import { Sources } from "./sources.ts";
 
 // The answer to a deletion follows the watch that shows it, and is no event.
@@ -226,13 +227,13 @@ export class Copier<T extends KubeObject> {
     const copy = this.copies.of(member, name.kind, name.namespace, name.name);
     const source = this.sourceFor(member, name);
     const object = source.state === "present" ? source.object : undefined;
-    const refusal = this.#executor.refusal(key);
-    const refusedUntil = this.#executor.refusedUntil(key);
+    const refusal = this.#executor.refusals.of(key);
+    const refusedUntil = this.#executor.refusals.until(key);
     const failing = this.#executor.failing(key);
     const held = object && this.#executor.held(key, object, copy);
     const drift = copy && object && this.#driftOf(name.kind, copy, object);
     const contested = this.#executor.contestedBy(ref, copy, drift === "none");
-    const deletionRefusal = this.#executor.deletionRefusal(key);
+    const deletionRefusal = this.#executor.refusals.ofDeletion(key);
     const isDeleting = copy?.metadata.deletionTimestamp !== undefined;
     return {
       exists: copy !== undefined,
@@ -342,7 +343,7 @@ export class Copier<T extends KubeObject> {
     if (copy !== undefined && this.#isOfWholeObject(ref.kind, copy)) return this.#forget(key);
     const source = this.sourceFor(member, ref);
     const use = users.use(member, ref, source);
-    const refusedUntil = this.#executor.refusedUntil(key);
+    const refusedUntil = this.#executor.refusals.until(key);
     if (copy === undefined && refusedUntil === undefined && (use.demand !== "needed" || source.state === "missing")) {
       return this.#forget(key);
     }
@@ -350,7 +351,7 @@ export class Copier<T extends KubeObject> {
     const held = object && this.#executor.held(key, object, copy);
     const keptUntil = this.#executor.keptUntil(key);
     const contestedUntil = copy && this.#executor.contestedUntil(ref, copy);
-    const deletionRefusal = this.#executor.deletionRefusal(key);
+    const deletionRefusal = this.#executor.refusals.ofDeletion(key);
     const onHost = copy === undefined ? undefined : this.sources.of(ref);
     return {
       ref,
