@@ -45,3 +45,11 @@ export function connectionState(member: MemberState): string {
   const { dueAt: _, ...problems } = member.unreadable;
   return JSON.stringify([member.reachable && member.read, member.nodesRead, isSyncing(member), problems]);
 }
+
+/** Returns why no pod that needs the objects goes to a member where they were not listed yet. */
+export function notReadYet(objects: string): string {
+  return (
+    `its ${objects} cannot be read yet; if this lasts, let it join again, since the access that ` +
+    "an earlier version of Legation was given does not include them"
+  );
+}
