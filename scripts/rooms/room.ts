@@ -33,7 +33,7 @@ export const FOUNDATIONS: Readonly<Record<"decision" | "controller" | "command",
   decision: [
     ...["api", "pods", "placement", "copies"],
     ...["kube/request-ends.ts", "runtime/backoff.ts", "runtime/held-writes.ts"],
-    ...["runtime/requeue.ts", "runtime/undone-writes.ts"],
+    ...["runtime/requeue.ts", "runtime/told.ts", "runtime/undone-writes.ts"],
     ...["scheduling/memory.ts", "scheduling/retries/pause.ts", "scheduling/overflow-reasons.ts"],
     ...["scheduling/placement-view.ts", "scheduling/whole"],
   ],

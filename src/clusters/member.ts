@@ -1,13 +1,13 @@
 import { getHeapStatistics } from "node:v8";
 import type { Cluster } from "../api/cluster.ts";
 import { jsonEqual } from "../api/json.ts";
-import type { ObjectKey, Pod, Stored, Taint } from "../api/kubernetes.ts";
+import type { ObjectKey, Pod, Stored } from "../api/kubernetes.ts";
 import type { Amounts } from "../api/quantity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError, type KubeError } from "../kube/errors.ts";
 import { ByteBudget } from "../kube/limits.ts";
 import type { Candidate } from "../placement/candidate.ts";
-import { BEING_REMOVED, CORDONED, candidateOf, NO_VIRTUAL_NODE, notAnswering } from "../placement/member-candidate.ts";
+import { candidateOf } from "../placement/member-candidate.ts";
 import type { NodeKinds } from "../placement/node-kinds.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/event-bus.ts";
@@ -23,6 +23,7 @@ import { MemberDelegates } from "./member-delegates.ts";
 import { MemberNodes } from "./member-nodes.ts";
 import { fitsLargest, type NodeTotals } from "./node-totals.ts";
 import { Probe, type ProbeResult, probeSettingsOf, Reachability } from "./probe.ts";
+import { connectionState, isSyncing, type VirtualNode, whyClosed } from "./readiness.ts";
 import { type Unreadable, WatchHealth, type WatchHealthOptions } from "./watch-health.ts";
 
 export interface MemberEvents {
@@ -35,11 +36,6 @@ export interface MemberEvents {
   readonly responsive: [member: Member];
   /** The member became reachable or unreachable, readable or unreadable. */
   readonly connection: [member: Member];
-}
-
-export interface VirtualNode {
-  readonly cordoned: boolean;
-  readonly taints: readonly Taint[];
 }
 
 // The objects of a member may fill this share of the heap, so that it cannot exhaust the memory for all.
@@ -245,10 +241,7 @@ export class Member {
 
   /** The first lists of delegates and nodes are pending, and nothing indicates that they will fail. */
   get syncing(): boolean {
-    if (this.read && this.nodesRead) return false;
-    const { pods: podsProblem, nodes: nodesProblem } = this.unreadable;
-    if (podsProblem !== undefined || nodesProblem !== undefined) return false;
-    return this.#probed.reachable || this.#probed.undecided === true;
+    return isSyncing(this);
   }
 
   get nodesRead(): boolean {
@@ -330,7 +323,7 @@ export class Member {
     this.requests.recount();
     return candidateOf({
       cluster: this.#cluster,
-      closed: this.#closed(),
+      closed: whyClosed(this),
       overdue: this.#latency.overdue,
       allocatable,
       largestNode,
@@ -343,17 +336,6 @@ export class Member {
       nodesFor: this.#nodes.fitting,
       nodesHave: (key) => this.#nodes.have(key),
     });
-  }
-
-  #closed(): Candidate["closed"] {
-    if (this.cluster.metadata.deletionTimestamp !== undefined) return BEING_REMOVED;
-    if (this.#virtualNode?.cordoned === true) return CORDONED;
-    if (this.#probed.message !== undefined) return notAnswering(this.#probed.message);
-    if (this.reachable && this.read && this.nodesRead)
-      return this.#virtualNode === undefined ? NO_VIRTUAL_NODE : undefined;
-    const { pods: podsProblem, nodes: nodesProblem, slow } = this.unreadable;
-    const message = podsProblem ?? nodesProblem ?? slow ?? "its pods and nodes are still being read";
-    return { reason: "ClusterNotReady", message, silent: true };
   }
 
   #onProbe(result: ProbeResult): void {
@@ -407,10 +389,8 @@ export class Member {
     this.#noteReachable();
     this.#noteResponsive();
     this.#candidate = undefined;
-    const found = this.unreadable;
-    this.#watchHealth.reported(found);
-    const { dueAt: _dueAt, ...problems } = found;
-    const state = JSON.stringify([this.reachable && this.read, this.nodesRead, this.syncing, problems]);
+    this.#watchHealth.reported(this.unreadable);
+    const state = connectionState(this);
     if (state === this.#emittedState) return;
     this.#emittedState = state;
     this.#events.emit("connection", this);

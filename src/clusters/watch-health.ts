@@ -1,6 +1,6 @@
 import { timestamp } from "../api/kubernetes.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
-import type { ReflectorFailure } from "../runtime/reflector.ts";
+import type { ReflectorFailure } from "../runtime/reflector-failure.ts";
 
 /** The watches of one member at a moment; times are epoch ms. */
 export interface WatchState {

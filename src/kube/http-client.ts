@@ -20,8 +20,9 @@ import type {
   WriteOptions,
 } from "./client.ts";
 import type { ClusterCredentials } from "./credentials.ts";
-import { isKubeError, ResponseTooLarge } from "./errors.ts";
+import { isKubeError } from "./errors.ts";
 import { yieldToEventLoop } from "./event-loop.ts";
+import { Answers, METADATA_LIST } from "./internal/answers.ts";
 import type { ApiRequest } from "./internal/request-sender.ts";
 import { collectionPath, objectPath, withQuery } from "./internal/resource-paths.ts";
 import { StreamOpener } from "./internal/stream.ts";
@@ -30,10 +31,9 @@ import { Transport } from "./internal/transport.ts";
 import { upgrade } from "./internal/upgrade.ts";
 import { warningsOf } from "./internal/warnings.ts";
 import { METADATA_ONLY, watchEvents } from "./internal/watch.ts";
-import { cutManagedFields, heapBytesOf, isRecord, parseJson } from "./json.ts";
 import { type ClientLimits, DEFAULT_LIMITS } from "./limits.ts";
 import type { KubeObject, ObjectRef, Stored } from "./objects.ts";
-import { apiVersionOf, isStored, isWellFormed, type Resource } from "./resources.ts";
+import type { Resource } from "./resources.ts";
 import type { TableEvent, TablePage } from "./tables.ts";
 
 const PATCH_CONTENT_TYPES: Readonly<Record<Patch["type"], string>> = {
@@ -46,7 +46,6 @@ const PATCH_CONTENT_TYPES: Readonly<Record<Patch["type"], string>> = {
 
 // Characters that take about a millisecond to parse. Smaller responses are parsed at once.
 const LARGE_ANSWER = 100_000;
-const METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 const VERBS: Readonly<Record<RawRequest["method"], ApiRequest["verb"]>> = {
   GET: "get",
@@ -85,16 +84,18 @@ export function createClusterClient(options: ConnectOptions): ClusterClient & Pa
 class HttpClient implements ClusterClient, PathUpgrades, TableReads {
   readonly cluster: string;
   readonly #transport: Transport;
+  readonly #answers: Answers;
   readonly #streams: StreamOpener;
 
   constructor(transport: Transport) {
     this.cluster = transport.cluster;
     this.#transport = transport;
+    this.#answers = new Answers(transport);
     this.#streams = new StreamOpener(transport);
   }
 
   async get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, options?: RequestOptions): Promise<Stored<T>> {
-    return this.#object(resource, { verb: "get", method: "GET", ...at(resource, ref), ...limits(options) });
+    return this.#sendFor(resource, { verb: "get", method: "GET", ...at(resource, ref), ...limits(options) });
   }
 
   async find<T extends KubeObject>(
@@ -131,19 +132,7 @@ class HttpClient implements ClusterClient, PathUpgrades, TableReads {
     };
     const { text } = await this.#transport.send(request);
     if (text.length > LARGE_ANSWER) await yieldToEventLoop();
-    const kept = options.dropManagedFields === true ? cutManagedFields(text) : text;
-    const body = this.#parse(kept, request);
-    const version = isRecord(body) && isRecord(body.metadata) ? body.metadata.resourceVersion : undefined;
-    if (!isRecord(body) || !isRecord(body.metadata) || typeof version !== "string") {
-      throw this.#transport.error("BadAnswer", "the answer is not a list", request);
-    }
-    const next = body.metadata.continue;
-    return {
-      items: this.#items<T>(resource, body.items, request),
-      resourceVersion: version,
-      size: heapBytesOf(kept),
-      ...(typeof next === "string" && next !== "" ? { continue: next } : {}),
-    };
+    return this.#answers.page(resource, text, { request, options });
   }
 
   async create<T extends KubeObject>(resource: Resource<T>, object: T, options: WriteOptions = {}): Promise<Stored<T>> {
@@ -152,7 +141,7 @@ class HttpClient implements ClusterClient, PathUpgrades, TableReads {
       options.subresource === undefined || name === undefined
         ? collectionPath(resource, namespace)
         : objectPath(resource, { name, ...(namespace === undefined ? {} : { namespace }) }, options.subresource);
-    return this.#object(
+    return this.#sendFor(
       resource,
       {
         verb: "create",
@@ -183,7 +172,7 @@ class HttpClient implements ClusterClient, PathUpgrades, TableReads {
       body: JSON.stringify(body),
       ...limits(options),
     };
-    return this.#parse((await this.#transport.send(request)).text, request);
+    return this.#answers.json((await this.#transport.send(request)).text, request);
   }
 
   async replace<T extends KubeObject>(
@@ -193,7 +182,7 @@ class HttpClient implements ClusterClient, PathUpgrades, TableReads {
   ): Promise<Stored<T>> {
     const { namespace, name = "" } = object.metadata ?? {};
     const target = at(resource, { name, ...(namespace === undefined ? {} : { namespace }) }, options.subresource);
-    return this.#object(
+    return this.#sendFor(
       resource,
       {
         verb: "update",
@@ -216,7 +205,7 @@ class HttpClient implements ClusterClient, PathUpgrades, TableReads {
   ): Promise<Stored<T>> {
     const target = at(resource, ref, options.subresource);
     const force = patch.type === "apply" ? patch.force : undefined;
-    return this.#object(
+    return this.#sendFor(
       resource,
       {
         verb: "patch",
@@ -263,13 +252,7 @@ class HttpClient implements ClusterClient, PathUpgrades, TableReads {
       ...(request.accept === undefined ? {} : { accept: request.accept }),
       ...limits(request),
     };
-    const { text } = await this.#transport.send(wire);
-    this.#checkSize(text, wire);
-    try {
-      return parseJson(text);
-    } catch {
-      return text;
-    }
+    return this.#answers.jsonOrText((await this.#transport.send(wire)).text, wire);
   }
 
   watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>> {
@@ -314,59 +297,16 @@ class HttpClient implements ClusterClient, PathUpgrades, TableReads {
     await this.#transport.close();
   }
 
-  async #object<T extends KubeObject>(
+  /** Returns the object of the answer. */
+  async #sendFor<T extends KubeObject>(
     resource: Resource<T>,
     request: ApiRequest,
-    { dropManagedFields, onWarning }: WriteOptions = {},
+    options: WriteOptions = {},
   ): Promise<Stored<T>> {
     const { text, headers } = await this.#transport.send(request);
+    const { onWarning } = options;
     if (onWarning !== undefined) for (const warning of warningsOf(headers)) onWarning(warning);
-    const body = this.#parse(dropManagedFields === true ? cutManagedFields(text) : text, request);
-    // The response of a dry run has no resourceVersion, since nothing was stored.
-    if (isRecord(body) && isRecord(body.metadata)) body.metadata.resourceVersion ??= "";
-    if (!isStored<T>(body)) throw this.#transport.error("BadAnswer", "the answer is not a stored object", request);
-    if (request.accept !== METADATA_ONLY) this.#check(resource, body, request);
-    return body;
-  }
-
-  #items<T extends KubeObject>(resource: Resource<T>, items: unknown, request: ApiRequest): Stored<T>[] {
-    // Go encodes an empty list as null.
-    if (items === null || items === undefined) return [];
-    if (!Array.isArray(items)) throw this.#transport.error("BadAnswer", "the answer is not a list", request);
-    const { kind } = resource;
-    const apiVersion = apiVersionOf(resource);
-    return items.map((item: unknown) => {
-      if (!isStored<T>(item)) throw this.#transport.error("BadAnswer", "a list item is not a stored object", request);
-      if (request.accept !== METADATA_LIST) this.#check(resource, item, request);
-      // API servers omit kind and apiVersion in list items of built-in types, unlike in watch events.
-      item.kind ??= kind;
-      item.apiVersion ??= apiVersion;
-      return item;
-    });
-  }
-
-  #check<T extends KubeObject>(resource: Resource<T>, object: Stored<T>, request: ApiRequest): void {
-    if (!this.#transport.untrusted || isWellFormed(resource, object)) return;
-    const { namespace = "", name } = object.metadata;
-    throw this.#transport.error("BadAnswer", `${namespace}/${name} has fields of wrong types`, request);
-  }
-
-  /** Rejects a response whose parsed form would exceed the budget. */
-  #checkSize(text: string, request: ApiRequest): void {
-    if (!this.#transport.untrusted) return;
-    const { most } = this.#transport.arriving;
-    if (heapBytesOf(text) <= most) return;
-    const cause = new ResponseTooLarge(most);
-    throw this.#transport.error("AnswerLost", cause.message, request, cause);
-  }
-
-  #parse(text: string, request: ApiRequest): unknown {
-    this.#checkSize(text, request);
-    try {
-      return parseJson(text);
-    } catch (cause) {
-      throw this.#transport.error("BadAnswer", "the answer is not JSON", request, cause);
-    }
+    return this.#answers.object(resource, text, { request, options });
   }
 }
 

@@ -7,8 +7,8 @@ import type { Logger } from "../telemetry/logger.ts";
 import { Backoff } from "./backoff.ts";
 import type { Clock, Timer } from "./clock.ts";
 import { createEvent, patchEvent } from "./event-requests.ts";
-import { REPEAT_EVENT_AFTER_MS } from "./held-writes.ts";
 import { type EventSource, makeEvent, type ObjectReference } from "./kube-event.ts";
+import { isReadable } from "./told.ts";
 import { WriteGuard } from "./write-guard.ts";
 
 export interface EventRecorderOptions {
@@ -105,8 +105,7 @@ export class EventRecorder {
 
   /** Reports whether an event with this key was recorded within fifty minutes. */
   isRecorded(dedupe: string): boolean {
-    const at = this.#recorded.get(dedupe);
-    return at !== undefined && this.#options.clock.now() - at < REPEAT_EVENT_AFTER_MS;
+    return isReadable(this.#recorded.get(dedupe), this.#options.clock.now());
   }
 
   /** Records nothing more, and resolves when no request is in flight. */

@@ -1,6 +1,6 @@
 import { unlessAborted } from "../kube/abort.ts";
 import type { ClusterClient, ListOptions, WatchEvent } from "../kube/client.ts";
-import { isKubeError, isLate, KubeError, type KubeErrorCode } from "../kube/errors.ts";
+import { isKubeError, KubeError } from "../kube/errors.ts";
 import { TimeSlice } from "../kube/event-loop.ts";
 import type { ByteBudget } from "../kube/limits.ts";
 import { PAGE_SIZE, selectionOf } from "../kube/list.ts";
@@ -14,6 +14,7 @@ import { InterruptibleSleep } from "./clock.ts";
 import { FailureLogLimiter } from "./internal/failure-log-limiter.ts";
 import { RelistPolicy, WATCH_IDLE_MS } from "./internal/relist-policy.ts";
 import { overBudget, StagedList, StoreCharges } from "./internal/store-budget.ts";
+import { failureOf, type ReflectorFailure } from "./reflector-failure.ts";
 import { rolledBackTo, sameUid, sameVersion } from "./resource-version.ts";
 import { type IndexFunction, type ReadStore, type ReflectorEvent, Store } from "./store.ts";
 
@@ -62,16 +63,6 @@ const BACKOFF = { initialMs: 200, maxMs: 10_000, healthyMs: 10_000 };
 const WATCH_SECONDS = { least: 240, spread: 120 };
 // Clusters seldom get new APIs.
 const NOT_SERVED_AGAIN_MS = 60_000;
-
-/** A lasting failure of a reflector: since when (epoch ms) no watch has opened, and the last reason. */
-export interface ReflectorFailure {
-  readonly since: number;
-  readonly reason: string;
-  /** Absent if the answer could not be understood. */
-  readonly code?: KubeErrorCode;
-  /** The server took the request and did not answer in time: nothing says that it refuses it. Absent: not so. */
-  readonly isLate?: true;
-}
 
 /**
  * Keeps a store in step with one resource of one cluster across disconnects.
@@ -366,21 +357,11 @@ export class Reflector<T extends KubeObject> {
     const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
     this.#policy.failed(error);
     this.#served.doubt(error);
-    const { detail: reason, code } =
-      error instanceof KubeError ? error : { detail: "an answer could not be understood", code: undefined };
     const before = this.#failing;
-    const late = isLate(error);
+    const failure = failureOf(error, before, clock.now());
+    const { reason } = failure;
     // An expired resourceVersion only needs a relist and is no failure.
-    if (!isKubeError(error, "Gone")) {
-      // A server that was only slow before has failed since now.
-      const since = before === undefined || before.isLate !== (late || undefined) ? clock.now() : before.since;
-      this.#failing = {
-        since,
-        reason,
-        ...(code === undefined ? {} : { code }),
-        ...(late ? { isLate: true } : {}),
-      };
-    }
+    if (!isKubeError(error, "Gone")) this.#failing = failure;
     const detail = error instanceof KubeError ? { code: error.code } : { err: error };
     // An unreachable cluster fails every few seconds for every resource, so most failures are logged at debug level.
     log[this.#logLimiter.shouldLogFailure(reason) ? "warn" : "debug"](

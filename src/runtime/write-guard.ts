@@ -8,9 +8,9 @@ import {
   type HoldReason,
   heldUntil,
   heldWrite,
-  type RefusalWords,
   refusedAgain,
 } from "./held-writes.ts";
+import type { Words } from "./told.ts";
 import { UndoneWrites, type Wanted } from "./undone-writes.ts";
 
 /** The class of a failed write: `transient` is to be tried again soon, `lasting` has been transient for too long. */
@@ -48,9 +48,9 @@ const PUT_BACK = { most: 2, withinMs: 15 * 60_000 };
  * Keeps controllers from sending the same write again while it is refused, has no effect, or is undone by another
  * manager. The caller names each write, and the object that it changes by any key.
  */
-export class WriteGuard<Key extends string = string, Words extends RefusalWords = RefusalWords> {
+export class WriteGuard<Key extends string = string, W extends Words = Words> {
   readonly #options: WriteGuardOptions;
-  readonly #held = new Map<Key, HeldWrites<Words>>();
+  readonly #held = new Map<Key, HeldWrites<W>>();
   /** Failures that may pass by themselves; the latest comes last. */
   readonly #failing = new Map<string, { readonly since: number; readonly lastAt: number }>();
   readonly #undone = new UndoneWrites<Key>(WRITTEN);
@@ -60,7 +60,7 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     this.#options = options;
   }
 
-  of(object: Key): HeldWrites<Words> | undefined {
+  of(object: Key): HeldWrites<W> | undefined {
     return this.#held.get(object);
   }
 
@@ -69,7 +69,7 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
   }
 
   /** Returns the write's entry until it is done, also after it may be sent again. */
-  get(object: Key, write: string): HeldWrite<Words> | undefined {
+  get(object: Key, write: string): HeldWrite<W> | undefined {
     return heldWrite(this.#held.get(object), write);
   }
 
@@ -88,7 +88,7 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
   }
 
   /** Holds a write that the API server refuses for good. Returns true if the author has not been told of it lately. */
-  refuse(object: Key, write: string, why: Words, hold: Hold = {}): boolean {
+  refuse(object: Key, write: string, why: W, hold: Hold = {}): boolean {
     const before = this.get(object, write)?.refusal;
     const refusal = refusedAgain(before, why, this.#options.clock.now());
     this.#hold(object, write, { reason: "Refused", refusal }, hold);
@@ -176,12 +176,12 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     }
   }
 
-  #hold(object: Key, write: string, entry: Omit<HeldWrite<Words>, "until">, hold: Hold): void {
+  #hold(object: Key, write: string, entry: Omit<HeldWrite<W>, "until">, hold: Hold): void {
     const { content, holdMs = this.#options.holdMs ?? HOLD_MS, maxHoldMs } = hold;
     const now = this.#options.clock.now();
     const { times = 0 } = this.get(object, write) ?? {};
     const until = now + (maxHoldMs === undefined ? holdMs : backoffMs(times, { initialMs: holdMs, maxMs: maxHoldMs }));
-    const held: HeldWrite<Words> = {
+    const held: HeldWrite<W> = {
       ...entry,
       until,
       ...(content === undefined ? {} : { content }),
@@ -194,11 +194,11 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     this.#set(object, [...others, [write, held]]);
   }
 
-  #others(object: Key, write: string): [string, HeldWrite<Words>][] {
+  #others(object: Key, write: string): [string, HeldWrite<W>][] {
     return Object.entries(this.#held.get(object) ?? {}).filter(([other]) => other !== write);
   }
 
-  #set(object: Key, held: readonly (readonly [string, HeldWrite<Words>])[]): void {
+  #set(object: Key, held: readonly (readonly [string, HeldWrite<W>])[]): void {
     if (held.length === 0) this.#held.delete(object);
     else this.#held.set(object, Object.fromEntries(held));
   }

@@ -2,7 +2,7 @@ import type { Refusal } from "../placement/candidate.ts";
 import type { WaitReason } from "../placement/needs.ts";
 import type { RefusedWrite } from "../pods/proxy-conditions.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { REPEAT_EVENT_AFTER_MS } from "../runtime/held-writes.ts";
+import { isTold } from "../runtime/told.ts";
 import { WriteGuard } from "../runtime/write-guard.ts";
 import {
   type Attempt,
@@ -183,8 +183,7 @@ export class Memories {
 
   /** Reports whether the author was told this last, in an event that has not expired. */
   isReported(proxyUid: string, message: string, now: number): boolean {
-    const { reported } = this.of(proxyUid);
-    return reported?.message === message && now < (reported.at ?? 0) + REPEAT_EVENT_AFTER_MS;
+    return isTold(this.of(proxyUid).reported, { message }, now);
   }
 
   noteGone(proxyUid: string, delegateUid: string): void {

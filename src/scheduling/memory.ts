@@ -2,6 +2,7 @@ import type { Refusal } from "../placement/candidate.ts";
 import type { WaitRefusal } from "../placement/needs.ts";
 import type { RefusedWrite } from "../pods/proxy-conditions.ts";
 import { type HeldWrites, heldUntil } from "../runtime/held-writes.ts";
+import type { Told } from "../runtime/told.ts";
 
 /** An attempt to run a proxy in a member. */
 export interface Attempt {
@@ -68,10 +69,7 @@ export interface Memory {
 }
 
 /** The last reason that was reported to the author. */
-export interface Reported {
-  readonly message: string;
-  /** Epoch ms. */
-  readonly at?: number;
+export interface Reported extends Told {
   /** Absent where it is no reason to wait. */
   readonly reason?: string;
   readonly refusals?: readonly WaitRefusal[];

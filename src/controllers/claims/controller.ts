@@ -8,6 +8,7 @@ import {
   type Stored,
 } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
+import { notReadYet } from "../../clusters/readiness.ts";
 import { claimOwner, clusterOf } from "../../copies/claims.ts";
 import { withoutAmounts } from "../../kube/messages.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
@@ -15,10 +16,11 @@ import type { Needs, Preparation } from "../../placement/needs.ts";
 import { isBound } from "../../pods/pod-state.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
+import { ReverseIndex } from "../../runtime/reverse-index.ts";
 import { type Hold, WriteGuard } from "../../runtime/write-guard.ts";
 import { claimElsewhere, claimKeys, claimNeeds, neededClaim } from "../../scheduling/claim-needs.ts";
 import { Copies } from "../copying/copies.ts";
-import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
+import { type PodCopier, type PodCopierOptions, unboundProxy } from "../copying/pod-copier.ts";
 import { REFUSED_FOR_MS } from "../copying/writer.ts";
 import type { RestoredHost } from "../restored-host.ts";
 import { decide } from "./decide.ts";
@@ -39,9 +41,6 @@ const LOST_FOR_MS = 600_000;
 const UNREADABLE =
   "persistentvolumeclaims cannot be read on the host; if this lasts, run `legation install` again, since the access that an " +
   "earlier version was given does not include them";
-const UNREAD =
-  "its PersistentVolumeClaims cannot be read yet; if this lasts, let it join again, since the access that an earlier version " +
-  "of Legation was given does not include them";
 
 /** Creates the host's claims in members: each in the member that its first pod goes to, as claims hold data. */
 export class ClaimController implements PodCopier {
@@ -49,7 +48,8 @@ export class ClaimController implements PodCopier {
   readonly #claims: Reflector<PersistentVolumeClaim>;
   readonly #copies: Copies<PersistentVolumeClaim>;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
-  readonly #waiting = new Map<ObjectKey, Set<ObjectKey>>();
+  /** The claims of unbound proxies, by the proxies' keys. */
+  readonly #waiting = new ReverseIndex<ObjectKey, ObjectKey>();
   /** The member that the first pod is about to go to, until the claim's annotation names it. */
   readonly #wanted = new Map<ObjectKey, { readonly uid: string; readonly member: string }>();
   readonly #guard: WriteGuard<ObjectKey>;
@@ -135,14 +135,12 @@ export class ClaimController implements PodCopier {
   }
 
   onProxy({ type, object: proxy }: ReflectorEvent<Pod>): void {
-    for (const claim of claimKeys(proxy)) {
-      this.#start();
-      const waiting = this.#waiting.get(claim) ?? new Set<ObjectKey>();
-      if (type === "deleted" || isBound(proxy)) waiting.delete(objectKey(proxy.metadata));
-      else waiting.add(objectKey(proxy.metadata));
-      if (waiting.size === 0) this.#waiting.delete(claim);
-      else this.#waiting.set(claim, waiting);
-    }
+    const claims = claimKeys(proxy);
+    if (claims.length === 0) return;
+    this.#start();
+    const key = objectKey(proxy.metadata);
+    if (type === "deleted" || isBound(proxy)) this.#waiting.delete(key);
+    else this.#waiting.set(key, claims);
   }
 
   needs(proxy: Stored<Pod>): Needs | undefined {
@@ -161,8 +159,8 @@ export class ClaimController implements PodCopier {
 
   /** Creates the proxy's claims in the member unless they belong to another. Reports whether all are there. */
   prepare(proxyKey: ObjectKey, proxyUid: string, member: string): boolean {
-    const proxy = this.#options.proxies.get(proxyKey);
-    if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
+    const proxy = unboundProxy(this.#options.proxies, proxyKey, proxyUid);
+    if (proxy === undefined) return true;
     const needs = this.needs(proxy);
     if (needs === undefined) return true;
     if (needs.state !== "there") return false;
@@ -187,7 +185,7 @@ export class ClaimController implements PodCopier {
       return { refused: claimElsewhere(claim, home, this.#options.registry.member(home) !== undefined) };
     }
     if (member === undefined) return "unprepared";
-    if (!this.#copies.read(member)) return { refused: UNREAD };
+    if (!this.#copies.read(member)) return { refused: notReadYet("PersistentVolumeClaims") };
     const copy = this.#copyIn(member, key);
     if (copy === undefined) {
       const { uid } = claim.metadata;
@@ -237,11 +235,11 @@ export class ClaimController implements PodCopier {
   }
 
   #wake(key: ObjectKey): void {
-    for (const proxy of this.#waiting.get(key) ?? []) this.#options.events.emit("needs", proxy);
+    for (const proxy of this.#waiting.of(key)) this.#options.events.emit("needs", proxy);
   }
 
   #wakeAll(): void {
-    for (const key of this.#waiting.keys()) this.#onClaim(key);
+    for (const key of this.#waiting.values()) this.#onClaim(key);
   }
 
   #onClaimsRead(): void {

@@ -16,7 +16,7 @@ import type { IndexFunction } from "../../runtime/store.ts";
 import { Copies } from "./copies.ts";
 import { decide } from "./decide.ts";
 import { ContentDigests } from "./digests.ts";
-import { CopyExecutor, type CopyRefusal, type ExecutorOptions } from "./executor.ts";
+import { CopyExecutor, type ExecutorOptions } from "./executor.ts";
 import {
   type Action,
   type CopyKey,
@@ -27,6 +27,7 @@ import {
   type Observed,
   type Use,
 } from "./model.ts";
+import type { CopyRefusal } from "./refusals.ts";
 import { Sources } from "./sources.ts";
 
 // The answer to a deletion follows the watch that shows it, and is no event.
@@ -65,6 +66,8 @@ export interface CopierOptions<T extends KubeObject>
   readonly recorder: EventRecorder;
   /** Sources are watched in the namespaces of their users only. Default: one watch per kind covers the cluster. */
   readonly perNamespace?: boolean;
+  /** Copies of one kind are written before those of the others are read. Default: they depend on each other. */
+  readonly areKindsIndependent?: boolean;
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
 }
 
@@ -139,7 +142,8 @@ export class Copier<T extends KubeObject> {
         // The copier of whole objects deletes their copies.
         if (!this.#isOfWholeObject(name.kind, last)) this.#executor.onGone({ member: member.name, ...name }, last);
       },
-      onRead: (member) => {
+      onRead: (member, kind) => {
+        if (!this.#isRead(member, kind)) return;
         this.onMember(member);
         users.onRead?.(member);
       },
@@ -176,7 +180,7 @@ export class Copier<T extends KubeObject> {
   }
 
   onMember(member: Member): void {
-    if (!this.copies.read(member)) return;
+    if (![...this.#kinds.keys()].some((kind) => this.#isRead(member, kind))) return;
     for (const copy of this.copies.in(member)) this.enqueue({ member: member.name, ...copy });
     this.#loop.enqueueKnown((key) => copyRef(key).member === member.name);
     this.#options.users.onMember(member);
@@ -223,13 +227,13 @@ export class Copier<T extends KubeObject> {
     const copy = this.copies.of(member, name.kind, name.namespace, name.name);
     const source = this.sourceFor(member, name);
     const object = source.state === "present" ? source.object : undefined;
-    const refusal = this.#executor.refusal(key);
-    const refusedUntil = this.#executor.refusedUntil(key);
+    const refusal = this.#executor.refusals.of(key);
+    const refusedUntil = this.#executor.refusals.until(key);
     const failing = this.#executor.failing(key);
     const held = object && this.#executor.held(key, object, copy);
     const drift = copy && object && this.#driftOf(name.kind, copy, object);
     const contested = this.#executor.contestedBy(ref, copy, drift === "none");
-    const deletionRefusal = this.#executor.deletionRefusal(key);
+    const deletionRefusal = this.#executor.refusals.ofDeletion(key);
     const isDeleting = copy?.metadata.deletionTimestamp !== undefined;
     return {
       exists: copy !== undefined,
@@ -294,6 +298,11 @@ export class Copier<T extends KubeObject> {
     return isRefused;
   }
 
+  /** Reports whether the copies were read that those of the kind depend on. */
+  #isRead(member: Member, kind: string): boolean {
+    return this.copies.read(member, this.#options.areKindsIndependent === true ? [kind] : undefined);
+  }
+
   #onSource(kind: string, object: Stored<T>): void {
     this.enqueueConcerned(this.nameOf(kind, object));
     this.#options.users.onSource(kind, object);
@@ -334,7 +343,7 @@ export class Copier<T extends KubeObject> {
     if (copy !== undefined && this.#isOfWholeObject(ref.kind, copy)) return this.#forget(key);
     const source = this.sourceFor(member, ref);
     const use = users.use(member, ref, source);
-    const refusedUntil = this.#executor.refusedUntil(key);
+    const refusedUntil = this.#executor.refusals.until(key);
     if (copy === undefined && refusedUntil === undefined && (use.demand !== "needed" || source.state === "missing")) {
       return this.#forget(key);
     }
@@ -342,11 +351,11 @@ export class Copier<T extends KubeObject> {
     const held = object && this.#executor.held(key, object, copy);
     const keptUntil = this.#executor.keptUntil(key);
     const contestedUntil = copy && this.#executor.contestedUntil(ref, copy);
-    const deletionRefusal = this.#executor.deletionRefusal(key);
+    const deletionRefusal = this.#executor.refusals.ofDeletion(key);
     const onHost = copy === undefined ? undefined : this.sources.of(ref);
     return {
       ref,
-      usable: member.reachable && member.read && this.copies.read(member),
+      usable: member.reachable && member.read && this.#isRead(member, ref.kind),
       source,
       use,
       unusedSince: this.#noteUnused(key, use.demand === "unused"),

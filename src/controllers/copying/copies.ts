@@ -26,7 +26,8 @@ export interface CopiesOptions<T extends KubeObject> {
   readonly onCopy: (member: Member, copy: ObjectName) => void;
   /** Called before `onCopy` when a copy is gone, or lost its labels. */
   readonly onGone?: (member: Member, copy: ObjectName, last: Stored<T>) => void;
-  readonly onRead: (member: Member) => void;
+  /** Called for each kind: `read` may have another answer. */
+  readonly onRead: (member: Member, kind: string) => void;
   /** `isCurrent` may have another answer. */
   readonly onState?: (member: Member) => void;
   readonly clock: Clock;
@@ -62,9 +63,9 @@ export class Copies<T extends KubeObject> {
     await Promise.all([...this.#watches.values()].map((watches) => watches.stop()));
   }
 
-  /** Reports whether the member's copies were listed since it was connected. */
-  read(member: Member): boolean {
-    return this.#of(member).every((reflector) => reflector?.store.synced === true);
+  /** Reports whether the member's copies were listed since it was connected. Default: of all kinds. */
+  read(member: Member, kinds: readonly string[] = [...this.#watches.keys()]): boolean {
+    return kinds.every((kind) => this.#store(member, kind)?.synced === true);
   }
 
   /** Reports whether the stores follow the member's copies. */
@@ -145,9 +146,7 @@ export class Copies<T extends KubeObject> {
       },
       onState: () => onState?.(member),
     });
-    void reflector.whenSynced().then(() => {
-      if (this.read(member)) onRead(member);
-    });
+    void reflector.whenSynced().then(() => onRead(member, kind));
     return reflector;
   }
 }

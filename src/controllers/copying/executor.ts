@@ -3,55 +3,29 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { lacksKeys } from "../../copies/copy-metadata.ts";
-import { foreignMessage } from "../../copies/foreign-message.ts";
 import { type CopiedKind, copyPatch, toCopy } from "../../copies/kind.ts";
 import { ownedKeys } from "../../copies/owned-keys.ts";
 import { isKubeError, isRefusal, type KubeError, mayBeStarting } from "../../kube/errors.ts";
 import { findByList } from "../../kube/list.ts";
-import { withoutAmounts } from "../../kube/messages.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Expectation } from "../../runtime/controller.ts";
-import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { HoldReason } from "../../runtime/held-writes.ts";
-import { referenceTo } from "../../runtime/kube-event.ts";
-import { type Hold, isTransient, WriteGuard } from "../../runtime/write-guard.ts";
+import { isTransient, WriteGuard } from "../../runtime/write-guard.ts";
 import { isUntryable } from "../try-delegate.ts";
 import { Contests } from "./contests.ts";
 import { DeletedCopies } from "./deleted-copies.ts";
 import { lastOtherManager } from "./field-owners.ts";
 import { type Action, type CopyKey, type CopyRef, copyKey, copyRef, type Observed } from "./model.ts";
+import { type CopyRefusal, CopyRefusals, type CopyRefusalsOptions } from "./refusals.ts";
 import { ANSWER, type Changed, COPY, DELETION, versionOf } from "./requests.ts";
-import {
-  CopyWriter,
-  detailOf,
-  type FailingWrite,
-  holdFor,
-  inMember,
-  REFUSED_FOR_MS,
-  refusedFields,
-  type WriteResult,
-} from "./writer.ts";
+import { CopyWriter, type FailingWrite, inMember, refusedFields, type WriteResult } from "./writer.ts";
 
-export interface CopyRefusal {
-  readonly message: string;
-  /** An object of the member's own serves users in place of the copy. */
-  readonly inPlace: boolean;
-  /** The write may have been done all the same: its response was lost. */
-  readonly isUncertain: boolean;
-  readonly dedupe: string;
-}
-
-export interface ExecutorOptions<T extends KubeObject> {
+export interface ExecutorOptions<T extends KubeObject> extends Omit<CopyRefusalsOptions, "guard"> {
   readonly kinds: ReadonlyMap<string, CopiedKind<T>>;
   readonly identity: HostIdentity;
   readonly registry: Pick<Registry, "member">;
   readonly memberNamespaces: MemberNamespaces;
-  readonly recorder: Pick<EventRecorder, "record">;
-  /** Follows a copy's name in messages, with the users' relation to it: `, which the pod needs`. */
-  readonly clause: string;
-  /** Returns the effect on users in the member if a foreign object is in a copy's place. */
-  readonly whenForeign?: (member: string) => string;
   readonly isSameContent: (kind: string, copy: Stored<T>, source: Stored<T>) => boolean;
   /** Runs before a copy is deleted. Returns for how long it stays instead; ms. Rejects with KubeError. */
   readonly beforeDelete?: (
@@ -59,24 +33,19 @@ export interface ExecutorOptions<T extends KubeObject> {
     ref: CopyRef,
     deletion: { readonly copy: Stored<T>; readonly signal: AbortSignal },
   ) => Promise<number | undefined>;
-  /** Users that wait for the copy may have another answer. */
-  readonly onChange: (ref: CopyRef) => void;
   readonly clock: Pick<Clock, "now">;
 }
 
 type Context = ActionContext<CopyKey>;
 type ActionOf<T extends KubeObject, Type extends Action<T>["type"]> = Extract<Action<T>, { readonly type: Type }>;
 
-// A policy of the member may be removed at any time.
-const DELETION_RETRIED = { holdMs: 5_000, maxHoldMs: 5 * 60_000 };
 // A patch that the member stored, and that left a difference: an older API server does not know every field.
 const STORED = "stored";
 const NO_EFFECT_FOR_MS = 24 * 60 * 60_000;
-// No user waits for this one.
-const IN_PLACE_FOR_MS = 10 * 60_000;
 
 /** Carries out the copier's writes, and remembers which are refused, without effect or undone. */
 export class CopyExecutor<T extends KubeObject> {
+  readonly refusals: CopyRefusals<T>;
   readonly #options: ExecutorOptions<T>;
   readonly #guard: WriteGuard<CopyKey, CopyRefusal>;
   readonly #writer: CopyWriter<CopyKey>;
@@ -94,6 +63,7 @@ export class CopyExecutor<T extends KubeObject> {
     const { clock, memberNamespaces, identity, onChange, recorder } = options;
     this.#fieldManager = `legation-${identity.id}`;
     this.#guard = new WriteGuard({ clock });
+    this.refusals = new CopyRefusals({ ...options, guard: this.#guard });
     this.#contests = new Contests({ guard: this.#guard, recorder });
     this.#deleted = new DeletedCopies(recorder);
     this.#writer = new CopyWriter<CopyKey>({
@@ -105,25 +75,9 @@ export class CopyExecutor<T extends KubeObject> {
     });
   }
 
-  refusal(key: CopyKey): CopyRefusal | undefined {
-    return this.#guard.get(key, COPY)?.refusal?.why;
-  }
-
   /** Returns why the last write of the copy failed, though the next one may succeed. */
   failing(key: CopyKey): string | undefined {
     return this.#failing.get(key);
-  }
-
-  /** Returns when a refused copy may be tried again; epoch ms. */
-  refusedUntil(key: CopyKey): number | undefined {
-    const entry = this.#guard.get(key, COPY);
-    return entry?.refusal === undefined ? undefined : entry.until;
-  }
-
-  /** Returns why the member refuses the copy's deletion, and when it may be tried again; epoch ms. */
-  deletionRefusal(key: CopyKey): { readonly message: string; readonly until: number } | undefined {
-    const entry = this.#guard.get(key, DELETION);
-    return entry?.refusal && { message: entry.refusal.why.message, until: entry.until };
   }
 
   /** Returns epoch ms. */
@@ -173,7 +127,7 @@ export class CopyExecutor<T extends KubeObject> {
 
   /** Reports whether there was a refusal. */
   reconsider(key: CopyKey): boolean {
-    const isRefused = this.refusal(key) !== undefined || this.deletionRefusal(key) !== undefined;
+    const isRefused = this.refusals.of(key) !== undefined || this.refusals.ofDeletion(key) !== undefined;
     // A series of failures goes on.
     this.#guard.forget(key);
     return isRefused;
@@ -181,7 +135,7 @@ export class CopyExecutor<T extends KubeObject> {
 
   /** Reports whether users were told anything of the copy. */
   forget(key: CopyKey): boolean {
-    const wasReported = this.#guard.get(key, COPY) !== undefined || this.deletionRefusal(key) !== undefined;
+    const wasReported = this.#guard.get(key, COPY) !== undefined || this.refusals.ofDeletion(key) !== undefined;
     this.#guard.forget(key);
     this.#writer.forget(key);
     this.#deleted.forget(key);
@@ -236,11 +190,10 @@ export class CopyExecutor<T extends KubeObject> {
     const action = { type: "create", ref, source } as const;
     const context = { key: copyKey(ref), log };
     if (error.code === "AlreadyExists") {
-      this.#refuseForeign(kind, action, context);
+      this.refusals.refuseForeign(kind, action, context);
       return false;
     }
-    const hold = holdFor({ type: "refused", error }, versionOf(source));
-    this.#refuse(kind.resource, action, { context, message: this.#words("", action, error.detail), hold });
+    this.refusals.refuse(kind, action, { type: "refused", error }, context);
     return false;
   }
 
@@ -280,15 +233,12 @@ export class CopyExecutor<T extends KubeObject> {
       case "gone":
         return () => true;
       case "foreign":
-        this.#refuseForeign(kind, action, context);
+        this.refusals.refuseForeign(kind, action, context);
         return () => true;
       case "refused":
-      case "failing": {
-        const hold = holdFor(made, versionOf(source));
-        const message = this.#words("", action, detailOf(made));
-        this.#refuse(kind.resource, action, { context, message, isUncertain: made.type === "failing", hold });
+      case "failing":
+        this.refusals.refuse(kind, action, made, context);
         return () => true;
-      }
     }
   }
 
@@ -335,9 +285,7 @@ export class CopyExecutor<T extends KubeObject> {
       changed = await this.#writer.change(key, { member, resource, ref, patch: [...patch, ...less.patch], signal });
     }
     if (changed.type === "refused" || changed.type === "failing") {
-      const hold = holdFor(changed, versionOf(source));
-      const message = this.#words("the change of ", action, detailOf(changed));
-      this.#refuse(kind.resource, action, { context, message, hold });
+      this.refusals.refuse(kind, action, changed, context);
       return () => true;
     }
     if (changed.type === "changed") {
@@ -377,66 +325,9 @@ export class CopyExecutor<T extends KubeObject> {
       return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;
     }
     const { name } = onHost?.metadata ?? copy.metadata;
-    const message = `its API server refused the deletion of ${ref.kind} ${name}: ${detailOf(refused)}`;
-    const told = { ref, ...(onHost === undefined ? {} : { source: onHost }) };
-    this.#refuse(resource, told, {
-      context,
-      message,
-      write: DELETION,
-      reason: "DeletionRefused",
-      hold: DELETION_RETRIED,
-    });
+    const told = { ref, name, ...(onHost === undefined ? {} : { source: onHost }) };
+    this.refusals.refuseDeletion(resource, told, refused, context);
     return () => true;
-  }
-
-  /** Names the source, which authors know. */
-  #words(change: string, { ref, source }: ActionOf<T, "create" | "patch">, detail: string): string {
-    return `its API server refused ${change}${ref.kind} ${source.metadata.name}${this.#options.clause}: ${detail}`;
-  }
-
-  #refuseForeign(kind: CopiedKind<T>, action: ActionOf<T, "create">, context: Pick<Context, "key" | "log">): void {
-    const { clause, whenForeign } = this.#options;
-    const { member, name } = action.ref;
-    const sourceName = action.source.metadata.name;
-    const effect = whenForeign === undefined ? "" : `: ${whenForeign(member)}`;
-    const relation = name === sourceName ? clause : `, the name of the copy of ${sourceName}`;
-    const message = `${foreignMessage(kind.resource.kind, name, relation)}${effect}`;
-    const inPlace = kind.isUsedInPlace?.(name) === true;
-    const holdMs = inPlace ? IN_PLACE_FOR_MS : REFUSED_FOR_MS;
-    // The author may have asked for its adoption since.
-    const content = kind.applied === undefined ? {} : { content: versionOf(action.source) };
-    this.#refuse(kind.resource, action, { context, message, inPlace, hold: { holdMs, ...content } });
-  }
-
-  /** Tells the source's author, too: running users may have what the source was before. */
-  #refuse(
-    resource: CopiedKind<T>["resource"],
-    { ref, source }: { readonly ref: CopyRef; readonly source?: Stored<T> },
-    {
-      context: { key, log },
-      message,
-      inPlace = false,
-      isUncertain = false,
-      write = COPY,
-      reason = "NotInMember",
-      hold,
-    }: {
-      readonly context: Pick<Context, "key" | "log">;
-      readonly message: string;
-      readonly inPlace?: boolean;
-      readonly isUncertain?: boolean;
-      readonly write?: string;
-      readonly reason?: string;
-      readonly hold: Hold;
-    },
-  ): void {
-    const why = { message, inPlace, isUncertain, dedupe: withoutAmounts(message) };
-    const isNews = this.#guard.refuse(key, write, why, hold);
-    this.#options.onChange(ref);
-    if (!isNews || inPlace) return;
-    log.warn({ member: ref.member }, message);
-    if (source === undefined) return;
-    this.#options.recorder.record(referenceTo(resource, source), { reason, message: `${ref.member}: ${message}` });
   }
 }
 

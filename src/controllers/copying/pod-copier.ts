@@ -5,6 +5,7 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { leastPrepared, type Needs, preparationIn } from "../../placement/needs.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
+import { isBound } from "../../pods/pod-state.ts";
 import type { ControllerOptions } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
@@ -22,6 +23,12 @@ export interface PodCopierOptions extends ControllerOptions {
   /** The host's proxies, with `USES_INDEX`. */
   readonly proxies: ReadStore<Pod>;
   readonly events: Emitter;
+}
+
+/** Returns the proxy of this uid while it is not bound: only then its member is prepared for it. */
+export function unboundProxy(proxies: ReadStore<Pod>, key: ObjectKey, uid: string): Stored<Pod> | undefined {
+  const proxy = proxies.get(key);
+  return proxy?.metadata.uid === uid && !isBound(proxy) ? proxy : undefined;
 }
 
 /** A controller that gives members the objects that pods need. */

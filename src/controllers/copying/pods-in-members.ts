@@ -1,4 +1,5 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { ReverseIndex } from "../../runtime/reverse-index.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -11,17 +12,15 @@ interface PodPlace {
 /** Index of the pods that are in a member, or on their way there, by namespace. Proxies count, delegates do not. */
 export class PodsInMembers {
   readonly #placements = new Map<string, PodPlace>();
-  readonly #groups = new Map<string, Map<string, Labels>>();
+  readonly #groups = new ReverseIndex<string, string>();
 
   /** Returns false if the place was known, with these labels. */
   place({ metadata }: Stored<Pod>, member: string): boolean {
     const { uid, namespace = "", labels = {} } = metadata;
     const before = this.#placements.get(uid);
     if (before?.member === member && sameLabels(before.labels, labels)) return false;
-    if (before !== undefined && before.member !== member) this.forget(uid);
     this.#placements.set(uid, { member, namespace, labels });
-    const group = this.#groups.get(groupOf(member, namespace)) ?? new Map<string, Labels>();
-    this.#groups.set(groupOf(member, namespace), group.set(uid, labels));
+    this.#groups.set(uid, [groupOf(member, namespace)]);
     return true;
   }
 
@@ -30,12 +29,8 @@ export class PodsInMembers {
     const placement = this.#placements.get(uid);
     if (placement === undefined) return undefined;
     this.#placements.delete(uid);
-    const key = groupOf(placement.member, placement.namespace);
-    const group = this.#groups.get(key);
-    group?.delete(uid);
-    if (group !== undefined && group.size > 0) return undefined;
-    this.#groups.delete(key);
-    return placement;
+    this.#groups.delete(uid);
+    return this.any(placement.member, placement.namespace) ? undefined : placement;
   }
 
   memberOf(uid: string): string | undefined {
@@ -48,11 +43,11 @@ export class PodsInMembers {
 
   namespacesIn(member: string): string[] {
     const prefix = groupOf(member, "");
-    return [...this.#groups.keys()].filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length));
+    return [...this.#groups.values()].filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length));
   }
 
-  labelsIn(member: string, namespace: string): Iterable<Labels> {
-    return this.#groups.get(groupOf(member, namespace))?.values() ?? [];
+  *labelsIn(member: string, namespace: string): Iterable<Labels> {
+    for (const uid of this.#groups.of(groupOf(member, namespace))) yield this.#placements.get(uid)?.labels ?? {};
   }
 }
 

@@ -1,5 +1,6 @@
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
+import { notReadYet } from "../../clusters/readiness.ts";
 import { DEPENDENCIES, type DependencyObject } from "../../copies/dependencies.ts";
 import { NEEDED } from "../../copies/foreign-message.ts";
 import { isWantedInMembers } from "../../copies/objects.ts";
@@ -12,7 +13,7 @@ import { memberOf } from "../../pods/proxy.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copier } from "../copying/copier.ts";
 import type { CopyRef, ObjectName, Use } from "../copying/model.ts";
-import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
+import { type PodCopier, type PodCopierOptions, unboundProxy } from "../copying/pod-copier.ts";
 import { type Family, follows } from "./family.ts";
 import { isUsedByOtherHost, Users } from "./users.ts";
 
@@ -39,6 +40,7 @@ export class DependencyController implements PodCopier {
       name: family.name,
       kinds: family.kinds.map((kind) => DEPENDENCIES[kind]),
       perNamespace: true,
+      areKindsIndependent: true,
       clause: NEEDED,
       beforeDelete: async (member, ref, { signal }) =>
         isClass(ref.kind) && (await isUsedByOtherHost(member, ref, identity.id, signal))
@@ -142,8 +144,8 @@ export class DependencyController implements PodCopier {
   }
 
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
-    const proxy = this.#options.proxies.get(key);
-    if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
+    const proxy = unboundProxy(this.#options.proxies, key, proxyUid);
+    if (proxy === undefined) return true;
     if (this.#options.family.of(proxy).length === 0 || !this.#isActive()) return true;
     for (const ref of this.#users.place(proxy, member)) this.#copier.enqueue(ref);
     return isPreparedIn(this.needs(proxy), member);
@@ -205,12 +207,9 @@ export class DependencyController implements PodCopier {
     if (member === undefined) return "unprepared";
     const dependencies = existing.filter((one) => this.#copier.sourceFor(member, one).state !== "missing");
     if (dependencies.length === 0 && gone.length === 0) return "prepared";
-    if (!this.#copier.copies.read(member)) {
-      const refused =
-        `its ${this.#options.family.title} cannot be read yet; if this lasts, let it join again, since the access ` +
-        "that an earlier version of Legation was given does not include them";
-      return { refused };
-    }
+    // An earlier version of Legation may have been given no access to a kind that this pod does not need.
+    const kinds = [...dependencies, ...gone].map(({ kind }) => kind);
+    if (!this.#copier.copies.read(member, kinds)) return { refused: notReadYet(this.#options.family.title) };
     let preparation: Preparation = "prepared";
     // A pod must not mount the copy of a deleted object, which is on its way out.
     for (const dependency of gone) {

@@ -16,6 +16,7 @@ import {
   useOn,
 } from "../../pods/dependencies.ts";
 import { isBound } from "../../pods/pod-state.ts";
+import { ReverseIndex } from "../../runtime/reverse-index.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { type CopyKey, type CopyRef, copyKey, copyRef, type ObjectName } from "../copying/model.ts";
 
@@ -28,8 +29,8 @@ interface MemberUsers {
 export class Users {
   readonly #proxies: ReadStore<Pod>;
   readonly #of: (pod: Pod) => readonly Dependency[];
-  readonly #placements = new Map<string, readonly CopyKey[]>();
-  readonly #placed = new Map<CopyKey, Set<string>>();
+  /** The copies that pods on their way need, by the pods' uids. */
+  readonly #placed = new ReverseIndex<string, CopyKey>();
 
   constructor(proxies: ReadStore<Pod>, of: (pod: Pod) => readonly Dependency[]) {
     this.#proxies = proxies;
@@ -56,28 +57,17 @@ export class Users {
     const { uid } = proxy.metadata;
     const before = this.forget(uid);
     const copies = this.#of(proxy).map((dependency) => copyKey({ member, ...dependency }));
-    this.#placements.set(uid, copies);
-    for (const copy of copies) {
-      const uids = this.#placed.get(copy) ?? new Set<string>();
-      this.#placed.set(copy, uids.add(uid));
-    }
+    this.#placed.set(uid, copies);
     return [...before, ...copies.map(copyRef)];
   }
 
   /** Returns the copies that the pod was on its way to. */
   forget(uid: string): readonly CopyRef[] {
-    const copies = this.#placements.get(uid) ?? [];
-    this.#placements.delete(uid);
-    for (const copy of copies) {
-      const uids = this.#placed.get(copy);
-      uids?.delete(uid);
-      if (uids?.size === 0) this.#placed.delete(copy);
-    }
-    return copies.map(copyRef);
+    return this.#placed.delete(uid).map(copyRef);
   }
 
   placedIn(member: string): CopyRef[] {
-    return [...this.#placed.keys()].map(copyRef).filter((ref) => ref.member === member);
+    return [...this.#placed.values()].map(copyRef).filter((ref) => ref.member === member);
   }
 
   /** Reports whether a proxy that uses it was given to the member, or is about to be. */
@@ -92,7 +82,7 @@ export class Users {
     const needsIt = (proxy: Stored<Pod>): boolean =>
       this.#of(proxy).some((dependency) => !dependency.optional && dependencyKey(dependency) === key);
     const proxies = this.#proxies;
-    const placed = [...(this.#placed.get(keyIn(member.name, key)) ?? [])];
+    const placed = [...this.#placed.of(keyIn(member.name, key))];
     return (
       proxies.byIndex(USES_INDEX, useOn(virtualNodeName(member.name), key)).some(needsIt) ||
       proxies

@@ -1,6 +1,7 @@
 import type { ApiMode } from "../../api/annotations.ts";
 import { type ObjectKey, objectKey, objectRef, type Pod, type Secret, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
+import { notReadYet } from "../../clusters/readiness.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
@@ -126,10 +127,7 @@ export class HomeApiController {
     }
     const way = this.#addresses.of(cluster);
     if (way.state !== "known" || this.#secrets.read(member)) return way;
-    const message =
-      "its Secrets, which hold tokens of pods, cannot be read yet; if this lasts, let it join again, since the access that " +
-      "an earlier version of Legation was given does not include them";
-    return { state: "pending", message };
+    return { state: "pending", message: notReadYet("Secrets, which hold tokens of pods,") };
   }
 
   #enqueueAll(members: readonly Member[]): void {

@@ -1,5 +1,6 @@
 import { type NetworkPolicy, type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
+import { notReadYet } from "../../clusters/readiness.ts";
 import { NETWORK_POLICY } from "../../copies/network-policies.ts";
 import { withoutAmounts } from "../../kube/messages.ts";
 import { isPreparedIn, type Needs, type Preparation, refusedIn } from "../../placement/needs.ts";
@@ -8,7 +9,7 @@ import { memberOf } from "../../pods/proxy.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { NAMESPACE_INDEX } from "../../scheduling/known-pods.ts";
 import { Copier } from "../copying/copier.ts";
-import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
+import { type PodCopier, type PodCopierOptions, unboundProxy } from "../copying/pod-copier.ts";
 import { PodsInMembers } from "../copying/pods-in-members.ts";
 
 interface Place {
@@ -17,9 +18,6 @@ interface Place {
 }
 
 const { kind: KIND } = NETWORK_POLICY.resource;
-const UNREAD =
-  "its NetworkPolicies cannot be read yet; if this lasts, let it join again, since the access that an earlier version of " +
-  "Legation was given does not include them";
 
 /** Gives members the NetworkPolicies of their pods' namespaces: no pod starts before them. */
 export class NetworkPolicyController implements PodCopier {
@@ -116,8 +114,8 @@ export class NetworkPolicyController implements PodCopier {
   }
 
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
-    const proxy = this.#options.proxies.get(key);
-    if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
+    const proxy = unboundProxy(this.#options.proxies, key, proxyUid);
+    if (proxy === undefined) return true;
     this.#place(proxy, member);
     return isPreparedIn(this.needs(proxy), member);
   }
@@ -127,7 +125,7 @@ export class NetworkPolicyController implements PodCopier {
     const member = this.#options.registry.member(name);
     const { copies } = this.#copier;
     if (member === undefined) return "unprepared";
-    if (!copies.read(member)) return { refused: UNREAD };
+    if (!copies.read(member)) return { refused: notReadYet("NetworkPolicies") };
     // Copies that the store shows may be gone, with their namespace for example.
     if (!copies.isCurrent(member)) {
       const reason = copies.failing(member);

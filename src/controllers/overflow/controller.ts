@@ -45,6 +45,7 @@ export class OverflowController {
   readonly #executor: Executor;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   readonly #unschedulable = new UnschedulableSince();
+  /** Told for a pod's life, whatever the reason: the event's name says so to a later leader. */
   readonly #reported = new Set<string>();
   readonly #groups: HostGroups;
   readonly #unmarked = new UnmarkedPods();

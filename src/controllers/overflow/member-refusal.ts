@@ -63,6 +63,8 @@ async function obstacle(
     if (there === undefined || isCopy(there, hostId, resource)) return undefined;
   } catch (error) {
     member.noteFailure(error);
+    // A list is NotFound only for a type.
+    if (isKubeError(error, "NotFound")) return `does not serve ${resource.plural}, so no ${kind} ${name}${NEEDED}`;
     if (!isRefusal(error)) throw error;
     return `whether it has ${kind} ${name}${NEEDED}, cannot be read: ${error.detail}`;
   }

@@ -20,7 +20,7 @@ import { memberOf } from "../../pods/proxy.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copier } from "../copying/copier.ts";
 import { type CopyKey, type CopyRef, copyKey, copyRef, type Use } from "../copying/model.ts";
-import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
+import { type PodCopier, type PodCopierOptions, unboundProxy } from "../copying/pod-copier.ts";
 import { PodsInMembers } from "../copying/pods-in-members.ts";
 import { ExportController } from "./exports/controller.ts";
 import { WaitLimit } from "./wait-limit.ts";
@@ -178,8 +178,8 @@ export class ServiceController implements PodCopier {
   }
 
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
-    const proxy = this.#options.proxies.get(key);
-    if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
+    const proxy = unboundProxy(this.#options.proxies, key, proxyUid);
+    if (proxy === undefined) return true;
     this.#place(proxy, member);
     if (isPreparedIn(this.needs(proxy), member)) return true;
     this.#waitLimit.wait(key, proxyUid);

@@ -121,7 +121,7 @@ export class Executor<T extends KubeObject, Assignment, Shown> {
     } catch (error) {
       if (!isLastingRefusal(error)) throw error;
       const message = `this cluster refuses ${statusName}: ${error.detail}`;
-      if (guard.refuse(key, write, { message, dedupe: message }, held)) {
+      if (guard.refuse(key, write, { message }, held)) {
         this.#writer.tell(object, "StatusRefused", message);
       }
       onStatus(key, shown);

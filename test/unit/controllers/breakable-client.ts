@@ -17,14 +17,24 @@ export interface BreakableClient {
 export function breakableClient(
   { plural }: { readonly plural: string },
   items: readonly KubeObject[],
-  { writes = [], creates = () => {} }: { readonly writes?: string[]; readonly creates?: (() => void) | undefined } = {},
+  {
+    writes = [],
+    creates = () => {},
+    denied,
+  }: {
+    readonly writes?: string[];
+    readonly creates?: (() => void) | undefined;
+    /** Another resource, which cannot be read. */
+    readonly denied?: string | undefined;
+  } = {},
 ): BreakableClient {
   const state: { broken?: string; cut?: () => void } = {};
   const changes: KubeObject[] = [];
   let heard = Promise.withResolvers<void>();
-  const check = (): void => {
-    if (state.broken === undefined) return;
-    throw kubeError("Forbidden", state.broken, { cluster: "x", verb: "list", resource: plural });
+  const check = (resource: Resource<never>): void => {
+    const words = state.broken ?? (resource.plural === denied ? "not allowed" : undefined);
+    if (words === undefined) return;
+    throw kubeError("Forbidden", words, { cluster: "x", verb: "list", resource: resource.plural });
   };
   const note = (verb: string) => async (_resource: unknown, ref: { name?: string; metadata?: { name?: string } }) => {
     writes.push(`${verb} ${ref.name ?? ref.metadata?.name}`);
@@ -33,11 +43,11 @@ export function breakableClient(
   };
   const client = quietClient([], {
     list: (async (resource: Resource<never>) => {
-      check();
+      check(resource);
       return { items: resource.plural === plural ? items : [], resourceVersion: "7", size: 1 };
     }) as never,
     watch: async function* (resource: Resource<never>, { signal, onOpen }: WatchOptions) {
-      check();
+      check(resource);
       onOpen?.();
       const ended = new Promise<void>((resolve) => {
         state.cut = resolve;

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { KubeError, KubeErrorCode, KubeErrorFields } from "../../../src/kube/errors.ts";
-import { REPEAT_EVENT_AFTER_MS } from "../../../src/runtime/held-writes.ts";
+import { REPEAT_EVENT_AFTER_MS } from "../../../src/runtime/told.ts";
 import type { Wanted } from "../../../src/runtime/undone-writes.ts";
 import { isTransient, WriteGuard } from "../../../src/runtime/write-guard.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";

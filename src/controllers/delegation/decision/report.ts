@@ -2,8 +2,8 @@ import { virtualNodeName } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { WaitReason } from "../../../placement/needs.ts";
 import { isBound } from "../../../pods/pod-state.ts";
-import { REPEAT_EVENT_AFTER_MS } from "../../../runtime/held-writes.ts";
 import { soonest } from "../../../runtime/requeue.ts";
+import { dedupeKey, REPEAT_EVENT_AFTER_MS } from "../../../runtime/told.ts";
 import type { Reported } from "../../../scheduling/memory.ts";
 import { type Action, type DecisionOutcome, type DelegationDecision, decided } from "./decision.ts";
 import type { MemberView, PodView } from "./view.ts";
@@ -66,6 +66,7 @@ function reportAction({ reason, message, refusals }: WaitReason, { proxy, memory
   return { type: "report", proxyUid, reason, message, ...named, ...bound, ...again };
 }
 
+/** Unlike `isTold`: each report is a write, too, and a message of many members says how new it is. */
 function isDue(why: WaitReason, { proxy, memory: { reported }, members }: PodView, now: number): boolean {
   if (reported === undefined) return true;
   if (reported.message === why.message) return reported.at !== undefined && now >= repeatAt(proxy, reported.at);
@@ -107,7 +108,5 @@ function isSame(before: Reported | WaitReason, now: WaitReason, except: Readonly
 function comparable({ message, refusals }: Reported | WaitReason, except: ReadonlySet<string>): string {
   if (refusals === undefined) return message;
   const parts = refusals.filter(({ cluster }) => !except.has(cluster));
-  return JSON.stringify(
-    parts.map(({ cluster, reason, message, dedupe = message }) => [cluster, reason, dedupe]).sort(),
-  );
+  return JSON.stringify(parts.map((part) => [part.cluster, part.reason, dedupeKey(part)]).sort());
 }

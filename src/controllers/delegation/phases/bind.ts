@@ -3,6 +3,7 @@ import { NO_VIRTUAL_NODE } from "../../../placement/member-candidate.ts";
 import { because } from "../../../placement/needs.ts";
 import { explain } from "../../../placement/rank.ts";
 import { isBound, isTerminal } from "../../../pods/pod-state.ts";
+import { dedupeKey } from "../../../runtime/told.ts";
 import { type Action, decided, type Phase } from "../decision/decision.ts";
 import { bindTo, holderOf, ranUntold } from "../decision/delegates.ts";
 import { waitBecause } from "../decision/report.ts";
@@ -36,9 +37,9 @@ export const bindDeparted: Phase = ({ proxy, members }) => {
 /** Tells the author which members refused the pod before this one took it, unless a report has. */
 function announce(holder: string, { proxy, memory: { attempts, reported } }: PodView): Action[] {
   const refusals: Refusal[] = Object.values(attempts).flatMap(({ refusal }) => refusal ?? []);
-  const isReported = ({ cluster, message, dedupe = message }: Refusal): boolean =>
-    reported?.refusals?.some((other) => other.cluster === cluster && (other.dedupe ?? other.message) === dedupe) ===
-    true;
+  // However long ago: the proxy's condition has shown it since.
+  const isReported = (one: Refusal): boolean =>
+    reported?.refusals?.some((other) => other.cluster === one.cluster && dedupeKey(other) === dedupeKey(one)) === true;
   const unreported = refusals.filter((refusal) => refusal.cluster !== holder && !isReported(refusal));
   if (unreported.length === 0) return [];
   const message = `${explain(unreported)}; placed in ${holder}`;

@@ -51,7 +51,7 @@ async function following(
       ["ConfigMap", { resource: configMaps }],
     ]),
     onCopy: () => {},
-    onRead: ({ name }) => read.push(name),
+    onRead: ({ name }, kind) => read.push(`${name} ${kind}`),
     clock,
     log: createLogger({ level: "silent" }),
     ...parts,
@@ -145,14 +145,19 @@ describe("the copies of a member", () => {
   test("are known when all of their kinds have been read", async () => {
     const { west, copies, read } = await following(inMember(ours));
     expect([copies.read(west), copies.isCurrent(west), copies.failing(west)]).toEqual([true, true, undefined]);
-    expect(read).toContain("west");
+    expect(read).toEqual(["west Secret", "west ConfigMap"]);
   });
 
   test("are unknown, with the reason, while one kind cannot be read", async () => {
     const { west, copies, read } = await following(inMember(ours), { failing: ["configmaps"] });
     expect([copies.read(west), copies.isCurrent(west)]).toEqual([false, false]);
     expect(copies.failing(west)).toContain("not allowed");
-    expect(read).toEqual([]);
+    expect(read).toEqual(["west Secret"]);
+    expect([["Secret"], ["ConfigMap"], ["Secret", "ConfigMap"]].map((kinds) => copies.read(west, kinds))).toEqual([
+      true,
+      false,
+      false,
+    ]);
   });
 
   test("are unknown for a member that is not followed", async () => {

@@ -111,7 +111,7 @@ function executing<T extends KubeObject>(
     told,
     woken,
     clock,
-    message: () => executor.refusal(key)?.message,
+    message: () => executor.refusals.of(key)?.message,
     held: (of: Stored<T> = source, seen?: Stored<T>) => executor.held(key, of, seen),
     isTaken: () => executor.isTaken(ref, source, context),
     execute: (type: keyof typeof actions) => executor.execute(actions[type], context),
@@ -147,7 +147,7 @@ describe.each([
     clock.ms = 60_000;
     expect(held()).toBeUndefined();
     await execute("create");
-    expect(executor.refusedUntil(key)).toBe(120_000);
+    expect(executor.refusals.until(key)).toBe(120_000);
     expect(told).toEqual([`NotInMember west: ${why}`]);
     expect(woken).toHaveLength(2);
   });
@@ -232,7 +232,7 @@ describe.each([
     const { executor, key, woken, execute } = executes({ errors: refusals(1) });
     await execute("create");
     await execute("reconsider");
-    expect(executor.refusedUntil(key)).toBeUndefined();
+    expect(executor.refusals.until(key)).toBeUndefined();
     expect(woken).toHaveLength(2);
   });
 
@@ -267,15 +267,15 @@ describe.each([
     const { executor, key, told, woken, clock, execute } = executes({ errors: refusals(2) });
     await execute("delete");
     const why = `its API server refused the deletion of ${key.split("/")[1]} web: exceeded quota`;
-    expect(executor.deletionRefusal(key)).toEqual({ message: why, until: 5_000 });
+    expect(executor.refusals.ofDeletion(key)).toEqual({ message: why, until: 5_000 });
     clock.ms = 5_000;
     await execute("delete");
-    expect(executor.deletionRefusal(key)?.until).toBe(15_000);
+    expect(executor.refusals.ofDeletion(key)?.until).toBe(15_000);
     expect(told).toEqual([`DeletionRefused west: ${why}`]);
     expect(woken.length).toBeGreaterThan(0);
     clock.ms = 15_000;
     await execute("delete");
-    expect(executor.deletionRefusal(key)).toBeUndefined();
+    expect(executor.refusals.ofDeletion(key)).toBeUndefined();
   });
 
   test("is held for ten minutes when another manager undoes five writes for one version of its source", async () => {
@@ -343,6 +343,6 @@ test("records no event about a foreign object that serves users in place", async
     there: [{ metadata: { ...account.metadata, uid: "own" } }],
   });
   await execute("create");
-  expect(executor.refusal(key)).toMatchObject({ inPlace: true });
+  expect(executor.refusals.of(key)).toMatchObject({ inPlace: true });
   expect([held()?.until, told]).toEqual([600_000, []]);
 });

@@ -25,6 +25,8 @@ interface Clusters {
   readonly mounting?: number;
   /** The cluster that cannot be read. */
   readonly unreadable?: "host" | "west";
+  /** The plural of a kind that `west` does not let Legation read. */
+  readonly denied?: string;
   /** The cluster whose pods are not known yet. */
   readonly unknownPods?: "host" | "west";
   /** The member's answer to a create. */
@@ -57,11 +59,11 @@ function copyOf(source: Settings, metadata: object = {}): Settings {
 
 /** Returns a pod that waits for `west`, or is what `parts` say. */
 async function waiting(clusters: Clusters, parts: PodParts = {}) {
-  const { host = [], west = [], mounting = 0, unreadable, unknownPods, creates } = clusters;
+  const { host = [], west = [], mounting = 0, unreadable, denied, unknownPods, creates } = clusters;
   const clock = new FakeClock();
   const writes: string[] = [];
   const onHost = breakableClient(configMaps, host);
-  const inMember = breakableClient(configMaps, west, { writes, creates });
+  const inMember = breakableClient(configMaps, west, { writes, creates, denied });
   if (unreadable !== undefined) (unreadable === "host" ? onHost : inMember).breakWith("not allowed");
   const proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
   const member = answeringMember("west", inMember.client, {
@@ -166,6 +168,18 @@ describe("a pod", () => {
       {},
       { refused: expect.stringContaining("cannot be read yet") },
     ],
+    [
+      "starts where only kinds that it does not need cannot be read",
+      { host: [settings], west: [copyOf(settings)], denied: "secrets" },
+      {},
+      "prepared",
+    ],
+    [
+      "does not start where a kind that it needs cannot be read",
+      { host: [settings], west: [copyOf(settings)], denied: "configmaps" },
+      {},
+      { refused: expect.stringContaining("cannot be read yet") },
+    ],
   ])("%s", async (_, clusters, parts, expected) => {
     const { preparation } = await waiting(clusters, parts);
     expect(preparation()).toEqual(expected);
@@ -226,6 +240,12 @@ describe("a member's copy", () => {
     expect(await prepare("earlier")).toBe(true);
     expect(writes).toEqual([]);
     expect(await prepare()).toBe(false);
+    expect(writes).toEqual(["create settings"]);
+  });
+
+  test("is created where another kind cannot be read", async () => {
+    const { writes, prepare } = await waiting({ host: [settings], denied: "secrets" });
+    await prepare();
     expect(writes).toEqual(["create settings"]);
   });
 

@@ -1,7 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { dryRunRefusal } from "../../../../src/controllers/overflow/member-refusal.ts";
+import { dependencyRefusal, dryRunRefusal } from "../../../../src/controllers/overflow/member-refusal.ts";
 import type { KubeError, KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { proxyPod } from "../../../support/builders/pod.ts";
+import { answeringMember } from "../fleet.ts";
+import { quietClient } from "../quiet-client.ts";
 
 function failure(code: KubeErrorCode, detail: string): KubeError {
   return kubeError(code, detail);
@@ -41,5 +45,20 @@ describe("a member's answer to a trial", () => {
   test("is thrown again if it does not concern the pod", () => {
     const error = failure("ServerError", "etcd is away");
     expect(() => dryRunRefusal("west", error, true)).toThrow(error);
+  });
+});
+
+test("a member that does not serve the type of an object that the pod needs refuses the pod, and says which", async () => {
+  const list = async (): Promise<never> => {
+    throw failure("NotFound", "the server could not find the requested resource");
+  };
+  const member = answeringMember("west", quietClient([], { list }), {});
+  const pod = proxyPod({ spec: { volumes: [{ name: "settings", configMap: { name: "settings" } }] } });
+  const { signal } = new AbortController();
+  const question = { host: quietClient([]), hostId: HOST.id, member: member as never, signal };
+  expect(await dependencyRefusal(pod, question)).toEqual({
+    cluster: "west",
+    reason: "RefusedByMember",
+    message: "does not serve configmaps, so no ConfigMap settings, which the pod needs",
   });
 });

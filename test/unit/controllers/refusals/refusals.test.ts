@@ -23,7 +23,7 @@ interface Expected {
 
 const sites: readonly [string, Site, Expected][] = [
   ["a new copy", aNewCopy, { refused: [...ALL, "NotFound"], settled: ["AlreadyExists"] }],
-  ["what is in the way of a copy", whatIsInTheWay, { refused: ALL }],
+  ["what is in the way of a copy", whatIsInTheWay, { refused: [...ALL, "NotFound"] }],
   ["a changed copy", aChangedCopy, { refused: ALL, settled: ["Conflict", "NotFound"] }],
   ["a larger claim", aLargerClaim, { refused: ALL, settled: ["NotFound"] }],
   ["a new ServiceExport", aNewExport, { refused: ALL, settled: ["AlreadyExists"] }],

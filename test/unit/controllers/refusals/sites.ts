@@ -112,7 +112,7 @@ export const aChangedCopy: Site = async (error) => {
   });
   return outcomeOf(
     executor.execute({ type: "patch", ref, copy: object, source: object }, { key, signal, heardAt: 0, log }),
-    () => executor.refusal(key) !== undefined,
+    () => executor.refusals.of(key) !== undefined,
   );
 };
 
