@@ -7,8 +7,8 @@ import { readNamespace } from "../explain/namespace.ts";
 import { readJourney } from "../explain/read-pod.ts";
 import { readWorkload } from "../explain/read-workload.ts";
 import { readWholeObject } from "../explain/whole-object.ts";
-import { flag, type Subcommand } from "../shared/command.ts";
-import { type GlobalInput, toggle, withGlobals } from "../shared/input.ts";
+import { type Equip, equipped, flags } from "../shared/command.ts";
+import { toggle, withGlobals } from "../shared/input.ts";
 import { type Outcome, printOutcome } from "../shared/output.ts";
 import { asViewer } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
@@ -22,20 +22,13 @@ import { journeyText } from "./pod-text.ts";
 import { wholeJobText, wholeObjectText } from "./whole-text.ts";
 import { workloadText } from "./workload-text.ts";
 
-interface StatusInput extends GlobalInput {
-  readonly namespace?: string | undefined;
-  readonly watch: boolean;
-  /** Undefined: all members. */
-  readonly target?: Target | undefined;
-}
-
 /** `word` names a delegated type, which the host knows. */
 type Target =
   | { readonly kind: WorkloadKind; readonly name: string; readonly word?: never }
   | { readonly word: string; readonly name: string };
 
 /** `legation status` */
-export const statusCommand: Subcommand<StatusInput> = {
+export const command: Equip = equipped({
   description:
     "Shows each member: whether it is ready and why not, its version and nodes, what its nodes offer and what this " +
     "host's pods leave of it, and how many of them run there. With a namespace alone: its pods, their members, and why some have none. With a pod: what happened to it and when, a reason for each " +
@@ -48,22 +41,20 @@ export const statusCommand: Subcommand<StatusInput> = {
     ),
     new Argument("[name]", "name of the pod or workload on the host"),
   ],
-  flags: [
-    flag(
-      "-n, --namespace <name>",
+  flags: flags({
+    "-n, --namespace <name>":
       "namespace of the pod, workload or object (default: the context's); alone, shows the pods there",
-    ),
-    flag("-w, --watch", "show it again whenever it changes, until Ctrl-C"),
-  ],
-  examples: [
-    ["status", "all members"],
-    ["status -o json | jq '.clusters[] | select(.ready != \"True\")'", "those in trouble, for a script"],
-    ["status -n shop", "where the pods of a namespace are, and why some wait"],
-    ["status deployment/web -n shop -w", "follow a workload as its pods move"],
-    ["status pod web-0 -n shop", "where one pod is, and why"],
-    ["status deployment/web -n shop", "how a workload is divided, and why pods of it wait"],
-    ["status configmap/settings -n shop", "which members have an object that goes to them whole"],
-  ],
+    "-w, --watch": "show it again whenever it changes, until Ctrl-C",
+  }),
+  examples: {
+    status: "all members",
+    "status -o json | jq '.clusters[] | select(.ready != \"True\")'": "those in trouble, for a script",
+    "status -n shop": "where the pods of a namespace are, and why some wait",
+    "status deployment/web -n shop -w": "follow a workload as its pods move",
+    "status pod web-0 -n shop": "where one pod is, and why",
+    "status deployment/web -n shop": "how a workload is divided, and why pods of it wait",
+    "status configmap/settings -n shop": "which members have an object that goes to them whole",
+  },
   input: withGlobals({
     namespace: z.string().optional(),
     watch: toggle,
@@ -83,7 +74,7 @@ export const statusCommand: Subcommand<StatusInput> = {
     if (options.watch) await followStatus(read, { format, terminal, clock: realClock, signal });
     printOutcome(terminal, format, await read());
   },
-};
+});
 
 async function readMembers(client: ClusterClient, { signal, terminal }: Session): Promise<Outcome> {
   const document = await readHostStatus(client, signal);
@@ -115,12 +106,8 @@ async function readTarget(
   };
 }
 
-/** Reads `pod web-0` or `pod/web-0`. Undefined when neither is given. */
-function targetOf(
-  type: string | undefined,
-  second: string | undefined,
-  context: z.RefinementCtx,
-): StatusInput["target"] {
+/** Reads `pod web-0` or `pod/web-0`. Undefined when neither is given: all members. */
+function targetOf(type: string | undefined, second: string | undefined, context: z.RefinementCtx): Target | undefined {
   if (type === undefined) return undefined;
   const refuse = (argument: string, message: string): undefined =>
     void context.addIssue({ code: "custom", path: [argument], message });
