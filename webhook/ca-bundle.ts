@@ -21,7 +21,7 @@ export interface WebhookConfiguration extends KubeObject {
 
 const admission = { group: "admissionregistration.k8s.io", version: "v1", namespaced: false } as const;
 
-const mutating: Resource<WebhookConfiguration> = {
+export const mutatingConfigurations: Resource<WebhookConfiguration> = {
   ...admission,
   plural: "mutatingwebhookconfigurations",
   kind: "MutatingWebhookConfiguration",
@@ -37,8 +37,8 @@ export const CONFIGURATIONS: readonly {
   readonly resource: Resource<WebhookConfiguration>;
   readonly name: string;
 }[] = [
-  { resource: mutating, name: "legation" },
-  { resource: mutating, name: "zz-legation" },
+  { resource: mutatingConfigurations, name: "legation" },
+  { resource: mutatingConfigurations, name: "zz-legation" },
   { resource: validating, name: "legation" },
 ];
 

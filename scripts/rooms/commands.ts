@@ -112,7 +112,7 @@ export const COMMAND_ROOMS: readonly Room[] = [
     room: "cli/install",
     purpose: "`legation install`",
     foundation: "command",
-    imports: ["cli/member", "access", "clusters"],
+    imports: ["cli/member", "access", "clusters", "webhook"],
   },
   {
     room: "cli/join",

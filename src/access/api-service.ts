@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ACCESS_GROUP, ACCESS_VERSION } from "../api/access.ts";
-import type { KubeObject } from "../api/kubernetes.ts";
+import type { KubeObject, PodCondition } from "../api/kubernetes.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Resource } from "../kube/resources.ts";
 import { retryOnConflict } from "../kube/retry.ts";
@@ -8,7 +8,12 @@ import type { Callers, Trust } from "../serving/certificate-keeper.ts";
 
 export const API_SERVICE: string = `${ACCESS_VERSION}.${ACCESS_GROUP}`;
 
-export const apiServices: Resource<KubeObject> = {
+/** The part of an APIService that is read. */
+interface ApiService extends KubeObject {
+  readonly status?: { readonly conditions?: readonly Pick<PodCondition, "type" | "status" | "message">[] };
+}
+
+export const apiServices: Resource<ApiService> = {
   group: "apiregistration.k8s.io",
   version: "v1",
   plural: "apiservices",

@@ -28,14 +28,15 @@ export async function* listPages<T extends KubeObject>(
   } while (token !== undefined);
 }
 
-/** Returns all objects of a list, read page by page. Rejects with KubeError. */
+/** Returns all objects of a list, or those that are `wanted`, read page by page. Rejects with KubeError. */
 export async function listAll<T extends KubeObject>(
   client: ClusterClient,
   resource: Resource<T>,
   options: Parameters<typeof listPages>[2],
+  wanted: (object: Stored<T>) => boolean = () => true,
 ): Promise<Stored<T>[]> {
   const items: Stored<T>[] = [];
-  for await (const page of listPages(client, resource, options)) items.push(...page);
+  for await (const page of listPages(client, resource, options)) items.push(...page.filter(wanted));
   return items;
 }
 

@@ -5,6 +5,7 @@ import type {
   V1Container,
   V1ContainerStatus,
   V1CronJob,
+  V1Deployment,
   V1EndpointSlice,
   V1Job,
   V1Lease,
@@ -56,6 +57,7 @@ export type Stored<T extends KubeObject> = T & {
   metadata: ObjectMeta & { name: string; uid: string; resourceVersion: string };
 };
 
+export type Deployment = Wire<V1Deployment>;
 export type Job = Wire<V1Job>;
 export type CronJob = Wire<V1CronJob>;
 export type Pod = Wire<V1Pod>;

@@ -20,6 +20,7 @@ import type {
   ClusterProfile,
   ConfigMap,
   CronJob,
+  Deployment,
   EndpointSlice,
   Job,
   KubeEvent,
@@ -124,7 +125,7 @@ export const persistentVolumeClaims: Resource<PersistentVolumeClaim> = {
   shape: claimShape,
 };
 const apps = { group: "apps", version: "v1", namespaced: true } as const;
-export const deployments: Resource<KubeObject> = { ...apps, plural: "deployments", kind: "Deployment" };
+export const deployments: Resource<Deployment> = { ...apps, plural: "deployments", kind: "Deployment" };
 export const replicaSets: Resource<KubeObject> = { ...apps, plural: "replicasets", kind: "ReplicaSet" };
 export const statefulSets: Resource<KubeObject> = { ...apps, plural: "statefulsets", kind: "StatefulSet" };
 export const replicationControllers: Resource<KubeObject> = {

@@ -14,7 +14,7 @@ import { Agent, REFUSED, REFUSED_BACKOFF } from "../../tunnel/agent.ts";
 import { HomeApiListener } from "../../tunnel/home-api-listener.ts";
 import { hostOfAddress } from "../../tunnel/hub-address.ts";
 import type { MemberCredentials } from "../../tunnel/messages.ts";
-import { type Equip, equipped, flag } from "../shared/command.ts";
+import { type Equip, equipped, flags } from "../shared/command.ts";
 import { listenAddress, withGlobals } from "../shared/input.ts";
 import { listenAt, serveHealthAt } from "../shared/listening.ts";
 import { packageVersion } from "../shared/package-root.ts";
@@ -28,25 +28,25 @@ const BACKOFF = { initialMs: 5_000, maxMs: 10_000 };
 const CHECK_CERTIFICATE_MS = 60_000;
 
 /** `legation agent` */
-export const agentCommand: Equip = equipped({
+export const command: Equip = equipped({
   description:
     "Runs in a member that its host cannot reach: it connects to the host's controller, which reaches the member's API server " +
     "through it, and nothing else. `legation join --agent` prints the manifest that runs it. Writes its log as JSON lines to " +
     "standard output.",
   flags: [
-    flag("--secret <name>", "Secret in legation-system with the hub's address and the agent's certificate (required)"),
-    flag(
-      "--home-api-listen <address>",
-      "where pods of the member connect to reach the host's API server through it (default: nowhere)",
-    ),
-    flag(
-      "--home-api-service <name>",
-      "Service in legation-system by which they do, whose cluster IP the host is told (with --home-api-listen)",
-    ),
-    flag("--health-listen <address>", "where /livez, /readyz and /metrics listen (default: nowhere)"),
+    ...flags({
+      "--secret <name>": "Secret in legation-system with the hub's address and the agent's certificate (required)",
+      "--home-api-listen <address>":
+        "where pods of the member connect to reach the host's API server through it (default: nowhere)",
+      "--home-api-service <name>":
+        "Service in legation-system by which they do, whose cluster IP the host is told (with --home-api-listen)",
+      "--health-listen <address>": "where /livez, /readyz and /metrics listen (default: nowhere)",
+    }),
     LOG_LEVEL_FLAG,
   ],
-  examples: [["agent --secret legation-agent-1f0c2a9b", "in the member, with its service account"]],
+  examples: {
+    "agent --secret legation-agent-1f0c2a9b": "in the member, with its service account",
+  },
   input: withGlobals({
     secret: z.string({ error: "is missing; write --secret NAME" }).min(1),
     healthListen: listenAddress.optional(),

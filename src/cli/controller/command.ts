@@ -21,7 +21,7 @@ import { Metrics } from "../../telemetry/metrics.ts";
 import type { HomeApiTarget } from "../../tunnel/home-api.ts";
 import { Hub } from "../../tunnel/hub.ts";
 import { hostOfAddress } from "../../tunnel/hub-address.ts";
-import { type Equip, equipped, flag } from "../shared/command.ts";
+import { type Equip, equipped, flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { duration, homeApiServer, listenAddress, withGlobals } from "../shared/input.ts";
 import { checkPorts, type ListenAddress, serveHealthAt } from "../shared/listening.ts";
@@ -155,72 +155,52 @@ function hubOf(
 }
 
 /** `legation controller` */
-export const controllerCommand: Equip = equipped({
+export const command: Equip = equipped({
   description:
     "Places proxies, keeps delegates and proxies alike, and represents each member by a virtual node. Several may run: " +
     "one leads, by a Lease in legation-system, and the others wait. Writes its log as JSON lines to standard output.",
   flags: [
-    flag(
-      "--kubelet-listen <address>",
-      "where the virtual nodes' kubelet API listens, e.g. 127.0.0.1:10250: the first node on this port, the others on " +
+    ...flags({
+      "--kubelet-listen <address>":
+        "where the virtual nodes' kubelet API listens, e.g. 127.0.0.1:10250: the first node on this port, the others on " +
         "the free ones after it (default: nowhere; kubectl logs, exec and port-forward do not work then)",
-    ),
-    flag(
-      "--node-address <address>",
-      "IP or DNS name at which the host's API server reaches it (default: the address it listens on, or POD_IP when that " +
+      "--node-address <address>":
+        "IP or DNS name at which the host's API server reaches it (default: the address it listens on, or POD_IP when that " +
         "is every address)",
-    ),
-    flag(
-      "--node-address-type <type>",
-      "what nodes call an IP address: InternalIP or ExternalIP (default: InternalIP; kind's network " +
+      "--node-address-type <type>":
+        "what nodes call an IP address: InternalIP or ExternalIP (default: InternalIP; kind's network " +
         "wants a route to each node's InternalIP)",
-    ),
-    flag("--kubelet-cert-file <file>", "serve it with this certificate instead of its own; re-read when it changes"),
-    flag("--kubelet-key-file <file>", "its private key"),
-    flag(
-      "--kubelet-certificate-signer <name>",
-      "have this signer of the host's sign its certificate, e.g. kubernetes.io/kubelet-serving",
-    ),
-    flag(
-      "--home-api-server <url>",
-      "where pods in members find the host's API server, e.g. https://10.0.0.1:6443 " +
+      "--kubelet-cert-file <file>": "serve it with this certificate instead of its own; re-read when it changes",
+      "--kubelet-key-file <file>": "its private key",
+      "--kubelet-certificate-signer <name>":
+        "have this signer of the host's sign its certificate, e.g. kubernetes.io/kubelet-serving",
+      "--home-api-server <url>":
+        "where pods in members find the host's API server, e.g. https://10.0.0.1:6443 " +
         "(default: the kubeconfig's or kubeadm's address, when other clusters can use it)",
-    ),
-    flag(
-      "--hub-listen <address>",
-      "where agents of members connect that cannot be reached, e.g. :8132; only the leader listens (default: nowhere)",
-    ),
-    flag(
-      "--hub-service <name>",
-      "Service without a selector in legation-system, whose endpoint the leader is (default: none)",
-    ),
-    flag("--health-listen <address>", "where /livez, /readyz and /metrics listen (default: nowhere)"),
-    flag(
-      "--identity <name>",
-      "its name in the Lease, unique among controllers; started anew under the same name it " +
+      "--hub-listen <address>":
+        "where agents of members connect that cannot be reached, e.g. :8132; only the leader listens (default: nowhere)",
+      "--hub-service <name>":
+        "Service without a selector in legation-system, whose endpoint the leader is (default: none)",
+      "--health-listen <address>": "where /livez, /readyz and /metrics listen (default: nowhere)",
+      "--identity <name>":
+        "its name in the Lease, unique among controllers; started anew under the same name it " +
         "leads again at once (default: host name and a random suffix)",
-    ),
-    flag(
-      "--lease-duration <duration>",
-      "how long others wait for a leader that has gone silent, 4s or more (default: 15s)",
-    ),
-    flag("--pod-events <which>", "events of delegates to tell on their proxies: all, warnings or none (default: all)"),
-    flag(
-      "--virtual-node-pods <which>",
-      "pods that virtual nodes say can be allocated: none, so that no scheduler of the host chooses one or preempts pods " +
+      "--lease-duration <duration>":
+        "how long others wait for a leader that has gone silent, 4s or more (default: 15s)",
+      "--pod-events <which>": "events of delegates to tell on their proxies: all, warnings or none (default: all)",
+      "--virtual-node-pods <which>":
+        "pods that virtual nodes say can be allocated: none, so that no scheduler of the host chooses one or preempts pods " +
         "there, or members, for what counts them (Kueue's topology-aware scheduling) (default: none)",
-    ),
-    flag(
-      "--not-placed-reason <reason>",
-      "reason of the condition PodScheduled while no member can have a pod: NotPlaced, or Unschedulable, for which cluster " +
+      "--not-placed-reason <reason>":
+        "reason of the condition PodScheduled while no member can have a pod: NotPlaced, or Unschedulable, for which cluster " +
         "autoscalers of the host add nodes (default: NotPlaced)",
-    ),
+    }),
     LOG_LEVEL_FLAG,
   ],
-  examples: [
-    ["controller --kubeconfig host.yaml", "outside a cluster"],
-    ["controller --health-listen :8080", "in a cluster, with its service account"],
-  ],
+  examples: {
+    "controller --kubeconfig host.yaml": "outside a cluster",
+    "controller --health-listen :8080": "in a cluster, with its service account",
+  },
   input: withGlobals({
     kubeletListen: listenAddress.optional(),
     nodeAddress: z.string().min(1).optional(),

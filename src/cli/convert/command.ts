@@ -1,5 +1,5 @@
 import { stringify } from "yaml";
-import { type Equip, equipped, flag } from "../shared/command.ts";
+import { type Equip, equipped, flags } from "../shared/command.ts";
 import { readDocuments } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
 import { manifestPaths, toggle, withGlobals } from "../shared/input.ts";
@@ -7,24 +7,21 @@ import { counted } from "../shared/output.ts";
 import { convert } from "./convert.ts";
 
 /** `legation convert` */
-export const convertCommand: Equip = equipped({
+export const command: Equip = equipped({
   description:
     "Turns objects of KubeFed, Karmada and Admiralty into ordinary manifests with Legation's annotations, on standard " +
     "output: federated objects and their scheduling preferences; propagation and override policies, with the objects " +
     "that they select; and annotations on pods and workloads. Fields that have no equal are listed on standard error, " +
     "with what to do instead. It reads and writes no cluster.",
-  flags: [
-    flag(
-      "-f, --filename <files...>",
-      "manifests: files, folders (their *.yaml, *.yml and *.json), or - for standard input",
-    ),
-    flag("--strict", "end with 5 if a field has no equal"),
-  ],
-  examples: [
-    ["convert -f federated/ > ordinary.yaml", "a folder with KubeFed's objects"],
-    ["convert -f policies.yaml -f app.yaml", "Karmada's policies, and the objects that they select"],
-    ["convert -f - --strict", "in a pipeline, which fails when something is lost"],
-  ],
+  flags: flags({
+    "-f, --filename <files...>": "manifests: files, folders (their *.yaml, *.yml and *.json), or - for standard input",
+    "--strict": "end with 5 if a field has no equal",
+  }),
+  examples: {
+    "convert -f federated/ > ordinary.yaml": "a folder with KubeFed's objects",
+    "convert -f policies.yaml -f app.yaml": "Karmada's policies, and the objects that they select",
+    "convert -f - --strict": "in a pipeline, which fails when something is lost",
+  },
   input: withGlobals({
     filename: manifestPaths,
     strict: toggle,

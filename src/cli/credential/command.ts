@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { homeAddress } from "../../api/home-address.ts";
 import { loadKubeConfig } from "../../kube/kubeconfig.ts";
-import { type Equip, equipped, flag } from "../shared/command.ts";
+import { type Equip, equipped, flags } from "../shared/command.ts";
 import { kept } from "../shared/connections.ts";
 import { withGlobals } from "../shared/input.ts";
 import { checkDestination, EXEC_INFO, readExecInfo } from "./destination.ts";
@@ -21,24 +21,22 @@ const serverList = z.string().transform((text, context) => {
 });
 
 /** `legation credential` */
-export const credentialCommand: Equip = equipped({
+export const command: Equip = equipped({
   description:
     "Prints the caller's own credential for the host as a client.authentication.k8s.io ExecCredential: the credential " +
     "plugin for readers of ClusterProfiles (KEP-5339), whose access provider leads to a member through the host. It is " +
     "the token or client certificate of the kubeconfig, or of the pod's service account. The reader has to write " +
     `provideClusterInfo: true: ${EXEC_INFO} then says where the credential goes, and it is given for members' paths ` +
     "on the host alone, verified by the host's own authority.",
-  flags: [
-    flag(
-      "--servers <list>",
+  flags: flags({
+    "--servers <list>":
       "further addresses of the host's API server that ClusterProfiles may name, e.g. https://api.example.org:6443 " +
-        "(default: the kubeconfig's, or in a pod https://kubernetes.default.svc)",
-    ),
-  ],
-  examples: [
-    ["credential", "as `execConfig.command` of a reader in a pod of the host"],
-    ["credential --kubeconfig reader.yaml --servers https://api.example.org:6443", "outside the host"],
-  ],
+      "(default: the kubeconfig's, or in a pod https://kubernetes.default.svc)",
+  }),
+  examples: {
+    credential: "as `execConfig.command` of a reader in a pod of the host",
+    "credential --kubeconfig reader.yaml --servers https://api.example.org:6443": "outside the host",
+  },
   input: withGlobals({ servers: serverList.default([]) }),
   run: async ({ kubeconfig, context, servers }, { env, signal, terminal }) => {
     const info = readExecInfo(env[EXEC_INFO]);

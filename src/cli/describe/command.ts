@@ -17,7 +17,7 @@ import { descriptionOf } from "./text.ts";
 const EXAMPLE = "pods or deployments.apps";
 
 /** `legation describe` */
-export const describeCommand: Equip = equipped({
+export const command: Equip = equipped({
   description:
     "Shows objects of all members in full: metadata, each field as YAML, and the events of each. Members are reached as by " +
     "`legation get`. Values of Secrets are left out.",
@@ -26,11 +26,11 @@ export const describeCommand: Equip = equipped({
     new Argument("[names...]", "names of objects, or more TYPE/NAME (default: all objects)"),
   ],
   flags: READING_FLAGS,
-  examples: [
-    ["describe pod web-0 -n shop", "a pod in each member that has one of this name"],
-    ["describe nodes --clusters west", "all nodes of a member"],
-    ["describe deploy -n shop -l app=web --clusters region=eu", "in members with a label"],
-  ],
+  examples: {
+    "describe pod web-0 -n shop": "a pod in each member that has one of this name",
+    "describe nodes --clusters west": "all nodes of a member",
+    "describe deploy -n shop -l app=web --clusters region=eu": "in members with a label",
+  },
   input: withGlobals({ type: z.string(), names: z.array(z.string()).default([]), ...readingShape }).transform(
     ({ type, names, ...rest }, context) => {
       const queries = typeQueries(type, names, context, EXAMPLE);

@@ -1,4 +1,3 @@
-import { z } from "zod";
 import { API_SERVICE, apiServices } from "../../access/api-service.ts";
 import { ACCESS_CERTIFICATE_SECRET } from "../../access/certificate.ts";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
@@ -13,16 +12,6 @@ import { authoritiesFinding, certificateFinding } from "./certificates.ts";
 import { type Finding, fail, forbidden, ok, skip } from "./finding.ts";
 import { mountedCertificate } from "./mounted-certificate.ts";
 
-const service = z.looseObject({
-  status: z
-    .looseObject({
-      conditions: z
-        .array(z.looseObject({ type: z.string(), status: z.string(), message: z.string().optional() }))
-        .nullish(),
-    })
-    .nullish(),
-});
-
 /** Checks the access of users to members: the APIService and its certificate. Rejects with KubeError. */
 export async function accessFindings(
   host: ClusterClient,
@@ -31,8 +20,7 @@ export async function accessFindings(
   const found = await host.find(apiServices, { name: API_SERVICE }, { signal });
   if (found === undefined) return [];
   const restart = `kubectl -n ${ACCESS_NAMESPACE} rollout restart deployment legation-access, or start \`legation access\` where it runs outside`;
-  const conditions = service.safeParse(found).data?.status?.conditions ?? [];
-  const available = conditions.find(({ type }) => type === "Available");
+  const available = found.status?.conditions?.find(({ type }) => type === "Available");
   const state =
     available?.status === "True"
       ? ok(`APIService ${API_SERVICE} is available`)

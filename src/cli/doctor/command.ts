@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type Equip, equipped, flag } from "../shared/command.ts";
+import { type Equip, equipped, flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { duration, memberName, withGlobals } from "../shared/input.ts";
 import { counted, printOutcome } from "../shared/output.ts";
@@ -18,20 +18,20 @@ const memberList = z.string().transform((text, context) => {
 });
 
 /** `legation doctor` */
-export const doctorCommand: Equip = equipped({
+export const command: Equip = equipped({
   description:
     "Checks an installation from end to end: versions, what is installed, the admission webhook as the API server reaches it, " +
     "certificates and tokens, the leading controller, each member with its rights, clock and kubelet API, access for users, and " +
     "namespaces. It only reads, and asks by server-side dry run. Each finding has its remedy. Exits with 1 if one is FAIL.",
-  flags: [
-    flag("--members <list>", "members to check, e.g. west,east (default: all)"),
-    flag("--timeout <duration>", "how long each part, and each member, may take to answer (default: 10s)"),
-  ],
-  examples: [
-    ["doctor", "everything"],
-    ["doctor --members west", "the host and one member"],
-    ["doctor -o json | jq -r '.groups[].findings[] | select(.state == \"FAIL\") | .remedy'", "remedies, for a script"],
-  ],
+  flags: flags({
+    "--members <list>": "members to check, e.g. west,east (default: all)",
+    "--timeout <duration>": "how long each part, and each member, may take to answer (default: 10s)",
+  }),
+  examples: {
+    doctor: "everything",
+    "doctor --members west": "the host and one member",
+    "doctor -o json | jq -r '.groups[].findings[] | select(.state == \"FAIL\") | .remedy'": "remedies, for a script",
+  },
   input: withGlobals({ members: memberList.optional(), timeout: duration.default(10_000) }),
   working: "checking",
   run: async ({ members, timeout: timeoutMs, ...options }, session) => {

@@ -160,12 +160,6 @@ function partFindings(name: string, compared: readonly DryRunResult[], repair: s
   return findings;
 }
 
-const deployment = z.looseObject({
-  metadata: z.looseObject({ labels: z.record(z.string(), z.string()).optional() }),
-  spec: z.looseObject({ replicas: z.number().default(1) }),
-  status: z.looseObject({ readyReplicas: z.number().default(0) }).prefault({}),
-});
-
 /** A Deployment of Legation's, as installed. */
 export interface RunningPart {
   readonly name: string;
@@ -183,11 +177,11 @@ export async function readParts(host: ClusterClient, signal: AbortSignal): Promi
     { namespace: ACCESS_NAMESPACE, name: "legation-access" },
   ];
   const found = await atMost(wanted.length, wanted, async (ref) => {
-    const { data } = deployment.safeParse(await host.find(deployments, ref, { signal }));
-    if (data === undefined) return [];
-    const { metadata, spec, status } = data;
+    const installed = await host.find(deployments, ref, { signal });
+    if (installed === undefined) return [];
+    const { metadata, spec, status } = installed;
     const version = metadata.labels?.[VERSION_LABEL];
-    return [{ ...ref, version, replicas: spec.replicas, ready: status.readyReplicas }];
+    return [{ ...ref, version, replicas: spec?.replicas ?? 1, ready: status?.readyReplicas ?? 0 }];
   });
   return found.flat();
 }
@@ -200,23 +194,20 @@ export function partFinding({ name, namespace, replicas, ready }: RunningPart): 
   return ready === 0 ? fail(what, remedy) : warn(what, remedy);
 }
 
-const policies: Resource<KubeObject> = {
+/** The part of a policy that is read. */
+interface Policy extends KubeObject {
+  readonly status?: {
+    readonly typeChecking?: { readonly expressionWarnings?: readonly { readonly warning: string }[] };
+  };
+}
+
+const policies: Resource<Policy> = {
   group: "admissionregistration.k8s.io",
   version: "v1",
   plural: "validatingadmissionpolicies",
   kind: "ValidatingAdmissionPolicy",
   namespaced: false,
 };
-
-const policyStatus = z.looseObject({
-  status: z
-    .looseObject({
-      typeChecking: z
-        .looseObject({ expressionWarnings: z.array(z.looseObject({ warning: z.string() })).default([]) })
-        .nullish(),
-    })
-    .nullish(),
-});
 
 /** Returns findings for policies whose expressions the API server doubts. */
 export async function policyWarnings(
@@ -229,12 +220,12 @@ export async function policyWarnings(
   return items
     .filter(({ metadata }) => own.has(metadata.name))
     .flatMap((policy) => {
-      const warnings = policyStatus.safeParse(policy).data?.status?.typeChecking?.expressionWarnings ?? [];
-      if (warnings.length === 0) return [];
+      const warnings = policy.status?.typeChecking?.expressionWarnings ?? [];
       const [first] = warnings;
+      if (first === undefined) return [];
       return [
         warn(
-          `ValidatingAdmissionPolicy ${policy.metadata.name}: the API server doubts ${counted(warnings.length, "expression")}: ${first?.warning.slice(0, 200)}`,
+          `ValidatingAdmissionPolicy ${policy.metadata.name}: the API server doubts ${counted(warnings.length, "expression")}: ${first.warning.slice(0, 200)}`,
           `kubectl get validatingadmissionpolicy ${policy.metadata.name} -o yaml`,
         ),
       ];

@@ -1,5 +1,4 @@
 import { basename, dirname } from "node:path";
-import { z } from "zod";
 import type { ClusterClient } from "../../kube/client.ts";
 import { deployments } from "../../kube/resources.ts";
 
@@ -13,42 +12,19 @@ export interface MountedCertificate {
   readonly authority: string | undefined;
 }
 
-const deployment = z.looseObject({
-  spec: z.looseObject({
-    template: z.looseObject({
-      spec: z.looseObject({
-        containers: z.array(
-          z.looseObject({
-            env: z.array(z.looseObject({ name: z.string(), value: z.string().optional() })).default([]),
-            volumeMounts: z.array(z.looseObject({ name: z.string(), mountPath: z.string() })).default([]),
-          }),
-        ),
-        volumes: z
-          .array(
-            z.looseObject({
-              name: z.string(),
-              secret: z.looseObject({ secretName: z.string(), items: z.array(z.unknown()).optional() }).optional(),
-            }),
-          )
-          .default([]),
-      }),
-    }),
-  }),
-});
-
 /** Reads where a Deployment's certificate is from. Resolves to undefined if it makes its own. Rejects with KubeError. */
 export async function mountedCertificate(
   host: ClusterClient,
   ref: { readonly namespace: string; readonly name: string },
   signal: AbortSignal,
 ): Promise<MountedCertificate | undefined> {
-  const pod = deployment.safeParse(await host.find(deployments, ref, { signal })).data?.spec.template.spec;
+  const pod = (await host.find(deployments, ref, { signal }))?.spec?.template.spec;
   const [container] = pod?.containers ?? [];
-  const file = (name: string): string | undefined => container?.env.find((each) => each.name === name)?.value;
+  const file = (name: string): string | undefined => container?.env?.find((each) => each.name === name)?.value;
   const certificate = file("LEGATION_TLS_CERT_FILE");
-  if (pod === undefined || container === undefined || certificate === undefined) return undefined;
-  const mount = container.volumeMounts.find(({ mountPath }) => mountPath === dirname(certificate));
-  const secret = pod.volumes.find(({ name }) => name === mount?.name)?.secret;
+  if (certificate === undefined) return undefined;
+  const mount = container?.volumeMounts?.find(({ mountPath }) => mountPath === dirname(certificate));
+  const secret = pod?.volumes?.find(({ name }) => name === mount?.name)?.secret;
   const authority = file("LEGATION_CA_BUNDLE_FILE");
   return {
     secret: secret?.items === undefined ? secret?.secretName : undefined,

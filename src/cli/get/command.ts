@@ -6,7 +6,7 @@ import { openClusters, type ReadCluster } from "../multicluster/clusters.ts";
 import { type ClusterAnswer, type ReadRequest, startReading } from "../multicluster/lists.ts";
 import { READING_FLAGS, readingShape, requireNamed, requireShown } from "../multicluster/reading-flags.ts";
 import { typeQueries } from "../multicluster/type-names.ts";
-import { type Equip, equipped, flag } from "../shared/command.ts";
+import { type Equip, equipped, flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { Gaps } from "../shared/gaps.ts";
 import { toggle, withFormats } from "../shared/input.ts";
@@ -59,7 +59,7 @@ const input = withFormats(
 type GetInput = z.output<typeof input>;
 
 /** `legation get` */
-export const getCommand: Equip = equipped({
+export const command: Equip = equipped({
   description:
     "Shows objects of all members in one table, as kubectl shows those of one cluster. Members are reached through the host's " +
     "API server with your own credentials there, so each member shows what your user may see. All are asked at once; one that " +
@@ -70,23 +70,22 @@ export const getCommand: Equip = equipped({
   ],
   flags: [
     ...READING_FLAGS,
-    flag("-A, --all-namespaces", "objects of all namespaces"),
-    flag("--field-selector <selector>", "only objects with such fields, e.g. status.phase=Running"),
-    flag("-w, --watch", "go on with each change; a line says when a member is lost, and when it is back"),
-    flag("--output-watch-events", "with -w: say of each row what happened"),
-    flag("--show-labels", "show labels, too"),
+    ...flags({
+      "-A, --all-namespaces": "objects of all namespaces",
+      "--field-selector <selector>": "only objects with such fields, e.g. status.phase=Running",
+      "-w, --watch": "go on with each change; a line says when a member is lost, and when it is back",
+      "--output-watch-events": "with -w: say of each row what happened",
+      "--show-labels": "show labels, too",
+    }),
   ],
-  examples: [
-    ["get pods -A", "all pods of all members"],
-    ["get deploy,svc -n shop -o wide", "several types"],
-    ["get nodes --clusters west,host", "in one member and on the host"],
-    ["get pods -A --clusters region=eu --field-selector status.phase=Pending", "in members with a label"],
-    ["get job/sweep -n shop -w", "follow one object"],
-    [
-      "get pods -A -o json --strict | jq -r '.items[].metadata.annotations[\"access.legation.dev/cluster\"]'",
-      "a script",
-    ],
-  ],
+  examples: {
+    "get pods -A": "all pods of all members",
+    "get deploy,svc -n shop -o wide": "several types",
+    "get nodes --clusters west,host": "in one member and on the host",
+    "get pods -A --clusters region=eu --field-selector status.phase=Pending": "in members with a label",
+    "get job/sweep -n shop -w": "follow one object",
+    "get pods -A -o json --strict | jq -r '.items[].metadata.annotations[\"access.legation.dev/cluster\"]'": "a script",
+  },
   input,
   working: "reading",
   run: async (options, session) => {

@@ -1,12 +1,13 @@
 import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts";
-import { type Equip, equipped, flag } from "../shared/command.ts";
+import { type Equip, equipped, flags } from "../shared/command.ts";
 import { readText, toggle, withGlobals } from "../shared/input.ts";
 import { shippedManifests } from "../shared/manifests.ts";
 import { refuseDefinitionsAlone, typeList } from "../shared/named-types.ts";
 import { counted, objectText, printOutcome } from "../shared/output.ts";
 import { packageVersion } from "../shared/package-root.ts";
+import type { AppliedManifest } from "./apply.ts";
 import { allowTypes, type InstallContext, install } from "./install.ts";
 import { imageToKeep, refuseBesideHelm, standing } from "./installed.ts";
 
@@ -62,46 +63,33 @@ function allowsTypesAlone({ types, access, accessAddress, clusterName, image, we
 }
 
 /** `legation install` */
-export const installCommand: Equip = equipped({
+export const command: Equip = equipped({
   description:
     "Applies the CRDs, the namespace, service accounts and RBAC, the policies and the webhook configuration. " +
     "Run it again to upgrade, to repair or after an interruption: what is right already stays as it is, and so do " +
     "the name, the webhook's address and an image of your own when you leave these flags out.",
-  flags: [
-    flag(
-      "--webhook-url <url>",
+  flags: flags({
+    "--webhook-url <url>":
       "address of a webhook that runs outside the cluster; nothing is deployed in it then (default: as installed)",
-    ),
-    flag("--cluster-name <name>", "what members call this host (default: as installed, else the kubeconfig's name)"),
-    flag(
-      "--image <image>",
+    "--cluster-name <name>": "what members call this host (default: as installed, else the kubeconfig's name)",
+    "--image <image>":
       "image of the webhook and the controller, which run in the cluster (default: as installed, by the same version)",
-    ),
-    flag(
-      "--access",
+    "--access":
       "users of the host reach the API servers of members that join with --access: serves access.legation.dev " +
-        "(default: as installed)",
-    ),
-    flag(
-      "--access-address <address>",
+      "(default: as installed)",
+    "--access-address <address>":
       "HOST:PORT of a `legation access` that runs outside the cluster; none is deployed in it then (default: as installed)",
-    ),
-    flag(
-      "--types <list>",
+    "--types <list>":
       "types of which members may get whole objects, e.g. certificates.cert-manager.io; those of earlier calls stay",
-    ),
-    flag(
-      "--definitions",
-      "members without the CustomResourceDefinitions of these types get the host's, where they grant it",
-    ),
-  ],
-  examples: [
-    ["install --image registry.example/legation:0.1.0", "in the cluster, from an image that you built and pushed"],
-    ["install --webhook-url https://127.0.0.1:8443 --cluster-name host", "webhook and controller run on this machine"],
-    ["install --access", "in the cluster, with access to members for users of the host"],
-    ["install --types certificates.cert-manager.io", "again, so that members may get Certificates"],
-    ["install", "again: what is missing or changed is put right, and your image and address stay"],
-  ],
+    "--definitions": "members without the CustomResourceDefinitions of these types get the host's, where they grant it",
+  }),
+  examples: {
+    "install --image registry.example/legation:0.1.0": "in the cluster, from an image that you built and pushed",
+    "install --webhook-url https://127.0.0.1:8443 --cluster-name host": "webhook and controller run on this machine",
+    "install --access": "in the cluster, with access to members for users of the host",
+    "install --types certificates.cert-manager.io": "again, so that members may get Certificates",
+    install: "again: what is missing or changed is put right, and your image and address stay",
+  },
   input: input
     .superRefine(refuseBoth)
     .refine(({ access, accessAddress: address }) => access || address === undefined, {
@@ -115,17 +103,21 @@ export const installCommand: Equip = equipped({
     const own = await shippedManifests();
     const knownTypes = await shippedManifests("delegated-types");
     const before = await standing(client, own, signal);
+    const objects: AppliedManifest[] = [];
     const context: InstallContext = {
       client,
       signal,
-      onApplied: (applied) => terminal.progress(`${objectText(applied.kind, applied)} ${applied.change}`),
+      onApplied: (applied) => {
+        objects.push(applied);
+        terminal.progress(`${objectText(applied.kind, applied)} ${applied.change}`);
+      },
       onAdvice: (advice) => terminal.progress(advice),
     };
     if (before.helmRelease !== undefined) {
       if (!allowsTypesAlone(options)) refuseBesideHelm(before.helmRelease);
-      const done = await allowTypes({ ...options, knownTypes }, context);
-      const text = `Types are allowed: ${counted(done.length, "object")}; the rest stays as Helm installed it`;
-      printOutcome(terminal, options.output, { text, document: { clusterName: before.clusterName, objects: done } });
+      await allowTypes({ ...options, knownTypes }, context);
+      const text = `Types are allowed: ${counted(objects.length, "object")}; the rest stays as Helm installed it`;
+      printOutcome(terminal, options.output, { text, document: { clusterName: before.clusterName, objects } });
       return;
     }
     const version = packageVersion();
@@ -135,7 +127,7 @@ export const installCommand: Equip = equipped({
     const image = options.image ?? (webhookUrl === undefined ? imageToKeep(before, version) : undefined);
     const hasAccess = options.access || before.access !== undefined;
     const manifests = hasAccess ? [...own, ...(await shippedManifests("access"))] : own;
-    const done = await install(
+    await install(
       manifests,
       {
         webhookUrl,
@@ -149,12 +141,12 @@ export const installCommand: Equip = equipped({
       },
       context,
     );
-    const changed = done.filter(({ change }) => change !== "unchanged").length;
+    const changed = objects.filter(({ change }) => change !== "unchanged").length;
     printOutcome(terminal, options.output, {
       text:
-        `Legation is installed: ${done.length} objects, ${changed} changed (${SYSTEM_NAMESPACE}/${HOST_CONFIG_NAME}: ` +
+        `Legation is installed: ${objects.length} objects, ${changed} changed (${SYSTEM_NAMESPACE}/${HOST_CONFIG_NAME}: ` +
         `host "${name}"; webhook ${webhookUrl === undefined ? "in the cluster" : `at ${webhookUrl}`})`,
-      document: { clusterName: name, objects: done },
+      document: { clusterName: name, objects },
     });
   },
 });

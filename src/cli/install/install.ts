@@ -39,7 +39,7 @@ export async function install(
   manifests: readonly Manifest[],
   { types: typeNames = [], definitions = false, knownTypes = [], ...options }: InstallOptions & TypeOptions,
   { client, signal, onApplied, onAdvice }: InstallContext,
-): Promise<AppliedManifest[]> {
+): Promise<void> {
   const discovery = new Discovery(client, signal);
   const { apply, leaveOut } = planInstall(manifests, options);
   // Checked before the first write: a server that lacks a kind must not keep half an installation.
@@ -48,39 +48,27 @@ export async function install(
   await refuseTerminatingNamespace(client, signal);
   await refuseNodesNamedAsOurs(client, signal);
 
-  const done: AppliedManifest[] = [];
-  const report = (applied: AppliedManifest): void => {
-    done.push(applied);
-    onApplied(applied);
-  };
   const own = apply.filter(({ kind }) => kind === "CustomResourceDefinition");
-  for (const definition of own) report(await applyManifest(client, discovery, definition, signal));
+  for (const definition of own) onApplied(await applyManifest(client, discovery, definition, signal));
   for (const definition of own) await waitEstablished(client, discovery, definition, signal);
   for (const manifest of apply) {
     if (own.includes(manifest)) continue;
     const isMade = await prepareWebhooks(client, discovery, manifest, signal);
     const applied = await applyManifest(client, discovery, manifest, signal);
-    report(isMade ? { ...applied, change: "created" } : applied);
+    onApplied(isMade ? { ...applied, change: "created" } : applied);
   }
   for (const manifest of [...leaveOut, ...(await leftOvers(apply, client, discovery, signal))]) {
     const removed = await removeManifest(client, discovery, manifest, signal);
-    if (removed !== undefined) report(removed);
+    if (removed !== undefined) onApplied(removed);
   }
-  await applyTypes(types, { definitions, knownTypes }, { client, signal, onApplied: report, onAdvice });
-  return done;
+  await applyTypes(types, { definitions, knownTypes }, { client, signal, onApplied, onAdvice });
 }
 
-/** Allows types on a host where Legation is installed. Resolves to the applied objects. */
-export async function allowTypes(options: TypeOptions, context: InstallContext): Promise<AppliedManifest[]> {
+/** Allows types on a host where Legation is installed. */
+export async function allowTypes(options: TypeOptions, context: InstallContext): Promise<void> {
   const { client, signal } = context;
-  const done: AppliedManifest[] = [];
-  const onApplied = (applied: AppliedManifest): void => {
-    done.push(applied);
-    context.onApplied(applied);
-  };
   const types = await findAllowable(client, new Discovery(client, signal), options, signal);
-  await applyTypes(types, options, { ...context, onApplied });
-  return done;
+  await applyTypes(types, options, context);
 }
 
 function findAllowable(

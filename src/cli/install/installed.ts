@@ -1,23 +1,15 @@
-import { z } from "zod";
+import { mutatingConfigurations } from "../../../webhook/ca-bundle.ts";
 import { API_SERVICE, apiServices } from "../../access/api-service.ts";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import { HELM, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { recordedHostName } from "../../clusters/host-name.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { deployments, type Resource, services } from "../../kube/resources.ts";
+import { deployments, services } from "../../kube/resources.ts";
 import { imageOf, VERSION_LABEL } from "../shared/deployment-image.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
 import { ACCESS_SERVICE } from "./objects.ts";
-
-const webhookConfigurations: Resource<KubeObject> = {
-  group: "admissionregistration.k8s.io",
-  version: "v1",
-  plural: "mutatingwebhookconfigurations",
-  kind: "MutatingWebhookConfiguration",
-  namespaced: false,
-};
 
 /** Settings of an earlier installation, which the next one keeps. */
 export interface InstalledSettings {
@@ -40,19 +32,15 @@ export interface HelmRelease {
   readonly namespace: string;
 }
 
-const configuration = z.looseObject({
-  webhooks: z.array(z.looseObject({ clientConfig: z.looseObject({ url: z.string().optional() }) })),
-});
-
 /** Reads what is installed on the host. Rejects with KubeError. */
 export async function standing(
   client: ClusterClient,
   manifests: readonly Manifest[],
   signal: AbortSignal,
 ): Promise<InstalledSettings> {
-  const name = manifests.find(({ kind }) => kind === webhookConfigurations.kind)?.metadata.name;
-  const webhook = name === undefined ? undefined : await client.find(webhookConfigurations, { name }, { signal });
-  const url = configuration.safeParse(webhook).data?.webhooks[0]?.clientConfig.url;
+  const name = manifests.find(({ kind }) => kind === mutatingConfigurations.kind)?.metadata.name;
+  const webhook = name === undefined ? undefined : await client.find(mutatingConfigurations, { name }, { signal });
+  const url = webhook?.webhooks?.[0]?.clientConfig.url;
   const manifest = manifests.find(({ kind }) => kind === deployments.kind);
   const ref = { namespace: SYSTEM_NAMESPACE, name: manifest?.metadata.name ?? "" };
   const installed = manifest === undefined ? undefined : await client.find(deployments, ref, { signal });
@@ -89,15 +77,11 @@ export function refuseBesideHelm({ name, namespace }: HelmRelease): never {
   });
 }
 
-const externalService = z.looseObject({
-  spec: z.looseObject({ externalName: z.string(), ports: z.tuple([z.looseObject({ port: z.number() })]) }),
-});
-
 async function standingAccess(client: ClusterClient, signal: AbortSignal): Promise<InstalledSettings["access"]> {
   if ((await client.find(apiServices, { name: API_SERVICE }, { signal })) === undefined) return undefined;
   const service = await client.find(services, { namespace: ACCESS_NAMESPACE, name: ACCESS_SERVICE }, { signal });
-  const { externalName, ports } = externalService.safeParse(service).data?.spec ?? {};
-  return externalName === undefined || ports === undefined ? {} : { address: `${externalName}:${ports[0].port}` };
+  const { externalName, ports: [port] = [] } = service?.spec ?? {};
+  return externalName === undefined || port === undefined ? {} : { address: `${externalName}:${port.port}` };
 }
 
 /** Returns the image to keep. Undefined: the manifests'. Throws `Failure` for an own image of another version. */

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { accessPrefixProblem } from "../../api/access.ts";
 import { GROUP } from "../../api/keys.ts";
 import { DEFAULT_HOST_NAME, recordedHostName } from "../../clusters/host-name.ts";
-import { type Equip, equipped, flag } from "../shared/command.ts";
+import { type Equip, equipped, flags } from "../shared/command.ts";
 import { duration, homeApiServer, hubAddress, memberName, toggle, withGlobals } from "../shared/input.ts";
 import { shippedManifests } from "../shared/manifests.ts";
 import { refuseDefinitionsAlone, typeList } from "../shared/named-types.ts";
@@ -44,77 +44,52 @@ const accessPrefix = z.string().superRefine((text, context) => {
 });
 
 /** `legation join` */
-export const joinCommand: Equip = equipped({
+export const command: Equip = equipped({
   description:
     "Makes a service account with only the rights that Legation needs in the member, tries its credentials, stores them " +
     "in a Secret of the host, writes the Cluster object and waits until it is Ready. Run it again to complete a join that " +
     "failed, after an upgrade, for new credentials, or with other labels or addresses: settings that you leave out stay, but " +
     "for --agent, without which the controller reaches the member directly.",
   arguments: [new Argument("<name>", "name of the member; its virtual node is legation-<name>")],
-  flags: [
-    flag(
-      "--member-kubeconfig <file>",
-      "kubeconfig of the member, with cluster-admin rights (required, but with --agent)",
-    ),
-    flag("--member-context <name>", "context of that kubeconfig (default: its current one)"),
-    flag(
-      "--member-server <url>",
+  flags: flags({
+    "--member-kubeconfig <file>": "kubeconfig of the member, with cluster-admin rights (required, but with --agent)",
+    "--member-context <name>": "context of that kubeconfig (default: its current one)",
+    "--member-server <url>":
       "address at which the controller reaches the member (default: as joined, else the kubeconfig's)",
-    ),
-    flag(
-      "--home-api-server <url>",
+    "--home-api-server <url>":
       "where pods in the member find the host's API server (default: as joined, else as the controller was told for all members)",
-    ),
-    flag("--labels <list>", "labels for selectors, e.g. region=eu,tier=gold"),
-    flag(
-      "--types <list>",
+    "--labels <list>": "labels for selectors, e.g. region=eu,tier=gold",
+    "--types <list>":
       "types of which the host may have whole objects in the member, e.g. certificates.cert-manager.io; those of earlier joins stay",
-    ),
-    flag("--definitions", "the host may also create and change the CustomResourceDefinitions of these types there"),
-    flag(
-      "--agent",
+    "--definitions": "the host may also create and change the CustomResourceDefinitions of these types there",
+    "--agent":
       "the host cannot reach the member: an agent there connects to the host. Without --member-kubeconfig its manifest is " +
-        "printed, to be applied there within an hour",
-    ),
-    flag(
-      "--hub-address <address>",
+      "printed, to be applied there within an hour",
+    "--hub-address <address>":
       "HOST:PORT at which agents reach the controller's --hub-listen (default: as the first join with an agent said)",
-    ),
-    flag("--agent-image <image>", "image that the agent runs (default: the controller's)"),
-    flag(
-      "--home-api-through-agent",
+    "--agent-image <image>": "image that the agent runs (default: the controller's)",
+    "--home-api-through-agent":
       "pods in the member have no route to the host's API server: the agent leads them there (default: as joined)",
-    ),
-    flag(
-      "--access",
+    "--access":
       "users of the host reach the member's API server through the host's, as themselves and with the rights that the member " +
-        "gives them (docs/access.md); stays until --remove-access",
-    ),
-    flag(
-      "--access-prefix <text>",
+      "gives them (docs/access.md); stays until --remove-access",
+    "--access-prefix <text>":
       "with --access: precedes the names of users and groups in the member, e.g. legation: or '' for none " +
-        "(default: as joined, else legation:)",
-    ),
-    flag("--remove-access", "users reach the member no more; its account for that is deleted"),
-    flag("--timeout <duration>", "how long to wait until it is Ready (default: 60s)"),
-  ],
-  examples: [
-    ["join west --member-kubeconfig west.yaml", "a member named west"],
-    ["join west --member-kubeconfig all.yaml --member-context west --labels region=eu,tier=gold", "with labels"],
-    [
-      "join west --member-kubeconfig west.yaml --member-server https://10.0.0.1:6443",
+      "(default: as joined, else legation:)",
+    "--remove-access": "users reach the member no more; its account for that is deleted",
+    "--timeout <duration>": "how long to wait until it is Ready (default: 60s)",
+  }),
+  examples: {
+    "join west --member-kubeconfig west.yaml": "a member named west",
+    "join west --member-kubeconfig all.yaml --member-context west --labels region=eu,tier=gold": "with labels",
+    "join west --member-kubeconfig west.yaml --member-server https://10.0.0.1:6443":
       "the controller reaches it at another address than you",
-    ],
-    [
-      "join west --member-kubeconfig west.yaml --types certificates.cert-manager.io",
+    "join west --member-kubeconfig west.yaml --types certificates.cert-manager.io":
       "again, so that west takes Certificates of this host",
-    ],
-    ["join west --member-kubeconfig west.yaml --access", "users of the host may look into it as themselves"],
-    [
-      "join west --agent --hub-address hub.example.org:8132 | kubectl --kubeconfig west.yaml apply -f -",
+    "join west --member-kubeconfig west.yaml --access": "users of the host may look into it as themselves",
+    "join west --agent --hub-address hub.example.org:8132 | kubectl --kubeconfig west.yaml apply -f -":
       "a member that the host cannot reach",
-    ],
-  ],
+  },
   input: withGlobals({
     name: memberName,
     memberKubeconfig: z.string().optional(),

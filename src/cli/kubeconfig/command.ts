@@ -6,7 +6,7 @@ import { joinCommandOf } from "../../api/join-command.ts";
 import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { readWrittenContext, type WrittenContext } from "../../kube/kubeconfig-context.ts";
-import { flag, type Subcommand } from "../shared/command.ts";
+import { type Equip, equipped, flags, type Subcommand } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { type GlobalInput, memberName, withGlobals } from "../shared/input.ts";
 import { listClusters, notJoined, readable } from "../shared/reading.ts";
@@ -24,11 +24,13 @@ export const kubeconfigCommand: Subcommand<KubeconfigInput> = {
     "the member those rights that you or your groups have there, under the Cluster's prefix. What it prints is as secret as your " +
     "kubeconfig of the host.",
   arguments: [new Argument("<name>", "name of the member")],
-  flags: [flag("--as-context <name>", "name of the context and its cluster (default: the member's name)")],
-  examples: [
-    ["kubeconfig west > west.yaml", "for kubectl --kubeconfig west.yaml"],
-    ["kubeconfig west --as-context work-west > west.yaml", "to be listed in KUBECONFIG beside others"],
-  ],
+  flags: flags({
+    "--as-context <name>": "name of the context and its cluster (default: the member's name)",
+  }),
+  examples: {
+    "kubeconfig west > west.yaml": "for kubectl --kubeconfig west.yaml",
+    "kubeconfig west --as-context work-west > west.yaml": "to be listed in KUBECONFIG beside others",
+  },
   input: withGlobals({ name: memberName, asContext: z.string().min(1).optional() }).transform(
     ({ asContext: as, ...rest }) => ({ ...rest, as }),
   ),
@@ -40,6 +42,8 @@ export const kubeconfigCommand: Subcommand<KubeconfigInput> = {
     session.terminal.write(output === "json" ? `${JSON.stringify(document, null, 2)}\n` : stringify(document));
   },
 };
+
+export const command: Equip = equipped(kubeconfigCommand);
 
 /** Rejects with `Failure` for a member that users do not reach. Users who may not read Clusters learn it from their first request. */
 async function requireAccess(host: ClusterClient, name: string, signal: AbortSignal): Promise<void> {

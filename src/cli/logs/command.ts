@@ -3,16 +3,16 @@ import { z } from "zod";
 import { jobs, pods } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { HOST, openClusters, wantedClusters } from "../multicluster/clusters.ts";
-import { type Equip, equipped, flag } from "../shared/command.ts";
+import { type Equip, equipped, flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { Gaps } from "../shared/gaps.ts";
 import { duration, toggle, withGlobals } from "../shared/input.ts";
 import { some } from "../shared/output.ts";
 import { asViewer, notOnHost } from "../shared/reading.ts";
-import type { Connection, Session } from "../shared/session.ts";
-import { type FollowLogsOptions, followLogs, followPods } from "./follow.ts";
+import type { Session } from "../shared/session.ts";
+import { type FollowContext, type FollowLogsOptions, followLogs, followPods } from "./follow.ts";
 import { LinePrinter } from "./lines.ts";
-import { type LogOutput, podsOfJob, podWith, selectedPods, showLogs } from "./show.ts";
+import { podsOfJob, podWith, selectedPods, showLogs } from "./show.ts";
 import { type LogSource, openOrTell, openSource, type PodSelection, placesOf } from "./sources.ts";
 
 /** The logs that the user names: of a Job's pods, of a pod of the host, of one of the members, or of pods with labels. */
@@ -56,7 +56,7 @@ const input = withGlobals({
 type LogsInput = z.output<typeof input>;
 
 /** `legation logs` */
-export const logsCommand: Equip = equipped({
+export const command: Equip = equipped({
   description:
     "Shows the logs of all pods of a Job, in all members that have it; of more than one pod each line begins with " +
     "[member/pod]. With -f it goes on until the Job is over. The pods of a whole Job are its member's alone, so its " +
@@ -65,36 +65,28 @@ export const logsCommand: Equip = equipped({
     "and in the same ways the logs of containers that its member added. With pod/NAME or -l it shows the logs of pods in the " +
     "members, whoever made them. What cannot be read is named on standard error, and the rest is shown.",
   arguments: [new Argument("[target]", "job/NAME, a pod's NAME, or pod/NAME; with -l none")],
-  flags: [
-    flag("-n, --namespace <name>", "namespace of the Job or the pods (default: the context's)"),
-    flag("-l, --selector <selector>", "pods with such labels, in the members"),
-    flag(
-      "--clusters <list>",
-      `of pods: members, '*' for all, and ${HOST}; or a selector of Clusters (default: all members)`,
-    ),
-    flag(
-      "-f, --follow",
-      "go on with what is written, and with pods that start later, until the Job or the pods are over",
-    ),
-    flag("-c, --container <name>", "container of each pod (default: as kubectl chooses it)"),
-    flag("--all-containers", "all containers of each pod; lines begin with [member/pod/container]"),
-    flag("--tail <lines>", "only the last lines of each container (default: all)"),
-    flag("--since <duration>", "only what was written within this time, e.g. 10m"),
-    flag("--timestamps", "begin each line with its time"),
-    flag("--max-log-requests <number>", `containers that -f follows at a time (default: ${MAX_STREAMS})`),
-    flag(
-      "--member-kubeconfig <file>",
+  flags: flags({
+    "-n, --namespace <name>": "namespace of the Job or the pods (default: the context's)",
+    "-l, --selector <selector>": "pods with such labels, in the members",
+    "--clusters <list>": `of pods: members, '*' for all, and ${HOST}; or a selector of Clusters (default: all members)`,
+    "-f, --follow": "go on with what is written, and with pods that start later, until the Job or the pods are over",
+    "-c, --container <name>": "container of each pod (default: as kubectl chooses it)",
+    "--all-containers": "all containers of each pod; lines begin with [member/pod/container]",
+    "--tail <lines>": "only the last lines of each container (default: all)",
+    "--since <duration>": "only what was written within this time, e.g. 10m",
+    "--timestamps": "begin each line with its time",
+    "--max-log-requests <number>": `containers that -f follows at a time (default: ${MAX_STREAMS})`,
+    "--member-kubeconfig <file>":
       "of a Job or NAME: kubeconfig of your own for members: its context with the member's name, else its current one " +
-        "(default: the way through the host, or the credentials that the host has)",
-    ),
-  ],
-  examples: [
-    ["logs job/sweep -n shop", "all pods of a Job"],
-    ["logs job/sweep -n shop -f --tail 10", "follow it from here on, until it is over"],
-    ["logs job/sweep -n shop --member-kubeconfig members.yaml", "with a kubeconfig of your own for the members"],
-    ["logs web-0 -n shop -c proxy", "a container that the member of a pod added to it"],
-    ["logs -l app=web -n shop --clusters west,east -f", "pods of two members, whoever made them"],
-  ],
+      "(default: the way through the host, or the credentials that the host has)",
+  }),
+  examples: {
+    "logs job/sweep -n shop": "all pods of a Job",
+    "logs job/sweep -n shop -f --tail 10": "follow it from here on, until it is over",
+    "logs job/sweep -n shop --member-kubeconfig members.yaml": "with a kubeconfig of your own for the members",
+    "logs web-0 -n shop -c proxy": "a container that the member of a pod added to it",
+    "logs -l app=web -n shop --clusters west,east -f": "pods of two members, whoever made them",
+  },
   input,
   working: "waiting for logs",
   run: async (options, session) => {
@@ -103,12 +95,16 @@ export const logsCommand: Equip = equipped({
     const gaps = new Gaps((line) => terminal.progress(line));
     const output = { gaps, printer: new LinePrinter((bytes) => terminal.write(bytes)), signal };
     const { target, namespace = host.namespace } = options;
+    const access = { host, choice: options, memberKubeconfig: options.memberKubeconfig, session };
+    const open = (place: string): Promise<LogSource> => openSource(place, access);
+    const source = { name: "host", client: host.client, isHost: true };
+    const context = { ...output, host: source, open, clock: realClock, session };
     const object =
       "job" in target
-        ? await logsOfJob({ namespace, name: target.job }, options, { host, session, output })
+        ? await logsOfJob({ namespace, name: target.job }, options, context)
         : "hostPod" in target
-          ? await logsOfHostPod({ namespace, name: target.hostPod }, options, { host, session, output })
-          : await logsOfPods(target, namespace, options, { host, session, output });
+          ? await logsOfHostPod({ namespace, name: target.hostPod }, options, context)
+          : await logsOfPods(target, namespace, options, context);
     if (gaps.lacking.length === 0) return;
     // A gap of a pod is `member/pod`, and one of a whole member its name.
     const misses = "job" in target && gaps.lacking.some((name) => !name.includes("/"));
@@ -123,28 +119,23 @@ export const logsCommand: Equip = equipped({
 const ANOTHER_WAY =
   "where this machine does not reach a member as the host does, give --member-kubeconfig FILE (docs/whole-jobs.md#reading-logs)";
 
-interface LogsContext {
-  readonly host: Connection;
+interface LogsContext extends FollowContext {
   readonly session: Session;
-  readonly output: LogOutput;
 }
 
 /** Shows the logs of a Job's pods. Resolves to the Job's name for messages. */
 async function logsOfJob(
   { namespace, name }: { readonly namespace: string; readonly name: string },
   options: LogsInput,
-  { host, session, output }: LogsContext,
+  context: LogsContext,
 ): Promise<string> {
-  const { signal, gaps } = output;
+  const { host, open, gaps, signal } = context;
   const object = `Job ${namespace}/${name}`;
   const job = await asViewer(host.client.find(jobs, { namespace, name }, { signal }));
   if (job === undefined) throw notOnHost(object);
-  const access = { host, choice: options, memberKubeconfig: options.memberKubeconfig, session };
-  const open = (place: string): Promise<LogSource> => openSource(place, access);
   const wanted = logOptions(options);
-  const source = { name: "host", client: host.client, isHost: true };
-  if (options.follow) await followLogs(job, wanted, { ...output, host: source, open, clock: realClock });
-  else await showLogs(await podsOfJob(job, await openAll(job, open, gaps), output), wanted, output);
+  if (options.follow) await followLogs(job, wanted, context);
+  else await showLogs(await podsOfJob(job, await openAll(job, open, gaps), context), wanted, context);
   return object;
 }
 
@@ -152,24 +143,17 @@ async function logsOfJob(
 async function logsOfHostPod(
   ref: { readonly namespace: string; readonly name: string },
   options: LogsInput,
-  { host, session, output }: LogsContext,
+  context: LogsContext,
 ): Promise<string> {
   const object = `Pod ${ref.namespace}/${ref.name}`;
-  const pod = await asViewer(host.client.find(pods, ref, { signal: output.signal }));
+  const pod = await asViewer(context.host.client.find(pods, ref, { signal: context.signal }));
   if (pod === undefined) throw notOnHost(object);
-  const access = { host, choice: options, memberKubeconfig: options.memberKubeconfig, session };
-  const found = await podWith(pod, logOptions(options), (name) => openSource(name, access), {
-    ...output,
-    host: { name: "host", client: host.client, isHost: true },
-  });
+  const wanted = logOptions(options);
+  const found = await podWith(pod, wanted, context.open, context);
   if (found === undefined) return object;
-  if (!options.follow) {
-    await showLogs([found], logOptions(options), output);
-    return object;
-  }
   const selection = { namespace: ref.namespace, fieldSelector: `metadata.name=${ref.name}` };
-  const wanted = { ...logOptions(options), isSingle: true };
-  await followPods(selection, [found.source], wanted, { ...output, clock: realClock });
+  if (options.follow) await followPods(selection, [found.source], { ...wanted, isSingle: true }, context);
+  else await showLogs([found], wanted, context);
   return object;
 }
 
@@ -178,9 +162,10 @@ async function logsOfPods(
   target: Extract<Target, { readonly pod: string } | { readonly labelSelector: string }>,
   namespace: string,
   options: LogsInput,
-  { host, session, output }: LogsContext,
+  context: LogsContext,
 ): Promise<string> {
-  const clusters = await openClusters(host.client, options.clusters, { choice: options, session });
+  const { session, gaps } = context;
+  const clusters = await openClusters(context.host.client, options.clusters, { choice: options, session });
   const sources = clusters.map(({ name, client }) => ({ name, client, isHost: name === HOST }));
   const isNamed = "pod" in target;
   const object = isNamed ? `Pod ${namespace}/${target.pod}` : `pods ${target.labelSelector} in ${namespace}`;
@@ -188,16 +173,20 @@ async function logsOfPods(
     namespace,
     ...(isNamed ? { fieldSelector: `metadata.name=${target.pod}` } : { labelSelector: target.labelSelector }),
   };
-  const found = await selectedPods(selection, sources, output);
-  if (found.length === 0 && output.gaps.lacking.length === 0) {
+  const found = await selectedPods(selection, sources, context);
+  if (found.length === 0 && gaps.lacking.length === 0) {
     const remedy = "check the namespace (-n); `legation get pods` shows those that there are";
     throw new Failure("failure", { object, problem: "not found in any of these clusters", remedy });
   }
-  if (!options.follow) await showLogs(found, logOptions(options), output);
+  if (!options.follow) await showLogs(found, logOptions(options), context);
   else {
-    const answering = sources.filter(({ name }) => !output.gaps.lacking.includes(name));
-    const wanted = { ...logOptions(options), isSingle: isNamed && found.length === 1 };
-    await followPods(selection, answering, wanted, { ...output, clock: realClock });
+    const answering = sources.filter(({ name }) => !gaps.lacking.includes(name));
+    await followPods(
+      selection,
+      answering,
+      { ...logOptions(options), isSingle: isNamed && found.length === 1 },
+      context,
+    );
   }
   return object;
 }

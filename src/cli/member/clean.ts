@@ -4,7 +4,7 @@ import { DEPENDENCIES } from "../../copies/dependencies.ts";
 import { isDefinitions } from "../../copies/objects.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
-import { listPages } from "../../kube/list.ts";
+import { listAll } from "../../kube/list.ts";
 import {
   deployments,
   kindName,
@@ -17,7 +17,6 @@ import {
 } from "../../kube/resources.ts";
 import { CLASS_KINDS } from "../../pods/dependencies.ts";
 import { Discovery } from "../shared/discovery.ts";
-
 import { objectText, some } from "../shared/output.ts";
 import { readable } from "../shared/reading.ts";
 import { refOf, remove } from "../shared/removal.ts";
@@ -176,14 +175,10 @@ class Cleaner {
     }
   }
 
-  async #own(resource: Resource<KubeObject>): Promise<Stored<KubeObject>[]> {
-    const labelSelector = `${HOST_LABEL}=${this.#hostId}`;
-    const items: Stored<KubeObject>[] = [];
-    for await (const page of listPages(this.#client, resource, { labelSelector, signal: this.#signal })) {
-      // Some aggregated APIs ignore selectors.
-      items.push(...page.filter((object) => isOwnObject({ resource, object }, this.#hostId)));
-    }
-    return items;
+  #own(resource: Resource<KubeObject>): Promise<Stored<KubeObject>[]> {
+    const selection = { labelSelector: `${HOST_LABEL}=${this.#hostId}`, signal: this.#signal };
+    // Some aggregated APIs ignore selectors.
+    return listAll(this.#client, resource, selection, (object) => isOwnObject({ resource, object }, this.#hostId));
   }
 
   async #removeNamespace(namespace: Stored<KubeObject>): Promise<void> {

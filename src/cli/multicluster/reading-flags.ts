@@ -1,6 +1,6 @@
 import type { Option } from "commander";
 import { z } from "zod";
-import { flag } from "../shared/command.ts";
+import { flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Gaps } from "../shared/gaps.ts";
 import { duration, toggle } from "../shared/input.ts";
@@ -20,13 +20,13 @@ interface ReadingInput {
 }
 
 /** Flags of a command that reads several clusters. */
-export const READING_FLAGS: readonly Option[] = [
-  flag("--clusters <list>", `members, '*' for all, and ${HOST}; or a selector of Clusters (default: all members)`),
-  flag("-n, --namespace <name>", "namespace in each cluster (default: the context's)"),
-  flag("-l, --selector <selector>", "only objects with such labels"),
-  flag("--strict", "end with 1 if anything could not be shown"),
-  flag("--timeout <duration>", "how long each member may take to answer (default: 10s)"),
-];
+export const READING_FLAGS: readonly Option[] = flags({
+  "--clusters <list>": `members, '*' for all, and ${HOST}; or a selector of Clusters (default: all members)`,
+  "-n, --namespace <name>": "namespace in each cluster (default: the context's)",
+  "-l, --selector <selector>": "only objects with such labels",
+  "--strict": "end with 1 if anything could not be shown",
+  "--timeout <duration>": "how long each member may take to answer (default: 10s)",
+});
 
 /** The schema of these flags. */
 export const readingShape: { readonly [Key in keyof Required<ReadingInput>]: z.ZodType<ReadingInput[Key]> } = {

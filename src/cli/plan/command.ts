@@ -1,34 +1,29 @@
 import { z } from "zod";
-import { flag, type Subcommand } from "../shared/command.ts";
+import { type Equip, equipped, flags } from "../shared/command.ts";
 import { readDocuments, type WrittenObject } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
-import { type GlobalInput, manifestPaths, withGlobals } from "../shared/input.ts";
+import { manifestPaths, withGlobals } from "../shared/input.ts";
 import { printOutcome } from "../shared/output.ts";
 import { type Plan, shortfallOf } from "./outcome.ts";
 import { checkHasWork, readPlan } from "./read-plan.ts";
 import { planText } from "./text.ts";
 import { isWholeObject } from "./whole.ts";
 
-interface PlanInput extends GlobalInput {
-  readonly filename: readonly string[];
-  readonly namespace?: string | undefined;
-}
-
 /** `legation plan` */
-export const planCommand: Subcommand<PlanInput> = {
+export const command: Equip = equipped({
   description:
     "Places the pods of a manifest as the controller would, one after another, in the host's state as it is now: the same " +
     "rules, in the same words as a pod's condition. Pods that its workloads have already are placed anew. A whole Job gets one member, or a share in each that its preferences name. The host's API " +
     "server is asked by dry-run whether it lets the pods in, with your own rights; nothing is stored. An object with legation.dev/whole gets the members that placement admits. Members have the last " +
     "word: their own schedulers, quotas and admission are not asked. Exits with 5 when a pod would wait or be refused.",
-  flags: [
-    flag("-f, --filename <files...>", "manifests: files, folders, or - for standard input; required"),
-    flag("-n, --namespace <name>", "namespace of objects that name none (default: the context's)"),
-  ],
-  examples: [
-    ["plan -f deployment.yaml -n shop", "where each replica would go"],
-    ["plan -f - -o json < job.yaml | jq .fits", "for a script"],
-  ],
+  flags: flags({
+    "-f, --filename <files...>": "manifests: files, folders, or - for standard input; required",
+    "-n, --namespace <name>": "namespace of objects that name none (default: the context's)",
+  }),
+  examples: {
+    "plan -f deployment.yaml -n shop": "where each replica would go",
+    "plan -f - -o json < job.yaml | jq .fits": "for a script",
+  },
   input: withGlobals({ filename: manifestPaths, namespace: z.string().min(1).optional() }),
   working: "planning",
   run: async ({ filename, namespace, ...options }, session) => {
@@ -46,7 +41,7 @@ export const planCommand: Subcommand<PlanInput> = {
     }
     if (!plan.fits) throw unfit(plan, sources);
   },
-};
+});
 
 /** Refuses an object of another namespace than was asked for, as kubectl does. */
 function checkNamespace({ kind, metadata }: WrittenObject, namespace: string | undefined): void {

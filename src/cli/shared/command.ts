@@ -16,6 +16,11 @@ export function flag(flags: string, description: string): Option {
   return option;
 }
 
+/** Builds flags like `flag`, from their syntax and description. */
+export function flags(descriptions: Readonly<Record<string, string>>): Option[] {
+  return Object.entries(descriptions).map(([syntax, description]) => flag(syntax, description));
+}
+
 /** A command: its syntax, and its action on validated input. */
 export interface Subcommand<Input = never> {
   /** Description in full sentences. */
@@ -23,7 +28,7 @@ export interface Subcommand<Input = never> {
   readonly arguments?: readonly Argument[];
   readonly flags: readonly Option[];
   /** Command lines without the leading `legation`, each with what it does. */
-  readonly examples: readonly (readonly [line: string, meaning: string])[];
+  readonly examples: Readonly<Record<string, string>>;
   /** Checks arguments and flags together, by their camelCase names. */
   readonly input: z.ZodType<Input>;
   /** Words for what it does, which a terminal shows while it takes long: `joining`. Undefined: it runs until it is ended. */
@@ -72,7 +77,8 @@ export function addCommands(program: Command, entries: readonly CommandEntry[], 
 }
 
 function examplesText(examples: Subcommand["examples"]): string {
-  return `\nExamples:\n${examples.map(([line, meaning]) => `  # ${meaning}\n  legation ${line}`).join("\n")}\n`;
+  const lines = Object.entries(examples).map(([line, meaning]) => `  # ${meaning}\n  legation ${line}`);
+  return `\nExamples:\n${lines.join("\n")}\n`;
 }
 
 /**

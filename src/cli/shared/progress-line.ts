@@ -1,6 +1,5 @@
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { type LineStream, TerminalLine } from "./terminal-line.ts";
-import { shortened } from "./text-width.ts";
 
 // Commands that are done sooner show nothing.
 const FIRST_MS = 1_000;
@@ -52,6 +51,9 @@ export class ProgressLine {
 
   #draw(): void {
     const seconds = Math.floor((this.#clock.now() - this.#startedAt) / 1000);
-    this.#line.show(shortened(`${this.#what}, ${seconds} s`, this.#line.columns));
+    const text = `${this.#what}, ${seconds} s`;
+    const { columns } = this.#line;
+    // ASCII alone: these are words of the commands themselves.
+    this.#line.show(text.length <= columns ? text : `${text.slice(0, Math.max(0, columns - 1))}…`);
   }
 }

@@ -1,7 +1,7 @@
 import type { Option } from "commander";
 import { z } from "zod";
 import type { TlsSource } from "../../serving/certificate-source.ts";
-import { flag } from "./command.ts";
+import { flag, flags } from "./command.ts";
 import { type GlobalInput, listenAddress, withGlobals } from "./input.ts";
 import type { ListenAddress } from "./listening.ts";
 
@@ -22,12 +22,14 @@ export interface ServingInput extends GlobalInput {
 }
 
 export const servingFlags: readonly Option[] = [
-  flag("--listen <address>", "where it serves HTTPS, e.g. 127.0.0.1:9443 (default: :8443)"),
-  flag("--tls-hosts <list>", "more names and addresses its own certificate is for, separated by commas"),
-  flag("--tls-cert-file <file>", "serve with this certificate instead, e.g. cert-manager's; re-read when it changes"),
-  flag("--tls-key-file <file>", "its private key"),
-  flag("--ca-bundle-file <file>", "what API servers must trust for it (default: left to cert-manager's injector)"),
-  flag("--metrics-listen <address>", "where /metrics listens, over plain HTTP (default: nowhere)"),
+  ...flags({
+    "--listen <address>": "where it serves HTTPS, e.g. 127.0.0.1:9443 (default: :8443)",
+    "--tls-hosts <list>": "more names and addresses its own certificate is for, separated by commas",
+    "--tls-cert-file <file>": "serve with this certificate instead, e.g. cert-manager's; re-read when it changes",
+    "--tls-key-file <file>": "its private key",
+    "--ca-bundle-file <file>": "what API servers must trust for it (default: left to cert-manager's injector)",
+    "--metrics-listen <address>": "where /metrics listens, over plain HTTP (default: nowhere)",
+  }),
   LOG_LEVEL_FLAG,
 ];
 

@@ -10,8 +10,8 @@ import { readAllNamespaces, readNamespace } from "../explain/namespace.ts";
 import { readJourney } from "../explain/read-pod.ts";
 import { readWorkload } from "../explain/read-workload.ts";
 import { readWholeObject } from "../explain/whole-object.ts";
-import { flag, type Subcommand } from "../shared/command.ts";
-import { type GlobalInput, toggle, withGlobals } from "../shared/input.ts";
+import { type Equip, equipped, flags } from "../shared/command.ts";
+import { toggle, withGlobals } from "../shared/input.ts";
 import { type Outcome, printOutcome } from "../shared/output.ts";
 import { asViewer } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
@@ -26,21 +26,13 @@ import { journeyText } from "./pod-text.ts";
 import { wholeJobText, wholeObjectText } from "./whole-text.ts";
 import { workloadText } from "./workload-text.ts";
 
-interface StatusInput extends GlobalInput {
-  readonly namespace?: string | undefined;
-  readonly allNamespaces: boolean;
-  readonly watch: boolean;
-  /** Undefined: all members. */
-  readonly target?: Target | undefined;
-}
-
 /** `word` names a delegated type, which the host knows. */
 type Target =
   | { readonly kind: WorkloadKind | "Member"; readonly name: string; readonly word?: never }
   | { readonly word: string; readonly name: string };
 
 /** `legation status` */
-export const statusCommand: Subcommand<StatusInput> = {
+export const command: Equip = equipped({
   description:
     "Shows each member: whether it is ready and why not, its version and nodes, what its nodes offer and what this " +
     "host's pods leave of it, and how many of them run there. With a member: all that is known of it, and its events. With a namespace alone, or -A: pods, Jobs and objects that members have, and why some have none. With a pod: what happened to it and when, a reason for each " +
@@ -53,25 +45,23 @@ export const statusCommand: Subcommand<StatusInput> = {
     ),
     new Argument("[name]", "name of the member, pod, workload or object"),
   ],
-  flags: [
-    flag(
-      "-n, --namespace <name>",
+  flags: flags({
+    "-n, --namespace <name>":
       "namespace of the pod, workload or object (default: the context's); alone, shows what it has in members",
-    ),
-    flag("-A, --all-namespaces", "what all namespaces have in members"),
-    flag("-w, --watch", "show it again whenever it changes, until Ctrl-C"),
-  ],
-  examples: [
-    ["status", "all members"],
-    ["status -o json | jq '.clusters[] | select(.ready != \"True\")'", "those in trouble, for a script"],
-    ["status west", "one member: its nodes, its pods, what is wrong with it, and its events"],
-    ["status -n shop", "where the pods of a namespace are, and why some wait"],
-    ["status -A", "the same of all namespaces"],
-    ["status deployment/web -n shop -w", "follow a workload as its pods move"],
-    ["status pod web-0 -n shop", "where one pod is, and why"],
-    ["status deployment/web -n shop", "how a workload is divided, and why pods of it wait"],
-    ["status configmap/settings -n shop", "which members have an object that goes to them whole"],
-  ],
+    "-A, --all-namespaces": "what all namespaces have in members",
+    "-w, --watch": "show it again whenever it changes, until Ctrl-C",
+  }),
+  examples: {
+    status: "all members",
+    "status -o json | jq '.clusters[] | select(.ready != \"True\")'": "those in trouble, for a script",
+    "status west": "one member: its nodes, its pods, what is wrong with it, and its events",
+    "status -n shop": "where the pods of a namespace are, and why some wait",
+    "status -A": "the same of all namespaces",
+    "status deployment/web -n shop -w": "follow a workload as its pods move",
+    "status pod web-0 -n shop": "where one pod is, and why",
+    "status deployment/web -n shop": "how a workload is divided, and why pods of it wait",
+    "status configmap/settings -n shop": "which members have an object that goes to them whole",
+  },
   input: withGlobals({
     namespace: z.string().optional(),
     allNamespaces: toggle,
@@ -100,7 +90,7 @@ export const statusCommand: Subcommand<StatusInput> = {
     if (options.watch) await followStatus(read, { format, terminal, clock: realClock, signal });
     printOutcome(terminal, format, await read());
   },
-};
+});
 
 async function readMembers(client: ClusterClient, { signal, terminal }: Session): Promise<Outcome> {
   const document = await readHostStatus(client, signal);
@@ -146,11 +136,7 @@ const MEMBER_WORDS: readonly string[] = ["member", "members", "cluster", "cluste
 const NODE_WORDS: readonly string[] = ["node", "nodes", "no"];
 
 /** Reads `pod web-0`, `pod/web-0`, or the name of a member. Undefined when neither is given. */
-function targetOf(
-  type: string | undefined,
-  second: string | undefined,
-  context: z.RefinementCtx,
-): StatusInput["target"] {
+function targetOf(type: string | undefined, second: string | undefined, context: z.RefinementCtx): Target | undefined {
   if (type === undefined) return undefined;
   const refuse = (argument: string, message: string): undefined =>
     void context.addIssue({ code: "custom", path: [argument], message });

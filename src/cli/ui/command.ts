@@ -3,8 +3,8 @@ import { isIP } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { z } from "zod";
 import { realClock } from "../../runtime/clock.ts";
-import { flag, type Subcommand } from "../shared/command.ts";
-import { type GlobalInput, listenAddress, withGlobals } from "../shared/input.ts";
+import { type Equip, equipped, flags } from "../shared/command.ts";
+import { listenAddress, withGlobals } from "../shared/input.ts";
 import { type ListenAddress, listenAt } from "../shared/listening.ts";
 import { asViewer, listClusters } from "../shared/reading.ts";
 import type { Connection, Session } from "../shared/session.ts";
@@ -16,91 +16,74 @@ import { SignIn } from "./sign-in.ts";
 import { ViewInUse } from "./view-in-use.ts";
 import { MemberClients } from "./viewer.ts";
 
-interface UiInput extends GlobalInput {
-  readonly listen?: ListenAddress | undefined;
-  readonly namespace?: string | undefined;
-  readonly memberKubeconfig?: string | undefined;
-  readonly signIn: "address" | "token";
-  readonly hosts: readonly string[];
-  readonly trustedProxies: readonly string[];
-  readonly tlsCertFile?: string | undefined;
-  readonly tlsKeyFile?: string | undefined;
-}
-
 const ON_LOOPBACK: ListenAddress = { host: "127.0.0.1", port: 0 };
 const EVERYWHERE: ListenAddress = listenAddress.parse(":8443");
 const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "::1"]);
 
+const input = withGlobals({
+  listen: listenAddress.optional(),
+  namespace: z.string().optional(),
+  memberKubeconfig: z.string().optional(),
+  signIn: z.enum(["address", "token"]).default("address"),
+  hosts: z.string().transform(listOf).default([]),
+  trustedProxies: z
+    .string()
+    .transform(listOf)
+    .refine((networks) => networks.every(isNetwork), {
+      error: "has to be IP addresses or networks with commas, e.g. 10.244.0.0/16,fd00::/8",
+    })
+    .default([]),
+  tlsCertFile: z.string().optional(),
+  tlsKeyFile: z.string().optional(),
+})
+  .refine(({ signIn, listen }) => signIn === "token" || listen === undefined || LOOPBACK.has(listen.host), {
+    path: ["listen"],
+    error: "is not a loopback address, and the page has no TLS; write e.g. 127.0.0.1:8080, or add --sign-in token",
+  })
+  .refine(
+    ({ signIn, hosts, trustedProxies, tlsCertFile, tlsKeyFile }) =>
+      signIn === "token" ||
+      (hosts.length + trustedProxies.length === 0 && tlsCertFile === undefined && tlsKeyFile === undefined),
+    {
+      error:
+        "--hosts, --trusted-proxies, --tls-cert-file and --tls-key-file are for --sign-in token: add it, or leave them out",
+    },
+  )
+  .refine(({ signIn, memberKubeconfig }) => signIn === "address" || memberKubeconfig === undefined, {
+    error: "--member-kubeconfig would give its rights to all users of --sign-in token: leave one of them out",
+  })
+  .refine(({ tlsCertFile, tlsKeyFile }) => (tlsCertFile === undefined) === (tlsKeyFile === undefined), {
+    error: "--tls-cert-file and --tls-key-file go together: write both or neither",
+  });
+type UiInput = z.output<typeof input>;
+
 /** `legation ui` */
-export const uiCommand: Subcommand<UiInput> = {
+export const command: Equip = equipped({
   description:
     "Serves a web page on this machine: the members with their room and their troubles, workloads and pods as they change, and " +
     "one pod's way, log and events. Everything is read with your own rights on the host, and nothing is stored. The address that " +
     "it prints works once, in one browser. With --sign-in token it serves HTTPS to a team: each user signs in with a bearer token.",
-  flags: [
-    flag(
-      "--listen <address>",
+  flags: flags({
+    "--listen <address>":
       "loopback address of the page (default: 127.0.0.1 and a free port); with --sign-in token any address (default: :8443)",
-    ),
-    flag("-n, --namespace <name>", "show the pods of this namespace only, e.g. where you may not list all pods"),
-    flag(
-      "--member-kubeconfig <file>",
+    "-n, --namespace <name>": "show the pods of this namespace only, e.g. where you may not list all pods",
+    "--member-kubeconfig <file>":
       "kubeconfig of your own for members, to show what they have: its context with the member's name, else its current " +
-        "one (default: the way through the host)",
-    ),
-    flag(
-      "--sign-in <how>",
-      "address, by the printed address, or token, by a bearer token for the host (default: address)",
-    ),
-    flag("--hosts <list>", "of --sign-in token: names by which browsers reach the page, separated by commas"),
-    flag(
-      "--trusted-proxies <list>",
+      "one (default: the way through the host)",
+    "--sign-in <how>": "address, by the printed address, or token, by a bearer token for the host (default: address)",
+    "--hosts <list>": "of --sign-in token: names by which browsers reach the page, separated by commas",
+    "--trusted-proxies <list>":
       "of --sign-in token: networks of the Ingress before the page, e.g. 10.244.0.0/16, separated by commas: sign-ins are " +
-        "limited by the address that its X-Forwarded-For names (default: by the address of the connection)",
-    ),
-    flag("--tls-cert-file <file>", "of --sign-in token: serve with this certificate (default: a self-signed one)"),
-    flag("--tls-key-file <file>", "its private key"),
-  ],
-  examples: [
-    ["ui", "then open the printed address"],
-    ["ui --context production -n shop", "pods of one namespace"],
-    ["ui --sign-in token --hosts legation.example.org", "for a team, behind a Service or an Ingress"],
-  ],
-  input: withGlobals({
-    listen: listenAddress.optional(),
-    namespace: z.string().optional(),
-    memberKubeconfig: z.string().optional(),
-    signIn: z.enum(["address", "token"]).default("address"),
-    hosts: z.string().transform(listOf).default([]),
-    trustedProxies: z
-      .string()
-      .transform(listOf)
-      .refine((networks) => networks.every(isNetwork), {
-        error: "has to be IP addresses or networks with commas, e.g. 10.244.0.0/16,fd00::/8",
-      })
-      .default([]),
-    tlsCertFile: z.string().optional(),
-    tlsKeyFile: z.string().optional(),
-  })
-    .refine(({ signIn, listen }) => signIn === "token" || listen === undefined || LOOPBACK.has(listen.host), {
-      path: ["listen"],
-      error: "is not a loopback address, and the page has no TLS; write e.g. 127.0.0.1:8080, or add --sign-in token",
-    })
-    .refine(
-      ({ signIn, hosts, trustedProxies, tlsCertFile, tlsKeyFile }) =>
-        signIn === "token" ||
-        (hosts.length + trustedProxies.length === 0 && tlsCertFile === undefined && tlsKeyFile === undefined),
-      {
-        error:
-          "--hosts, --trusted-proxies, --tls-cert-file and --tls-key-file are for --sign-in token: add it, or leave them out",
-      },
-    )
-    .refine(({ signIn, memberKubeconfig }) => signIn === "address" || memberKubeconfig === undefined, {
-      error: "--member-kubeconfig would give its rights to all users of --sign-in token: leave one of them out",
-    })
-    .refine(({ tlsCertFile, tlsKeyFile }) => (tlsCertFile === undefined) === (tlsKeyFile === undefined), {
-      error: "--tls-cert-file and --tls-key-file go together: write both or neither",
-    }),
+      "limited by the address that its X-Forwarded-For names (default: by the address of the connection)",
+    "--tls-cert-file <file>": "of --sign-in token: serve with this certificate (default: a self-signed one)",
+    "--tls-key-file <file>": "its private key",
+  }),
+  examples: {
+    ui: "then open the printed address",
+    "ui --context production -n shop": "pods of one namespace",
+    "ui --sign-in token --hosts legation.example.org": "for a team, behind a Service or an Ingress",
+  },
+  input,
   run: async (options, session) => {
     saveMemory();
     const connection = await session.connect(options, "host");
@@ -111,7 +94,7 @@ export const uiCommand: Subcommand<UiInput> = {
     const { serveUsers } = await import("./serve-users.ts");
     return serveUsers({ connection, listen, hosts, trustedProxies, certificateFiles, namespace, session });
   },
-};
+});
 
 function listOf(text: string): string[] {
   return text.split(",").map((each) => each.trim());
@@ -140,8 +123,8 @@ function saveMemory(): void {
 }
 
 /** Serves the page on this machine to the user who runs the command. */
-async function serveOne(connection: Connection, input: UiInput, session: Session): Promise<void> {
-  const { listen = ON_LOOPBACK, namespace, memberKubeconfig: kubeconfig } = input;
+async function serveOne(connection: Connection, options: UiInput, session: Session): Promise<void> {
+  const { listen = ON_LOOPBACK, namespace, memberKubeconfig: kubeconfig } = options;
   const { signal, terminal } = session;
   const { client: host, clusterName = "host", namespace: current } = connection;
   // Refuses early, with the role that is missing.
@@ -150,7 +133,7 @@ async function serveOne(connection: Connection, input: UiInput, session: Session
   const openMember = memberOpener({
     host,
     signal,
-    throughHost: (name) => session.openReading(input, name),
+    throughHost: (name) => session.openReading(options, name),
     own:
       kubeconfig === undefined
         ? undefined

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { LiveView } from "./live-view.ts";
-import type { LiveMessage, MemberRow, PodRow, WholeRows } from "./model.ts";
+import type { LiveMessage, PodRow } from "./model.ts";
 
 // Updates are shown within a second.
 const FLUSH_EVERY_MS = 200;
@@ -20,9 +20,8 @@ export class LiveStream {
   readonly #response: ServerResponse;
   readonly #clock: Clock;
   readonly #changed = new Map<string, PodRow | undefined>();
-  #members: readonly MemberRow[] | undefined;
-  #whole: WholeRows | undefined;
-  #problem: { readonly message: string | undefined } | undefined;
+  /** The latest message of each type that the page has not got yet. */
+  readonly #latest = new Map<LiveMessage["type"], LiveMessage>();
   #timer: Timer | undefined;
   #isWriting = false;
 
@@ -44,18 +43,9 @@ export class LiveStream {
         this.#changed.set(uid, row);
         this.#schedule();
       },
-      onMembers: (members) => {
-        this.#members = members;
-        this.#schedule();
-      },
-      onWhole: (whole) => {
-        this.#whole = whole;
-        this.#schedule();
-      },
-      onProblem: (message) => {
-        this.#problem = { message };
-        this.#schedule();
-      },
+      onMembers: (members) => this.#note({ type: "members", members }),
+      onWhole: (whole) => this.#note({ type: "whole", ...whole }),
+      onProblem: (message) => this.#note({ type: "problem", message }),
     });
     this.#isWriting = true;
     this.#sendAll().catch(() => response.destroy());
@@ -83,6 +73,11 @@ export class LiveStream {
     this.#schedule();
   }
 
+  #note(message: LiveMessage): void {
+    this.#latest.set(message.type, message);
+    this.#schedule();
+  }
+
   #schedule(): void {
     if (this.#isWriting) return;
     this.#timer ??= this.#clock.after(FLUSH_EVERY_MS, () => {
@@ -94,12 +89,9 @@ export class LiveStream {
   async #flush(): Promise<void> {
     if (this.#isWriting || this.#response.destroyed) return;
     this.#isWriting = true;
-    if (this.#problem !== undefined) await this.#send({ type: "problem", ...this.#problem });
-    this.#problem = undefined;
-    if (this.#members !== undefined) await this.#send({ type: "members", members: this.#members });
-    this.#members = undefined;
-    if (this.#whole !== undefined) await this.#send({ type: "whole", ...this.#whole });
-    this.#whole = undefined;
+    const messages = [...this.#latest.values()];
+    this.#latest.clear();
+    for (const message of messages) await this.#send(message);
     if (this.#changed.size > 0) {
       const rows = [...this.#changed.values()].filter((row) => row !== undefined);
       const gone = [...this.#changed].filter(([, row]) => row === undefined).map(([uid]) => uid);
@@ -107,7 +99,7 @@ export class LiveStream {
       await this.#send({ type: "pods", isFirst: false, rows, gone });
     }
     this.#isWriting = false;
-    if (this.#changed.size > 0 || this.#members !== undefined || this.#whole !== undefined) this.#schedule();
+    if (this.#changed.size + this.#latest.size > 0) this.#schedule();
   }
 
   async #send(message: LiveMessage): Promise<void> {

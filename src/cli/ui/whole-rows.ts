@@ -4,7 +4,15 @@ import { isFinished } from "../../copies/jobs.ts";
 import { membersOfObject } from "../../copies/object-members.ts";
 import { jobs } from "../../kube/resources.ts";
 import { wholeJobStatus } from "../explain/whole-job.ts";
-import type { WholeRow } from "./model.ts";
+import type { WholeRow, WholeShare } from "./model.ts";
+
+/** Tones of members that do not have the object as it should be, by state. */
+const TONES: Readonly<Record<string, WholeShare["tone"]>> = {
+  Refused: "failed",
+  Contested: "failed",
+  Leaving: "ending",
+  Waiting: "waiting",
+};
 
 /** Returns the row of a whole object, by the members on its record. */
 export function wholeObjectRow(object: Stored<AnyObject>, type: Stored<DelegatedType>): WholeRow {
@@ -12,16 +20,7 @@ export function wholeObjectRow(object: Stored<AnyObject>, type: Stored<Delegated
     ...rowOf(object, { type: type.metadata.name, kind: type.spec.kind }),
     members: (membersOfObject(object) ?? []).map(({ member, state, health, message, since }) => ({
       member,
-      tone:
-        state === "Refused" || state === "Contested"
-          ? "failed"
-          : state === "Leaving"
-            ? "ending"
-            : state === "Waiting"
-              ? "waiting"
-              : health === "False"
-                ? "failed"
-                : "running",
+      tone: TONES[state] ?? (health === "False" ? "failed" : "running"),
       state: state === "InStep" && health !== undefined && health !== "True" ? `InStep, healthy: ${health}` : state,
       message,
       since,
@@ -64,7 +63,7 @@ function rowOf({ metadata }: Stored<KubeObject>, of: Pick<WholeRow, "type" | "ki
   return { uid, ...of, namespace, name, created, isEnding: deletionTimestamp !== undefined };
 }
 
-function toneOf(state: string, isOver: boolean): WholeRow["members"][number]["tone"] {
+function toneOf(state: string, isOver: boolean): WholeShare["tone"] {
   if (state === "Failed") return "failed";
   if (state === "Complete" || isOver) return "succeeded";
   return state === "Running" ? "running" : "waiting";

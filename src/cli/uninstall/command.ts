@@ -1,20 +1,22 @@
-import { type Equip, equipped, flag } from "../shared/command.ts";
+import { type Equip, equipped, flags } from "../shared/command.ts";
 import { toggle, withGlobals } from "../shared/input.ts";
 import { shippedManifests } from "../shared/manifests.ts";
 import { printOutcome } from "../shared/output.ts";
 import { uninstall } from "./uninstall.ts";
 
 /** `legation uninstall` */
-export const uninstallCommand: Equip = equipped({
+export const command: Equip = equipped({
   description:
     "Removes every object, finalizer and label of Legation from the host. It refuses while a member is joined, and, unless " +
     "--force deletes them, while delegated pods or whole Jobs have not finished. What the authors wrote themselves " +
     "(annotations on their workloads) stays. A controller that runs outside should be stopped first.",
-  flags: [flag("--force", "delete delegated pods and whole Jobs that have not finished")],
-  examples: [
-    ["uninstall", "after `legation unjoin` of each member"],
-    ["uninstall --force", "delegated pods are deleted; their controllers start them on the host"],
-  ],
+  flags: flags({
+    "--force": "delete delegated pods and whole Jobs that have not finished",
+  }),
+  examples: {
+    uninstall: "after `legation unjoin` of each member",
+    "uninstall --force": "delegated pods are deleted; their controllers start them on the host",
+  },
   input: withGlobals({ force: toggle }),
   working: "uninstalling",
   run: async (options, session) => {

@@ -79,18 +79,17 @@ export async function unlabelNamespaces({ host, signal, report }: UninstallConte
   return unlabelled;
 }
 
-/** Removes the namespace of `legation access`, with its credentials for members. */
-export async function removeAccessNamespace(removal: RemovalContext): Promise<void> {
-  const namespace = await removal.host.find(namespaces, { name: ACCESS_NAMESPACE }, { signal: removal.signal });
-  if (namespace !== undefined) await removeAndWait(namespaces, namespace, removal);
-}
-
-/** Removes the namespace of the page for a team, whether the chart or the manifests made it. Leaves one that others made. */
-export async function removeUiNamespace(removal: RemovalContext): Promise<void> {
-  const namespace = await removal.host.find(namespaces, { name: UI_NAMESPACE }, { signal: removal.signal });
-  const part = namespace?.metadata.labels?.[PART_OF_LABEL];
-  if (namespace !== undefined && part === INSTALLED_LABELS[PART_OF_LABEL]) {
-    await removeAndWait(namespaces, namespace, removal);
+/**
+ * Removes the namespaces of `legation access`, with its credentials for members, and of the page for a team, whether the chart or
+ * the manifests made it. Leaves a namespace of the page's name that others made.
+ */
+export async function removeFurtherNamespaces(removal: RemovalContext): Promise<void> {
+  for (const name of [ACCESS_NAMESPACE, UI_NAMESPACE]) {
+    const namespace = await removal.host.find(namespaces, { name }, { signal: removal.signal });
+    const isOwn = namespace?.metadata.labels?.[PART_OF_LABEL] === INSTALLED_LABELS[PART_OF_LABEL];
+    if (namespace !== undefined && (isOwn || name === ACCESS_NAMESPACE)) {
+      await removeAndWait(namespaces, namespace, removal);
+    }
   }
 }
 

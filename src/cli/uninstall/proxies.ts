@@ -2,7 +2,7 @@ import { DELEGATE_FINALIZER, OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../api
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { listAll, listPages } from "../../kube/list.ts";
+import { listAll } from "../../kube/list.ts";
 import { pods } from "../../kube/resources.ts";
 import { podName } from "../shared/reading.ts";
 import { dropFinalizer, remove } from "../shared/removal.ts";
@@ -10,10 +10,8 @@ import { afterAdmission, untilReleased } from "./after-admission.ts";
 import type { RemovalContext } from "./objects.ts";
 
 /** Lists every pod that has Legation's label or finalizer, even without the other of the two. */
-export async function listMarkedPods(host: ClusterClient, signal: AbortSignal): Promise<Stored<Pod>[]> {
-  const marked: Stored<Pod>[] = [];
-  for await (const page of listPages(host, pods, { signal })) marked.push(...page.filter(isMarked));
-  return marked;
+export function listMarkedPods(host: ClusterClient, signal: AbortSignal): Promise<Stored<Pod>[]> {
+  return listAll(host, pods, { signal }, isMarked);
 }
 
 function isMarked({ metadata }: Stored<Pod>): boolean {

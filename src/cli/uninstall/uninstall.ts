@@ -25,11 +25,10 @@ import { remove } from "../shared/removal.ts";
 import { countOf, unfinishedText } from "../shared/unfinished.ts";
 import {
   type RemovalContext,
-  removeAccessNamespace,
   removeAndWait,
+  removeFurtherNamespaces,
   removeInstalled,
   removeSystemNamespace,
-  removeUiNamespace,
   type UninstallContext,
   unlabelNamespaces,
 } from "./objects.ts";
@@ -118,8 +117,7 @@ export async function uninstall(
     kinds.filter(({ kind }) => kind !== "Namespace"),
     removal,
   );
-  await removeAccessNamespace(removal);
-  await removeUiNamespace(removal);
+  await removeFurtherNamespaces(removal);
   await removeSystemNamespace(removal);
   return { remained, namespaces: optedIn };
 }

@@ -2,17 +2,15 @@ import { CLUSTER_ANNOTATION, SHARES_ANNOTATION, WHOLE_FINALIZER, WHOLE_KEY, WHOL
 import type { CronJob, Job, Stored } from "../../api/kubernetes.ts";
 import { isFinished } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { listPages } from "../../kube/list.ts";
+import { listAll } from "../../kube/list.ts";
 import { cronJobs, jobs } from "../../kube/resources.ts";
 import { jobName } from "../shared/reading.ts";
 import { dropFinalizer, remove, unlessGone } from "../shared/removal.ts";
 import { untilReleased } from "./after-admission.ts";
 
 /** Lists every Job that has Legation's label, finalizer or `spec.managedBy`, even without the others. */
-export async function listMarkedJobs(host: ClusterClient, signal: AbortSignal): Promise<Stored<Job>[]> {
-  const marked: Stored<Job>[] = [];
-  for await (const page of listPages(host, jobs, { signal })) marked.push(...page.filter(isMarked));
-  return marked;
+export function listMarkedJobs(host: ClusterClient, signal: AbortSignal): Promise<Stored<Job>[]> {
+  return listAll(host, jobs, { signal }, isMarked);
 }
 
 function isMarked(job: Stored<Job>): boolean {
@@ -44,15 +42,11 @@ async function release(host: ClusterClient, job: Stored<Job>, signal: AbortSigna
 
 /** Removes the marks from the Job templates of CronJobs: this cluster runs their next Jobs. Resolves to the changed CronJobs. */
 export async function unmarkCronJobs(host: ClusterClient, signal: AbortSignal): Promise<string[]> {
-  const unmarked: string[] = [];
-  for await (const page of listPages(host, cronJobs, { signal })) {
-    for (const cronJob of page.filter(makesWhole)) {
-      const name = jobName(cronJob);
-      await untilReleased(`CronJob ${name}`, () => unmark(host, cronJob, signal), signal);
-      unmarked.push(name);
-    }
+  const marked = await listAll(host, cronJobs, { signal }, makesWhole);
+  for (const cronJob of marked) {
+    await untilReleased(`CronJob ${jobName(cronJob)}`, () => unmark(host, cronJob, signal), signal);
   }
-  return unmarked;
+  return marked.map(jobName);
 }
 
 function makesWhole({ spec }: CronJob): boolean {

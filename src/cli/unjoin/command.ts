@@ -1,7 +1,7 @@
 import { Argument } from "commander";
 import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
-import { type Equip, equipped, flag } from "../shared/command.ts";
+import { type Equip, equipped, flags } from "../shared/command.ts";
 import { duration, memberName, toggle, withGlobals } from "../shared/input.ts";
 import { printOutcome } from "../shared/output.ts";
 import { hostContext } from "../shared/session.ts";
@@ -13,31 +13,26 @@ const CONTROLLER_USER = `system:serviceaccount:${SYSTEM_NAMESPACE}:legation-cont
 const LONGEST_FORCED_MS = 10_000;
 
 /** `legation unjoin` */
-export const unjoinCommand: Equip = equipped({
+export const command: Equip = equipped({
   description:
     "Removes the Cluster, its virtual node and the credentials that `legation join` made from the host, and what the host made from the member: " +
     "its objects, its access, and the namespaces that it made and that hold nothing else. It refuses while pods or whole Jobs run there, " +
     "unless --drain moves the pods and waits for the Jobs. It may be repeated until nothing remains.",
   arguments: [new Argument("<name>", "name of the member")],
-  flags: [
-    flag("--member-kubeconfig <file>", "kubeconfig of the member with cluster-admin rights (default: the stored one)"),
-    flag("--member-context <name>", "context of that kubeconfig (default: its current one)"),
-    flag(
-      "--drain",
-      "evict the pods that run there, honouring PodDisruptionBudgets, and wait until whole Jobs have finished",
-    ),
-    flag(
-      "--force",
+  flags: flags({
+    "--member-kubeconfig <file>": "kubeconfig of the member with cluster-admin rights (default: the stored one)",
+    "--member-context <name>": "context of that kubeconfig (default: its current one)",
+    "--drain": "evict the pods that run there, honouring PodDisruptionBudgets, and wait until whole Jobs have finished",
+    "--force":
       "the member is gone for good: delete its pods on the host without waiting for it; its whole Jobs end as Failed. With " +
-        "--member-kubeconfig: clean that cluster although it does not say that it is this member",
-    ),
-    flag("--timeout <duration>", "how long pods and the controller may take (default: 5m; with --force 10s at most)"),
-  ],
-  examples: [
-    ["unjoin west --drain --member-kubeconfig west.yaml", "move its pods elsewhere and leave nothing behind"],
-    ["unjoin west", "nothing runs there; with the stored credentials"],
-    ["unjoin west --force", "west burnt down"],
-  ],
+      "--member-kubeconfig: clean that cluster although it does not say that it is this member",
+    "--timeout <duration>": "how long pods and the controller may take (default: 5m; with --force 10s at most)",
+  }),
+  examples: {
+    "unjoin west --drain --member-kubeconfig west.yaml": "move its pods elsewhere and leave nothing behind",
+    "unjoin west": "nothing runs there; with the stored credentials",
+    "unjoin west --force": "west burnt down",
+  },
   input: withGlobals({
     name: memberName,
     memberKubeconfig: z.string().optional(),

@@ -1,4 +1,4 @@
-import { type Equip, equipped, flag } from "../shared/command.ts";
+import { type Equip, equipped, flags } from "../shared/command.ts";
 import { toggle, withGlobals } from "../shared/input.ts";
 import { printOutcome } from "../shared/output.ts";
 import { packageVersion } from "../shared/package-root.ts";
@@ -6,16 +6,18 @@ import { type HostVersions, readHostVersions } from "./installed.ts";
 import { versionText } from "./text.ts";
 
 /** `legation version` */
-export const versionCommand: Equip = equipped({
+export const command: Equip = equipped({
   description:
     "Prints the version of the command line, and those on the host: of Kubernetes, of the installation, of the pods that run, " +
     "of members and their agents. If the host cannot be reached, it prints the command line's and fails.",
-  flags: [flag("--client", "print the version of the command line only; no cluster is asked")],
-  examples: [
-    ["version", "of the command line, the host and the members"],
-    ["version --client", "of the command line"],
-    ["version -o json | jq -r .host.legation.version", "of the installation, for a script"],
-  ],
+  flags: flags({
+    "--client": "print the version of the command line only; no cluster is asked",
+  }),
+  examples: {
+    version: "of the command line, the host and the members",
+    "version --client": "of the command line",
+    "version -o json | jq -r .host.legation.version": "of the installation, for a script",
+  },
   input: withGlobals({ client: toggle }),
   run: async (options, session) => {
     const { terminal, signal } = session;

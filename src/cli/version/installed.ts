@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import { HELM, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
-import type { KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
+import type { Deployment, Pod, Stored } from "../../api/kubernetes.ts";
 import { recordedHostName } from "../../clusters/host-name.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
@@ -110,9 +110,7 @@ async function readDeployments(client: ClusterClient, signal: AbortSignal): Prom
   return found.flat();
 }
 
-const replicasOf = z.looseObject({ spec: z.looseObject({ replicas: z.number().default(1) }) });
-
-function processOf(deployment: Stored<KubeObject>, namespace: string, running: readonly Stored<Pod>[]): Found {
+function processOf(deployment: Stored<Deployment>, namespace: string, running: readonly Stored<Pod>[]): Found {
   const { labels = {}, name } = deployment.metadata;
   const component = labels[COMPONENT_LABEL] ?? name;
   const manager = labels[MANAGED_BY_LABEL];
@@ -121,7 +119,7 @@ function processOf(deployment: Stored<KubeObject>, namespace: string, running: r
     namespace,
     version: labels[VERSION_LABEL],
     image: imageOf(deployment),
-    replicas: replicasOf.parse(deployment).spec.replicas,
+    replicas: deployment.spec?.replicas ?? 1,
     pods: running.filter(({ metadata }) => metadata.labels?.[COMPONENT_LABEL] === component).map(runningPod),
   };
   return { process, installer: manager === HELM || manager === "legation" ? manager : undefined };

@@ -3,7 +3,7 @@ import { startWebhook } from "../../../webhook/main.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
-import type { Subcommand } from "../shared/command.ts";
+import { type Equip, equipped, type Subcommand } from "../shared/command.ts";
 import { listenAt, serveHealthAt } from "../shared/listening.ts";
 import { type ServingInput, servingFlags, servingInput, tlsSourceOf } from "../shared/serving-flags.ts";
 import { openTraces } from "../shared/traces.ts";
@@ -19,10 +19,10 @@ export const webhookCommand: Subcommand<ServingInput> = {
     "By default it makes its own serving certificate, keeps it in a Secret and renews it. Writes its log as JSON lines " +
     "to standard output.",
   flags: servingFlags,
-  examples: [
-    ["webhook --kubeconfig host.yaml --listen 127.0.0.1:9443", "outside a cluster"],
-    ["webhook --tls-cert-file /tls/tls.crt --tls-key-file /tls/tls.key", "with a certificate of cert-manager's"],
-  ],
+  examples: {
+    "webhook --kubeconfig host.yaml --listen 127.0.0.1:9443": "outside a cluster",
+    "webhook --tls-cert-file /tls/tls.crt --tls-key-file /tls/tls.key": "with a certificate of cert-manager's",
+  },
   input: servingInput,
   run: async (options, session) => {
     const log = createLogger({ level: options.logLevel });
@@ -58,3 +58,5 @@ export const webhookCommand: Subcommand<ServingInput> = {
     }
   },
 };
+
+export const command: Equip = equipped(webhookCommand);
