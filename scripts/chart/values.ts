@@ -32,14 +32,10 @@ const anyObject = z.looseObject({});
 // Labels that the chart sets, by which Services and Legation itself find objects, and those that admission goes by.
 const OWN_LABEL =
   /^(app\.kubernetes\.io\/(name|component|part-of|managed-by|version)|helm\.sh\/chart|(.*\.)?legation\.dev\/.*|pod-security\.kubernetes\.io\/.*)$/;
-const furtherLabels = z.record(
-  z
-    .string()
-    .refine((key) => !OWN_LABEL.test(key), "is set by the chart")
-    // Schemas that Helm reads have no lookahead.
-    .meta({ not: { pattern: OWN_LABEL.source } }),
-  z.string(),
-);
+// Regular expressions that Helm knows have no lookahead: labels that match fit no schema.
+const furtherLabels = labelMap
+  .refine((labels) => !Object.keys(labels).some((key) => OWN_LABEL.test(key)), "has a label that the chart sets")
+  .meta({ patternProperties: { [OWN_LABEL.source]: false } });
 
 const replicas = z.int().min(0).max(10).describe("Pods of the Deployment.");
 // Sessions of the page are in the memory of one process.
