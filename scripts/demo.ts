@@ -4,14 +4,16 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Terminal } from "../src/cli/shared/terminal.ts";
 import { answerSignals } from "../src/cli/signals.ts";
-import { binariesToBuild } from "../test/support/clusters/binaries.ts";
+import { binariesToBuild, binarySources, kubernetesMinor } from "../test/support/clusters/binaries.ts";
 import { cacheDirectory } from "../test/support/clusters/build.ts";
+import { nodeBinariesToBuild } from "../test/support/clusters/node/binaries.ts";
 import { realNodesPossible } from "../test/support/clusters/node/possible.ts";
 import { openClusters, startClusters } from "../test/support/clusters/start.ts";
 import type { Clusters } from "../test/support/clusters/types.ts";
-import { firstRun } from "./demo/first-run.ts";
+import { closingText, environmentLines } from "./demo/closing.ts";
+import { firstRun, foundText } from "./demo/first-run.ts";
 import { deleteWorkloads, removeLegation } from "./demo/leave.ts";
-import { logTails, stopProcesses } from "./demo/process.ts";
+import { killProcesses, logTails, stopProcesses } from "./demo/process.ts";
 import { ProgressLine } from "./demo/progress-line.ts";
 import { Shell } from "./demo/shell.ts";
 import {
@@ -22,6 +24,7 @@ import {
   MEMBERS,
   runExamples,
   scale,
+  showAllMembers,
   showPending,
   type Tour,
 } from "./demo/tour.ts";
@@ -35,6 +38,8 @@ const USAGE = `Legation on four real clusters on this machine.
 
 // A fixed path, so that `--stop` finds the demo.
 const KEPT = join(cacheDirectory(), "demo");
+// Every command with its output. It stays after the demo, for whoever wants to read on.
+const TRANSCRIPT = join(cacheDirectory(), "demo.log");
 // kwok's nodes run no containers: a stage ends those of Jobs.
 const JOB_PODS = join(import.meta.dirname, "demo", "job-pods.yaml");
 // Clusters that are starting stop by themselves on a signal; this stops the rest.
@@ -44,6 +49,9 @@ const terminal = new Terminal(process.stdout, process.stderr, process.env);
 const interruption = new AbortController();
 const { signal } = interruption;
 
+/** Folder of the clusters, once they run. */
+let running: string | undefined;
+
 // The reader of the output may be gone (Ctrl-C in a pipe); the demo still stops everything.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 answerSignals(["SIGINT", "SIGTERM", "SIGHUP"], {
@@ -52,19 +60,20 @@ answerSignals(["SIGINT", "SIGTERM", "SIGHUP"], {
     process.exitCode = 128 + constants.signals[name];
     interruption.abort();
   },
-  again: (name) => process.exit(128 + constants.signals[name]),
+  again: (name) => {
+    if (running !== undefined) killProcesses(running);
+    process.exit(128 + constants.signals[name]);
+  },
 });
 
 async function start(keep: boolean): Promise<Clusters> {
   const real = realNodesPossible() === undefined;
   const names = ["host", ...Object.keys(MEMBERS), AGENT_MEMBER];
   terminal.print(terminal.paint("bold", "Legation: pods of one cluster, running in others"));
-  terminal.print(
-    real
-      ? "\nFour Kubernetes control planes start on this machine. The nodes of three are played by kwok, one is real."
-      : "\nFour Kubernetes control planes start on this machine. Their nodes are played by kwok.",
-  );
-  sayWhatIsBuilt();
+  const nodes = real ? `kwok plays the nodes of three, that of ${AGENT_MEMBER} is real` : "kwok plays their nodes";
+  terminal.print(`Four Kubernetes control planes start on this machine: ${nodes}.`);
+  terminal.print("Simulated nodes run no containers, so their pods have no logs.");
+  sayWhereFrom(real);
   const progress = new ProgressLine(process.stdout);
   const starting = startClusters({
     names,
@@ -86,44 +95,32 @@ async function start(keep: boolean): Promise<Clusters> {
   return clusters;
 }
 
-/** Says before the first run what it takes, and how to avoid that. */
-function sayWhatIsBuilt(): void {
-  const names = binariesToBuild();
-  if (names.length === 0) return;
-  for (const line of firstRun(names)) terminal.print(line === "" ? "" : `   ${line}`);
-}
-
-/** Prints how to run the same commands in another terminal. */
-function printEnvironment({ info }: Clusters): void {
-  const lines = [
-    `export DEMO=${info.directory}`,
-    "export KUBECONFIG=$DEMO/host/kubeconfig",
-    `alias kubectl=${info.kubectl}`,
-    "export PATH=$PWD/bin:$PATH",
-  ];
-  for (const line of lines) terminal.print(`   ${line}`);
+/** Says which binaries are there, what the first run takes, and how to avoid that. */
+function sayWhereFrom(real: boolean): void {
+  for (const line of foundText(binarySources())) terminal.print(line);
+  const missing = [...binariesToBuild(), ...(real ? nodeBinariesToBuild() : [])];
+  if (missing.length === 0) return;
+  for (const line of firstRun(missing, kubernetesMinor())) terminal.print(line === "" ? "" : `   ${line}`);
 }
 
 async function showAll(tour: Tour, keep: boolean): Promise<void> {
   const hub = await installLegation(tour);
   await joinMembers(tour);
   await runExamples(tour);
-  await joinBehindAgent(tour, hub);
   await scale(tour);
   await showPending(tour);
+  await joinBehindAgent(tour, hub);
+  await showAllMembers(tour);
   if (keep) return;
   await deleteWorkloads(tour);
   await removeLegation(tour);
 }
 
-function printKept(clusters: Clusters): void {
-  terminal.print(`\n${terminal.paint("bold", "All of it keeps running.")} In a terminal, in this folder:`);
-  printEnvironment(clusters);
-  terminal.print("\nKubeconfigs:");
-  for (const { name, kubeconfig } of clusters.all) terminal.print(`   ${name.padEnd(6)} ${kubeconfig}`);
-  terminal.print(`Logs:   ${join(KEPT, "webhook.log")}, ${join(KEPT, "controller.log")}, ${join(KEPT, "access.log")}`);
-  terminal.print("The tokens of webhook, controller and access end after 24 hours.");
-  terminal.print("\nTo stop it:\n   npm run demo -- --stop");
+function printKept({ info, all }: Clusters): void {
+  const real = realNodesPossible() === undefined ? AGENT_MEMBER : undefined;
+  const [first = "", ...more] = closingText({ ...info, clusters: all, transcript: TRANSCRIPT, real });
+  terminal.print(`\n${terminal.paint("bold", first)}`);
+  for (const line of more) terminal.print(line);
 }
 
 async function demo(keep: boolean): Promise<void> {
@@ -133,13 +130,17 @@ async function demo(keep: boolean): Promise<void> {
   const begin = performance.now();
   const clusters = await start(keep);
   const { directory, kubectl } = clusters.info;
+  running = directory;
   let kept = false;
   try {
     signal.throwIfAborted();
-    terminal.print("\nThe commands below work in another terminal, in this folder, after:");
-    printEnvironment(clusters);
+    if (!keep) {
+      terminal.print("Commands work in another terminal, in this folder, after:");
+      for (const line of environmentLines(clusters.info)) terminal.print(`   ${line}`);
+    }
+    terminal.print(`All commands, with all that they print: ${TRANSCRIPT}`);
     const { kubeconfig } = clusters.get("host");
-    const shell = new Shell({ terminal, kubectl, kubeconfig, directory, signal });
+    const shell = new Shell({ terminal, kubectl, kubeconfig, directory, transcript: TRANSCRIPT, signal });
     await showAll({ clusters, shell, signal }, keep);
     kept = keep;
   } catch (error) {

@@ -1,8 +1,8 @@
 import { parse } from "yaml";
 import { z } from "zod";
 import { VERSION_LABEL } from "../../src/cli/shared/deployment-image.ts";
-import type { ObjectDocument, TemplateText } from "./template.ts";
-import type { Component, Sizes } from "./values.ts";
+import { linesOf, type ObjectDocument, type TemplateText } from "./template.ts";
+import type { Component, DeploymentDefaults } from "./values.ts";
 
 const POD = ["spec", "template", "spec"] as const;
 const CONTAINER = [...POD, "containers", 0] as const;
@@ -14,12 +14,16 @@ const deployment = z.looseObject({
     replicas: z.number(),
     template: z.looseObject({
       spec: z.looseObject({
+        priorityClassName: z.string().default(""),
+        topologySpreadConstraints: z.array(z.looseObject({})).default([]),
+        securityContext: z.looseObject({}),
         containers: z.tuple([
           z.looseObject({
             image: z.string(),
             args: z.array(z.string()),
             env: z.array(z.unknown()).optional(),
             resources: z.strictObject({ requests: quantities, limits: quantities }),
+            securityContext: z.looseObject({}),
           }),
         ]),
       }),
@@ -38,11 +42,19 @@ const patch = z.object({
   }),
 });
 
-/** Returns a Deployment's own sizes. */
-export function sizesOf(document: ObjectDocument): Sizes {
+/** Returns a Deployment's own values. */
+export function defaultsOf(document: ObjectDocument): DeploymentDefaults {
   const { spec } = deployment.parse(document.toJS());
-  const [{ resources }] = spec.template.spec.containers;
-  return { replicas: spec.replicas, resources };
+  const { containers, priorityClassName, topologySpreadConstraints, securityContext } = spec.template.spec;
+  const [container] = containers;
+  return {
+    replicas: spec.replicas,
+    resources: container.resources,
+    priorityClassName,
+    topologySpreadConstraints,
+    podSecurityContext: securityContext,
+    securityContext: container.securityContext,
+  };
 }
 
 /** Returns a Deployment's image without its tag. */
@@ -83,21 +95,35 @@ export function templateDeployment(
   }
   if (component === "ui") templateHosts(document, text);
   else text.expression(document, ["spec", "replicas"], `${values}.replicas`);
-  text.block(document, ["spec", "template", "metadata", "annotations"], `${values}.podAnnotations`, { optional: true });
-  text.expression(document, [...CONTAINER, "image"], 'include "legation.image" $');
-  text.lines(document, [...CONTAINER, "imagePullPolicy"], (indent) => [
-    `${indent}{{- with $.Values.image.pullPolicy }}`,
-    `${indent}imagePullPolicy: {{ . }}`,
-    `${indent}{{- end }}`,
-  ]);
+  const metadata = ["spec", "template", "metadata"];
+  text.block(document, [...metadata, "annotations"], `${values}.podAnnotations`, { optional: true });
+  text.entries(document, [...metadata, "labels"], `${values}.podLabels`);
   text.block(document, [...CONTAINER, "resources"], `${values}.resources`);
   if (certificatePatch !== undefined) templateCertificate(document, text, certificatePatch);
-  else if (env !== undefined)
-    text.append(document, [...CONTAINER, "env"], (indent) => listLines(indent, `${values}.env`));
+  else if (env !== undefined) text.append(document, [...CONTAINER, "env"], `${values}.env`);
   else text.block(document, [...CONTAINER, "env"], `${values}.env`, { optional: true });
-  text.block(document, [...POD, "imagePullSecrets"], "$.Values.image.pullSecrets", { optional: true });
+  text.scalar(document, [...POD, "priorityClassName"], `${values}.priorityClassName`);
+  text.block(document, [...POD, "topologySpreadConstraints"], `${values}.topologySpreadConstraints`, {
+    optional: true,
+  });
+  templatePod(document, POD, values, text);
+}
+
+/** Puts the values that every pod of the chart has into the pod at `path`. */
+export function templatePod(
+  document: ObjectDocument,
+  path: readonly string[],
+  values: string,
+  text: TemplateText,
+): void {
+  const container = [...path, "containers", 0];
+  text.expression(document, [...container, "image"], 'include "legation.image" $');
+  text.scalar(document, [...container, "imagePullPolicy"], "$.Values.image.pullPolicy");
+  text.block(document, [...container, "securityContext"], `${values}.securityContext`, { optional: true });
+  text.block(document, [...path, "securityContext"], `${values}.podSecurityContext`, { optional: true });
+  text.block(document, [...path, "imagePullSecrets"], "$.Values.image.pullSecrets", { optional: true });
   for (const field of ["nodeSelector", "tolerations", "affinity"]) {
-    text.block(document, [...POD, field], `${values}.${field}`, { optional: true });
+    text.block(document, [...path, field], `${values}.${field}`, { optional: true });
   }
 }
 
@@ -106,14 +132,6 @@ function templateHosts(document: ObjectDocument, text: TemplateText): void {
   text.lines(document, [...CONTAINER, "args", index], (indent) => [
     `${indent}- {{ printf "${HOSTS_FLAG}%s" (join "," $.Values.ui.hosts) | quote }}`,
   ]);
-}
-
-function listLines(indent: string, value: string): string[] {
-  return [
-    `${indent}{{- with ${value} }}`,
-    `${indent}{{- toYaml . | nindent ${indent.length} }}`,
-    `${indent}{{- end }}`,
-  ];
 }
 
 /** Lets the webhook read cert-manager's Secret. */
@@ -128,7 +146,7 @@ function templateCertificate(document: ObjectDocument, text: TemplateText, certi
     `${indent}  {{- if ${isManaged} }}`,
     ...env.map((each) => `${indent}  - ${json(each)}`),
     `${indent}  {{- end }}`,
-    ...listLines(`${indent}  `, "$.Values.webhook.env"),
+    ...linesOf("$.Values.webhook.env", `${indent}  `),
     `${indent}{{- end }}`,
   ]);
   text.lines(document, [...CONTAINER, "volumeMounts"], (indent) => [

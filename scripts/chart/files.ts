@@ -4,9 +4,20 @@ import { z } from "zod";
 import { ACCESS_NAMESPACE } from "../../src/api/access.ts";
 import { INSTALLED_LABELS, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../src/api/keys.ts";
 import { HOST_CONFIG_NAME, HOST_NAME_KEY } from "../../src/clusters/host-name.ts";
-import { componentOf, hostsOf, repositoryOf, sizesOf, templateDeployment } from "./deployment.ts";
-import { documentsOf, escapeTemplate, type ObjectDocument, TemplateText, when } from "./template.ts";
-import { COMPONENTS, defaultValues, jsonSchema, type Sizes, valueRows } from "./values.ts";
+import { componentOf, defaultsOf, hostsOf, repositoryOf, templateDeployment, templatePod } from "./deployment.ts";
+import { chartYaml, HELMIGNORE } from "./metadata.ts";
+import { notes } from "./notes.ts";
+import { chartReadme } from "./readme.ts";
+import { documentsOf, type ObjectDocument, TemplateText, when } from "./template.ts";
+import { testObjects } from "./test-pod.ts";
+import {
+  type ChartDefaults,
+  COMPONENTS,
+  type DeploymentDefaults,
+  defaultValues,
+  jsonSchema,
+  valueRows,
+} from "./values.ts";
 
 const HEADER = "Generated from manifests/ and examples/ by `npm run generate`: change those, not this file.";
 const CERTIFICATES = "examples/webhook-certificate";
@@ -18,17 +29,25 @@ const kustomization = z.object({ resources: z.array(z.string()) });
 
 /** Returns the files of charts/legation by their path in the repository. `read` reads one of the repository's files. */
 export function chartFiles(read: (path: string) => string): Readonly<Record<string, string>> {
+  const values = chartDefaults(read);
   const files: Record<string, string> = {
-    "Chart.yaml": chartYaml(read),
-    "values.yaml": valuesYaml(chartDefaults(read)),
+    "Chart.yaml": chartYaml(read, values.image.repository),
+    "README.md": chartReadme(read, values, valueRows(values)),
+    ".helmignore": HELMIGNORE,
+    "values.yaml": valuesYaml(values),
     "values.schema.json": `${JSON.stringify(jsonSchema(), null, 2)}\n`,
-    "templates/_image.tpl": IMAGE,
-    "templates/NOTES.txt": NOTES,
+    "templates/_helpers.tpl": HELPERS,
+    "templates/NOTES.txt": notes(values),
     "templates/host.yaml": hostConfig(),
     "templates/webhook-certificate.yaml": certificates(read),
     "templates/hub.yaml": hub(read),
     "templates/monitoring.yaml": monitoring(read),
     "templates/network-policies.yaml": networkPolicies(read),
+    "templates/extra-objects.yaml": EXTRA_OBJECTS,
+    "templates/tests/doctor.yaml": templates(testObjects(), (document, text) => {
+      if (document.get("kind") === "Pod") templatePod(document, ["spec"], "$.Values.controller", text);
+      return undefined;
+    }),
   };
   for (const path of listed(read, "manifests")) files[templatePath(path, "manifests")] = template(read, path);
   for (const part of ["access", "ui"]) {
@@ -42,7 +61,7 @@ export function chartFiles(read: (path: string) => string): Readonly<Record<stri
 }
 
 function headed(file: string, text: string): string {
-  if (file.endsWith(".json") || file === "templates/NOTES.txt") return text;
+  if (file.endsWith(".json") || file.endsWith(".md") || file === "templates/NOTES.txt") return text;
   return file.startsWith("templates/") ? `{{- /* ${HEADER} */}}\n${text}` : `# ${HEADER}\n${text}`;
 }
 
@@ -65,6 +84,12 @@ function template(read: (path: string) => string, path: string): string {
       templateDeployment(document, name, text, patch);
       return undefined;
     }
+    if (kind === "ServiceAccount") {
+      const name = component.parse(String(document.getIn(["metadata", "name"])).replace("legation-", ""));
+      const annotations = `$.Values.${name}.serviceAccount.annotations`;
+      text.block(document, ["metadata", "annotations"], annotations, { optional: true });
+      return undefined;
+    }
     if (kind !== "Namespace" && kind !== "CustomResourceDefinition") return undefined;
     // They hold what users wrote, and members' credentials. The page's namespace holds nothing.
     if (!path.startsWith("manifests/ui/")) document.setIn(KEEP, "keep");
@@ -74,15 +99,21 @@ function template(read: (path: string) => string, path: string): string {
   });
 }
 
-/** Turns each object into a template. `change` puts expressions in, and returns the condition of the object if it has one. */
+/**
+ * Turns each object into a template. `change` puts expressions in, and returns the condition of the object if it has one. `labels`
+ * is the value with its further labels.
+ */
 function templates(
   manifests: string,
-  change: (document: ObjectDocument, text: TemplateText) => string | undefined,
+  change: (document: ObjectDocument, text: TemplateText) => string | undefined = () => undefined,
+  labels = "$.Values.commonLabels",
 ): string {
   const text = new TemplateText();
   return documentsOf(manifests)
     .map((document) => {
       const condition = change(document, text);
+      text.expression(document, ["metadata", "labels", "helm.sh/chart"], 'include "legation.chart" $');
+      text.entries(document, ["metadata", "labels"], labels);
       // Helm sets this label itself; what only renders the chart, such as Argo CD, takes it from here.
       if (document.hasIn(MANAGED_BY)) text.expression(document, MANAGED_BY, "$.Release.Service");
       const rendered = text.render(document);
@@ -92,7 +123,7 @@ function templates(
 }
 
 /** Returns the values of an installation as the manifests describe it. */
-export function chartDefaults(read: (path: string) => string): object {
+export function chartDefaults(read: (path: string) => string): ChartDefaults {
   const files = ["controller.yaml", "webhook.yaml", "access/deployment.yaml", "ui/deployment.yaml"];
   const deployments = files
     .flatMap((file) => documentsOf(read(`manifests/${file}`)))
@@ -102,10 +133,15 @@ export function chartDefaults(read: (path: string) => string): object {
     if (found === undefined) throw new Error(`manifests: no Deployment runs ${name}`);
     return found;
   };
-  const sizes = (name: string): Sizes => sizesOf(running(name));
+  const defaults = (name: string): DeploymentDefaults => defaultsOf(running(name));
   const [repository = ""] = deployments.map(repositoryOf);
   return defaultValues(
-    { controller: sizes("controller"), webhook: sizes("webhook"), access: sizes("access"), ui: sizes("ui") },
+    {
+      controller: defaults("controller"),
+      webhook: defaults("webhook"),
+      access: defaults("access"),
+      ui: defaults("ui"),
+    },
     { repository, hosts: hostsOf(running("ui")) },
   );
 }
@@ -126,63 +162,28 @@ function keyOf(parent: unknown, name: string | undefined): Scalar | undefined {
   return parent.items.map(({ key }) => key).find((key): key is Scalar => isScalar(key) && key.value === name);
 }
 
-function chartYaml(read: (path: string) => string): string {
-  const { version, description, license } = z
-    .object({ version: z.string(), description: z.string(), license: z.string() })
-    .parse(JSON.parse(read("package.json")));
-  return stringify({
-    apiVersion: "v2",
-    name: "legation",
-    description,
-    type: "application",
-    version,
-    appVersion: version,
-    kubeVersion: ">=1.30.0-0",
-    keywords: ["multicluster", "scheduling", "virtual-node"],
-    annotations: { "artifacthub.io/license": license },
-  });
-}
-
-const IMAGE = `{{- define "legation.image" -}}
+const HELPERS = `{{- define "legation.image" -}}
 {{- with .Values.image }}
 {{- if .digest }}{{ .repository }}@{{ .digest }}
 {{- else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
 {{- end }}
 {{- end }}
 {{- end }}
+{{- define "legation.chart" -}}
+{{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
 `;
 
-const NOTES = `Legation {{ .Chart.AppVersion }} is installed as the host "{{ .Values.clusterName }}".
-
-Wait until its processes are ready:
-
-  kubectl -n ${SYSTEM_NAMESPACE} rollout status deployment
-{{- if eq .Release.Namespace "${SYSTEM_NAMESPACE}" }}
-
-This release does not own its namespace. Give it the labels that \`legation install\` gives it:
-
-  kubectl label namespace ${SYSTEM_NAMESPACE} ${labels()} --overwrite
+// The text of an object may have templates, as its YAML.
+const EXTRA_OBJECTS = `{{- range .Values.extraObjects }}
+---
+{{- if kindIs "string" . }}
+{{ tpl . $ }}
+{{- else }}
+{{ tpl (toYaml .) $ }}
 {{- end }}
-{{- if .Values.ui.enabled }}
-
-Look at them in a browser at https://localhost:8443, with a token for this cluster, such as of \`kubectl create token\`:
-
-  kubectl -n legation-ui port-forward service/legation-ui 8443:443
 {{- end }}
-
-Then join members with \`legation join\`, and opt namespaces in:
-
-  kubectl label namespace NAME legation.dev/delegation=annotated
-
-\`helm uninstall\` leaves the custom resources and the members as they are. Delegated pods run on for about five minutes; then
-Kubernetes evicts them. New pods, also those that replace evicted ones, run on the host's own nodes. To remove everything,
-run \`legation unjoin\` for each member and then \`legation uninstall\`.
 `;
-
-function labels(): string {
-  const security = ["enforce", "audit", "warn"].map((mode) => `pod-security.kubernetes.io/${mode}=restricted`);
-  return [...security, ...Object.entries(INSTALLED_LABELS).map(([key, value]) => `${key}=${value}`)].join(" ");
-}
 
 function hostConfig(): string {
   const metadata = { name: HOST_CONFIG_NAME, namespace: SYSTEM_NAMESPACE, labels: INSTALLED_LABELS };
@@ -222,18 +223,22 @@ function hub(read: (path: string) => string): string {
 }
 
 function monitoring(read: (path: string) => string): string {
-  return templates(read("examples/monitoring/prometheus-operator.yaml"), (document, lines) => {
-    lines.block(document, ["metadata", "labels"], ".Values.monitoring.labels", { optional: true });
-    if (document.get("kind") === "PrometheusRule") return ".Values.monitoring.rules";
-    const inAccess = document.getIn(["metadata", "namespace"]) === ACCESS_NAMESPACE;
-    const wanted = ".Values.monitoring.podMonitors";
-    return inAccess ? `and ${wanted} .Values.access.enabled` : wanted;
-  });
+  return templates(
+    read("examples/monitoring/prometheus-operator.yaml"),
+    (document) => {
+      if (document.get("kind") === "PrometheusRule") return ".Values.monitoring.rules";
+      const inAccess = document.getIn(["metadata", "namespace"]) === ACCESS_NAMESPACE;
+      const wanted = ".Values.monitoring.podMonitors";
+      return inAccess ? `and ${wanted} .Values.access.enabled` : wanted;
+    },
+    // Of a label in both, the first counts.
+    "merge (dict) $.Values.monitoring.labels $.Values.commonLabels",
+  );
 }
 
 function networkPolicies(read: (path: string) => string): string {
   const text = ["system", "access"].map((name) => {
-    const policies = escapeTemplate(read(`manifests/network-policies/${name}.yaml`));
+    const policies = templates(read(`manifests/network-policies/${name}.yaml`));
     return name === "access" ? when(".Values.access.enabled", policies) : policies;
   });
   return when(".Values.networkPolicy.enabled", text.join("---\n"));

@@ -52,9 +52,27 @@ export class TemplateText {
     document.setIn(path, this.#mark(lines));
   }
 
-  /** Appends lines of a template to a list. */
-  append(document: ObjectDocument, path: readonly (string | number)[], lines: Lines): void {
-    document.addIn(path, this.#mark(lines));
+  /** Replaces a field by a value. Leaves the field out if the value is empty. */
+  scalar(document: ObjectDocument, path: readonly (string | number)[], value: string): void {
+    const key = String(path.at(-1));
+    this.lines(document, path, (indent) => [
+      `${indent}{{- with ${value} }}`,
+      `${indent}${key}: {{ . }}`,
+      `${indent}{{- end }}`,
+    ]);
+  }
+
+  /** Appends the items of a value to a list. */
+  append(document: ObjectDocument, path: readonly (string | number)[], value: string): void {
+    document.addIn(
+      path,
+      this.#mark((indent) => linesOf(value, indent)),
+    );
+  }
+
+  /** Appends the entries of a value to a map. */
+  entries(document: ObjectDocument, path: readonly (string | number)[], value: string): void {
+    this.lines(document, [...path, "entries"], (indent) => linesOf(value, indent));
   }
 
   /** Returns the template of a document. Text of the manifest that looks like a template stays text. */
@@ -73,6 +91,15 @@ export class TemplateText {
     this.#lines.push(lines);
     return `legation-chart-${this.#lines.length - 1}-`;
   }
+}
+
+/** Returns the lines of a template with the YAML of a value, and none if it is empty. */
+export function linesOf(value: string, indent: string): string[] {
+  return [
+    `${indent}{{- with ${value} }}`,
+    `${indent}{{- toYaml . | nindent ${indent.length} }}`,
+    `${indent}{{- end }}`,
+  ];
 }
 
 /** Escapes text in which a template would see its own delimiters. */

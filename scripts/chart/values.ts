@@ -6,10 +6,15 @@ interface Resources {
   readonly limits?: Readonly<Record<string, string | number>> | undefined;
 }
 
-/** Sizes of a Deployment, as the manifests have them. */
-export interface Sizes {
+/** Values of a Deployment, as the manifests have them. */
+export interface DeploymentDefaults {
   readonly replicas: number;
   readonly resources: Resources;
+  /** Empty: no class. */
+  readonly priorityClassName: string;
+  readonly topologySpreadConstraints: readonly object[];
+  readonly podSecurityContext: object;
+  readonly securityContext: object;
 }
 
 /** The Deployments of the chart. */
@@ -23,6 +28,14 @@ const quantity = z.union([
 const quantities = z.record(z.string(), quantity);
 const labelMap = z.record(z.string(), z.string());
 const anyObject = z.looseObject({});
+
+// Labels that the chart sets, by which Services and Legation itself find objects, and those that admission goes by.
+const OWN_LABEL =
+  /^(app\.kubernetes\.io\/(name|component|part-of|managed-by|version)|helm\.sh\/chart|(.*\.)?legation\.dev\/.*|pod-security\.kubernetes\.io\/.*)$/;
+// Regular expressions that Helm knows have no lookahead: labels that match fit no schema.
+const furtherLabels = labelMap
+  .refine((labels) => !Object.keys(labels).some((key) => OWN_LABEL.test(key)), "has a label that the chart sets")
+  .meta({ patternProperties: { [OWN_LABEL.source]: false } });
 
 const replicas = z.int().min(0).max(10).describe("Pods of the Deployment.");
 // Sessions of the page are in the memory of one process.
@@ -42,7 +55,18 @@ const single = {
   nodeSelector: labelMap.describe("Labels that a node of the pods must have."),
   tolerations: z.array(anyObject).describe("Taints that the pods tolerate."),
   affinity: anyObject.describe("Affinity of the pods."),
+  topologySpreadConstraints: z.array(anyObject).describe("Constraints by which the pods are spread."),
+  priorityClassName: z
+    .string()
+    .regex(/^([a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$/)
+    .describe("PriorityClass of the pods. Empty: none."),
   podAnnotations: labelMap.describe("Annotations of the pods."),
+  podLabels: furtherLabels.describe("More labels of the pods."),
+  podSecurityContext: anyObject.describe(
+    "Security context of the pods. A field that is `null` is left out: on OpenShift `runAsUser` and `runAsGroup`.",
+  ),
+  securityContext: anyObject.describe("Security context of the container."),
+  serviceAccount: z.strictObject({ annotations: labelMap.describe("Annotations of the service account.") }),
 };
 const process = { replicas, ...single };
 
@@ -75,6 +99,7 @@ export const valuesSchema: z.ZodType = z
         .array(z.strictObject({ name: z.string().min(1) }))
         .describe("Secrets with which kubelets pull the image. They must be in the namespaces of the pods."),
     }),
+    commonLabels: furtherLabels.describe("More labels of every object of the chart, but not of the pods."),
     crds: z.strictObject({
       install: z
         .boolean()
@@ -128,28 +153,39 @@ export const valuesSchema: z.ZodType = z
     networkPolicy: z.strictObject({
       enabled: z.boolean().describe("Make NetworkPolicies that close every other port of the pods."),
     }),
+    extraObjects: z
+      .array(z.union([anyObject, z.string()]))
+      .describe("More objects of the release, as YAML or as text. Both may have templates."),
     // Helm passes it to charts that are part of another.
     global: anyObject.exactOptional(),
   })
   .describe("Values of the chart legation");
 
+/** The default values of the chart. */
+export interface ChartDefaults {
+  readonly image: { readonly repository: string };
+}
+
 /** Returns the default values: an installation as `legation install` makes it. */
 export function defaultValues(
-  sizes: Readonly<Record<Component, Sizes>>,
+  deployments: Readonly<Record<Component, DeploymentDefaults>>,
   { repository, hosts }: { readonly repository: string; readonly hosts: readonly string[] },
-): object {
-  const { replicas: _, ...ofPage } = sizes.ui;
+): ChartDefaults {
+  const { replicas: _, ...ofPage } = deployments.ui;
   const processOf = (component: Component): object => ({
-    ...(component === "ui" ? ofPage : sizes[component]),
+    ...(component === "ui" ? ofPage : deployments[component]),
     env: [],
     nodeSelector: {},
     tolerations: [],
     affinity: {},
     podAnnotations: {},
+    podLabels: {},
+    serviceAccount: { annotations: {} },
   });
-  return {
+  const values = {
     clusterName: "host",
     image: { repository, tag: "", digest: "", pullPolicy: "", pullSecrets: [] },
+    commonLabels: {},
     crds: { install: true },
     controller: processOf("controller"),
     webhook: { ...processOf("webhook"), certificate: { source: "self", issuerRef: {} } },
@@ -158,7 +194,9 @@ export function defaultValues(
     hub: { enabled: false, type: "LoadBalancer", annotations: {} },
     monitoring: { podMonitors: false, rules: false, labels: {} },
     networkPolicy: { enabled: false },
+    extraObjects: [],
   };
+  return values;
 }
 
 /** Returns values.schema.json, in the draft that every Helm 3 and 4 reads. */
@@ -167,7 +205,7 @@ export function jsonSchema(): object {
 }
 
 /** A value and what it means. */
-interface ValueRow {
+export interface ValueRow {
   readonly path: string;
   readonly value: unknown;
   readonly description: string;

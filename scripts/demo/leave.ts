@@ -1,14 +1,14 @@
 import type { Cluster } from "../../test/support/clusters/types.ts";
 import { stopProcesses } from "./process.ts";
-import { MEMBERS, type Tour, VIEWER } from "./tour.ts";
+import { AGENT_MEMBER, MEMBERS, showCounts, type Tour, VIEWER } from "./tour.ts";
 
 /** Deletes the workloads and checks that their delegates are gone. */
 export async function deleteWorkloads(tour: Tour): Promise<void> {
   const { shell } = tour;
-  shell.step("Delete everything");
-  await shell.run("kubectl", "delete", "namespace", "shop", "pipelines", "--timeout=90s");
+  shell.step("Delete the workloads, and with them their pods in members");
+  await shell.look("kubectl", "delete", "namespace", "shop", "pipelines", "--timeout=90s");
+  await showCounts(tour);
   for (const cluster of tour.clusters.all) {
-    await shell.run("kubectl", "--kubeconfig", cluster.kubeconfig, "get", "pods", "-A");
     const pods = await list(tour, cluster, "pods");
     if (pods.length > 0) throw new Error(`${cluster.name}: pods are left: ${pods.join(", ")}`);
   }
@@ -18,22 +18,22 @@ export async function deleteWorkloads(tour: Tour): Promise<void> {
 export async function removeLegation(tour: Tour): Promise<void> {
   const { clusters, shell } = tour;
   shell.step("Take Legation out again");
-  for (const name of Object.keys(MEMBERS)) {
+  for (const name of [...Object.keys(MEMBERS), AGENT_MEMBER]) {
     const { kubeconfig } = clusters.get(name);
     await shell.run("legation", "unjoin", name, "--member-kubeconfig", kubeconfig);
     await shell.run("kubectl", "--kubeconfig", kubeconfig, "delete", "clusterrolebinding", VIEWER);
   }
-  shell.show("kill %1 %2 %3 %4   # webhook, controller, access and agent");
+  shell.note("kill %1 %2 %3 %4   # webhook, controller, access and agent");
   await stopProcesses(clusters.info.directory);
   await shell.run("legation", "uninstall");
 
-  shell.say("", "Nothing is left of it:");
   const left: string[] = [];
   for (const cluster of clusters.all) {
     left.push(...(await legationObjects(tour, cluster)).map((object) => `${cluster.name}: ${object}`));
     await shell.run("kubectl", "--kubeconfig", cluster.kubeconfig, "get", "nodes,namespaces");
   }
   if (left.length > 0) throw new Error(`Legation has left something behind: ${left.join(", ")}`);
+  shell.say("Nothing is left of it: no node, namespace, role, definition, webhook or policy, in any cluster.");
 }
 
 const KINDS = [

@@ -19,29 +19,33 @@ export interface ProcessSpec {
 const READY_MS = 60_000;
 // Ends processes at once: their state is discarded.
 const STOP_MS = 5_000;
+// A process that cannot start is not tried for ever.
+const MOST_RESTARTS = 3;
+const RESTARTING = join(import.meta.dirname, "restarting.sh");
 const LOG_TAIL_LINES = 15;
 const PROCESSES = "processes.json";
 
 const recorded = z.array(z.object({ name: z.string(), pid: z.int() }));
 
 /**
- * Starts a process in its own session, so that Ctrl-C reaches the demo alone, and waits until it is ready. Records
- * its id first.
+ * Starts a process in its own session, so that Ctrl-C reaches the demo alone, and waits until it is ready. It is started again
+ * whenever it ends. Records the id of what restarts it first.
  */
 export async function startProcess({ name, args, directory, readyText, signal }: ProcessSpec): Promise<void> {
   const file = logFile(directory, name);
   const log = openSync(file, "a");
-  const child = spawn(process.execPath, [LEGATION, name, ...args], {
+  const child = spawn(RESTARTING, [directory, process.execPath, LEGATION, name, ...args], {
     detached: true,
     env: withoutFlags(process.env),
     stdio: ["ignore", log, log],
   });
   closeSync(log);
   child.unref();
+  child.on("error", () => {});
   if (child.pid !== undefined) record(directory, name, child.pid);
   const deadline = performance.now() + READY_MS;
-  while (!readFileSync(file, "utf8").includes(readyText)) {
-    if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) {
+  for (let text = ""; !text.includes(readyText); text = readFileSync(file, "utf8")) {
+    if (child.pid === undefined || restartsIn(text) >= MOST_RESTARTS) {
       throw new Error(`legation ${name} ended before it was ready`);
     }
     if (performance.now() > deadline) throw new Error(`legation ${name} was not ready in ${READY_MS / 1000} s`);
@@ -49,16 +53,28 @@ export async function startProcess({ name, args, directory, readyText, signal }:
   }
 }
 
+/** Counts how often a process has been started again, by its log. */
+export function restartsIn(log: string): number {
+  return log.match(/^restarting: exit \d+$/gm)?.length ?? 0;
+}
+
 /** Ends the recorded processes, also of an earlier demo. */
 export async function stopProcesses(directory: string): Promise<void> {
-  const running = (): number[] =>
-    read(directory)
-      .filter(({ name, pid }) => isOurs(pid, name))
-      .map(({ pid }) => pid);
-  for (const pid of running()) process.kill(pid, "SIGTERM");
+  for (const pid of running(directory)) process.kill(pid, "SIGTERM");
   const deadline = performance.now() + STOP_MS;
-  while (running().length > 0 && performance.now() < deadline) await sleep(50);
-  for (const pid of running()) process.kill(pid, "SIGKILL");
+  while (running(directory).length > 0 && performance.now() < deadline) await sleep(50);
+  killProcesses(directory);
+}
+
+/** Ends the recorded processes at once, with those that they have started. */
+export function killProcesses(directory: string): void {
+  for (const pid of running(directory)) process.kill(-pid, "SIGKILL");
+}
+
+function running(directory: string): number[] {
+  return read(directory)
+    .filter(({ name, pid }) => isOurs(pid, directory, name))
+    .map(({ pid }) => pid);
 }
 
 /** Returns the last lines of the logs. */
@@ -88,7 +104,7 @@ function read(directory: string): z.output<typeof recorded> {
 }
 
 /** Reports whether the id still belongs to the process: ids are reused. */
-function isOurs(pid: number, name: string): boolean {
+function isOurs(pid: number, directory: string, name: string): boolean {
   const { stdout } = spawnSync("ps", ["-o", "args=", "-p", String(pid)], { encoding: "utf8" });
-  return stdout?.includes(`${LEGATION} ${name}`) ?? false;
+  return stdout?.includes(`${RESTARTING} ${directory} ${process.execPath} ${LEGATION} ${name}`) ?? false;
 }

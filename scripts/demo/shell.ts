@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { appendFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Terminal } from "../../src/cli/shared/terminal.ts";
 
@@ -16,40 +17,55 @@ export interface ShellOptions {
   readonly kubeconfig: string;
   /** Folder of the demo; shown as `$DEMO`. */
   readonly directory: string;
+  /** File with every command and all that it printed, made anew. */
+  readonly transcript: string;
   /** Aborts the running command. */
   readonly signal: AbortSignal;
 }
 
-/** Runs commands as a user types them, and prints both commands and output. */
+/** Runs commands as a user types them. Prints those that show something with their output, and writes all of them to a file. */
 export class Shell {
   readonly #options: ShellOptions;
   #steps = 0;
 
   constructor(options: ShellOptions) {
     this.#options = options;
+    writeFileSync(options.transcript, "");
   }
 
   /** Starts the next numbered step. */
   step(title: string): void {
     const { terminal } = this.#options;
     this.#steps += 1;
+    this.#keep(`\n${this.#steps}. ${title}`);
     terminal.print(`\n${terminal.paint("bold", `${this.#steps}. ${title}`)}`);
   }
 
   /** Prints an explanation. */
   say(...lines: readonly string[]): void {
-    for (const line of lines) this.#options.terminal.print(line === "" ? "" : `   ${line}`);
+    for (const line of lines) {
+      this.#keep(line);
+      this.#options.terminal.print(line === "" ? "" : `   ${line}`);
+    }
   }
 
-  /** Prints a command without running it. */
-  show(command: string): void {
-    const { terminal } = this.#options;
-    terminal.print(`\n   ${terminal.paint("cyan", `$ ${command}`)}`);
+  /** Writes a command to the file without running it. */
+  note(command: string): void {
+    this.#keep(`\n$ ${command}`);
+  }
+
+  /** Runs a command for its effect: command and output are in the file alone. Rejects if it fails. */
+  async run(program: Program, ...args: readonly string[]): Promise<string> {
+    this.note(this.#asTyped([program, ...args]));
+    return this.#execute(program, args, (line) => this.#keep(line));
   }
 
   /** Prints and runs a command, and prints its output. Rejects if it fails. */
-  async run(program: Program, ...args: readonly string[]): Promise<string> {
-    this.show(this.#asTyped([program, ...args]));
+  async look(program: Program, ...args: readonly string[]): Promise<string> {
+    const { terminal } = this.#options;
+    const command = this.#asTyped([program, ...args]);
+    this.note(command);
+    terminal.print(`   ${terminal.paint("cyan", `$ ${command}`)}`);
     return this.#execute(program, args, (line) => this.say(line));
   }
 
@@ -84,6 +100,10 @@ export class Shell {
     signal.throwIfAborted();
     if (code !== 0) throw new Error(`${this.#asTyped([program, ...args])}: exit ${code}: ${errors.join("\n")}`);
     return output;
+  }
+
+  #keep(line: string): void {
+    appendFileSync(this.#options.transcript, `${line}\n`);
   }
 
   #asTyped(words: readonly string[]): string {

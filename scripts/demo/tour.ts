@@ -6,6 +6,7 @@ import { kubeconfigText } from "../../test/support/clusters/kubeconfig.ts";
 import { realNodesPossible } from "../../test/support/clusters/node/possible.ts";
 import { freePort } from "../../test/support/clusters/ports.ts";
 import type { Cluster, Clusters } from "../../test/support/clusters/types.ts";
+import { countPods, countsTable } from "./counts.ts";
 import { startProcess } from "./process.ts";
 import type { Shell } from "./shell.ts";
 
@@ -37,12 +38,9 @@ export async function installLegation({ clusters, shell, signal }: Tour): Promis
   const hubListen = `127.0.0.1:${await freePort()}`;
   const accessPort = await freePort();
   shell.step("Install Legation on the host");
-  shell.say("The webhook will run on this machine, so nothing is deployed in the cluster.");
   const outside = ["--webhook-url", `https://${listen}`, "--access", "--access-address", `localhost:${accessPort}`];
   await shell.run("legation", "install", ...outside, "--cluster-name", "host");
-
-  shell.step("Run the webhook, the controller, and users' access to members");
-  shell.say("Each has the rights of its own service account and no more.");
+  shell.say("Webhook, controller and access run on this machine, each with the rights of its own service account.");
   const processes = {
     webhook: { flags: ["--listen", listen], readyText: "webhook serves" },
     controller: {
@@ -57,9 +55,8 @@ export async function installLegation({ clusters, shell, signal }: Tour): Promis
     const kubeconfig = await accountKubeconfig(shell, host, { account: `legation-${name}`, namespace, directory });
     const args = ["--kubeconfig", kubeconfig, ...flags];
     const log = join(directory, `${name}.log`);
-    shell.show(`legation ${name} ${args.join(" ")} >${log} &`.replaceAll(directory, "$DEMO"));
+    shell.note(`legation ${name} ${args.join(" ")} >${log} &`.replaceAll(directory, "$DEMO"));
     await startProcess({ name, args, directory, readyText, signal });
-    shell.say(readyText);
   }
   return hubListen;
 }
@@ -76,7 +73,7 @@ async function accountKubeconfig(
 ): Promise<string> {
   const file = join(directory, `${account}.kubeconfig`);
   const command = ["--kubeconfig", admin, "-n", namespace, "create", "token", account, "--duration=24h"];
-  shell.show(`kubectl ${command.join(" ")}   # kept in ${file}`.replaceAll(directory, "$DEMO"));
+  shell.note(`kubectl ${command.join(" ")}   # kept in ${file}`.replaceAll(directory, "$DEMO"));
   const token = (await shell.read("kubectl", ...command)).trim();
   writeFileSync(file, kubeconfigText({ name: cluster, server, caData, user: account, token }), { mode: 0o600 });
   return file;
@@ -84,42 +81,50 @@ async function accountKubeconfig(
 
 /** Joins the members. */
 export async function joinMembers({ clusters, shell }: Tour): Promise<void> {
-  shell.step("Join two members");
+  shell.step("Join two members: to the host, each is one large node");
   for (const [name, labels] of Object.entries(MEMBERS)) {
     const { kubeconfig } = clusters.get(name);
     await shell.run("legation", "join", name, "--member-kubeconfig", kubeconfig, "--labels", labels, "--access");
   }
-  await shell.run("legation", "status");
-  shell.say("", "To the host, each member is one large node:");
-  await shell.run("kubectl", "get", "nodes");
+  await shell.look("kubectl", "get", "nodes");
 }
 
+const RUNNING = "--field-selector=status.phase=Running";
+const WHERE = "custom-columns=POD:.metadata.name,NODE:.spec.nodeName,IP:.status.podIP";
+
 /** Applies the examples and shows where their pods run. */
-export async function runExamples({ clusters, shell }: Tour): Promise<void> {
+export async function runExamples(tour: Tour): Promise<void> {
+  const { shell } = tour;
   shell.step("Run ordinary workloads in the members");
-  shell.say("The manifests are ordinary ones with one annotation; those of examples/all-mode have none.");
+  shell.say("The manifests of examples/ are ordinary ones with one annotation; those of examples/all-mode have none.");
   await shell.run("kubectl", "apply", "-f", "examples/namespace.yaml");
   await shell.run("kubectl", "apply", "-f", "examples/");
   await shell.run("kubectl", "apply", "-f", "examples/all-mode/namespace.yaml", "-f", "examples/all-mode/job.yaml");
   await shell.run("kubectl", "-n", "shop", "create", "job", "report-now", "--from=cronjob/report");
-  shell.say("", "kubectl waits for them as on any cluster:");
   await shell.run("kubectl", "-n", "shop", "rollout", "status", "deployment/web", "--timeout=90s");
   await shell.run("kubectl", "-n", "shop", "rollout", "status", "statefulset/cache", "--timeout=90s");
   await shell.run("kubectl", "-n", "shop", "wait", "pod/toolbox", "--for=condition=Ready", "--timeout=90s");
   const jobs = ["job/thumbnails", "job/report-now"];
   await shell.run("kubectl", "-n", "shop", "wait", ...jobs, "--for=condition=Complete", "--timeout=90s");
   await shell.run("kubectl", "-n", "pipelines", "wait", "job/unchanged", "--for=condition=Complete", "--timeout=90s");
-
-  shell.step("See them on the host and in the members");
-  await shell.run("kubectl", "get", "pods", "-A", "-o", "wide");
-  for (const name of Object.keys(MEMBERS)) {
-    await shell.run("kubectl", "--kubeconfig", clusters.get(name).kubeconfig, "get", "pods", "-A", "-o", "wide");
-  }
+  await shell.look("kubectl", "-n", "shop", "get", "pods", RUNNING, "-o", WHERE);
+  await showCounts(tour);
   await shell.run("kubectl", "-n", "shop", "get", "deployments,statefulsets,jobs,cronjobs");
   await shell.run("kubectl", "-n", "shop", "events", "--for", "deployment/web");
   const name = await shell.read("kubectl", "-n", "shop", "get", "pods", "-l", "app=web", "-o", "name");
   const [first = ""] = name.trim().split("\n");
   await shell.run("legation", "status", "pod", first.replace("pod/", ""), "-n", "shop");
+}
+
+/** Prints how many pods each cluster has. The lists of all are in the file. */
+export async function showCounts({ clusters, shell }: Pick<Tour, "clusters" | "shell">): Promise<void> {
+  const counts = [];
+  for (const { name, kubeconfig } of clusters.all) {
+    const list = ["--kubeconfig", kubeconfig, "get", "pods", "-A"];
+    await shell.run("kubectl", ...list, "-o", "wide");
+    counts.push(countPods(name, await shell.read("kubectl", ...list, "-o", "json")));
+  }
+  shell.say(...countsTable(counts));
 }
 
 /** Joins a third member through an agent, and shows logs and exec there if its node is real. */
@@ -128,18 +133,15 @@ export async function joinBehindAgent({ clusters, shell, signal }: Tour, hub: st
   const member = clusters.get(AGENT_MEMBER);
   const { kubeconfig } = member;
   shell.step("Join a member that the host cannot reach");
-  shell.say(
-    "An agent there connects to the host. `legation join` prints what runs it, for the member's administrator.",
-  );
+  shell.say("An agent there connects to the host. It runs on this machine, too, since no image of Legation is here.");
   const file = join(directory, "agent.yaml");
   const words = ["join", AGENT_MEMBER, "--agent", "--hub-address", hub, "--access"];
-  shell.show(`legation ${words.join(" ")} > $DEMO/agent.yaml`);
+  shell.note(`legation ${words.join(" ")} > $DEMO/agent.yaml`);
   const manifest = await shell.read("legation", ...words);
   writeFileSync(file, manifest, { mode: 0o600 });
   await shell.run("kubectl", "--kubeconfig", kubeconfig, "apply", "-f", file);
   const [, agent = ""] = /^ {2}name: (legation-agent-\w+)$/m.exec(manifest) ?? [];
-  shell.say("", "No image of Legation is on this machine, so the agent runs here and not in its Deployment.");
-  const scaled = ["-n", "legation-system", "scale", `deployment/${agent}`, "--replicas=0"];
+  const scaled = ["-n", SYSTEM_NAMESPACE, "scale", `deployment/${agent}`, "--replicas=0"];
   await shell.run("kubectl", "--kubeconfig", kubeconfig, ...scaled);
   const args = [
     "--kubeconfig",
@@ -147,57 +149,52 @@ export async function joinBehindAgent({ clusters, shell, signal }: Tour, hub: st
     "--secret",
     agent,
   ];
-  shell.show(`legation agent ${args.join(" ")} >$DEMO/agent.log &`.replaceAll(directory, "$DEMO"));
+  shell.note(`legation agent ${args.join(" ")} >$DEMO/agent.log &`.replaceAll(directory, "$DEMO"));
   await startProcess({ name: "agent", args, directory, readyText: "connected to the hub", signal });
+  // Its node has one image: only pods that tolerate the taint are placed there.
+  const taint = JSON.stringify({ spec: { taints: [{ key: "demo", value: "one-image", effect: "NoSchedule" }] } });
+  await shell.run("kubectl", "patch", `cluster/${AGENT_MEMBER}`, "--type=merge", `--patch=${taint}`);
   await shell.run("kubectl", "wait", `cluster/${AGENT_MEMBER}`, "--for=condition=Ready", "--timeout=60s");
 
   shell.step("Run a pod there, read its log, run a command");
   await shell.run("kubectl", "apply", "-f", "scripts/demo/talker.yaml");
   await shell.run("kubectl", "-n", "shop", "wait", "pod/talker", "--for=condition=Ready", "--timeout=90s");
-  await shell.run("kubectl", "-n", "shop", "get", "pod", "talker", "-o", "wide");
+  await shell.look("kubectl", "-n", "shop", "get", "pod", "talker", "-o", WHERE);
   const obstacle = realNodesPossible();
   if (obstacle === undefined) {
-    await shell.run("kubectl", "-n", "shop", "logs", "talker", "--timestamps");
+    await shell.look("kubectl", "-n", "shop", "logs", "talker");
     const script = "echo $(hostname) has $(nproc) processors";
-    await shell.run("kubectl", "-n", "shop", "exec", "talker", "--", "sh", "-c", script);
+    await shell.look("kubectl", "-n", "shop", "exec", "talker", "--", "sh", "-c", script);
   } else {
     shell.say(
       "kubectl logs, exec, attach and port-forward reach a pod wherever it runs (docs/kubelet-api.md).",
-      `No container runs here that could show it: the members' nodes are played by kwok, and ${obstacle}.`,
+      `No container runs here that could show it: ${obstacle}.`,
     );
   }
-  await showAllMembers({ clusters, shell });
-  await shell.run("kubectl", "-n", "shop", "delete", "pod", "talker", "--timeout=90s");
-  shell.say("", "It goes again, so that none of the next pods is placed there: its node has no image but one.");
-  await shell.run("legation", "unjoin", AGENT_MEMBER, "--member-kubeconfig", kubeconfig);
-  await shell.run("kubectl", "--kubeconfig", kubeconfig, "delete", "clusterrolebinding", VIEWER);
 }
 
 /** Gives the host's administrator rights in all members, and shows the objects there. */
-async function showAllMembers({ clusters, shell }: Pick<Tour, "clusters" | "shell">): Promise<void> {
-  shell.step("Look into all members at once");
-  shell.say("In a member a user of the host is itself, with a prefix, and has the rights that it is given there.");
+export async function showAllMembers({ clusters, shell }: Pick<Tour, "clusters" | "shell">): Promise<void> {
+  shell.step("Look into all members at once, as a user of the host with rights there");
   for (const name of [...Object.keys(MEMBERS), AGENT_MEMBER]) {
     const { kubeconfig } = clusters.get(name);
     const rights = ["--clusterrole=view", "--user=legation:admin"];
     await shell.run("kubectl", "--kubeconfig", kubeconfig, "create", "clusterrolebinding", VIEWER, ...rights);
   }
-  await shell.run("legation", "get", "pods", "-A");
+  await shell.look("legation", "get", "pods", "-n", "shop", "-l", "app=web");
 }
 
 /** Scales a Deployment over the members. */
-export async function scale({ clusters, shell }: Tour): Promise<void> {
-  shell.step("Scale");
-  await shell.run("kubectl", "-n", "shop", "scale", "deployment/web", "--replicas=10");
+export async function scale({ shell }: Tour): Promise<void> {
+  shell.step("Scale a Deployment over the members");
+  await shell.look("kubectl", "-n", "shop", "scale", "deployment/web", "--replicas=10");
   await shell.run("kubectl", "-n", "shop", "rollout", "status", "deployment/web", "--timeout=90s");
-  for (const name of Object.keys(MEMBERS)) {
-    const { kubeconfig } = clusters.get(name);
-    await shell.run("kubectl", "--kubeconfig", kubeconfig, "-n", "shop", "get", "pods", "-l", "app=web");
-  }
+  await shell.look("legation", "status", "deployment/web", "-n", "shop");
   await shell.run("kubectl", "-n", "shop", "scale", "deployment/web", "--replicas=3");
   await shell.run("kubectl", "-n", "shop", "rollout", "status", "deployment/web", "--timeout=90s");
-  await shell.run("kubectl", "-n", "shop", "get", "deployment/web");
 }
+
+const WHY = 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}{"\\n"}';
 
 /** Shows a pod that no member takes. */
 export async function showPending({ shell }: Tour): Promise<void> {
@@ -205,6 +202,6 @@ export async function showPending({ shell }: Tour): Promise<void> {
   await shell.run("kubectl", "apply", "-f", "examples/waiting/pod.yaml");
   const wait = ["wait", "pod/too-large", "--for=condition=PodScheduled=false", "--timeout=30s"];
   await shell.run("kubectl", "-n", "shop", ...wait);
-  await shell.run("kubectl", "-n", "shop", "get", "pod", "too-large");
+  await shell.look("kubectl", "-n", "shop", "get", "pod", "too-large", "-o", WHY);
   await shell.run("legation", "status", "pod", "too-large", "-n", "shop");
 }

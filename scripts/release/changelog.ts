@@ -13,3 +13,12 @@ export function cutChangelog(text: string, version: string, date: string): strin
 export function newestRelease(text: string): string | undefined {
   return /^## \[(\d[^\]]*)\] - \d{4}-\d{2}-\d{2}$/m.exec(text)?.[1];
 }
+
+/** Returns the changes of a version, as the notes of its release. Throws if the changelog has none. */
+export function releaseNotes(text: string, version: string): string {
+  const [, after] = text.split(`\n## [${version}] - `);
+  const [entry = ""] = after?.split(/^## /m, 1) ?? [];
+  const notes = entry.slice(entry.indexOf("\n")).trim();
+  if (notes === "") throw new Error(`CHANGELOG.md has no changes of ${version}`);
+  return `${notes}\n`;
+}

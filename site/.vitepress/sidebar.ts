@@ -74,6 +74,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
     items: [
       page("Roadmap", "roadmap"),
       page("Development", "development"),
+      page("Releasing", "releasing"),
       page("Decisions", "decisions/README"),
       { text: "Changes", link: "/CHANGELOG" },
       { text: "Contributing", link: "/CONTRIBUTING" },

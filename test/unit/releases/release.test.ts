@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { cutChangelog, newestRelease } from "../../../scripts/release/changelog.ts";
+import { cutChangelog, newestRelease, releaseNotes } from "../../../scripts/release/changelog.ts";
 import { ROOT } from "../../support/legation/cli.ts";
 import { lastRelease } from "../../support/releases/last-release.ts";
 
@@ -35,6 +35,18 @@ describe("the release of the changelog", () => {
       "# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-02-02\n\n### Added\n\n- This.\n\n## [0.1.0] - 2026-01-01\n\n- That.\n",
     );
     expect(newestRelease(cutChangelog(text, "0.2.0", "2026-02-02"))).toBe("0.2.0");
+  });
+
+  test("is its own entries, and those of no other version, as notes", () => {
+    const cut = cutChangelog(text, "0.2.0", "2026-02-02");
+    expect(releaseNotes(cut, "0.2.0")).toBe("### Added\n\n- This.\n");
+    expect(releaseNotes(cut, "0.1.0")).toBe("- That.\n");
+    expect(() => releaseNotes(text, "0.2.0")).toThrow("CHANGELOG.md has no changes of 0.2.0");
+  });
+
+  test("has notes for the version of package.json", () => {
+    const { version } = JSON.parse(read(ROOT, "package.json"));
+    expect(releaseNotes(read(ROOT, "CHANGELOG.md"), version)).not.toContain("## [");
   });
 
   test.each([

@@ -1,16 +1,33 @@
+import { homedir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "vitest";
-import { firstRun } from "../../../scripts/demo/first-run.ts";
+import { firstRun, foundText } from "../../../scripts/demo/first-run.ts";
 import { inParallel } from "../../support/clusters/build.ts";
 
 test("names what the first run builds, and what of it setup-envtest has", () => {
-  const text = firstRun(["etcd", "kube-apiserver", "kwok"]).join("\n");
+  const text = firstRun(["etcd", "kube-apiserver", "kwok"], "1.36").join("\n");
   expect(text).toContain("builds etcd, kube-apiserver, kwok from source");
-  expect(text).toContain("let setup-envtest download etcd, kube-apiserver:");
-  expect(text).toContain('export KUBEBUILDER_ASSETS="$(setup-envtest use -p path)"');
+  expect(text).toContain("let setup-envtest download etcd, kube-apiserver, which the next run finds:");
+  expect(text).toContain("setup-envtest use 1.36");
+  expect(text).toContain("kwok of this version in PATH are used, too.");
 });
 
 test("says nothing of setup-envtest where it has nothing of what is missing", () => {
-  expect(firstRun(["kwok"]).join("\n")).not.toContain("setup-envtest");
+  expect(firstRun(["kube-scheduler"], "1.36").join("\n")).not.toMatch(/setup-envtest|PATH/);
+});
+
+test("names the places of binaries that are there, a line for each", () => {
+  const cache = join(homedir(), ".cache", "legation");
+  const sources = new Map([
+    ["etcd", { path: join(cache, "etcd"), from: cache }],
+    ["kubectl", { path: "/usr/bin/kubectl", from: "PATH" }],
+    ["kube-apiserver", { path: join(cache, "kube-apiserver"), from: cache }],
+    ["kwok", undefined],
+  ]);
+  expect(foundText(sources)).toEqual([
+    "Uses etcd, kube-apiserver of ~/.cache/legation.",
+    "Uses kubectl of PATH (/usr/bin).",
+  ]);
 });
 
 test("builds several at a time, and begins no other after a failure", async () => {

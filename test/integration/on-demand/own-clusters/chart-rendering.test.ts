@@ -24,10 +24,22 @@ const ALL = {
 const identity = ({ apiVersion, kind, metadata }: Manifest): string =>
   `${apiVersion} ${kind} ${metadata.namespace ?? ""}/${metadata.name}`;
 
+const CHART_LABEL = { "helm.sh/chart": `legation-${packageVersion()}` };
+
+/** Labels an object as the chart does. */
+function byChart(manifest: Manifest, more: object = {}): Manifest {
+  const labels = { ...(manifest.metadata.labels as object), ...CHART_LABEL, ...more };
+  return { ...manifest, metadata: { ...manifest.metadata, labels } };
+}
+
 /** Labels an object as Helm does. */
 function byHelm(manifest: Manifest): Manifest {
-  const labels = { ...(manifest.metadata.labels as object), "app.kubernetes.io/managed-by": "Helm" };
-  return { ...manifest, metadata: { ...manifest.metadata, labels } };
+  return byChart(manifest, { "app.kubernetes.io/managed-by": "Helm" });
+}
+
+/** Takes the objects of `helm test` away. */
+function withoutTest(manifests: readonly Manifest[]): Manifest[] {
+  return manifests.filter(({ metadata }) => !metadata.name.startsWith("legation-test"));
 }
 
 function byIdentity(manifests: readonly Manifest[]): Record<string, Manifest> {
@@ -86,7 +98,7 @@ describe("the chart renders", () => {
     ["with a name that YAML takes for a number", { clusterName: "0123" }, { clusterName: "0123" }, []],
     ["with access", { access: { enabled: true } }, {}, ["access"]],
   ])("what `legation install` applies, %s", async (_how, values, options, folders) => {
-    const { objects, kept } = withoutKeep(await renderChart(values));
+    const { objects, kept } = withoutKeep(withoutTest(await renderChart(values)));
     expect(byIdentity(objects)).toEqual(byIdentity((await applied(options, folders)).map(byHelm)));
     expect(new Set(kept)).toEqual(new Set(["CustomResourceDefinition", "Namespace"]));
   });
@@ -155,6 +167,95 @@ describe("the chart renders", () => {
     expect(env("legation-controller")).toEqual([expect.objectContaining({ name: "POD_IP" }), ...process.env]);
   });
 
+  test("the security, priority, spread, labels and service account of each Deployment", async () => {
+    const process = {
+      podSecurityContext: { runAsUser: null, fsGroup: 1000 },
+      securityContext: { runAsUser: 1000 },
+      priorityClassName: "company-critical",
+      topologySpreadConstraints: [{ maxSkew: 2, topologyKey: "zone", whenUnsatisfiable: "DoNotSchedule" }],
+      podLabels: { "example.com/mesh": "on" },
+      serviceAccount: { annotations: { "example.com/role": "legation" } },
+    };
+    const enabled = { enabled: true, ...process };
+    const values = { controller: process, webhook: process, access: enabled, ui: enabled };
+    const rendered = await renderChart(values);
+    for (const name of ["legation-controller", "legation-webhook", "legation-access", "legation-ui"]) {
+      const { spec } = only(rendered, "Deployment", name) as Manifest & { spec: { template: { spec: object } } };
+      expect(spec, name).toMatchObject({
+        template: {
+          metadata: { labels: { ...process.podLabels, "app.kubernetes.io/component": name.slice(9) } },
+          spec: {
+            priorityClassName: process.priorityClassName,
+            topologySpreadConstraints: process.topologySpreadConstraints,
+            securityContext: { runAsNonRoot: true, fsGroup: 1000, seccompProfile: { type: "RuntimeDefault" } },
+            containers: [{ securityContext: { readOnlyRootFilesystem: true, runAsUser: 1000 } }],
+          },
+        },
+      });
+      expect(spec.template.spec).not.toHaveProperty(["securityContext", "runAsUser"]);
+      expect(only(rendered, "ServiceAccount", name).metadata).toMatchObject(process.serviceAccount);
+    }
+  });
+
+  test("no class, spread or security context where the values are empty", async () => {
+    const contexts = {
+      podSecurityContext: { runAsNonRoot: null, runAsUser: null, runAsGroup: null, seccompProfile: null },
+      securityContext: { allowPrivilegeEscalation: null, readOnlyRootFilesystem: null, capabilities: null },
+    };
+    const controller = { ...contexts, priorityClassName: "", topologySpreadConstraints: [] };
+    const { spec } = only(await renderChart({ controller }), "Deployment", "legation-controller");
+    expect(JSON.stringify(spec)).not.toMatch(/securityContext|priorityClassName|topologySpread/);
+  });
+
+  test("common labels on every object, monitoring's own before them, and none on pods", async () => {
+    const commonLabels = { "example.com/team": "a", release: "common" };
+    const rendered = await renderChart({ ...ALL, commonLabels });
+    expect(rendered.length).toBeGreaterThan(80);
+    for (const manifest of rendered) {
+      const own = manifest.apiVersion.startsWith("monitoring.coreos.com/") ? { release: "prometheus" } : {};
+      expect(manifest.metadata.labels, identity(manifest)).toMatchObject({ ...CHART_LABEL, ...commonLabels, ...own });
+    }
+    const { spec } = only(rendered, "Deployment", "legation-webhook") as Manifest & { spec: { template: Manifest } };
+    expect(spec.template.metadata.labels).not.toHaveProperty(["example.com/team"]);
+  });
+
+  test("extra objects, as YAML and as text, with their templates", async () => {
+    const role = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "{{ .Release.Name }}-extra" } };
+    const text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: text-{{ .Values.clusterName }}\n";
+    const before = await renderChart();
+    const rendered = await renderChart({ clusterName: "berlin", extraObjects: [role, text] });
+    expect(only(rendered, "ConfigMap", "legation-extra")).toEqual({ ...role, metadata: { name: "legation-extra" } });
+    only(rendered, "ConfigMap", "text-berlin");
+    expect(rendered).toHaveLength(before.length + 2);
+  });
+
+  test("a pod for `helm test` that runs doctor from the image and with the places of the controller", async () => {
+    const values = {
+      image: { repository: "registry.example/legation", tag: "7", pullSecrets: [{ name: "registry" }] },
+    };
+    const rendered = await renderChart({ ...values, controller: { nodeSelector: { pool: "control" } } });
+    const { metadata, spec } = only(rendered, "Pod", "legation-test");
+    expect(metadata).toMatchObject({ namespace: "legation-system", annotations: { "helm.sh/hook": "test" } });
+    expect(spec).toMatchObject({
+      serviceAccountName: "legation-test",
+      restartPolicy: "Never",
+      nodeSelector: { pool: "control" },
+      imagePullSecrets: [{ name: "registry" }],
+      securityContext: { runAsNonRoot: true },
+      containers: [{ image: "registry.example/legation:7", args: ["doctor"], securityContext: { capabilities: {} } }],
+    });
+    const hooks = rendered.filter((manifest) =>
+      JSON.stringify(manifest.metadata.annotations)?.includes("helm.sh/hook"),
+    );
+    expect(hooks.map(({ kind }) => kind).sort()).toEqual([
+      "ClusterRole",
+      "ClusterRoleBinding",
+      "ClusterRoleBinding",
+      "Pod",
+      "ServiceAccount",
+    ]);
+  });
+
   test("a certificate of cert-manager as the examples have it, by an authority of its own", async () => {
     const rendered = await renderChart({ webhook: { certificate: { source: "cert-manager" } } });
     const folder = "examples/webhook-certificate";
@@ -179,7 +280,8 @@ describe("the chart renders", () => {
     const wanted = (resources as string[]).flatMap((file) => read(join(folder, file)));
     expect(wanted.length).toBe(6);
     const version = { "app.kubernetes.io/version": packageVersion() };
-    const versioned = wanted.map((manifest) => {
+    const versioned = wanted.map((each) => {
+      const manifest = byChart(each);
       if (manifest.kind !== "Deployment") return manifest;
       const { metadata, spec } = structuredClone(manifest) as Manifest & { spec: { template: Manifest } };
       Object.assign(metadata.labels ?? {}, version);
@@ -226,17 +328,21 @@ describe("the chart renders", () => {
     const [service] = read("manifests/hub/service.yaml");
     expect(rendered["v1 Service legation-system/legation-hub"]).toEqual({
       ...service,
-      metadata: { ...service?.metadata, annotations: hub.annotations },
+      metadata: {
+        ...service?.metadata,
+        labels: { ...(service?.metadata.labels as object), ...CHART_LABEL },
+        annotations: hub.annotations,
+      },
       spec: { ...(service?.spec as object), type: "NodePort" },
     });
     const monitors = read("examples/monitoring/prometheus-operator.yaml");
     expect(monitors.length).toBe(4);
     for (const monitor of monitors) {
-      expect(rendered[identity(monitor)]).toEqual({ ...monitor, metadata: { ...monitor.metadata, labels } });
+      expect(rendered[identity(monitor)]).toEqual(byChart(monitor, labels));
     }
     const policies = ["system", "access"].flatMap((name) => read(`manifests/network-policies/${name}.yaml`));
     expect(policies.length).toBe(3);
-    for (const policy of policies) expect(rendered[identity(policy)]).toEqual(policy);
+    for (const policy of policies) expect(rendered[identity(policy)]).toEqual(byChart(policy));
   });
 
   test("nothing of access without access", async () => {
@@ -258,6 +364,14 @@ describe.each<Helm>(["helm", "helm3"])("the chart refuses, by %s,", (program) =>
     ["replicas of the page", { ui: { replicas: 2 } }, /at '\/ui': additional properties 'replicas' not allowed/],
     ["a port in the page's name", { ui: { hosts: ["a.example:8443"] } }, /at '\/ui\/hosts\/0'/],
     ["an unknown source", { webhook: { certificate: { source: "vault" } } }, /at '\/webhook\/certificate\/source'/],
+    [
+      "a label by which Services find pods",
+      { webhook: { podLabels: { "app.kubernetes.io/component": "mine" } } },
+      /\/webhook\/podLabels/,
+    ],
+    ["a label that delegates a namespace", { commonLabels: { "legation.dev/delegation": "all" } }, /\/commonLabels/],
+    ["a class that is no name", { controller: { priorityClassName: "A class" } }, /\/controller\/priorityClassName/],
+    ["an extra object that is a number", { extraObjects: [1] }, /\/extraObjects\/0/],
     ["a memory that is none", { webhook: { resources: { limits: { memory: "lots" } } } }, /resources\/limits\/memory/],
   ])("%s, and names it", async (_what, values, message) => {
     await expect(templateChart(ARGS, { values, program })).rejects.toThrow(message);
@@ -267,6 +381,8 @@ describe.each<Helm>(["helm", "helm3"])("the chart refuses, by %s,", (program) =>
 test.each<Helm>(["helm", "helm3"])("the chart passes the check of %s", async (program) => {
   const { code, stdout } = await helm(["lint", CHART, "--strict"], { program });
   expect(stdout).toContain("0 chart(s) failed");
+  // Not even a recommendation.
+  expect(stdout).not.toMatch(/\[(INFO|WARNING|ERROR)\]/);
   expect(code).toBe(0);
 });
 

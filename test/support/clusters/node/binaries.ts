@@ -1,5 +1,6 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { ensureBuilt, type GoPrograms, moduleFolder, moduleIn } from "../build.ts";
+import { cacheOf, ensureBuilt, type GoPrograms, moduleFolder, moduleIn } from "../build.ts";
 import { planesPrograms } from "../planes.ts";
 import { cniPlugins, realNodesPossible, staticBusybox } from "./possible.ts";
 
@@ -33,6 +34,16 @@ const RUNC: GoPrograms = {
   ldflags: "-s -w",
   tags: "seccomp runc_nocriu",
 };
+
+/** Returns what of a real node is not cached yet, so that `findNodeBinaries` builds it. */
+export function nodeBinariesToBuild(): string[] {
+  const lacking = (programs: GoPrograms, names: readonly string[]): string[] =>
+    names.filter((name) => !existsSync(join(cacheOf(programs), name)));
+  return [
+    ...lacking(planesPrograms(), ["kubelet"]),
+    ...[CONTAINERD, RUNC].flatMap((programs) => lacking(programs, Object.keys(programs.packages))),
+  ];
+}
 
 /** Builds what is not cached yet; throws when this machine cannot run real nodes. */
 export async function findNodeBinaries(onProgress: (line: string) => void): Promise<NodeBinaries> {

@@ -38,10 +38,21 @@ test("leaves out an optional field whose value is empty", () => {
   );
 });
 
-test("appends lines to a list", () => {
-  const lines = (indent: string): string[] => [`${indent}{{- more }}`];
-  expect(templateOf("a:\n  b:\n    - c\n", (text, each) => text.append(each, ["a", "b"], lines))).toBe(
-    "a:\n  b:\n    - c\n    {{- more }}\n",
+test("leaves out a scalar whose value is empty", () => {
+  expect(templateOf("a: 1\n", (text, each) => text.scalar(each, ["b"], ".Values.b"))).toBe(
+    "a: 1\n{{- with .Values.b }}\nb: {{ . }}\n{{- end }}\n",
+  );
+});
+
+test("appends the items of a value to a list", () => {
+  expect(templateOf("a:\n  b:\n    - c\n", (text, each) => text.append(each, ["a", "b"], ".Values.b"))).toBe(
+    "a:\n  b:\n    - c\n    {{- with .Values.b }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n",
+  );
+});
+
+test("appends the entries of a value to a map", () => {
+  expect(templateOf("a:\n  b: c\n", (text, each) => text.entries(each, ["a"], ".Values.b"))).toBe(
+    "a:\n  b: c\n  {{- with .Values.b }}\n  {{- toYaml . | nindent 2 }}\n  {{- end }}\n",
   );
 });
 

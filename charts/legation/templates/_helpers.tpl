@@ -6,3 +6,6 @@
 {{- end }}
 {{- end }}
 {{- end }}
+{{- define "legation.chart" -}}
+{{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
