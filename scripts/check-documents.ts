@@ -19,7 +19,7 @@ the code are in the sources, and Legation has all its commands, flags, labels an
   {},
 );
 const root = fileURLToPath(new URL("..", import.meta.url));
-const ignored = ["node_modules", "**/node_modules", ".git", "dist", "coverage", "site/.vitepress/dist"];
+const ignored = ["node_modules", "**/node_modules", ".git", "dist", "coverage", "site/.vitepress/{dist,cache,.temp}"];
 const files = globSync("**/*", { cwd: root, exclude: ignored });
 const read = (file: string): string => readFileSync(root + file, "utf8");
 const program = await loadedProgram();
