@@ -2,17 +2,13 @@ import { existsSync, statSync } from "node:fs";
 import { posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig, type MarkdownRenderer, type UserConfig } from "vitepress";
+import { anchorsOf } from "../../scripts/documents/links.ts";
 import { SIDEBAR } from "./sidebar.ts";
 
 type PluginOption = NonNullable<NonNullable<UserConfig["vite"]>["plugins"]>[number];
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const site = `${root}site/`;
-// VitePress bundles what it finds imported, by the tsconfig.json there, whose target is newer than it knows.
-const LINKS = "../../scripts/documents/links.ts";
-const { anchorsOf }: typeof import("../../scripts/documents/links.ts") = await import(
-  new URL(LINKS, import.meta.url).href
-);
 
 /** Returns a heading's anchor as GitHub makes it. */
 function slugify(heading: string): string {
@@ -82,8 +78,9 @@ export default defineConfig({
     outline: "deep",
     sidebar: SIDEBAR,
     nav: [
+      { text: "How it works", link: "/docs/how-it-works" },
       { text: "Tasks", link: "/docs/tasks/README" },
-      { text: "Architecture", link: "/docs/architecture" },
+      { text: "Install", link: "/docs/install" },
       { text: "Reference", link: "/docs/reference/commands" },
       { text: "Troubleshooting", link: "/docs/troubleshooting" },
     ],
