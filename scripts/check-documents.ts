@@ -5,25 +5,30 @@ import { fileTableProblems } from "./documents/file-tables.ts";
 import { keyProblems } from "./documents/keys.ts";
 import { problemsOf } from "./documents/links.ts";
 import { differences, marksOf } from "./documents/marks.ts";
+import { nameProblems, wordsOf } from "./documents/names.ts";
 import { TESTED_PAGES } from "./documents/tested-pages.ts";
 import { readOptions } from "./options.ts";
 import { documentedKeys } from "./reference/keys.ts";
 import { loadedProgram } from "./reference/program.ts";
 
 readOptions(
-  `Checks documents and examples: links, names of source files and tables of files lead somewhere, and Legation has all its commands, flags, labels
-and annotations that they name.
+  `Checks documents and examples: links, names of source files and tables of files lead somewhere, names of functions and types on pages about
+the code are in the sources, and Legation has all its commands, flags, labels and annotations that they name.
 
   node scripts/check-documents.ts`,
   {},
 );
 const root = fileURLToPath(new URL("..", import.meta.url));
-const ignored = ["node_modules", "**/node_modules", ".git", "dist", "coverage"];
+const ignored = ["node_modules", "**/node_modules", ".git", "dist", "coverage", "site/.vitepress/{dist,cache,.temp}"];
 const files = globSync("**/*", { cwd: root, exclude: ignored });
 const read = (file: string): string => readFileSync(root + file, "utf8");
 const program = await loadedProgram();
 const keys = new Set(documentedKeys().map(({ key }) => key));
 const pages = files.filter((file) => file.endsWith(".md"));
+const sources = files.filter(
+  (file) => /\.(?:ts|tsx|js|json|yaml|sh|go|py)$/.test(file) && !file.endsWith("-lock.json"),
+);
+const words = wordsOf([...sources, ".ci/run", "Dockerfile"].map(read));
 const examples = globSync("examples/**/*.*", { cwd: root });
 const marks = pages.map((file) => ({ file, ...marksOf(file, read(file)) }));
 const sum = (count: (page: (typeof marks)[number]) => number): number =>
@@ -37,6 +42,7 @@ const problems = [
   ...differences(withRuns, TESTED_PAGES),
   ...problemsOf(files, read),
   ...pages.flatMap((file) => fileTableProblems(file, read(file), files)),
+  ...pages.flatMap((file) => nameProblems(file, read(file), words)),
   ...pages.flatMap((file) => commandProblems(file, read(file), program)),
   ...examples.flatMap((file) => commandProblems(file, `\`\`\`sh\n${read(file)}\n\`\`\`\n`, program)),
   ...[...pages, ...examples].flatMap((file) => keyProblems(file, read(file), keys)),

@@ -16,6 +16,7 @@ const STEPS: readonly Step[] = [
   { name: "unused code", command: [bin("knip")] },
   { name: "generated files", command: [process.execPath, "scripts/generate.ts", "--check"] },
   { name: "documents", command: [process.execPath, "scripts/check-documents.ts"] },
+  { name: "documentation site", command: [process.execPath, "scripts/docs.ts"] },
 ];
 
 interface Result {

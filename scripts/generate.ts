@@ -14,7 +14,7 @@ import { keysPage } from "./reference/keys.ts";
 import { metricsPage } from "./reference/metrics.ts";
 import { reasonsPage } from "./reference/reasons.ts";
 import { linterConfiguration } from "./rooms/linter.ts";
-import { withRooms } from "./rooms/page.ts";
+import { withTables } from "./rooms/page.ts";
 import { ROOMS } from "./rooms/table.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -33,7 +33,7 @@ const FILES: Readonly<Record<string, () => string | Promise<string>>> = {
     HEADER + stringify(placementDefaultsDefinition(), { lineWidth: 120 }),
   ...Object.fromEntries(Object.entries(CUSTOM_RESOURCE_PAGES).map(([name, page]) => [`docs/reference/${name}`, page])),
   "scripts/rooms/linter.json": () => linterConfiguration(ROOMS, root),
-  "docs/architecture.md": () => withRooms(read("docs/architecture.md"), ROOMS),
+  "docs/architecture.md": () => withTables(read("docs/architecture.md"), ROOMS, read("manifests/policies.yaml")),
   "docs/reference/chart.md": () => chartPage(read),
   "docs/reference/commands.md": commandsPage,
   "docs/reference/keys.md": keysPage,

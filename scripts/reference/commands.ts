@@ -7,7 +7,7 @@ import { loadedProgram } from "./program.ts";
 export async function commandsPage(): Promise<string> {
   const program = await loadedProgram();
   const intro =
-    "This page lists every command and flag with its environment variable. A flag wins over its variable.\n[cli.md](../cli.md) says what each command does, and its exit codes.";
+    "This page lists every command and flag with its environment variable. A flag wins over its variable.\n[cli.md](../cli.md) says which command to use when, what each does beyond this page, and the exit codes.";
   return [
     heading("Commands and flags", intro, "the definitions in `src/cli`"),
     `\n## Flags of every command\n\n${flags(program)}`,
@@ -19,7 +19,7 @@ function section(command: Command): string {
   const usage = `legation ${command.name()} ${command.usage()}`;
   const args = command.registeredArguments.map((each) => [code(each.name()), plain(each.description)]);
   return [
-    `\n## legation ${command.name()}\n\n${plain(command.description())}\n\n\`\`\`text\n${usage}\n\`\`\`\n`,
+    `\n## legation ${command.name()}\n\n${plain(command.description())} [More](../cli.md#legation-${command.name()}).\n\n\`\`\`text\n${usage}\n\`\`\`\n`,
     args.length === 0 ? "" : `\n${table(["argument", "meaning"], args)}`,
     command.options.length === 0 ? "" : `\n${flags(command)}`,
   ].join("");

@@ -7,8 +7,9 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
   {
     text: "Concepts",
     items: [
+      page("How it works", "how-it-works"),
+      page("When a member is lost", "lost-members"),
       page("Words", "glossary"),
-      page("Architecture", "architecture"),
       page("Placement", "placement"),
       page("Scheduling preferences", "scheduling-preferences"),
       page("Overrides", "overrides"),
@@ -73,6 +74,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
     text: "The project",
     items: [
       page("Roadmap", "roadmap"),
+      page("Architecture", "architecture"),
       page("Development", "development"),
       page("Releasing", "releasing"),
       page("Decisions", "decisions/README"),

@@ -236,22 +236,44 @@ describe("exit codes", () => {
   });
 });
 
-describe("docs/cli.md", () => {
+const readPage = (name: string): Promise<string> => readFile(new URL(`../../../docs/${name}`, import.meta.url), "utf8");
+
+/** Returns the section of a page under the heading of this command. */
+function sectionOf(page: string, path: string): string {
+  const start = page.search(new RegExp(`^## ${path}$`, "m"));
+  expect(start, path).toBeGreaterThan(-1);
+  const next = page.indexOf("\n## ", start);
+  return next === -1 ? page.slice(start) : page.slice(start, next);
+}
+
+describe("docs/reference/commands.md", () => {
   let text: string;
   beforeAll(async () => {
-    text = await readFile(new URL("../../../docs/cli.md", import.meta.url), "utf8");
+    text = await readPage("reference/commands.md");
   });
 
   test.each(subcommands)("describes %s with all its flags", (path, command) => {
-    const heading = new RegExp(`^## ${path}$`, "m");
-    const start = text.search(heading);
-    expect(start, path).toBeGreaterThan(-1);
-    const next = text.indexOf("\n## ", start);
-    const section = next === -1 ? text.slice(start) : text.slice(start, next);
+    const section = sectionOf(text, path);
     for (const option of command.options) expect(section).toContain(`\`${option.flags}\``);
     expect(section.match(/`-[^`]*--[a-z][^`]*`|`--[a-z][^`]*`/g)?.length ?? 0).toBeGreaterThanOrEqual(
       command.options.length,
     );
+    expect(section).toContain(`(../cli.md#${path.replace(" ", "-")})`);
+  });
+});
+
+describe("docs/cli.md", () => {
+  let text: string;
+  beforeAll(async () => {
+    text = await readPage("cli.md");
+  });
+
+  test.each(subcommands)("describes %s, and leaves its flags to the reference", (path, command) => {
+    const section = sectionOf(text, path);
+    expect(section).not.toContain("| flag | meaning |");
+    if (command.options.length > 0) {
+      expect(section).toContain(`(reference/commands.md#${path.replace(" ", "-")})`);
+    }
   });
 
   test.each(Object.entries(EXIT_CODES))("lists the exit code %s", (_name, code) => {
