@@ -107,6 +107,8 @@ export type LiveMessage =
   | ({ readonly type: "whole" } & WholeRows)
   /** All pods of the first list were sent. */
   | { readonly type: "complete" }
+  /** Comes every two seconds: milliseconds since the host's API server was last heard. Undefined: never heard. */
+  | { readonly type: "heard"; readonly silentMs?: number | undefined }
   /** Why the host cannot be read. Undefined once it can. */
   | { readonly type: "problem"; readonly message?: string | undefined };
 

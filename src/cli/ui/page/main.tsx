@@ -1,8 +1,9 @@
 import { type JSX, render } from "preact";
 import { useEffect } from "preact/hooks";
+import { connectionWords, whyOld } from "./freshness.ts";
 import { live, useLive } from "./live.ts";
 import { MembersView } from "./members.tsx";
-import { Empty } from "./parts.tsx";
+import { Empty, useNow } from "./parts.tsx";
 import { PlanPage } from "./plan.tsx";
 import { PodPage } from "./pod.tsx";
 import { Pods } from "./pods.tsx";
@@ -21,7 +22,7 @@ const VIEWS = [
 
 function Page(): JSX.Element {
   const route = useRoute();
-  const { hostName, problem, isConnected, signedOut, session } = useLive();
+  const { hostName, isOld, signedOut, session } = useLive();
   const [view = "members"] = route.path;
   useEffect(() => {
     document.title = `${[...route.path].reverse().join(" · ") || "members"} · Legation`;
@@ -60,9 +61,7 @@ function Page(): JSX.Element {
             {name} <kbd>{key}</kbd>
           </a>
         ))}
-        <span class={`connection ${isConnected ? "" : "lost"}`} role="status">
-          {isConnected ? "live" : "not connected"}
-        </span>
+        <Connection />
         {session?.by === "token" && (
           <button type="button" class="sign-out" title={session.user} onClick={() => void live.signOut()}>
             Sign out
@@ -70,13 +69,34 @@ function Page(): JSX.Element {
         )}
       </nav>
       <main id="content" tabIndex={-1}>
-        {problem !== undefined && (
-          <p class="trouble">The host cannot be read, so what is shown may be old: {problem}</p>
-        )}
-        <View route={route} />
+        <Age />
+        <div class={`view ${isOld ? "old" : ""}`}>
+          <View route={route} />
+        </div>
       </main>
     </>
   );
+}
+
+/** When the host was last heard. */
+function Connection(): JSX.Element {
+  const heard = useLive();
+  const words = connectionWords(heard, useNow(1_000));
+  // Screen readers are told that it changes, not each second of it.
+  return (
+    <span class={`connection ${words === "live" ? "" : "lost"}`} title="When the host's API server was last heard">
+      {words}
+      <span class="hidden" role="status">
+        {heard.isOld ? "The host is silent" : ""}
+      </span>
+    </span>
+  );
+}
+
+/** Why what is shown may be old. */
+function Age(): JSX.Element | null {
+  const why = whyOld(useLive(), useNow(1_000));
+  return why === undefined ? null : <p class="trouble">{why}</p>;
 }
 
 function View({ route }: { route: Route }): JSX.Element {

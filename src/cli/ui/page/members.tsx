@@ -2,13 +2,13 @@ import type { JSX } from "preact";
 import type { MemberRow } from "../model.ts";
 import { ageOf, counted } from "./format.ts";
 import { useLive } from "./live.ts";
-import { Empty, UseBar, useNow } from "./parts.tsx";
+import { Awaited, Empty, UseBar, useNow } from "./parts.tsx";
 import { linkTo } from "./route.ts";
 
 /** All members, each with its room. */
 export function MembersView(): JSX.Element {
   const { members } = useLive();
-  if (members === undefined) return <Empty isView title="Reading the members…" />;
+  if (members === undefined) return <Awaited what="the members" />;
   if (members.length === 0) {
     return (
       <Empty isView title="No member has joined yet">

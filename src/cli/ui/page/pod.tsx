@@ -5,9 +5,9 @@ import { Compared } from "./compared.tsx";
 import { localTime } from "./format.ts";
 import { useLive } from "./live.ts";
 import { Log } from "./log.tsx";
-import { Badge, Empty, Table, Troubles, useNow, useReading } from "./parts.tsx";
+import { Empty, Loaded, MemberLink, Status, Table, Troubles, useNow, useReading } from "./parts.tsx";
 import { Reasons } from "./reasons.tsx";
-import { changeQuery, linkTo, type Route } from "./route.ts";
+import { changeQuery, type Route } from "./route.ts";
 
 const TABS = ["way", "log", "events", "yaml"] as const;
 const TAB_NAMES: Readonly<Record<(typeof TABS)[number], string>> = {
@@ -24,18 +24,18 @@ export function PodPage({ route, namespace, name }: { route: Route; namespace: s
   const path = `/api/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
   // A changed row is the signal to read again.
   const again = row === undefined ? "" : `${row.status}${row.member}${row.ready}${row.restarts}`;
-  const { value, problem } = useReading<PodPageView>(path, again);
+  const reading = useReading<PodPageView>(path, again);
   const tab = TABS.find((each) => each === route.query.get("tab")) ?? "way";
   return (
     <div class="fill">
       <header class="view-head">
         <h1>{name}</h1>
-        {row !== undefined && <Badge tone={row.state}>{row.status}</Badge>}
+        {row !== undefined && <Status row={row} />}
         <p>
           namespace {namespace}
           {row?.member !== undefined && (
             <>
-              , in <a href={linkTo(["pods"], { member: row.member })}>{row.member}</a>
+              , in <MemberLink name={row.member} />
               {row.node !== undefined && ` on ${row.node}`}
             </>
           )}
@@ -57,12 +57,17 @@ export function PodPage({ route, namespace, name }: { route: Route; namespace: s
         </div>
       </header>
       <div id="tab-content" class="tab-content" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
-        {problem !== undefined && value === undefined && <Empty title="This pod cannot be shown">{problem}</Empty>}
-        {value !== undefined && tab === "way" && <Way journey={value.journey} />}
-        {value !== undefined && tab === "log" && <Log path={path} pod={value} route={route} />}
-        {value !== undefined && (tab === "events" || tab === "yaml") && (
-          <Both path={path} again={again} journey={value.journey} tab={tab} />
-        )}
+        <Loaded reading={reading} what="the pod">
+          {(value) =>
+            tab === "way" ? (
+              <Way journey={value.journey} />
+            ) : tab === "log" ? (
+              <Log path={path} pod={value} route={route} />
+            ) : (
+              <Both path={path} again={again} journey={value.journey} tab={tab} />
+            )
+          }
+        </Loaded>
       </div>
     </div>
   );
@@ -100,14 +105,17 @@ function Both({
   again: string;
   journey: Journey;
   tab: "events" | "yaml";
-}): JSX.Element | null {
-  const { value, problem } = useReading<ComparedView>(`${path}/delegate`, again);
-  if (problem !== undefined) return <p class="trouble">{problem}</p>;
-  if (value === undefined) return null;
-  return tab === "yaml" ? (
-    <Compared view={value} what={["Pod", "delegate"]} />
-  ) : (
-    <Events journey={journey} delegate={value} />
+}): JSX.Element {
+  return (
+    <Loaded reading={useReading<ComparedView>(`${path}/delegate`, again)} what="the delegate">
+      {(value) =>
+        tab === "yaml" ? (
+          <Compared view={value} what={["Pod", "delegate"]} />
+        ) : (
+          <Events journey={journey} delegate={value} />
+        )
+      }
+    </Loaded>
   );
 }
 

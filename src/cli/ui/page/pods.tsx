@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import type { PodRow } from "../model.ts";
 import { ageOf, counted } from "./format.ts";
 import { useLive } from "./live.ts";
-import { Badge, Empty, Search, useNow } from "./parts.tsx";
+import { Awaited, Empty, MemberLink, Search, Status, useNow } from "./parts.tsx";
 import { changeQuery, linkTo, type Route } from "./route.ts";
 import { type Column, type Order, ordered, Rows } from "./rows.tsx";
 
@@ -27,15 +27,11 @@ function columnsAt(now: number): readonly Column<PodRow>[] {
     {
       name: "Status",
       width: "14%",
-      cell: (row) => (
-        <Badge tone={row.state}>
-          <span title={row.why}>{row.status}</span>
-        </Badge>
-      ),
+      cell: (row) => <Status row={row} />,
       by: (row) => row.status,
     },
     { name: "Restarts", width: "6rem", cell: (row) => row.restarts, by: (row) => row.restarts },
-    { name: "Member", width: "11%", cell: (row) => row.member ?? "–", by: (row) => row.member ?? "" },
+    { name: "Member", width: "11%", cell: (row) => <MemberLink name={row.member} />, by: (row) => row.member ?? "" },
     { name: "Node", width: "11%", cell: (row) => row.node ?? "–", by: (row) => row.node ?? "" },
     {
       name: "Workload",
@@ -65,6 +61,7 @@ export function Pods({ route }: { route: Route }): JSX.Element {
     return ordered(matching, columns, order);
     // The map is one and the same: its version tells of changes.
   }, [version, q, member, state, sort, columns]);
+  if (!isComplete && pods.size === 0) return <Awaited what="the pods" />;
   const set = (change: Readonly<Record<string, string>>): void => changeQuery(route, change);
   return (
     <div class="fill">

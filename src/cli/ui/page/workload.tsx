@@ -5,7 +5,7 @@ import type { WholeJobStatus } from "../../explain/whole-job.ts";
 import type { WorkloadMember, WorkloadStatus } from "../../explain/workload.ts";
 import { counted } from "./format.ts";
 import { useLive } from "./live.ts";
-import { Badge, Table, Troubles, useReading } from "./parts.tsx";
+import { Loaded, MemberLink, Status, Table, Troubles, useReading } from "./parts.tsx";
 import { Reasons } from "./reasons.tsx";
 import { linkTo, type Route } from "./route.ts";
 import { WholeJob } from "./whole.tsx";
@@ -25,7 +25,7 @@ export function WorkloadPage({
   name: string;
 }): JSX.Element {
   const { pods, version } = useLive();
-  const { value, problem } = useReading<WorkloadStatus | WholeJobStatus>(
+  const reading = useReading<WorkloadStatus | WholeJobStatus>(
     `/api/workloads/${[kind, namespace, name].map(encodeURIComponent).join("/")}`,
     undefined,
   );
@@ -41,14 +41,15 @@ export function WorkloadPage({
         </h1>
         <p>namespace {namespace}</p>
       </header>
-      {problem !== undefined && <p class="trouble">{problem}</p>}
-      {value !== undefined && ("whole" in value ? <WholeJob job={value} route={route} /> : <Division status={value} />)}
+      <Loaded reading={reading} what="the workload">
+        {(value) => ("whole" in value ? <WholeJob job={value} route={route} /> : <Division status={value} />)}
+      </Loaded>
       {own.length > 0 && <h2>Pods</h2>}
       <ul class="plain">
         {own.slice(0, MOST_PODS).map((row) => (
           <li key={row.uid}>
-            <a href={linkTo(["pods", namespace, row.name])}>{row.name}</a> <Badge tone={row.state}>{row.status}</Badge>{" "}
-            {row.member ?? "no member yet"}
+            <a href={linkTo(["pods", namespace, row.name])}>{row.name}</a> <Status row={row} />{" "}
+            {row.member === undefined ? "no member yet" : <MemberLink name={row.member} />}
           </li>
         ))}
       </ul>
@@ -78,7 +79,7 @@ function Division({ status }: { status: WorkloadStatus }): JSX.Element {
         rows={clusters.map((member) => ({
           key: member.cluster,
           cells: [
-            member.cluster,
+            <MemberLink name={member.cluster} key="member" />,
             member.wanted ?? "–",
             member.has,
             member.ready,

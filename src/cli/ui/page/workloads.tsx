@@ -1,8 +1,9 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { counted } from "./format.ts";
+import { whyLost } from "./freshness.ts";
 import { useLive } from "./live.ts";
-import { Empty, Search } from "./parts.tsx";
+import { Awaited, Empty, Search } from "./parts.tsx";
 import { changeQuery, type Route } from "./route.ts";
 import { type Column, type Order, ordered, Rows } from "./rows.tsx";
 import { byKey, podWorkloads, type WorkloadRow, wholeWorkload } from "./workload-rows.ts";
@@ -41,7 +42,7 @@ const MEMBER_REM = 10;
 
 /** All workloads with delegated pods and all whole objects, and what each member has of them. */
 export function Workloads({ route }: { route: Route }): JSX.Element {
-  const { pods, version, isComplete, whole } = useLive();
+  const { pods, version, isComplete, whole, members } = useLive();
   const { q = "", sort = "" } = Object.fromEntries(route.query);
   const all = useMemo(
     () => [...podWorkloads(pods.values()), ...whole.rows.map(wholeWorkload)].sort(byKey),
@@ -49,7 +50,10 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
     [version, whole],
   );
   const names = useMemo(() => [...new Set(all.flatMap(({ places }) => [...places.keys()]))].sort(), [all]);
-  const columns = useMemo(() => [...FIRST, ...names.map(memberColumn)], [names.join()]);
+  const columns = useMemo(
+    () => [...FIRST, ...names.map((name) => memberColumn(name, whyLost(name, members)))],
+    [names.join(), members],
+  );
   const order: Order = { column: sort.replace(/^-/, ""), isDescending: sort.startsWith("-") };
   const shown = useMemo(() => {
     const words = q.toLowerCase().split(/\s+/).filter(Boolean);
@@ -59,6 +63,7 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
     });
     return ordered(matching, columns, order);
   }, [all, q, sort, columns]);
+  if (!isComplete && all.length === 0) return <Awaited what="the workloads" />;
   return (
     <div class="fill">
       <header class="view-head">
@@ -97,17 +102,22 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
   );
 }
 
-function memberColumn(member: string): Column<WorkloadRow> {
+/** The column of a member. `lost`: why its cells are what was last known. */
+function memberColumn(member: string, lost: string | undefined): Column<WorkloadRow> {
   return {
     name: member,
     width: `${MEMBER_REM}rem`,
     cell: ({ places }) => {
       const share = places.get(member);
       if (share === undefined) return "";
+      const tone = lost === undefined ? share.tone : "lost";
       return (
-        <span class="share" title={share.title}>
-          <span class={share.tone}>{share.text}</span>
-          <i style={{ width: `${Math.min(1, share.part) * 100}%` }} class={share.tone} />
+        <span class="share" title={lost === undefined ? share.title : `${lost}; last known: ${share.title}`}>
+          <span class={tone}>
+            {share.text}
+            {lost !== undefined && <small> old</small>}
+          </span>
+          <i style={{ width: `${Math.min(1, share.part) * 100}%` }} class={tone} />
         </span>
       );
     },
