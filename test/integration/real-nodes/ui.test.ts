@@ -93,7 +93,7 @@ onRealNodes((realNodes) => {
   test("shows one pod's way, its containers' logs, its events and its object", async () => {
     const { page, show } = ui;
     await show(`#/pods/${here.namespace}/clock`);
-    await page.getByText(/^delegate scheduled in west/).waitFor();
+    await page.getByText(/^scheduled in west/).waitFor();
     await takePictures(page, "way");
     expect(await accessibilityProblems(page)).toEqual([]);
     await page.getByRole("tab", { name: "Log" }).click();
@@ -223,7 +223,7 @@ onRealNodes((realNodes) => {
       await page.getByRole("heading", { name: "The pod cannot be shown" }).waitFor();
       await door.set({ kind: "forward" });
       await page.getByText("live", { exact: true }).waitFor();
-      await page.getByText(/^delegate scheduled in west/).waitFor();
+      await page.getByText(/^scheduled in west/).waitFor();
     } finally {
       await frozen.close();
       await door.close();

@@ -1,8 +1,9 @@
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
 import type { Journey } from "../../explain/pod.ts";
 import type { ComparedView, PodPageView } from "../model.ts";
 import { Compared } from "./compared.tsx";
-import { localTime } from "./format.ts";
+import { localTime, zonedTime } from "./format.ts";
 import { useLive } from "./live.ts";
 import { Log } from "./log.tsx";
 import { Empty, Loaded, MemberLink, Status, Table, Troubles, useNow, useReading } from "./parts.tsx";
@@ -75,14 +76,32 @@ export function PodPage({ route, namespace, name }: { route: Route; namespace: s
 
 function Way({ journey }: { journey: Journey }): JSX.Element {
   const now = useNow();
+  const [isZoned, setZoned] = useState(false);
   return (
     <>
       <Troubles of={journey.troubles} />
       {journey.notRead !== undefined && <p class="muted">{journey.notRead}</p>}
+      <label class="zoned">
+        <input type="checkbox" checked={isZoned} onChange={({ currentTarget }) => setZoned(currentTarget.checked)} />{" "}
+        dates and time zone
+      </label>
       <ol class="way">
-        {journey.stations.map(({ at, what, details, reasons }) => (
-          <li key={what + at} class={at === undefined ? "pending" : ""}>
-            <time dateTime={at}>{at === undefined ? "now" : localTime(at, now)}</time>
+        {journey.stations.map(({ at, clock, isUntimed, what, details, reasons }) => (
+          <li key={what + at} class={at === undefined && isUntimed !== true ? "pending" : ""}>
+            <div class="when">
+              {at === undefined ? (
+                isUntimed === true ? (
+                  <span class="muted">not on record</span>
+                ) : (
+                  <span class="muted">now</span>
+                )
+              ) : (
+                <time dateTime={at} title={zonedTime(at)}>
+                  {isZoned ? zonedTime(at) : localTime(at, now)}
+                </time>
+              )}
+              {clock !== undefined && <small>clock of {clock === "host" ? "the host" : clock}</small>}
+            </div>
             <div>
               <b>{what}</b>
               {reasons === undefined ? details.map((detail) => <p key={detail}>{detail}</p>) : <Reasons of={reasons} />}
