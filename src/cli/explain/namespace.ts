@@ -6,7 +6,8 @@ import { namespaces, pods as podResource } from "../../kube/resources.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { notOnHost, readable } from "../shared/reading.ts";
 import type { Reason } from "./model.ts";
-import { asksForMember, phaseOf, whyWithoutMember } from "./workload.ts";
+import { asksForMember, whyWithoutMember } from "./waiting.ts";
+import { phaseOf } from "./workload.ts";
 
 /** A delegated pod, or one in overflow mode that asks for a member. */
 export interface NamespacePod {

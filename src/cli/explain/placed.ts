@@ -80,6 +80,6 @@ function firstInMember(told: readonly KubeEvent[], reason: string): string | und
   return events.flatMap((event) => memberTime(event) ?? []).sort()[0];
 }
 
-function memberTime({ firstTimestamp, eventTime }: KubeEvent): string | undefined {
-  return firstTimestamp ?? eventTime ?? undefined;
+function memberTime({ firstTimestamp, eventTime, lastTimestamp }: KubeEvent): string | undefined {
+  return firstTimestamp ?? eventTime ?? lastTimestamp ?? undefined;
 }

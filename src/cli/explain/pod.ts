@@ -30,6 +30,7 @@ import { placed, pulled } from "./placed.ts";
 import { reasonLine, reasonsOf } from "./reasons.ts";
 import { inMember, inOrder, onHost, type Stamp, type Station, station } from "./station.ts";
 import { addedTroubles, exitWords, waitWords } from "./trouble.ts";
+import { gatesOf, UNREPORTED } from "./waiting.ts";
 
 /** A pod's life so far, oldest step first. */
 export interface Journey {
@@ -116,14 +117,6 @@ function placing(pod: Stored<Pod>, delegated: boolean, told: readonly KubeEvent[
   const reasons = reasonsOf(waits.message ?? "");
   const what = `waits for a member cluster: ${waits.reason}`;
   return [{ ...station(onHost(waits.lastTransitionTime), what, ...reasons.map(reasonLine)), reasons }];
-}
-
-/** Explains a pod without any report of a controller. */
-export const UNREPORTED = "no controller has reported on it yet";
-
-/** Returns the names of a pod's scheduling gates. */
-export function gatesOf({ spec }: Stored<Pod>): string {
-  return (spec?.schedulingGates ?? []).map(({ name }) => name).join(", ");
 }
 
 function bound(pod: Stored<Pod>, told: readonly KubeEvent[]): Station[] {

@@ -161,6 +161,7 @@ async function serveOne(connection: Connection, input: UiInput, session: Session
     host,
     hostName: clusterName,
     namespace: namespace ?? current,
+    only: namespace,
     view,
     members: new MemberClients(openMember),
     signal,

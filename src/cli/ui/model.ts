@@ -141,6 +141,18 @@ export interface ComparedView {
   readonly events?: Journey["events"] | undefined;
 }
 
+/** A warning of the host's events. */
+export interface WarningRow {
+  /** RFC 3339. */
+  readonly at: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly count: number;
+}
+
 /** Who is signed in, and how. */
 export interface SignedIn {
   /** `address`: by the printed address. `token`: by a bearer token, which can be given up. */

@@ -57,6 +57,19 @@ onRealNodes((realNodes) => {
     await kubectl(here.cluster, ["delete", "--ignore-not-found", ...TYPES]);
   });
 
+  test("begins with an overview of what is wrong, what waits and what moves", async () => {
+    const { page, show } = ui;
+    await show("#/");
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    await page.getByRole("heading", { name: "Recent warnings" }).waitFor();
+    await page
+      .getByRole("row", { name: /nowhere .*/ })
+      .first()
+      .waitFor();
+    await takePictures(page, "overview");
+    expect(await accessibilityProblems(page)).toEqual([]);
+  });
+
   test("shows the members with their room", async () => {
     const { page, show } = ui;
     await show("#/members");

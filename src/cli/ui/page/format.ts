@@ -38,6 +38,6 @@ export function zonedTime(at: string, zone?: string): string {
 }
 
 /** Formats a count: `1 pod`, `3 pods`. */
-export function counted(count: number, noun: string): string {
-  return `${count.toLocaleString()} ${noun}${count === 1 ? "" : "s"}`;
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count.toLocaleString()} ${count === 1 ? noun : plural}`;
 }

@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { LiveMessage, MemberRow, PodRow, SignedIn, WholeRows } from "../model.ts";
 import { type Heard, isOld } from "./freshness.ts";
+import { Rates } from "./rates.ts";
 
 const CONNECT_AGAIN_MS = 2_000;
 const LOOK_EVERY_MS = 1_000;
@@ -25,6 +26,7 @@ export class LiveData implements Heard {
   signedOut: SignedIn["by"] | undefined;
   /** Grows with each change of the pods. */
   version = 0;
+  readonly rates: Rates = new Rates();
   readonly #readers = new Set<() => void>();
   #frame: number | undefined;
 
@@ -109,13 +111,24 @@ export class LiveData implements Heard {
         break;
       case "complete":
         this.isComplete = true;
+        this.rates.begin(Date.now());
         break;
       case "pods":
-        if (message.isFirst) this.pods.clear();
-        for (const row of message.rows) this.pods.set(row.uid, row);
-        for (const uid of message.gone) this.pods.delete(uid);
+        // A list after a cut connection tells of no changes.
+        if (message.isFirst) {
+          this.pods.clear();
+          this.isComplete = false;
+        }
+        for (const row of message.rows) this.#set(row.uid, row);
+        for (const uid of message.gone) this.#set(uid, undefined);
         this.version += 1;
     }
+  }
+
+  #set(uid: string, row: PodRow | undefined): void {
+    if (this.isComplete) this.rates.observe(this.pods.get(uid), row, Date.now());
+    if (row === undefined) this.pods.delete(uid);
+    else this.pods.set(uid, row);
   }
 
   /** Draws once per frame, however many messages come. */

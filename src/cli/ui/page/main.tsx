@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 import { connectionWords, whyOld } from "./freshness.ts";
 import { live, useLive } from "./live.ts";
 import { MembersView } from "./members.tsx";
+import { Overview } from "./overview.tsx";
 import { Empty, useNow } from "./parts.tsx";
 import { PlanPage } from "./plan.tsx";
 import { PodPage } from "./pod.tsx";
@@ -14,6 +15,7 @@ import { WorkloadPage } from "./workload.tsx";
 import { Workloads } from "./workloads.tsx";
 
 const VIEWS = [
+  { path: "overview", name: "Overview", key: "o" },
   { path: "members", name: "Members", key: "m" },
   { path: "workloads", name: "Workloads", key: "w" },
   { path: "pods", name: "Pods", key: "p" },
@@ -23,9 +25,9 @@ const VIEWS = [
 function Page(): JSX.Element {
   const route = useRoute();
   const { hostName, isOld, signedOut, session } = useLive();
-  const [view = "members"] = route.path;
+  const [view = "overview"] = route.path;
   useEffect(() => {
-    document.title = `${[...route.path].reverse().join(" · ") || "members"} · Legation`;
+    document.title = `${[...route.path].reverse().join(" · ") || "overview"} · Legation`;
   }, [route]);
   useEffect(() => {
     addEventListener("keydown", onKey);
@@ -100,7 +102,8 @@ function Age(): JSX.Element | null {
 }
 
 function View({ route }: { route: Route }): JSX.Element {
-  const [view = "members", first, second, third] = route.path;
+  const [view = "overview", first, second, third] = route.path;
+  if (view === "overview") return <Overview />;
   if (view === "members") return <MembersView />;
   if (view === "plan") return <PlanPage />;
   if (view === "pods" && first === undefined) return <Pods route={route} />;

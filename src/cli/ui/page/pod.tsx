@@ -88,7 +88,7 @@ function Way({ journey }: { journey: Journey }): JSX.Element {
       <ol class="way">
         {journey.stations.map(({ at, clock, isUntimed, what, details, reasons }) => (
           <li key={what + at} class={at === undefined && isUntimed !== true ? "pending" : ""}>
-            <div class="when">
+            <span class="when">
               {at === undefined ? (
                 isUntimed === true ? (
                   <span class="muted">not on record</span>
@@ -101,7 +101,7 @@ function Way({ journey }: { journey: Journey }): JSX.Element {
                 </time>
               )}
               {clock !== undefined && <small>clock of {clock === "host" ? "the host" : clock}</small>}
-            </div>
+            </span>
             <div>
               <b>{what}</b>
               {reasons === undefined ? details.map((detail) => <p key={detail}>{detail}</p>) : <Reasons of={reasons} />}

@@ -1,3 +1,4 @@
+import { shortestReason } from "../../explain/reasons.ts";
 import type { PodRow, WholeRow } from "../model.ts";
 import { linkTo } from "./route.ts";
 
@@ -15,6 +16,8 @@ export interface WorkloadRow {
   readonly waiting: number;
   /** Pods, or copies, that leave a member. */
   readonly leaving: number;
+  /** The shortest reason why a part of it does not run. Undefined: nothing is wrong. */
+  readonly why: string | undefined;
   readonly places: ReadonlyMap<string, PlaceShare>;
 }
 
@@ -56,8 +59,14 @@ function workloadRow(key: string, pods: readonly PodRow[]): WorkloadRow {
     total: pods.length,
     waiting: pods.filter(({ member }) => member === undefined).length,
     leaving: pods.filter(({ state }) => state === "ending").length,
+    why: shortest(pods.map(({ state, why }) => (state === "running" ? undefined : why))),
     places: new Map([...there].map(([member, own]) => [member, podShare(own, pods.length)])),
   };
+}
+
+function shortest(reasons: readonly (string | undefined)[]): string | undefined {
+  const short = reasons.flatMap((reason) => (reason === undefined || reason === "" ? [] : [shortestReason(reason)]));
+  return short.sort((a, b) => a.length - b.length)[0];
 }
 
 function podShare(pods: readonly PodRow[], total: number): PlaceShare {
@@ -84,6 +93,7 @@ export function wholeWorkload(row: WholeRow): WorkloadRow {
     total: members.length,
     waiting: type === "jobs" && members.length === 0 ? 1 : members.filter(({ tone }) => tone === "waiting").length,
     leaving: isEnding ? members.length : members.filter(({ tone }) => tone === "ending").length,
+    why: shortest(members.map(({ tone, message }) => (tone === "waiting" || tone === "failed" ? message : undefined))),
     places: new Map(
       members.map(({ member, state, message, tone, wanted, has }) => [
         member,
@@ -99,7 +109,7 @@ export function wholeWorkload(row: WholeRow): WorkloadRow {
 }
 
 /** Returns the link of a whole object's view; a whole Job is shown as a workload. */
-function wholeLink({ type, kind, namespace, name }: WholeRow): string {
+export function wholeLink({ type, kind, namespace, name }: Omit<WholeRow, "members">): string {
   return type === "jobs"
     ? linkTo(["workloads", kind, namespace ?? "", name])
     : linkTo(["objects", type, namespace ?? "_", name]);

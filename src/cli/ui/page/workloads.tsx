@@ -36,8 +36,14 @@ const FIRST: readonly Column<WorkloadRow>[] = [
     cell: ({ leaving }) => (leaving === 0 ? "–" : <span class="ending">{leaving}</span>),
     by: ({ leaving }) => leaving,
   },
+  {
+    name: "Why",
+    width: "14rem",
+    cell: ({ why }) => <span title={why}>{why ?? ""}</span>,
+    by: ({ why }) => why ?? "~",
+  },
 ];
-const FIRST_REM = 45;
+const FIRST_REM = 59;
 const MEMBER_REM = 10;
 
 /** All workloads with delegated pods and all whole objects, and what each member has of them. */
