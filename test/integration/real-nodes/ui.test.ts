@@ -80,6 +80,32 @@ onRealNodes((realNodes) => {
     expect(await accessibilityProblems(page)).toEqual([]);
   });
 
+  test("leads from each name to its view: member, node, workload, namespace", async () => {
+    const { page, show } = ui;
+    await show("#/members");
+    await page.getByRole("article", { name: "west" }).getByRole("link", { name: "west", exact: true }).click();
+    await page.getByRole("heading", { name: "Nodes" }).waitFor();
+    await page
+      .getByText(/cpu: .* free of/)
+      .first()
+      .waitFor();
+    await takePictures(page, "member");
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await show(`#/pods?q=${here.namespace} clock`);
+    const row = page.getByRole("row", { name: /clock 2\/2 Running/ });
+    await row.getByRole("link", { name: here.namespace }).click();
+    await page.getByRole("heading", { name: "Whole objects" }).waitFor();
+    await page.getByRole("link", { name: "ConfigMap/settings" }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page
+      .getByRole("row", { name: /^clock/ })
+      .getByRole("link")
+      .nth(3)
+      .click();
+    await page.getByText(/^node in/).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+  });
+
   test("shows, filters and opens pods as they change", async () => {
     const { page, show } = ui;
     await show(`#/pods?q=${here.namespace}`);

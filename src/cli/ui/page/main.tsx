@@ -2,9 +2,11 @@ import { type JSX, render } from "preact";
 import { useEffect } from "preact/hooks";
 import { connectionWords, whyOld } from "./freshness.ts";
 import { live, useLive } from "./live.ts";
+import { MemberPage } from "./member.tsx";
 import { MembersView } from "./members.tsx";
 import { Overview } from "./overview.tsx";
 import { Empty, useNow } from "./parts.tsx";
+import { NamespacePage, NodePage } from "./places.tsx";
 import { PlanPage } from "./plan.tsx";
 import { PodPage } from "./pod.tsx";
 import { Pods } from "./pods.tsx";
@@ -21,6 +23,9 @@ const VIEWS = [
   { path: "pods", name: "Pods", key: "p" },
   { path: "plan", name: "Plan", key: "n" },
 ] as const;
+
+// Views without a line of their own.
+const PARENTS: Readonly<Record<string, string>> = { objects: "workloads", nodes: "members", namespaces: "workloads" };
 
 function Page(): JSX.Element {
   const route = useRoute();
@@ -55,11 +60,7 @@ function Page(): JSX.Element {
           {hostName}
         </span>
         {VIEWS.map(({ path, name, key }) => (
-          <a
-            key={path}
-            href={linkTo([path])}
-            aria-current={(view === "objects" ? "workloads" : view) === path ? "page" : undefined}
-          >
+          <a key={path} href={linkTo([path])} aria-current={(PARENTS[view] ?? view) === path ? "page" : undefined}>
             {name} <kbd>{key}</kbd>
           </a>
         ))}
@@ -104,7 +105,12 @@ function Age(): JSX.Element | null {
 function View({ route }: { route: Route }): JSX.Element {
   const [view = "overview", first, second, third] = route.path;
   if (view === "overview") return <Overview />;
-  if (view === "members") return <MembersView />;
+  if (view === "members" && first === undefined) return <MembersView />;
+  if (view === "members" && first !== undefined) return <MemberPage name={first} key={first} />;
+  if (view === "namespaces" && first !== undefined) return <NamespacePage name={first} />;
+  if (view === "nodes" && first !== undefined && second !== undefined) {
+    return <NodePage member={first} name={second} />;
+  }
   if (view === "plan") return <PlanPage />;
   if (view === "pods" && first === undefined) return <Pods route={route} />;
   if (view === "pods" && first !== undefined && second !== undefined) {

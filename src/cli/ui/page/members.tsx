@@ -47,14 +47,17 @@ export function MembersView(): JSX.Element {
   );
 }
 
-function Member(member: MemberRow): JSX.Element {
+/** A member as a card. */
+export function Member(member: MemberRow): JSX.Element {
   const now = useNow();
   const isReady = member.ready === "True";
   const labels = Object.entries(member.labels);
   return (
     <article class={`card ${isReady ? "" : "not-ready"}`} aria-labelledby={`member-${member.name}`}>
       <header>
-        <h2 id={`member-${member.name}`}>{member.name}</h2>
+        <h2 id={`member-${member.name}`}>
+          <a href={linkTo(["members", member.name])}>{member.name}</a>
+        </h2>
         <span class={`badge ${isReady ? (member.isCordoned ? "waiting" : "running") : "failed"}`}>
           {isReady
             ? member.isCordoned

@@ -2,8 +2,9 @@ import type { JSX } from "preact";
 import type { WarningRow } from "../model.ts";
 import { ageOf, counted, localTime } from "./format.ts";
 import { span } from "./freshness.ts";
+import { MemberLink, PodLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Awaited, Loaded, MemberLink, Table, useNow, useReading } from "./parts.tsx";
+import { Awaited, Loaded, Table, useNow, useReading } from "./parts.tsx";
 import { TURNS } from "./rates.ts";
 import { linkTo } from "./route.ts";
 import { byReason, ofShown, type ReasonGroup, troubled, waitingCopies } from "./summary.ts";
@@ -106,9 +107,7 @@ function Groups({ of, state, now }: { of: readonly ReasonGroup[]; state: string;
           cells: [
             pods.length.toLocaleString(),
             ageOf(since, now),
-            <a href={linkTo(["pods", pods[0]?.namespace ?? "", pods[0]?.name ?? ""])} key="pod">
-              {pods[0]?.namespace}/{pods[0]?.name}
-            </a>,
+            <PodLink namespace={pods[0]?.namespace ?? ""} name={pods[0]?.name ?? ""} key="pod" />,
             <span title={pods[0]?.why} key="why">
               {why}
             </span>,
@@ -177,13 +176,7 @@ function Warnings({ now }: { now: number }): JSX.Element {
               key: `${at} ${kind} ${namespace} ${name} ${reason} ${message}`,
               cells: [
                 localTime(at, now),
-                kind === "Pod" ? (
-                  <a href={linkTo(["pods", namespace, name])} key="object">
-                    {namespace}/{name}
-                  </a>
-                ) : (
-                  `${kind} ${name}`
-                ),
+                kind === "Pod" ? <PodLink namespace={namespace} name={name} key="object" /> : `${kind} ${name}`,
                 count > 1 ? `${reason} (${count} times)` : reason,
                 message,
               ],

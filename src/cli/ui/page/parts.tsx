@@ -6,7 +6,6 @@ import { type Reading, readDocument } from "./document.ts";
 import { amount } from "./format.ts";
 import { span, whyLost, whyOld } from "./freshness.ts";
 import { useLive } from "./live.ts";
-import { linkTo } from "./route.ts";
 
 /** A word with a coloured dot. The word alone tells the state, too. */
 export function Badge({ tone, children }: { tone: PodRow["state"]; children: ComponentChildren }): JSX.Element {
@@ -226,21 +225,4 @@ export function Status({ row }: { row: PodRow }): JSX.Element {
 
 function isOver({ state }: PodRow): boolean {
   return state === "succeeded" || state === "failed";
-}
-
-/** A member's name as a link, marked while the member is lost. */
-export function MemberLink({ name }: { name: string | undefined }): JSX.Element {
-  const { members } = useLive();
-  if (name === undefined) return <>–</>;
-  const lost = whyLost(name, members);
-  return (
-    <>
-      <a href={linkTo(["pods"], { member: name })}>{name}</a>
-      {lost !== undefined && (
-        <span class="chip lost" title={lost}>
-          lost
-        </span>
-      )}
-    </>
-  );
 }

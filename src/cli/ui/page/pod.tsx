@@ -4,9 +4,10 @@ import type { Journey } from "../../explain/pod.ts";
 import type { ComparedView, PodPageView } from "../model.ts";
 import { Compared } from "./compared.tsx";
 import { localTime, zonedTime } from "./format.ts";
+import { MemberLink, NamespaceLink, NodeLink, WorkloadLink } from "./links.tsx";
 import { useLive } from "./live.ts";
 import { Log } from "./log.tsx";
-import { Empty, Loaded, MemberLink, Status, Table, Troubles, useNow, useReading } from "./parts.tsx";
+import { Empty, Loaded, Status, Table, Troubles, useNow, useReading } from "./parts.tsx";
 import { Reasons } from "./reasons.tsx";
 import { changeQuery, type Route } from "./route.ts";
 
@@ -33,11 +34,21 @@ export function PodPage({ route, namespace, name }: { route: Route; namespace: s
         <h1>{name}</h1>
         {row !== undefined && <Status row={row} />}
         <p>
-          namespace {namespace}
+          namespace <NamespaceLink name={namespace} />
           {row?.member !== undefined && (
             <>
               , in <MemberLink name={row.member} />
-              {row.node !== undefined && ` on ${row.node}`}
+              {row.node !== undefined && (
+                <>
+                  {" on "}
+                  <NodeLink member={row.member} name={row.node} />
+                </>
+              )}
+            </>
+          )}
+          {row?.workload !== undefined && (
+            <>
+              , of <WorkloadLink namespace={namespace} of={row.workload} />
             </>
           )}
         </p>

@@ -2,9 +2,10 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import type { MemberRow, PodRow } from "../model.ts";
 import { ageOf, counted } from "./format.ts";
+import { MemberLink, NamespaceLink, NodeLink, PodLink, WorkloadLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Awaited, Empty, MemberLink, Search, Status, useNow } from "./parts.tsx";
-import { changeQuery, linkTo, type Route } from "./route.ts";
+import { Awaited, Empty, Search, Status, useNow } from "./parts.tsx";
+import { changeQuery, type Route } from "./route.ts";
 import { type Column, type Order, ordered, Rows } from "./rows.tsx";
 import { whyOf } from "./summary.ts";
 
@@ -15,13 +16,13 @@ function columnsAt(now: number, members: readonly MemberRow[] | undefined): read
     {
       name: "Namespace",
       width: "9%",
-      cell: (row) => row.namespace,
+      cell: (row) => <NamespaceLink name={row.namespace} />,
       by: (row) => `${row.namespace}/${row.name}`,
     },
     {
       name: "Name",
       width: "17%",
-      cell: (row) => <a href={linkTo(["pods", row.namespace, row.name])}>{row.name}</a>,
+      cell: (row) => <PodLink namespace={row.namespace} name={row.name} />,
       by: (row) => row.name,
     },
     { name: "Ready", width: "4.5rem", cell: (row) => row.ready },
@@ -39,11 +40,16 @@ function columnsAt(now: number, members: readonly MemberRow[] | undefined): read
     },
     { name: "Restarts", width: "5.5rem", cell: (row) => row.restarts, by: (row) => row.restarts },
     { name: "Member", width: "9%", cell: (row) => <MemberLink name={row.member} />, by: (row) => row.member ?? "" },
-    { name: "Node", width: "9%", cell: (row) => row.node ?? "–", by: (row) => row.node ?? "" },
+    {
+      name: "Node",
+      width: "9%",
+      cell: (row) => <NodeLink member={row.member} name={row.node} />,
+      by: (row) => row.node ?? "",
+    },
     {
       name: "Workload",
       width: "12%",
-      cell: (row) => row.workload ?? "–",
+      cell: (row) => <WorkloadLink namespace={row.namespace} of={row.workload} />,
       by: (row) => row.workload ?? "",
     },
     { name: "Age", width: "4rem", cell: (row) => ageOf(row.created, now), by: (row) => -Date.parse(row.created) },

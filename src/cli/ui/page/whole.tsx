@@ -5,7 +5,8 @@ import type { ObjectInMember, WholeObjectStatus } from "../../explain/whole-obje
 import type { ComparedView, PodRow } from "../model.ts";
 import { Compared } from "./compared.tsx";
 import { ageOf } from "./format.ts";
-import { Badge, Loaded, MemberLink, Table, Troubles, useNow, useReading } from "./parts.tsx";
+import { MemberLink } from "./links.tsx";
+import { Badge, Loaded, Table, Troubles, useNow, useReading } from "./parts.tsx";
 import { Reasons } from "./reasons.tsx";
 import { changeQuery, type Route } from "./route.ts";
 

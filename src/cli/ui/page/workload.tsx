@@ -4,13 +4,13 @@ import { reasonsOf } from "../../explain/reasons.ts";
 import type { WholeJobStatus } from "../../explain/whole-job.ts";
 import type { WorkloadMember, WorkloadStatus } from "../../explain/workload.ts";
 import { counted } from "./format.ts";
+import { MemberLink, NamespaceLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Loaded, MemberLink, Status, Table, Troubles, useReading } from "./parts.tsx";
+import { Loaded, Table, Troubles, useReading } from "./parts.tsx";
+import { PodList } from "./pod-list.tsx";
 import { Reasons } from "./reasons.tsx";
-import { linkTo, type Route } from "./route.ts";
+import type { Route } from "./route.ts";
 import { WholeJob } from "./whole.tsx";
-
-const MOST_PODS = 500;
 
 /** The view of a workload: what its scheduling preferences want in each member, beside what is there. */
 export function WorkloadPage({
@@ -39,25 +39,15 @@ export function WorkloadPage({
         <h1>
           {kind}/{name}
         </h1>
-        <p>namespace {namespace}</p>
+        <p>
+          namespace <NamespaceLink name={namespace} />
+        </p>
       </header>
       <Loaded reading={reading} what="the workload">
         {(value) => ("whole" in value ? <WholeJob job={value} route={route} /> : <Division status={value} />)}
       </Loaded>
-      {own.length > 0 && <h2>Pods</h2>}
-      <ul class="plain">
-        {own.slice(0, MOST_PODS).map((row) => (
-          <li key={row.uid}>
-            <a href={linkTo(["pods", namespace, row.name])}>{row.name}</a> <Status row={row} />{" "}
-            {row.member === undefined ? "no member yet" : <MemberLink name={row.member} />}
-          </li>
-        ))}
-      </ul>
-      {own.length > MOST_PODS && (
-        <p>
-          <a href={linkTo(["pods"], { q: `${kind}/${name}` })}>All {counted(own.length, "pod")}</a>
-        </p>
-      )}
+      <h2>Pods</h2>
+      <PodList pods={own} query={{ q: `${kind}/${name}` }} />
     </>
   );
 }
