@@ -12,8 +12,8 @@ import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { listProxies, notOnHost, readable } from "../shared/reading.ts";
 import type { Reason } from "./model.ts";
 import { kubectlStatus } from "./pod-status.ts";
+import { asksForMember, whyWithoutMember } from "./waiting.ts";
 import { wholeJobStatus } from "./whole-job.ts";
-import { asksForMember, whyWithoutMember } from "./workload.ts";
 
 /** A delegated pod, or one in overflow mode that asks for a member. */
 export interface NamespacePod {

@@ -26,19 +26,11 @@ import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import { type ToldEvent, toldEvents } from "./events.ts";
 import type { Trouble } from "./model.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
-import { type MemberReason, reasonLine, reasonsOf } from "./reasons.ts";
+import { placed, pulled } from "./placed.ts";
+import { reasonLine, reasonsOf } from "./reasons.ts";
+import { inMember, inOrder, onHost, type Stamp, type Station, station } from "./station.ts";
 import { addedTroubles, exitWords, waitWords } from "./trouble.ts";
-
-/** A step of a pod's life. */
-export interface Station {
-  /** RFC 3339. Undefined if unrecorded or pending. */
-  readonly at: string | undefined;
-  readonly what: string;
-  /** Further lines. */
-  readonly details: readonly string[];
-  /** Why no member takes the pod, of which the details are the lines. */
-  readonly reasons?: readonly MemberReason[];
-}
+import { gatesOf, UNREPORTED } from "./waiting.ts";
 
 /** A pod's life so far, oldest step first. */
 export interface Journey {
@@ -79,92 +71,76 @@ export function journeyOf(
     cluster: annotations[CLUSTER_ANNOTATION],
     delegateUid: annotations[DELEGATE_UID_ANNOTATION],
     memberNode: annotations[MEMBER_NODE_ANNOTATION],
-    stations: [
-      created(pod, delegated, own),
-      ...placing(pod, delegated),
-      ...running(pod),
+    stations: inOrder([
+      ...created(pod, delegated, own),
+      ...placing(pod, delegated, events),
+      ...running(pod, events),
       ...added(pod),
       ...refused(pod),
       ...ending(pod),
-    ].sort(byTime),
+    ]),
     troubles: [...troubles, ...addedTroubles(pod)],
     notRead,
     events: toldEvents(events),
   };
 }
 
-/** Orders by time. A step without a time is pending and comes last. */
-function byTime(a: Station, b: Station): number {
-  return (Date.parse(a.at ?? "") || Number.MAX_VALUE) - (Date.parse(b.at ?? "") || Number.MAX_VALUE);
-}
-
-/** Builds a step without the details that are undefined. */
-function station(at: string | undefined, what: string, ...details: (string | undefined)[]): Station {
-  return { at, what, details: details.filter((detail) => detail !== undefined) };
-}
-
-function created(pod: Stored<Pod>, delegated: boolean, { namespace, workload }: Own): Station {
+function created(pod: Stored<Pod>, delegated: boolean, { namespace, workload }: Own): Station[] {
   const { creationTimestamp, annotations = {} } = pod.metadata;
   const owner = controllerOf(pod);
   const scheduler = annotations[SCHEDULER_NAME_ANNOTATION];
   const isMarked = delegated || isOverflow(pod);
-  const as = delegated ? "and admitted as a proxy" : "and admitted in overflow mode";
-  return station(
-    creationTimestamp,
-    isMarked ? `created, ${as}` : "created; it is not delegated",
-    owner && `by ${owner.kind} ${owner.name}`,
-    scheduler && `its own scheduler there is ${scheduler}`,
-    isMarked ? undefined : whyNotDelegated(pod.metadata, namespace, workload),
-  );
+  const by = owner && `by ${owner.kind} ${owner.name}`;
+  const at = onHost(creationTimestamp);
+  if (!isMarked) {
+    return [station(at, "created; it is not delegated", by, whyNotDelegated(pod.metadata, namespace, workload))];
+  }
+  return [
+    station(at, "created", by),
+    station(
+      at,
+      delegated ? "admitted as a proxy" : "admitted in overflow mode",
+      scheduler && `its own scheduler there is ${scheduler}`,
+    ),
+  ];
 }
 
-function placing(pod: Stored<Pod>, delegated: boolean): Station[] {
-  if (isBound(pod)) return [bound(pod)];
+function placing(pod: Stored<Pod>, delegated: boolean, told: readonly KubeEvent[]): Station[] {
+  if (isBound(pod)) return bound(pod, told);
   if (isTerminal(pod)) return [];
   const { lastTransitionTime: at, message } = conditionOf(pod, "PodScheduled") ?? {};
-  if (isGated(pod)) return [station(undefined, "waits for its scheduling gates", `gates: ${gatesOf(pod)}`)];
+  if (isGated(pod)) return [station(onHost(undefined), "waits for its scheduling gates", `gates: ${gatesOf(pod)}`)];
   if (isOverflow(pod)) return [overflowing(pod, at)];
-  if (!delegated) return [station(undefined, "waits for a scheduler", message)];
+  if (!delegated) return [station(onHost(undefined), "waits for a scheduler", message)];
   const waits = whyNotPlaced(pod);
-  if (waits === undefined) return [station(undefined, `waits for a member cluster; ${UNREPORTED}`)];
+  if (waits === undefined) return [station(onHost(undefined), `waits for a member cluster; ${UNREPORTED}`)];
   const reasons = reasonsOf(waits.message ?? "");
   const what = `waits for a member cluster: ${waits.reason}`;
-  return [{ ...station(waits.lastTransitionTime, what, ...reasons.map(reasonLine)), reasons }];
+  return [{ ...station(onHost(waits.lastTransitionTime), what, ...reasons.map(reasonLine)), reasons }];
 }
 
-/** Explains a pod without any report of a controller. */
-export const UNREPORTED = "no controller has reported on it yet";
-
-/** Returns the names of a pod's scheduling gates. */
-export function gatesOf({ spec }: Stored<Pod>): string {
-  return (spec?.schedulingGates ?? []).map(({ name }) => name).join(", ");
-}
-
-function bound(pod: Stored<Pod>): Station {
+function bound(pod: Stored<Pod>, told: readonly KubeEvent[]): Station[] {
   const { annotations = {} } = pod.metadata;
-  const at = conditionOf(pod, "PodScheduled")?.lastTransitionTime;
+  const at = onHost(conditionOf(pod, "PodScheduled")?.lastTransitionTime);
   const to = `bound to node ${pod.spec?.nodeName}`;
   const cluster = annotations[CLUSTER_ANNOTATION];
   if (cluster === undefined)
-    return station(at, to, isOverflow(pod) ? "this cluster's scheduler was asked first" : undefined);
-  const uid = annotations[DELEGATE_UID_ANNOTATION];
-  const memberNode = annotations[MEMBER_NODE_ANNOTATION];
-  if (uid !== undefined) {
-    const what = `delegate scheduled in ${cluster}; ${to}`;
-    return station(at, what, `uid ${uid}`, memberNode && `on its node ${memberNode}`);
-  }
+    return [station(at, to, isOverflow(pod) ? "this cluster's scheduler was asked first" : undefined)];
+  if (annotations[DELEGATE_UID_ANNOTATION] !== undefined) return placed(pod, cluster, told);
   const why = whyNotPlaced(pod)?.message;
   if (asksHostFirst(pod)) {
-    return station(at, `overflowed to ${cluster}; ${to}`, why ?? "its delegate has not been scheduled there yet");
+    return [station(at, `overflowed to ${cluster}; ${to}`, why ?? "its delegate has not been scheduled there yet")];
   }
   const lost = `${cluster} did not answer, and may have the pod: that is known when it answers again`;
-  return station(at, `left with lost member ${cluster}; ${to}`, lost, why);
+  return [station(at, `left with lost member ${cluster}; ${to}`, lost, why)];
 }
 
 /** Returns the step of a pod in overflow mode that has no node, with the host scheduler's message. */
-function overflowing(pod: Stored<Pod>, at: string | undefined): Station {
+function overflowing(pod: Stored<Pod>, since: string | undefined): Station {
   const message = unschedulableMessage(pod);
-  if (message === undefined) return station(undefined, "waits for this cluster's scheduler, which is asked first");
+  const at = onHost(since);
+  if (message === undefined)
+    return station(onHost(undefined), "waits for this cluster's scheduler, which is asked first");
   const { nominatedNodeName } = pod.status ?? {};
   if (nominatedNodeName)
     return station(at, `waits until this cluster's scheduler has made room on ${nominatedNodeName}`, message);
@@ -174,7 +150,7 @@ function overflowing(pod: Stored<Pod>, at: string | undefined): Station {
   return station(at, "this cluster's scheduler has no node for it", message, next);
 }
 
-function running(pod: Stored<Pod>): Station[] {
+function running(pod: Stored<Pod>, told: readonly KubeEvent[]): Station[] {
   const { startTime, containerStatuses = [], initContainerStatuses = [], phase = "Pending" } = pod.status ?? {};
   const all = [...initContainerStatuses, ...containerStatuses];
   const [started] = all.flatMap(startsOf).sort();
@@ -183,11 +159,14 @@ function running(pod: Stored<Pod>): Station[] {
     .map(({ name, restartCount }) => `${name} restarted ${restartCount} times`);
   const waiting = isTerminal(pod) ? [] : all.flatMap(waitWords);
   const ready = conditionOf(pod, "Ready");
+  const member = pod.metadata.annotations?.[CLUSTER_ANNOTATION];
+  const there = (at: string | undefined): Stamp => inMember(at, member);
   return [
-    ...(startTime === undefined ? [] : [station(startTime, "accepted by the kubelet")]),
-    ...(started === undefined ? [] : [station(started, "containers started", ...restarts)]),
-    ...(waiting.length === 0 ? [] : [station(undefined, `${phase}: containers wait`, ...waiting)]),
-    ...(ready?.status === "True" ? [station(ready.lastTransitionTime, "ready")] : []),
+    ...(startTime === undefined ? [] : [station(there(startTime), "accepted by the kubelet")]),
+    ...pulled(told, member),
+    ...(started === undefined ? [] : [station(there(started), "containers started", ...restarts)]),
+    ...(waiting.length === 0 ? [] : [station(there(undefined), `${phase}: containers wait`, ...waiting)]),
+    ...(ready?.status === "True" ? [station(there(ready.lastTransitionTime), "ready")] : []),
   ];
 }
 
@@ -200,13 +179,15 @@ function startsOf({ state, lastState }: ContainerStatus): string[] {
 function added(pod: Stored<Pod>): Station[] {
   const { message, lastTransitionTime } = conditionOf(pod, ADDED_CONDITION) ?? {};
   if (message === undefined) return [];
-  return [station(lastTransitionTime, `${memberOf(pod) ?? "its member"} added containers`, ...message.split("; "))];
+  return [
+    station(onHost(lastTransitionTime), `${memberOf(pod) ?? "its member"} added containers`, ...message.split("; ")),
+  ];
 }
 
 /** Returns the step of a pod for which a cluster refuses a write. */
 function refused(pod: Stored<Pod>): Station[] {
   const { status, reason = "", message = "", lastTransitionTime } = conditionOf(pod, REFUSED_CONDITION) ?? {};
-  return status === "True" ? [station(lastTransitionTime, `held up: ${reason}`, ...message.split("; "))] : [];
+  return status === "True" ? [station(onHost(lastTransitionTime), `held up: ${reason}`, ...message.split("; "))] : [];
 }
 
 function ending(pod: Stored<Pod>): Station[] {
@@ -217,12 +198,19 @@ function ending(pod: Stored<Pod>): Station[] {
     const askedAt = deletionAskedAt(pod);
     const at = askedAt === undefined ? deletionTimestamp : `${new Date(askedAt).toISOString().slice(0, 19)}Z`;
     const held = finalizers.length === 0 ? undefined : `held by ${finalizers.join(", ")}`;
-    stations.push(station(at, `deletion asked for (grace ${deletionGrace(pod) ?? 0} s)`, held));
+    stations.push(station(onHost(at), `deletion asked for (grace ${deletionGrace(pod) ?? 0} s)`, held));
   }
   if (isTerminal(pod)) {
     const finished = containerStatuses.flatMap(({ state }) => state?.terminated?.finishedAt ?? []).sort();
     const what = `finished: ${phase}${reason === undefined ? "" : ` (${reason})`}`;
-    stations.push(station(finished.at(-1), what, message, ...containerStatuses.flatMap(exitWords)));
+    stations.push(
+      station(
+        inMember(finished.at(-1), pod.metadata.annotations?.[CLUSTER_ANNOTATION]),
+        what,
+        message,
+        ...containerStatuses.flatMap(exitWords),
+      ),
+    );
   }
   return stations;
 }

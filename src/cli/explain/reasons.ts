@@ -19,6 +19,15 @@ export function reasonsOf(message: string): MemberReason[] {
     });
 }
 
+/** Returns the shortest of the reasons in a message, and how many members have others. The same reason of all is told once. */
+export function shortestReason(message: string): string {
+  const reasons = reasonsOf(message);
+  const [first, ...others] = reasons.toSorted((a, b) => a.message.length - b.message.length);
+  if (first === undefined || others.length === 0) return message;
+  if (others.every((other) => other.message === first.message)) return `${first.message} (all ${reasons.length})`;
+  return `${reasonLine(first)}, and ${others.length} more`;
+}
+
 /** Formats a reason as one line. */
 export function reasonLine({ member, message }: MemberReason): string {
   return member === undefined ? message : `${member}: ${message}`;

@@ -157,7 +157,8 @@ export function addedProblem(pod: Pod): string | undefined {
 // Waiting reasons of every starting container.
 const STARTING: ReadonlySet<string> = new Set(["ContainerCreating", "PodInitializing"]);
 
-function problemOf(pod: Stored<Pod>): string | undefined {
+/** Returns why a pod has failed, or does not start. Undefined: it does neither. */
+export function problemOf(pod: Stored<Pod>): string | undefined {
   const { phase, reason, message, initContainerStatuses = [], containerStatuses = [] } = pod.status ?? {};
   const statuses = [...initContainerStatuses, ...containerStatuses];
   if (phase === "Failed" && !isDeleting(pod)) {

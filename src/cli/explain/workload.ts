@@ -1,4 +1,3 @@
-import { PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
 import { membersOfJob } from "../../copies/job-shares.ts";
 import { isMarkedTrue, isMarkedWhole } from "../../copies/jobs.ts";
@@ -6,18 +5,17 @@ import type { Division, Replicas } from "../../placement/division.ts";
 import { divideOpen } from "../../placement/open-division.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isOverflow } from "../../pods/overflow.ts";
-import { conditionOf, isBound, isGated, isLive, unschedulableMessage } from "../../pods/pod-state.ts";
+import { conditionOf, isBound, isLive } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import { workloadOf } from "../../scheduling/workload.ts";
 import type { HostState } from "../simulation/host-state.ts";
 import { type SimulatedPlace, Simulation } from "../simulation/simulation.ts";
 import type { ClaimTemplate } from "../simulation/workloads.ts";
-import type { Reason, Trouble } from "./model.ts";
+import type { Trouble } from "./model.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
-import { gatesOf, UNREPORTED } from "./pod.ts";
 import { kubectlStatus } from "./pod-status.ts";
 import { type TroubleFacts, troublesOf } from "./trouble.ts";
+import { isMarked, whyWithoutMember } from "./waiting.ts";
 
 /** The host's objects of one workload. */
 export interface WorkloadFacts extends OwnWorkload, TroubleFacts {
@@ -207,31 +205,4 @@ function pendingOf(pods: readonly Stored<Pod>[]): PendingPods[] {
   return [...Map.groupBy(waiting, ({ reason, message }) => `${reason}: ${message}`).values()].flatMap((those) =>
     those.slice(0, 1).map(({ reason, message }) => ({ pods: those.map(({ name }) => name).sort(), reason, message })),
   );
-}
-
-/** Reports whether a pod is a proxy, which an overflowed pod is as well. */
-function isMarked({ metadata }: Stored<Pod>): boolean {
-  return metadata.labels?.[PROXY_LABEL] === PROXY_LABEL_VALUE;
-}
-
-/** Reports whether a pod is a proxy, or asks for a member. In overflow mode it does so once the host has no node for it. */
-export function asksForMember(pod: Stored<Pod>): boolean {
-  return isMarked(pod) || (isOverflow(pod) && unschedulableMessage(pod) !== undefined);
-}
-
-/** Returns why a pod has no member. Undefined if it has one, or needs none. */
-export function whyWithoutMember(pod: Stored<Pod>): Reason | undefined {
-  return asksForMember(pod) && !isBound(pod) && isLive(pod) ? reasonOf(pod) : undefined;
-}
-
-function reasonOf(pod: Stored<Pod>): Reason {
-  if (isGated(pod)) return { reason: "SchedulingGated", message: `waits for its scheduling gates: ${gatesOf(pod)}` };
-  if (isOverflow(pod)) {
-    const message = `this cluster has no node: ${unschedulableMessage(pod)}; an event NotOverflowed says why no member takes it`;
-    return { reason: "Unschedulable", message };
-  }
-  const { reason = "NotPlaced", message = "" } = whyNotPlaced(pod) ?? {
-    message: `${UNREPORTED}: it is being placed, or \`legation controller\` does not run`,
-  };
-  return { reason, message };
 }

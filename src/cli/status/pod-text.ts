@@ -6,12 +6,12 @@ import { eventsText, troubleText } from "./trouble-text.ts";
 /** Formats a journey for people. */
 export function journeyText(journey: Journey, terminal: Terminal): string {
   const start = Date.parse(journey.stations[0]?.at ?? "");
-  const rows = journey.stations.flatMap(({ at, what, details }) => [
-    [at ?? "-", at === undefined ? "" : `+${Math.round((Date.parse(at) - start) / 1000)}s`, what],
-    ...details.map((detail) => ["", "", terminal.paint("dim", `  ${detail}`)]),
+  const rows = journey.stations.flatMap(({ at, clock = "", what, details }) => [
+    [at ?? "-", clock, at === undefined ? "" : `+${Math.round((Date.parse(at) - start) / 1000)}s`, what],
+    ...details.map((detail) => ["", "", "", terminal.paint("dim", `  ${detail}`)]),
   ]);
   const way = [
-    table(["TIME", "AFTER", `POD ${journey.pod}`], rows, terminal.width),
+    table(["TIME", "CLOCK", "AFTER", `POD ${journey.pod}`], rows, terminal.width),
     ...journey.troubles.map((trouble) => troubleText(trouble, terminal)),
     ...(journey.notRead === undefined ? [] : [terminal.paint("dim", journey.notRead)]),
   ].join("\n");

@@ -144,6 +144,7 @@ async function serveOne(connection: Connection, options: UiInput, session: Sessi
     host,
     hostName: clusterName,
     namespace: namespace ?? current,
+    only: namespace,
     view,
     members: new MemberClients(openMember),
     signal,

@@ -107,7 +107,8 @@ async function eventsOf(
   }
 }
 
-function whyNotRead(error: unknown, member: string): string | undefined {
+/** Returns why an object of a member is not shown. Undefined: the error says nothing of the member. */
+export function whyNotRead(error: unknown, member: string): string | undefined {
   if (error instanceof Failure) {
     return error.remedy === undefined ? error.message : `${error.message}; ${error.remedy}`;
   }

@@ -7,25 +7,29 @@ import type { LiveMessage, PodRow } from "./model.ts";
 // Updates are shown within a second.
 const FLUSH_EVERY_MS = 200;
 const ROWS_PER_MESSAGE = 1_000;
-// Proxies close silent connections after a minute.
-const COMMENT_EVERY_MS = 20_000;
+// The page notices within ten seconds that nothing comes. Proxies close silent connections after a minute.
+const BEAT_EVERY_MS = 2_000;
 const LIST_AGAIN_MS = 100;
+
+/** The parts of a live view that are sent. */
+export type StreamedView = Pick<LiveView, "isComplete" | "rows" | "subscribe" | "silentMs">;
 
 /**
  * Sends a live view as server-sent events. A page that reads slowly gets each pod's latest row, so memory is bounded by the number
  * of pods.
  */
 export class LiveStream {
-  readonly #view: Pick<LiveView, "isComplete" | "rows" | "subscribe">;
+  readonly #view: StreamedView;
   readonly #response: ServerResponse;
   readonly #clock: Clock;
   readonly #changed = new Map<string, PodRow | undefined>();
   /** The latest message of each type that the page has not got yet. */
   readonly #latest = new Map<LiveMessage["type"], LiveMessage>();
   #timer: Timer | undefined;
+  #beat: Timer | undefined;
   #isWriting = false;
 
-  constructor(view: Pick<LiveView, "isComplete" | "rows" | "subscribe">, response: ServerResponse, clock: Clock) {
+  constructor(view: StreamedView, response: ServerResponse, clock: Clock) {
     this.#view = view;
     this.#response = response;
     this.#clock = clock;
@@ -36,8 +40,8 @@ export class LiveStream {
     const response = this.#response;
     response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
     const closed = once(response, "close");
-    const beat = setInterval(() => response.write(": \n\n"), COMMENT_EVERY_MS);
     await this.#send({ type: "host", name: hostName });
+    this.#sendBeat();
     const unsubscribe = this.#view.subscribe({
       onPod: (uid, row) => {
         this.#changed.set(uid, row);
@@ -50,9 +54,16 @@ export class LiveStream {
     this.#isWriting = true;
     this.#sendAll().catch(() => response.destroy());
     await closed;
-    clearInterval(beat);
     unsubscribe();
     this.#timer?.cancel();
+    this.#beat?.cancel();
+  }
+
+  /** Says when the host was last heard, also while nothing changes. A page that reads slowly gets fewer. */
+  #sendBeat(): void {
+    if (this.#response.destroyed) return;
+    if (!this.#response.writableNeedDrain) void this.#send({ type: "heard", silentMs: this.#view.silentMs });
+    this.#beat = this.#clock.after(BEAT_EVERY_MS, () => this.#sendBeat());
   }
 
   async #sendAll(): Promise<void> {

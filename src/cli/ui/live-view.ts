@@ -6,6 +6,7 @@ import { nodes, pods } from "../../kube/resources.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
 import { SILENT_LOG } from "../../telemetry/silent-log.ts";
+import { Heartbeat } from "./heartbeat.ts";
 import type { MemberRow, PodRow, WholeRows } from "./model.ts";
 import { memberRows } from "./rows.ts";
 import { type ShownPod, StoredPods } from "./stored-pod.ts";
@@ -35,6 +36,7 @@ export class LiveView {
   readonly #nodes: Reflector<KubeNode>;
   readonly #pods: Reflector<ShownPod>;
   readonly #whole: WholeView;
+  readonly #heartbeat: Heartbeat;
   #isWholeChanged = false;
   #members: readonly MemberRow[] = [];
   #problem: string | undefined;
@@ -57,6 +59,8 @@ export class LiveView {
         this.#touchMembers();
       },
     });
+    const { host, clock } = options;
+    this.#heartbeat = new Heartbeat({ host, clock, watched: [this.#clusters, this.#nodes, this.#pods] });
     this.#whole = new WholeView(options, () => {
       this.#isWholeChanged = true;
       this.#touchMembers();
@@ -65,17 +69,24 @@ export class LiveView {
 
   start(): void {
     for (const reflector of [this.#clusters, this.#nodes, this.#pods, this.#whole]) reflector.start();
+    this.#heartbeat.start();
     this.#touchMembers();
   }
 
   async stop(): Promise<void> {
     this.#timer?.cancel();
+    this.#heartbeat.stop();
     await Promise.all([this.#clusters.stop(), this.#nodes.stop(), this.#pods.stop(), this.#whole.stop()]);
   }
 
   /** Reports whether all pods were listed. */
   get isComplete(): boolean {
     return this.#pods.store.synced && this.#clusters.store.synced;
+  }
+
+  /** Milliseconds since the host's API server was last heard. Undefined: never heard. */
+  get silentMs(): number | undefined {
+    return this.#heartbeat.silentMs;
   }
 
   /** Returns the rows of all pods, oldest first. */

@@ -1,3 +1,4 @@
+import type { Trouble } from "../explain/model.ts";
 import type { Journey } from "../explain/pod.ts";
 import type { ComparedLine } from "./compare.ts";
 
@@ -107,6 +108,8 @@ export type LiveMessage =
   | ({ readonly type: "whole" } & WholeRows)
   /** All pods of the first list were sent. */
   | { readonly type: "complete" }
+  /** Comes every two seconds: milliseconds since the host's API server was last heard. Undefined: never heard. */
+  | { readonly type: "heard"; readonly silentMs?: number | undefined }
   /** Why the host cannot be read. Undefined once it can. */
   | { readonly type: "problem"; readonly message?: string | undefined };
 
@@ -137,6 +140,67 @@ export interface ComparedView {
   readonly notRead?: string | undefined;
   /** Events of the copy. Undefined if they were not read. */
   readonly events?: Journey["events"] | undefined;
+}
+
+/** A node of a member, with the room that its pods leave. */
+export interface MemberNode {
+  readonly name: string;
+  readonly isReady: boolean;
+  readonly isCordoned: boolean;
+  /** Pods that have not ended, of all tenants. */
+  readonly pods: number;
+  /** In cores, bytes or pieces. */
+  readonly room: readonly { readonly resource: string; readonly allocatable: number; readonly free: number }[];
+}
+
+/** A member, beyond its row. */
+export interface MemberPageView {
+  readonly name: string;
+  readonly troubles: readonly Trouble[];
+  /** Secret with its kubeconfig, in Legation's namespace. */
+  readonly credentials: string;
+  readonly connection?: "Direct" | "Agent" | undefined;
+  readonly agentVersion?: string | undefined;
+  /** RFC 3339. */
+  readonly connectedSince?: string | undefined;
+  /** Undefined: users do not reach it through the host. */
+  readonly accessPrefix?: string | undefined;
+  readonly conditions: readonly {
+    readonly type: string;
+    readonly status: string;
+    readonly message: string;
+    readonly since: string;
+  }[];
+  /** Events of its Cluster. Undefined: the user may not read them. */
+  readonly events: Journey["events"] | undefined;
+  /** Undefined: not read. */
+  readonly nodes?: readonly MemberNode[];
+  readonly nodesNotRead?: string;
+}
+
+/** A Job that has finished, or a CronJob. */
+export interface JobRow {
+  readonly kind: "Job" | "CronJob";
+  readonly namespace: string;
+  readonly name: string;
+  /** Its author asks for delegation. */
+  readonly asks: boolean;
+  /** The CronJob that made the Job. */
+  readonly cronJob?: string;
+  readonly state: string;
+  readonly hasFailed: boolean;
+}
+
+/** A warning of the host's events. */
+export interface WarningRow {
+  /** RFC 3339. */
+  readonly at: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly count: number;
 }
 
 /** Who is signed in, and how. */

@@ -8,7 +8,7 @@ import { pods } from "../../kube/resources.ts";
 import { chosenContainers, containerNames, logStateOf, whyNoLog } from "../logs/containers.ts";
 import type { Plan } from "../plan/outcome.ts";
 import { isWorkloadKind } from "../simulation/workloads.ts";
-import type { ComparedView, ContainerView, PodPageView } from "./model.ts";
+import type { ComparedView, ContainerView, JobRow, MemberPageView, PodPageView, WarningRow } from "./model.ts";
 import type { Viewer } from "./viewer.ts";
 
 /** The parts of a request's handling that its routes need. */
@@ -57,6 +57,21 @@ export function addReads({ server, viewerOf, streamTo }: Routes): void {
     const viewer = viewerOf(request);
     const target = ref.parse(request.params);
     return sendLog(viewer, target, logQuery.parse(request.query), { reply, stream: () => streamTo(request, reply) });
+  });
+  server.get("/api/members/:name", async (request): Promise<MemberPageView> => {
+    const viewer = viewerOf(request);
+    const { readMemberPage } = await import("./member-page.ts");
+    return await readMemberPage(viewer, z.object({ name: objectName }).parse(request.params).name, viewer.signal);
+  });
+  server.get("/api/jobs", async (request): Promise<readonly JobRow[]> => {
+    const { host, only, signal } = viewerOf(request);
+    const { readJobRows } = await import("./job-rows.ts");
+    return await readJobRows(host, only, signal);
+  });
+  server.get("/api/warnings", async (request): Promise<readonly WarningRow[]> => {
+    const { host, only, signal } = viewerOf(request);
+    const { readWarnings } = await import("./warnings.ts");
+    return await readWarnings(host, only, signal);
   });
   server.get("/api/workloads/:kind/:namespace/:name", async (request) => {
     const { host, signal } = viewerOf(request);

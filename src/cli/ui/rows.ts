@@ -1,14 +1,14 @@
 import type { Cluster } from "../../api/cluster.ts";
-import { DELEGATE_UID_ANNOTATION, MEMBER_NODE_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
+import { MEMBER_NODE_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
 import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { type Amounts, addAmounts, parseAmounts } from "../../api/quantity.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { controllerOf, isBound, isDeleting, isGated, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import { readinessOf, removalOf } from "../explain/members.ts";
 import { kubectlStatus } from "../explain/pod-status.ts";
-import { addedProblem } from "../explain/trouble.ts";
+import { problemOf } from "../explain/trouble.ts";
+import { whyWithoutMember } from "../explain/waiting.ts";
 import type { MemberRow, PodRow, ResourceUse } from "./model.ts";
 
 /** Returns a proxy's row of the table. */
@@ -47,12 +47,7 @@ function stateOf(pod: Stored<Pod>, status: string): PodRow["state"] {
 const FAILING = /BackOff|Err|Error|Invalid|OOMKilled|ContainerCannotRun/;
 
 function whyOf(pod: Stored<Pod>): string | undefined {
-  if (isTerminal(pod)) return pod.status?.message;
-  if (isGated(pod)) return `scheduling gates: ${(pod.spec?.schedulingGates ?? []).map(({ name }) => name).join(", ")}`;
-  if (pod.metadata.annotations?.[DELEGATE_UID_ANNOTATION] === undefined) return whyNotPlaced(pod)?.message;
-  const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {};
-  const waiting = [...initContainerStatuses, ...containerStatuses].map(({ state }) => state?.waiting?.message);
-  return waiting.find(Boolean) ?? addedProblem(pod);
+  return whyWithoutMember(pod)?.message ?? problemOf(pod);
 }
 
 /** Returns the workload that authors know: a Deployment for the pods of its ReplicaSets. */

@@ -71,6 +71,7 @@ export async function openTokenUser(
         host,
         hostName: clusterName,
         namespace,
+        only,
         user,
         view,
         members: new MemberClients(memberOpener({ host, signal, throughHost })),

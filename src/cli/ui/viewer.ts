@@ -8,6 +8,8 @@ export interface Viewer {
   readonly hostName: string;
   /** Namespace of planned objects that name none. */
   readonly namespace: string;
+  /** The only namespace that is shown. Undefined: all. */
+  readonly only?: string | undefined;
   /** The user's name on the host. Undefined if it was not asked for. */
   readonly user?: string | undefined;
   readonly view: ViewInUse;

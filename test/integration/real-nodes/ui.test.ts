@@ -1,8 +1,10 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { get } from "node:https";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { FaultProxy } from "../../support/clusters/fault-proxy.ts";
 import { kubeconfigText } from "../../support/clusters/kubeconfig.ts";
+import { freePort } from "../../support/clusters/ports.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
 import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
@@ -55,6 +57,19 @@ onRealNodes((realNodes) => {
     await kubectl(here.cluster, ["delete", "--ignore-not-found", ...TYPES]);
   });
 
+  test("begins with an overview of what is wrong, what waits and what moves", async () => {
+    const { page, show } = ui;
+    await show("#/");
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    await page.getByRole("heading", { name: "Recent warnings" }).waitFor();
+    await page
+      .getByRole("row", { name: /nowhere .*/ })
+      .first()
+      .waitFor();
+    await takePictures(page, "overview");
+    expect(await accessibilityProblems(page)).toEqual([]);
+  });
+
   test("shows the members with their room", async () => {
     const { page, show } = ui;
     await show("#/members");
@@ -62,6 +77,32 @@ onRealNodes((realNodes) => {
     await member.getByText("Ready", { exact: true }).waitFor();
     await member.getByRole("img", { name: /^cpu: .* of this host, .* free$/ }).waitFor();
     await takePictures(page, "members");
+    expect(await accessibilityProblems(page)).toEqual([]);
+  });
+
+  test("leads from each name to its view: member, node, workload, namespace", async () => {
+    const { page, show } = ui;
+    await show("#/members");
+    await page.getByRole("article", { name: "west" }).getByRole("link", { name: "west", exact: true }).click();
+    await page.getByRole("heading", { name: "Nodes" }).waitFor();
+    await page
+      .getByText(/cpu: .* free of/)
+      .first()
+      .waitFor();
+    await takePictures(page, "member");
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await show(`#/pods?q=${here.namespace} clock`);
+    const row = page.getByRole("row", { name: /clock 2\/2 Running/ });
+    await row.getByRole("link", { name: here.namespace }).click();
+    await page.getByRole("heading", { name: "Whole objects" }).waitFor();
+    await page.getByRole("link", { name: "ConfigMap/settings" }).waitFor();
+    expect(await accessibilityProblems(page)).toEqual([]);
+    await page
+      .getByRole("row", { name: /^clock/ })
+      .getByRole("link")
+      .nth(3)
+      .click();
+    await page.getByText(/^node in/).waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
   });
 
@@ -91,7 +132,7 @@ onRealNodes((realNodes) => {
   test("shows one pod's way, its containers' logs, its events and its object", async () => {
     const { page, show } = ui;
     await show(`#/pods/${here.namespace}/clock`);
-    await page.getByText(/^delegate scheduled in west/).waitFor();
+    await page.getByText(/^scheduled in west/).waitFor();
     await takePictures(page, "way");
     expect(await accessibilityProblems(page)).toEqual([]);
     await page.getByRole("tab", { name: "Log" }).click();
@@ -189,6 +230,44 @@ onRealNodes((realNodes) => {
     await page.setViewportSize({ width: 1280, height: 800 });
     expect(isWider).toBe(false);
   });
+
+  test("says how old it is while the host is frozen, greys what it shows, and is live again after it", async () => {
+    const host = hostCluster();
+    const { hostname, port } = new URL(host.server);
+    const door = new FaultProxy(await freePort(), Number(port));
+    await door.listen();
+    const file = join(host.directory, "door.kubeconfig");
+    const behindDoor = `https://${hostname}:${door.port}`;
+    writeFileSync(file, readFileSync(host.kubeconfig, "utf8").replaceAll(host.server, behindDoor));
+    const frozen = await openPage(file);
+    try {
+      const { page, show } = frozen;
+      await show(`#/pods?q=${here.namespace} clock`);
+      await page.getByText("live", { exact: true }).waitFor();
+      await page.getByRole("row", { name: /clock 2\/2 Running/ }).waitFor();
+      expect(await page.locator(".view.old").count()).toBe(0);
+      await door.set({ kind: "blackhole" });
+      await page.getByText(/^last heard \d+ s ago/).waitFor();
+      await page.getByText(/^The host's API server was last heard \d+ s ago; what is shown is from then/).waitFor();
+      expect(await page.getByText("live", { exact: true }).count()).toBe(0);
+      await page
+        .locator(".view.old")
+        .getByRole("row", { name: /clock 2\/2 Running/ })
+        .waitFor();
+      await takePictures(page, "frozen");
+      expect(await accessibilityProblems(page)).toEqual([]);
+      // A pod that was not read before says that it is awaited, and then why it is not shown.
+      await show(`#/pods/${here.namespace}/clock`);
+      await page.getByText("Loading the pod…").waitFor();
+      await page.getByRole("heading", { name: "The pod cannot be shown" }).waitFor();
+      await door.set({ kind: "forward" });
+      await page.getByText("live", { exact: true }).waitFor();
+      await page.getByText(/^scheduled in west/).waitFor();
+    } finally {
+      await frozen.close();
+      await door.close();
+    }
+  }, 180_000);
 
   describe("for a team, which signs in with tokens", () => {
     let team: OpenPage;

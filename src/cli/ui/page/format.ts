@@ -24,7 +24,20 @@ export function localTime(at: string, now: number): string {
   return date.toDateString() === new Date(now).toDateString() ? time : `${date.toLocaleDateString()} ${time}`;
 }
 
+/** Formats a timestamp (RFC 3339) with its date and time zone. */
+export function zonedTime(at: string, zone?: string): string {
+  const [day, month, year, ...rest] = [
+    ...new Intl.DateTimeFormat("en-GB", {
+      dateStyle: "short",
+      timeStyle: "long",
+      ...(zone === undefined ? {} : { timeZone: zone }),
+    }).formatToParts(new Date(at)),
+  ].filter(({ type }) => type !== "literal");
+  const [hour, minute, second, name] = rest.map(({ value }) => value);
+  return `${year?.value}-${month?.value}-${day?.value} ${hour}:${minute}:${second} ${name}`;
+}
+
 /** Formats a count: `1 pod`, `3 pods`. */
-export function counted(count: number, noun: string): string {
-  return `${count.toLocaleString()} ${noun}${count === 1 ? "" : "s"}`;
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count.toLocaleString()} ${count === 1 ? noun : plural}`;
 }

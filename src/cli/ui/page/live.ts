@@ -1,10 +1,13 @@
 import { useEffect, useState } from "preact/hooks";
 import type { LiveMessage, MemberRow, PodRow, SignedIn, WholeRows } from "../model.ts";
+import { type Heard, isOld } from "./freshness.ts";
+import { Rates } from "./rates.ts";
 
 const CONNECT_AGAIN_MS = 2_000;
+const LOOK_EVERY_MS = 1_000;
 
 /** The live data of the page, kept by one connection to its server. */
-export class LiveData {
+export class LiveData implements Heard {
   hostName = "";
   members: readonly MemberRow[] | undefined;
   readonly pods: Map<string, PodRow> = new Map();
@@ -13,16 +16,31 @@ export class LiveData {
   isComplete = false;
   problem: string | undefined;
   isConnected = false;
+  heardAt: number | undefined;
+  startedAt: number = Date.now();
+  /** Nothing was heard of the host for so long that all that is shown may be old. */
+  isOld = false;
   /** Who is signed in. Undefined until the server says so. */
   session: SignedIn | undefined;
   /** How to sign in again, if the server asks for that. */
   signedOut: SignedIn["by"] | undefined;
   /** Grows with each change of the pods. */
   version = 0;
+  readonly rates: Rates = new Rates();
   readonly #readers = new Set<() => void>();
   #frame: number | undefined;
 
   start(): void {
+    this.startedAt = Date.now();
+    // Nothing comes that could tell of silence.
+    setInterval(() => {
+      const isSilent = isOld(this, Date.now());
+      if (isSilent !== this.isOld) this.#change(() => (this.isOld = isSilent));
+    }, LOOK_EVERY_MS);
+    this.#connect();
+  }
+
+  #connect(): void {
     const source = new EventSource("/api/live");
     source.onopen = () => {
       this.#change(() => (this.isConnected = true));
@@ -38,7 +56,7 @@ export class LiveData {
 
   async #startAgain(): Promise<void> {
     await this.#readSession();
-    if (this.signedOut === undefined) setTimeout(() => this.start(), CONNECT_AGAIN_MS);
+    if (this.signedOut === undefined) setTimeout(() => this.#connect(), CONNECT_AGAIN_MS);
   }
 
   /** Signs in with a token. Resolves to the reason if that is refused. */
@@ -88,15 +106,29 @@ export class LiveData {
       case "problem":
         this.problem = message.message;
         break;
+      case "heard":
+        if (message.silentMs !== undefined) this.heardAt = Date.now() - message.silentMs;
+        break;
       case "complete":
         this.isComplete = true;
+        this.rates.begin(Date.now());
         break;
       case "pods":
-        if (message.isFirst) this.pods.clear();
-        for (const row of message.rows) this.pods.set(row.uid, row);
-        for (const uid of message.gone) this.pods.delete(uid);
+        // A list after a cut connection tells of no changes.
+        if (message.isFirst) {
+          this.pods.clear();
+          this.isComplete = false;
+        }
+        for (const row of message.rows) this.#set(row.uid, row);
+        for (const uid of message.gone) this.#set(uid, undefined);
         this.version += 1;
     }
+  }
+
+  #set(uid: string, row: PodRow | undefined): void {
+    if (this.isComplete) this.rates.observe(this.pods.get(uid), row, Date.now());
+    if (row === undefined) this.pods.delete(uid);
+    else this.pods.set(uid, row);
   }
 
   /** Draws once per frame, however many messages come. */

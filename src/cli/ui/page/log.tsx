@@ -1,6 +1,10 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ContainerView, PodPageView } from "../model.ts";
+import { ANSWER_WITHIN_MS } from "./document.ts";
+import { connectionWords } from "./freshness.ts";
+import { useLive } from "./live.ts";
+import { useNow } from "./parts.tsx";
 import { changeQuery, type Route } from "./route.ts";
 
 // More would make the page slow; `kubectl logs` has all of it.
@@ -56,7 +60,7 @@ export function Log({ path, pod, route }: { path: string; pod: PodPageView; rout
           </label>
         )}
         <span class="muted" role="status">
-          {hasLog ? end || "following" : `${name} ${container?.why ?? "is not in this pod"}`}
+          {hasLog ? end || <Following /> : `${name} ${container?.why ?? "is not in this pod"}`}
         </span>
       </div>
       <section class="code log" ref={box} tabIndex={0} aria-label={`Log of ${name}`}>
@@ -64,6 +68,13 @@ export function Log({ path, pod, route }: { path: string; pod: PodPageView; rout
       </section>
     </>
   );
+}
+
+/** A silent log is current only while the host is heard. */
+function Following(): JSX.Element {
+  const heard = useLive();
+  const now = useNow(1_000);
+  return <>{heard.isOld ? connectionWords(heard, now) : "following"}</>;
 }
 
 function labelOf({ name, kind, log }: ContainerView): string {
@@ -83,12 +94,13 @@ function useLog(path: string, container: string, { isPrevious, hasLog, restarts 
   const [end, setEnd] = useState("");
   useEffect(() => setText(""), [path, container, isPrevious]);
   useEffect(() => {
-    setEnd("");
+    setEnd(hasLog ? "loading" : "");
     if (!hasLog) return undefined;
     const stop = new AbortController();
     const query = new URLSearchParams({ container, ...(isPrevious ? { previous: "true" } : {}) });
     setText((before) => (before === "" ? "" : `${before}--- ${container} was restarted ---\n`));
-    followLog(`${path}/log?${query}`, stop.signal, (chunk) =>
+    const opened = (): void => setEnd("");
+    followLog(`${path}/log?${query}`, { signal: stop.signal, opened }, (chunk) =>
       setText((before) => (before + chunk).slice(-MOST_LOG_CHARACTERS)),
     ).then(setEnd, (error: unknown) => {
       if (!stop.signal.aborted) setEnd(`the log was cut: ${error instanceof Error ? error.message : String(error)}`);
@@ -99,8 +111,18 @@ function useLog(path: string, container: string, { isPrevious, hasLog, restarts 
 }
 
 /** Reads a log to its end. Resolves to the words that say how it ended. */
-async function followLog(url: string, signal: AbortSignal, take: (chunk: string) => void): Promise<string> {
-  const response = await fetch(url, { signal });
+async function followLog(
+  url: string,
+  { signal, opened }: { readonly signal: AbortSignal; readonly opened: () => void },
+  take: (chunk: string) => void,
+): Promise<string> {
+  const late = new AbortController();
+  const why = `no answer came within ${ANSWER_WITHIN_MS / 1_000} s`;
+  const timer = setTimeout(() => late.abort(new Error(why)), ANSWER_WITHIN_MS);
+  const response = await fetch(url, { signal: AbortSignal.any([signal, late.signal]) }).finally(() =>
+    clearTimeout(timer),
+  );
+  opened();
   if (!response.ok || response.body === null) return String((await response.json()).message);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (;;) {

@@ -1,8 +1,12 @@
 import { type JSX, render } from "preact";
 import { useEffect } from "preact/hooks";
+import { connectionWords, whyOld } from "./freshness.ts";
 import { live, useLive } from "./live.ts";
+import { MemberPage } from "./member.tsx";
 import { MembersView } from "./members.tsx";
-import { Empty } from "./parts.tsx";
+import { Overview } from "./overview.tsx";
+import { Empty, useNow } from "./parts.tsx";
+import { NamespacePage, NodePage } from "./places.tsx";
 import { PlanPage } from "./plan.tsx";
 import { PodPage } from "./pod.tsx";
 import { Pods } from "./pods.tsx";
@@ -13,18 +17,22 @@ import { WorkloadPage } from "./workload.tsx";
 import { Workloads } from "./workloads.tsx";
 
 const VIEWS = [
+  { path: "overview", name: "Overview", key: "o" },
   { path: "members", name: "Members", key: "m" },
   { path: "workloads", name: "Workloads", key: "w" },
   { path: "pods", name: "Pods", key: "p" },
   { path: "plan", name: "Plan", key: "n" },
 ] as const;
 
+// Views without a line of their own.
+const PARENTS: Readonly<Record<string, string>> = { objects: "workloads", nodes: "members", namespaces: "workloads" };
+
 function Page(): JSX.Element {
   const route = useRoute();
-  const { hostName, problem, isConnected, signedOut, session } = useLive();
-  const [view = "members"] = route.path;
+  const { hostName, isOld, signedOut, session } = useLive();
+  const [view = "overview"] = route.path;
   useEffect(() => {
-    document.title = `${[...route.path].reverse().join(" · ") || "members"} · Legation`;
+    document.title = `${[...route.path].reverse().join(" · ") || "overview"} · Legation`;
   }, [route]);
   useEffect(() => {
     addEventListener("keydown", onKey);
@@ -52,17 +60,11 @@ function Page(): JSX.Element {
           {hostName}
         </span>
         {VIEWS.map(({ path, name, key }) => (
-          <a
-            key={path}
-            href={linkTo([path])}
-            aria-current={(view === "objects" ? "workloads" : view) === path ? "page" : undefined}
-          >
+          <a key={path} href={linkTo([path])} aria-current={(PARENTS[view] ?? view) === path ? "page" : undefined}>
             {name} <kbd>{key}</kbd>
           </a>
         ))}
-        <span class={`connection ${isConnected ? "" : "lost"}`} role="status">
-          {isConnected ? "live" : "not connected"}
-        </span>
+        <Connection />
         {session?.by === "token" && (
           <button type="button" class="sign-out" title={session.user} onClick={() => void live.signOut()}>
             Sign out
@@ -70,18 +72,45 @@ function Page(): JSX.Element {
         )}
       </nav>
       <main id="content" tabIndex={-1}>
-        {problem !== undefined && (
-          <p class="trouble">The host cannot be read, so what is shown may be old: {problem}</p>
-        )}
-        <View route={route} />
+        <Age />
+        <div class={`view ${isOld ? "old" : ""}`}>
+          <View route={route} />
+        </div>
       </main>
     </>
   );
 }
 
+/** When the host was last heard. */
+function Connection(): JSX.Element {
+  const heard = useLive();
+  const words = connectionWords(heard, useNow(1_000));
+  // Screen readers are told that it changes, not each second of it.
+  return (
+    <span class={`connection ${words === "live" ? "" : "lost"}`} title="When the host's API server was last heard">
+      {words}
+      <span class="hidden" role="status">
+        {heard.isOld ? "The host is silent" : ""}
+      </span>
+    </span>
+  );
+}
+
+/** Why what is shown may be old. */
+function Age(): JSX.Element | null {
+  const why = whyOld(useLive(), useNow(1_000));
+  return why === undefined ? null : <p class="trouble">{why}</p>;
+}
+
 function View({ route }: { route: Route }): JSX.Element {
-  const [view = "members", first, second, third] = route.path;
-  if (view === "members") return <MembersView />;
+  const [view = "overview", first, second, third] = route.path;
+  if (view === "overview") return <Overview />;
+  if (view === "members" && first === undefined) return <MembersView />;
+  if (view === "members" && first !== undefined) return <MemberPage name={first} key={first} />;
+  if (view === "namespaces" && first !== undefined) return <NamespacePage name={first} />;
+  if (view === "nodes" && first !== undefined && second !== undefined) {
+    return <NodePage member={first} name={second} />;
+  }
   if (view === "plan") return <PlanPage />;
   if (view === "pods" && first === undefined) return <Pods route={route} />;
   if (view === "pods" && first !== undefined && second !== undefined) {

@@ -2,13 +2,13 @@ import type { JSX } from "preact";
 import type { MemberRow } from "../model.ts";
 import { ageOf, counted } from "./format.ts";
 import { useLive } from "./live.ts";
-import { Empty, UseBar, useNow } from "./parts.tsx";
+import { Awaited, Empty, UseBar, useNow } from "./parts.tsx";
 import { linkTo } from "./route.ts";
 
 /** All members, each with its room. */
 export function MembersView(): JSX.Element {
   const { members } = useLive();
-  if (members === undefined) return <Empty isView title="Reading the members…" />;
+  if (members === undefined) return <Awaited what="the members" />;
   if (members.length === 0) {
     return (
       <Empty isView title="No member has joined yet">
@@ -47,14 +47,17 @@ export function MembersView(): JSX.Element {
   );
 }
 
-function Member(member: MemberRow): JSX.Element {
+/** A member as a card. */
+export function Member(member: MemberRow): JSX.Element {
   const now = useNow();
   const isReady = member.ready === "True";
   const labels = Object.entries(member.labels);
   return (
     <article class={`card ${isReady ? "" : "not-ready"}`} aria-labelledby={`member-${member.name}`}>
       <header>
-        <h2 id={`member-${member.name}`}>{member.name}</h2>
+        <h2 id={`member-${member.name}`}>
+          <a href={linkTo(["members", member.name])}>{member.name}</a>
+        </h2>
         <span class={`badge ${isReady ? (member.isCordoned ? "waiting" : "running") : "failed"}`}>
           {isReady
             ? member.isCordoned

@@ -1,8 +1,11 @@
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Trouble } from "../../explain/model.ts";
 import type { PodRow, ResourceUse } from "../model.ts";
+import { type Reading, readDocument } from "./document.ts";
 import { amount } from "./format.ts";
+import { span, whyLost, whyOld } from "./freshness.ts";
+import { useLive } from "./live.ts";
 
 /** A word with a coloured dot. The word alone tells the state, too. */
 export function Badge({ tone, children }: { tone: PodRow["state"]; children: ComponentChildren }): JSX.Element {
@@ -137,32 +140,89 @@ export function useNow(everyMs = 5_000): number {
   return now;
 }
 
-/** A reading of one of the server's documents: none yet, the document, or why there is none. */
-export interface Reading<T> {
-  readonly value?: T;
-  readonly problem?: string;
-}
-
-/** Reads a document, and again when `again` changes and every few seconds. Shows the last one meanwhile. */
+/** Reads a document, and again when `again` changes and every few seconds. Keeps the last one meanwhile. */
 export function useReading<T>(url: string, again: unknown, everyMs = 5_000): Reading<T> {
   const [reading, setReading] = useState<Reading<T> & { readonly url?: string }>({});
+  const known = useRef(reading);
+  known.current = reading.url === url ? reading : {};
   useEffect(() => {
     const stop = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
     const read = async (): Promise<void> => {
-      try {
-        const response = await fetch(url, { signal: stop.signal });
-        const body = await response.json();
-        setReading(response.ok ? { url, value: body as T } : { url, problem: String(body.message) });
-      } catch (error) {
-        if (!stop.signal.aborted) setReading({ url, problem: `the page's server does not answer: ${String(error)}` });
-      }
+      const { url: _, ...before } = known.current;
+      const next = await readDocument<T>(url, before, stop.signal);
+      if (stop.signal.aborted) return;
+      setReading({ ...next, url });
+      timer = setTimeout(() => void read(), everyMs);
     };
     void read();
-    const timer = setInterval(() => void read(), everyMs);
     return () => {
       stop.abort();
-      clearInterval(timer);
+      clearTimeout(timer);
     };
   }, [url, again, everyMs]);
-  return reading.url === url ? reading : {};
+  return known.current;
+}
+
+/** A document's content, or what keeps it away: never nothing. `what` names it in sentences. `isView`: it is the whole view. */
+export function Loaded<T>({
+  reading: { value, readAt, problem },
+  what,
+  isView = false,
+  children,
+}: {
+  reading: Reading<T>;
+  what: string;
+  isView?: boolean;
+  children: (value: T) => ComponentChildren;
+}): JSX.Element {
+  const now = useNow();
+  if (value === undefined) {
+    return (
+      <Empty isView={isView} title={problem === undefined ? `Loading ${what}…` : `${capital(what)} cannot be shown`}>
+        {problem}
+      </Empty>
+    );
+  }
+  return (
+    <>
+      {problem !== undefined && (
+        <p class="trouble" role="status">
+          What is shown was read {span(now - (readAt ?? now))} ago: {problem}
+        </p>
+      )}
+      {problem === undefined ? children(value) : <div class="loaded old">{children(value)}</div>}
+    </>
+  );
+}
+
+function capital(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** A list that the live connection has not delivered yet, and why if it takes long. */
+export function Awaited({ what }: { what: string }): JSX.Element {
+  const why = whyOld(useLive(), useNow(1_000));
+  return (
+    <Empty isView title={why === undefined ? `Loading ${what}…` : `${capital(what)} cannot be shown yet`}>
+      {why}
+    </Empty>
+  );
+}
+
+/** A pod's status. Of a pod in a lost member it is what was last known. */
+export function Status({ row }: { row: PodRow }): JSX.Element {
+  const { members } = useLive();
+  const lost = isOver(row) || row.member === undefined ? undefined : whyLost(row.member, members);
+  const words = <span title={[lost, row.why].filter(Boolean).join("; ") || undefined}>{row.status}</span>;
+  if (lost === undefined) return <Badge tone={row.state}>{words}</Badge>;
+  return (
+    <span class="badge lost">
+      {words} <small>old</small>
+    </span>
+  );
+}
+
+function isOver({ state }: PodRow): boolean {
+  return state === "succeeded" || state === "failed";
 }

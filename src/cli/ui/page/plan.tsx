@@ -3,6 +3,7 @@ import { useRef, useState } from "preact/hooks";
 import { reasonsOf } from "../../explain/reasons.ts";
 import type { Plan, PlannedMember, WorkloadPlan } from "../../plan/outcome.ts";
 import { counted } from "./format.ts";
+import { MemberLink } from "./links.tsx";
 import { Table } from "./parts.tsx";
 import { Reasons } from "./reasons.tsx";
 
@@ -157,7 +158,7 @@ function Shares({ clusters, pods }: { clusters: readonly PlannedMember[]; pods: 
       rows={clusters.map((member) => ({
         key: member.cluster,
         cells: [
-          member.cluster,
+          <MemberLink key="member" name={member.cluster} />,
           member.now,
           member.waiting === 0 ? member.pods : `${member.pods} (+${member.waiting} waiting)`,
           <div class="pair" role="img" aria-label={`${member.pods} of ${pods} in ${member.cluster}`} key="share">

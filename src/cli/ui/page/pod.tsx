@@ -1,13 +1,15 @@
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
 import type { Journey } from "../../explain/pod.ts";
 import type { ComparedView, PodPageView } from "../model.ts";
 import { Compared } from "./compared.tsx";
-import { localTime } from "./format.ts";
+import { localTime, zonedTime } from "./format.ts";
+import { MemberLink, NamespaceLink, NodeLink, WorkloadLink } from "./links.tsx";
 import { useLive } from "./live.ts";
 import { Log } from "./log.tsx";
-import { Badge, Empty, Table, Troubles, useNow, useReading } from "./parts.tsx";
+import { Empty, Loaded, Status, Table, Troubles, useNow, useReading } from "./parts.tsx";
 import { Reasons } from "./reasons.tsx";
-import { changeQuery, linkTo, type Route } from "./route.ts";
+import { changeQuery, type Route } from "./route.ts";
 
 const TABS = ["way", "log", "events", "yaml"] as const;
 const TAB_NAMES: Readonly<Record<(typeof TABS)[number], string>> = {
@@ -24,19 +26,29 @@ export function PodPage({ route, namespace, name }: { route: Route; namespace: s
   const path = `/api/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
   // A changed row is the signal to read again.
   const again = row === undefined ? "" : `${row.status}${row.member}${row.ready}${row.restarts}`;
-  const { value, problem } = useReading<PodPageView>(path, again);
+  const reading = useReading<PodPageView>(path, again);
   const tab = TABS.find((each) => each === route.query.get("tab")) ?? "way";
   return (
     <div class="fill">
       <header class="view-head">
         <h1>{name}</h1>
-        {row !== undefined && <Badge tone={row.state}>{row.status}</Badge>}
+        {row !== undefined && <Status row={row} />}
         <p>
-          namespace {namespace}
+          namespace <NamespaceLink name={namespace} />
           {row?.member !== undefined && (
             <>
-              , in <a href={linkTo(["pods"], { member: row.member })}>{row.member}</a>
-              {row.node !== undefined && ` on ${row.node}`}
+              , in <MemberLink name={row.member} />
+              {row.node !== undefined && (
+                <>
+                  {" on "}
+                  <NodeLink member={row.member} name={row.node} />
+                </>
+              )}
+            </>
+          )}
+          {row?.workload !== undefined && (
+            <>
+              , of <WorkloadLink namespace={namespace} of={row.workload} />
             </>
           )}
         </p>
@@ -57,12 +69,17 @@ export function PodPage({ route, namespace, name }: { route: Route; namespace: s
         </div>
       </header>
       <div id="tab-content" class="tab-content" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
-        {problem !== undefined && value === undefined && <Empty title="This pod cannot be shown">{problem}</Empty>}
-        {value !== undefined && tab === "way" && <Way journey={value.journey} />}
-        {value !== undefined && tab === "log" && <Log path={path} pod={value} route={route} />}
-        {value !== undefined && (tab === "events" || tab === "yaml") && (
-          <Both path={path} again={again} journey={value.journey} tab={tab} />
-        )}
+        <Loaded reading={reading} what="the pod">
+          {(value) =>
+            tab === "way" ? (
+              <Way journey={value.journey} />
+            ) : tab === "log" ? (
+              <Log path={path} pod={value} route={route} />
+            ) : (
+              <Both path={path} again={again} journey={value.journey} tab={tab} />
+            )
+          }
+        </Loaded>
       </div>
     </div>
   );
@@ -70,14 +87,32 @@ export function PodPage({ route, namespace, name }: { route: Route; namespace: s
 
 function Way({ journey }: { journey: Journey }): JSX.Element {
   const now = useNow();
+  const [isZoned, setZoned] = useState(false);
   return (
     <>
       <Troubles of={journey.troubles} />
       {journey.notRead !== undefined && <p class="muted">{journey.notRead}</p>}
+      <label class="zoned">
+        <input type="checkbox" checked={isZoned} onChange={({ currentTarget }) => setZoned(currentTarget.checked)} />{" "}
+        dates and time zone
+      </label>
       <ol class="way">
-        {journey.stations.map(({ at, what, details, reasons }) => (
-          <li key={what + at} class={at === undefined ? "pending" : ""}>
-            <time dateTime={at}>{at === undefined ? "now" : localTime(at, now)}</time>
+        {journey.stations.map(({ at, clock, isUntimed, what, details, reasons }) => (
+          <li key={what + at} class={at === undefined && isUntimed !== true ? "pending" : ""}>
+            <span class="when">
+              {at === undefined ? (
+                isUntimed === true ? (
+                  <span class="muted">not on record</span>
+                ) : (
+                  <span class="muted">now</span>
+                )
+              ) : (
+                <time dateTime={at} title={zonedTime(at)}>
+                  {isZoned ? zonedTime(at) : localTime(at, now)}
+                </time>
+              )}
+              {clock !== undefined && <small>clock of {clock === "host" ? "the host" : clock}</small>}
+            </span>
             <div>
               <b>{what}</b>
               {reasons === undefined ? details.map((detail) => <p key={detail}>{detail}</p>) : <Reasons of={reasons} />}
@@ -100,14 +135,17 @@ function Both({
   again: string;
   journey: Journey;
   tab: "events" | "yaml";
-}): JSX.Element | null {
-  const { value, problem } = useReading<ComparedView>(`${path}/delegate`, again);
-  if (problem !== undefined) return <p class="trouble">{problem}</p>;
-  if (value === undefined) return null;
-  return tab === "yaml" ? (
-    <Compared view={value} what={["Pod", "delegate"]} />
-  ) : (
-    <Events journey={journey} delegate={value} />
+}): JSX.Element {
+  return (
+    <Loaded reading={useReading<ComparedView>(`${path}/delegate`, again)} what="the delegate">
+      {(value) =>
+        tab === "yaml" ? (
+          <Compared view={value} what={["Pod", "delegate"]} />
+        ) : (
+          <Events journey={journey} delegate={value} />
+        )
+      }
+    </Loaded>
   );
 }
 

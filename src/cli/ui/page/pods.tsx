@@ -1,58 +1,67 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import type { PodRow } from "../model.ts";
+import type { MemberRow, PodRow } from "../model.ts";
 import { ageOf, counted } from "./format.ts";
+import { MemberLink, NamespaceLink, NodeLink, PodLink, WorkloadLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Badge, Empty, Search, useNow } from "./parts.tsx";
-import { changeQuery, linkTo, type Route } from "./route.ts";
+import { Awaited, Empty, Search, Status, useNow } from "./parts.tsx";
+import { changeQuery, type Route } from "./route.ts";
 import { type Column, type Order, ordered, Rows } from "./rows.tsx";
+import { whyOf } from "./summary.ts";
 
 const STATES: readonly PodRow["state"][] = ["waiting", "starting", "running", "failed", "succeeded", "ending"];
 
-function columnsAt(now: number): readonly Column<PodRow>[] {
+function columnsAt(now: number, members: readonly MemberRow[] | undefined): readonly Column<PodRow>[] {
   return [
     {
       name: "Namespace",
-      width: "11%",
-      cell: (row) => row.namespace,
+      width: "9%",
+      cell: (row) => <NamespaceLink name={row.namespace} />,
       by: (row) => `${row.namespace}/${row.name}`,
     },
     {
       name: "Name",
-      width: "21%",
-      cell: (row) => <a href={linkTo(["pods", row.namespace, row.name])}>{row.name}</a>,
+      width: "17%",
+      cell: (row) => <PodLink namespace={row.namespace} name={row.name} />,
       by: (row) => row.name,
     },
-    { name: "Ready", width: "5rem", cell: (row) => row.ready },
+    { name: "Ready", width: "4.5rem", cell: (row) => row.ready },
     {
       name: "Status",
-      width: "14%",
-      cell: (row) => (
-        <Badge tone={row.state}>
-          <span title={row.why}>{row.status}</span>
-        </Badge>
-      ),
+      width: "13%",
+      cell: (row) => <Status row={row} />,
       by: (row) => row.status,
     },
-    { name: "Restarts", width: "6rem", cell: (row) => row.restarts, by: (row) => row.restarts },
-    { name: "Member", width: "11%", cell: (row) => row.member ?? "–", by: (row) => row.member ?? "" },
-    { name: "Node", width: "11%", cell: (row) => row.node ?? "–", by: (row) => row.node ?? "" },
+    {
+      name: "Why",
+      width: "20%",
+      cell: (row) => <span title={row.why}>{whyOf(row, members) ?? ""}</span>,
+      by: (row) => whyOf(row, members) ?? "~",
+    },
+    { name: "Restarts", width: "5.5rem", cell: (row) => row.restarts, by: (row) => row.restarts },
+    { name: "Member", width: "9%", cell: (row) => <MemberLink name={row.member} />, by: (row) => row.member ?? "" },
+    {
+      name: "Node",
+      width: "9%",
+      cell: (row) => <NodeLink member={row.member} name={row.node} />,
+      by: (row) => row.node ?? "",
+    },
     {
       name: "Workload",
-      width: "16%",
-      cell: (row) => row.workload ?? "–",
+      width: "12%",
+      cell: (row) => <WorkloadLink namespace={row.namespace} of={row.workload} />,
       by: (row) => row.workload ?? "",
     },
-    { name: "Age", width: "5rem", cell: (row) => ageOf(row.created, now), by: (row) => -Date.parse(row.created) },
+    { name: "Age", width: "4rem", cell: (row) => ageOf(row.created, now), by: (row) => -Date.parse(row.created) },
   ];
 }
 
 /** All delegated pods, filtered, searched and sorted as the address says. */
 export function Pods({ route }: { route: Route }): JSX.Element {
-  const { pods, isComplete, version, members = [] } = useLive();
+  const { pods, isComplete, version, members } = useLive();
   const now = useNow();
   const { q = "", member = "", state = "", sort = "-Age" } = Object.fromEntries(route.query);
-  const columns = useMemo(() => columnsAt(now), [now]);
+  const columns = useMemo(() => columnsAt(now, members), [now, members]);
   const order: Order = { column: sort.replace(/^-/, ""), isDescending: sort.startsWith("-") };
   const shown = useMemo(() => {
     const words = q.toLowerCase().split(/\s+/).filter(Boolean);
@@ -65,6 +74,7 @@ export function Pods({ route }: { route: Route }): JSX.Element {
     return ordered(matching, columns, order);
     // The map is one and the same: its version tells of changes.
   }, [version, q, member, state, sort, columns]);
+  if (!isComplete && pods.size === 0) return <Awaited what="the pods" />;
   const set = (change: Readonly<Record<string, string>>): void => changeQuery(route, change);
   return (
     <div class="fill">
@@ -84,7 +94,7 @@ export function Pods({ route }: { route: Route }): JSX.Element {
             onChange={({ currentTarget }) => set({ member: currentTarget.value })}
           >
             <option value="">every member</option>
-            {members.map(({ name }) => (
+            {members?.map(({ name }) => (
               <option key={name}>{name}</option>
             ))}
             <option value="–">no member yet</option>

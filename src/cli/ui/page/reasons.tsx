@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
 import { type MemberReason, reasonLine } from "../../explain/reasons.ts";
+import { MemberLink } from "./links.tsx";
 import { Table } from "./parts.tsx";
 
 /** A reason for each member, as a table. */
@@ -8,7 +9,10 @@ export function Reasons({ of }: { of: readonly MemberReason[] }): JSX.Element {
     <Table
       as="list reasons"
       columns={["Member", "Reason"]}
-      rows={of.map((one) => ({ key: reasonLine(one), cells: [one.member ?? "", one.message] }))}
+      rows={of.map((one) => ({
+        key: reasonLine(one),
+        cells: [<MemberLink key="member" name={one.member} />, one.message],
+      }))}
     />
   );
 }

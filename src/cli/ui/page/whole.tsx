@@ -5,7 +5,8 @@ import type { ObjectInMember, WholeObjectStatus } from "../../explain/whole-obje
 import type { ComparedView, PodRow } from "../model.ts";
 import { Compared } from "./compared.tsx";
 import { ageOf } from "./format.ts";
-import { Badge, Empty, Table, Troubles, useNow, useReading } from "./parts.tsx";
+import { MemberLink } from "./links.tsx";
+import { Badge, Loaded, Table, Troubles, useNow, useReading } from "./parts.tsx";
 import { Reasons } from "./reasons.tsx";
 import { changeQuery, type Route } from "./route.ts";
 
@@ -31,17 +32,17 @@ export function WholeObjectPage({
   namespace: string;
   name: string;
 }): JSX.Element {
-  const now = useNow();
   const path = `/api/objects/${[type, namespace, name].map(encodeURIComponent).join("/")}`;
-  const { value, problem } = useReading<WholeObjectStatus>(path, undefined);
-  if (value === undefined) {
-    return (
-      <Empty isView title={problem === undefined ? "Reading the object…" : "This object cannot be shown"}>
-        {problem}
-      </Empty>
-    );
-  }
-  const { kind, generation, members, conditions, troubles, notPlaced, isDeleting, whole } = value;
+  return (
+    <Loaded isView reading={useReading<WholeObjectStatus>(path, undefined)} what="the object">
+      {(value) => <WholeObject value={value} path={path} route={route} />}
+    </Loaded>
+  );
+}
+
+function WholeObject({ value, path, route }: { value: WholeObjectStatus; path: string; route: Route }): JSX.Element {
+  const now = useNow();
+  const { kind, name, generation, members, conditions, troubles, notPlaced, isDeleting, whole } = value;
   return (
     <>
       <header class="view-head">
@@ -62,7 +63,7 @@ export function WholeObjectPage({
           rows={members.map((member) => ({
             key: member.cluster,
             cells: [
-              member.cluster,
+              <MemberLink name={member.cluster} key="member" />,
               <Badge tone={TONES[member.state]} key="state">
                 {member.state}
               </Badge>,
@@ -123,7 +124,7 @@ export function WholeJob({ job, route }: { job: WholeJobStatus; route: Route }):
           rows={all.map((share) => ({
             key: share.cluster,
             cells: [
-              share.cluster,
+              <MemberLink name={share.cluster} key="member" />,
               share.completions ?? "–",
               share.succeeded,
               share.failed,
@@ -203,8 +204,10 @@ function MemberCopies({
   );
 }
 
-function CopyIn({ path, kind }: { path: string; kind: string }): JSX.Element | null {
-  const { value, problem } = useReading<ComparedView>(path, undefined);
-  if (problem !== undefined) return <p class="trouble">{problem}</p>;
-  return value === undefined ? null : <Compared view={value} what={[kind, "copy"]} />;
+function CopyIn({ path, kind }: { path: string; kind: string }): JSX.Element {
+  return (
+    <Loaded reading={useReading<ComparedView>(path, undefined)} what="the copy">
+      {(value) => <Compared view={value} what={[kind, "copy"]} />}
+    </Loaded>
+  );
 }

@@ -1,4 +1,5 @@
-import type { PodRow, WholeRow } from "../model.ts";
+import { shortestReason } from "../../explain/reasons.ts";
+import type { JobRow, PodRow, WholeRow } from "../model.ts";
 import { linkTo } from "./route.ts";
 
 /** A workload with delegated pods, or a whole object. */
@@ -15,6 +16,8 @@ export interface WorkloadRow {
   readonly waiting: number;
   /** Pods, or copies, that leave a member. */
   readonly leaving: number;
+  /** The shortest reason why a part of it does not run. Undefined: nothing is wrong. */
+  readonly why: string | undefined;
   readonly places: ReadonlyMap<string, PlaceShare>;
 }
 
@@ -27,17 +30,46 @@ export interface PlaceShare {
   readonly part: number;
 }
 
-/** Returns the workloads of pods, in the order of their names. Pods that have succeeded count for none. */
+/** Returns the workloads of pods, in the order of their names. Pods that have succeeded count for a workload that has no others. */
 export function podWorkloads(pods: Iterable<PodRow>): WorkloadRow[] {
   const groups = new Map<string, PodRow[]>();
   for (const pod of pods) {
-    if (pod.workload === undefined || pod.state === "succeeded") continue;
+    if (pod.workload === undefined) continue;
     const key = `${pod.namespace}/${pod.workload}`;
     const group = groups.get(key);
     if (group === undefined) groups.set(key, [pod]);
     else group.push(pod);
   }
-  return [...groups].map(([key, own]) => workloadRow(key, own)).sort(byKey);
+  return [...groups]
+    .map(([key, own]) => {
+      const unfinished = own.filter(({ state }) => state !== "succeeded");
+      return workloadRow(key, unfinished.length === 0 ? own : unfinished);
+    })
+    .sort(byKey);
+}
+
+/** Returns finished Jobs and CronJobs that are delegated: their authors ask for it, or they have delegated pods. */
+export function jobWorkloads(rows: readonly JobRow[], known: readonly WorkloadRow[]): WorkloadRow[] {
+  const keys = new Set(known.map(({ key }) => key));
+  const isShown = ({ kind, namespace, name, asks }: JobRow): boolean =>
+    asks || keys.has(`${namespace}/${kind}/${name}`);
+  const ofCrons = new Set(rows.filter(isShown).map(({ namespace, cronJob }) => `${namespace}/${cronJob}`));
+  return rows
+    .filter((row) => isShown(row) || (row.kind === "CronJob" && ofCrons.has(`${row.namespace}/${row.name}`)))
+    .filter(({ kind, namespace, name }) => !keys.has(`${namespace}/${kind}/${name}`))
+    .map(({ kind, namespace, name, state }) => ({
+      key: `${namespace}/${kind}/${name}`,
+      link: linkTo(["workloads", kind, namespace, name]),
+      kind,
+      namespace,
+      name,
+      isWhole: false,
+      total: 0,
+      waiting: 0,
+      leaving: 0,
+      why: state,
+      places: new Map(),
+    }));
 }
 
 function workloadRow(key: string, pods: readonly PodRow[]): WorkloadRow {
@@ -56,17 +88,34 @@ function workloadRow(key: string, pods: readonly PodRow[]): WorkloadRow {
     total: pods.length,
     waiting: pods.filter(({ member }) => member === undefined).length,
     leaving: pods.filter(({ state }) => state === "ending").length,
+    why: pods.every(({ state }) => state === "succeeded")
+      ? "finished"
+      : shortest(pods.map(({ state, why }) => (state === "running" ? undefined : why))),
     places: new Map([...there].map(([member, own]) => [member, podShare(own, pods.length)])),
   };
+}
+
+function shortest(reasons: readonly (string | undefined)[]): string | undefined {
+  const short = reasons.flatMap((reason) => (reason === undefined || reason === "" ? [] : [shortestReason(reason)]));
+  return short.sort((a, b) => a.length - b.length)[0];
 }
 
 function podShare(pods: readonly PodRow[], total: number): PlaceShare {
   const running = pods.filter(({ state }) => state === "running").length;
   const failed = pods.some(({ state }) => state === "failed");
   return {
-    text: running === pods.length ? String(pods.length) : `${running}/${pods.length}`,
+    text:
+      running === pods.length || pods.every(({ state }) => state === "succeeded")
+        ? String(pods.length)
+        : `${running}/${pods.length}`,
     title: `${running} of ${pods.length} run`,
-    tone: failed ? "failed" : running === pods.length ? "running" : "starting",
+    tone: failed
+      ? "failed"
+      : pods.every(({ state }) => state === "succeeded")
+        ? "succeeded"
+        : running === pods.length
+          ? "running"
+          : "starting",
     part: pods.length / total,
   };
 }
@@ -84,6 +133,7 @@ export function wholeWorkload(row: WholeRow): WorkloadRow {
     total: members.length,
     waiting: type === "jobs" && members.length === 0 ? 1 : members.filter(({ tone }) => tone === "waiting").length,
     leaving: isEnding ? members.length : members.filter(({ tone }) => tone === "ending").length,
+    why: shortest(members.map(({ tone, message }) => (tone === "waiting" || tone === "failed" ? message : undefined))),
     places: new Map(
       members.map(({ member, state, message, tone, wanted, has }) => [
         member,
@@ -99,7 +149,7 @@ export function wholeWorkload(row: WholeRow): WorkloadRow {
 }
 
 /** Returns the link of a whole object's view; a whole Job is shown as a workload. */
-function wholeLink({ type, kind, namespace, name }: WholeRow): string {
+export function wholeLink({ type, kind, namespace, name }: Omit<WholeRow, "members">): string {
   return type === "jobs"
     ? linkTo(["workloads", kind, namespace ?? "", name])
     : linkTo(["objects", type, namespace ?? "_", name]);

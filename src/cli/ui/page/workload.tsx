@@ -4,13 +4,13 @@ import { reasonsOf } from "../../explain/reasons.ts";
 import type { WholeJobStatus } from "../../explain/whole-job.ts";
 import type { WorkloadMember, WorkloadStatus } from "../../explain/workload.ts";
 import { counted } from "./format.ts";
+import { MemberLink, NamespaceLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Badge, Table, Troubles, useReading } from "./parts.tsx";
+import { Loaded, Table, Troubles, useReading } from "./parts.tsx";
+import { PodList } from "./pod-list.tsx";
 import { Reasons } from "./reasons.tsx";
-import { linkTo, type Route } from "./route.ts";
+import type { Route } from "./route.ts";
 import { WholeJob } from "./whole.tsx";
-
-const MOST_PODS = 500;
 
 /** The view of a workload: what its scheduling preferences want in each member, beside what is there. */
 export function WorkloadPage({
@@ -25,7 +25,7 @@ export function WorkloadPage({
   name: string;
 }): JSX.Element {
   const { pods, version } = useLive();
-  const { value, problem } = useReading<WorkloadStatus | WholeJobStatus>(
+  const reading = useReading<WorkloadStatus | WholeJobStatus>(
     `/api/workloads/${[kind, namespace, name].map(encodeURIComponent).join("/")}`,
     undefined,
   );
@@ -39,24 +39,15 @@ export function WorkloadPage({
         <h1>
           {kind}/{name}
         </h1>
-        <p>namespace {namespace}</p>
-      </header>
-      {problem !== undefined && <p class="trouble">{problem}</p>}
-      {value !== undefined && ("whole" in value ? <WholeJob job={value} route={route} /> : <Division status={value} />)}
-      {own.length > 0 && <h2>Pods</h2>}
-      <ul class="plain">
-        {own.slice(0, MOST_PODS).map((row) => (
-          <li key={row.uid}>
-            <a href={linkTo(["pods", namespace, row.name])}>{row.name}</a> <Badge tone={row.state}>{row.status}</Badge>{" "}
-            {row.member ?? "no member yet"}
-          </li>
-        ))}
-      </ul>
-      {own.length > MOST_PODS && (
         <p>
-          <a href={linkTo(["pods"], { q: `${kind}/${name}` })}>All {counted(own.length, "pod")}</a>
+          namespace <NamespaceLink name={namespace} />
         </p>
-      )}
+      </header>
+      <Loaded reading={reading} what="the workload">
+        {(value) => ("whole" in value ? <WholeJob job={value} route={route} /> : <Division status={value} />)}
+      </Loaded>
+      <h2>Pods</h2>
+      <PodList pods={own} query={{ q: `${kind}/${name}` }} />
     </>
   );
 }
@@ -78,7 +69,7 @@ function Division({ status }: { status: WorkloadStatus }): JSX.Element {
         rows={clusters.map((member) => ({
           key: member.cluster,
           cells: [
-            member.cluster,
+            <MemberLink name={member.cluster} key="member" />,
             member.wanted ?? "–",
             member.has,
             member.ready,

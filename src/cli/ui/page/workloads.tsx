@@ -1,11 +1,14 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
+import type { JobRow } from "../model.ts";
 import { counted } from "./format.ts";
+import { whyLost } from "./freshness.ts";
+import { NamespaceLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Empty, Search } from "./parts.tsx";
+import { Awaited, Empty, Search, useReading } from "./parts.tsx";
 import { changeQuery, type Route } from "./route.ts";
 import { type Column, type Order, ordered, Rows } from "./rows.tsx";
-import { byKey, podWorkloads, type WorkloadRow, wholeWorkload } from "./workload-rows.ts";
+import { byKey, jobWorkloads, podWorkloads, type WorkloadRow, wholeWorkload } from "./workload-rows.ts";
 
 const FIRST: readonly Column<WorkloadRow>[] = [
   {
@@ -21,7 +24,12 @@ const FIRST: readonly Column<WorkloadRow>[] = [
     ),
     by: ({ kind, name }) => `${kind}/${name}`,
   },
-  { name: "Namespace", width: "10rem", cell: ({ namespace }) => namespace || "–", by: ({ namespace }) => namespace },
+  {
+    name: "Namespace",
+    width: "10rem",
+    cell: ({ namespace }) => <NamespaceLink name={namespace} />,
+    by: ({ namespace }) => namespace,
+  },
   { name: "Pods", width: "5rem", cell: ({ total, isWhole }) => (isWhole ? "–" : total), by: ({ total }) => total },
   {
     name: "Waiting",
@@ -35,21 +43,33 @@ const FIRST: readonly Column<WorkloadRow>[] = [
     cell: ({ leaving }) => (leaving === 0 ? "–" : <span class="ending">{leaving}</span>),
     by: ({ leaving }) => leaving,
   },
+  {
+    name: "Why",
+    width: "14rem",
+    cell: ({ why }) => <span title={why}>{why ?? ""}</span>,
+    by: ({ why }) => why ?? "~",
+  },
 ];
-const FIRST_REM = 45;
+const FIRST_REM = 59;
 const MEMBER_REM = 10;
+const JOBS_EVERY_MS = 15_000;
+const NO_JOBS: readonly JobRow[] = [];
 
 /** All workloads with delegated pods and all whole objects, and what each member has of them. */
 export function Workloads({ route }: { route: Route }): JSX.Element {
-  const { pods, version, isComplete, whole } = useLive();
+  const { pods, version, isComplete, whole, members } = useLive();
   const { q = "", sort = "" } = Object.fromEntries(route.query);
-  const all = useMemo(
-    () => [...podWorkloads(pods.values()), ...whole.rows.map(wholeWorkload)].sort(byKey),
+  const { value: jobs = NO_JOBS, problem } = useReading<readonly JobRow[]>("/api/jobs", undefined, JOBS_EVERY_MS);
+  const all = useMemo(() => {
+    const known = [...podWorkloads(pods.values()), ...whole.rows.map(wholeWorkload)];
+    return [...known, ...jobWorkloads(jobs, known)].sort(byKey);
     // The map is one and the same: its version tells of changes.
-    [version, whole],
-  );
+  }, [version, whole, jobs]);
   const names = useMemo(() => [...new Set(all.flatMap(({ places }) => [...places.keys()]))].sort(), [all]);
-  const columns = useMemo(() => [...FIRST, ...names.map(memberColumn)], [names.join()]);
+  const columns = useMemo(
+    () => [...FIRST, ...names.map((name) => memberColumn(name, whyLost(name, members)))],
+    [names.join(), members],
+  );
   const order: Order = { column: sort.replace(/^-/, ""), isDescending: sort.startsWith("-") };
   const shown = useMemo(() => {
     const words = q.toLowerCase().split(/\s+/).filter(Boolean);
@@ -59,6 +79,7 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
     });
     return ordered(matching, columns, order);
   }, [all, q, sort, columns]);
+  if (!isComplete && all.length === 0) return <Awaited what="the workloads" />;
   return (
     <div class="fill">
       <header class="view-head">
@@ -68,6 +89,7 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
           <Search value={q} onSearch={(words) => changeQuery(route, { q: words })} />
         </div>
       </header>
+      {problem !== undefined && <p class="trouble">Finished Jobs and CronJobs are not shown: {problem}</p>}
       {whole.notRead.map((problem) => (
         <p class="trouble" key={problem}>
           Whole objects of a type are not shown: {problem}
@@ -97,17 +119,22 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
   );
 }
 
-function memberColumn(member: string): Column<WorkloadRow> {
+/** The column of a member. `lost`: why its cells are what was last known. */
+function memberColumn(member: string, lost: string | undefined): Column<WorkloadRow> {
   return {
     name: member,
     width: `${MEMBER_REM}rem`,
     cell: ({ places }) => {
       const share = places.get(member);
       if (share === undefined) return "";
+      const tone = lost === undefined ? share.tone : "lost";
       return (
-        <span class="share" title={share.title}>
-          <span class={share.tone}>{share.text}</span>
-          <i style={{ width: `${Math.min(1, share.part) * 100}%` }} class={share.tone} />
+        <span class="share" title={lost === undefined ? share.title : `${lost}; last known: ${share.title}`}>
+          <span class={tone}>
+            {share.text}
+            {lost !== undefined && <small> old</small>}
+          </span>
+          <i style={{ width: `${Math.min(1, share.part) * 100}%` }} class={tone} />
         </span>
       );
     },

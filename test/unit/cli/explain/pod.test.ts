@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { KubeEvent } from "../../../../src/api/kubernetes.ts";
 import { journeyOf } from "../../../../src/cli/explain/pod.ts";
 import { journeyText } from "../../../../src/cli/status/pod-text.ts";
 import { containerStatus, pod, proxyPod } from "../../../support/builders/pod.ts";
@@ -39,17 +40,23 @@ describe("one pod's way", () => {
       [],
     );
     expect(journey).toMatchObject({ cluster: "west", delegateUid: "d-1", memberNode: "west-node-1", delegated: true });
-    expect(journey.stations.map(({ at, what }) => [at, what])).toEqual([
-      [AT(0), "created, and admitted as a proxy"],
-      [AT(2), "delegate scheduled in west; bound to node legation-west"],
-      [AT(3), "accepted by the kubelet"],
-      [AT(4), "containers started"],
-      [AT(9), "finished: Failed"],
+    expect(journey.stations.map(({ at, clock, what }) => [at, clock, what])).toEqual([
+      [AT(0), "host", "created"],
+      [AT(0), "host", "admitted as a proxy"],
+      [undefined, undefined, "placed in west"],
+      [undefined, undefined, "delegate made in west"],
+      [undefined, undefined, "scheduled in west"],
+      [AT(2), "host", "bound to node legation-west"],
+      [AT(3), "west", "accepted by the kubelet"],
+      [AT(4), "west", "containers started"],
+      [AT(9), "west", "finished: Failed"],
     ]);
     expect(journey.stations.flatMap(({ details }) => details)).toEqual([
       "by Job train",
+      "its annotations limit it to no member: the best of those with room got it",
       "uid d-1",
       "on its node west-node-1",
+      "the host learned that the delegate was scheduled",
       "main restarted 1 times",
       "main: exit code 3 (Error)",
     ]);
@@ -67,6 +74,7 @@ describe("one pod's way", () => {
     const journey = journeyOf(proxyPod({ metadata: bound, spec: { nodeName: "legation-west" }, status }), []);
     expect(journey.stations.at(-1)).toEqual({
       at: AT(3),
+      clock: "host",
       what: "west added containers",
       details: ["setup", "mesh waits: CrashLoopBackOff, exit code 7 (Error), 3 restarts"],
     });
@@ -80,6 +88,64 @@ describe("one pod's way", () => {
     expect(journeyOf(proxyPod({ metadata: bound, status: { ...status, conditions: [quiet] } }), []).troubles).toEqual(
       [],
     );
+  });
+
+  const ofWest = (reason: string, at: string, message = "m"): KubeEvent => ({
+    metadata: { annotations: { "legation.dev/cluster": "west" } },
+    involvedObject: {},
+    reason,
+    message,
+    firstTimestamp: at,
+    lastTimestamp: AT(59),
+  });
+
+  test("has its causes in order, though the Binding is written last, and times of the member's own events", () => {
+    const journey = journeyOf(
+      proxyPod({
+        metadata: bound,
+        spec: { nodeName: "legation-west" },
+        status: {
+          phase: "Running",
+          startTime: AT(3),
+          conditions: [
+            { ...scheduled, lastTransitionTime: AT(5) },
+            { ...scheduled, type: "Ready", lastTransitionTime: AT(4) },
+          ],
+          containerStatuses: [containerStatus({ state: { running: { startedAt: AT(4) } } })],
+        },
+      }),
+      [
+        ofWest("Scheduled", AT(3)),
+        ofWest("Pulled", AT(4), "pulled busybox in 300ms"),
+        { ...ofWest("NotTakenByMember", AT(5), "north: full; placed in west"), metadata: {} },
+      ],
+    );
+    expect(journey.stations.map(({ at, clock, what }) => [at, clock, what])).toEqual([
+      [AT(0), "host", "created"],
+      [AT(0), "host", "admitted as a proxy"],
+      [undefined, undefined, "placed in west"],
+      [undefined, undefined, "delegate made in west"],
+      [AT(3), "west", "scheduled in west"],
+      [AT(5), "host", "bound to node legation-west"],
+      [AT(3), "west", "accepted by the kubelet"],
+      [AT(4), "west", "images pulled"],
+      [AT(4), "west", "containers started"],
+      [AT(4), "west", "ready"],
+    ]);
+    expect(journey.stations.flatMap(({ details }) => details)).toEqual(
+      expect.arrayContaining(["before it: north: full", "pulled busybox in 300ms"]),
+    );
+  });
+
+  test.each([
+    [{ "legation.dev/clusters": "west,east" }, "legation.dev/clusters names west,east"],
+    [{ "legation.dev/cluster-selector": "gpu=true" }, "legation.dev/cluster-selector selects gpu=true"],
+    [{ "legation.dev/group": "a" }, "pods of its group a run in one member"],
+    [{ "legation.dev/wishes-of": "Deployment/web" }, "the wishes of Deployment/web count for it"],
+  ])("says why a pod with %o is where it is", (wishes, why) => {
+    const annotations = { ...bound.annotations, ...wishes };
+    const one = proxyPod({ metadata: { ...bound, annotations }, spec: { nodeName: "legation-west" } });
+    expect(journeyOf(one, []).stations.find(({ what }) => what === "placed in west")?.details).toEqual([why]);
   });
 
   const unschedulable = { ...scheduled, status: "False", reason: "Unschedulable", message: "0/2 nodes fit" };
@@ -143,6 +209,7 @@ describe("one pod's way", () => {
     );
     expect(stations.at(-1)).toEqual({
       at: AT(1),
+      clock: "host",
       what: "waits for a member cluster: Unschedulable",
       details: ["east: cpu: 100 requested, 2 left", "west: cordoned"],
       reasons: [
@@ -183,6 +250,7 @@ describe("one pod's way", () => {
     );
     expect(stations).toContainEqual({
       at: AT(10),
+      clock: "host",
       what: "deletion asked for (grace 30 s)",
       details: ["held by legation.dev/delegate"],
     });
@@ -199,7 +267,7 @@ describe("one pod's way", () => {
     });
     const journey = journeyOf(proxyPod({ metadata: bound }), [event("Second", AT(5)), event("First", AT(1))]);
     const text = journeyText(journey, recordedSession().terminal);
-    expect(text).toMatch(/TIME +AFTER +POD team\/web-0/);
+    expect(text).toMatch(/TIME +CLOCK +AFTER +POD team\/web-0/);
     expect(text.indexOf("First")).toBeLessThan(text.indexOf("Second"));
   });
 });

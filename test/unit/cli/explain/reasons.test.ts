@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { reasonLine, reasonsOf } from "../../../../src/cli/explain/reasons.ts";
+import { reasonLine, reasonsOf, shortestReason } from "../../../../src/cli/explain/reasons.ts";
 
 test.each([
   ["", []],
@@ -22,4 +22,17 @@ test.each([
 ])("a condition's message %j is a reason for each member, and comes back as it was", (message, reasons) => {
   expect(reasonsOf(message)).toEqual(reasons);
   expect(reasonsOf(message).map(reasonLine).join("; ")).toBe(message);
+});
+
+test.each([
+  ["of one member with its name", "east: full", "east: full"],
+  ["of no member as it is", "this cluster has no members", "this cluster has no members"],
+  [
+    "that is shortest, and how many there are",
+    "east: cpu: 4 requested, 2 left; west: full; north: a b c d",
+    "west: full, and 2 more",
+  ],
+  ["of all members once", "east: full; west: full", "full (all 2)"],
+])("returns the reason %s", (_, message, shortest) => {
+  expect(shortestReason(message)).toBe(shortest);
 });

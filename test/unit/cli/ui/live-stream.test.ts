@@ -31,12 +31,13 @@ class SlowResponse extends EventEmitter {
   }
 }
 
-async function opened(rows: readonly PodRow[]) {
+async function opened(rows: readonly PodRow[], silentMs?: number) {
   const clock = new FakeClock();
   const response = new SlowResponse();
   let reader: LiveReader | undefined;
   const view = {
     isComplete: true,
+    silentMs,
     rows: () => [...rows],
     subscribe: (one: LiveReader) => {
       reader = one;
@@ -62,7 +63,7 @@ test("sends the host's name, then all pods in parts", async () => {
   const parts = response.messages.map((message) =>
     message.type === "pods" ? [message.isFirst, message.rows.length] : message.type,
   );
-  expect(parts).toEqual(["host", [true, 1_000], [false, 1], "complete"]);
+  expect(parts).toEqual(["host", "heard", [true, 1_000], [false, 1], "complete"]);
   await close();
 });
 
@@ -91,6 +92,15 @@ test("sends only the latest row of each pod to a page that reads slowly", async 
   const [message] = response.messages.slice(before);
   expect(message).toMatchObject({ type: "pods", rows: [{ uid: "a", status: "Running" }], gone: ["b"] });
   await close();
+});
+
+test("says every two seconds when the host was last heard, also while nothing changes", async () => {
+  const { clock, response, close } = await opened([], 1_200);
+  await clock.advance(4_000);
+  const beats = response.messages.filter(({ type }) => type === "heard");
+  expect(beats).toEqual(Array.from({ length: 3 }, () => ({ type: "heard", silentMs: 1_200 })));
+  await close();
+  expect(clock.pending).toBe(0);
 });
 
 test("stops following when the page closes the connection", async () => {

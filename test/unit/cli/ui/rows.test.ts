@@ -106,6 +106,19 @@ test("says why a pod has no member", () => {
   expect(row).toMatchObject({ state: "waiting", member: undefined, why: message });
 });
 
+test.each<[string, Parameters<typeof proxyPod>[0], string | undefined]>([
+  [
+    "no controller has seen",
+    {},
+    "no controller has reported on it yet: it is being placed, or `legation controller` does not run",
+  ],
+  ["gates hold back", { spec: { schedulingGates: [{ name: "a.io/b" }] } }, "waits for its scheduling gates: a.io/b"],
+  ["has failed", { status: endedStatus(3) }, "failed: main: exit code 3 (Error)"],
+  ["runs", { spec: { nodeName: "legation-west" }, status: runningStatus() }, undefined],
+])("says why a pod that %s is not running", (_, parts, why) => {
+  expect(podRow(proxyPod(parts)).why).toBe(why);
+});
+
 const cluster = (name: string, status: Cluster["status"]): Stored<Cluster> => ({
   metadata: { name, uid: name, resourceVersion: "1", labels: { region: "eu" } },
   spec: { credentialsSecret: { name: "s" }, taints: [{ key: "gpu", value: "only", effect: "NoSchedule" }] },

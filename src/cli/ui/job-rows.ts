@@ -1,0 +1,59 @@
+import { DELEGATE_ANNOTATION } from "../../api/keys.ts";
+import type { CronJob, Job, Stored } from "../../api/kubernetes.ts";
+import { isFinished } from "../../copies/jobs.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { listAll } from "../../kube/list.ts";
+import { cronJobs, jobs } from "../../kube/resources.ts";
+import { controllerOf } from "../../pods/pod-state.ts";
+import type { JobRow } from "./model.ts";
+
+/** Reads the Jobs that have finished, and all CronJobs with their last run. Rejects with KubeError. */
+export async function readJobRows(
+  host: ClusterClient,
+  namespace: string | undefined,
+  signal: AbortSignal,
+): Promise<readonly JobRow[]> {
+  const options = { dropManagedFields: true, signal, ...(namespace === undefined ? {} : { namespace }) };
+  const [ofJobs, ofCronJobs] = await Promise.all([listAll(host, jobs, options), listAll(host, cronJobs, options)]);
+  return jobRows(ofJobs, ofCronJobs);
+}
+
+/** Returns the rows of Jobs that have finished and of CronJobs. */
+export function jobRows(ofJobs: readonly Stored<Job>[], ofCronJobs: readonly Stored<CronJob>[]): JobRow[] {
+  return [
+    ...ofJobs.filter(isFinished).map((job): JobRow => {
+      const { metadata, spec, status } = job;
+      const owner = controllerOf({ metadata });
+      const hasFailed = status?.conditions?.some(({ type, status: is }) => type === "Failed" && is === "True") === true;
+      return {
+        kind: "Job",
+        namespace: metadata.namespace ?? "",
+        name: metadata.name,
+        asks: asks(metadata.annotations, spec?.template?.metadata?.annotations),
+        ...(owner?.kind === "CronJob" ? { cronJob: owner.name } : {}),
+        state: `${hasFailed ? "Failed" : "Complete"}: ${status?.succeeded ?? 0} of ${spec?.completions ?? 1} succeeded`,
+        hasFailed,
+      };
+    }),
+    ...ofCronJobs.map(({ metadata, spec, status }): JobRow => {
+      const last = status?.lastScheduleTime;
+      const jobTemplate = spec?.jobTemplate;
+      return {
+        kind: "CronJob",
+        namespace: metadata.namespace ?? "",
+        name: metadata.name,
+        asks: asks(
+          metadata.annotations,
+          jobTemplate?.metadata?.annotations,
+          jobTemplate?.spec?.template?.metadata?.annotations,
+        ),
+        state: `${spec?.suspend === true ? "suspended, " : ""}runs at ${spec?.schedule ?? "?"}${last ? `, last ${last}` : ""}`,
+        hasFailed: false,
+      };
+    }),
+  ];
+}
+
+function asks(...annotations: readonly (Readonly<Record<string, string>> | undefined | null)[]): boolean {
+  return annotations.some((each) => each?.[DELEGATE_ANNOTATION] === "true");
+}

@@ -1,0 +1,113 @@
+import type { Cluster } from "../../api/cluster.ts";
+import type { KubeNode, Stored } from "../../api/kubernetes.ts";
+import { addAmounts, parseAmounts } from "../../api/quantity.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { listAll, listPages } from "../../kube/list.ts";
+import { nodes, pods } from "../../kube/resources.ts";
+import { CORDONED } from "../../placement/member-candidate.ts";
+import { isNodeReady } from "../../placement/node-fit.ts";
+import { podRequests } from "../../placement/requests.ts";
+import { isTerminal } from "../../pods/pod-state.ts";
+import { readEvents, toldEvents } from "../explain/events.ts";
+import { findMembers, notReady, removing } from "../explain/members.ts";
+import type { Trouble } from "../explain/model.ts";
+import { notOnHost } from "../shared/reading.ts";
+import { whyNotRead } from "./compared.ts";
+import type { MemberNode, MemberPageView } from "./model.ts";
+import type { Viewer } from "./viewer.ts";
+
+/** Reads a member for its view. Rejects with `Failure` when there is no such member, else with KubeError. */
+export async function readMemberPage(viewer: Viewer, name: string, signal: AbortSignal): Promise<MemberPageView> {
+  const { clusters, nodes: virtual } = await findMembers(viewer.host, [name], signal);
+  const [cluster] = clusters;
+  if (cluster === undefined) throw notOnHost(`Cluster ${name}`);
+  const [events, inMember] = await Promise.all([eventsOf(viewer, cluster, signal), nodesOf(viewer, name, signal)]);
+  const { spec, status = {} } = cluster;
+  return {
+    name,
+    troubles: troublesOf(cluster, virtual[0]),
+    credentials: spec.credentialsSecret.name,
+    connection: status.connection,
+    agentVersion: status.agent?.version,
+    connectedSince: status.agent?.connectedSince,
+    accessPrefix: spec.access?.prefix,
+    conditions: (status.conditions ?? []).map(({ type, status: is, message, lastTransitionTime }) => {
+      return { type, status: is, message, since: lastTransitionTime };
+    }),
+    events,
+    ...inMember,
+  };
+}
+
+function troublesOf(cluster: Stored<Cluster>, node: Stored<KubeNode> | undefined): Trouble[] {
+  const { name } = cluster.metadata;
+  const isCordoned = node?.spec?.unschedulable === true;
+  const cordon = {
+    what: `${name}: ${CORDONED.message}`,
+    remedy: `\`kubectl uncordon ${node?.metadata.name}\` lets pods go there again`,
+  };
+  return [notReady(cluster, node), removing(cluster), isCordoned ? cordon : undefined].filter(
+    (trouble) => trouble !== undefined,
+  );
+}
+
+async function eventsOf(
+  { host }: Viewer,
+  cluster: Stored<Cluster>,
+  signal: AbortSignal,
+): Promise<MemberPageView["events"]> {
+  try {
+    return toldEvents(await readEvents(host, cluster, signal));
+  } catch (error) {
+    if (!isKubeError(error, "Forbidden")) throw error;
+    return undefined;
+  }
+}
+
+/** Reads the nodes of a member and what its pods request of them, with the user's own rights. */
+async function nodesOf(
+  viewer: Viewer,
+  name: string,
+  signal: AbortSignal,
+): Promise<Pick<MemberPageView, "nodes" | "nodesNotRead">> {
+  try {
+    const client = await viewer.members.client(name);
+    const found = await listAll(client, nodes, { dropManagedFields: true, signal });
+    const used = new Map<string, { readonly requests: Record<string, number>; pods: number }>();
+    for await (const page of listPages(client, pods, { dropManagedFields: true, signal })) {
+      for (const pod of page) {
+        const { nodeName } = pod.spec ?? {};
+        if (nodeName === undefined || isTerminal(pod)) continue;
+        const own = used.get(nodeName) ?? { requests: {}, pods: 0 };
+        used.set(nodeName, own);
+        own.pods += 1;
+        addAmounts(own.requests, podRequests(pod));
+      }
+    }
+    return { nodes: found.map((node) => memberNode(node, used.get(node.metadata.name))) };
+  } catch (error) {
+    const nodesNotRead = whyNotRead(error, name);
+    if (nodesNotRead === undefined || signal.aborted) throw error;
+    return { nodesNotRead };
+  }
+}
+
+function memberNode(
+  node: Stored<KubeNode>,
+  { requests, pods: count }: { readonly requests: Readonly<Record<string, number>>; readonly pods: number } = {
+    requests: {},
+    pods: 0,
+  },
+): MemberNode {
+  const allocatable = parseAmounts(node.status?.allocatable);
+  const free = (resource: string): number => Math.max(0, (allocatable[resource] ?? 0) - (requests[resource] ?? 0));
+  return {
+    name: node.metadata.name,
+    isReady: isNodeReady(node),
+    isCordoned: node.spec?.unschedulable === true,
+    pods: count,
+    room: ["cpu", "memory", "nvidia.com/gpu"]
+      .filter((resource) => (allocatable[resource] ?? 0) > 0)
+      .map((resource) => ({ resource, allocatable: allocatable[resource] ?? 0, free: free(resource) })),
+  };
+}

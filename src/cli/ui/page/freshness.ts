@@ -1,0 +1,59 @@
+import type { MemberRow } from "../model.ts";
+
+/** Silence of the host after which what the page shows may be old. */
+export const OLD_AFTER_MS = 10_000;
+
+/** The page's connection, and when the host's API server was last heard. */
+export interface Heard {
+  readonly isConnected: boolean;
+  /** Epoch ms of the browser. Undefined: never heard. */
+  readonly heardAt: number | undefined;
+  /** When the page began to listen; epoch ms of the browser. */
+  readonly startedAt: number;
+  /** Why the host cannot be read. */
+  readonly problem: string | undefined;
+}
+
+/** Reports whether what the page shows may be old. */
+export function isOld({ heardAt, startedAt }: Heard, now: number): boolean {
+  return now - (heardAt ?? startedAt) > OLD_AFTER_MS;
+}
+
+/** Returns the state of the connection in a few words. */
+export function connectionWords(heard: Heard, now: number): string {
+  const { isConnected, heardAt, problem } = heard;
+  if (isOld(heard, now)) return heardAt === undefined ? "never heard" : `last heard ${span(now - heardAt)} ago`;
+  if (!isConnected) return heardAt === undefined ? "connecting" : "not connected";
+  if (problem !== undefined) return "cannot be read";
+  return heardAt === undefined ? "connecting" : "live";
+}
+
+/** Returns why what is shown may be old, as a sentence. Undefined if it is not. */
+export function whyOld(heard: Heard, now: number): string | undefined {
+  const { heardAt, isConnected, problem } = heard;
+  if (!isOld(heard, now)) {
+    return problem === undefined ? undefined : `The host cannot be read, so what is shown may be old: ${problem}`;
+  }
+  const who = isConnected ? "The host's API server" : "The server of this page";
+  const since = heardAt === undefined ? "has not answered yet" : `was last heard ${span(now - heardAt)} ago`;
+  const shown = heardAt === undefined ? "" : "; what is shown is from then";
+  return `${who} ${since}${shown}${problem === undefined ? "." : `: ${problem}`}`;
+}
+
+/** Formats a time span: `23 s`, `4 min`, `3 h`. */
+export function span(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1_000));
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7_200) return `${Math.floor(seconds / 60)} min`;
+  return `${Math.floor(seconds / 3_600)} h`;
+}
+
+/** Returns why what is known of a member's pods is old. Undefined: it is current, or the members are not read yet. */
+export function whyLost(member: string, members: readonly MemberRow[] | undefined): string | undefined {
+  if (members === undefined) return undefined;
+  const row = members.find(({ name }) => name === member);
+  if (row === undefined) return `${member} is no member any more`;
+  return row.ready === "True"
+    ? undefined
+    : `${member} is not ready${row.reason === undefined ? "" : `: ${row.reason}`}`;
+}

@@ -1,0 +1,115 @@
+import type { JSX } from "preact";
+import type { MemberNode, MemberPageView } from "../model.ts";
+import { ageOf, amount, counted, localTime } from "./format.ts";
+import { NodeLink } from "./links.tsx";
+import { useLive } from "./live.ts";
+import { Member } from "./members.tsx";
+import { Badge, Loaded, Table, Troubles, useNow, useReading } from "./parts.tsx";
+import { ObjectList, PodList } from "./pod-list.tsx";
+
+const READ_EVERY_MS = 15_000;
+
+/** The view of a member: what is wrong, its nodes with their room, its pods, copies and events, and how it is reached. */
+export function MemberPage({ name }: { name: string }): JSX.Element {
+  const { members, pods, whole } = useLive();
+  const row = members?.find((each) => each.name === name);
+  const reading = useReading<MemberPageView>(`/api/members/${encodeURIComponent(name)}`, row?.ready, READ_EVERY_MS);
+  const own = [...pods.values()].filter(({ member }) => member === name);
+  const copies = whole.rows.filter((object) => object.members.some(({ member }) => member === name));
+  return (
+    <>
+      <header class="view-head">
+        <h1>{name}</h1>
+        <p>member, {counted(own.length, "pod")} of this host</p>
+      </header>
+      {row !== undefined && (
+        <div class="cards">
+          <Member {...row} />
+        </div>
+      )}
+      <Loaded reading={reading} what="the member">
+        {(value) => <Details value={value} />}
+      </Loaded>
+      <h2>Pods of this host</h2>
+      <PodList pods={own} query={{ member: name }} />
+      <h2>Copies</h2>
+      <ObjectList objects={copies} />
+    </>
+  );
+}
+
+function Details({ value }: { value: MemberPageView }): JSX.Element {
+  const now = useNow();
+  const { name, troubles, conditions, events, nodes, nodesNotRead } = value;
+  return (
+    <>
+      <Troubles of={troubles} />
+      <h2>Nodes</h2>
+      {nodesNotRead !== undefined && <p class="muted">Not shown: {nodesNotRead}</p>}
+      {nodes !== undefined && (
+        <Table
+          columns={["Node", "State", "Pods", "Room"]}
+          rows={nodes.map((node) => ({
+            key: node.name,
+            cells: [
+              <NodeLink member={name} name={node.name} key="node" />,
+              <NodeState node={node} key="state" />,
+              node.pods,
+              node.room
+                .map(({ resource, free, allocatable }) => {
+                  return `${resource}: ${amount(resource, free)} free of ${amount(resource, allocatable)}`;
+                })
+                .join(", "),
+            ],
+          }))}
+        />
+      )}
+      <h2>How it is reached</h2>
+      <p>{reached(value, now)}</p>
+      <Table
+        columns={["Condition", "Status", "Since", "Message"]}
+        rows={conditions.map(({ type, status, since, message }) => ({
+          key: type,
+          cells: [type, status, ageOf(since, now), message],
+        }))}
+      />
+      <h2>Events</h2>
+      {events === undefined ? (
+        <p class="muted">You may not list events in the namespace default.</p>
+      ) : events.length === 0 ? (
+        <p class="muted">None of its Cluster. API servers keep events for an hour by default.</p>
+      ) : (
+        <Table
+          columns={["Time", "Type", "Reason", "Message"]}
+          rows={events.map(({ at, type, reason, message }) => ({
+            key: at + reason + message,
+            cells: [localTime(at, now), type, reason, message],
+          }))}
+        />
+      )}
+    </>
+  );
+}
+
+function NodeState({ node: { isReady, isCordoned } }: { node: MemberNode }): JSX.Element {
+  return (
+    <Badge tone={isReady ? (isCordoned ? "waiting" : "running") : "failed"}>
+      {isReady ? (isCordoned ? "Ready, cordoned" : "Ready") : "Not ready"}
+    </Badge>
+  );
+}
+
+function reached(
+  { connection, agentVersion, connectedSince, accessPrefix, credentials }: MemberPageView,
+  now: number,
+): string {
+  const agent = [
+    agentVersion === undefined ? "" : ` of version ${agentVersion}`,
+    connectedSince === undefined ? "" : `, connected for ${ageOf(connectedSince, now)}`,
+  ].join("");
+  const way =
+    connection === "Agent" ? `By its agent${agent}` : connection === "Direct" ? "Directly" : "No controller says how";
+  const users =
+    accessPrefix === undefined ? "closed to users of the host" : `open to users of the host as ${accessPrefix}USER`;
+  return `${way}; ${users}; its certificate and token are in Secret ${credentials}, which \`legation doctor\` checks.`;
+}

@@ -1,0 +1,63 @@
+import type { JSX } from "preact";
+import { counted } from "./format.ts";
+import { MemberLink } from "./links.tsx";
+import { useLive } from "./live.ts";
+import { Table } from "./parts.tsx";
+import { ObjectList, PodList } from "./pod-list.tsx";
+import { podWorkloads } from "./workload-rows.ts";
+
+/** The view of a node in a member: this host's pods there. */
+export function NodePage({ member, name }: { member: string; name: string }): JSX.Element {
+  const own = [...useLive().pods.values()].filter((row) => row.member === member && row.node === name);
+  return (
+    <>
+      <header class="view-head">
+        <h1>{name}</h1>
+        <p>
+          node in <MemberLink name={member} />, which shows its room; {counted(own.length, "pod")} of this host
+        </p>
+      </header>
+      <PodList pods={own} query={{ member, q: name }} />
+    </>
+  );
+}
+
+/** The view of a namespace: its workloads, pods and whole objects. */
+export function NamespacePage({ name }: { name: string }): JSX.Element {
+  const { pods, whole } = useLive();
+  const own = [...pods.values()].filter(({ namespace }) => namespace === name);
+  const workloads = podWorkloads(own);
+  const objects = whole.rows.filter(({ namespace }) => namespace === name);
+  return (
+    <>
+      <header class="view-head">
+        <h1>{name}</h1>
+        <p>namespace, {counted(own.length, "delegated pod")}</p>
+      </header>
+      <h2>Workloads</h2>
+      {workloads.length === 0 ? (
+        <p class="muted">No workload has delegated pods.</p>
+      ) : (
+        <Table
+          columns={["Workload", "Pods", "Waiting", "Members", "Why"]}
+          rows={workloads.map(({ key, link, kind, name: workload, total, waiting, places, why }) => ({
+            key,
+            cells: [
+              <a href={link} key="workload">
+                {kind}/{workload}
+              </a>,
+              total,
+              waiting,
+              [...places].map(([member, { text }]) => `${member}: ${text}`).join(", "),
+              why ?? "",
+            ],
+          }))}
+        />
+      )}
+      <h2>Whole objects</h2>
+      <ObjectList objects={objects} />
+      <h2>Pods</h2>
+      <PodList pods={own} query={{ q: `${name}/` }} />
+    </>
+  );
+}

@@ -1,0 +1,80 @@
+import { expect, test } from "vitest";
+import { readMemberPage } from "../../../../src/cli/ui/member-page.ts";
+import type { OpenMember } from "../../../../src/cli/ui/viewer.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
+import { pod, runningStatus } from "../../../support/builders/pod.ts";
+import { fakeClient } from "../client.ts";
+import { host, type MemberParts } from "../simulation/host.ts";
+import { viewerOf } from "./viewer.ts";
+
+const signal = new AbortController().signal;
+
+function read(parts: MemberParts, openMember: OpenMember, list: () => Promise<never> = async () => NONE as never) {
+  const { clusters, nodes } = host({ west: parts });
+  const client = fakeClient({
+    find: async ({ kind }) => ((kind === "Cluster" ? clusters : nodes)[0] ?? undefined) as never,
+    list,
+  });
+  return readMemberPage(viewerOf(client, openMember), "west", signal);
+}
+
+const NONE = { items: [], resourceVersion: "1", size: 0 };
+const node = {
+  metadata: { name: "n-1", uid: "1", resourceVersion: "1" },
+  status: { allocatable: { cpu: "8", memory: "16Gi" }, conditions: [{ type: "Ready", status: "True" }] },
+};
+
+test("a member's nodes have the room that all its unfinished pods leave", async () => {
+  const spec = (cpu: string) => ({ nodeName: "n-1", containers: [{ name: "main", resources: { requests: { cpu } } }] });
+  const ended = { ...runningStatus(), phase: "Succeeded" };
+  const pods = [pod({ spec: spec("2"), status: runningStatus() }), pod({ spec: spec("4"), status: ended })];
+  const west = fakeClient({
+    list: async ({ kind }) => ({ ...NONE, items: (kind === "Node" ? [node] : pods) as never }),
+  });
+  const view = await read({}, async () => west);
+  expect(view.nodes).toEqual([
+    {
+      name: "n-1",
+      isReady: true,
+      isCordoned: false,
+      pods: 1,
+      room: [
+        { resource: "cpu", allocatable: 8, free: 6 },
+        { resource: "memory", allocatable: 16 * 2 ** 30, free: 16 * 2 ** 30 },
+      ],
+    },
+  ]);
+  expect(view).toMatchObject({
+    name: "west",
+    troubles: [],
+    credentials: "member-west",
+    conditions: [{ type: "Ready" }],
+  });
+});
+
+test("says why its nodes and events are not shown to a user without the rights", async () => {
+  const view = await read(
+    {},
+    () => Promise.reject(kubeError("Forbidden")),
+    () => Promise.reject(kubeError("Forbidden")),
+  );
+  expect(view).toMatchObject({ nodesNotRead: expect.stringContaining("you may not"), events: undefined });
+});
+
+test("names what is wrong with it, and the remedy", async () => {
+  const message = "connect ECONNREFUSED";
+  const lost = {
+    type: "Ready",
+    status: "False",
+    reason: "R",
+    message,
+    lastTransitionTime: "2026-01-01T00:00:00Z",
+  } as const;
+  const view = await read({ status: { conditions: [lost] }, node: { unschedulable: true } }, () =>
+    Promise.reject(kubeError("AnswerLost")),
+  );
+  expect(view.troubles).toMatchObject([
+    { what: `west is not ready: ${message}`, since: "2026-01-01T00:00:00Z", by: "legation controller" },
+    { remedy: expect.stringContaining("kubectl uncordon") },
+  ]);
+});

@@ -1,0 +1,9 @@
+import { expect, test } from "vitest";
+import { zonedTime } from "../../../../../src/cli/ui/page/format.ts";
+
+test.each([
+  ["UTC", "2026-11-29 03:04:05 UTC"],
+  ["Asia/Tokyo", "2026-11-29 12:04:05 GMT+9"],
+])("a time with its date and time zone is unambiguous in %s", (zone, text) => {
+  expect(zonedTime("2026-11-29T03:04:05Z", zone)).toBe(text);
+});
