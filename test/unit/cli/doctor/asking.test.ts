@@ -10,11 +10,10 @@ import { kubeletFindings } from "../../../../src/cli/doctor/virtual-nodes.ts";
 import { podFindings, reachFindings } from "../../../../src/cli/doctor/webhook.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { EXIT_CODES } from "../../../../src/cli/shared/failure.ts";
-import type { Connection } from "../../../../src/cli/shared/session.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../client.ts";
-import { recordedSession } from "../session.ts";
+import { connection, recordedSession } from "../session.ts";
 
 const signal = new AbortController().signal;
 const limits = { signal, timeoutMs: 1_000 };
@@ -48,7 +47,7 @@ describe("the webhook", () => {
     const client = fakeClient({
       create: async (_resource, object, options) => {
         asked.push(options?.dryRun);
-        return object as never;
+        return object;
       },
     });
     expect(await reachFindings(client, context)).toMatchObject([{ state: "FAIL", remedy: "legation install" }]);
@@ -59,7 +58,7 @@ describe("the webhook", () => {
     ["takes a pod", { labels: { "legation.dev/proxy": "true" } }, "OK"],
     ["leaves a pod alone", {}, "FAIL"],
   ])("%s", async (_, metadata, state) => {
-    const client = fakeClient({ create: async () => ({ metadata: { name: "p", ...stored, ...metadata } }) as never });
+    const client = fakeClient({ create: async () => ({ metadata: { name: "p", ...stored, ...metadata } }) });
     expect(await podFindings(client, context)).toMatchObject([{ state }]);
   });
 
@@ -141,8 +140,8 @@ describe("with few rights", () => {
   test("the availability of access is told without its certificate", async () => {
     const conditions = [{ type: "Available", status: "False", message: "no endpoints" }];
     const client = fakeClient({
-      find: (async ({ plural }: { plural: string }) =>
-        plural === "secrets" ? await refusing("Forbidden", "no")() : { status: { conditions } }) as never,
+      find: async ({ plural }: { plural: string }) =>
+        plural === "secrets" ? await refusing("Forbidden", "no")() : { status: { conditions } },
     });
     expect(await accessFindings(client, { now: 0, signal })).toMatchObject([{ state: "FAIL" }, { state: "SKIP" }]);
   });
@@ -160,7 +159,7 @@ describe("a member", () => {
   const data = { kubeconfig: Buffer.from("apiVersion: v1").toString("base64") };
   const secret = { metadata: { name: "member-west", ...stored }, data };
   const context = { node: undefined, rights: [], hostClock: undefined, now: 0, cluster };
-  const host = (found: unknown) => fakeClient({ find: async () => found as never });
+  const host = (found: object | undefined) => fakeClient({ find: async () => found });
 
   test("that hangs is given up at its deadline", async () => {
     const deadline = deadlineOf(signal, 20);
@@ -170,7 +169,7 @@ describe("a member", () => {
           of?.addEventListener("abort", () => refusing("AnswerLost", "gave up")().catch(reject));
         }),
     });
-    const session = { connectText: async () => ({ client: hanging, server: "https://west" }) as Connection };
+    const session = { connectText: async () => connection(hanging, { server: "https://west" }) };
     const { findings } = await checkMember({ ...context, host: host(secret), deadline, session });
     expect(findings.at(-1)).toMatchObject({
       state: "FAIL",
@@ -178,20 +177,22 @@ describe("a member", () => {
     });
   });
 
-  test.each([
+  test.each<["True" | "False", string, string]>([
     ["True", "SKIP", "west is at https://west, a name that this machine does not know"],
     ["False", "FAIL", "west does not answer at https://west"],
   ])("at a name that only the controller knows, with Ready %s, is %s", async (ready, state, what) => {
     const session = {
       connectText: async () => {
         const client = fakeClient({ raw: refusing("NotSent", "getaddrinfo ENOTFOUND west") });
-        return { client, server: "https://west" } as Connection;
+        return connection(client, { server: "https://west" });
       },
     };
-    const status = { conditions: [{ type: "Ready", status: ready, message: "probe failed" }] };
+    const status = {
+      conditions: [{ type: "Ready", status: ready, message: "probe failed", reason: "Probe", lastTransitionTime: "" }],
+    };
     const { findings } = await checkMember({
       ...context,
-      cluster: { ...cluster, status } as never,
+      cluster: { ...cluster, status },
       host: host(secret),
       deadline: deadlineOf(signal, 1000),
       session,
@@ -203,7 +204,7 @@ describe("a member", () => {
     ["directly", {}, "legation join west --member-kubeconfig FILE"],
     ["through its agent", { agent: {} }, "legation join west --agent"],
   ])("that is reached %s is joined again in the same way without its Secrets", async (_, way, remedy) => {
-    const session = { connectText: async () => ({}) as Connection };
+    const session = { connectText: async () => connection() };
     const { findings } = await checkMember({
       ...context,
       cluster: { ...cluster, spec: { ...cluster.spec, ...way, access: { prefix: "" } } },
@@ -228,7 +229,7 @@ describe("the command", () => {
   });
 
   const connected = (client: ReturnType<typeof fakeClient>) =>
-    recordedSession({ connect: async () => ({ client, namespace: "default" }) as Connection });
+    recordedSession({ connect: async () => connection(client) });
 
   const answering = {
     raw: async () => ({ gitVersion: "v1.36.3" }),
@@ -237,7 +238,7 @@ describe("the command", () => {
 
   test("suggests the member that was meant", async () => {
     const items = [{ metadata: { name: "west", ...stored } }];
-    const client = fakeClient({ ...answering, list: async () => ({ items, resourceVersion: "1", size: 0 }) as never });
+    const client = fakeClient({ ...answering, list: async () => ({ items, resourceVersion: "1", size: 0 }) });
     const session = connected(client);
     expect(await runProgram(["doctor", "--members", "wset"], session, "1")).toBe(EXIT_CODES.usage);
     expect(session.err.join("")).toContain("did you mean west?");

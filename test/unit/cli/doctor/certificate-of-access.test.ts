@@ -21,13 +21,13 @@ async function hostWith(volumes: readonly object[], { mounted = true } = {}) {
     "legation-access-certificate": await secretFrom(NOW - YEAR),
     "legation-access-tls": await secretFrom(NOW),
   };
-  const find = async ({ plural }: { plural: string }, { name }: { name: string }): Promise<unknown> => {
+  const find = async ({ plural }: { plural: string }, { name }: { name: string }): Promise<object | undefined> => {
     if (plural === "apiservices") return { status: { conditions: [{ type: "Available", status: "True" }] } };
     return plural === "deployments"
       ? { spec: { template: { spec: { containers: [container], volumes } } } }
       : secrets[name];
   };
-  return fakeClient({ find: find as never });
+  return fakeClient({ find: find });
 }
 
 test("is that of the Secret which the Deployment mounts", async () => {

@@ -29,8 +29,8 @@ async function hostWith(volumes: readonly object[]) {
     "legation-webhook-tls": await secretOf(issuer),
   };
   return fakeClient({
-    find: (async ({ plural }: { plural: string }, { name }: { name: string }) =>
-      plural === "deployments" ? { spec } : plural === "secrets" ? secrets[name] : { webhooks }) as never,
+    find: async ({ plural }: { plural: string }, { name }: { name: string }) =>
+      plural === "deployments" ? { spec } : plural === "secrets" ? secrets[name] : { webhooks },
   });
 }
 

@@ -31,11 +31,11 @@ function hostWith(installed: Manifest) {
   const served = { name: "deployments", kind: "Deployment", namespaced: true, verbs: ["get"] };
   return fakeClient({
     raw: async () => ({ resources: [served] }),
-    find: async () => asStored as never,
-    patch: (async (_resource: unknown, _ref: unknown, { body }: { body: Manifest }) => ({
-      ...body,
-      metadata: { ...body.metadata, ...stored },
-    })) as never,
+    find: async () => asStored,
+    patch: async (_resource, _ref, { body }) => {
+      const manifest = body as Manifest;
+      return { ...manifest, metadata: { ...manifest.metadata, ...stored } };
+    },
   });
 }
 

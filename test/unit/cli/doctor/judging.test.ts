@@ -360,20 +360,18 @@ describe("a member", () => {
 
   test("is warned of when pods there get no token", () => {
     const event = { reason: "NoToken", involvedObject: { namespace: "shop", name: "web-0" }, message: "quota" };
-    expect(refusedPods([event as never])).toMatchObject([
-      { state: "WARN", what: expect.stringContaining("shop/web-0") },
-    ]);
+    expect(refusedPods([event])).toMatchObject([{ state: "WARN", what: expect.stringContaining("shop/web-0") }]);
     expect(refusedPods([])).toEqual([]);
   });
 
   test("notes pods there that have no way to the host, and when that matters", () => {
-    const inNamespace = (namespace: string): object => ({
+    const inNamespace = (namespace: string) => ({
       reason: "NoHomeAPI",
       involvedObject: { namespace, name: "web-0" },
       message: "no address is known",
     });
     const found = [inNamespace("shop"), inNamespace("pipelines"), inNamespace("shop")];
-    expect(refusedPods(found as never)).toEqual([
+    expect(refusedPods(found)).toEqual([
       {
         state: "INFO",
         what: expect.stringMatching(
