@@ -4,9 +4,9 @@ import { once } from "node:events";
 import { createConnection } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
-import type { ClusterClient } from "../../../src/kube/client.ts";
-import type { ClusterCredentials } from "../../../src/kube/credentials.ts";
-import { createClusterClient } from "../../../src/kube/http-client.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import type { ClusterCredentials } from "../../../../src/kube/credentials.ts";
+import { createClusterClient } from "../../../../src/kube/http-client.ts";
 
 type Answer = (error: Error | null, found: readonly LookupAddress[]) => void;
 

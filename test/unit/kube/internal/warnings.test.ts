@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { warningsOf } from "../../../src/kube/internal/warnings.ts";
-import { unknownFieldOf } from "../../../src/kube/messages.ts";
+import { warningsOf } from "../../../../src/kube/internal/warnings.ts";
+import { unknownFieldOf } from "../../../../src/kube/messages.ts";
 
 test.each<[string, string | string[] | undefined, string[]]>([
   ["no header", undefined, []],
