@@ -63,8 +63,11 @@ async function readEvents(host: ClusterClient, signal: AbortSignal): Promise<rea
   return (await Promise.all(lists)).flatMap(({ items }) => items);
 }
 
+/** The fields of an event about a pod that a finding tells. */
+type PodEvent = Pick<KubeEvent, "reason" | "message" | "involvedObject">;
+
 /** Judges pods that do not get what they need to reach the host's API server, by their events. */
-export function refusedPods(found: readonly KubeEvent[]): Finding[] {
+export function refusedPods(found: readonly PodEvent[]): Finding[] {
   const [unknown = [], refused = []] = [NO_HOME_API, NO_TOKEN].map((reason) =>
     found.filter((event) => event.reason === reason),
   );
@@ -72,7 +75,7 @@ export function refusedPods(found: readonly KubeEvent[]): Finding[] {
 }
 
 /** Only programs that call the Kubernetes API lack anything: most pods mount a token that nothing reads. */
-function pathlessNamespaces(found: readonly KubeEvent[]): Finding[] {
+function pathlessNamespaces(found: readonly PodEvent[]): Finding[] {
   if (found.length === 0) return [];
   const namespaces = [...new Set(found.map(({ involvedObject }) => involvedObject?.namespace ?? ""))].sort();
   return [
@@ -84,7 +87,7 @@ function pathlessNamespaces(found: readonly KubeEvent[]): Finding[] {
   ];
 }
 
-function tokenlessPods(found: readonly KubeEvent[]): Finding[] {
+function tokenlessPods(found: readonly PodEvent[]): Finding[] {
   if (found.length === 0) return [];
   const pods = new Set(found.map(({ involvedObject }) => `${involvedObject?.namespace}/${involvedObject?.name}`));
   return [

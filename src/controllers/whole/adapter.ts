@@ -4,6 +4,7 @@ import type { CopiedKind } from "../../copies/kind.ts";
 import type { Source } from "../../copies/source.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { Copier, CopyStanding } from "../copying/copier.ts";
+import type { Copies } from "../copying/copies.ts";
 import type { Demand, ObjectName } from "../copying/model.ts";
 import type { Observed, WholeDecision } from "./model.ts";
 import type { PatchOutcome, SourcePatchOptions } from "./source-writer.ts";
@@ -37,7 +38,7 @@ export interface WholeAdapter<T extends KubeObject, Assignment, Shown, O extends
    * Returns the object as the member is given it: the same object while it is the same, since what the copier knows of a copy is kept
    * by it. `missing`: the member is not given it, and a copy goes. `unknown`: that is not known yet, and a copy stays.
    */
-  sourceFor(object: Stored<T>, member: Member, copier: Copier<T>): Source<T>;
+  sourceFor(object: Stored<T>, member: Member, copier: KnownCopies<T>): Source<T>;
   observe(known: Observed<T, Shown>, copier: Copier<T>): O;
   decide(observed: O, now: number, wall: number): WholeDecision<T, Assignment, Shown>;
   /** Forgets an object that is gone. */
@@ -55,6 +56,11 @@ export interface WholeAdapter<T extends KubeObject, Assignment, Shown, O extends
   isTakenBack(found: Stored<T> | undefined, isOfCopy: boolean): boolean;
   /** Leaves an unwanted copy in its member, and reports whether it did. Rejects with KubeError. Default: it is deleted. */
   leave?(copy: UnwantedCopy<T>): Promise<boolean>;
+}
+
+/** The copies that members are known to have. */
+export interface KnownCopies<T extends KubeObject> {
+  readonly copies: Pick<Copies<T>, "of">;
 }
 
 /** The writes of one kind of objects. */

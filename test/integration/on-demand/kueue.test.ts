@@ -141,7 +141,7 @@ test("Kueue gives the Workload of a Job to the member", async () => {
     apiVersion: "batch/v1",
     kind: "Job",
     metadata: { namespace, name: "sweep", labels: { [`${GROUP}/queue-name`]: "queue" } },
-    spec: { suspend: true, managedBy: `${GROUP}/multikueue`, template } as never,
+    spec: { suspend: true, managedBy: `${GROUP}/multikueue`, template },
   });
   // Kueue's scheduler and Job controller do not run here; the test does their part on the host.
   const ref = { namespace, name: "job-sweep" };

@@ -38,18 +38,18 @@ async function sceneOf(spec: Partial<Cluster["spec"]>, token: string): Promise<S
     data: { kubeconfig: Buffer.from(kubeconfig).toString("base64") },
   };
   const host = fakeClient({
-    list: (async ({ plural }: { plural: string }) => ({
+    list: async ({ plural }: { plural: string }) => ({
       items: [plural === "secrets" ? secret : { metadata, spec }],
       resourceVersion: "1",
       size: 0,
-    })) as never,
+    }),
     watch: async function* ({ plural }: { plural: string }, { signal }: { signal: AbortSignal }) {
       const ended = signal.aborted ? Promise.resolve() : once(signal, "abort");
       await (plural === "clusters" ? Promise.race([left.promise, ended]) : ended);
       if (signal.aborted) return;
       yield { type: "DELETED", object: { metadata: { ...metadata, resourceVersion: "2" }, spec }, size: 0 };
       await ended;
-    } as never,
+    },
   });
   const log = createLogger({ level: "silent" as "error" });
   const members = new AccessMembers({ host, env: {}, clock: realClock, log, onChange: (name) => changed.push(name) });

@@ -56,10 +56,10 @@ async function problems(
 ): Promise<string[]> {
   const client = (place: Place) =>
     fakeClient({
-      list: (async ({ plural }: Resource<AnyObject>) => ({
+      list: async ({ plural }: Resource<AnyObject>) => ({
         items: plural === KINDS[kind].plural ? state[place] : [],
         ...(plural === clusters.plural ? { items: [] } : {}),
-      })) as never,
+      }),
     });
   const clients = { host: client("host"), west: client("west"), east: client("east") };
   const scene = { clients, namespace: "team", kinds: [kind], ledger: newLedger() } as unknown as Scene;

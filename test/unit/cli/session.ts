@@ -1,11 +1,18 @@
 import { Readable } from "node:stream";
-import type { Session } from "../../../src/cli/shared/session.ts";
+import type { Connection, Session } from "../../../src/cli/shared/session.ts";
 import { Terminal } from "../../../src/cli/shared/terminal.ts";
+import type { ClusterClient } from "../../../src/kube/client.ts";
+import { fakeClient } from "./client.ts";
 
 /** A session without clusters that keeps what is written to it. */
 export interface RecordedSession extends Session {
   readonly out: string[];
   readonly err: string[];
+}
+
+/** A connection to a cluster, by default one that is never asked. */
+export function connection(client: ClusterClient = fakeClient({}), parts: Partial<Connection> = {}): Connection {
+  return { client, server: "https://it", skipsTlsVerify: false, namespace: "default", ...parts };
 }
 
 /** A session for tests: nothing can be reached through it. */

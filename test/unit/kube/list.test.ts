@@ -6,12 +6,12 @@ import { fakeClient } from "../cli/client.ts";
 
 test("reads page by page, with a longer deadline for each", async () => {
   const asked: (ListOptions | undefined)[] = [];
-  const page = (name: string, next: object): object => ({ items: [{ metadata: { name } }], ...next });
+  const page = (name: string, next: object) => ({ items: [{ metadata: { name } }], ...next });
   const client = fakeClient({
-    list: (async (_resource: unknown, options?: ListOptions) => {
+    list: async (_resource, options) => {
       asked.push(options);
       return asked.length === 1 ? page("a", { continue: "more" }) : page("b", {});
-    }) as never,
+    },
   });
   const found = await listAll(client, nodes, { labelSelector: "a=b" });
   expect(found.map(({ metadata }) => metadata.name)).toEqual(["a", "b"]);

@@ -20,11 +20,7 @@ function recording(answers: readonly (KubeErrorCode | Error)[] = [], { hangs = f
   const lines: { readonly msg: string; readonly reason: string; readonly object: string }[] = [];
   const clock = new FakeClock();
   const signals: AbortSignal[] = [];
-  const create = async (
-    _resource: unknown,
-    event: KubeEvent,
-    { signal }: { signal: AbortSignal },
-  ): Promise<unknown> => {
+  const create = async (_resource: unknown, event: KubeEvent, { signal }: { signal: AbortSignal }): Promise<object> => {
     sent.push(event);
     signals.push(signal);
     if (hangs) {
@@ -45,7 +41,7 @@ function recording(answers: readonly (KubeErrorCode | Error)[] = [], { hangs = f
     if (exists) return {};
     throw failure("NotFound");
   };
-  const client = fakeClient({ create: create as never, patch: patch as never });
+  const client = fakeClient({ create: create, patch: patch });
   const recorder = new EventRecorder({ client, source, clock, log });
   return { recorder, sent, asked, lines, clock, signals };
 }

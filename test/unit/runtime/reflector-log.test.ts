@@ -30,14 +30,14 @@ function failing(clock: FakeClock, reason: () => string | undefined): string[] {
   const reflector = new Reflector({
     client: fakeClient({
       cluster: "west",
-      list: (async () => ({ items: [], resourceVersion: "1", size: 0 })) as never,
+      list: async () => ({ items: [], resourceVersion: "1", size: 0 }),
       watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
         const problem = reason();
         if (problem !== undefined) throw kubeError("NotSent", problem, { verb: "watch" });
         onOpen?.();
         yield { type: "BOOKMARK", resourceVersion: "1" };
         await clock.sleep(MINUTE, signal);
-      } as never,
+      },
     }),
     resource: pods,
     clock,

@@ -49,11 +49,11 @@ beforeEach(() => {
   };
   const client = fakeClient({
     raw: (request: RawRequest) => raw(request),
-    list: (async (resource: Resource<KubeObject>) => {
+    list: async (resource: Resource<KubeObject>) => {
       demand(resource);
       const metadata = { namespace: "team", name: "a", uid: "uid", resourceVersion: "1" };
       return { items: [{ apiVersion: apiVersionOf(resource), metadata }], resourceVersion: "1", size: 1 };
-    }) as never,
+    },
     watch: async function* (resource: Resource<KubeObject>, { signal, onOpen }: WatchOptions) {
       demand(resource);
       onOpen?.();
@@ -65,7 +65,7 @@ beforeEach(() => {
         };
         signal.addEventListener("abort", () => resolve(), { once: true });
       });
-    } as never,
+    },
   });
   reflectorOf = (resource) =>
     new Reflector<KubeObject>({

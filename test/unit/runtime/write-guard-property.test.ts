@@ -32,9 +32,9 @@ async function run(steps: readonly (typeof step extends fc.Arbitrary<infer Step>
   for (const { pauseMs, ...write } of steps) {
     await clock.advance(pauseMs);
     const at = clock.now();
-    const held: unknown = JSON.parse(JSON.stringify(guard.of(write.object) ?? {}));
+    const held: ReturnType<typeof guard.of> = JSON.parse(JSON.stringify(guard.of(write.object) ?? {}));
     const query = { write: "spec", content: write.content, now: at };
-    expect(heldUntil(held as never, query)).toBe(guard.heldUntil(write.object, "spec", write.content));
+    expect(heldUntil(held, query)).toBe(guard.heldUntil(write.object, "spec", write.content));
     if (!guard.mayWrite(write.object, "spec", write.content)) continue;
     sent.push({ ...write, at });
     const hold = { content: write.content };

@@ -31,14 +31,14 @@ test("trusts the client authorities that the host publishes now, and keeps the l
   const told: (string | undefined)[] = [];
   const authority: PublishedAuthentication = new PublishedAuthentication({
     host: fakeClient({
-      list: (async () => ({ items: [published(1, first.pem)], resourceVersion: "1", size: 0 })) as never,
+      list: async () => ({ items: [published(1, first.pem)], resourceVersion: "1", size: 0 }),
       watch: async function* (_resource: unknown, { onOpen }: { onOpen?: () => void }) {
         onOpen?.();
         for (const [index, [type, pem]] of events.entries()) {
           yield { type, object: published(index + 2, pem), size: 0 };
         }
         await new Promise(() => {});
-      } as never,
+      },
     }),
     clock: new FakeClock(),
     log: createLogger({ level: "silent" }),

@@ -101,7 +101,7 @@ test("finds two pods of one name at one moment, whichever was deleted, and in an
   expect(overlaps([life("west", 1, { until: moment(2) }), swept])).toEqual([]);
   // The swept pod may have gone with its namespace before the other was created.
   expect(overlaps([life("west", 1), swept])).toEqual([]);
-  expect(overlaps([stays, life("east", 2, { name: "b", until: moment(3) } as never)])).toHaveLength(0);
+  expect(overlaps([stays, life("east", 2, { name: "b", until: moment(3) })])).toHaveLength(0);
 });
 
 test("returns no end for an existing pod", async () => {

@@ -9,7 +9,7 @@ import { ownerOf } from "../../../pods/delegate.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { asksForShares, choiceFor, type JobRules, mayHave } from "../../../scheduling/whole/job-choice.ts";
 import type { Copier } from "../../copying/copier.ts";
-import { copyIn, type WholeAdapter } from "../adapter.ts";
+import { copyIn, type KnownCopies, type WholeAdapter } from "../adapter.ts";
 import type { Observed as Known } from "../model.ts";
 import type { WholeController } from "../whole-controller.ts";
 import { decide } from "./decide.ts";
@@ -46,12 +46,12 @@ export class JobAdapter implements WholeAdapter<Job, readonly JobShare[], Shown,
   }
 
   /** Gives the Job to the members on record alone, with the author's overrides. */
-  sourceFor(job: Stored<Job>, member: Member, copier: Copier<Job>): Source<Job> {
+  sourceFor(job: Stored<Job>, member: Member, { copies }: KnownCopies<Job>): Source<Job> {
     if (!isWantedIn(job, member.name)) return { state: "missing" };
     const given = this.#inMembers.of(job, member.candidate());
     if (given.state !== "present") return given;
     const { namespace = "", name } = job.metadata;
-    const object = forCopy(given.object, copier.copies.of(member, KIND, namespace, name));
+    const object = forCopy(given.object, copies.of(member, KIND, namespace, name));
     return object === given.object ? given : { state: "present", object };
   }
 

@@ -37,7 +37,7 @@ async function earlierAgent(ageDays: number) {
       return {
         certificate: issueClient(ca, asked, west, { now, lifetimeMs: 90 * DAY_MS }),
         authorities: ca.cert,
-      } as never;
+      };
     },
   });
   return { state, hub };

@@ -23,13 +23,13 @@ async function stateOn({ failures }: { readonly failures: number }) {
     }),
   };
   let left = failures;
-  const patch = async (_resource: unknown, _ref: unknown, { body }: Patch): Promise<never> => {
+  const patch = async (_resource: unknown, _ref: unknown, { body }: Patch) => {
     left -= 1;
     if (left >= 0) throw new Error("etcdserver: request timed out");
     secret = { ...secret, data: { ...secret.data, ...(body as Secret).data } };
-    return secret as never;
+    return secret;
   };
-  const client = fakeClient({ find: async () => secret as never, patch });
+  const client = fakeClient({ find: async () => secret, patch });
   const clock = new FakeClock();
   const never = new AbortController().signal;
   const state = await AgentState.read(client, "agent", never);

@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { runProgram } from "../../../../src/cli/program.ts";
-import type { Connection } from "../../../../src/cli/shared/session.ts";
 import { fakeClient } from "../client.ts";
-import { recordedSession } from "../session.ts";
+import { connection, recordedSession } from "../session.ts";
 
 const asked: { plural: string; namespace: string | undefined; context: string | undefined }[] = [];
 
@@ -14,10 +13,10 @@ async function completed(...words: string[]): Promise<string[]> {
         list: async ({ plural }, { namespace } = {}) => {
           asked.push({ plural, namespace, context });
           const named = (name: string) => ({ metadata: { name, uid: name, resourceVersion: "1" } });
-          return { items: [named(`${plural}-a`), named("other")] as never, resourceVersion: "1", size: 0 };
+          return { items: [named(`${plural}-a`), named("other")], resourceVersion: "1", size: 0 };
         },
       });
-      return { client, namespace: "default" } as Connection;
+      return connection(client);
     },
   });
   expect(await runProgram(["__complete", ...words], session, "1")).toBe(0);

@@ -1,12 +1,10 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { KubeObject } from "../../../../src/api/kubernetes.ts";
-import { installedObjectFindings } from "../../../../src/cli/doctor/installed-objects.ts";
+import { installedObjectFindings, objectFindings, partFinding } from "../../../../src/cli/doctor/installed-objects.ts";
 import type { InstalledSettings } from "../../../../src/cli/install/installed.ts";
 import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
 import { fakeClient } from "../client.ts";
-
-const { signal } = new AbortController();
-const stored = { uid: "u", resourceVersion: "1" };
+import { signal, stored } from "./given.ts";
 
 function deployment(manager: string, image: string): Manifest {
   const labels = { "app.kubernetes.io/managed-by": manager };
@@ -31,11 +29,11 @@ function hostWith(installed: Manifest) {
   const served = { name: "deployments", kind: "Deployment", namespaced: true, verbs: ["get"] };
   return fakeClient({
     raw: async () => ({ resources: [served] }),
-    find: async () => asStored as never,
-    patch: (async (_resource: unknown, _ref: unknown, { body }: { body: Manifest }) => ({
-      ...body,
-      metadata: { ...body.metadata, ...stored },
-    })) as never,
+    find: async () => asStored,
+    patch: async (_resource, _ref, { body }) => {
+      const manifest = body as Manifest;
+      return { ...manifest, metadata: { ...manifest.metadata, ...stored } };
+    },
   });
 }
 
@@ -64,4 +62,34 @@ test("objects of another version are not compared", async () => {
       remedy: "use version 2 of the command line, or upgrade what is installed",
     },
   ]);
+});
+
+describe("installed objects", () => {
+  test("that lack or differ fail, and are named", () => {
+    const found = objectFindings([
+      { kind: "ClusterRole", object: "ClusterRole legation-controller", is: "different" },
+      { kind: "CustomResourceDefinition", object: "CustomResourceDefinition clusters", is: "same" },
+      { kind: "ValidatingAdmissionPolicyBinding", object: "ValidatingAdmissionPolicyBinding p", is: "missing" },
+      { kind: "ConfigMap", object: "ConfigMap c", is: "different" },
+      { kind: "Service", object: "Service s", is: "forbidden" },
+      { kind: "MutatingWebhookConfiguration", object: "MutatingWebhookConfiguration m", is: "unknown", problem: "no" },
+    ]);
+    expect(found.map(({ state, what }) => `${state} ${what}`)).toEqual([
+      "OK CustomResourceDefinitions: 1 as this version installs them",
+      "FAIL admission policies and their bindings: missing: ValidatingAdmissionPolicyBinding p",
+      "FAIL rights of webhook and controller: not as this version installs them: ClusterRole legation-controller",
+      "FAIL MutatingWebhookConfiguration m: no",
+      "WARN other objects: not as this version installs them: ConfigMap c",
+      "SKIP other objects: 1 object not compared: you may not dry-run their change",
+    ]);
+  });
+
+  test.each([
+    [0, "FAIL"],
+    [1, "WARN"],
+    [2, "OK"],
+  ])("with %d of 2 replicas are %s", (ready, state) => {
+    const part = { name: "legation-webhook", namespace: "legation-system", version: "1", replicas: 2, ready };
+    expect(partFinding(part)).toMatchObject({ state });
+  });
 });

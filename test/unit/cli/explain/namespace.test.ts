@@ -5,7 +5,7 @@ import { runProgram } from "../../../../src/cli/program.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../client.ts";
-import { type RecordedSession, recordedSession } from "../session.ts";
+import { connection, type RecordedSession, recordedSession } from "../session.ts";
 
 let pods: Stored<Pod>[];
 let findNamespace: (name: string) => Stored<Namespace> | undefined;
@@ -33,8 +33,7 @@ beforeEach(() => {
     find: async <T extends KubeObject>(_: unknown, { name }: { name: string }) =>
       findNamespace(name) as unknown as Stored<T> | undefined,
   });
-  const connection = { client, server: "https://host", skipsTlsVerify: false, namespace: "team" };
-  session = recordedSession({ connect: async () => connection });
+  session = recordedSession({ connect: async () => connection(client, { namespace: "team" }) });
   pods = [
     proxyPod({
       name: "web-1",

@@ -36,7 +36,7 @@ function read(pod: Stored<Pod>, objects: readonly KubeObject[], forbidden?: stri
       if (kind === forbidden) {
         throw kubeError("Forbidden", "no", { cluster: "host", verb: "get", resource: plural });
       }
-      return objects.find((each) => each.kind === kind && each.metadata?.name === name) as never;
+      return objects.find((each) => each.kind === kind && each.metadata?.name === name);
     },
   });
   return readOwnWorkload(client, pod, signal);

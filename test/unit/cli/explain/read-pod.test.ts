@@ -133,7 +133,7 @@ describe("the status of a pod", () => {
   const { signal } = new AbortController();
   const { clusters, nodes } = host({ west: cordoned });
   const shown = async (find: (plural: string) => object | undefined, pod = replica()): Promise<string> => {
-    const client = fakeClient({ find: (async ({ plural }: { plural: string }) => find(plural)) as never });
+    const client = fakeClient({ find: async ({ plural }: { plural: string }) => find(plural) });
     const news = await readMember(client, pod, signal);
     return journeyText(journeyOf(pod, [], {}, news), recordedSession().terminal);
   };

@@ -3,7 +3,7 @@ import type { TableOptions } from "../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import type { TableEvent, TablePage } from "../../../../src/kube/tables.ts";
 import { fakeClient } from "../client.ts";
-import { type RecordedSession, recordedSession } from "../session.ts";
+import { connection, type RecordedSession, recordedSession } from "../session.ts";
 import { podPage } from "./pages.ts";
 
 const DISCOVERY = {
@@ -123,12 +123,12 @@ export function sessionWith(
   }));
   const client = fakeClient({
     cluster: "host",
-    list: async () => ({ items: clusters, resourceVersion: "1", size: 1 }) as never,
+    list: async () => ({ items: clusters, resourceVersion: "1", size: 1 }),
     raw: async () => ({}),
   });
   return recordedSession({
     signal,
-    connect: async () => ({ client, server: "https://it", skipsTlsVerify: false, namespace: "shop" }),
+    connect: async () => connection(client, { namespace: "shop" }),
     openReading: async (_host, name = "host") => {
       const member = members[name];
       if (member === undefined) throw new Error(`this test has no ${name}`);

@@ -8,7 +8,7 @@ function installBeside(node: KubeNode): Promise<unknown> {
   const client = fakeClient({
     raw: async () => ({ resources: [{ name: "configmaps", kind: "ConfigMap", namespaced: true, verbs: ["list"] }] }),
     find: async () => undefined,
-    list: async () => ({ items: [node], resourceVersion: "1", size: 0 }) as never,
+    list: async () => ({ items: [node], resourceVersion: "1", size: 0 }),
     create: () => Promise.reject(new Error("written")),
     patch: () => Promise.reject(new Error("written")),
   });

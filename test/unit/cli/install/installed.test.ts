@@ -25,7 +25,7 @@ function configuration(clientConfig: object): Manifest {
 const manifests = [deployment(PUBLISHED), configuration({ service: { name: "legation-webhook" } })];
 
 function read(installed: Readonly<Record<string, object>>): Promise<InstalledSettings> {
-  const client = fakeClient({ find: (async ({ plural }: { plural: string }) => installed[plural]) as never });
+  const client = fakeClient({ find: async ({ plural }: { plural: string }) => installed[plural] });
   return standing(client, manifests, signal);
 }
 

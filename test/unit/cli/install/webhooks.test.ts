@@ -25,19 +25,18 @@ async function prepared(
     raw: async () => ({
       resources: [{ name: "mutatingwebhookconfigurations", kind: KIND.kind, namespaced: false, verbs: [] }],
     }),
-    find: async () => (found && { ...KIND, metadata: { name: "legation" }, webhooks: found }) as never,
-    list: async () =>
-      ({
-        items: [{ metadata: { name: "other", labels: INSTALLED_LABELS }, webhooks: others }],
-        resourceVersion: "1",
-      }) as never,
+    find: async () => found && { ...KIND, metadata: { name: "legation" }, webhooks: found },
+    list: async () => ({
+      items: [{ metadata: { name: "other", labels: INSTALLED_LABELS }, webhooks: others }],
+      resourceVersion: "1",
+    }),
     create: async (_resource, body) => {
       written = { body };
-      return {} as never;
+      return {};
     },
     patch: async (_resource, _ref, patch) => {
       written = patch;
-      return {} as never;
+      return {};
     },
   });
   const manifest = { ...KIND, metadata: { name: "legation" }, webhooks: wanted };

@@ -47,8 +47,7 @@ export class MemoryCluster {
         if (dryRun !== true) await this.beforeCreate(object);
         const ref = refOf(object);
         if (this.peek(resource, ref) !== undefined) fail("AlreadyExists", resource.plural);
-        if (dryRun === true)
-          return { ...object, metadata: { ...object.metadata, uid: "", resourceVersion: "" } } as never;
+        if (dryRun === true) return { ...object, metadata: { ...object.metadata, uid: "", resourceVersion: "" } };
         this.put(resource, this.onCreate(object));
         return this.peek(resource, ref) ?? fail("NotFound", resource.plural);
       },
@@ -92,16 +91,16 @@ export class MemoryCluster {
     this.#objects.delete(keyOf(plural, ref));
   }
 
-  #list<T extends KubeObject>(resource: Resource<T>, options: ListOptions = {}): never {
+  #list({ plural }: Resource<KubeObject>, options: ListOptions = {}) {
     const { namespace = "", fieldSelector, labelSelector = "" } = options;
     const parsed = parseLabelSelector(labelSelector);
     const name = fieldSelector?.replace("metadata.name=", "");
     const items = [...this.#objects.entries()]
-      .filter(([key]) => key.startsWith(namespace === "" ? `${resource.plural}/` : `${resource.plural}/${namespace}/`))
+      .filter(([key]) => key.startsWith(namespace === "" ? `${plural}/` : `${plural}/${namespace}/`))
       .map(([, object]) => object)
       .filter(({ metadata }) => name === undefined || metadata?.name === name)
       .filter(({ metadata }) => parsed.ok && selectorMatches(parsed.selector, metadata?.labels ?? {}));
-    return { items: structuredClone(items), resourceVersion: String(this.#version), size: 0 } as never;
+    return { items: structuredClone(items), resourceVersion: String(this.#version), size: 0 };
   }
 
   #patch(resource: Resource<KubeObject>, ref: ObjectRef, { type, body }: Patch): void {

@@ -6,7 +6,7 @@ import { parse, stringify } from "yaml";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import { kubeconfigCommand } from "../../../../src/cli/kubeconfig/command.ts";
 import { fakeClient } from "../client.ts";
-import { recordedSession } from "../session.ts";
+import { connection, recordedSession } from "../session.ts";
 
 const PATH = "/apis/access.legation.dev/v1/clusters/west/proxy";
 let folder: string;
@@ -53,13 +53,13 @@ async function kubeconfig(
   } = {},
 ): Promise<ReturnType<typeof parse>> {
   const client = fakeClient({
-    find: (async (_resource: object, { name }: { name: string }) =>
-      clusters.find(({ metadata }) => metadata.name === name)) as never,
-    list: (async () => ({ items: clusters, resourceVersion: "1", size: 0 })) as never,
+    find: async (_resource: object, { name }: { name: string }) =>
+      clusters.find(({ metadata }) => metadata.name === name),
+    list: async () => ({ items: clusters, resourceVersion: "1", size: 0 }),
   });
   const session = recordedSession({
     env,
-    connect: async () => ({ client, server: "", skipsTlsVerify: false, namespace: "default" }),
+    connect: async () => connection(client),
   });
   await kubeconfigCommand.run(kubeconfigCommand.input.parse({ name: "west", ...input }), session);
   return parse(session.out.join(""));

@@ -5,7 +5,7 @@ import { runProgram } from "../../../../src/cli/program.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { containerStatus } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../client.ts";
-import { recordedSession } from "../session.ts";
+import { connection, recordedSession } from "../session.ts";
 import { copyOf, FakeCluster, job, runPod } from "./fake-cluster.ts";
 
 test.each<[string[], RegExp]>([
@@ -25,12 +25,9 @@ test.each<[string[], RegExp]>([
 });
 
 function sessionWith(host: FakeCluster, west: FakeCluster): ReturnType<typeof recordedSession> {
-  const connected = { server: "https://it", skipsTlsVerify: false, namespace: "shop" };
   return recordedSession({
-    connect: async ({ preferredContext }) => ({
-      ...connected,
-      client: (preferredContext === "west" ? west : host).client,
-    }),
+    connect: async ({ preferredContext }) =>
+      connection((preferredContext === "west" ? west : host).client, { namespace: "shop" }),
   });
 }
 
@@ -60,12 +57,7 @@ test("logs ends with 3 when no member has the Job", async () => {
 
 test("logs ends with 1 when the host has no such Job", async () => {
   const session = recordedSession({
-    connect: async () => ({
-      client: fakeClient({ find: async () => undefined }),
-      server: "https://it",
-      skipsTlsVerify: false,
-      namespace: "shop",
-    }),
+    connect: async () => connection(fakeClient({ find: async () => undefined }), { namespace: "shop" }),
   });
   expect(await runProgram(["logs", "job/nothing"], session, "1.0.0")).toBe(1);
   expect(session.err.join("")).toContain("Job shop/nothing: is not on the host");
@@ -86,7 +78,7 @@ describe("logs of a pod of the host", () => {
     args: readonly string[],
     ofMember: Stored<Pod> = delegate,
   ): Promise<readonly [number, string, string]> {
-    const host = new FakeCluster("host", proxy as never);
+    const host = new FakeCluster("host", proxy);
     const west = new FakeCluster("west", undefined, [ofMember]);
     for (const [cluster, name] of [
       [host, "host"],
@@ -136,13 +128,9 @@ describe("logs of pods", () => {
       cluster.onStream = ({ pod }) => Readable.from([Buffer.from(`2026-01-01T00:00:00.000000000Z ${pod} says\n`)]);
       return cluster;
     });
+    const host = fakeClient({ raw: async () => ({}), list: async () => ({ items: [] }) });
     const session = recordedSession({
-      connect: async () => ({
-        client: fakeClient({ raw: async () => ({}), list: async () => ({ items: [], resourceVersion: "1", size: 0 }) }),
-        server: "https://it",
-        skipsTlsVerify: false,
-        namespace: "shop",
-      }),
+      connect: async () => connection(host, { namespace: "shop" }),
       openReading: async (_host, member = "") => {
         const found = members[clusters.indexOf(member)];
         if (found === undefined) throw new Error(`this test has no ${member}`);

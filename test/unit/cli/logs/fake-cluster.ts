@@ -74,24 +74,25 @@ export class FakeCluster {
     Readable.from([]);
   /** Makes requests fail while it is set. */
   failure: Error | undefined;
-  #job: Stored<Job> | undefined;
+  /** The host's Job, or the proxy of a pod that `find` is asked for. */
+  #found: Stored<Job> | Stored<Pod> | undefined;
   readonly #pods = new Map<string, Stored<Pod>>();
   readonly #watches = new Set<{ readonly plural: string; readonly push: (change: Change | undefined) => void }>();
   #version = 1;
 
-  constructor(cluster: string, found?: Stored<Job>, pods: readonly Stored<Pod>[] = []) {
-    this.#job = found;
+  constructor(cluster: string, found?: Stored<Job> | Stored<Pod>, pods: readonly Stored<Pod>[] = []) {
+    this.#found = found;
     for (const each of pods) this.#pods.set(each.metadata.name, each);
     this.client = fakeClient({
       cluster,
-      find: async () => (this.failure === undefined ? this.#job : this.#fail()) as never,
+      find: async () => (this.failure === undefined ? this.#found : this.#fail()),
       list: async ({ plural }) => {
         if (this.failure !== undefined) this.#fail();
         if (plural === "pods") this.podLists += 1;
-        const items = plural === "jobs" ? [this.#job].filter((each) => each !== undefined) : [...this.#pods.values()];
-        return { items, resourceVersion: String(this.#version), size: 1 } as never;
+        const items = plural === "jobs" ? [this.#found].filter((each) => each !== undefined) : [...this.#pods.values()];
+        return { items, resourceVersion: String(this.#version), size: 1 };
       },
-      watch: ({ plural }, { signal, onOpen }) => this.#watch(plural, signal, onOpen) as never,
+      watch: ({ plural }, { signal, onOpen }) => this.#watch(plural, signal, onOpen),
       stream: async (_resource, { name }, _subresource, options) => {
         const asked = { pod: name, query: Object.fromEntries(options.query), options };
         this.asked.push(asked);
@@ -111,13 +112,13 @@ export class FakeCluster {
     const changed = { ...object, metadata: { ...object.metadata, resourceVersion: String(this.#version) } };
     const isPod = "status" in object && object.status !== undefined && "phase" in object.status;
     if (isPod) this.#pods.set(name, changed as Stored<Pod>);
-    else this.#job = changed as Stored<Job>;
+    else this.#found = changed;
     this.#tell(isPod ? "pods" : "jobs", { type: "MODIFIED", object: changed, size: 1 });
   }
 
   deleteJob(): void {
-    const object = this.#job;
-    this.#job = undefined;
+    const object = this.#found;
+    this.#found = undefined;
     if (object !== undefined) this.#tell("jobs", { type: "DELETED", object, size: 1 });
   }
 

@@ -1,16 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { isRunOf, openSource, placesOf, podSelector } from "../../../../src/cli/logs/sources.ts";
-import type { ClusterChoice, Connection } from "../../../../src/cli/shared/session.ts";
-import type { ClusterClient } from "../../../../src/kube/client.ts";
+import type { ClusterChoice } from "../../../../src/cli/shared/session.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../client.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
-import { recordedSession } from "../session.ts";
+import { connection, recordedSession } from "../session.ts";
 import { copyOf, job } from "./fake-cluster.ts";
-
-function connection(client: ClusterClient): Connection {
-  return { client, server: "https://it", skipsTlsVerify: false, namespace: "default" };
-}
 
 const SECRET = {
   metadata: { name: "member-west", namespace: "legation-system" },
@@ -67,7 +62,7 @@ describe("the way to a member's logs", () => {
       },
     });
     const choice = { context: "host" };
-    const host = connection(fakeClient({ find: async () => cluster as never }));
+    const host = connection(fakeClient({ find: async () => cluster }));
     expect(await openSource("west", { host, choice, session })).toEqual({ name: "west", client: west, isHost: false });
     expect(opened).toEqual([[choice, "west"]]);
   });

@@ -85,13 +85,13 @@ function member(
                 ? items
                 : [];
       if (plural === "items" && typeof items === "string") throw failure(items, plural);
-      return { items: found, resourceVersion: "1", size: 0 } as never;
+      return { items: found, resourceVersion: "1", size: 0 };
     },
     find: async () => undefined,
-    delete: (async ({ plural }: { plural: string }) => {
+    delete: async ({ plural }: { plural: string }) => {
       if (!["configmaps", "runtimeclasses", "customresourcedefinitions"].includes(plural))
         throw failure("NotFound", plural);
-    }) as never,
+    },
   });
   const told = { removed: [] as string[], remained: [] as string[] };
   const context = {
@@ -194,7 +194,7 @@ test("reports a namespace before it waits for it, and as removed when it is gone
   const shop = { metadata: { name: "shop", uid: "u", resourceVersion: "1", labels } };
   const client = fakeClient({
     raw: async ({ path }: RawRequest) => (path === "/apis" ? { groups: [] } : { resources: [] }),
-    list: async () => ({ items: [shop], resourceVersion: "1", size: 0 }) as never,
+    list: async () => ({ items: [shop], resourceVersion: "1", size: 0 }),
     find: async (_resource, { name }) => {
       if (name === shop.metadata.name) told.push("looks");
       return undefined;

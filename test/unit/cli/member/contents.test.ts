@@ -167,7 +167,7 @@ describe("listing a namespace", () => {
         const first = Number(token);
         const next = first + limit;
         return {
-          items: all.slice(first, next) as never,
+          items: all.slice(first, next),
           resourceVersion: "1",
           size: 0,
           ...(next < all.length ? { continue: String(next) } : {}),

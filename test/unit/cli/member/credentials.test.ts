@@ -3,6 +3,7 @@ import type { Cluster } from "../../../../src/api/cluster.ts";
 import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
 import { storedConnection } from "../../../../src/cli/member/credentials.ts";
 import { fakeClient } from "../client.ts";
+import { connection } from "../session.ts";
 
 const secret = { data: { kubeconfig: Buffer.from("the kubeconfig").toString("base64") } } as unknown as Stored<Secret>;
 
@@ -16,10 +17,10 @@ function cluster(spec: Partial<Cluster["spec"]>): Stored<Cluster> {
 async function connectionTo(joined: Stored<Cluster> | undefined): Promise<readonly string[]> {
   const used: string[] = [];
   const context = {
-    host: fakeClient({ find: (async () => secret) as never }),
+    host: fakeClient({ find: async () => secret }),
     connectText: async (kubeconfig: string) => {
       used.push(kubeconfig);
-      return { client: fakeClient({}), server: "https://10.0.0.1" } as never;
+      return connection();
     },
     signal: new AbortController().signal,
     report: () => {},

@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { openClusters, wantedClusters } from "../../../../src/cli/multicluster/clusters.ts";
-import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { fakeClient } from "../client.ts";
+import { type FakeMethods, fakeClient } from "../client.ts";
 import { recordedSession } from "../session.ts";
 
 const CLUSTERS = ["west", "east"].map((name) => ({
@@ -12,12 +11,12 @@ const CLUSTERS = ["west", "east"].map((name) => ({
 
 const HOST = {
   cluster: "host",
-  list: async () => ({ items: CLUSTERS, resourceVersion: "1", size: 1 }) as never,
+  list: async () => ({ items: CLUSTERS, resourceVersion: "1", size: 1 }),
   raw: async () => ({}),
 };
 
 /** Returns the names of the clusters that `--clusters TEXT` opens, as the session was asked for them. */
-async function opened(text: string | undefined, host: Partial<ClusterClient> = HOST): Promise<readonly unknown[]> {
+async function opened(text: string | undefined, host: FakeMethods = HOST): Promise<readonly unknown[]> {
   const asked: unknown[] = [];
   const session = recordedSession({
     openReading: async (_choice, member) => {

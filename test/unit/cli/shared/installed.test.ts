@@ -16,7 +16,7 @@ interface Labelled {
 
 /** Names of what is taken for the installation's on a host that has these objects. */
 async function installed(objects: readonly Labelled[]): Promise<string[]> {
-  const list = async (_resource: unknown, { labelSelector = "" }: ListOptions = {}): Promise<never> => {
+  const list = async (_resource: unknown, { labelSelector = "" }: ListOptions = {}) => {
     const matches = ({ metadata }: Labelled): boolean => {
       const labels = new Map<string, unknown>(Object.entries(metadata.labels ?? {}));
       return labelSelector.split(",").every((term) => {
@@ -24,7 +24,7 @@ async function installed(objects: readonly Labelled[]): Promise<string[]> {
         return value === undefined ? !labels.has(key.slice(1)) : labels.get(key) === value;
       });
     };
-    return { items: objects.filter(matches) } as never;
+    return { items: objects.filter(matches) };
   };
   return (await listInstalled(fakeClient({ list }), configMaps, signal)).map(({ metadata }) => metadata.name);
 }

@@ -8,7 +8,7 @@ import { COMMANDS } from "../../../../src/cli/commands.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { EXIT_CODES } from "../../../../src/cli/shared/failure.ts";
 import { listenFailure } from "../../../../src/cli/shared/listening.ts";
-import { recordedSession } from "../session.ts";
+import { connection, recordedSession } from "../session.ts";
 import { temporaryFolder, unreachableHost } from "../unreachable-host.ts";
 
 // Loaded beforehand: the import of all that a controller needs takes longer than any test.
@@ -25,7 +25,7 @@ async function busyPort(): Promise<number> {
 
 /** Runs a command line that has to fail; nothing that it names can be reached. */
 async function failing(...args: string[]): Promise<{ readonly exit: number; readonly said: string }> {
-  const session = recordedSession({ connect: async () => ({}) as never });
+  const session = recordedSession({ connect: async () => connection() });
   const exit = await runProgram([...args, "--kubeconfig", unreachableHost()], session, "1.0.0");
   return { exit, said: session.err.join("\n") };
 }

@@ -7,7 +7,7 @@ import type { KubeError, KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { replicated } from "../../../support/builders/workload.ts";
 import { fakeClient } from "../client.ts";
-import { recordedSession } from "../session.ts";
+import { connection, recordedSession } from "../session.ts";
 
 const OF_THE_HOST = "have your account bound to the ClusterRole legation-viewer, by a ClusterRoleBinding";
 const OF_ONE_NAMESPACE = "have your account bound to the ClusterRole view, by a RoleBinding in that namespace";
@@ -58,12 +58,12 @@ async function told(
       }),
     find: async ({ plural: resource }, { namespace, name: objectName }) => {
       const target = namespace === undefined ? { resource, objectName } : { resource, namespace, objectName };
-      return answer("get", target, resource === "deployments" ? (web as never) : undefined);
+      return answer("get", target, resource === "deployments" ? web : undefined);
     },
   });
   const session = recordedSession({
     stdin: Readable.from([JSON.stringify(web)]),
-    connect: async () => ({ client, server: "https://host", skipsTlsVerify: false, namespace: "team" }),
+    connect: async () => connection(client, { namespace: "team" }),
   });
   return { code: await runProgram([...args], session, "1.2.3"), err: session.err.join("") };
 }

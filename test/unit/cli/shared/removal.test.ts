@@ -77,7 +77,7 @@ describe("dropping a finalizer", () => {
     ["ours", false],
     ["other", true],
   ])("reports whether admission put it back: %s stays", async (left, isGone) => {
-    const client = fakeClient({ patch: async () => object("2", [left]) as never });
+    const client = fakeClient({ patch: async () => object("2", [left]) });
     await expect(dropFinalizer(client, pods, object("1", ["ours"]), "ours", signal)).resolves.toBe(isGone);
   });
 

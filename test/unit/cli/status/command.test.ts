@@ -6,7 +6,7 @@ import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod, runningStatus } from "../../../support/builders/pod.ts";
 import { cronJob, job, replicated, template } from "../../../support/builders/workload.ts";
 import { fakeClient } from "../client.ts";
-import { type RecordedSession, recordedSession } from "../session.ts";
+import { connection, type RecordedSession, recordedSession } from "../session.ts";
 import { host } from "../simulation/host.ts";
 
 /** Objects of the host by resource, beside its members east and west. */
@@ -29,8 +29,7 @@ beforeEach(() => {
     list: async (resource) => ({ items: await list(resource), resourceVersion: "1", size: 0 }),
     find: async (resource, { name }) => (await list(resource)).find(({ metadata }) => metadata.name === name),
   });
-  const connection = { client, server: "https://host", skipsTlsVerify: false, namespace: "team" };
-  session = recordedSession({ connect: async () => connection });
+  session = recordedSession({ connect: async () => connection(client, { namespace: "team" }) });
 });
 function stored(object: KubeObject, more: object = {}, metadata: Partial<ObjectMeta> = {}): object {
   const own = { name: "web", namespace: "team", uid: "web", resourceVersion: "1" };

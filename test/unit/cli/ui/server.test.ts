@@ -6,10 +6,9 @@ import { memberOpener } from "../../../../src/cli/ui/members.ts";
 import { createPageServer, type PageServerOptions } from "../../../../src/cli/ui/server.ts";
 import { SignIn } from "../../../../src/cli/ui/sign-in.ts";
 import type { OpenMember } from "../../../../src/cli/ui/viewer.ts";
-import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
-import { fakeClient } from "../client.ts";
+import { type FakeMethods, fakeClient } from "../client.ts";
 import { viewerOf } from "./viewer.ts";
 
 // `inject` has no port.
@@ -17,7 +16,7 @@ const headers = { host: "127.0.0.1:0" };
 
 /** A page server with a signed-in browser. */
 async function signedIn(
-  methods: Partial<ClusterClient>,
+  methods: FakeMethods,
   openMember?: OpenMember,
   limits: Pick<PageServerOptions, "mostStrangers"> = {},
 ) {
@@ -71,7 +70,7 @@ test("shows a pod with its way and its containers, of which the default one come
   const spec = { initContainers: [{ name: "setup" }], containers: [{ name: "main" }, { name: "proxy" }] };
   const annotations = { "kubectl.kubernetes.io/default-container": "proxy" };
   const { get } = await signedIn({
-    find: async () => proxyPod({ metadata: { annotations }, spec, status: runningStatus() }) as never,
+    find: async () => proxyPod({ metadata: { annotations }, spec, status: runningStatus() }),
     list: async () => ({ items: [], resourceVersion: "1", size: 0 }),
   });
   const answer = (await get("/api/pods/team/web-0")).json();
@@ -95,12 +94,12 @@ describe("a pod beside its delegate", () => {
     status: runningStatus(),
   });
   const delegate = pod({ uid: "uid-2", spec: { nodeName: "node-1" }, status: runningStatus() });
-  const ofHost = { find: async () => proxy as never };
+  const ofHost = { find: async () => proxy };
 
   test("is compared line by line, without managedFields, with the delegate's events", async () => {
     const west = fakeClient({
-      find: async () => delegate as never,
-      list: async () => ({ items: [{ reason: "Pulled", type: "Normal" } as never], resourceVersion: "1", size: 0 }),
+      find: async () => delegate,
+      list: async () => ({ items: [{ reason: "Pulled", type: "Normal" }], resourceVersion: "1", size: 0 }),
     });
     const { get } = await signedIn(ofHost, async () => west);
     const answer = (await get("/api/pods/team/web-0/delegate")).json();
@@ -115,7 +114,7 @@ describe("a pod beside its delegate", () => {
   });
 
   test.each([
-    ["it is another's", async () => pod({ uid: "uid-3" }) as never, "another's"],
+    ["it is another's", async () => pod({ uid: "uid-3" }), "another's"],
     ["it is gone", async () => undefined, "has none of this name"],
     ["the user may not read it", () => Promise.reject(kubeError("Forbidden")), "you may not"],
     ["the member does not answer", () => Promise.reject(kubeError("AnswerLost")), "cannot be read"],
@@ -127,7 +126,7 @@ describe("a pod beside its delegate", () => {
   });
 
   test("is shown without it where the member is closed to users, never by Legation's own credentials", async () => {
-    const host = fakeClient({ find: async () => ({ metadata: { name: "west" }, spec: {} }) as never });
+    const host = fakeClient({ find: async () => ({ metadata: { name: "west" }, spec: {} }) });
     const never = () => Promise.reject(new Error("was opened"));
     const open = memberOpener({ host, signal: new AbortController().signal, throughHost: never });
     const { get } = await signedIn(ofHost, open);

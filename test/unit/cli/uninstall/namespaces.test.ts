@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { KubeObject, ObjectRef, Stored } from "../../../../src/api/kubernetes.ts";
+import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
 import { unlabelNamespaces } from "../../../../src/cli/uninstall/objects.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
@@ -15,11 +15,13 @@ function optedIn(name: string): Stored<KubeObject> {
 function unlabel(code: KubeErrorCode): { readonly told: string[]; readonly done: Promise<readonly string[]> } {
   const told: string[] = [];
   const host = fakeClient({
-    list: (async () => ({ items: ["a", "b", "c"].map(optedIn), resourceVersion: "1", size: 0 })) as never,
-    patch: (async (_resource: object, { name }: ObjectRef, { body }: { readonly body: KubeObject }) => {
-      expect(body.metadata).toEqual({ uid: `uid of ${name}`, labels: { "legation.dev/delegation": null } });
+    list: async () => ({ items: ["a", "b", "c"].map(optedIn), resourceVersion: "1", size: 0 }),
+    patch: async (_resource, { name }, { body }) => {
+      const labels = { "legation.dev/delegation": null };
+      expect((body as KubeObject).metadata).toEqual({ uid: `uid of ${name}`, labels });
       if (name === "b") throw kubeError(code, "no", { cluster: "host", verb: "patch", resource: "namespaces" });
-    }) as never,
+      return {};
+    },
   });
   return { told, done: unlabelNamespaces({ host, signal, report: (line) => told.push(line) }) };
 }

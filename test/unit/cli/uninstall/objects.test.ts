@@ -16,7 +16,7 @@ async function removalOf(foundTimes: number): Promise<readonly string[]> {
   const told: string[] = [];
   const host = fakeClient({
     delete: async () => {},
-    find: async () => (++found <= foundTimes ? namespace : undefined) as never,
+    find: async () => (++found <= foundTimes ? namespace : undefined),
   });
   const removal = removeAndWait(namespaces, namespace, {
     host,

@@ -30,7 +30,7 @@ describe("a proxy that is deleted", () => {
       },
       patch: async (_resource, of, { body }) => {
         requests.push(["patch", of, body]);
-        return { metadata: {} } as never;
+        return { metadata: {} };
       },
     });
     await deleteProxy(client, { metadata, status: { phase } }, signal);
@@ -55,7 +55,7 @@ describe("a proxy that is deleted", () => {
   ])("is released in time where %s", async (_which, answer) => {
     let undone = 1;
     const gone = async (): Promise<void> => {};
-    const patch = async (): Promise<never> => (undone-- <= 0 ? { metadata: {} } : answer()) as never;
+    const patch = async () => (undone-- <= 0 ? { metadata: {} } : answer());
     await deleteProxy(fakeClient({ patch, delete: gone }), { metadata, status: { phase: "Failed" } }, signal);
     expect(undone).toBeLessThan(0);
   });
@@ -71,13 +71,13 @@ describe("pods in overflow mode that the host runs", () => {
     const selectors: unknown[] = [];
     const patched: unknown[] = [];
     const items = ["stays", "overflowed", "gone", "denied"].map(overflow);
-    const list = async (_resource: unknown, { labelSelector }: { labelSelector?: string } = {}): Promise<never> => {
+    const list = async (_resource: unknown, { labelSelector }: { labelSelector?: string } = {}) => {
       selectors.push(labelSelector);
-      return { items, resourceVersion: "1", size: 0 } as never;
+      return { items, resourceVersion: "1", size: 0 };
     };
     const patch = async (_resource: unknown, { name }: { name: string }, { body }: object & { body: unknown }) => {
       patched.push([name, body]);
-      if (name === "stays") return { metadata: {} } as never;
+      if (name === "stays") return { metadata: {} };
       const code = name === "gone" ? "NotFound" : name === "denied" ? "ServerError" : "Unprocessable";
       throw kubeError(code, "no", { cluster: "host", verb: "patch", namespace: "shop", objectName: name });
     };

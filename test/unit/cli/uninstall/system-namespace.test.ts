@@ -17,16 +17,16 @@ async function removal(stored: readonly Secret[], otherHosts: number) {
     metadata: { name: "legation-system", uid: "n", resourceVersion: "1" },
   };
   const host = fakeClient({
-    find: (async () => namespace) as never,
-    list: (async (resource: Resource<KubeObject>) => ({
+    find: async () => namespace,
+    list: async (resource: Resource<KubeObject>) => ({
       items: { serviceaccounts: accounts, secrets: stored }[resource.plural] ?? [],
       resourceVersion: "1",
       size: 0,
-    })) as never,
-    delete: (async (resource: Resource<KubeObject>, { name }: { name: string }, { uid }: { uid?: string }) => {
+    }),
+    delete: async (resource: Resource<KubeObject>, { name }: { name: string }, { uid }: { uid?: string }) => {
       deleted.push(`${resource.plural}/${name}${uid === undefined ? "" : ` ${uid}`}`);
       if (resource.plural === "namespaces") namespace = undefined;
-    }) as never,
+    },
   });
   await removeSystemNamespace({
     host,

@@ -24,7 +24,7 @@ async function requestsFor(status?: Job["status"]): Promise<unknown[]> {
     },
     patch: async (_resource, of, { body }) => {
       requests.push(["patch", of, body]);
-      return { metadata: {} } as never;
+      return { metadata: {} };
     },
   });
   const metadata = { finalizers: ["x.io/y", WHOLE] };
@@ -63,9 +63,9 @@ describe("a whole Job that is released", () => {
 
   test("is released in time where a policy that is gone still refuses it", async () => {
     let refusals = 1;
-    const patch = async (): Promise<never> => {
+    const patch = async () => {
       if (refusals-- > 0) throw kubeError("Forbidden", "no", { cluster: "host", verb: "patch", objectName: "sum" });
-      return { metadata: {} } as never;
+      return { metadata: {} };
     };
     await releaseJob(
       fakeClient({ patch }),
@@ -85,7 +85,7 @@ test("finds Jobs by label, finalizer or spec.managedBy", async () => {
     job({ metadata: { name: "managed" }, ...managed }),
     job({ metadata: { name: "released" }, ...managed, status: ended("Complete") }),
   ];
-  const host = fakeClient({ list: async () => ({ items, resourceVersion: "1", size: 0 }) as never });
+  const host = fakeClient({ list: async () => ({ items, resourceVersion: "1", size: 0 }) });
   const found = await listMarkedJobs(host, signal);
   expect(found.map(({ metadata: { name } }) => name)).toEqual(["labelled", "held", "managed"]);
 });
@@ -98,10 +98,10 @@ test("removes the marks from a CronJob's Job template, though a webhook that is 
   const items = [cronJob("own"), cronJob("kueue", "kueue.x-k8s.io/multikueue"), cronJob("whole", WHOLE)];
   const bodies: unknown[] = [];
   const host = fakeClient({
-    list: async () => ({ items, resourceVersion: "1", size: 0 }) as never,
+    list: async () => ({ items, resourceVersion: "1", size: 0 }),
     patch: async (_resource, { name }, { body }) => {
       bodies.push([name, body]);
-      return cronJob(name, bodies.length === 1 ? WHOLE : undefined) as never;
+      return cronJob(name, bodies.length === 1 ? WHOLE : undefined);
     },
   });
   expect(await unmarkCronJobs(host, signal)).toEqual(["team/whole"]);

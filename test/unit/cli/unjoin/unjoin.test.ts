@@ -1,16 +1,38 @@
 import { describe, expect, test } from "vitest";
 import { CLUSTER_FINALIZER } from "../../../../src/api/keys.ts";
-import type { UnjoinOptions } from "../../../../src/cli/unjoin/drain.ts";
-import { unjoin } from "../../../../src/cli/unjoin/unjoin.ts";
+import type { UnjoinContext, UnjoinOptions } from "../../../../src/cli/unjoin/drain.ts";
+import { type Unjoined, unjoin } from "../../../../src/cli/unjoin/unjoin.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../client.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
+import { connection } from "../session.ts";
 
 const HOST = "0123456789-host";
 const SPEC = { credentialsSecret: { name: "member-west" } };
 const { signal } = new AbortController();
+
+/** An `unjoin west` that reaches the host and this member, and nothing else. */
+function unjoinWest(
+  host: ClusterClient,
+  member: ClusterClient | undefined,
+  { options, ...context }: Partial<UnjoinContext> & { readonly options?: Partial<UnjoinOptions> } = {},
+): Promise<Unjoined> {
+  const unexpected = (): Promise<never> => Promise.reject(new Error("not expected"));
+  return unjoin(
+    { name: "west", drain: false, force: false, timeoutMs: 1000, ...options },
+    {
+      host,
+      member: member && connection(member, { server: "https://192.0.2.1" }),
+      connectText: unexpected,
+      asController: unexpected,
+      signal,
+      report: () => {},
+      ...context,
+    },
+  );
+}
 
 interface Member {
   /** The uid of its kube-system. */
@@ -33,34 +55,24 @@ function leave(
   } = {},
 ): Promise<unknown> {
   const meta = (name: string, uid: string): object => ({ metadata: { name, uid, resourceVersion: "1" } });
-  const cluster = (name: string): never => {
+  const cluster = (name: string): object => {
     const annotations = { "legation.dev/member-uid": identified[name] };
-    return { metadata: { name, uid: `uid-of-${name}`, resourceVersion: "1", annotations }, spec: SPEC } as never;
+    return { metadata: { name, uid: `uid-of-${name}`, resourceVersion: "1", annotations }, spec: SPEC };
   };
   const host = fakeClient({
-    get: async () => meta("kube-system", HOST) as never,
+    get: async () => meta("kube-system", HOST),
     find: async ({ plural }: { plural: string }, { name }: { name: string }) => {
       if (plural === "nodes") throw new Error("went on");
       return plural === "clusters" && joined.includes(name) ? cluster(name) : undefined;
     },
-    list: async () => ({ items: joined.map(cluster) }) as never,
+    list: async () => ({ items: joined.map(cluster) }),
   });
   const labels = { "legation.dev/host": HOST, "legation.dev/cluster": joinedAs };
   const client = fakeClient({
-    get: async () => meta("kube-system", id) as never,
-    list: async () => ({ items: joinedAs === undefined ? [] : [{ metadata: { labels } }] }) as never,
+    get: async () => meta("kube-system", id),
+    list: async () => ({ items: joinedAs === undefined ? [] : [{ metadata: { labels } }] }),
   });
-  return unjoin(
-    { name: "west", drain: false, force: false, timeoutMs: 1000, ...options },
-    {
-      host,
-      member: { client, server: "https://192.0.2.1", skipsTlsVerify: false } as never,
-      connectText: () => Promise.reject(new Error("not expected")),
-      asController: () => Promise.reject(new Error("not expected")),
-      signal,
-      report: () => {},
-    },
-  );
+  return unjoinWest(host, client, { options });
 }
 
 describe("an unjoin with a kubeconfig of the member", () => {
@@ -111,28 +123,13 @@ describe("an unjoin with a kubeconfig of the member", () => {
 });
 
 /** `unjoin west` of a member with these metadata of its kube-system, which has nothing of the host. */
-function leavingEmpty(
-  host: ClusterClient,
-  metadata: object,
-  options: Partial<UnjoinOptions>,
-  signal: AbortSignal,
-): Promise<unknown> {
+function leavingEmpty(host: ClusterClient, metadata: object, options: Partial<UnjoinOptions>): Promise<unknown> {
   const client = fakeClient({
-    get: async () => ({ metadata }) as never,
+    get: async () => ({ metadata }),
     find: async () => undefined,
-    list: async () => ({ items: [] }) as never,
+    list: async () => ({ items: [] }),
   });
-  return unjoin(
-    { name: "west", drain: false, force: false, timeoutMs: 1000, ...options },
-    {
-      host,
-      member: { client } as never,
-      connectText: () => Promise.reject(new Error("not expected")),
-      asController: () => Promise.reject(new Error("not expected")),
-      signal,
-      report: () => {},
-    },
-  );
+  return unjoinWest(host, client, { options });
 }
 
 test.each([
@@ -145,33 +142,26 @@ test.each([
   const labels = { "legation.dev/host": HOST, "legation.dev/cluster": "west" };
   let deleted = false;
   const host = fakeClient({
-    get: async () => ({ metadata: { ...metadata, uid: HOST } }) as never,
+    get: async () => ({ metadata: { ...metadata, uid: HOST } }),
     find: async ({ plural }) => {
       if (deleted) throw waited;
-      return (plural === "clusters" ? { metadata, spec: SPEC } : undefined) as never;
+      return plural === "clusters" ? { metadata, spec: SPEC } : undefined;
     },
-    patch: async () => ({}) as never,
+    patch: async () => ({}),
     delete: async () => {
       deleted = true;
     },
-    list: async ({ plural }) => ({ items: plural === "pods" ? Array(pods).fill({ metadata }) : [] }) as never,
+    list: async ({ plural }) => ({ items: plural === "pods" ? Array(pods).fill({ metadata }) : [] }),
     createSubresource: () => Promise.reject(waited),
   });
   const client = fakeClient({
-    get: async () => ({ metadata }) as never,
-    list: async () => ({ items: [{ metadata: { labels } }] }) as never,
+    get: async () => ({ metadata }),
+    list: async () => ({ items: [{ metadata: { labels } }] }),
   });
-  const leaving = unjoin(
-    { name: "west", drain: true, force: false, timeoutMs: 60_000 },
-    {
-      host,
-      member: { client } as never,
-      connectText: () => Promise.reject(new Error("not expected")),
-      asController: () => Promise.reject(new Error("not expected")),
-      signal,
-      report: (line) => lines.push(line),
-    },
-  );
+  const leaving = unjoinWest(host, client, {
+    options: { drain: true, timeoutMs: 60_000 },
+    report: (line) => lines.push(line),
+  });
   await expect(leaving).rejects.toThrow(waited);
   expect(lines).toEqual([line]);
 });
@@ -207,17 +197,7 @@ describe("an unjoin of a Cluster that is created again meanwhile", () => {
   }
 
   function leaves({ host, member }: ReturnType<typeof joined>): Promise<unknown> {
-    return unjoin(
-      { name: "west", drain: false, force: false, timeoutMs: 1000 },
-      {
-        host: host.client,
-        member: { client: member.client } as never,
-        connectText: () => Promise.reject(new Error("not expected")),
-        asController: () => Promise.reject(new Error("not expected")),
-        signal,
-        report: () => {},
-      },
-    );
+    return unjoinWest(host.client, member.client);
   }
 
   test("leaves nothing when it is not created again", async () => {
@@ -299,17 +279,7 @@ describe("an unjoin on a host that", () => {
     member.put(pods, { metadata: { ...POD, labels } });
     host.put(clusters, Object.assign({ metadata: { name: "west" } }, { spec: SPEC }));
     const leave = (): Promise<unknown> =>
-      unjoin(
-        { name: "west", drain: false, force: false, timeoutMs: 1000 },
-        {
-          host: host.client,
-          member: { client: member.client } as never,
-          connectText: () => Promise.reject(new Error("not expected")),
-          asController: () => Promise.reject(new Error("not expected")),
-          signal,
-          report: (line) => lines.push(line),
-        },
-      );
+      unjoinWest(host.client, member.client, { report: (line) => lines.push(line) });
     return { host, member, lines, leave };
   }
 
@@ -441,17 +411,10 @@ describe("an unjoin without a Cluster, by the Secret that is left", () => {
       return Promise.reject(kubeError(answer, answer, { verb: "list", resource: resource.plural }));
     };
     member.put({ plural: "pods" }, { metadata: { name: "web-0", namespace: "shop", labels: OF_HOST } });
-    const leaving = unjoin(
-      { name: "west", drain: false, force, timeoutMs: 1000 },
-      {
-        host: host.client,
-        member: undefined,
-        connectText: async () => ({ client: member.client }) as never,
-        asController: () => Promise.reject(new Error("not expected")),
-        signal,
-        report: () => {},
-      },
-    );
+    const leaving = unjoinWest(host.client, undefined, {
+      options: { force },
+      connectText: async () => connection(member.client),
+    });
     return { leaving, host, member };
   }
   const OF_HOST = { "legation.dev/host": HOST };
@@ -498,18 +461,17 @@ test.each([
     throw new Error("drained");
   };
   const host = fakeClient({
-    get: async () => ({ metadata: { ...metadata, uid: HOST } }) as never,
-    find: async ({ plural }) => (plural === "nodes" ? { metadata, spec: { unschedulable } } : undefined) as never,
+    get: async () => ({ metadata: { ...metadata, uid: HOST } }),
+    find: async ({ plural }) => (plural === "nodes" ? { metadata, spec: { unschedulable } } : undefined),
     patch: async (_node, _ref, { body }) => {
       ({ unschedulable } = (body as { spec: { unschedulable: boolean } }).spec);
-      return {} as never;
+      return {};
     },
-    list: async ({ plural }) =>
-      ({ items: plural === "pods" ? [{ metadata, status: { phase: "Running" } }] : [] }) as never,
+    list: async ({ plural }) => ({ items: plural === "pods" ? [{ metadata, status: { phase: "Running" } }] : [] }),
     createSubresource: async () => drained(),
     delete: async () => drained(),
   });
-  await expect(leavingEmpty(host, metadata, options, signal)).rejects.toThrow(message);
+  await expect(leavingEmpty(host, metadata, options)).rejects.toThrow(message);
   expect(unschedulable).toBe(cordoned);
 });
 
@@ -527,29 +489,20 @@ describe("an unjoin of a Cluster that the controller keeps", () => {
     const metadata = { name: "west", uid: "c", resourceVersion: "1", finalizers: [CLUSTER_FINALIZER] };
     const conditions = [{ type: "Released", status: "False", reason: "PodsRemain", message: kept }];
     const host = fakeClient({
-      get: async () => ({ metadata: { name: "kube-system", uid: HOST, resourceVersion: "1" } }) as never,
+      get: async () => ({ metadata: { name: "kube-system", uid: HOST, resourceVersion: "1" } }),
       find: async ({ plural }) =>
-        (plural === "clusters" && patches.length === 0
-          ? { metadata, spec: SPEC, status: { conditions } }
-          : undefined) as never,
+        plural === "clusters" && patches.length === 0 ? { metadata, spec: SPEC, status: { conditions } } : undefined,
       delete: async () => {},
-      list: async () => ({ items: [] }) as never,
+      list: async () => ({ items: [] }),
       patch: async ({ plural }, _ref, patch) => {
         if (plural === "clusters") patches.push(patch.body);
-        return { metadata: {} } as never;
+        return { metadata: {} };
       },
     });
-    const leaving = unjoin(
-      { name: "west", drain: false, force, timeoutMs: 20 },
-      {
-        host,
-        member: undefined,
-        connectText: () => Promise.reject(new Error("not expected")),
-        asController: () => Promise.reject(new Error("not expected")),
-        signal,
-        report: (line) => lines.push(line),
-      },
-    );
+    const leaving = unjoinWest(host, undefined, {
+      options: { force, timeoutMs: 20 },
+      report: (line) => lines.push(line),
+    });
     return { leaving, lines, patches };
   }
 

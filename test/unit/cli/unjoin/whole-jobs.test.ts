@@ -114,7 +114,7 @@ test("waits until the Jobs have finished, and reports each", async () => {
   );
   const lines: string[] = [];
   const host = fakeClient({
-    list: async () => ({ items: withUids.shift() ?? [], resourceVersion: "1", size: 1 }) as never,
+    list: async () => ({ items: withUids.shift() ?? [], resourceVersion: "1", size: 1 }),
   });
   const report = (line: string): void => void lines.push(line);
   const waited = waitForJobs(host, "west", { timeoutMs: 60_000, signal, report, clock });

@@ -2,8 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { webhookCommand } from "../../../../src/cli/webhook/command.ts";
-import { fakeClient } from "../client.ts";
-import { recordedSession } from "../session.ts";
+import { connection, recordedSession } from "../session.ts";
 
 async function listening(port: number): Promise<Server> {
   const server = createServer().listen(port, "127.0.0.1");
@@ -19,14 +18,13 @@ test("closes the metrics port when the webhook cannot start", async () => {
   probe.close();
   await once(probe, "close");
 
-  const connection = { client: fakeClient({}), server: "https://host", skipsTlsVerify: false, namespace: "default" };
   const input = webhookCommand.input.parse({
     listen: "127.0.0.1:0",
     metricsListen: `127.0.0.1:${port}`,
     tlsCertFile: "/nowhere/tls.crt",
     tlsKeyFile: "/nowhere/tls.key",
   });
-  const running = webhookCommand.run(input, recordedSession({ connect: async () => connection }));
+  const running = webhookCommand.run(input, recordedSession({ connect: async () => connection() }));
 
   await expect(running).rejects.toThrow("/nowhere/tls.crt");
   await expect(listening(port)).resolves.toBeDefined();

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { unreadable } from "../../../../../src/clusters/watch-health.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
 import { report } from "../../../../../src/controllers/delegation/decision/report.ts";
-import { hasProxy } from "../../../../../src/controllers/delegation/decision/view.ts";
+import { hasProxy, type View } from "../../../../../src/controllers/delegation/decision/view.ts";
 import { isFaltering } from "../../../../../src/controllers/delegation/observe.ts";
 import { withoutAmounts } from "../../../../../src/kube/messages.ts";
 import type { Refusal } from "../../../../../src/placement/candidate.ts";
@@ -12,7 +12,7 @@ import {
   NO_VIRTUAL_NODE,
   notAnswering,
 } from "../../../../../src/placement/member-candidate.ts";
-import { because, type WaitRefusal } from "../../../../../src/placement/needs.ts";
+import { because, type WaitReason, type WaitRefusal } from "../../../../../src/placement/needs.ts";
 import { notEnoughLeft, overLimit, tooLarge, type Why } from "../../../../../src/placement/refusal-messages.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { member, memory, type TestMember, world } from "../world.ts";
@@ -189,5 +189,37 @@ describe("a member counts as faltering", () => {
     ["has nodes that cannot be read", { nodesRead: false, unreadable: { nodes: "no" } }, false],
   ])("if it %s", (_case, parts, isSo) => {
     expect(isFaltering({ ...sound, ...parts })).toBe(isSo);
+  });
+});
+
+/** Counts the reports with this reason. */
+function reports(view: View, why: WaitReason, at: number): number {
+  return hasProxy(view) ? report(why, view, at).actions.length : 0;
+}
+
+describe("a proxy without a node", () => {
+  test("gets a new message once a minute at most if only numbers differ", () => {
+    const full = (left: number, resource = "cpu"): WaitReason =>
+      because("NotPlaced", [{ cluster: "west", ...notEnoughLeft({ resource, wanted: 0.5, left }) }]);
+    const lately = (why: WaitReason) => world(proxyPod(), [], { memory: memory({ reported: { ...why, at: now } }) });
+    const told = lately(full(0.4));
+    expect(reports(told, full(0.4), now + 60_000)).toBe(0);
+    expect([59_999, 60_000].map((ms) => reports(told, full(0.3005), now + ms))).toEqual([0, 1]);
+    expect(reports(told, full(0.4, "memory"), now)).toBe(1);
+    const cut = (port: number): WaitReason => {
+      const message = `fails to say so: read tcp 127.0.0.1:${port}->127.0.0.1:2379: reset`;
+      return because("ClusterNotReady", [{ cluster: "west", reason: "ClusterNotReady", message }]);
+    };
+    expect(reports(lately(cut(43512)), cut(43513), now)).toBe(0);
+    const missing = (name: string): WaitReason => ({ reason: "FailedMount", message: `configmap "${name}" not found` });
+    expect(reports(lately(missing("app-1")), missing("app-2"), now)).toBe(1);
+    // A message that is held back is reported once it may be.
+    const west = member("west", { used: 100 });
+    const waiting = world(proxyPod(), [west], {
+      memory: memory({ reported: { ...full(0.4), at: now } }),
+      excludes: () => "no",
+    });
+    expect(decide(waiting, now + 1).requeueAt).toBe(now + 60_000);
+    expect(decide(waiting, now + 60_000).requeueAt).toBeGreaterThan(now + 30 * 60_000);
   });
 });

@@ -1,8 +1,11 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import { BEING_REMOVED } from "../../../../../src/placement/member-candidate.ts";
+import type { Rule } from "../../../../../src/placement/candidate.ts";
+import { BEING_REMOVED, CORDONED } from "../../../../../src/placement/member-candidate.ts";
 import { Memories } from "../../../../../src/scheduling/memories.ts";
+import type { Attempt } from "../../../../../src/scheduling/memory.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
+import { names, now, unschedulable } from "../decided.ts";
 import { delegateOf, member, memory, type TestMember, world } from "../world.ts";
 
 test.each([{ optedIn: false }, { invalid: "annotation legation.dev/clusters: names no cluster" }])(
@@ -97,4 +100,163 @@ test.each([
   // The first hour ends with the first repetition.
   expect(told[0]).toBeLessThanOrEqual(names.length + 1);
   expect(Math.max(...told.slice(1))).toBeLessThanOrEqual(seconds === 30 ? 1 : 2);
+});
+
+describe("a proxy without a node", () => {
+  test.each([
+    ["does not know it", { schedulerName: "volcano" }, "west: its scheduler (volcano) has not answered within 30 s"],
+    [
+      "is not asked",
+      { schedulingGates: [{ name: "k/admission" }] },
+      "held back there by scheduling gates: k/admission",
+    ],
+    ["lacks its claims", { resourceClaims: [{ name: "gpu" }] }, "ResourceClaims and their templates are not copied"],
+    ["lacks its PodGroup", { schedulingGroup: { podGroupName: "gang" } }, "PodGroup gang is not copied: is it there"],
+  ])("reports why the member's scheduler does not place it if that %s", (_case, spec, words) => {
+    const proxy = proxyPod();
+    const delegate = delegateOf(proxy, { spec });
+    const attempts = new Map([["west", { since: now - 29_000, refusalCount: 0 }]]);
+    const observed = world(proxy, [member("west", { delegate })], { memory: memory({ attempts }) });
+    expect(decide(observed, now)).toMatchObject({ actions: [], outcome: "Scheduling", requeueAt: now + 1000 });
+    expect(decide(observed, now + 1000).actions).toMatchObject([
+      { type: "report", message: expect.stringContaining(words) },
+    ]);
+  });
+
+  test("is taken back from a member that no longer admits its namespace, unless it has a node there", () => {
+    const proxy = proxyPod();
+    const notAdmitted = { reason: "NotPermitted", message: "not admitted" } as const;
+    const rules = () => [{ filter: () => notAdmitted }];
+    const delegate = delegateOf(proxy);
+    const { actions } = decide(world(proxy, [member("west", { delegate })], { rules }), now);
+    expect(names(actions)).toEqual(["report", "delete west"]);
+    expect(actions[1]).toMatchObject({ resourceVersion: delegate.metadata.resourceVersion });
+    const scheduled = delegateOf(proxy, { spec: { nodeName: "west-node-1" } });
+    expect(names(decide(world(proxy, [member("west", { delegate: scheduled })], { rules }), now).actions)).toEqual([
+      "bind west",
+    ]);
+  });
+
+  describe("with a delegate that the member cannot schedule", () => {
+    const proxy = proxyPod();
+    const delegate = delegateOf(proxy, { status: unschedulable });
+    const held = member("west", { delegate });
+    const since = (ago: number): Map<string, Attempt> => new Map([["west", { since: now - ago, refusalCount: 0 }]]);
+
+    test("stays until the member's timeout, and reports the scheduler's message", () => {
+      const decision = decide(
+        world(proxy, [held, member("east")], { memory: memory({ attempts: since(10_000) }) }),
+        now,
+      );
+      expect(names(decision.actions)).toEqual(["report"]);
+      expect(decision.requeueAt).toBe(now + 20_000);
+    });
+
+    test("is withdrawn after the timeout if another member has room", () => {
+      const observed = world(proxy, [held, member("east")], { memory: memory({ attempts: since(30_000) }) });
+      expect(names(decide(observed, now).actions)).toEqual(["reserve east", "noteRefusal", "delete west"]);
+    });
+
+    test("is not withdrawn in a newer version, which may have a node", () => {
+      const observed = world(proxy, [held, member("east")], { memory: memory({ attempts: since(30_000) }) });
+      expect(decide(observed, now).actions).toContainEqual({
+        type: "delete",
+        member: "west",
+        uid: "delegate-uid",
+        resourceVersion: "1",
+      });
+    });
+
+    test("gets the whole timeout from when the member can be reached again", () => {
+      const back = member("west", { delegate, reachableSince: now - 5_000 });
+      const observed = world(proxy, [back, member("east")], { memory: memory({ attempts: since(60_000) }) });
+      const decision = decide(observed, now);
+      expect(names(decision.actions)).toEqual(["report"]);
+      expect(decision.requeueAt).toBe(now + 25_000);
+    });
+
+    test("is withdrawn at once if it only waited there because no member had room", () => {
+      const attempts = new Map([["west", { since: now, refusalCount: 0, parked: true }]]);
+      const full = member("west", { delegate, used: 101 });
+      const withRoom = world(proxy, [full, member("east", { used: 99 })], { memory: memory({ attempts }) });
+      expect(names(decide(withRoom, now).actions)).toEqual(["reserve east", "noteRefusal", "delete west"]);
+      const without = world(proxy, [full, member("east", { used: 100 })], { memory: memory({ attempts }) });
+      expect(names(decide(without, now).actions)).toEqual(["report"]);
+    });
+
+    test("stays if no other member has room", () => {
+      const observed = world(proxy, [held, member("east", { used: 100 })], {
+        memory: memory({ attempts: since(99_000) }),
+      });
+      expect(names(decide(observed, now).actions)).toEqual(["report"]);
+    });
+  });
+
+  describe("with an unknown placement", () => {
+    const delegate = delegateOf(proxyPod(), { status: unschedulable });
+    const attempts = new Map([["west", { since: now - 60_000, refusalCount: 0 }]]);
+
+    test.each([{ optedIn: false }, { invalid: "annotation legation.dev/clusters: names no cluster" }])(
+      "stays where it waits for a node: %j",
+      (parts) => {
+        const members = [member("west", { delegate }), member("east")];
+        const observed = world(proxyPod(), members, { ...parts, memory: memory({ attempts }) });
+        expect(names(decide(observed, now).actions)).toEqual(["report"]);
+        const known = world(proxyPod(), members, { memory: memory({ attempts }) });
+        expect(names(decide(known, now).actions)).toContain("reserve east");
+      },
+    );
+  });
+
+  test("is left for a while to a scheduler that makes room for it", () => {
+    const nominated = delegateOf(proxyPod(), { status: { ...unschedulable, nominatedNodeName: "west-node-1" } });
+    const attempts = new Map([["west", { since: now - 60_000, refusalCount: 0, parked: true }]]);
+    const members = [member("west", { delegate: nominated }), member("east")];
+    const observed = world(proxyPod(), members, { memory: memory({ attempts }) });
+    expect(names(decide(observed, now).actions)).toEqual(["report"]);
+    expect(names(decide(observed, now + 10 * 60_000).actions)).toContain("reserve east");
+  });
+
+  test("is withdrawn from a member whose Cluster is being deleted", () => {
+    const proxy = proxyPod();
+    const leaving = { ...member("west").candidate, closed: BEING_REMOVED };
+    const west = member("west", { delegate: delegateOf(proxy), candidate: leaving });
+    const { actions } = decide(world(proxy, [west]), now);
+    expect(actions).toMatchObject([
+      { type: "noteRefusal", refusal: { cluster: "west", reason: "ClusterBeingRemoved" } },
+      { type: "delete", member: "west", uid: "delegate-uid", resourceVersion: "1" },
+    ]);
+  });
+
+  test("is withdrawn from a member whose node is cordoned or has a taint that it does not tolerate", () => {
+    const proxy = proxyPod();
+    const taint = { key: "gone", value: "soon", effect: "NoSchedule" };
+    // The pod's own requests may be what makes the member full for it.
+    const limited: Rule = { filter: () => ({ reason: "OverLimit", message: "its limit of cpu" }) };
+    const west = member("west", { delegate: delegateOf(proxy) });
+    const cordoned = { ...west, candidate: { ...west.candidate, closed: CORDONED } };
+    const withdrawal = { type: "delete", member: "west", uid: "delegate-uid", resourceVersion: "1" };
+    for (const observed of [
+      world(proxy, [cordoned]),
+      world(proxy, [{ ...west, candidate: { ...west.candidate, taints: [taint] } }], { rules: () => [limited] }),
+    ]) {
+      const { actions, outcome } = decide(observed, now);
+      expect(actions).toMatchObject([{ type: "report", reason: "NotPlaced" }, withdrawal]);
+      expect(outcome).toBe("Withdrawing");
+    }
+    // The member's scheduler was faster, as the host's own is at times.
+    const scheduled = { ...cordoned, delegate: delegateOf(proxy, { spec: { nodeName: "n" } }) };
+    expect(decide(world(proxy, [scheduled]), now).outcome).toBe("Binding");
+  });
+});
+
+describe("a bound proxy", () => {
+  test("is forwarded to a delegate that waits for a node: a toleration may be all that it lacks", () => {
+    const first = proxyPod();
+    const delegate = delegateOf(first, { spec: first.spec ?? {}, status: { phase: "Pending" } });
+    const spec = { tolerations: [{ key: "example.com/pool", operator: "Exists" }] };
+    const { actions, outcome } = decide(world(proxyPod({ spec }), [member("west", { delegate })]), now);
+    expect(outcome).toBe("Scheduling");
+    expect(actions).toMatchObject([{ type: "forward", member: "west", patch: { body: { spec } } }]);
+  });
 });

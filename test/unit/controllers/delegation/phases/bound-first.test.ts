@@ -1,57 +1,22 @@
 import { describe, expect, test } from "vitest";
-import { CLUSTER_ANNOTATION, PROXY_LABEL } from "../../../../../src/api/keys.ts";
+import { CLUSTER_ANNOTATION } from "../../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
 import type { Needs } from "../../../../../src/placement/needs.ts";
 import { toDelegate } from "../../../../../src/pods/delegate.ts";
-import { type PodParts, pod, runningStatus } from "../../../../support/builders/pod.ts";
+import { held, overflowed } from "../decided.ts";
 import { delegateOf, member, memory, world } from "../world.ts";
 
 const now = Date.parse("2026-01-01T00:00:00Z");
-const FINALIZERS = ["legation.dev/delegate"];
-
-/** Returns a pod that has just overflowed to `west`. */
-function overflowed({ metadata, ...parts }: PodParts = {}): Stored<Pod> {
-  return pod({
-    ...parts,
-    metadata: { labels: { [PROXY_LABEL]: "true" }, annotations: { [CLUSTER_ANNOTATION]: "west" }, ...metadata },
-    spec: { nodeName: "legation-west", schedulerName: "default-scheduler" },
-  });
-}
-const held = overflowed({ metadata: { finalizers: FINALIZERS } });
 
 describe("a pod that has overflowed", () => {
-  test("gets its finalizer before anything is created for it", () => {
-    const { actions } = decide(world(overflowed(), [member("west"), member("east")]), now);
-    expect(actions).toEqual([{ type: "addFinalizer", proxyUid: "uid-1" }]);
-  });
-
   test("gets its delegate in its member, with its author's own scheduler", () => {
-    const own = overflowed({ metadata: { finalizers: FINALIZERS }, spec: {} });
-    const volcano = { ...own, spec: { containers: [], ...own.spec, schedulerName: "volcano" } };
+    const volcano = { ...held, spec: { containers: [], ...held.spec, schedulerName: "volcano" } };
     const create = (proxy: Stored<Pod>) => decide(world(proxy, [member("west"), member("east")]), now).actions[0];
     expect(create(held)).toMatchObject({ type: "create", member: "west" });
     const delegate = (proxy: Stored<Pod>) => toDelegate(proxy, { id: "host-id", name: "cern" });
     expect(JSON.stringify(delegate(held))).not.toContain("default-scheduler");
     expect(delegate(volcano)).toMatchObject({ spec: { schedulerName: "volcano" } });
-  });
-
-  test("has the delegate recorded once it has a node there, and reports why while it has none", () => {
-    const bound = member("west", { delegate: delegateOf(held, { spec: { nodeName: "node-1" } }) });
-    expect(decide(world(held, [bound]), now).actions).toEqual([
-      {
-        type: "recordDelegate",
-        proxyUid: "uid-1",
-        resourceVersion: "1",
-        delegateUid: "delegate-uid",
-        memberNode: "node-1",
-      },
-    ]);
-    const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "too full" }];
-    const waiting = member("west", { delegate: delegateOf(held, { status: { phase: "Pending", conditions } }) });
-    expect(decide(world(held, [waiting]), now).actions).toMatchObject([
-      { type: "report", proxyUid: "uid-1", reason: "NotPlaced", message: "west: too full", bound: true },
-    ]);
   });
 
   test("forwards its author's changes while it waits for a node there", () => {
@@ -103,12 +68,6 @@ describe("a pod that has overflowed", () => {
     expect(decided({ state: "awaited" })).toMatchObject(preparing);
   });
 
-  test("does not run again if its delegate has run and gone before it was recorded", () => {
-    const departed = delegateOf(held, { spec: { nodeName: "node-1" }, status: runningStatus() });
-    const { actions } = decide(world(held, [member("west", { departed })]), now);
-    expect(actions).toMatchObject([{ type: "recordDelegate", delegateUid: "delegate-uid" }]);
-  });
-
   test("does not run if it failed on the host before its delegate was created: its workload has replaced it", () => {
     const failed = { ...held, status: { phase: "Failed" } };
     expect(decide(world(failed, [member("west")]), now)).toEqual({ actions: [], outcome: "Finished" });
@@ -116,13 +75,6 @@ describe("a pod that has overflowed", () => {
     expect(decide(world(unheld, [member("west")]), now).actions).toEqual([]);
     const delegate = delegateOf(held);
     expect(decide(world(failed, [member("west", { delegate })]), now).actions).toMatchObject([{ type: "delete" }]);
-  });
-
-  test("has a delegate recorded that failed without a node, and gets its end then", () => {
-    const delegate = delegateOf(held, { status: { phase: "Failed", reason: "DeadlineExceeded" } });
-    expect(decide(world(held, [member("west", { delegate })]), now).actions).toMatchObject([
-      { type: "recordDelegate", delegateUid: "delegate-uid", memberNode: "" },
-    ]);
   });
 
   test("is not created without its overrides if they do not fit", () => {

@@ -1,78 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
+import { because } from "../../../../../src/placement/needs.ts";
+import type { Attempt } from "../../../../../src/scheduling/memory.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
-import { type MemoryParts, member, memory, type TestMember, type WorldParts, world } from "../world.ts";
-
-const now = Date.parse("2026-02-03T04:05:06Z");
-
-test.each<[string, string | undefined, string[]]>([
-  ["waits for a member that has not been read and may have its delegate", undefined, ["report"]],
-  ["is placed at once if it may not go to the member that has not been read", "not named", ["create"]],
-])("%s, as a proxy of an earlier leader", (_, excluded, types) => {
-  const west = member("west", { reachable: false, read: false });
-  const excludes = ({ name }: { readonly name: string }) => (name === "west" ? excluded : undefined);
-  const inherited = world(proxyPod(), [west, member("east")], { memory: memory({ fresh: false }), excludes });
-  expect(decide(inherited, now).actions.map(({ type }) => type)).toEqual(types);
-});
+import { names, now, refused } from "../decided.ts";
+import { delegateOf, member, memory, type WorldParts, world } from "../world.ts";
 
 test("is not placed before its workload is known, and says so after a while", () => {
   const view = world(proxyPod(), [member("west")], { unseen: "Deployment/web", waitingSince: now });
   expect(decide(view, now)).toMatchObject({ outcome: "Waiting", actions: [], requeueAt: now + 5000 });
   const message = "Deployment/web, whose annotations say where the pod goes, has not been read yet";
   expect(decide(view, now + 5000).actions).toMatchObject([{ type: "report", reason: "WorkloadUnread", message }]);
-});
-
-describe("a proxy of an earlier leader that no member shows", () => {
-  const settled = now + 1000;
-  const inherited = (parts: MemoryParts = {}): Pick<WorldParts, "memory"> => ({
-    memory: memory({ fresh: false, ...parts }),
-  });
-  const members = [member("west", { reachableSince: now }), member("east", { reachableSince: now - 500 })];
-
-  test("is placed when each member was asked for it after the earlier leader's requests had ended", () => {
-    const early = decide(world(proxyPod(), members, inherited()), settled - 1);
-    expect(early).toMatchObject({ actions: [], requeueAt: settled });
-    const due = decide(world(proxyPod(), members, inherited()), settled);
-    const asked = [
-      { name: "west", since: settled },
-      { name: "east", since: settled - 500 },
-    ];
-    expect(due.actions).toEqual([{ type: "readPreviousDelegate", proxyUid: "uid-1", members: asked }]);
-    const half = decide(world(proxyPod(), members, inherited({ confirmedAbsent: new Set(["east"]) })), settled);
-    expect(half.actions).toMatchObject([{ type: "readPreviousDelegate", members: [{ name: "west" }] }]);
-    const confirmedAbsent = decide(
-      world(proxyPod(), members, inherited({ confirmedAbsent: new Set(["east", "west"]) })),
-      settled,
-    );
-    expect(confirmedAbsent.actions).toMatchObject([{ type: "create" }]);
-  });
-
-  test("waits for a member that cannot be asked, and not for one that has denied it and is lost since", () => {
-    const lost = [member("west", { reachable: false }), member("east")];
-    const unasked = decide(world(proxyPod(), lost, inherited({ confirmedAbsent: new Set(["east"]) })), now);
-    expect(unasked.actions).toMatchObject([
-      { type: "report", message: expect.stringContaining("west: may have the pod from before the controller started") },
-    ]);
-    const closed = { reason: "ClusterNotReady", message: "it does not answer" } as const;
-    const [west, east] = lost as [TestMember, TestMember];
-    const away = { ...west, candidate: { ...west.candidate, closed } };
-    const confirmedAbsent = new Set(["east", "west"]);
-    expect(decide(world(proxyPod(), [away, east], inherited({ confirmedAbsent })), now).actions).toMatchObject([
-      { type: "create", member: "east" },
-    ]);
-  });
-
-  test.each([
-    ["there is no other member", members.slice(0, 1), inherited()],
-    ["no earlier leader has seen it", members, {}],
-    [
-      "it was shown, and withdrawn",
-      members,
-      inherited({ attempts: new Map([["north", { since: now, refusalCount: 0 }]]) }),
-    ],
-  ])("is asked for nowhere when %s", (_, all, parts) => {
-    expect(decide(world(proxyPod(), all, parts), settled).actions).toMatchObject([{ type: "create" }]);
-  });
 });
 
 describe("the message of a proxy that no member takes", () => {
@@ -111,4 +49,176 @@ test("reserves room for the pod as its overrides make it in that member", () => 
   expect(decide(world(proxyPod(), [late, member("east")], parts), now).actions).toEqual([
     { type: "reserve", member: "west", proxyUid: "uid-1", requests: { cpu: 3, pods: 1 } },
   ]);
+});
+
+describe("a proxy without a node", () => {
+  test("gets a delegate in the least loaded member", () => {
+    const { actions, outcome } = decide(world(proxyPod(), [member("west", { used: 5 }), member("east")]), now);
+    expect(names(actions)).toEqual(["create east"]);
+    expect(outcome).toBe("Placing");
+  });
+
+  test("reports nothing about members that are being read during the first seconds", () => {
+    const west = member("west");
+    const closed = { reason: "ClusterNotReady", message: "its pods and nodes are still being read" } as const;
+    const reading = { ...west, read: false, faltering: true, candidate: { ...west.candidate, closed } };
+    const inherited = { memory: memory({ fresh: false }), waitingSince: now };
+    for (const parts of [{ waitingSince: now }, inherited]) {
+      const observed = world(proxyPod(), [reading], parts);
+      expect(decide(observed, now + 4999)).toMatchObject({ actions: [], requeueAt: now + 5000 });
+      expect(names(decide(observed, now + 5000).actions)).toEqual(["report"]);
+    }
+    // A known reason is reported at once.
+    const lost = { ...reading, reachable: false, faltering: false };
+    for (const parts of [{ waitingSince: now }, inherited]) {
+      expect(names(decide(world(proxyPod(), [lost], parts), now).actions)).toEqual(["report"]);
+    }
+  });
+
+  test("waits while a scheduling gate holds it", () => {
+    const gated = proxyPod({ spec: { schedulingGates: [{ name: "kueue.x-k8s.io/admission" }] } });
+    expect(decide(world(gated, [member("west")]), now)).toEqual({ actions: [], outcome: "Gated" });
+  });
+
+  test("reports the reason of every member when none takes it", () => {
+    const closed = { reason: "ClusterNotReady", message: "its API server does not answer" } as const;
+    const west = member("west");
+    const candidate = { ...west.candidate, closed };
+    const east = member("east");
+    const excludes = ({ name }: { name: string }): string | undefined => (name === "east" ? "not named" : undefined);
+    const { actions } = decide(world(proxyPod(), [{ ...west, candidate }, east], { excludes }), now);
+    expect(actions).toEqual([
+      {
+        type: "report",
+        proxyUid: "uid-1",
+        reason: "NotPlaced",
+        message: "east: not named; west: its API server does not answer",
+        refusals: [
+          { cluster: "west", ...closed },
+          { cluster: "east", reason: "NotSelected", message: "not named" },
+        ],
+      },
+    ]);
+  });
+
+  test("reports nothing for some seconds while it follows the first of its group", () => {
+    const proxy = proxyPod({ metadata: { creationTimestamp: new Date(now - 1000).toISOString() } });
+    const rules = () => [{ filter: () => ({ reason: "OtherGroup", message: "goes where another goes" }) as const }];
+    const observed = world(proxy, [member("west")], { follows: true, rules });
+    expect(decide(observed, now)).toEqual({ actions: [], outcome: "Waiting", requeueAt: now + 4000 });
+    expect(names(decide(observed, now + 4000).actions)).toEqual(["report"]);
+  });
+
+  test("skips a member that has just refused a pod of its shape, and waits there if it is the only one", () => {
+    const refusal = { cluster: "west", reason: "Unschedulable", message: "no node fits" } as const;
+    const refusedBefore = (name: string) => (name === "west" ? { refusal, until: now + 5000 } : undefined);
+    const members = [member("west"), member("east", { used: 50 })];
+    expect(names(decide(world(proxyPod(), members, { refusedBefore }), now).actions)).toEqual(["create east"]);
+    const alone = decide(world(proxyPod(), [member("west")], { refusedBefore }), now);
+    expect(alone.actions).toMatchObject([{ type: "create", member: "west", parked: true }]);
+  });
+
+  test("is not sent where the API server has just refused a pod of its shape, and reports that", () => {
+    const refusal = { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" } as const;
+    const refusedBefore = () => ({ refusal, until: now + 5000 });
+    const decision = decide(world(proxyPod(), [member("west")], { refusedBefore }), now);
+    expect(decision).toMatchObject({
+      actions: [{ type: "report", message: "west: exceeded quota" }],
+      requeueAt: now + 5000,
+    });
+  });
+
+  test("reports which of the named members do not exist", () => {
+    const observed = world(proxyPod(), [member("west")], { named: ["wset"], excludes: () => "not named" });
+    expect(decide(observed, now).actions).toMatchObject([
+      { message: "west: not named; wset: no Cluster of that name has joined" },
+    ]);
+  });
+
+  test("reports the same reason once", () => {
+    const observed = world(proxyPod(), [], {
+      memory: memory({ reported: because("NotPlaced", []) }),
+    });
+    expect(decide(observed, now).actions).toEqual([]);
+  });
+
+  test("waits where it has the best chance when no member has room", () => {
+    const west = member("west", { used: 102 });
+    const east = member("east", { used: 101 });
+    expect(decide(world(proxyPod(), [west, east]), now).actions).toEqual([
+      expect.objectContaining({ type: "create", member: "east", parked: true }),
+    ]);
+  });
+
+  describe("with a delegate that the member cannot schedule", () => {
+    const proxy = proxyPod();
+
+    test("goes to the member where its room is reserved, which looks full for that reason", () => {
+      const attempts = new Map([["west", refused("Unschedulable")]]);
+      const members = [member("west", { used: 101 }), member("east", { used: 100 })];
+      const { actions } = decide(world(proxy, members, { memory: memory({ attempts, reserved: "east" }) }), now);
+      expect(actions).toEqual([expect.objectContaining({ type: "create", member: "east" })]);
+      expect(actions[0]).not.toHaveProperty("parked");
+    });
+
+    test("goes to the next member once it is gone", () => {
+      const attempts = new Map([["west", refused("Unschedulable")]]);
+      const observed = world(proxy, [member("west"), member("east", { used: 50 })], { memory: memory({ attempts }) });
+      expect(names(decide(observed, now).actions)).toEqual(["create east"]);
+    });
+
+    test.each<[string, Attempt, string]>([
+      ["goes back when its nodes changed", refused("Unschedulable", { nodesVersion: 0 }), "create west"],
+      ["goes back after the backoff", refused("RefusedByMember", { until: now }), "create west"],
+      ["does not go back for nodes alone", refused("RefusedByMember", { nodesVersion: 0 }), "report"],
+    ])("%s after a member refused it", (_, attempt, action) => {
+      const attempts = new Map([["west", attempt]]);
+      expect(names(decide(world(proxy, [member("west")], { memory: memory({ attempts }) }), now).actions)).toEqual([
+        action,
+      ]);
+    });
+
+    test("is not sent again where the API server has just refused it", () => {
+      const attempts = new Map([["west", refused("RefusedByMember")]]);
+      const decision = decide(world(proxy, [member("west")], { memory: memory({ attempts }) }), now);
+      expect(decision.actions).toEqual([expect.objectContaining({ type: "report", message: "west: no" })]);
+      expect(decision.requeueAt).toBe(now + 60_000);
+    });
+  });
+
+  describe("with an unknown placement", () => {
+    test("waits if its namespace is no longer opted in, and reports that if it lasts", () => {
+      const waitingSince = now - 4000;
+      const observed = world(proxyPod(), [member("west")], { optedIn: false, waitingSince });
+      expect(decide(observed, now)).toEqual({ actions: [], outcome: "Waiting", requeueAt: now + 1000 });
+      expect(decide(observed, now + 1000).actions).toMatchObject([
+        {
+          type: "report",
+          reason: "NotOptedIn",
+          message: expect.stringContaining("namespace team has no label legation.dev/delegation any more"),
+        },
+      ]);
+    });
+  });
+
+  describe("with an earlier proxy's delegate under its name in the best member", () => {
+    const proxy = proxyPod({ metadata: { creationTimestamp: new Date(now).toISOString() } });
+    const earlier = delegateOf(proxyPod({ uid: "uid-0" }));
+    const west = member("west", { delegate: earlier });
+    const sweep = { type: "sweep", member: "west", uid: "delegate-uid", proxyUid: "uid-0" };
+
+    test("waits for it to go, and sweeps it, but not for long", () => {
+      const east = member("east", { used: 50 });
+      const { actions, requeueAt } = decide(world(proxy, [west, east]), now);
+      expect({ actions, requeueAt }).toEqual({ actions: [sweep], requeueAt: now + 10_000 });
+      const later = decide(world(proxy, [west, east]), now + 10_000);
+      expect(later.actions).toMatchObject([{ type: "create", member: "east" }, sweep]);
+    });
+
+    test("reports what it waits for if no other member takes it", () => {
+      const { actions } = decide(world(proxy, [west]), now + 10_000);
+      const message = "west: still has the delegate of an earlier pod of that name";
+      expect(actions).toMatchObject([{ type: "report", reason: "NotPlaced", message }, sweep]);
+    });
+  });
 });

@@ -2,10 +2,11 @@ import { describe, expect, test } from "vitest";
 import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION } from "../../../../../src/api/keys.ts";
 import type { Pod, PodStatus, Stored } from "../../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
+import type { Action } from "../../../../../src/controllers/delegation/decision/decision.ts";
 import { endedStatus, type PodParts, proxyPod, runningStatus } from "../../../../support/builders/pod.ts";
+import { deleting, names, now } from "../decided.ts";
 import { boundProxy, delegateOf, gone, member, memory, type TestMember, type WorldParts, world } from "../world.ts";
 
-const now = Date.parse("2026-02-03T04:05:06Z");
 const deletionTimestamp = "2026-02-03T04:05:00Z";
 
 describe("a proxy that is being deleted", () => {
@@ -181,6 +182,156 @@ describe("a proxy that is being deleted", () => {
         decide(world(ended, [member("west", { delegate: delegateOf(ended, { status }) })]), now);
       expect(of(runningStatus())).toMatchObject({ outcome: "Ending", actions: [{ type: "delete" }] });
       expect(of(endedStatus(1)).actions).toEqual([release, end]);
+    });
+  });
+
+  const ending = { metadata: { ...deleting, deletionGracePeriodSeconds: 17 }, status: runningStatus() };
+
+  test("has its delegate deleted with the caller's grace period", () => {
+    const proxy = boundProxy(ending);
+    const delegate = delegateOf(proxy, { status: runningStatus() });
+    expect(decide(world(proxy, [member("west", { delegate })]), now).actions).toEqual([
+      { type: "delete", member: "west", uid: "delegate-uid", graceSeconds: 17 },
+    ]);
+  });
+
+  test("has it deleted once, and again only with a shorter period", () => {
+    const proxy = boundProxy(ending);
+    const asked = (deletionGracePeriodSeconds: number): string[] => {
+      const metadata = { ...deleting, deletionGracePeriodSeconds };
+      const delegate = delegateOf(proxy, { metadata, status: runningStatus() });
+      return names(decide(world(proxy, [member("west", { delegate })]), now).actions);
+    };
+    expect(asked(17)).toEqual([]);
+    expect(asked(30)).toEqual(["delete west"]);
+  });
+
+  test("keeps the grace period of an override, unless the caller asked for another one", () => {
+    const asked = (deletionGracePeriodSeconds: number): readonly Action[] => {
+      const metadata = { ...ending.metadata, deletionGracePeriodSeconds };
+      const proxy = boundProxy({ metadata, spec: { terminationGracePeriodSeconds: 30 }, status: runningStatus() });
+      const spec = { terminationGracePeriodSeconds: 600 };
+      const delegate = delegateOf(proxy, { spec, status: runningStatus() });
+      return decide(world(proxy, [member("west", { delegate })]), now).actions;
+    };
+    expect(asked(30)[0]).toEqual({ type: "delete", member: "west", uid: "delegate-uid" });
+    expect(asked(5)[0]).toEqual({ type: "delete", member: "west", uid: "delegate-uid", graceSeconds: 5 });
+  });
+
+  test("ends even if its grace period is beyond JavaScript's integers", () => {
+    const forever = JSON.rawJSON("9223372036854775807") as unknown as number;
+    const proxy = boundProxy({ ...ending, metadata: { ...ending.metadata, deletionGracePeriodSeconds: forever } });
+    const delegate = delegateOf(proxy, { status: runningStatus() });
+    const { actions } = decide(world(proxy, [member("west", { delegate })]), now);
+    expect(actions[0]).toMatchObject({ type: "delete", graceSeconds: Number.MAX_SAFE_INTEGER });
+    expect(names(decide(world(proxy, [member("west")], gone), now).actions)).toEqual([
+      "status",
+      "deleteProxy",
+      "removeFinalizer",
+    ]);
+  });
+
+  test("still gets status while its delegate ends", () => {
+    const proxy = boundProxy(ending);
+    const metadata = { ...deleting, deletionGracePeriodSeconds: 17 };
+    const delegate = delegateOf(proxy, { metadata, status: endedStatus(143) });
+    expect(names(decide(world(proxy, [member("west", { delegate })]), now).actions)).toEqual(["status"]);
+  });
+
+  test("takes its delegate with it, which keeps its own grace period, if it is unbound", () => {
+    const proxy = proxyPod({ metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
+    const delegate = delegateOf(proxy, { spec: { nodeName: "n" } });
+    expect(decide(world(proxy, [member("west", { delegate })]), now).actions).toEqual([
+      { type: "delete", member: "west", uid: "delegate-uid" },
+    ]);
+  });
+
+  test("goes only after the member was asked if a response was lost", () => {
+    const proxy = proxyPod({ metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
+    const observed = world(proxy, [member("west")], { memory: memory({ uncertain: "west" }) });
+    expect(names(decide(observed, now).actions)).toEqual(["confirmCreated west"]);
+  });
+
+  describe("with a delegate that another member claims", () => {
+    const forged = (proxy: ReturnType<typeof boundProxy>): ReturnType<typeof member> =>
+      member("east", { delegate: delegateOf(proxy, { uid: "forged", status: runningStatus() }) });
+
+    test("ends with its own delegate, and waits for the other one as long as a kubelet may take", () => {
+      const proxy = boundProxy(ending);
+      const delegate = delegateOf(proxy, { status: runningStatus() });
+      const running = decide(world(proxy, [forged(proxy), member("west", { delegate })]), now);
+      expect(names(running.actions)).toEqual(["delete west", "delete east"]);
+      const departed = delegateOf(proxy, { status: endedStatus(143) });
+      const gone = world(proxy, [forged(proxy), member("west", { departed })]);
+      expect(names(decide(gone, now).actions)).toEqual(["delete east"]);
+      const { deletionTimestamp } = proxy.metadata;
+      const { actions, requeueAt } = decide(gone, Date.parse(deletionTimestamp ?? "") + 10_000);
+      expect(names(actions)).toEqual(["status", "deleteProxy", "removeFinalizer", "delete east"]);
+      expect(actions.at(-1)).toEqual({ type: "delete", member: "east", uid: "forged", surplus: true });
+      expect(requeueAt).toBe(Date.parse(deletionTimestamp ?? "") + 20_000);
+    });
+
+    test("waits for it if its own Cluster is gone and that very delegate is shown under another name", () => {
+      const proxy = boundProxy(ending);
+      const again = member("west-again", { delegate: delegateOf(proxy, { status: runningStatus() }) });
+      const { actions, outcome } = decide(world(proxy, [again]), now);
+      expect(names(actions)).toEqual(["delete west-again"]);
+      expect(outcome).toBe("Ending");
+    });
+
+    test("waits for its recorded delegate under another name without reconciling again and again", () => {
+      const proxy = boundProxy(ending);
+      const again = member("west-again", {
+        delegate: delegateOf(proxy, { metadata: deleting, status: runningStatus() }),
+      });
+      const later = Date.parse(proxy.metadata.deletionTimestamp ?? "") + 60_000;
+      const { outcome, requeueAt } = decide(world(proxy, [again]), later);
+      expect({ outcome, requeueAt }).toEqual({ outcome: "Ending", requeueAt: undefined });
+    });
+  });
+
+  test("waits for its kubelet's end even without its finalizer", () => {
+    const proxy = boundProxy({ ...ending, metadata: { ...ending.metadata, finalizers: [] } });
+    const delegate = delegateOf(proxy, { status: runningStatus() });
+    expect(names(decide(world(proxy, [member("west", { delegate })]), now).actions)).toEqual(["delete west"]);
+    const departed = delegateOf(proxy, { status: endedStatus(143) });
+    expect(names(decide(world(proxy, [member("west", { departed })]), now).actions)).toEqual(["status", "deleteProxy"]);
+  });
+
+  describe("in a member that does not answer", () => {
+    const lost = (proxy: ReturnType<typeof boundProxy>): ReturnType<typeof member> =>
+      member("west", { reachable: false, delegate: delegateOf(proxy, { status: runningStatus() }) });
+
+    test("waits, as on a lost node", () => {
+      const proxy = boundProxy(ending);
+      expect(decide(world(proxy, [lost(proxy)]), now)).toEqual({ actions: [], outcome: "Ending" });
+    });
+
+    test("is set not Ready, once, while its node does not report", () => {
+      const conditions = ["Ready", "ContainersReady"].map((type) => ({ type, status: "True" }));
+      const proxy = boundProxy({ ...ending, status: { ...runningStatus(), conditions } });
+      const unheard = { unheard: () => true };
+      const { actions, outcome } = decide(world(proxy, [lost(proxy)], unheard), now);
+      expect(outcome).toBe("Ending");
+      expect(actions).toMatchObject([
+        { type: "status", patch: { status: { conditions: [{ type: "Ready", status: "False" }] } } },
+      ]);
+      const shown = boundProxy({
+        ...ending,
+        status: { ...runningStatus(), conditions: [{ type: "Ready", status: "False" }] },
+      });
+      expect(decide(world(shown, [lost(shown)], unheard), now).actions).toEqual([]);
+    });
+
+    test("keeps its readiness for another member that may have a delegate of it", () => {
+      const proxy = boundProxy({
+        ...ending,
+        status: { ...runningStatus(), conditions: [{ type: "Ready", status: "True" }] },
+      });
+      const west = member("west", { delegate: delegateOf(proxy, { metadata: deleting, status: proxy.status ?? {} }) });
+      const east = member("east", { reachable: false });
+      const observed = world(proxy, [west, east], { unheard: () => true, memory: memory({ uncertain: "east" }) });
+      expect(names(decide(observed, now).actions)).toEqual([]);
     });
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { REFUSED_CONDITION } from "../../../../../src/api/keys.ts";
+import type { PodCondition } from "../../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
 import { boundProxy, delegateOf, type LastingRefusal, member, memory, world } from "../world.ts";
 
@@ -19,7 +20,7 @@ const typesOf = (actions: readonly { readonly type: string }[]): string[] => act
 
 function decided(parts: {
   readonly refused?: readonly LastingRefusal[];
-  readonly conditions?: readonly object[];
+  readonly conditions?: PodCondition[];
   readonly ineffective?: readonly object[];
 }) {
   const { refused = [], conditions = [], ineffective = [] } = parts;
@@ -27,7 +28,7 @@ function decided(parts: {
   const proxy = {
     ...bound,
     metadata: { ...bound.metadata, ...deleting },
-    status: { ...bound.status, conditions: conditions as never },
+    status: { ...bound.status, conditions },
   };
   const remembered = memory({
     refused: new Map(refused.map((each, index) => [`${index}`, each])),

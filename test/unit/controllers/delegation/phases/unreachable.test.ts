@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { CLUSTER_ANNOTATION } from "../../../../../src/api/keys.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import { proxyPod } from "../../../../support/builders/pod.ts";
-import { delegateOf, member, memory, world } from "../world.ts";
+import { proxyPod, runningStatus } from "../../../../support/builders/pod.ts";
+import { names } from "../decided.ts";
+import { boundProxy, delegateOf, member, memory, world } from "../world.ts";
 
 const now = Date.parse("2026-01-01T00:00:00Z");
 const proxy = proxyPod();
@@ -52,18 +53,6 @@ describe("a pod whose member does not answer", () => {
   });
 });
 
-describe("a pod whose Binding may have happened", () => {
-  const binding = { member: "west", delegateUid: "delegate-uid", memberNode: "west-node-1" };
-
-  test.each([
-    ["has gone meanwhile", member("west")],
-    ["is shown by the member", member("west", { delegate: scheduled })],
-  ])("is bound again as before, and not created elsewhere, when its delegate %s", (_, west) => {
-    const { actions } = decide(world(proxy, [west, east], { memory: memory({ binding }) }), now);
-    expect(actions).toEqual([{ type: "bind", proxyUid, ...binding }]);
-  });
-});
-
 describe("a pod that was bound to a lost member without a recorded delegate", () => {
   const metadata = { annotations: { [CLUSTER_ANNOTATION]: "west" } };
   const bound = proxyPod({ metadata, spec: { nodeName: "legation-west" } });
@@ -86,5 +75,44 @@ describe("a pod that was bound to a lost member without a recorded delegate", ()
     expect(actions([member("west"), east], { memory: sent })).toEqual([
       { type: "confirmCreated", member: "east", proxyUid },
     ]);
+  });
+});
+
+describe("a proxy without a node", () => {
+  describe("with a delegate that a member may have and does not show", () => {
+    test("waits for a silent member that has it", () => {
+      const proxy = proxyPod();
+      const west = member("west", { reachable: false, delegate: delegateOf(proxy) });
+      expect(decide(world(proxy, [west, member("east")]), now).outcome).toBe("Unreachable");
+    });
+  });
+});
+
+describe("a bound proxy", () => {
+  test("is left as it is while its member does not answer", () => {
+    const observed = world(boundProxy({ status: runningStatus() }), [member("west", { reachable: false })]);
+    expect(decide(observed, now)).toEqual({ actions: [], outcome: "Unreachable" });
+  });
+
+  test("is set not Ready, once, while its node does not report", () => {
+    const conditions = ["Ready", "ContainersReady"].map((type) => ({ type, status: "True" }));
+    const proxy = boundProxy({ status: { ...runningStatus(), conditions } });
+    const unheard = { unheard: () => true };
+    const gone = [member("west", { reachable: false })];
+    const { actions } = decide(world(proxy, gone, unheard), now);
+    expect(actions).toMatchObject([
+      { type: "status", patch: { status: { conditions: [{ type: "Ready", status: "False" }] } } },
+    ]);
+    const marked = { ...conditions[0], type: "Ready", status: "False" };
+    const shown = boundProxy({ status: { ...runningStatus(), conditions: [marked] } });
+    expect(decide(world(shown, gone, unheard), now).actions).toEqual([]);
+    const ended = boundProxy({ status: { ...runningStatus(), phase: "Succeeded", conditions } });
+    expect(decide(world(ended, gone, unheard), now).actions).toEqual([]);
+  });
+
+  test("has no delegate anywhere if it is bound to a real node", () => {
+    const proxy = boundProxy({ spec: { nodeName: "east-legation-node" } });
+    const members = [member("west", { delegate: delegateOf(proxy) }), member("node")];
+    expect(names(decide(world(proxy, members), now).actions)).toEqual(["delete west"]);
   });
 });

@@ -1,6 +1,7 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
+import { deleting, now, unschedulable } from "../decided.ts";
 import { delegateOf, member, type TestMember, world } from "../world.ts";
 
 const node = { nodeName: "n" };
@@ -48,4 +49,25 @@ test("deletes the other of two delegates when one has a node in a silent member,
   expect(decide(world(proxy, members), 1_000_000).actions).toEqual([
     { type: "delete", member: "west", uid: "west", resourceVersion: "7" },
   ]);
+});
+
+describe("a proxy without a node", () => {
+  describe("with a delegate that the member cannot schedule", () => {
+    const proxy = proxyPod();
+
+    test("is not created elsewhere before it is seen to be gone", () => {
+      const going = delegateOf(proxy, { status: unschedulable, metadata: deleting });
+      const observed = world(proxy, [member("west", { delegate: going }), member("east")]);
+      expect(decide(observed, now)).toEqual({ actions: [], outcome: "Withdrawing" });
+    });
+  });
+
+  test("never keeps two delegates: the scheduled one stays", () => {
+    const proxy = proxyPod();
+    const west = member("west", { delegate: delegateOf(proxy) });
+    const east = member("east", { delegate: delegateOf(proxy, { uid: "two", spec: { nodeName: "n" } }) });
+    expect(decide(world(proxy, [west, east]), now).actions).toEqual([
+      { type: "delete", member: "west", uid: "delegate-uid", resourceVersion: "1" },
+    ]);
+  });
 });

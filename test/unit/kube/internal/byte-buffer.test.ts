@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ByteBuffer } from "../../../src/kube/internal/byte-buffer.ts";
+import { ByteBuffer } from "../../../../src/kube/internal/byte-buffer.ts";
 
 test("returns all chunks as one, in order, and once", () => {
   const chunk = fc.oneof(fc.uint8Array({ maxLength: 5 }), fc.uint8Array({ minLength: 200, maxLength: 2_000 }));

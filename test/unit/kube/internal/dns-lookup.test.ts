@@ -4,9 +4,9 @@ import { once } from "node:events";
 import { createConnection } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
-import type { ClusterClient } from "../../../src/kube/client.ts";
-import type { ClusterCredentials } from "../../../src/kube/credentials.ts";
-import { createClusterClient } from "../../../src/kube/http-client.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import type { ClusterCredentials } from "../../../../src/kube/credentials.ts";
+import { createClusterClient } from "../../../../src/kube/http-client.ts";
 
 type Answer = (error: Error | null, found: readonly LookupAddress[]) => void;
 
@@ -14,12 +14,18 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
+/** Replaces `dns.lookup`, which is asked for all addresses of a name. */
+function replaceLookup(answering: (host: string, answer: Answer) => void) {
+  return vi.spyOn(dns, "lookup").mockImplementation((...asked: readonly unknown[]) => {
+    const [host, , answer] = asked as [string, object, Answer];
+    answering(host, answer);
+  });
+}
+
 /** Calls of the replaced `dns.lookup`: host and callback of each. */
 function lookups(): { readonly host: string; readonly answer: Answer }[] {
   const asked: { host: string; answer: Answer }[] = [];
-  vi.spyOn(dns, "lookup").mockImplementation(((host: string, _options: object, answer: Answer) => {
-    asked.push({ host, answer });
-  }) as never);
+  replaceLookup((host, answer) => asked.push({ host, answer }));
   return asked;
 }
 
@@ -64,12 +70,12 @@ test("reaches a name by its slow first address when the second leads nowhere", a
   const waiting = Array.from({ length: 4 }, () => createConnection({ host: "127.0.0.1", port }));
   for (const socket of waiting) onTestFinished(() => void socket.destroy());
   await sleep(100);
-  const lookup = vi.spyOn(dns, "lookup").mockImplementation(((_host: string, _options: object, answer: Answer) => {
+  const lookup = replaceLookup((_host, answer) => {
     answer(null, [
       { address: "127.0.0.1", family: 4 },
       { address: "::1", family: 6 },
     ]);
-  }) as never);
+  });
   const answer = clientOf(`http://east.example:${port}`).raw({ method: "GET", path: "/readyz" });
   // Before the first packet is sent again, and after the time that Node by itself gives an address.
   setTimeout(() => server.kill("SIGCONT"), 700);

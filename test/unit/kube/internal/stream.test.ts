@@ -3,10 +3,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { ClusterClient } from "../../../src/kube/client.ts";
-import { createClusterClient } from "../../../src/kube/http-client.ts";
-import { namespaces, pods } from "../../../src/kube/resources.ts";
-import { anonymous } from "../../support/fault-server/connect.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { createClusterClient } from "../../../../src/kube/http-client.ts";
+import { namespaces, pods } from "../../../../src/kube/resources.ts";
+import { anonymous } from "../../../support/fault-server/connect.ts";
 
 const WEB = { namespace: "shop", name: "web" };
 const MEBIBYTE = Buffer.alloc(2 ** 20, "x");

@@ -34,7 +34,7 @@ test.each([
   const host = fakeClient({
     find: async () => {
       held = secret("theirs", "7");
-      return read as never;
+      return read;
     },
     create: async () => refuse("AlreadyExists"),
     patch: async (_resource, _ref, { body }) => {

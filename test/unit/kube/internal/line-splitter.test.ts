@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { LineSplitter } from "../../../src/kube/internal/line-splitter.ts";
+import { LineSplitter } from "../../../../src/kube/internal/line-splitter.ts";
 
 function split(chunks: readonly Buffer[]): { lines: string[]; pendingBytes: number } {
   const splitter = new LineSplitter();

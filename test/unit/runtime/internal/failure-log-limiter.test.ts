@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { FailureLogLimiter } from "../../../src/runtime/internal/failure-log-limiter.ts";
+import { FailureLogLimiter } from "../../../../src/runtime/internal/failure-log-limiter.ts";
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;

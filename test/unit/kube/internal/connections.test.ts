@@ -9,14 +9,14 @@ import type { Duplex } from "node:stream";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { promisify } from "node:util";
 import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import type { ClusterClient, Dial } from "../../../src/kube/client.ts";
-import type { ClusterCredentials, RequestIdentity } from "../../../src/kube/credentials.ts";
-import { createClusterClient } from "../../../src/kube/http-client.ts";
-import type { ClientLimits } from "../../../src/kube/limits.ts";
-import { pods } from "../../../src/kube/resources.ts";
-import { Authority, type KeyAndCertificate } from "../../support/clusters/pki.ts";
-import { kubeErrorOf } from "../../support/fault-server/connect.ts";
-import { answerJson, FaultServer } from "../../support/fault-server/fault-server.ts";
+import type { ClusterClient, Dial } from "../../../../src/kube/client.ts";
+import type { ClusterCredentials, RequestIdentity } from "../../../../src/kube/credentials.ts";
+import { createClusterClient } from "../../../../src/kube/http-client.ts";
+import type { ClientLimits } from "../../../../src/kube/limits.ts";
+import { pods } from "../../../../src/kube/resources.ts";
+import { Authority, type KeyAndCertificate } from "../../../support/clusters/pki.ts";
+import { kubeErrorOf } from "../../../support/fault-server/connect.ts";
+import { answerJson, FaultServer } from "../../../support/fault-server/fault-server.ts";
 
 let authority: Authority;
 let serving: KeyAndCertificate;
@@ -150,7 +150,7 @@ describe("TLS", () => {
     const bundle = join(folder, "authorities.pem");
     await writeFile(bundle, authority.pem);
     const { cert, key } = identityOf("jane");
-    const { href } = new URL("../../../src/kube/http-client.ts", import.meta.url);
+    const { href } = new URL("../../../../src/kube/http-client.ts", import.meta.url);
     const credentials = { server: server.url, source: "test", insecureSkipTlsVerify: false };
     // The system's authorities are read once in a process.
     const script = `

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { DeadlinePassed, type KubeError, type KubeErrorCode, ResponseTooLarge } from "../../../src/kube/errors.ts";
-import { RelistPolicy } from "../../../src/runtime/internal/relist-policy.ts";
-import { kubeError } from "../../support/builders/kube-error.ts";
+import { DeadlinePassed, type KubeError, type KubeErrorCode, ResponseTooLarge } from "../../../../src/kube/errors.ts";
+import { RelistPolicy } from "../../../../src/runtime/internal/relist-policy.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 
 function failure(code: KubeErrorCode, more: { readonly status?: number; readonly cause?: Error } = {}): KubeError {
   return kubeError(code, "no", { cluster: "west", verb: "watch", resource: "pods", ...more });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { forwardedHeaders, withoutHopByHop } from "../../../src/kube/internal/forward-headers.ts";
+import { forwardedHeaders, withoutHopByHop } from "../../../../src/kube/internal/forward-headers.ts";
 
 const ALICE = { user: "legation:alice", groups: ["legation:a", "legation:b"], extra: {} };
 

@@ -5,16 +5,16 @@ import { TLSSocket } from "node:tls";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import type { ClusterClient, UpgradeOptions } from "../../../src/kube/client.ts";
-import type { ClusterCredentials, RequestIdentity } from "../../../src/kube/credentials.ts";
-import { KubeError } from "../../../src/kube/errors.ts";
-import { createClusterClient } from "../../../src/kube/http-client.ts";
-import type { ClientLimits } from "../../../src/kube/limits.ts";
-import { pods } from "../../../src/kube/resources.ts";
-import { Authority, type KeyAndCertificate } from "../../support/clusters/pki.ts";
-import { kubeErrorOf } from "../../support/fault-server/connect.ts";
-import { connectProxy } from "../../support/tunnel/connect-proxy.ts";
-import { accept, headerLines, refuse, UpgradeServer } from "./upgrade-server.ts";
+import type { ClusterClient, UpgradeOptions } from "../../../../src/kube/client.ts";
+import type { ClusterCredentials, RequestIdentity } from "../../../../src/kube/credentials.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import { createClusterClient } from "../../../../src/kube/http-client.ts";
+import type { ClientLimits } from "../../../../src/kube/limits.ts";
+import { pods } from "../../../../src/kube/resources.ts";
+import { Authority, type KeyAndCertificate } from "../../../support/clusters/pki.ts";
+import { kubeErrorOf } from "../../../support/fault-server/connect.ts";
+import { connectProxy } from "../../../support/tunnel/connect-proxy.ts";
+import { accept, headerLines, refuse, UpgradeServer } from "../upgrade-server.ts";
 
 const web = { namespace: "default", name: "web" };
 const query = new URLSearchParams([

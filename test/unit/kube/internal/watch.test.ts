@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Pod } from "../../../src/api/kubernetes.ts";
-import type { ClusterClient, WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
-import { heapBytesOf } from "../../../src/kube/json.ts";
-import { pods } from "../../../src/kube/resources.ts";
-import { connect, kubeErrorOf } from "../../support/fault-server/connect.ts";
-import { answerStatus, FaultServer, line } from "../../support/fault-server/fault-server.ts";
-import { cut, refuse, silence, stream } from "../../support/fault-server/faults.ts";
+import type { Pod } from "../../../../src/api/kubernetes.ts";
+import type { ClusterClient, WatchEvent, WatchOptions } from "../../../../src/kube/client.ts";
+import { heapBytesOf } from "../../../../src/kube/json.ts";
+import { pods } from "../../../../src/kube/resources.ts";
+import { connect, kubeErrorOf } from "../../../support/fault-server/connect.ts";
+import { answerStatus, FaultServer, line } from "../../../support/fault-server/fault-server.ts";
+import { cut, refuse, silence, stream } from "../../../support/fault-server/faults.ts";
 
 const web: Pod = { apiVersion: "v1", kind: "Pod", metadata: { namespace: "default", name: "web" } };
 const stored = { ...web, metadata: { ...web.metadata, uid: "u", resourceVersion: "7" } };

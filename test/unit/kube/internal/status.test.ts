@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { errorFromAnswer } from "../../../src/kube/internal/status.ts";
-import { processorMs } from "../../support/harness/processor-time.ts";
+import { errorFromAnswer } from "../../../../src/kube/internal/status.ts";
+import { processorMs } from "../../../support/harness/processor-time.ts";
 
 const subject = { cluster: "west", verb: "get", resource: "/readyz" };
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { warningsOf } from "../../../src/kube/internal/warnings.ts";
-import { unknownFieldOf } from "../../../src/kube/messages.ts";
+import { warningsOf } from "../../../../src/kube/internal/warnings.ts";
+import { unknownFieldOf } from "../../../../src/kube/messages.ts";
 
 test.each<[string, string | string[] | undefined, string[]]>([
   ["no header", undefined, []],
@@ -9,7 +9,7 @@ test.each<[string, string | string[] | undefined, string[]]>([
   ["several warnings in one header", '299 - "a, b", 299 - "c"', ["a, b", "c"]],
   ["another code, and what is no warning", '199 - "a", "b', []],
 ])("reads the warnings of a response with %s", (_case, warning, expected) => {
-  expect(warningsOf({ warning } as never)).toEqual(expected);
+  expect(warningsOf({ warning })).toEqual(expected);
 });
 
 test.each<[string, string | undefined]>([

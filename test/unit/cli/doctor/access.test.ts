@@ -1,10 +1,9 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { issueAuthority, issueServing } from "../../../../src/certificates/issue.ts";
 import { accessFindings } from "../../../../src/cli/doctor/access.ts";
 import { fakeClient } from "../client.ts";
+import { NOW, refusing, signal } from "./given.ts";
 
-const { signal } = new AbortController();
-const NOW = Date.parse("2026-11-27T12:00:00Z");
 const YEAR = 365 * 24 * 60 * 60_000;
 const base64 = (text: string): string => Buffer.from(text).toString("base64");
 
@@ -21,13 +20,13 @@ async function hostWith(volumes: readonly object[], { mounted = true } = {}) {
     "legation-access-certificate": await secretFrom(NOW - YEAR),
     "legation-access-tls": await secretFrom(NOW),
   };
-  const find = async ({ plural }: { plural: string }, { name }: { name: string }): Promise<unknown> => {
+  const find = async ({ plural }: { plural: string }, { name }: { name: string }): Promise<object | undefined> => {
     if (plural === "apiservices") return { status: { conditions: [{ type: "Available", status: "True" }] } };
     return plural === "deployments"
       ? { spec: { template: { spec: { containers: [container], volumes } } } }
       : secrets[name];
   };
-  return fakeClient({ find: find as never });
+  return fakeClient({ find });
 }
 
 test("is that of the Secret which the Deployment mounts", async () => {
@@ -48,4 +47,15 @@ test.each([
 test("is its own where none is mounted", async () => {
   const found = await accessFindings(await hostWith([], { mounted: false }), { now: NOW, signal });
   expect(found.map(({ state }) => state)).toEqual(["OK", "FAIL"]);
+});
+
+describe("with few rights", () => {
+  test("the availability of access is told without its certificate", async () => {
+    const conditions = [{ type: "Available", status: "False", message: "no endpoints" }];
+    const client = fakeClient({
+      find: async ({ plural }: { plural: string }) =>
+        plural === "secrets" ? await refusing("Forbidden", "no")() : { status: { conditions } },
+    });
+    expect(await accessFindings(client, { now: 0, signal })).toMatchObject([{ state: "FAIL" }, { state: "SKIP" }]);
+  });
 });

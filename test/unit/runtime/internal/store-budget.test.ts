@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { objectKey } from "../../../src/api/kubernetes.ts";
-import { ByteBudget } from "../../../src/kube/limits.ts";
-import { StagedList, StoreCharges } from "../../../src/runtime/internal/store-budget.ts";
+import { objectKey } from "../../../../src/api/kubernetes.ts";
+import { ByteBudget } from "../../../../src/kube/limits.ts";
+import { StagedList, StoreCharges } from "../../../../src/runtime/internal/store-budget.ts";
 
 const a = objectKey({ namespace: "team", name: "a" });
 const b = objectKey({ namespace: "team", name: "b" });

@@ -1,0 +1,68 @@
+import { describe, expect, test } from "vitest";
+import { runProgram } from "../../../../src/cli/program.ts";
+import { EXIT_CODES } from "../../../../src/cli/shared/failure.ts";
+import { fakeClient } from "../client.ts";
+import { connection, recordedSession } from "../session.ts";
+import { refusing, stored } from "./given.ts";
+
+describe("the command", () => {
+  test.each([
+    [["doctor", "--members", "West"], '--members: "West" is no member\'s name'],
+    [["doctor", "--timeout", "soon"], '--timeout: "soon" is not a duration'],
+  ])("refuses %j", async (args, message) => {
+    const session = recordedSession();
+    expect(await runProgram(args, session, "1")).toBe(EXIT_CODES.usage);
+    expect(session.err.join("")).toContain(message);
+  });
+
+  const connected = (client: ReturnType<typeof fakeClient>) =>
+    recordedSession({ connect: async () => connection(client) });
+  const answering = {
+    raw: async () => ({ gitVersion: "v1.36.3" }),
+    stream: async () => ({ status: 403, headers: { date: new Date().toUTCString() }, text: "" }),
+  };
+
+  test("suggests the member that was meant", async () => {
+    const items = [{ metadata: { name: "west", ...stored } }];
+    const client = fakeClient({ ...answering, list: async () => ({ items, resourceVersion: "1", size: 0 }) });
+    const session = connected(client);
+    expect(await runProgram(["doctor", "--members", "wset"], session, "1")).toBe(EXIT_CODES.usage);
+    expect(session.err.join("")).toContain("did you mean west?");
+  });
+
+  test("finds a host that does not answer, and nothing else", async () => {
+    const session = connected(fakeClient({ raw: refusing("NotSent", "connection refused") }));
+    expect(await runProgram(["doctor", "-o", "json"], session, "1")).toBe(EXIT_CODES.failure);
+    expect(JSON.parse(session.out.join(""))).toMatchObject({
+      healthy: false,
+      counts: { FAIL: 1 },
+      groups: [{ name: "Host", findings: [{ what: "the host does not answer: connection refused" }] }],
+    });
+    expect(session.err.join("")).toContain("doctor: found 1 failure");
+  });
+
+  test("names the role that it needs at least", async () => {
+    const session = connected(fakeClient({ ...answering, list: refusing("Forbidden", "no") }));
+    expect(await runProgram(["doctor"], session, "1")).toBe(EXIT_CODES.failure);
+    expect(session.out.join("")).toContain("OK    Kubernetes v1.36.3");
+    expect(session.out.join("")).toContain("have your account bound to the ClusterRole legation-viewer");
+  });
+
+  test("reports what it found before a list that does not come", async () => {
+    const list: ReturnType<typeof fakeClient>["list"] = (_resource, { signal: of } = {}) =>
+      new Promise((_, reject) => {
+        of?.addEventListener("abort", () => refusing("Aborted", "gave up")().catch(reject));
+      });
+    const session = connected(fakeClient({ ...answering, list }));
+    expect(await runProgram(["doctor", "--timeout=50ms", "--members=west"], session, "1")).toBe(EXIT_CODES.failure);
+    expect(session.out.join("")).toContain("OK    Kubernetes v1.36.3");
+    expect(session.out.join("")).toContain("FAIL  Clusters, nodes and namespaces: no answer within 0.05 s");
+  });
+
+  test.each([[[]], [["--members=west"]]])("finds a host without Legation, with flags %j", async (flags) => {
+    const session = connected(fakeClient({ ...answering, list: refusing("NotFound", "not found") }));
+    expect(await runProgram(["doctor", ...flags], session, "1")).toBe(EXIT_CODES.failure);
+    expect(session.out.join("")).toContain("FAIL  Legation is not installed");
+    expect(session.out.join("")).toContain("Fix: legation install");
+  });
+});
