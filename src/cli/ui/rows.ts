@@ -3,7 +3,7 @@ import { MEMBER_NODE_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
 import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { type Amounts, addAmounts, parseAmounts } from "../../api/quantity.ts";
 import { podRequests } from "../../placement/requests.ts";
-import { controllerOf, isBound, isDeleting, isGated, isTerminal } from "../../pods/pod-state.ts";
+import { controllerOf, isBound, isDeleting, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { readinessOf, removalOf } from "../explain/members.ts";
 import { kubectlStatus } from "../explain/pod-status.ts";

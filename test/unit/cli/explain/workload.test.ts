@@ -188,7 +188,7 @@ test("shows the Jobs of a CronJob, newest first, with the members of whole ones"
   const made = (
     name: string,
     created: string,
-    more: Partial<Job> = {},
+    more: Pick<Job, "status"> = {},
     labels: Record<string, string> = {},
   ): Stored<Job> => ({
     metadata: {
