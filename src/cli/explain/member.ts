@@ -13,7 +13,7 @@ import {
   unfinished,
 } from "../shared/reading.ts";
 import { readEvents, type ToldEvent, toldEvents } from "./events.ts";
-import { type MemberStatus, memberStatus, notReady, removing } from "./members.ts";
+import { type MemberStatus, memberStatus, troublesOfMember } from "./members.ts";
 import type { Trouble } from "./model.ts";
 import { kubectlStatus } from "./pod-status.ts";
 
@@ -80,7 +80,7 @@ export function memberDetail({ cluster, node, proxies, told }: MemberFacts): Mem
     nodeKinds,
     requestedByOthers,
     statuses,
-    troubles: [removing(cluster), notReady(cluster, node)].flatMap((trouble) => trouble ?? []),
+    troubles: troublesOfMember(cluster, node),
     events: toldEvents(told),
   };
 }

@@ -11,6 +11,7 @@ import { addAmounts, parseAmounts } from "../../api/quantity.ts";
 import { clusters as resources } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { nodes } from "../../kube/resources.ts";
+import { CORDONED } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isBound, isGated } from "../../pods/pod-state.ts";
@@ -191,6 +192,18 @@ export function removing(cluster: Stored<Cluster>): Trouble | undefined {
   const removal = removalOf(cluster);
   const { name, deletionTimestamp: since = "" } = cluster.metadata;
   return removal === undefined ? undefined : { what: `${name} ${removal}`, since };
+}
+
+/** Returns all that is wrong with a member: its state, its removal, a cordon. */
+export function troublesOfMember(cluster: Stored<Cluster>, node: Stored<KubeNode> | undefined): Trouble[] {
+  const cordon =
+    node?.spec?.unschedulable === true
+      ? {
+          what: `${cluster.metadata.name}: ${CORDONED.message}`,
+          remedy: `\`kubectl uncordon ${node.metadata.name}\` lets pods go there again`,
+        }
+      : undefined;
+  return [notReady(cluster, node), removing(cluster), cordon].filter((trouble) => trouble !== undefined);
 }
 
 function readyOf<T extends { readonly type: string }>(conditions: readonly T[] = []): T | undefined {

@@ -4,13 +4,11 @@ import { addAmounts, parseAmounts } from "../../api/quantity.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll, listPages } from "../../kube/list.ts";
 import { nodes, pods } from "../../kube/resources.ts";
-import { CORDONED } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isTerminal } from "../../pods/pod-state.ts";
 import { readEvents, toldEvents } from "../explain/events.ts";
-import { findMembers, notReady, removing } from "../explain/members.ts";
-import type { Trouble } from "../explain/model.ts";
+import { findMembers, troublesOfMember } from "../explain/members.ts";
 import { notOnHost } from "../shared/reading.ts";
 import { whyNotRead } from "./compared.ts";
 import type { MemberNode, MemberPageView } from "./model.ts";
@@ -25,7 +23,7 @@ export async function readMemberPage(viewer: Viewer, name: string, signal: Abort
   const { spec, status = {} } = cluster;
   return {
     name,
-    troubles: troublesOf(cluster, virtual[0]),
+    troubles: troublesOfMember(cluster, virtual[0]),
     credentials: spec.credentialsSecret.name,
     connection: status.connection,
     agentVersion: status.agent?.version,
@@ -37,18 +35,6 @@ export async function readMemberPage(viewer: Viewer, name: string, signal: Abort
     events,
     ...inMember,
   };
-}
-
-function troublesOf(cluster: Stored<Cluster>, node: Stored<KubeNode> | undefined): Trouble[] {
-  const { name } = cluster.metadata;
-  const isCordoned = node?.spec?.unschedulable === true;
-  const cordon = {
-    what: `${name}: ${CORDONED.message}`,
-    remedy: `\`kubectl uncordon ${node?.metadata.name}\` lets pods go there again`,
-  };
-  return [notReady(cluster, node), removing(cluster), isCordoned ? cordon : undefined].filter(
-    (trouble) => trouble !== undefined,
-  );
 }
 
 async function eventsOf(
