@@ -1,11 +1,10 @@
 import { stripVTControlCharacters } from "node:util";
 import { stringify } from "yaml";
 import type { KubeObject } from "../../api/kubernetes.ts";
+import { LAST_APPLIED_ANNOTATION } from "../../api/last-applied.ts";
 import type { TablePage } from "../../kube/tables.ts";
 import { table } from "../shared/output.ts";
 
-// kubectl's own copy of the whole manifest.
-const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 const INDENT = 2;
 // The events of one object all have it.
 const OBJECT_COLUMN = "OBJECT";
@@ -21,7 +20,7 @@ export interface Described {
 /** Formats an object: its metadata, each of its fields as YAML, its events. Values of Secrets are left out. */
 export function descriptionOf({ cluster, object, events }: Described): string {
   const { apiVersion = "", kind = "", metadata = {}, ...content } = object;
-  const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => key !== LAST_APPLIED);
+  const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => key !== LAST_APPLIED_ANNOTATION);
   const owners = (metadata.ownerReferences ?? []).map((owner) => `${owner.kind}/${owner.name}`);
   const head: (readonly [string, readonly string[]])[] = [
     ["Cluster", [cluster]],

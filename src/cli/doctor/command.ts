@@ -1,20 +1,17 @@
-import { z } from "zod";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
-import { duration, memberName, withGlobals } from "../shared/input.ts";
+import { commaList, duration, memberName, withGlobals } from "../shared/input.ts";
 import { counted, printOutcome } from "../shared/output.ts";
 import { packageVersion } from "../shared/package-root.ts";
 import { examine } from "./examine.ts";
 import { countStates } from "./finding.ts";
 import { findingsText } from "./text.ts";
 
-const memberList = z.string().transform((text, context) => {
-  const names = text.split(",").map((name) => name.trim());
-  const wrong = names.filter((name) => !memberName.safeParse(name).success);
-  if (wrong.length === 0) return names;
-  const message = `${JSON.stringify(wrong[0])} is no member's name; write names with commas between them, e.g. west,east`;
+const memberList = commaList.superRefine((names, context) => {
+  const wrong = names.find((name) => !memberName.safeParse(name).success);
+  if (wrong === undefined) return;
+  const message = `${JSON.stringify(wrong)} is no member's name; write names with commas between them, e.g. west,east`;
   context.addIssue({ code: "custom", message });
-  return z.NEVER;
 });
 
 /** `legation doctor` */

@@ -15,7 +15,7 @@ import { accessAccountObjects, type ImpersonationRules, impersonationOf, readImp
 import { FIELD_MANAGER, giveCredentials, isSameServer, memberAddress, storeAccessCredentials } from "./credentials.ts";
 import { accessObjects, grantAccess, systemNamespace } from "./grant-access.ts";
 import { typeObjects } from "./grant-types.ts";
-import { prepareAgent, storedKubeconfig, waitForAgent } from "./join-agent.ts";
+import { type PreparedAgent, prepareAgent, storedKubeconfig, waitForAgent } from "./join-agent.ts";
 import { impersonatingToken, impersonationRefused } from "./user-access.ts";
 import { type JoinContext, type JoinOptions, type ValidJoin, validateHost, validateJoin } from "./validate.ts";
 
@@ -33,19 +33,7 @@ export async function joinByKubeconfig(options: JoinOptions, context: JoinContex
   const before = await storedKubeconfig(name, context);
   const accessBefore = await storedAccess(name, context);
   try {
-    const agent =
-      options.agent === undefined
-        ? undefined
-        : await prepareAgent(
-            {
-              hostId,
-              cluster: name,
-              ...options.agent,
-              homeApi: leadsToHomeApi(options, joined),
-              access: access !== undefined,
-            },
-            context,
-          );
+    const agent = options.agent && (await agentOf({ ...options, agent: options.agent }, valid, context));
     const grant = (impersonation: ImpersonationRules): Promise<void> => {
       const ofAccess = (role: Manifest): readonly Manifest[] =>
         access === undefined ? [] : accessAccountObjects(hostId, impersonation, role.metadata);
@@ -111,20 +99,15 @@ export async function joinByKubeconfig(options: JoinOptions, context: JoinContex
  * Cluster with credentials of an operator's own.
  */
 export async function joinByManifest(
-  options: JoinOptions & { readonly agent: NonNullable<JoinOptions["agent"]> },
+  options: AgentJoin,
   context: HostContext & { readonly role: Manifest },
 ): Promise<Manifest[]> {
-  const { name, hostName, agent } = options;
+  const { name, hostName } = options;
   const { report } = context;
   const valid = await validateHost(options, context);
   await writeCluster(options, valid, context, { dryRun: true });
-  const { hostId, joined } = valid;
-  const objects = accessObjects(context.role, { hostId, hostName, cluster: name });
-  const { access } = valid;
-  const prepared = await prepareAgent(
-    { hostId, cluster: name, ...agent, homeApi: leadsToHomeApi(options, joined), access: access !== undefined },
-    context,
-  );
+  const { hostId, joined, access } = valid;
+  const prepared = await agentOf(options, valid, context);
   await prepared.storeToken();
   await writeCluster(options, valid, context, {});
   if (options.access === "remove") {
@@ -134,7 +117,7 @@ export async function joinByManifest(
         "`legation join --remove-access --member-kubeconfig FILE`, or until an administrator of the member deletes them",
     );
   }
-  const { role, user, binding } = objects;
+  const { role, user, binding } = accessObjects(context.role, { hostId, hostName, cluster: name });
   return [
     systemNamespace,
     role,
@@ -146,6 +129,19 @@ export async function joinByManifest(
       : accessAccountObjects(hostId, impersonationOf(joined?.status?.version), role.metadata)),
     ...prepared.objects,
   ];
+}
+
+type AgentJoin = JoinOptions & { readonly agent: NonNullable<JoinOptions["agent"]> };
+
+/** Returns the agent of a join, with a new token. */
+function agentOf(
+  options: AgentJoin,
+  { hostId, joined, access }: Pick<ValidJoin, "hostId" | "joined" | "access">,
+  context: HostContext,
+): Promise<PreparedAgent> {
+  const homeApi = leadsToHomeApi(options, joined);
+  const agent = { hostId, cluster: options.name, ...options.agent, homeApi, access: access !== undefined };
+  return prepareAgent(agent, context);
 }
 
 /** Reports whether the agent leads pods to the host's API server: by this join, or by an earlier one. */

@@ -4,7 +4,7 @@ import { readDocuments, type WrittenObject } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
 import { manifestPaths, withGlobals } from "../shared/input.ts";
 import { printOutcome } from "../shared/output.ts";
-import { type Plan, shortfallOf } from "./outcome.ts";
+import { shortfallOf } from "./outcome.ts";
 import { checkHasWork, readPlan } from "./read-plan.ts";
 import { planText } from "./text.ts";
 import { isWholeObject } from "./whole.ts";
@@ -39,7 +39,7 @@ export const command: Equip = equipped({
     if (passedOver.length > 0) {
       terminal.progress(`passed over, with whatever pods their controllers make: ${passedOver.join(", ")}`);
     }
-    if (!plan.fits) throw unfit(plan, sources);
+    if (!plan.fits) throw new Failure("unfit", { object: sources, problem: shortfallOf(plan) });
   },
 });
 
@@ -60,8 +60,4 @@ function customKinds(objects: readonly WrittenObject[]): string[] {
     ({ apiVersion }) => /^[^/]*\.[^/]*\//.test(apiVersion) && !/^[^/]*\.k8s\.io\//.test(apiVersion),
   );
   return [...new Set(custom.map(({ apiVersion, kind }) => `${kind} (${apiVersion})`))].sort();
-}
-
-function unfit(plan: Plan, sources: string): Failure {
-  return new Failure("unfit", { object: sources, problem: shortfallOf(plan) });
 }

@@ -19,6 +19,11 @@ export function readText<T>(read: (text: string) => T | undefined, problem: stri
   });
 }
 
+/** Parses `a, b` into its parts. */
+export const commaList: z.ZodType<string[], string> = z
+  .string()
+  .transform((text) => text.split(",").map((each) => each.trim()));
+
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
 /** Parses `90`, `90s`, `2m`, `1h` or `500ms` into milliseconds. */

@@ -113,13 +113,8 @@ export function unfinished(proxies: readonly Stored<Pod>[]): Stored<Pod>[] {
   return proxies.filter((proxy) => !isTerminal(proxy));
 }
 
-/** Returns `namespace/name` of a pod. */
-export function podName({ metadata }: Stored<Pod>): string {
-  return `${metadata.namespace}/${metadata.name}`;
-}
-
-/** Returns `namespace/name` of a Job or CronJob. */
-export function jobName({ metadata }: Stored<KubeObject>): string {
+/** Returns `namespace/name` of a pod, Job or CronJob. */
+export function namespacedName({ metadata }: Stored<KubeObject>): string {
   return `${metadata.namespace}/${metadata.name}`;
 }
 

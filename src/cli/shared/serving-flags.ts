@@ -2,7 +2,7 @@ import type { Option } from "commander";
 import { z } from "zod";
 import type { TlsSource } from "../../serving/certificate-source.ts";
 import { flag, flags } from "./command.ts";
-import { type GlobalInput, listenAddress, withGlobals } from "./input.ts";
+import { commaList, type GlobalInput, listenAddress, withGlobals } from "./input.ts";
 import type { ListenAddress } from "./listening.ts";
 
 export const LOG_LEVEL_FLAG: Option = flag("--log-level <level>", "debug, info, warn or error (default: info)");
@@ -35,10 +35,7 @@ export const servingFlags: readonly Option[] = [
 
 export const servingInput: z.ZodType<ServingInput> = withGlobals({
   listen: listenAddress.prefault(":8443"),
-  tlsHosts: z
-    .string()
-    .transform((text) => text.split(",").map((host) => host.trim()))
-    .default([]),
+  tlsHosts: commaList.default([]),
   tlsCertFile: z.string().optional(),
   tlsKeyFile: z.string().optional(),
   caBundleFile: z.string().optional(),

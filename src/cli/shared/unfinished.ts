@@ -1,6 +1,6 @@
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
 import { counted, some } from "./output.ts";
-import { jobName, podName } from "./reading.ts";
+import { namespacedName } from "./reading.ts";
 
 /** Pods and whole Jobs that have not finished. */
 export interface Unfinished {
@@ -22,6 +22,6 @@ export function unfinishedText(
     ...(pods.length === 0 ? [] : [counted(pods.length, noun)]),
     ...(jobs.length === 0 ? [] : [counted(jobs.length, "whole Job")]),
   ];
-  const names = [...pods.map(podName), ...jobs.map((job) => `Job ${jobName(job)}`)];
+  const names = [...pods.map(namespacedName), ...jobs.map((job) => `Job ${namespacedName(job)}`)];
   return `${counts.join(" and ")} ${names.length === 1 ? does : many}: ${some(names)}`;
 }

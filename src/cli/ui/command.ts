@@ -4,7 +4,7 @@ import { setFlagsFromString } from "node:v8";
 import { z } from "zod";
 import { realClock } from "../../runtime/clock.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
-import { listenAddress, withGlobals } from "../shared/input.ts";
+import { commaList, listenAddress, withGlobals } from "../shared/input.ts";
 import { type ListenAddress, listenAt } from "../shared/listening.ts";
 import { asViewer, listClusters } from "../shared/reading.ts";
 import type { Connection, Session } from "../shared/session.ts";
@@ -25,10 +25,8 @@ const input = withGlobals({
   namespace: z.string().optional(),
   memberKubeconfig: z.string().optional(),
   signIn: z.enum(["address", "token"]).default("address"),
-  hosts: z.string().transform(listOf).default([]),
-  trustedProxies: z
-    .string()
-    .transform(listOf)
+  hosts: commaList.default([]),
+  trustedProxies: commaList
     .refine((networks) => networks.every(isNetwork), {
       error: "has to be IP addresses or networks with commas, e.g. 10.244.0.0/16,fd00::/8",
     })
@@ -95,10 +93,6 @@ export const command: Equip = equipped({
     return serveUsers({ connection, listen, hosts, trustedProxies, certificateFiles, namespace, session });
   },
 });
-
-function listOf(text: string): string[] {
-  return text.split(",").map((each) => each.trim());
-}
 
 /** Reports whether the text is an IP address, or a network in CIDR notation. */
 function isNetwork(text: string): boolean {

@@ -1,11 +1,9 @@
 import { clusterNameProblem } from "../../api/cluster.ts";
 import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
 import { Failure } from "../shared/failure.ts";
+import { readable } from "../shared/reading.ts";
 import type { OpenMember } from "./viewer.ts";
-
-const UNREAD = "unread" as const;
 
 /** The user's ways to members. */
 export interface MemberWays {
@@ -26,13 +24,11 @@ export function memberOpener({ host, signal, throughHost, own, remedy }: MemberW
     // The name becomes part of a path.
     const problem = clusterNameProblem(name);
     if (problem !== undefined) throw new Failure("usage", { object: "the name of the member", problem });
-    const cluster = await host.find(clusters, { name }, { signal }).catch((error: unknown) => {
-      if (isKubeError(error, "Forbidden")) return UNREAD;
-      throw error;
-    });
-    if (cluster === undefined) throw new Failure("failure", { object: `Cluster ${name}`, problem: "has not joined" });
+    const read = await readable(host.find(clusters, { name }, { signal }).then((cluster) => ({ cluster })));
     // Users who may not read the Cluster cannot know whether the member is open; its answer says so.
-    if (cluster === UNREAD || cluster.spec.access !== undefined) return throughHost(name);
+    if (read === undefined || read.cluster?.spec.access !== undefined) return throughHost(name);
+    if (read.cluster === undefined)
+      throw new Failure("failure", { object: `Cluster ${name}`, problem: "has not joined" });
     throw new Failure("failure", {
       object: name,
       problem: "is not open to users, so that its objects cannot be read with your own rights",

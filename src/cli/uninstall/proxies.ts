@@ -4,7 +4,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { pods } from "../../kube/resources.ts";
-import { podName } from "../shared/reading.ts";
+import { namespacedName } from "../shared/reading.ts";
 import { dropFinalizer, remove } from "../shared/removal.ts";
 import { afterAdmission, untilReleased } from "./after-admission.ts";
 import type { RemovalContext } from "./objects.ts";
@@ -27,7 +27,7 @@ export async function deleteProxy(host: ClusterClient, proxy: Stored<Pod>, signa
     await remove(host, pods, { namespace, name }, { uid, gracePeriodSeconds: 0, signal });
     return await dropFinalizer(host, pods, proxy, DELEGATE_FINALIZER, signal);
   };
-  await untilReleased(`pod ${podName(proxy)}`, release, signal);
+  await untilReleased(`pod ${namespacedName(proxy)}`, release, signal);
 }
 
 /** Removes the mark from pods in overflow mode that the host runs. Resolves to their number. */
@@ -44,11 +44,11 @@ export async function unmarkOverflow(removal: Pick<RemovalContext, "host" | "sig
         unmarked += 1;
         return true;
       }, signal);
-      if (!isDone) remains(`label ${PROXY_LABEL} of pod ${podName(pod)} (an admission webhook puts it back)`);
+      if (!isDone) remains(`label ${PROXY_LABEL} of pod ${namespacedName(pod)} (an admission webhook puts it back)`);
     } catch (error) {
       // Another admission policy must not block the uninstallation.
       if (!isKubeError(error, "Forbidden", "BadRequest", "ServerError")) throw error;
-      remains(`label ${PROXY_LABEL} of pod ${podName(pod)} (${error.detail})`);
+      remains(`label ${PROXY_LABEL} of pod ${namespacedName(pod)} (${error.detail})`);
     }
   }
   return unmarked;

@@ -7,7 +7,6 @@ import {
   VIRTUAL_NODE_PREFIX,
 } from "../../api/keys.ts";
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
-import { delegatedTypes } from "../../api/resources.ts";
 import { isFinished } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
@@ -16,11 +15,12 @@ import { controllerOf } from "../../pods/pod-state.ts";
 import { clusterRoles } from "../member/access.ts";
 import { joinedMemberOf } from "../member/credentials.ts";
 import { isVirtualNodeOf, NODE_LEASE_NAMESPACE, removeVirtualNode } from "../member/remove-cluster.ts";
+import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import { type KindName, kindsOf, type Manifest } from "../shared/manifests.ts";
 import { counted, some } from "../shared/output.ts";
-import { findClusters, jobName, listServed, unfinished } from "../shared/reading.ts";
+import { findClusters, namespacedName, unfinished } from "../shared/reading.ts";
 import { remove } from "../shared/removal.ts";
 import { countOf, unfinishedText } from "../shared/unfinished.ts";
 import {
@@ -137,7 +137,7 @@ function refuseRunning({ pods, jobs }: Marked, force: boolean, more: string): vo
 
 /** Refuses while there are DelegatedTypes: the controller releases their objects when they are deleted. */
 async function refuseTypes(host: ClusterClient, signal: AbortSignal): Promise<void> {
-  const types = (await listServed(host, delegatedTypes, signal)) ?? [];
+  const types = await listDelegatedTypes(host, signal);
   if (types.length === 0) return;
   throw new Failure("refused", {
     object: "Legation",
@@ -174,7 +174,7 @@ async function releaseJobs(jobs: readonly Stored<Job>[], { host, signal, report 
       controllerOf({ metadata: job.metadata }) === undefined
         ? "nothing makes it again"
         : "its controller makes what follows";
-    if (!isFinished(job)) report(`Job ${jobName(job)} had not finished, and is deleted: ${end}`);
+    if (!isFinished(job)) report(`Job ${namespacedName(job)} had not finished, and is deleted: ${end}`);
   }
   const finished = jobs.filter(isFinished).length;
   if (finished > 0) report(`${counted(finished, "finished whole Job")} released, with the status as it is`);

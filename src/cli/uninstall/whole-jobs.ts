@@ -4,7 +4,7 @@ import { isFinished } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { cronJobs, jobs } from "../../kube/resources.ts";
-import { jobName } from "../shared/reading.ts";
+import { namespacedName } from "../shared/reading.ts";
 import { dropFinalizer, remove, unlessGone } from "../shared/removal.ts";
 import { untilReleased } from "./after-admission.ts";
 
@@ -25,7 +25,7 @@ function isMarked(job: Stored<Job>): boolean {
  * one keeps its status, without Legation's marks.
  */
 export async function releaseJob(host: ClusterClient, job: Stored<Job>, signal: AbortSignal): Promise<void> {
-  await untilReleased(`Job ${jobName(job)}`, () => release(host, job, signal), signal);
+  await untilReleased(`Job ${namespacedName(job)}`, () => release(host, job, signal), signal);
 }
 
 async function release(host: ClusterClient, job: Stored<Job>, signal: AbortSignal): Promise<boolean> {
@@ -44,9 +44,9 @@ async function release(host: ClusterClient, job: Stored<Job>, signal: AbortSigna
 export async function unmarkCronJobs(host: ClusterClient, signal: AbortSignal): Promise<string[]> {
   const marked = await listAll(host, cronJobs, { signal }, makesWhole);
   for (const cronJob of marked) {
-    await untilReleased(`CronJob ${jobName(cronJob)}`, () => unmark(host, cronJob, signal), signal);
+    await untilReleased(`CronJob ${namespacedName(cronJob)}`, () => unmark(host, cronJob, signal), signal);
   }
-  return marked.map(jobName);
+  return marked.map(namespacedName);
 }
 
 function makesWhole({ spec }: CronJob): boolean {

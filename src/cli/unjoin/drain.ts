@@ -9,7 +9,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 import { Failure } from "../shared/failure.ts";
 import { counted } from "../shared/output.ts";
-import { listProxies, podName, unfinished } from "../shared/reading.ts";
+import { listProxies, namespacedName, unfinished } from "../shared/reading.ts";
 import { dropFinalizer, remove } from "../shared/removal.ts";
 import type { Connection, HostContext } from "../shared/session.ts";
 import { countOf, type Unfinished, unfinishedText } from "../shared/unfinished.ts";
@@ -58,10 +58,10 @@ export async function drainNode(
     const refusal = await end(host, proxy, force, signal);
     if (refusal === undefined) {
       asked.add(uid);
-      report(`${podName(proxy)} ${isTerminal(proxy) || force ? "deleted" : "evicted"}`);
+      report(`${namespacedName(proxy)} ${isTerminal(proxy) || force ? "deleted" : "evicted"}`);
     } else if (blocked.get(uid) !== refusal) {
       blocked.set(uid, refusal);
-      report(`${podName(proxy)} waits: ${refusal}`);
+      report(`${namespacedName(proxy)} waits: ${refusal}`);
     }
   };
   await until(

@@ -4,7 +4,7 @@ import { isFinished, WHOLE_SELECTOR } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { jobs } from "../../kube/resources.ts";
-import { jobName } from "../shared/reading.ts";
+import { namespacedName } from "../shared/reading.ts";
 import type { HostContext } from "../shared/session.ts";
 import { until, type WaitOptions } from "../shared/wait.ts";
 
@@ -33,7 +33,7 @@ export async function waitForJobs(
       const before = rest;
       rest = await unfinishedJobs(host, member, signal);
       const uids = new Set(rest.map(({ metadata }) => metadata.uid));
-      for (const job of before) if (!uids.has(job.metadata.uid)) report(`Job ${jobName(job)} has finished`);
+      for (const job of before) if (!uids.has(job.metadata.uid)) report(`Job ${namespacedName(job)} has finished`);
       return rest.length === 0;
     },
     { intervalMs: POLL_MS, signal, ...options },

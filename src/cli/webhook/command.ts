@@ -1,13 +1,16 @@
 import { once } from "node:events";
 import { startWebhook } from "../../../webhook/main.ts";
+import type { DelegatedType } from "../../api/delegated-type.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { delegatedTypes } from "../../api/resources.ts";
+import { realClock } from "../../runtime/clock.ts";
+import { Reflector } from "../../runtime/reflector.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
 import { type Equip, equipped, type Subcommand } from "../shared/command.ts";
 import { listenAt, serveHealthAt } from "../shared/listening.ts";
 import { type ServingInput, servingFlags, servingInput, tlsSourceOf } from "../shared/serving-flags.ts";
 import { openTraces } from "../shared/traces.ts";
-import { KnownTypes } from "./known-types.ts";
 
 // The API server calls a webhook's Service by this name.
 const SERVICE_HOST = `legation-webhook.${SYSTEM_NAMESPACE}.svc`;
@@ -30,7 +33,15 @@ export const webhookCommand: Subcommand<ServingInput> = {
     const metrics = new Metrics();
     const traces = await openTraces(session.env, "legation-webhook", log);
     const health = await serveHealthAt("--metrics-listen", options.metricsListen, metrics);
-    const types = new KnownTypes({ client, log });
+    // Watched, so that no review needs a request.
+    const types = new Reflector<DelegatedType>({
+      client,
+      resource: delegatedTypes,
+      clock: realClock,
+      log,
+      indexes: { kind: ({ spec }) => [`${spec.group ?? ""}/${spec.kind}`] },
+      onEvent: () => {},
+    });
     types.start();
     try {
       const webhook = await listenAt("--listen", () =>
@@ -38,7 +49,8 @@ export const webhookCommand: Subcommand<ServingInput> = {
           ...options.listen,
           client,
           log,
-          findType: (group, kind) => types.find(group, kind),
+          findType: (group, kind) =>
+            types.store.synced ? (types.store.byIndex("kind", `${group}/${kind}`)[0] ?? "none") : "unknown",
           onReview: (path, verdict, seconds, review) => {
             metrics.observeAdmission(path, verdict, seconds);
             traces?.review({ path, verdict, seconds, ...review });
