@@ -1,6 +1,8 @@
 import { type JSX, render } from "preact";
 import { useEffect } from "preact/hooks";
+import { FindField, FindPage } from "./find.tsx";
 import { connectionWords, whyOld } from "./freshness.ts";
+import { Keys, onKey, openKeys, VIEWS } from "./keys.tsx";
 import { live, useLive } from "./live.ts";
 import { MemberPage } from "./member.tsx";
 import { MembersView } from "./members.tsx";
@@ -15,14 +17,6 @@ import { SignInPage } from "./sign-in.tsx";
 import { WholeObjectPage } from "./whole.tsx";
 import { WorkloadPage } from "./workload.tsx";
 import { Workloads } from "./workloads.tsx";
-
-const VIEWS = [
-  { path: "overview", name: "Overview", key: "o" },
-  { path: "members", name: "Members", key: "m" },
-  { path: "workloads", name: "Workloads", key: "w" },
-  { path: "pods", name: "Pods", key: "p" },
-  { path: "plan", name: "Plan", key: "n" },
-] as const;
 
 // Views without a line of their own.
 const PARENTS: Readonly<Record<string, string>> = { objects: "workloads", nodes: "members", namespaces: "workloads" };
@@ -64,6 +58,10 @@ function Page(): JSX.Element {
             {name} <kbd>{key}</kbd>
           </a>
         ))}
+        <FindField route={route} />
+        <button type="button" class="keys" onClick={openKeys}>
+          Keys <kbd>?</kbd>
+        </button>
         <Connection />
         {session?.by === "token" && (
           <button type="button" class="sign-out" title={session.user} onClick={() => void live.signOut()}>
@@ -77,6 +75,7 @@ function Page(): JSX.Element {
           <View route={route} />
         </div>
       </main>
+      <Keys />
     </>
   );
 }
@@ -111,6 +110,7 @@ function View({ route }: { route: Route }): JSX.Element {
   if (view === "nodes" && first !== undefined && second !== undefined) {
     return <NodePage member={first} name={second} />;
   }
+  if (view === "find") return <FindPage route={route} />;
   if (view === "plan") return <PlanPage />;
   if (view === "pods" && first === undefined) return <Pods route={route} />;
   if (view === "pods" && first !== undefined && second !== undefined) {
@@ -132,20 +132,6 @@ function View({ route }: { route: Route }): JSX.Element {
 
 function focusContent(): void {
   document.getElementById("content")?.focus();
-}
-
-/** Opens a view by its letter, and the search by `/`, unless the user is writing. */
-function onKey({ key, target, ctrlKey, metaKey, altKey }: KeyboardEvent): void {
-  if (ctrlKey || metaKey || altKey) return;
-  if (
-    target instanceof HTMLInputElement ||
-    target instanceof HTMLSelectElement ||
-    target instanceof HTMLTextAreaElement
-  )
-    return;
-  const view = VIEWS.find((each) => each.key === key);
-  if (view !== undefined) location.hash = linkTo([view.path]);
-  if (key === "/") setTimeout(() => document.querySelector<HTMLInputElement>("input[type=search]")?.focus());
 }
 
 live.start();

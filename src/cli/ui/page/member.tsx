@@ -1,5 +1,7 @@
 import type { JSX } from "preact";
 import type { MemberNode, MemberPageView } from "../model.ts";
+import { memberCommands } from "./commands.ts";
+import { CopyButtons } from "./copy.tsx";
 import { ageOf, amount, counted, localTime } from "./format.ts";
 import { NodeLink } from "./links.tsx";
 import { useLive } from "./live.ts";
@@ -21,6 +23,7 @@ export function MemberPage({ name }: { name: string }): JSX.Element {
       <header class="view-head">
         <h1>{name}</h1>
         <p>member, {counted(own.length, "pod")} of this host</p>
+        <CopyButtons name={name} commands={memberCommands(name)} />
       </header>
       {row !== undefined && (
         <div class="cards">

@@ -48,6 +48,30 @@ export function Search({ value, onSearch }: { value: string; onSearch: (words: s
   );
 }
 
+/** Chooses one of some values, or any. */
+export function Choice({
+  label,
+  any,
+  value,
+  of,
+  onChoice,
+}: {
+  label: string;
+  any: string;
+  value: string;
+  of: readonly string[];
+  onChoice: (value: string) => void;
+}): JSX.Element {
+  return (
+    <select aria-label={label} value={value} onChange={({ currentTarget }) => onChoice(currentTarget.value)}>
+      <option value="">{any}</option>
+      {of.map((each) => (
+        <option key={each}>{each}</option>
+      ))}
+    </select>
+  );
+}
+
 /** A row of a table: a cell for each column, and what tells it from other rows. */
 export interface PageRow {
   readonly key: string;

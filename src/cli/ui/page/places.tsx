@@ -57,7 +57,7 @@ export function NamespacePage({ name }: { name: string }): JSX.Element {
       <h2>Whole objects</h2>
       <ObjectList objects={objects} />
       <h2>Pods</h2>
-      <PodList pods={own} query={{ q: `${name}/` }} />
+      <PodList pods={own} query={{ namespace: name }} />
     </>
   );
 }

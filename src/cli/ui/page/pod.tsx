@@ -2,7 +2,9 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Journey } from "../../explain/pod.ts";
 import type { ComparedView, PodPageView } from "../model.ts";
+import { podCommands } from "./commands.ts";
 import { Compared } from "./compared.tsx";
+import { CopyButtons } from "./copy.tsx";
 import { localTime, zonedTime } from "./format.ts";
 import { MemberLink, NamespaceLink, NodeLink, WorkloadLink } from "./links.tsx";
 import { useLive } from "./live.ts";
@@ -52,6 +54,7 @@ export function PodPage({ route, namespace, name }: { route: Route; namespace: s
             </>
           )}
         </p>
+        <CopyButtons name={name} commands={podCommands(namespace, name)} yaml={`${path}/delegate`} />
         <div class="tabs" role="tablist" aria-label="Parts of the pod">
           {TABS.map((each) => (
             <button

@@ -1,11 +1,13 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import type { MemberRow, PodRow } from "../model.ts";
+import { podsCommands } from "./commands.ts";
+import { CopyButtons } from "./copy.tsx";
 import { ageOf, counted } from "./format.ts";
 import { MemberLink, NamespaceLink, NodeLink, PodLink, WorkloadLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Awaited, Empty, Search, Status, useNow } from "./parts.tsx";
-import { changeQuery, type Route } from "./route.ts";
+import { Awaited, Choice, Empty, Search, Status, useNow } from "./parts.tsx";
+import { changeQuery, linkTo, type Route } from "./route.ts";
 import { type Column, type Order, ordered, Rows } from "./rows.tsx";
 import { whyOf } from "./summary.ts";
 
@@ -60,20 +62,34 @@ function columnsAt(now: number, members: readonly MemberRow[] | undefined): read
 export function Pods({ route }: { route: Route }): JSX.Element {
   const { pods, isComplete, version, members } = useLive();
   const now = useNow();
-  const { q = "", member = "", state = "", sort = "-Age" } = Object.fromEntries(route.query);
+  const {
+    q = "",
+    namespace = "",
+    workload = "",
+    member = "",
+    state = "",
+    sort = "-Age",
+  } = Object.fromEntries(route.query);
   const columns = useMemo(() => columnsAt(now, members), [now, members]);
   const order: Order = { column: sort.replace(/^-/, ""), isDescending: sort.startsWith("-") };
   const shown = useMemo(() => {
     const words = q.toLowerCase().split(/\s+/).filter(Boolean);
     const matching = [...pods.values()].filter(
       (row) =>
+        (namespace === "" || row.namespace === namespace) &&
+        (workload === "" || row.workload === workload) &&
         (member === "" || (row.member ?? "–") === member) &&
         (state === "" || row.state === state) &&
         isMatch(row, words),
     );
     return ordered(matching, columns, order);
     // The map is one and the same: its version tells of changes.
-  }, [version, q, member, state, sort, columns]);
+  }, [version, q, namespace, workload, member, state, sort, columns]);
+  const namespaces = useMemo(() => [...new Set([...pods.values()].map((row) => row.namespace))].sort(), [version]);
+  const workloads = useMemo(() => {
+    const within = [...pods.values()].filter((row) => namespace === "" || row.namespace === namespace);
+    return [...new Set(within.flatMap((row) => row.workload ?? []))].sort();
+  }, [version, namespace]);
   if (!isComplete && pods.size === 0) return <Awaited what="the pods" />;
   const set = (change: Readonly<Record<string, string>>): void => changeQuery(route, change);
   return (
@@ -88,6 +104,20 @@ export function Pods({ route }: { route: Route }): JSX.Element {
         </p>
         <div class="filters">
           <Search value={q} onSearch={(words) => set({ q: words })} />
+          <Choice
+            label="Namespace"
+            any="every namespace"
+            value={namespace}
+            of={namespaces}
+            onChoice={(chosen) => set({ namespace: chosen, workload: "" })}
+          />
+          <Choice
+            label="Workload"
+            any="every workload"
+            value={workload}
+            of={workloads}
+            onChoice={(chosen) => set({ workload: chosen })}
+          />
           <select
             aria-label="Member"
             value={member}
@@ -110,6 +140,7 @@ export function Pods({ route }: { route: Route }): JSX.Element {
             ))}
           </select>
         </div>
+        <CopyButtons commands={podsCommands(namespace || undefined)} />
       </header>
       {isComplete && pods.size === 0 ? (
         <Empty title="No pod is delegated">
@@ -126,6 +157,7 @@ export function Pods({ route }: { route: Route }): JSX.Element {
           rows={shown}
           keyOf={(row) => row.uid}
           order={order}
+          none={{ words: "No pod is like this.", link: linkTo(["pods"]) }}
           onOrder={({ column, isDescending }) => set({ sort: `${isDescending ? "-" : ""}${column}` })}
         />
       )}

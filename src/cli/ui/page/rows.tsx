@@ -30,6 +30,8 @@ export function Rows<Row>(props: {
   readonly onOrder: (order: Order) => void;
   /** CSS width below which the table scrolls sideways. */
   readonly minWidth?: string;
+  /** Words for no rows, and the view without filters. */
+  readonly none: { readonly words: string; readonly link: string };
 }): JSX.Element {
   const { columns, rows, keyOf, order, onOrder, minWidth } = props;
   const box = useRef<HTMLElement>(null);
@@ -68,14 +70,24 @@ export function Rows<Row>(props: {
           <Spacer rows={first} columns={columns.length} />
           {rows.slice(first, last).map((row, index) => (
             <tr key={keyOf(row)} aria-rowindex={first + index + 2}>
-              {columns.map(({ name, cell }) => (
-                <td key={name}>{cell(row)}</td>
-              ))}
+              {columns.map(({ name, cell }) => {
+                const content = cell(row);
+                return (
+                  <td key={name} title={typeof content === "string" ? content : undefined}>
+                    {content}
+                  </td>
+                );
+              })}
             </tr>
           ))}
           <Spacer rows={rows.length - last} columns={columns.length} />
         </tbody>
       </table>
+      {rows.length === 0 && (
+        <p class="none" role="status">
+          {props.none.words} <a href={props.none.link}>Show all</a>
+        </p>
+      )}
     </section>
   );
 }

@@ -3,7 +3,9 @@ import { reasonsOf } from "../../explain/reasons.ts";
 import type { WholeJobStatus } from "../../explain/whole-job.ts";
 import type { ObjectInMember, WholeObjectStatus } from "../../explain/whole-object.ts";
 import type { ComparedView, PodRow } from "../model.ts";
+import { objectCommands } from "./commands.ts";
 import { Compared } from "./compared.tsx";
+import { CopyButtons } from "./copy.tsx";
 import { ageOf } from "./format.ts";
 import { MemberLink } from "./links.tsx";
 import { Badge, Loaded, Table, Troubles, useNow, useReading } from "./parts.tsx";
@@ -54,6 +56,7 @@ function WholeObject({ value, path, route }: { value: WholeObjectStatus; path: s
           {generation !== undefined && `, generation ${generation}`}
           {isDeleting ? ", is being taken back from members" : !whole && ", stays on the host"}
         </p>
+        <CopyButtons name={name} commands={objectCommands(route.path[1] ?? kind, value.namespace, name)} />
       </header>
       {notPlaced !== undefined && <p class="trouble">No member gets it: {notPlaced}</p>}
       <Troubles of={troubles} />

@@ -3,6 +3,8 @@ import { useMemo } from "preact/hooks";
 import { reasonsOf } from "../../explain/reasons.ts";
 import type { WholeJobStatus } from "../../explain/whole-job.ts";
 import type { WorkloadMember, WorkloadStatus } from "../../explain/workload.ts";
+import { workloadCommands } from "./commands.ts";
+import { CopyButtons } from "./copy.tsx";
 import { counted } from "./format.ts";
 import { MemberLink, NamespaceLink } from "./links.tsx";
 import { useLive } from "./live.ts";
@@ -42,12 +44,13 @@ export function WorkloadPage({
         <p>
           namespace <NamespaceLink name={namespace} />
         </p>
+        <CopyButtons name={name} commands={workloadCommands(kind, namespace, name)} />
       </header>
       <Loaded reading={reading} what="the workload">
         {(value) => ("whole" in value ? <WholeJob job={value} route={route} /> : <Division status={value} />)}
       </Loaded>
       <h2>Pods</h2>
-      <PodList pods={own} query={{ q: `${kind}/${name}` }} />
+      <PodList pods={own} query={{ namespace, workload: `${kind}/${name}` }} />
     </>
   );
 }

@@ -5,8 +5,8 @@ import { counted } from "./format.ts";
 import { whyLost } from "./freshness.ts";
 import { NamespaceLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Awaited, Empty, Search, useReading } from "./parts.tsx";
-import { changeQuery, type Route } from "./route.ts";
+import { Awaited, Choice, Empty, Search, useReading } from "./parts.tsx";
+import { changeQuery, linkTo, type Route } from "./route.ts";
 import { type Column, type Order, ordered, Rows } from "./rows.tsx";
 import { byKey, jobWorkloads, podWorkloads, type WorkloadRow, wholeWorkload } from "./workload-rows.ts";
 
@@ -58,7 +58,7 @@ const NO_JOBS: readonly JobRow[] = [];
 /** All workloads with delegated pods and all whole objects, and what each member has of them. */
 export function Workloads({ route }: { route: Route }): JSX.Element {
   const { pods, version, isComplete, whole, members } = useLive();
-  const { q = "", sort = "" } = Object.fromEntries(route.query);
+  const { q = "", namespace = "", sort = "" } = Object.fromEntries(route.query);
   const { value: jobs = NO_JOBS, problem } = useReading<readonly JobRow[]>("/api/jobs", undefined, JOBS_EVERY_MS);
   const all = useMemo(() => {
     const known = [...podWorkloads(pods.values()), ...whole.rows.map(wholeWorkload)];
@@ -73,12 +73,14 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
   const order: Order = { column: sort.replace(/^-/, ""), isDescending: sort.startsWith("-") };
   const shown = useMemo(() => {
     const words = q.toLowerCase().split(/\s+/).filter(Boolean);
-    const matching = all.filter(({ key, isWhole }) => {
+    const matching = all.filter((row) => {
+      const { key, isWhole } = row;
+      if (namespace !== "" && row.namespace !== namespace) return false;
       const text = `${key}${isWhole ? " whole" : ""}`.toLowerCase();
       return words.every((word) => text.includes(word));
     });
     return ordered(matching, columns, order);
-  }, [all, q, sort, columns]);
+  }, [all, q, namespace, sort, columns]);
   if (!isComplete && all.length === 0) return <Awaited what="the workloads" />;
   return (
     <div class="fill">
@@ -87,6 +89,13 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
         <p>{isComplete ? counted(shown.length, "workload") : "still reading…"}</p>
         <div class="filters">
           <Search value={q} onSearch={(words) => changeQuery(route, { q: words })} />
+          <Choice
+            label="Namespace"
+            any="every namespace"
+            value={namespace}
+            of={[...new Set(all.map((row) => row.namespace))].filter(Boolean).sort()}
+            onChoice={(chosen) => changeQuery(route, { namespace: chosen })}
+          />
         </div>
       </header>
       {problem !== undefined && <p class="trouble">Finished Jobs and CronJobs are not shown: {problem}</p>}
@@ -111,6 +120,7 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
           rows={shown}
           keyOf={({ key, isWhole }) => `${key}${isWhole}`}
           order={order}
+          none={{ words: "No workload is like this.", link: linkTo(["workloads"]) }}
           onOrder={({ column, isDescending }) => changeQuery(route, { sort: `${isDescending ? "-" : ""}${column}` })}
           minWidth={`${FIRST_REM + MEMBER_REM * names.length}rem`}
         />

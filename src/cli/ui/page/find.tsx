@@ -1,0 +1,70 @@
+import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
+import { counted } from "./format.ts";
+import { findAll } from "./found.ts";
+import { useLive } from "./live.ts";
+import { Empty, Table } from "./parts.tsx";
+import { linkTo, type Route } from "./route.ts";
+import { podWorkloads } from "./workload-rows.ts";
+
+const MOST_ROWS = 200;
+
+/** The search over everything, in the navigation. Each letter changes the address of the results. */
+export function FindField({ route }: { route: Route }): JSX.Element {
+  return (
+    <input
+      type="search"
+      class="find"
+      placeholder="Find anything"
+      aria-label="Find anything"
+      value={route.path[0] === "find" ? (route.query.get("q") ?? "") : ""}
+      onInput={({ currentTarget: { value } }) => {
+        const link = linkTo(["find"], { q: value });
+        // One entry of the browser's history for a search.
+        if (route.path[0] === "find") location.replace(link);
+        else location.hash = link;
+      }}
+    />
+  );
+}
+
+/** All members, namespaces, nodes, workloads, whole objects and pods that a search finds. */
+export function FindPage({ route }: { route: Route }): JSX.Element {
+  const { members = [], pods, version, whole } = useLive();
+  const q = route.query.get("q") ?? "";
+  const found = useMemo(
+    () => findAll({ members, pods: pods.values(), workloads: podWorkloads(pods.values()), objects: whole.rows }, q),
+    [version, members, whole, q],
+  );
+  if (q.trim() === "") return <Empty isView title="Write a part of a name in “Find anything”" />;
+  if (found.length === 0) {
+    return (
+      <Empty isView title={`Nothing is named like “${q}”`}>
+        Searched: members, namespaces, nodes, workloads, whole objects and delegated pods.
+      </Empty>
+    );
+  }
+  return (
+    <>
+      <header class="view-head">
+        <h1>Found</h1>
+        <p aria-live="polite">
+          {counted(found.length, "name")} like “{q}”{found.length > MOST_ROWS && `, of which ${MOST_ROWS} are shown`}
+        </p>
+      </header>
+      <Table
+        columns={["What", "In", "Name"]}
+        rows={found.slice(0, MOST_ROWS).map(({ kind, name, within, link }) => ({
+          key: link,
+          cells: [
+            kind,
+            within || "–",
+            <a href={link} key="name">
+              {name}
+            </a>,
+          ],
+        }))}
+      />
+    </>
+  );
+}
