@@ -1,7 +1,7 @@
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { listPages } from "../../kube/list.ts";
+import { listAll } from "../../kube/list.ts";
 import { pods } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/pod-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -63,26 +63,19 @@ export class HostGroups {
 
   /** Ignores pods that failed or are being deleted: they hold their group nowhere, as in members. */
   async #read(namespace: string, signal: AbortSignal): Promise<void> {
-    const found = await this.#list(namespace, signal);
-    const known = new Map(found.map((pod) => [pod.metadata.uid, ownedOnly(pod)]));
-    const holding = found.filter((pod) => !isDeleting(pod) && pod.status?.phase !== "Failed");
-    const ids = new Set(holding.flatMap((pod) => this.#options.groupOf(pod, (uid) => known.get(uid)) ?? []));
-    for (const [name, reading] of this.#namespaces) if (this.#isOld(reading)) this.#namespaces.delete(name);
-    // Counts from the end of the read: its callers decide by it, however long it took.
-    this.#namespaces.set(namespace, { at: this.#options.clock.now(), ids, pods: known });
-  }
-
-  async #list(namespace: string, signal: AbortSignal): Promise<Stored<Pod>[]> {
-    const found: Stored<Pod>[] = [];
-    const pages = listPages(this.#options.host, pods, {
+    const found = await listAll(this.#options.host, pods, {
       namespace,
       labelSelector: `${PROXY_LABEL}=${OVERFLOW_LABEL_VALUE}`,
       fieldSelector: "spec.nodeName!=",
       dropManagedFields: true,
       signal,
     });
-    for await (const page of pages) found.push(...page);
-    return found;
+    const known = new Map(found.map((pod) => [pod.metadata.uid, ownedOnly(pod)]));
+    const holding = found.filter((pod) => !isDeleting(pod) && pod.status?.phase !== "Failed");
+    const ids = new Set(holding.flatMap((pod) => this.#options.groupOf(pod, (uid) => known.get(uid)) ?? []));
+    for (const [name, reading] of this.#namespaces) if (this.#isOld(reading)) this.#namespaces.delete(name);
+    // Counts from the end of the read: its callers decide by it, however long it took.
+    this.#namespaces.set(namespace, { at: this.#options.clock.now(), ids, pods: known });
   }
 }
 
