@@ -47,7 +47,7 @@ export const OUTDATED_ANNOTATION = "legation.dev/outdated-in-template";
 /** Gives an object to members as it is: `true`. Also the label by which the controller's watches select such objects and copies. */
 export const WHOLE_KEY = "legation.dev/whole";
 export const WHOLE_VALUE = "true";
-/** Annotation on a divided Job, beside the members' names: JSON of each member's share, and of its last status there. */
+/** Annotation on a divided Job, beside the members' names: JSON of each member's share, and of its last status in it. */
 export const SHARES_ANNOTATION = "legation.dev/shares";
 /** The label of an object that members are not to have any more. */
 export const NOT_WHOLE_VALUE = "false";

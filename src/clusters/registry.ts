@@ -43,7 +43,7 @@ export class Registry {
   readonly #clusters: Reflector<Cluster>;
   readonly #secrets: Reflector<Secret>;
   readonly #connections: MemberConnections<Connected>;
-  /** The identities that members gave, with the kubeconfig that led there. */
+  /** The identities that members gave, with the kubeconfig that led to each. */
   readonly #found = new Map<string, FoundIdentity & { readonly kubeconfig: string }>();
   #joinedTwice: ReadonlyMap<string, string> = new Map();
   readonly #delegateIndex = new DelegateIndex();

@@ -28,7 +28,7 @@ export function leavesUncertain(error: unknown): error is KubeError {
   return isKubeError(error, "AnswerLost", "ServerError", "BadAnswer") && !failedAdmission(error);
 }
 
-/** Only for failures after which the delegate is certainly not there. Undefined for a plain refusal. */
+/** Only for failures after which the member certainly has no delegate. Undefined for a plain refusal. */
 export function passingRefusalOf(error: unknown): PodRefusal | undefined {
   if (failedAdmission(error) || isKubeError(error, "TooManyRequests")) return refusedFor(error);
   if (lacksDefaultAccount(error) || lacksNamespace(error)) return refusedFor(error);

@@ -34,7 +34,7 @@ export class RestoredHost {
     return true;
   }
 
-  /** Resolves when the host has the Lease as last renewed: absence there proves deletion. Else rejects with NotSent. */
+  /** Resolves when the host has the Lease as last renewed: absence on it proves deletion. Else rejects with NotSent. */
   async confirm(member: string, resource: string, signal: AbortSignal): Promise<void> {
     if ((await this.#options.election?.confirm(signal)) ?? true) return;
     const fields = { code: "NotSent", cluster: member, verb: "delete", resource } as const;

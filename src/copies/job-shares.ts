@@ -5,7 +5,7 @@ import type { Job } from "../api/kubernetes.ts";
 import type { ClusterPreferences } from "../api/preferences.ts";
 import { isMarkedTrue, type JobStatus } from "./jobs.ts";
 
-/** A member's share of a whole Job, as recorded on the Job before anything is created there. */
+/** A member's share of a whole Job, as recorded on the Job before anything is created in it. */
 export interface JobShare {
   readonly member: string;
   /** The part of a divided Job. Absent: the member has all of it. */

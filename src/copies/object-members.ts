@@ -26,7 +26,7 @@ export interface ObjectMember extends MemberCopy {
   readonly hasCopy: boolean;
   /** Why the member has no copy, or another version. */
   readonly refusal?: string;
-  /** Who keeps changing or deleting the copy there, so that it is left alone for a while. */
+  /** Who keeps changing or deleting the copy in the member, so that it is left alone for a while. */
   readonly contested?: string;
   /** Why the last write of the copy failed, though the next one may succeed. */
   readonly failing?: string;

@@ -23,7 +23,7 @@ export interface Candidate {
   readonly limits?: LimitAmounts;
   /** Includes delegates that wait for larger nodes. Undefined: `used` is all that is known. */
   readonly usedIn?: (namespace?: string) => Amounts;
-  /** The part reserved for a proxy that has no delegate there yet. */
+  /** The part reserved for a proxy that has no delegate in it yet. */
   readonly reservedFor?: (proxyUid: string) => Amounts | undefined;
   /** Room that preemption may make. Undefined if not known. */
   readonly preemptible?: (priority: number) => Amounts;

@@ -8,11 +8,11 @@ import type { Told } from "../runtime/told.ts";
 export interface Attempt {
   /** When its delegate was created or first seen; epoch ms. */
   readonly since: number;
-  /** No member had room: it waits there until one has. */
+  /** No member had room: it waits in one until it has. */
   readonly parked?: boolean;
   /** Why it did not work out; absent while it is under way. */
   readonly refusal?: Refusal;
-  /** No other attempt there before this time; epoch ms. */
+  /** No other attempt in the member before this time; epoch ms. */
   readonly until?: number;
   readonly nodesVersion?: number;
   readonly refusalCount: number;

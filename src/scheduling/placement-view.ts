@@ -34,7 +34,7 @@ export interface PlaceableMember {
   readonly name: string;
   /** Counts the changes of its nodes that matter to placement. */
   readonly nodesVersion: number;
-  /** The pod under the proxy's name that this host made there, whichever proxy uid it was made for. */
+  /** The pod under the proxy's name that this host made in the member, whichever proxy uid it was made for. */
   readonly delegate?: Stored<Pod>;
   /** Refusal of a pod like this one a moment ago. Only set with a ranking. */
   readonly refusedBefore?: Pause;

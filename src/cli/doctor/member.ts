@@ -24,7 +24,7 @@ export interface MemberContext {
   readonly host: ClusterClient;
   readonly cluster: Stored<Cluster>;
   readonly node: Stored<KubeNode> | undefined;
-  /** Rights that the host's account needs there. Undefined if unknown. */
+  /** Rights that the host's account needs in the member. Undefined if unknown. */
   readonly rights: readonly Right[] | undefined;
   /** The host's API server's clock. Undefined if unknown. */
   readonly hostClock: ClockOffset | undefined;
@@ -117,7 +117,7 @@ async function open({ host, cluster, now, deadline, session }: MemberContext): P
   }
 }
 
-/** Checks the member itself: that it answers, who it is, its version, its clock, and the rights there. */
+/** Checks the member itself: that it answers, who it is, its version, its clock, and the rights in it. */
 async function checkThere({ client, server }: Connection, context: MemberContext): Promise<CheckedMember> {
   const { cluster, rights, hostClock, deadline } = context;
   const { signal, timeoutMs } = deadline;

@@ -25,9 +25,9 @@ export interface MemberDetail extends MemberStatus {
   readonly server: string | undefined;
   /** Its nodes by kind: those of one kind are alike. */
   readonly nodeKinds: readonly NodeKind[];
-  /** Requests of other tenants' pods there, as last read. */
+  /** Requests of other tenants' pods in it, as last read. */
   readonly requestedByOthers: Readonly<Record<string, string>>;
-  /** The host's pods there, by their status as kubectl shows it. */
+  /** The host's pods in it, by their status as kubectl shows it. */
   readonly statuses: Replicas;
   readonly troubles: readonly Trouble[];
   /** Events of its Cluster and its node. */

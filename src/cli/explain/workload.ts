@@ -36,12 +36,12 @@ export interface WorkloadMember {
   readonly wanted: number | undefined;
   /** Number of further pods that they would give it if it had room. */
   readonly overflow: number | undefined;
-  /** Pods there that have neither ended nor are terminating. */
+  /** Pods in the member that have neither ended nor are terminating. */
   readonly has: number;
   readonly ready: number;
-  /** All pods there by their status, as `kubectl get pods` shows it. */
+  /** All pods in the member by their status, as `kubectl get pods` shows it. */
   readonly statuses: Replicas;
-  /** Why one more pod would not go there. Undefined if it would. */
+  /** Why one more pod would not go to the member. Undefined if it would. */
   readonly whyNot: string | undefined;
 }
 

@@ -76,11 +76,11 @@ export interface PlannedMember {
   readonly cluster: string;
   /** Number of the workload's pods that are there now. */
   readonly now: number;
-  /** Number of pods that the plan places there. */
+  /** Number of pods that the plan places in the member. */
   readonly pods: number;
-  /** Number of pods that wait there for room. */
+  /** Number of pods that wait in the member for room. */
   readonly waiting: number;
-  /** Why others of the pods do not go there. */
+  /** Why others of the pods do not go to the member. */
   readonly whyNot: readonly { readonly reason: string; readonly message: string; readonly pods: number }[];
 }
 

@@ -67,7 +67,7 @@ export class SimulatedClaims {
       (key) => this.#claims.get(key),
       (member, claim) => {
         const home = this.#homes.get(objectKey(claim.metadata));
-        // The controller makes the claim there when the pod comes.
+        // The controller makes the claim in the member when the pod comes.
         return home === undefined || home === member
           ? "prepared"
           : { refused: claimElsewhere(claim, home, this.#isMember(home)) };

@@ -17,7 +17,7 @@ export class SimulatedMember implements PlacementMember {
   readonly read = true;
   readonly syncing = false;
   readonly roomVersion = "";
-  /** Requests of the proxies there, and of pods that a simulation adds. */
+  /** Requests of the member's proxies, and of pods that a simulation adds. */
   readonly requests: DelegateRequests = new DelegateRequests((requests) =>
     fitsLargest(requests, this.#candidate.largestNode),
   );
@@ -42,7 +42,7 @@ export class SimulatedMember implements PlacementMember {
     return [...this.#guesses];
   }
 
-  /** Notes that a pod there must reach the host's API server. */
+  /** Notes that a pod of the member must reach the host's API server. */
   needsHomeApi(): void {
     const { homeAPI, agent } = this.#cluster.spec;
     if (homeAPI !== undefined || agent?.homeAPI === true) return;

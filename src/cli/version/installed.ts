@@ -56,7 +56,7 @@ export interface LegationVersions {
   readonly installer?: "legation" | "Helm" | undefined;
   /** Version of the Deployments, if all have one. */
   readonly version?: string | undefined;
-  /** Absent if the user may not read Deployments and pods there. Empty if all processes run outside. */
+  /** Absent if the user may not read Deployments and pods of that cluster. Empty if all processes run outside. */
   readonly processes?: readonly InstalledProcess[] | undefined;
   /** Absent if the user may not read Clusters. */
   readonly members?: readonly MemberVersion[] | undefined;

@@ -46,7 +46,7 @@ export interface Observed {
 export type Action =
   /** Forgets a refusal whose time is over, so that waiting pods ask again. */
   | { readonly type: "reconsider"; readonly write: string }
-  /** Writes the member's name on the host's claim, before anything is made there. */
+  /** Writes the member's name on the host's claim, before anything is made in the member. */
   | { readonly type: "assign"; readonly member: string; readonly uid: string; readonly resourceVersion: string }
   /** Removes the name, since the member refuses the claim. */
   | { readonly type: "unassign"; readonly uid: string; readonly resourceVersion: string }

@@ -11,7 +11,7 @@ interface Given {
 }
 
 interface Known extends Given {
-  /** A read found the claim there; the watch may not show it yet. */
+  /** A read found the claim; the watch may not show it yet. */
   readonly isThere: boolean;
 }
 

@@ -14,7 +14,7 @@ export interface SourcesOptions<T extends KubeObject> {
   readonly host: ClusterClient;
   readonly hostId: string;
   readonly kinds: ReadonlyMap<string, CopiedKind<T>>;
-  /** Each namespace is watched by itself, as long as users there need the kind. Otherwise one watch covers the cluster. */
+  /** Each namespace is watched by itself, as long as users in it need the kind. Otherwise one watch covers the cluster. */
   readonly perNamespace: boolean;
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
   readonly onSource: (kind: string, object: Stored<T>) => void;

@@ -193,7 +193,7 @@ async function changeCopy<T extends KubeObject>(change: CopyChange<T>): Promise<
 /** Reports whether a client of the member removed some of a copy's marks: those that are left name this very copy. */
 function hasLostMarks(there: KubeObject, object: KubeObject, hostId: string): boolean {
   const owner = ownerOf(there);
-  // Copies have no owners in the member: with one, a controller there carried a copy's labels over to its own object.
+  // Copies have no owners in the member: with one, a controller of the member carried a copy's labels over to its own object.
   if (owner === undefined) return isLabelled(there, hostId) && (there.metadata?.ownerReferences ?? []).length === 0;
   const host = there.metadata?.labels?.[HOST_LABEL] ?? hostId;
   return host === hostId && owner.uid === ownerOf(object)?.uid;

@@ -161,7 +161,7 @@ export class Observer {
     return [...concerned];
   }
 
-  /** Returns the Clusters that cannot be reached for want of credentials: a proxy may have its delegate there all the same. */
+  /** Returns the Clusters that cannot be reached for want of credentials: a proxy may have its delegate in one all the same. */
   #unconnected(proxy: Stored<Pod> | undefined): ObservedMember[] {
     if (proxy === undefined) return [];
     const { registry, placementState } = this.#options;

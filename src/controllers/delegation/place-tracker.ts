@@ -63,7 +63,7 @@ export class PlaceTracker {
     const { memories } = placementState;
     const { reserved, uncertain } = memories.of(uid);
     if (reserved === name || uncertain === name || !member.reachable || !member.read) return true;
-    // While its creation is retried there, pods that wait for its place must not hear of each attempt.
+    // While its creation is retried in the member, pods that wait for its place must not hear of each attempt.
     if (memories.writes.isFailing(uid, delegateCreationIn(name))) return true;
     const delegate = member.delegates.get(key);
     if (delegate !== undefined && isFor(delegate, proxy)) return !endsUnstarted(delegate);

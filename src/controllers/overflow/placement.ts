@@ -44,7 +44,7 @@ export class OverflowPlacement {
     return this.#options.placementState.eligibilities.delegateIn(pod, member.candidate(), this.#options.identity);
   }
 
-  /** Reports false when the pod's group may not go there now. */
+  /** Reports false when the pod's group may not go to the member now. */
   reserve(pod: Stored<Pod>, member: string, delegate: Pod): boolean {
     const { placementState } = this.#options;
     const { uid, namespace } = pod.metadata;

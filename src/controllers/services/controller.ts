@@ -29,7 +29,7 @@ const SERVICE = "Service";
 const SLICE = "EndpointSlice";
 const SERVICE_INDEX = "service";
 
-/** Gives each member the Services by whose names pods there find each other. */
+/** Gives each member the Services by whose names its pods find each other. */
 export class ServiceController implements PodCopier {
   readonly #options: PodCopierOptions;
   readonly #copier: Copier<ServiceObject>;
@@ -288,7 +288,7 @@ export class ServiceController implements PodCopier {
     for (const service of this.#servicesOf(proxy)) this.#enqueueIn(member, service);
   }
 
-  /** Places the proxy of an earlier leader's delegate: nothing on the host says yet that it is on its way there. */
+  /** Places the proxy of an earlier leader's delegate: nothing on the host says yet that it is on its way to the member. */
   #onHeld(member: Member, delegate: Stored<Pod>): void {
     const owner = ownerOf(delegate);
     const proxy = owner && this.#options.proxies.get(objectKey(delegate.metadata));

@@ -7,7 +7,7 @@ export interface NodeFacts {
   readonly reachable: boolean;
   /** The API server answers the probe. A member that answers is reachable once its pods were read, or that takes long. */
   readonly answers?: boolean;
-  /** The list that takes long there, while its API server answers. Absent: none does. */
+  /** The list of the member that takes long, while its API server answers. Absent: none does. */
   readonly slow?: string;
   readonly message?: string;
   /** Another cluster answers in its place, or its member joined under another name already: `message` says so. */
@@ -26,14 +26,14 @@ export interface NodeFacts {
   readonly largestNode?: Readonly<Record<string, number>>;
   /** Kinds of its nodes. Absent: not known, or too many. */
   readonly nodeKinds?: NodeKinds;
-  /** Requests of pods there that are not this host's. Absent: not known. */
+  /** Requests of the member's pods that are not this host's. Absent: not known. */
   readonly foreign?: Readonly<Record<string, number>>;
   readonly features: readonly string[];
   /** Proxies bound to its virtual node. Undefined: the host's pods are not read yet. */
   readonly proxies: number | undefined;
-  /** Pods without a node that have, or may have, a delegate there or are being bound there. 0 unless its Cluster is being deleted. */
+  /** Pods without a node that have, or may have, a delegate in the member or are being bound to it. 0 unless its Cluster is being deleted. */
   readonly waiting: number;
-  /** Held delegates there. Absent: none, or the host's pods are not read yet. */
+  /** Held delegates in the member. Absent: none, or the host's pods are not read yet. */
   readonly held?: number;
 }
 

@@ -28,7 +28,7 @@ export interface Observed<T extends KubeObject, Shown> {
 export type Action<T extends KubeObject, Assignment, Shown> =
   /** Adds the finalizer, without which nothing is created in a member. */
   | { readonly type: "hold"; readonly object: Stored<T> }
-  /** Gives the object to members before anything is created there, so that no other member has it. */
+  /** Gives the object to members before anything is created in them, so that no other member has it. */
   | {
       readonly type: "record";
       readonly object: Stored<T>;

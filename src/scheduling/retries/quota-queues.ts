@@ -45,7 +45,7 @@ class QuotaQueue {
   readonly #member: string;
   readonly #options: QuotaQueueOptions;
   readonly #pods = new Map<string, Waiting>();
-  /** When a pod there last ended; epoch ms. */
+  /** When a pod in the member last ended; epoch ms. */
   #endedAt = Number.NEGATIVE_INFINITY;
   #turn: { readonly uid: string; readonly since: number } | undefined;
   #timer: Timer | undefined;
@@ -160,7 +160,7 @@ export interface QuotaPlace {
   readonly namespace: string;
 }
 
-/** Pods that members refused because a quota was full. The end of a pod there lets them ask sooner, one at a time. */
+/** Pods that members refused because a quota was full. The end of a pod in the member lets them ask sooner, one at a time. */
 export class QuotaQueues {
   readonly #options: QuotaQueueOptions;
   readonly #queues = new Map<string, QuotaQueue>();

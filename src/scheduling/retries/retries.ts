@@ -34,7 +34,7 @@ export class Retries {
     this.#options = options;
   }
 
-  /** Returns, by member, why pods like this one are not tried there now. Undefined when no member refuses any pod. */
+  /** Returns, by member, why pods like this one are not tried in it now. Undefined when no member refuses any pod. */
   ofOthers(pod: Stored<Pod>): ((member: string) => Pause | undefined) | undefined {
     if (this.#shapes.empty) return undefined;
     const shape = shapeOf(pod);

@@ -13,7 +13,7 @@ interface Entry extends Pause {
 // A trial without an answer is forgotten after this.
 const TRIAL_MS = 60_000;
 
-/** The shapes of pods that members refused. After a change there, or a while, one pod tries for all of its shape. */
+/** The shapes of pods that members refused. After a change in the member, or a while, one pod tries for all of its shape. */
 export class ShapeRefusals {
   readonly #shapes = new ShapeMap<Entry>();
   readonly #trials = new Map<string, { readonly member: string; readonly shape: PodShape }>();

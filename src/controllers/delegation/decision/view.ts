@@ -37,13 +37,13 @@ export interface MemberView extends PlaceableMember {
   /** A cordon or taint that keeps pods off its virtual node. Only set where an unbound proxy has its delegate. */
   readonly repels?: Pick<Refusal, "reason" | "message">;
   readonly overdue?: boolean;
-  /** The state of the copies that the pod needs there. Absent: it needs none. */
+  /** The state of the copies that the pod needs in the member. Absent: it needs none. */
   readonly preparation?: Preparation;
-  /** Requests of the pod there, where the author's overrides or its admission change them. Only set with a ranking. */
+  /** Requests of the pod in the member, where the author's overrides or its admission change them. Only set with a ranking. */
   readonly requests?: Amounts;
   /** The requests that its admission made for the proxy's delegate. Only set where that waits for a node. */
   readonly mutation?: RequestMutation;
-  /** With this delegate, as it is stored, the host's pods request more there than its nodes have. */
+  /** With this delegate, as it is stored, the host's pods request more than the member's nodes have. */
   readonly overfull?: boolean;
 }
 

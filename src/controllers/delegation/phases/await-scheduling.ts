@@ -16,7 +16,7 @@ import { ranked } from "../decision/on-demand.ts";
 import { report } from "../decision/report.ts";
 import { type PodView, requestsIn, unknownPlacement } from "../decision/view.ts";
 
-// A scheduler that has nominated a node preempts pods there, and those may take long to end.
+// A scheduler that has nominated a node preempts pods on it, and those may take long to end.
 const PREEMPTION_MS = 10 * 60_000;
 
 /** The member's scheduler has its time to find a node. After that the next member with room gets the pod. */
@@ -34,7 +34,7 @@ export const awaitScheduling: Phase = (observed, now) => {
   return leave(holder, ranking, view, now) ?? moveOn(holder, ranking, view, now) ?? wait(holder, ranking, view, now);
 };
 
-/** The pod has no other member to go to. After the scheduler's time other pods like it are not sent there. */
+/** The pod has no other member to go to. After the scheduler's time other pods like it are not sent to this one. */
 export const awaitBoundScheduling: Phase = (view, now) => {
   const { proxy, memory } = view;
   const member = boundMember(view);
@@ -91,7 +91,7 @@ function moveOn(holder: DelegateHolder, ranking: Ranking, view: PodView, now: nu
   const isParked = hasAnswer && (view.memory.attempts[name]?.parked === true || holder.overfull === true);
   if ((roomy ?? full) === undefined || !(now >= deadline || isParked)) return undefined;
   const { uid: proxyUid } = view.proxy.metadata;
-  // A full member has no room to reserve: the pod is parked there.
+  // A full member has no room to reserve: the pod is parked in it.
   const reservation: Action[] =
     roomy === undefined ? [] : [{ type: "reserve", member: roomy, proxyUid, requests: requestsIn(view, roomy) }];
   // Earlier refusals are listed with this one: without them the message would be new each time the pod comes round.

@@ -41,7 +41,7 @@ export const awaitNeeds: Phase = (view, now) => {
   return needs?.state === "awaited" || syncing === true ? decided("Waiting", []) : undefined;
 };
 
-/** An answer of the best member is overdue. Room is reserved there, so that the workload's other pods go elsewhere. */
+/** An answer of the best member is overdue. Room is reserved in it, so that the workload's other pods go elsewhere. */
 export const awaitBest: Phase = (observed, now) => {
   const view = ranked(observed);
   const { proxy, memory, ranking } = view;

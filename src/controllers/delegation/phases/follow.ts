@@ -8,7 +8,7 @@ import { forwards, refusedResize } from "../decision/forwarding.ts";
 import { writeAgainAt } from "../decision/futile-writes.ts";
 import { type PodView, wallTime } from "../decision/view.ts";
 
-/** The proxy and its recorded delegate are kept alike: status comes back, changes go there. */
+/** The proxy and its recorded delegate are kept alike: status comes back, changes go to the member. */
 export const follow: Phase = (view, now) => {
   const { proxy } = view;
   const member = boundMember(view);
@@ -33,7 +33,7 @@ export const ended: Phase = (view, now) => {
   return decided("Finished", actions, writeAgainAt(memory, actions, now));
 };
 
-/** Feedback comes first: a member that takes no write must not keep the host from hearing what runs there. */
+/** Feedback comes first: a member that takes no write must not keep the host from hearing what runs in it. */
 function keepAlike(member: string, delegate: Stored<Pod>, view: PodView, now: number): Action[] {
   const { proxy } = view;
   const refused = isTerminal(delegate) ? undefined : refusedResize(proxy, delegate, view);

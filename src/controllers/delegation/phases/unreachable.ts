@@ -33,7 +33,7 @@ export function bindToLostNode(
   const { proxy } = view;
   const { uid: proxyUid } = proxy.metadata;
   const what = `${has} the pod and does not answer`;
-  // A short loss must not confine a pod without a node there, since another member may get room.
+  // A short loss must not confine to the member a pod that has no node in it, since another member may get room.
   const isUnscheduled = delegate !== undefined && unschedulableMessage(delegate) !== undefined;
   // When most members are lost, their nodes stay Ready and no pod is evicted.
   if (isUnscheduled || !notReady) {

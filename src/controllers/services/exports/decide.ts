@@ -13,7 +13,7 @@ export type ExportSource =
 export interface ObservedCopy {
   readonly ref: CopyRef;
   readonly copy: Stored<KubeObject>;
-  /** The member answers, and the copy stays there. */
+  /** The member answers, and the copy stays in it. */
   readonly usable: boolean;
   readonly exported: ExportSource;
   /** When the member is to have the ServiceExport next; epoch ms. */

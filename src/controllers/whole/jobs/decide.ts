@@ -50,7 +50,7 @@ function unreadable({ object: job, isUnreadable }: Observed, now: number): JobDe
   return reportToAuthor(job, { message, outcome: "Unreadable" }, now + LOOK_AGAIN_MS);
 }
 
-/** Records the members before anything is created there, so that no other member has the Job or a share of it. */
+/** Records the members before anything is created in them, so that no other member has the Job or a share of it. */
 function place({ object: job, places, choice }: Observed, now: number): JobDecision | undefined {
   if (places.length > 0) return undefined;
   // A new leader has not read all members yet, and shares stay as they are.

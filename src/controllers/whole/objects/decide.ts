@@ -54,7 +54,7 @@ function refuse({ object, problem }: Observed): ObjectDecision | undefined {
   return problem === undefined ? undefined : reportToAuthor(object, { message: problem, outcome: "Refused" });
 }
 
-/** Records the one member of an object that runs there. */
+/** Records the one member of an object that runs something. */
 function place({ object, choice }: Observed, now: number): ObjectDecision | undefined {
   if (choice === undefined) return undefined;
   const [member] = choice.fitting;
