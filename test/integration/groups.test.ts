@@ -118,7 +118,7 @@ describe("the annotation group-by of a namespace", () => {
     expect(await nodesOf(7)).toHaveLength(1);
   });
 
-  test("groups by a label", async () => {
+  test("brings pods with one value of the namespace's group-by label to one member", async () => {
     namespace = await makeNamespace({ "legation.dev/group-by": "label:flow" });
     const { host } = clients();
     await Promise.all(

@@ -135,7 +135,7 @@ describe("cluster affinity", () => {
 describe("spread over clusters", () => {
   const spread = (maxSkew: number): string => JSON.stringify([{ topologyKey: "region", maxSkew }]);
 
-  test("limits preferences", async () => {
+  test("limits how far preferences fill one cluster", async () => {
     const annotations = { "legation.dev/cluster-affinity": preferring("us") };
     await rollOut(deployment(6, { ...annotations, "legation.dev/cluster-spread": spread(2) }));
     expect(await placed()).toEqual({ [EAST]: 4, [WEST]: 2 });

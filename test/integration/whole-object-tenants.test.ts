@@ -171,7 +171,7 @@ describe.concurrent("an author without the verb delegate", () => {
     await eventuallyPasses(async () => expect(await west.find(configMaps, ref)).toBeUndefined());
   });
 
-  test("may not name types", async () => {
+  test("may neither create nor change a DelegatedType", async () => {
     await expect(asTenant(places.opted, ["create", ...TYPE])).rejects.toThrow("delegatedtypes");
     await expect(
       asTenant(places.opted, ["patch", "delegatedtype/configmaps", "--type=merge", "-p={}"]),

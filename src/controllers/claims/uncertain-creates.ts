@@ -22,7 +22,7 @@ interface FailedRequest extends Given {
 
 /**
  * Creates of claims with an unknown result: a member may have the claim. Later failures prove nothing, as admission
- * comes first.
+ * comes first. Unlike `UnsettledCreates` they end by a read, not by time: no other member may get a claim that holds data.
  */
 export class UncertainCreates {
   readonly #clock: Pick<Clock, "now">;

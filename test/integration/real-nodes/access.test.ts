@@ -66,7 +66,7 @@ onRealNodes((realNodes) => {
       expect(readFileSync(back).equals(readFileSync(there))).toBe(true);
     });
 
-    test("forwards a port", async () => {
+    test("forwards a port to a pod of the member", async () => {
       using forward = new StreamingKubectl(["-n", namespace, "port-forward", "pod/web", ":8080"], {
         kubeconfig: alice.kubeconfigOf("west"),
         transport,

@@ -9,10 +9,13 @@ describe("a member's response", () => {
     [302, ["location"], "answered with a redirect"],
     [304, ["etag"], undefined],
     [401, [], "refuses the credentials of legation access"],
-  ])("with status %d and headers %j reaches the user, unless it would take credentials elsewhere: %s", (status, names, why) => {
-    const text = unsafeResponse("west", status, names)?.text;
-    expect(text).toEqual(why === undefined ? undefined : expect.stringContaining(why));
-  });
+  ])(
+    "with status %d and headers %j reaches the user, unless it would take credentials elsewhere: %s",
+    (status, names, why) => {
+      const text = unsafeResponse("west", status, names)?.text;
+      expect(text).toEqual(why === undefined ? undefined : expect.stringContaining(why));
+    },
+  );
 
   test("has its headers, without orders to browsers and without a second Audit-ID", () => {
     const kept = ["Content-Type", "text/plain", "Etag", "1"];
@@ -25,9 +28,12 @@ describe("a member's response", () => {
     ["/p/proxy", 301, ["Location", "https://elsewhere/p/proxy/"], undefined],
     ["/p/proxy", 302, ["Location", "/p/proxy/"], undefined],
     ["/p/proxy", 301, ["X-Path", "/p/proxy/"], undefined],
-  ])("that leads from %s with status %d by %j is followed only to the same path with a slash: %s", (path, status, headers, expected) => {
-    expect(slashedPath(path, status, headers)).toBe(expected);
-  });
+  ])(
+    "that leads from %s with status %d by %j is followed only to the same path with a slash: %s",
+    (path, status, headers, expected) => {
+      expect(slashedPath(path, status, headers)).toBe(expected);
+    },
+  );
 });
 
 test("a lost answer says that the request may have been done, and an unsent one does not", () => {

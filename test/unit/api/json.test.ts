@@ -31,19 +31,29 @@ describe("a path of fields", () => {
   test("leads to nothing through a list, a text or a missing field", () => {
     const object = { spec: { replicas: 3, list: [{ a: 1 }], text: "a" } };
     expect(valueAt(object, ["spec", "replicas"])).toBe(3);
-    for (const path of [["spec", "list", "0"], ["spec", "text", "length"], ["status", "phase"]]) {
+    for (const path of [
+      ["spec", "list", "0"],
+      ["spec", "text", "length"],
+      ["status", "phase"],
+    ]) {
       expect(valueAt(object, path)).toBeUndefined();
     }
   });
 
   test("is made where a value is set, and leaves the original as it was", () => {
     const object = { spec: { replicas: 3, managedBy: "text" } };
-    expect(setAt(object, ["spec", "managedBy", "name"], "x")).toEqual({ spec: { replicas: 3, managedBy: { name: "x" } } });
+    expect(setAt(object, ["spec", "managedBy", "name"], "x")).toEqual({
+      spec: { replicas: 3, managedBy: { name: "x" } },
+    });
     expect(object.spec.managedBy).toBe("text");
   });
 
   test("is read from a JSON pointer with its escapes", () => {
-    expect(pathOfPointer("/metadata/annotations/example.com~1a~0b")).toEqual(["metadata", "annotations", "example.com/a~b"]);
+    expect(pathOfPointer("/metadata/annotations/example.com~1a~0b")).toEqual([
+      "metadata",
+      "annotations",
+      "example.com/a~b",
+    ]);
   });
 });
 

@@ -10,8 +10,7 @@ import {
   issueSelfSigned,
   issueServing,
 } from "../../../src/certificates/issue.ts";
-import { checkPair } from "../../../src/certificates/pair.ts";
-import { expiresAt, hostsOf, renewalReason } from "../../../src/certificates/validity.ts";
+import { expiresAt, hostsOf } from "../../../src/certificates/validity.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const now = Date.now();
@@ -103,60 +102,7 @@ test("issues under an authority of an earlier version, whose name is encoded in 
   expect(nameAt(issued.toString(), 3)).toBe(nameAt(earlier.cert, 5));
 });
 
-describe("the renewal of a certificate", () => {
-  const at = (days: number, options: object = {}) =>
-    renewalReason(serving.cert, { now: now + days * DAY_MS, ...options });
-  test("is due after two thirds of its life", () => {
-    expect(at(49)).toBeUndefined();
-    expect(at(51)).toBe("expiring");
-  });
-  test("is due if the certificate is valid only from later on, beyond the backdating of thirty days", () => {
-    expect(at(-29.9)).toBeUndefined();
-    expect(at(-30.1)).toBe("early");
-    expect(at(-109)).toBe("early");
-  });
-  test("is not due if its issuer would replace each new one, without end", () => {
-    expect(at(-111)).toBeUndefined();
-  });
-  test("is due if a name or an address is missing", () => {
-    expect(at(0, { hosts })).toBeUndefined();
-    expect(at(0, { hosts: [...hosts, "other.svc"] })).toBe("hosts");
-    expect(at(0, { hosts: ["10.0.0.1"] })).toBe("hosts");
-  });
-  test("is due if another authority signed it", async () => {
-    const other = await issueAuthority("test-ca", { now, lifetimeMs: DAY_MS });
-    expect(at(0, { authority: authority.cert })).toBeUndefined();
-    expect(at(0, { authority: other.cert })).toBe("authority");
-    expect(at(0, { authority: "nonsense" })).toBe("authority");
-  });
-  test("is due if it cannot be parsed", () => {
-    expect(renewalReason("nonsense", { now })).toBe("unreadable");
-    expect(expiresAt("nonsense")).toBeUndefined();
-  });
-});
-
-test("names the holder of a certificate", () => {
-  expect(hostsOf(serving.cert)).toEqual([hosts[0], hosts[1], "0:0:0:0:0:0:0:1"]);
-  expect(hostsOf(authority.cert)).toEqual([]);
-  expect(hostsOf("nonsense")).toEqual([]);
-});
-
 test("issues no certificate beyond its authority's life", async () => {
   const long = await issueServing(authority, ["a"], { now, lifetimeMs: 400 * DAY_MS });
   expect(expiresAt(long.cert)).toBe(expiresAt(authority.cert));
-});
-
-describe("a certificate and a private key", () => {
-  test("are a pair if the key is the certificate's", () => {
-    expect(() => checkPair(authority)).not.toThrow();
-    expect(() => checkPair(serving)).not.toThrow();
-  });
-
-  test.each([
-    ["of its type", async () => (await issueSelfSigned(hosts, { now, lifetimeMs: DAY_MS })).key],
-    ["of another type", async () => authority.key],
-  ])("are no pair with another key %s", async (_name, create) => {
-    const key = await create();
-    expect(() => checkPair({ cert: serving.cert, key })).toThrow(/key values mismatch/);
-  });
 });

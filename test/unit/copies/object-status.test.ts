@@ -27,7 +27,7 @@ function condition(status: string, more: object = {}): object {
 }
 
 describe("the status of an object in one member", () => {
-  test("is the copy's", () => {
+  test("is that of the member's copy, word for word", () => {
     const status = { url: "http://a", conditions: [condition("True")], list: [1, 2] };
     expect(statusFromCopies(object(3), [holder("west", status)])).toEqual(status);
   });

@@ -14,13 +14,19 @@ test("the labels of a copy that Legation wrote are those of its own managers, no
     written("legation-host-2", { "f:theirs": {} }),
     written("legation-host-1", { "f:of-status": {} }, { subresource: "status" }),
   ];
-  expect(ownedKeys({ metadata: { managedFields } }, "legation-host-1")).toEqual({ labels: ["app", "tier"], annotations: [] });
+  expect(ownedKeys({ metadata: { managedFields } }, "legation-host-1")).toEqual({
+    labels: ["app", "tier"],
+    annotations: [],
+  });
 });
 
 test.each([
   ["is gone", undefined],
   ["has no record of managers", {}],
-  ["has a record in another form", { metadata: { managedFields: [{ manager: "legation", fieldsV1: { "f:metadata": "x" } }] } }],
+  [
+    "has a record in another form",
+    { metadata: { managedFields: [{ manager: "legation", fieldsV1: { "f:metadata": "x" } }] } },
+  ],
 ])("no label is Legation's on an object that %s", (_case, there) => {
   expect(ownedKeys(there, "legation-host-1")).toEqual({ labels: [], annotations: [] });
 });

@@ -35,7 +35,7 @@ test.each<[string, ReturnType<typeof endpointOf>]>([
   ["/containerLogs//web/main", { kind: "unknown" }],
   ["/containerLogs/shop//main", { kind: "unknown" }],
   ["/containerLogs/shop/web/", { kind: "unknown" }],
-])("is parsed: %s", (path, endpoint) => {
+])("reads the kind, pod and container of a kubelet's path: %s", (path, endpoint) => {
   expect(endpointOf(path)).toEqual(endpoint);
 });
 

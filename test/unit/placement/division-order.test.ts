@@ -6,9 +6,7 @@ import { DivisionOrder } from "../../../src/placement/division-order.ts";
 const CLUSTERS = ["west", "east", "south"];
 const KEY = "team/web";
 const own = fc.record({ weight: fc.nat(4), minReplicas: fc.nat(3) });
-const preferences = fc
-  .record({ west: own, east: own, south: own })
-  .map((clusters) => ({ rebalance: true, clusters }));
+const preferences = fc.record({ west: own, east: own, south: own }).map((clusters) => ({ rebalance: true, clusters }));
 
 test("gives a cluster as many of the first replicas as the division of so many, whatever was asked before", () => {
   fc.assert(
@@ -24,15 +22,23 @@ test("gives a cluster as many of the first replicas as the division of so many, 
 
 test("names the position at which a cluster gets its nth replica, if that is among the first ones", () => {
   fc.assert(
-    fc.property(preferences, fc.constantFrom(...CLUSTERS), fc.integer({ min: 1, max: 20 }), (wanted, cluster, within) => {
-      const order = new DivisionOrder(divisionShares(wanted, CLUSTERS, { key: KEY }));
-      const share = order.share(cluster, within);
-      for (let nth = 1; nth <= share; nth += 1) {
-        const position = order.position(cluster, nth, within);
-        expect(position).toBeLessThanOrEqual(within);
-        expect([order.share(cluster, (position ?? 0) - 1), order.share(cluster, position ?? 0)]).toEqual([nth - 1, nth]);
-      }
-      expect(order.position(cluster, share + 1, within)).toBeUndefined();
-    }),
+    fc.property(
+      preferences,
+      fc.constantFrom(...CLUSTERS),
+      fc.integer({ min: 1, max: 20 }),
+      (wanted, cluster, within) => {
+        const order = new DivisionOrder(divisionShares(wanted, CLUSTERS, { key: KEY }));
+        const share = order.share(cluster, within);
+        for (let nth = 1; nth <= share; nth += 1) {
+          const position = order.position(cluster, nth, within);
+          expect(position).toBeLessThanOrEqual(within);
+          expect([order.share(cluster, (position ?? 0) - 1), order.share(cluster, position ?? 0)]).toEqual([
+            nth - 1,
+            nth,
+          ]);
+        }
+        expect(order.position(cluster, share + 1, within)).toBeUndefined();
+      },
+    ),
   );
 });

@@ -52,7 +52,7 @@ test("rests hardly at all after a cheap resync", async () => {
   expect(at).toEqual([0, 0]);
 });
 
-test("starts none after stop", async () => {
+test("starts no resync after it was stopped", async () => {
   const { clock, resync, at, end } = scene();
   resync.request(0);
   resync.request(100);

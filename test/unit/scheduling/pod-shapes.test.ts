@@ -15,7 +15,9 @@ describe("the shape of a pod", () => {
   });
 
   test("is the same whatever the names of its token volumes", () => {
-    const [one, other] = ["kube-api-access-a1", "kube-api-access-b2"].map((name) => pod({ spec: { volumes: [{ name }] } }));
+    const [one, other] = ["kube-api-access-a1", "kube-api-access-b2"].map((name) =>
+      pod({ spec: { volumes: [{ name }] } }),
+    );
     expect(one && shapeOf(one)).toEqual(other && shapeOf(other));
   });
 
@@ -40,7 +42,11 @@ describe("facts by shape", () => {
     facts.set("west", "shape 0", 0);
     facts.set("west", "one more", -1);
     facts.set("east", "shape 1", 1);
-    expect([facts.get("west", "shape 0"), facts.get("west", "shape 1"), facts.get("east", "shape 1")]).toEqual([0, undefined, 1]);
+    expect([facts.get("west", "shape 0"), facts.get("west", "shape 1"), facts.get("east", "shape 1")]).toEqual([
+      0,
+      undefined,
+      1,
+    ]);
   });
 
   test("leave nothing behind once all are deleted", () => {

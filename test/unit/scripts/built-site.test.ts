@@ -44,7 +44,7 @@ test.each([
   ['<a href="./other.html#gone">', "docs/page.html: ./other.html#gone leads to no heading"],
   ['<script src="https://cdn.example/x.js">', "docs/page.html: loads https://cdn.example/x.js"],
   ['<link rel="stylesheet" href="//cdn.example/x.css">', "docs/page.html: loads //cdn.example/x.css"],
-])("refuses %s", (page, problem) => {
+])("refuses a page with %s", (page, problem) => {
   expect(problemsOf(page)).toEqual([problem]);
 });
 

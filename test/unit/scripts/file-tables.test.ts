@@ -28,7 +28,7 @@ test.each<[string, string, readonly string[], readonly string[]]>([
   ["a file that is in another folder", "file", ["| `src/b/one.ts`, `two.ts` | x |"], ["names `two.ts`"]],
   ["a folder that is gone", "file", ["| `a/gone/` | x |"], ["names `a/gone`"]],
   ["an incomplete list", "all of `src/a`", ["| `one.ts` | x |"], ["lacks `two.ts`", "lacks `inner`"]],
-])("finds %s", (_, heading, rows, expected) => {
+])("finds in a table %s", (_, heading, rows, expected) => {
   const problems = problemsOf(heading, ...rows);
   expect(problems).toHaveLength(expected.length);
   for (const [index, text] of expected.entries()) expect(problems[index]).toContain(text);

@@ -24,7 +24,7 @@ test.each([
   ["a header", { request: { headers: { authorization: "Bearer s3cret" } } }],
   ["a Secret", { object: { data: { password: "s3cret" }, stringData: "s3cret" } }],
   ["a kubeconfig", { member: { kubeconfig: "s3cret" } }],
-])("never writes %s", (_case, fields) => {
+])("keeps %s out of the log", (_case, fields) => {
   const { written, destination } = lines();
   createLogger({ destination }).info(fields, "done");
   expect(written.join("")).toContain("[redacted]");

@@ -76,7 +76,7 @@ describe("annotations of a workload are copied to the pod template", () => {
     expect(warnings).toEqual([`${GROUP}: the pod template says "east", and that counts for its pods`]);
   });
 
-  test("once only", () => {
+  test("not again where the template has them already", () => {
     const object = workload({ [GROUP]: "west" }, { [GROUP]: "west" });
     expect(mutateWorkload(request({ kind: "Deployment", object }), "all")).toEqual({ kind: "allowed", warnings: [] });
   });

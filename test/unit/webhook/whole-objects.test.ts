@@ -158,7 +158,7 @@ describe("overrides of an object", () => {
 describe("an object of a type that members do not get", () => {
   const asking = object({ annotations: WHOLE });
 
-  test("is refused", () => {
+  test("is refused at admission, as no DelegatedType names it", () => {
     expect(admitted({ kind: "Lease", object: asking })).toContain(
       "no member gets a Lease, since no DelegatedType names it",
     );

@@ -422,7 +422,7 @@ function streams(): void {
 
     testCarriedStreams("WebSocket", { open, run, both });
 
-    test("follow a log", async () => {
+    test("follow a log while it grows", async () => {
       await apply(podManifest("teller", [{ name: "main", script: "while true; do echo beat; sleep 0.5; done" }]));
       await open("SPDY", "logs", "-f", "teller").says(/beat\nbeat\n/);
     });

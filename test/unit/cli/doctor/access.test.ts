@@ -29,7 +29,7 @@ async function hostWith(volumes: readonly object[], { mounted = true } = {}) {
   return fakeClient({ find });
 }
 
-test("is that of the Secret which the Deployment mounts", async () => {
+test("the certificate of access is that of the Secret which the Deployment mounts", async () => {
   const host = await hostWith([{ name: "tls", secret: { secretName: "legation-access-tls" } }]);
   const found = await accessFindings(host, { now: NOW, signal });
   expect(found.map(({ state }) => state)).toEqual(["OK", "OK"]);
@@ -39,7 +39,7 @@ test("is that of the Secret which the Deployment mounts", async () => {
 test.each([
   ["is not judged where another kind of volume has it", [{ name: "tls", csi: {} }], "SKIP"],
   ["is missed where the mounted Secret is", [{ name: "tls", secret: { secretName: "other" } }], "FAIL"],
-])("%s", async (_name, volumes, state) => {
+])("the certificate of access %s", async (_name, volumes, state) => {
   const found = await accessFindings(await hostWith(volumes), { now: NOW, signal });
   expect(found.map((finding) => finding.state)).toEqual(["OK", state]);
 });

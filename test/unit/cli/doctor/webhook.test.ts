@@ -39,14 +39,14 @@ async function hostWith(volumes: readonly object[]) {
   });
 }
 
-test("is that of the Secret which the Deployment mounts", async () => {
+test("the certificate of the webhook is that of the Secret which the Deployment mounts", async () => {
   const host = await hostWith([{ name: "tls", secret: { secretName: "legation-webhook-tls" } }]);
   const found = await configurationFindings(host, context);
   expect(found.map(({ state }) => state)).toEqual(["OK", "OK", "OK", "OK"]);
   expect(found.at(-1)?.what).toContain("legation-system/legation-webhook-tls) is valid until");
 });
 
-test("is not judged where another kind of volume has it", async () => {
+test("the certificate of the webhook is not judged where another kind of volume has it", async () => {
   const found = await configurationFindings(await hostWith([{ name: "tls", csi: {} }]), context);
   expect(found.map(({ state }) => state)).toEqual(["OK", "OK", "OK", "SKIP"]);
 });

@@ -26,7 +26,7 @@ test.each<[string, string[][], boolean, string[]]>([
     false,
     ["NAME", "A", "B"],
   ],
-])("merges %s", (_what, tables, wide, expected) => {
+])("merges the columns of several clusters' tables: %s", (_what, tables, wide, expected) => {
   expect(
     mergeColumns(
       tables.map((names) => columns(...names)),

@@ -72,7 +72,7 @@ test("pauses when each watch is cut at once, although the cluster answers lists"
   expect(told).toEqual([]);
 });
 
-test("prints each change", async () => {
+test("prints each change of a watched list with its type", async () => {
   await run();
   west.watching?.tell(event("ADDED", "c", "11"));
   west.watching?.tell(event("DELETED", "a", "12"));

@@ -56,7 +56,7 @@ test.each([
     [],
   ],
   ["values by position", ["a", "b"], ["a", "c", "d"], ["l[1]", "l[2]"]],
-])("pairs %s", async (_, left, right, paths) => {
+])("compares line by line, and pairs %s", async (_, left, right, paths) => {
   expect(differing(await compare({ l: left }, { l: right }))).toEqual(paths);
 });
 

@@ -139,7 +139,7 @@ test.each([
   ["404 for a pod that is not on the host", { find: async () => undefined }, 404, "is not on the host"],
   ["403 with the right that is missing", { find: () => Promise.reject(kubeError("Forbidden")) }, 403, ""],
   ["502 for a host that does not answer", { find: () => Promise.reject(kubeError("AnswerLost")) }, 502, ""],
-])("answers %s", async (_, methods, status, message) => {
+])("answers a request for a pod with %s", async (_, methods, status, message) => {
   const { get } = await signedIn(methods);
   const answer = await get("/api/pods/team/web-0");
   expect(answer.statusCode).toBe(status);
@@ -196,7 +196,7 @@ test.each([
   "/api/pods/team/web-0/log",
   "/api/pods/team/web-0/log?container=main&tail=-1",
   "/api/workloads/Secret/team/web",
-])("refuses %s", async (url) => {
+])("refuses an address with a missing or wrong part: %s", async (url) => {
   const { get } = await signedIn({});
   expect((await get(url)).statusCode).toBe(400);
 });

@@ -113,7 +113,7 @@ test.each([
   ["opens nothing else by such a link", "/api/session", LINK, 403],
   ["is not shown inside another site", "/", { ...LINK, "sec-fetch-dest": "iframe" }, 403],
   ["is not read by a script of another site", "/", { "sec-fetch-site": "cross-site", "sec-fetch-mode": "cors" }, 403],
-])("%s", async (_, url, headers, status) => {
+])("limits what another site can do: %s", async (_, url, headers, status) => {
   const { ask } = servedPage();
   expect((await ask(url, headers)).statusCode).toBe(status);
 });

@@ -69,7 +69,7 @@ test("says where Legation is not installed", () => {
   expect(versionText(CLIENT, bare)).toMatch(/\nLegation is not installed on the host$/);
 });
 
-test("says what it cannot know", () => {
+test("says of which parts the versions cannot be known, and why", () => {
   const outside = versionText(CLIENT, { ...HOST, legation: { ...HOST.legation, processes: [] } });
   expect(outside).toContain("webhook and controller run outside the cluster: see their own version");
   const hidden = versionText(CLIENT, { ...HOST, legation: { hostName: "berlin" } });

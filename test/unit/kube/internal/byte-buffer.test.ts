@@ -32,7 +32,7 @@ test("does not copy a single chunk", () => {
   expect(buffer.take().buffer).toBe(chunk.buffer);
 });
 
-test("clear drops everything", () => {
+test("drops all that it holds on clear, and takes what comes then", () => {
   const buffer = new ByteBuffer();
   buffer.add(Buffer.from("one"));
   buffer.add(Buffer.from("two"));

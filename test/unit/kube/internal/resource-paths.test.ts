@@ -15,7 +15,9 @@ test.each([
 });
 
 test("a query has its defined parameters, escaped, and no mark without any", () => {
-  expect(withQuery("/p", { labelSelector: "a=b,c", limit: 5, watch: undefined })).toBe("/p?labelSelector=a%3Db%2Cc&limit=5");
+  expect(withQuery("/p", { labelSelector: "a=b,c", limit: 5, watch: undefined })).toBe(
+    "/p?labelSelector=a%3Db%2Cc&limit=5",
+  );
   expect(withQuery("/p", {})).toBe("/p");
   expect(withSearch("/p", new URLSearchParams("command=a&command=b"))).toBe("/p?command=a&command=b");
   expect(withSearch("/p", new URLSearchParams())).toBe("/p");

@@ -18,7 +18,7 @@ describe("a bound proxy", () => {
 });
 
 describe("a delegate without a proxy", () => {
-  test("is swept", () => {
+  test("is swept from the member that has it", () => {
     const delegate = delegateOf(proxyPod());
     expect(decide(world(undefined, [member("west", { delegate })]), now).actions).toEqual([
       { type: "sweep", member: "west", uid: "delegate-uid", proxyUid: "uid-1" },
