@@ -46,7 +46,7 @@ export interface ExecutorOptions<T extends KubeObject> {
   readonly kinds: ReadonlyMap<string, CopiedKind<T>>;
   readonly identity: HostIdentity;
   readonly registry: Pick<Registry, "member">;
-  readonly memberNamespaces: MemberNamespaces;
+  readonly memberNamespaces: Pick<MemberNamespaces, "createIn">;
   readonly recorder: Pick<EventRecorder, "record">;
   /** Follows a copy's name in messages, with the users' relation to it: `, which the pod needs`. */
   readonly clause: string;
