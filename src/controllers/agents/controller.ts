@@ -28,7 +28,7 @@ export interface AgentConnection {
 export interface AgentControllerOptions {
   readonly host: ClusterClient;
   readonly hostId: string;
-  readonly registry: Registry;
+  readonly registry: Pick<Registry, "cluster" | "clusters" | "member" | "secret" | "systemSecret">;
   readonly events: Events<ControllerEvents>;
   /** Undefined: this controller takes no agents. */
   readonly hub: HubServing | undefined;

@@ -28,7 +28,7 @@ import { Executor } from "./execute.ts";
 import { type Action, claimCreationIn, type Observed, SIZE, sizeContent, uncertainCreationIn } from "./model.ts";
 
 export interface ClaimOptions extends PodCopierOptions {
-  readonly restoredHost: RestoredHost;
+  readonly restoredHost: Pick<RestoredHost, "keeps" | "confirm">;
 }
 
 const KIND = "PersistentVolumeClaim";

@@ -35,10 +35,10 @@ import {
 import { UncertainCreates } from "./uncertain-creates.ts";
 
 export interface ExecutorOptions {
-  readonly restoredHost: RestoredHost;
+  readonly restoredHost: Pick<RestoredHost, "confirm">;
   readonly host: ClusterClient;
-  readonly registry: Registry;
-  readonly memberNamespaces: MemberNamespaces;
+  readonly registry: Pick<Registry, "member" | "members">;
+  readonly memberNamespaces: Pick<MemberNamespaces, "createIn">;
   readonly hostId: string;
   readonly onRefusal: (key: ObjectKey, uid: string, member: string, message: string) => void;
   /** The create is uncertain, and the member goes on failing. */

@@ -25,8 +25,8 @@ import { type HostAddress, STATUS_MANAGER, wantedStatus } from "./decide-status.
 
 export interface ClusterProfileOptions extends ControllerOptions {
   readonly host: ClusterClient;
-  readonly registry: Registry;
-  readonly recorder: EventRecorder;
+  readonly registry: Pick<Registry, "cluster" | "clusters">;
+  readonly recorder: Pick<EventRecorder, "record" | "isRecorded">;
   readonly events: Events<ControllerEvents>;
   readonly hostAddress: () => HostAddress;
 }

@@ -61,9 +61,9 @@ export interface CopierOptions<T extends KubeObject>
   readonly users: CopyUsers<T>;
   readonly host: ClusterClient;
   readonly identity: HostIdentity;
-  readonly registry: Registry;
-  readonly memberNamespaces: MemberNamespaces;
-  readonly recorder: EventRecorder;
+  readonly registry: Pick<Registry, "member" | "members">;
+  readonly memberNamespaces: Pick<MemberNamespaces, "createIn">;
+  readonly recorder: Pick<EventRecorder, "record">;
   /** Sources are watched in the namespaces of their users only. Default: one watch per kind covers the cluster. */
   readonly perNamespace?: boolean;
   /** Copies of one kind are written before those of the others are read. Default: they depend on each other. */

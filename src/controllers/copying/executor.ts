@@ -25,7 +25,7 @@ export interface ExecutorOptions<T extends KubeObject> extends Omit<CopyRefusals
   readonly kinds: ReadonlyMap<string, CopiedKind<T>>;
   readonly identity: HostIdentity;
   readonly registry: Pick<Registry, "member">;
-  readonly memberNamespaces: MemberNamespaces;
+  readonly memberNamespaces: Pick<MemberNamespaces, "createIn">;
   readonly isSameContent: (kind: string, copy: Stored<T>, source: Stored<T>) => boolean;
   /** Runs before a copy is deleted. Returns for how long it stays instead; ms. Rejects with KubeError. */
   readonly beforeDelete?: (

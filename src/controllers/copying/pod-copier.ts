@@ -17,9 +17,9 @@ import type { Preparer } from "../preparer.ts";
 export interface PodCopierOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly identity: HostIdentity;
-  readonly registry: Registry;
-  readonly memberNamespaces: MemberNamespaces;
-  readonly recorder: EventRecorder;
+  readonly registry: Pick<Registry, "member" | "members">;
+  readonly memberNamespaces: Pick<MemberNamespaces, "createIn">;
+  readonly recorder: Pick<EventRecorder, "record">;
   /** The host's proxies, with `USES_INDEX`. */
   readonly proxies: ReadStore<Pod>;
   readonly events: Emitter;

@@ -24,7 +24,7 @@ import { ANSWER, type Changed, COPY, type CopyTarget, DELETION, type RefusedRequ
 import { UnsettledCreates } from "./unsettled-creates.ts";
 
 export interface CopySpec<T extends KubeObject> extends CopyTarget<T> {
-  readonly namespaces: MemberNamespaces;
+  readonly namespaces: Pick<MemberNamespaces, "createIn">;
   readonly hostId: string;
   readonly object: T;
   /** The owner of the copy's fields. Default: the client's name. */
@@ -243,7 +243,7 @@ interface Deletion<T extends KubeObject> extends Omit<CopyTarget<T>, "ref"> {
 }
 
 export interface CopyWriterOptions<Key extends string> {
-  readonly memberNamespaces: MemberNamespaces;
+  readonly memberNamespaces: Pick<MemberNamespaces, "createIn">;
   readonly hostId: string;
   readonly guard: WriteGuard<Key>;
   readonly clock: Pick<Clock, "now">;

@@ -28,12 +28,12 @@ export interface DelegationOptions extends ControllerOptions {
   readonly proxies: Reflector<Pod>;
   readonly events: Events<ControllerEvents>;
   readonly preparer: Preparer;
-  readonly memberNamespaces: MemberNamespaces;
+  readonly memberNamespaces: Pick<MemberNamespaces, "createIn" | "controllersOf">;
   readonly virtualNodes: ReadStore<KubeNode>;
   /** The reason of `PodScheduled` while no member can have a pod. Default: `NotPlaced`. */
   readonly notPlacedReason?: NotPlacedReason | undefined;
-  readonly recorder: EventRecorder;
-  readonly restoredHost: RestoredHost;
+  readonly recorder: Pick<EventRecorder, "record">;
+  readonly restoredHost: Pick<RestoredHost, "confirm">;
   readonly kept: KeptDelegates;
   readonly refusedWrites: RefusedWrites;
   /** Returns how pods in a member reach the host's API server. */

@@ -26,8 +26,8 @@ import { createApiSecret, replaceApiSecret } from "./write.ts";
 export interface HomeApiOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly identity: HostIdentity;
-  readonly registry: Registry;
-  readonly recorder: EventRecorder;
+  readonly registry: Pick<Registry, "cluster" | "holders" | "member" | "members" | "problem">;
+  readonly recorder: Pick<EventRecorder, "record" | "isRecorded">;
   readonly refusedWrites: Pick<RefusedWrites, "tell" | "over">;
   /** Address of the host for members whose Cluster names none. */
   readonly server: string | undefined;

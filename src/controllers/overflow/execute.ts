@@ -30,10 +30,10 @@ type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Ty
 export interface OverflowOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly identity: HostIdentity;
-  readonly registry: Registry;
+  readonly registry: Pick<Registry, "clusters" | "member">;
   readonly events: Events<ControllerEvents>;
   readonly placement: OverflowPlacement;
-  readonly recorder: EventRecorder;
+  readonly recorder: Pick<EventRecorder, "record">;
   /** Returns why a member cannot have the network policies that hold for a pod here, as far as is known. */
   readonly policyRefusal: (pod: Stored<Pod>, member: string) => string | undefined;
   readonly providesClasses: (delegate: Pod, member: string) => boolean;

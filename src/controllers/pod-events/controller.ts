@@ -24,7 +24,7 @@ const LARGEST_EVENT = 32 * 1024;
 export interface PodEventOptions {
   /** A client for events alone: they must not delay other requests. */
   readonly host: ClusterClient;
-  readonly registry: Registry;
+  readonly registry: Pick<Registry, "members">;
   readonly proxies: ReadStore<Pod>;
   readonly events: Events<ControllerEvents>;
   readonly warningsOnly: boolean;

@@ -12,7 +12,7 @@ const SERVE_AGAIN_MS = 5_000;
 
 export interface NodeServingOptions {
   readonly kubelets: Kubelets;
-  readonly registry: Registry;
+  readonly registry: Pick<Registry, "cluster" | "clusters">;
   readonly nodes: ReadStore<KubeNode>;
   readonly events: Events<ControllerEvents>;
   readonly clock: Clock;

@@ -17,7 +17,7 @@ import { Executor } from "./execute.ts";
 import { type Action, LOOK_AGAIN_MS, type Observed } from "./model.ts";
 
 export interface WholeOptions extends Omit<PodCopierOptions, "proxies" | "events"> {
-  readonly restoredHost: RestoredHost;
+  readonly restoredHost: Pick<RestoredHost, "keeps" | "confirm">;
 }
 
 const MEMBER_INDEX = "member";

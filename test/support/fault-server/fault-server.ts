@@ -1,8 +1,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { Socket } from "node:net";
-import type { KubeObject } from "../../../src/api/kubernetes.ts";
-import { type Change, keyOf, World } from "./world.ts";
+import { partsOf } from "../api-server/answer-parts.ts";
+import { ApiServer } from "../api-server/api-server.ts";
+import { Refusal, type ServedResource } from "../api-server/refusal.ts";
+import { answerTo, type RestRequest, routeOf, selectionIn } from "../api-server/routes.ts";
+import { typeOf } from "../api-server/strategies.ts";
+import type { WatchedEvent } from "../api-server/watch.ts";
+import { World } from "./world.ts";
 
 /** A request as a fault sees it. */
 export interface FaultRequest {
@@ -25,12 +30,10 @@ export interface TlsMaterial {
   readonly ca?: string;
 }
 
-/**
- * A fake API server for one collection: consistent paged lists, watches, 410 after compaction, bookmarks, and queued
- * faults.
- */
+/** The API server in memory over HTTP, with queued faults. */
 export class FaultServer {
-  readonly world: World = new World();
+  readonly api: ApiServer;
+  readonly world: World;
   /** Every request, in order of arrival. */
   readonly requests: FaultRequest[] = [];
   /** Faults, each used by the first request that it does not refuse. */
@@ -44,10 +47,10 @@ export class FaultServer {
   readonly #watches = new Set<ServerResponse>();
   #port = 0;
   readonly #scheme: "http" | "https";
-  #lists = 0;
-  readonly #snapshots = new Map<string, { version: number; items: KubeObject[] }>();
 
-  private constructor(tls: TlsMaterial | undefined) {
+  private constructor(tls: TlsMaterial | undefined, api: ApiServer) {
+    this.api = api;
+    this.world = new World(api);
     const handler = (request: IncomingMessage, response: ServerResponse): void => void this.#handle(request, response);
     this.#scheme = tls === undefined ? "http" : "https";
     this.#server =
@@ -64,8 +67,8 @@ export class FaultServer {
     });
   }
 
-  static async start(options: { tls?: TlsMaterial; port?: number } = {}): Promise<FaultServer> {
-    const server = new FaultServer(options.tls);
+  static async start(options: { tls?: TlsMaterial; port?: number; api?: ApiServer } = {}): Promise<FaultServer> {
+    const server = new FaultServer(options.tls, options.api ?? untimed());
     await server.listen(options.port ?? 0);
     return server;
   }
@@ -112,10 +115,9 @@ export class FaultServer {
     for (const response of this.#watches) response.end();
   }
 
+  /** Sends a bookmark on every open watch. */
   bookmark(): void {
-    this.writeToWatches(
-      line("BOOKMARK", { kind: "Pod", apiVersion: "v1", metadata: { resourceVersion: String(this.world.version) } }),
-    );
+    this.api.bookmark();
   }
 
   async #handle(message: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -123,8 +125,7 @@ export class FaultServer {
     for await (const chunk of message) chunks.push(chunk);
     const url = new URL(message.url ?? "/", this.url);
     const method = message.method ?? "GET";
-    const isCollection = /\/(pods|events|nodes)$/.test(url.pathname);
-    const readKind = url.searchParams.get("watch") === "true" ? "watch" : isCollection ? "list" : "read";
+    const readKind = url.searchParams.get("watch") === "true" ? "watch" : isCollection(url.pathname) ? "list" : "read";
     const request: FaultRequest = {
       method,
       path: url.pathname,
@@ -144,89 +145,83 @@ export class FaultServer {
   }
 
   #serve(request: FaultRequest, response: ServerResponse): void {
-    const { kind, path, method, body } = request;
-    if (kind === "list") this.#list(request, response);
-    else if (kind === "watch") this.#watch(request, response);
-    else if (kind === "read") {
-      const object = this.#at(path);
-      if (object === undefined) answerStatus(response, 404, "NotFound", `${path} not found`);
-      else answerJson(response, 200, object);
-    } else if (method === "POST") {
-      const object: KubeObject = JSON.parse(body);
-      if (this.world.objects.has(keyOf(object))) answerStatus(response, 409, "AlreadyExists", "already exists");
-      else answerJson(response, 201, this.world.put(object));
-    } else if (method === "DELETE") {
-      const object = this.#at(path);
-      if (object === undefined) answerStatus(response, 404, "NotFound", `${path} not found`);
-      else answerJson(response, 200, this.world.remove(object) ?? {});
-    } else {
-      const object: KubeObject = JSON.parse(body);
-      const version = object.metadata?.resourceVersion ?? this.#at(path)?.metadata?.resourceVersion;
-      if (version !== this.#at(path)?.metadata?.resourceVersion) {
-        answerStatus(response, 409, "Conflict", "the object has been modified");
-      } else if (request.query.has("dryRun")) answerJson(response, 200, object);
-      else answerJson(response, 200, this.world.put(object));
+    try {
+      if (request.kind === "watch") this.#watch(request, response);
+      else
+        answerJson(
+          response,
+          request.method === "POST" ? 201 : 200,
+          answerTo(this.api, restOf(request), userOf(request)),
+        );
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      answerJson(response, error.status, error.toStatus());
     }
-  }
-
-  #at(path: string): KubeObject | undefined {
-    const name = decodeURIComponent(path.split("/").at(-1) ?? "");
-    const namespace = /\/namespaces\/([^/]+)\//.exec(path)?.[1] ?? "";
-    return this.world.objects.get(`${namespace}/${name}`);
-  }
-
-  #list({ query }: FaultRequest, response: ServerResponse): void {
-    const token = query.get("continue");
-    const [id = "", offset = "0"] = token?.split("@") ?? [];
-    const known = this.#snapshots.get(id);
-    if (token !== null && known === undefined) {
-      answerStatus(response, 410, "Expired", "The provided continue parameter is too old");
-      return;
-    }
-    const snapshot = known ?? { version: this.world.version, items: [...this.world.objects.values()] };
-    this.#lists += 1;
-    const key = known === undefined ? String(this.#lists) : id;
-    this.#snapshots.set(key, snapshot);
-    const begin = Number(offset);
-    const end = begin + Number(query.get("limit") ?? snapshot.items.length);
-    answerJson(response, 200, {
-      kind: "PodList",
-      apiVersion: "v1",
-      metadata: {
-        resourceVersion: String(snapshot.version),
-        ...(end < snapshot.items.length ? { continue: `${key}@${end}` } : {}),
-      },
-      // Items have no kind and apiVersion, as a real server's.
-      items: snapshot.items.slice(begin, end).map(({ kind: _kind, apiVersion: _version, ...item }) => item),
-    });
   }
 
   /** Continue tokens given out so far have expired. */
   expireContinueTokens(): void {
-    for (const key of this.#snapshots.keys()) this.#snapshots.delete(key);
+    this.api.expirePages();
   }
 
-  #watch({ query }: FaultRequest, response: ServerResponse): void {
-    const from = Number(query.get("resourceVersion"));
-    if (from < this.world.oldest) {
-      answerStatus(response, 410, "Expired", `too old resource version: ${from} (${this.world.oldest})`);
-      return;
-    }
+  #watch({ path, query, headers }: FaultRequest, response: ServerResponse): void {
+    const { resource, namespace } = routeOf(this.api, path);
+    const selection = { ...selectionIn(query, namespace), resourceVersion: query.get("resourceVersion") ?? "" };
+    const watch = this.api.watch(resource, selection);
+    const metadataOnly = headers.accept?.includes("as=PartialObjectMetadata") === true;
     response.writeHead(200, { "content-type": "application/json" });
     response.flushHeaders();
     this.#watches.add(response);
-    const send = (change: Change): void => {
-      if (!response.writableEnded) response.write(line(change.type, change.object));
-    };
-    for (const change of this.world.since(from)) send(change);
-    const unsubscribe = this.world.subscribe(send);
     const timer = setTimeout(() => response.end(), Number(query.get("timeoutSeconds") ?? 3600) * 1000);
+    const over = new AbortController();
     response.on("close", () => {
       clearTimeout(timer);
-      unsubscribe();
+      over.abort();
+      watch.close();
       this.#watches.delete(response);
     });
+    const sendAll = async (): Promise<void> => {
+      while (!over.signal.aborted && !watch.isOver) {
+        for (let event = watch.next(); event !== undefined; event = watch.next()) {
+          if (!response.writableEnded) response.write(lineOf(resource, event, metadataOnly));
+        }
+        await watch.changed(over.signal);
+      }
+      response.end();
+    };
+    void sendAll();
   }
+}
+
+/** Returns a server whose objects do not tell its clock, which is not that of its clients. */
+function untimed(): ApiServer {
+  const api = new ApiServer("west");
+  api.notesManagers = false;
+  return api;
+}
+
+function isCollection(path: string): boolean {
+  return /\/(pods|events|nodes|configmaps|notes)$/.test(path);
+}
+
+function lineOf(resource: ServedResource, event: WatchedEvent, metadataOnly: boolean): string {
+  if (event.type !== "BOOKMARK") return line(event.type, partsOf(event.object, { metadataOnly }));
+  return line("BOOKMARK", { ...typeOf(resource), metadata: { resourceVersion: event.resourceVersion } });
+}
+
+function restOf({ method, path, query, body, headers }: FaultRequest): RestRequest {
+  return {
+    method,
+    path: `${path}?${query}`,
+    ...(body === "" ? {} : { body: JSON.parse(body) }),
+    contentType: headers["content-type"],
+    accept: headers.accept,
+  };
+}
+
+/** The field manager of a client that names none is its program. */
+function userOf({ headers }: FaultRequest): string {
+  return headers["user-agent"]?.split("/")[0] ?? "";
 }
 
 /** Formats a line of a watch. */
@@ -238,10 +233,11 @@ export function line(type: string, object: object): string {
 export function answerJson(
   response: ServerResponse,
   status: number,
-  body: object,
+  body: object | string,
   headers: Record<string, string> = {},
 ): void {
-  response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  response.writeHead(status, { "content-type": "application/json", ...headers }).end(text);
 }
 
 /** Answers with a Status object, as API servers do for errors. */

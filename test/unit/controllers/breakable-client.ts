@@ -1,6 +1,7 @@
 import type { KubeObject } from "../../../src/api/kubernetes.ts";
-import type { ClusterClient, WatchOptions } from "../../../src/kube/client.ts";
+import type { ClusterClient, WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
 import type { Resource } from "../../../src/kube/resources.ts";
+import { answerOf, listing, writing } from "../../support/builders/answers.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
 import { quietClient } from "./quiet-client.ts";
 
@@ -36,17 +37,16 @@ export function breakableClient(
     if (words === undefined) return;
     throw kubeError("Forbidden", words, { cluster: "x", verb: "list", resource: resource.plural });
   };
-  const note = (verb: string) => async (_resource: unknown, ref: { name?: string; metadata?: { name?: string } }) => {
-    writes.push(`${verb} ${ref.name ?? ref.metadata?.name}`);
-    if (verb === "create") creates();
-    return { metadata: { uid: "new-uid", resourceVersion: "8" } };
-  };
+  const listed = listing((asked) => (asked === plural ? items : []), "7");
   const client = quietClient([], {
-    list: (async (resource: Resource<never>) => {
+    list: async (resource, options) => {
       check(resource);
-      return { items: resource.plural === plural ? items : [], resourceVersion: "7", size: 1 };
-    }) as never,
-    watch: async function* (resource: Resource<never>, { signal, onOpen }: WatchOptions) {
+      return listed(resource, options);
+    },
+    watch: async function* <T extends KubeObject>(
+      resource: Resource<T>,
+      { signal, onOpen }: WatchOptions,
+    ): AsyncGenerator<WatchEvent<T>> {
       check(resource);
       onOpen?.();
       const ended = new Promise<void>((resolve) => {
@@ -54,15 +54,17 @@ export function breakableClient(
         signal.addEventListener("abort", () => resolve(), { once: true });
       });
       while (resource.plural === plural) {
-        for (const object of changes.splice(0)) yield { type: "MODIFIED", object, size: 1 };
+        for (const object of changes.splice(0)) yield { type: "MODIFIED", object: answerOf<T>(object), size: 1 };
         const isOver = await Promise.race([ended.then(() => true), heard.promise]);
         if (isOver === true) return;
       }
       await ended;
-    } as never,
-    create: note("create") as never,
-    patch: note("patch") as never,
-    delete: note("delete") as never,
+    },
+    ...writing(({ verb, name }) => {
+      writes.push(`${verb} ${name}`);
+      if (verb === "create") creates();
+      return { metadata: { uid: "new-uid", resourceVersion: "8" } };
+    }),
   });
   return {
     client,

@@ -1,47 +1,49 @@
 import { objectKey, type Pod, type Stored } from "../../../src/api/kubernetes.ts";
-import type { ClusterClient } from "../../../src/kube/client.ts";
-import { ByteBudget } from "../../../src/kube/limits.ts";
-import type { Clock } from "../../../src/runtime/clock.ts";
+import type { Member } from "../../../src/clusters/member.ts";
+import type { MemberNamespaces } from "../../../src/clusters/namespaces.ts";
+import type { Registry } from "../../../src/clusters/registry.ts";
+import type { ControllerEvents } from "../../../src/controllers/events.ts";
+import type { HostIdentity } from "../../../src/pods/delegate.ts";
+import type { ControllerOptions } from "../../../src/runtime/controller.ts";
 import { Events } from "../../../src/runtime/event-bus.ts";
+import type { EventRecorder } from "../../../src/runtime/event-recorder.ts";
 import type { ReflectorEvent } from "../../../src/runtime/reflector.ts";
 import type { Store } from "../../../src/runtime/store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { HOST } from "../../support/builders/claim.ts";
 import type { FakeClock } from "../../support/clock/fake-clock.ts";
 
-/** Returns a member that answers, as these controllers see it; `parts` adds to it. */
-export function answeringMember(
-  name: string,
-  client: ClusterClient,
-  parts: object,
-): Readonly<Record<string, unknown>> & { readonly name: string } {
-  return {
-    name,
-    reachable: true,
-    lost: false,
-    reachableSince: 0,
-    read: true,
-    client,
-    memory: new ByteBudget(1e6),
-    watches: new Set(),
-    answerOf: (promise: Promise<unknown>) => promise,
-    noteFailure: () => {},
-    ...parts,
-  };
+/** The options that every controller gets. */
+export interface Surroundings extends ControllerOptions {
+  readonly identity: HostIdentity;
+  readonly registry: Pick<Registry, "members" | "member">;
+  readonly recorder: Pick<EventRecorder, "record">;
+  readonly memberNamespaces: Pick<MemberNamespaces, "createIn">;
+  readonly events: Events<ControllerEvents>;
 }
 
-/** Returns the options that every such controller gets: identity, members with all their namespaces, and a clock. */
-export function surroundings(members: readonly { readonly name: string }[], clock: Clock): object {
+/** Returns identity, members with all their namespaces, a recorder that forgets, and a clock. */
+export function surroundings(members: readonly Member[], clock: FakeClock): Surroundings {
   return {
     identity: HOST,
-    registry: { members: () => members, member: (name: string) => members.find((member) => member.name === name) },
+    registry: membersOnly(members),
     recorder: { record: () => {} },
-    memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
-    events: new Events(),
+    memberNamespaces: namespacesThere,
+    events: new Events<ControllerEvents>(),
     clock,
     log: createLogger({ level: "silent" }),
   };
 }
+
+/** The members of a registry. */
+export function membersOnly(members: readonly Member[]): Pick<Registry, "members" | "member"> {
+  return { members: () => [...members], member: (name) => members.find((member) => member.name === name) };
+}
+
+/** Members that have every namespace. */
+export const namespacesThere: Pick<MemberNamespaces, "createIn"> = {
+  createIn: (_member, _namespace, _signal, create) => create(false),
+};
 
 /** Returns a function that puts a proxy on the host, tells the controller, and lets it act. */
 export function puttingInto(

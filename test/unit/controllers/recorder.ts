@@ -2,6 +2,7 @@ import type { KubeEvent } from "../../../src/api/kubernetes.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import { EventRecorder } from "../../../src/runtime/event-recorder.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { writing } from "../../support/builders/answers.ts";
 import { fakeClient } from "../cli/client.ts";
 
 export interface RecordedEvent {
@@ -11,13 +12,13 @@ export interface RecordedEvent {
 
 /** Returns a recorder whose API server takes each event and hands it to `onEvent`. */
 export function recorderTo(onEvent: (event: RecordedEvent) => void, clock: Clock): EventRecorder {
-  const create = async (_resource: unknown, event: KubeEvent): Promise<KubeEvent> => {
-    const { reason = "", message = "" } = event;
+  const writes = writing(({ body }) => {
+    const { reason = "", message = "" }: Partial<KubeEvent> = body;
     onEvent({ reason, message });
-    return event;
-  };
+    return body;
+  });
   return new EventRecorder({
-    client: fakeClient({ create: create as never }),
+    client: fakeClient(writes),
     source: { component: "legation", reportingComponent: "legation.dev/controller" },
     clock,
     log: createLogger({ level: "silent" }),

@@ -548,7 +548,7 @@ describe("requests on the wire", () => {
   });
 
   test("send uid and resourceVersion of a delete as preconditions", async () => {
-    server.world.put(web);
+    server.world.put({ ...web, metadata: { ...web.metadata, uid: "u" } });
     await client.delete(pods, ref, { uid: "u", gracePeriodSeconds: 0, propagationPolicy: "Background" });
     expect(JSON.parse(server.requests[0]?.body ?? "")).toEqual({
       apiVersion: "v1",

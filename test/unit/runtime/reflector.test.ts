@@ -522,8 +522,8 @@ describe("a relist", () => {
     expect(events).toEqual([
       `deleted ${a}`,
       `deleted ${b}`,
-      `updated ${c2} from ${c?.split("@")[1]}`,
       `added ${b2}`,
+      `updated ${c2} from ${c?.split("@")[1]}`,
       `added ${e}`,
     ]);
     expect(inStore()).toEqual([b2, c2, d, e]);

@@ -19,7 +19,7 @@ import type { ExportAction, ObservedCopy } from "./decide.ts";
 
 export interface ExportsOptions {
   readonly host: HostIdentity;
-  readonly recorder: EventRecorder;
+  readonly recorder: Pick<EventRecorder, "record">;
   readonly onMade: (member: Member) => void;
   readonly clock: Pick<Clock, "now">;
 }

@@ -1,16 +1,18 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { CLUSTER_ANNOTATION } from "../../../../src/api/keys.ts";
-import { objectKey, type PersistentVolumeClaim, type Stored } from "../../../../src/api/kubernetes.ts";
+import { objectKey, type PersistentVolumeClaim, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { ClaimController } from "../../../../src/controllers/claims/controller.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { RestoredHost } from "../../../../src/controllers/restored-host.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
-import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import type { Interval } from "../../../../src/runtime/leaderless-intervals.ts";
+import { Store } from "../../../../src/runtime/store.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { writing } from "../../../support/builders/answers.ts";
 import { claim, memberClaim } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { member, withState } from "../../../support/builders/member.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { surroundings } from "../fleet.ts";
@@ -46,43 +48,31 @@ async function reading(
   const writes: string[] = [];
   const woken: string[] = [];
   const clientOf = (cluster: "host" | "west" | "east"): ClusterClient => {
-    const note = (verb: string) => async (_resource: unknown, ref: { name?: string; metadata?: { name?: string } }) => {
-      writes.push(`${cluster} ${verb} ${ref.name ?? ref.metadata?.name}`);
-      if (verb === "create" && refusing) await forbidden();
-      return { metadata: { uid: "made", resourceVersion: "8" } };
-    };
     return quietClient(has[cluster] ?? [], {
-      ...(unreadable === cluster ? { list: forbidden as never } : {}),
-      create: note("create") as never,
-      patch: note("patch") as never,
-      delete: note("delete") as never,
+      ...(unreadable === cluster ? { list: forbidden } : {}),
+      ...writing(({ verb, name }) => {
+        writes.push(`${cluster} ${verb} ${name}`);
+        return verb === "create" && refusing ? forbidden() : undefined;
+      }),
     });
   };
-  const members = (["west", "east"] as const).map((name) => ({
-    name,
-    reachable,
-    reachableSince: 0,
-    cluster: { spec: {} },
-    client: clientOf(name),
-    memory: new ByteBudget(1e6),
-    watches: new Set(),
-    answerOf: (promise: Promise<unknown>) => promise,
-    noteFailure: () => {},
-  }));
+  const members = (["west", "east"] as const).map((name) => member(name, clientOf(name), { reachable }));
   const mounted = volumes.filter(({ name }) => names.includes(name));
   const proxy = proxyPod({ metadata: { namespace: "team" }, spec: { volumes: mounted } });
   const events = new Events<ControllerEvents>();
   events.on("needs", (key) => woken.push(key));
+  const proxies = new Store<Pod>();
+  proxies.set(proxy);
   const claims = new ClaimController({
     host: clientOf("host"),
     ...surroundings(members, clock),
-    proxies: { get: () => proxy },
     restoredHost: new RestoredHost({
       election: { leaderless, confirm: async () => true },
       log: createLogger({ level: "silent" }),
     }),
     events,
-  } as never);
+    proxies,
+  });
   onTestFinished(() => claims.stop());
   claims.onMembers();
   claims.onProxy({ type: "added", object: proxy });
@@ -93,10 +83,7 @@ async function reading(
     woken,
     /** Makes the members answer again. */
     answering: async (): Promise<void> => {
-      for (const member of members) {
-        member.reachable = true;
-        claims.onConnection(member as never);
-      }
+      for (const one of members) claims.onConnection(withState(one, { reachable: true }));
       await clock.advance(0);
     },
     preparation: (member: string): unknown => {

@@ -1,14 +1,15 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
-import type { Member } from "../../../../src/clusters/member.ts";
 import { Copier } from "../../../../src/controllers/copying/copier.ts";
 import type { Demand } from "../../../../src/controllers/copying/model.ts";
 import { type CopiedKind, toCopy } from "../../../../src/copies/kind.ts";
-import type { WatchOptions } from "../../../../src/kube/client.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { listing, writing } from "../../../support/builders/answers.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { member } from "../../../support/builders/member.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { answeringMember, surroundings } from "../fleet.ts";
+import { surroundings } from "../fleet.ts";
 import { quietClient } from "../quiet-client.ts";
 
 /** A custom resource that is its own user, as no pod names it. */
@@ -43,48 +44,38 @@ async function copying({ onHost = [gear], inMember = [], demand = "needed", refu
   const writes: string[] = [];
   const told: string[] = [];
   const changes: string[] = [];
-  const note = (verb: string) => async (_resource: unknown, ref: { name?: string; metadata?: { name?: string } }) => {
-    writes.push(`${verb} ${ref.name ?? ref.metadata?.name}`);
-    if (verb === "create" && refuses !== undefined) {
-      throw kubeError("Forbidden", refuses, { verb, resource: "widgets" });
-    }
-    return { metadata: { uid: "copy-uid", resourceVersion: "4" } };
-  };
-  const listing = (items: readonly KubeObject[]) => ({
-    list: (async (_resource: unknown, { labelSelector, fieldSelector }: Record<string, string | undefined>) => ({
-      items: fieldSelector === undefined || labelSelector !== undefined ? items : [],
-      resourceVersion: "7",
-      size: 1,
-    })) as never,
-    watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
-      onOpen?.();
-      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-    } as never,
-  });
+  const listed = (items: readonly KubeObject[]): ClusterClient["list"] =>
+    listing((_plural, { labelSelector, fieldSelector }) => {
+      return fieldSelector === undefined || labelSelector !== undefined ? items : [];
+    }, "7");
   const client = quietClient([], {
-    ...listing(inMember),
-    create: note("create") as never,
-    patch: note("patch") as never,
-    delete: note("delete") as never,
+    list: listed(inMember),
+    ...writing(({ verb, name }) => {
+      writes.push(`${verb} ${name}`);
+      if (verb === "create" && refuses !== undefined) {
+        throw kubeError("Forbidden", refuses, { verb, resource: "widgets" });
+      }
+      return { metadata: { uid: "copy-uid", resourceVersion: "4" } };
+    }),
   });
-  const west = answeringMember("west", client, {}) as unknown as Member;
+  const west = member("west", client);
   const copier = new Copier<Widget>({
-    ...(surroundings([west], clock) as object),
+    ...surroundings([west], clock),
     name: "widgets",
     kinds: [WIDGET],
     clause: ", which the author wants everywhere",
-    host: quietClient([], listing(onHost)),
-    recorder: { record: (_about: object, { message }: { message: string }) => told.push(message) },
+    host: quietClient([], { list: listed(onHost) }),
+    recorder: { record: (_about, { message }) => told.push(message) },
     users: {
       areKnown: () => true,
       use: () => ({ demand }),
       anyNeeds: () => true,
-      onCopy: (member: string, { name }: { name: string }) => changes.push(`${member}/${name}`),
+      onCopy: (member, { name }) => changes.push(`${member}/${name}`),
       onSource: () => {},
       onSources: () => {},
       onMember: () => {},
     },
-  } as never);
+  });
   onTestFinished(() => copier.stop());
   copier.sources.need("Widget", "team");
   copier.onMembers();

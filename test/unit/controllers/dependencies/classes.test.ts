@@ -1,19 +1,21 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { ClusterSpec } from "../../../../src/api/cluster.ts";
 import { HOST_LABEL } from "../../../../src/api/keys.ts";
-import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import { type KubeObject, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
 import { CLASSES } from "../../../../src/controllers/dependencies/family.ts";
 import { DEPENDENCIES, type DependencyObject } from "../../../../src/copies/dependencies.ts";
 import { toCopy } from "../../../../src/copies/kind.ts";
-import type { ListOptions } from "../../../../src/kube/client.ts";
+import type { WatchEvent, WatchOptions } from "../../../../src/kube/client.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { classesOf, USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
 import { Store } from "../../../../src/runtime/store.ts";
+import { answerOf, listing, writing } from "../../../support/builders/answers.ts";
 import { HOST } from "../../../support/builders/claim.ts";
+import { cluster, delegates, member } from "../../../support/builders/member.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { answeringMember, puttingInto, surroundings } from "../fleet.ts";
+import { puttingInto, surroundings } from "../fleet.ts";
 import { quietClient } from "../quiet-client.ts";
 
 function source(parts: Omit<DependencyObject, "metadata">): Stored<DependencyObject> {
@@ -61,56 +63,54 @@ async function going({ classSelector, others = [] }: Clusters) {
   const labels = { tier: "low" };
   const batch = { metadata: { name: "batch", uid: "source-uid", resourceVersion: "7", labels }, value: 5 };
   const host = quietClient([], {
-    list: (async ({ plural }: Resource<never>) => {
+    list: listing((plural) => {
       asked.push(plural);
-      return { items: plural === "priorityclasses" ? [batch] : [], resourceVersion: "7", size: 1 };
-    }) as never,
+      return plural === "priorityclasses" ? [batch] : [];
+    }, "7"),
   });
   let onCopies = (): void => {};
   const client = quietClient([], {
-    list: (async ({ plural }: Resource<never>, { labelSelector = "" }: ListOptions) => {
-      if (plural === "pods") return { items: labelSelector.includes(`${HOST_LABEL}!=${HOST.id}`) ? others : [] };
-      return { items: plural === "priorityclasses" ? there : [], resourceVersion: "8", size: 1 };
-    }) as never,
-    watch: async function* (
-      { plural }: Resource<never>,
-      { signal, onOpen }: { signal: AbortSignal; onOpen?: () => void },
-    ) {
+    list: listing((plural, { labelSelector = "" }) => {
+      if (plural === "pods") return labelSelector.includes(`${HOST_LABEL}!=${HOST.id}`) ? others : [];
+      return plural === "priorityclasses" ? there : [];
+    }, "8"),
+    watch: async function* <T extends KubeObject>(
+      { plural }: Resource<T>,
+      { signal, onOpen }: WatchOptions,
+    ): AsyncGenerator<WatchEvent<T>> {
       onOpen?.();
       if (plural === "priorityclasses") {
         await new Promise<void>((resolve) => {
           onCopies = resolve;
           signal.addEventListener("abort", () => resolve(), { once: true });
         });
-        for (const object of there) yield { type: "ADDED", object, size: 1 };
+        for (const object of there) yield { type: "ADDED", object: answerOf<T>(object), size: 1 };
       }
       if (signal.aborted) return;
       await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-    } as never,
-    create: (async ({ plural }: Resource<never>, object: DependencyObject) => {
-      writes.push(`create ${plural} ${object.metadata?.name}`);
-      const metadata = { ...object.metadata, uid: "copy-uid", resourceVersion: "9" };
-      there = [{ ...object, metadata }];
+    },
+    ...writing(({ verb, plural, name, body }) => {
+      writes.push(`${verb} ${plural} ${name}`);
+      if (verb !== "create") return undefined;
+      const { metadata }: KubeObject = body;
+      const copy = { ...body, metadata: { ...metadata, uid: "copy-uid", resourceVersion: "9" } };
+      there = [copy];
       onCopies();
-      return { metadata };
-    }) as never,
-    delete: (async ({ plural }: Resource<never>, { name }: { name: string }) => {
-      writes.push(`delete ${plural} ${name}`);
-    }) as never,
+      return copy;
+    }),
   });
   const proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
   const spec = classSelector === undefined ? {} : { classSelector };
-  const member = answeringMember("west", client, {
-    read: true,
-    cluster: { metadata: { name: "west" }, spec },
-    delegates: { list: () => [], usersOf: () => 0, using: () => [] },
+  const of = member("west", client, {
+    cluster: cluster("west", { spec }),
+    delegates: delegates({ list: () => [], usersOf: () => 0, using: () => [] }),
   });
   const controller = new DependencyController({
     host,
     family: CLASSES,
-    ...surroundings([member], clock),
+    ...surroundings([of], clock),
     proxies,
-  } as never);
+  });
   onTestFinished(() => controller.stop());
   controller.onMembers();
   const put = puttingInto(proxies, controller, clock);
@@ -153,8 +153,8 @@ describe("a class that the member lacks", () => {
   });
 
   test("stays as long as pods of another host use the copy", async () => {
-    const theirs = { ...pod({ spec: { priorityClassName: "batch" } }), metadata: { name: "theirs", uid: "u" } };
-    const { writes, prepare, end } = await going({ classSelector: {}, others: [theirs as never] });
+    const theirs = pod({ name: "theirs", spec: { priorityClassName: "batch" } });
+    const { writes, prepare, end } = await going({ classSelector: {}, others: [theirs] });
     await prepare();
     await end();
     expect(writes).toEqual(["create priorityclasses batch"]);

@@ -8,12 +8,15 @@ import type { KubeError, KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { configMaps, serviceAccounts } from "../../../../src/kube/resources.ts";
 import { USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
 import { Store } from "../../../../src/runtime/store.ts";
+import { listing, writing } from "../../../support/builders/answers.ts";
+import { candidateNamed } from "../../../support/builders/candidate.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { delegates, member } from "../../../support/builders/member.ts";
 import { endedStatus, type PodParts, proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { breakableClient } from "../breakable-client.ts";
-import { answeringMember, puttingInto, surroundings } from "../fleet.ts";
+import { puttingInto, surroundings } from "../fleet.ts";
 import { quietClient } from "../quiet-client.ts";
 
 type Settings = Stored<DependencyObject>;
@@ -66,17 +69,17 @@ async function waiting(clusters: Clusters, parts: PodParts = {}) {
   const inMember = breakableClient(configMaps, west, { writes, creates, denied });
   if (unreadable !== undefined) (unreadable === "host" ? onHost : inMember).breakWith("not allowed");
   const proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
-  const member = answeringMember("west", inMember.client, {
+  const of = member("west", inMember.client, {
     read: unknownPods !== "west",
-    delegates: { list: () => [], usersOf: () => mounting, using: () => [] },
-    candidate: () => ({ name: "west", labels: {} }),
+    delegates: delegates({ list: () => [], usersOf: () => mounting, using: () => [] }),
+    candidate: () => candidateNamed("west"),
   });
   const controller = new DependencyController({
     family: NAMESPACED,
     host: onHost.client,
-    ...surroundings([member], clock),
+    ...surroundings([of], clock),
     proxies,
-  } as never);
+  });
   onTestFinished(() => controller.stop());
   controller.onMembers();
   const proxy = proxyPod({
@@ -87,7 +90,7 @@ async function waiting(clusters: Clusters, parts: PodParts = {}) {
   const put = puttingInto(proxies, controller, clock);
   await put(proxy);
   proxies.synced = unknownPods !== "host";
-  controller.onProxies(member as never);
+  controller.onProxies(of);
   await clock.advance(10);
   return {
     clock,
@@ -95,7 +98,7 @@ async function waiting(clusters: Clusters, parts: PodParts = {}) {
     onHost,
     inMember,
     controller,
-    member: member as never,
+    member: of,
     proxy,
     put,
     prepare: async (uid = proxy.metadata.uid): Promise<boolean> => {
@@ -331,38 +334,32 @@ describe("a member's own service account, which is used in place", () => {
     const clock = new FakeClock();
     let there: readonly Settings[] = [own];
     let created = 0;
-    const only = (items: readonly object[], { plural }: { readonly plural: string }) =>
-      plural === serviceAccounts.plural ? items : [];
-    const host = quietClient([], {
-      list: (async (resource: never) => ({ items: only([account], resource), resourceVersion: "1", size: 0 })) as never,
-    });
+    const only = (items: readonly object[], plural: string) => (plural === serviceAccounts.plural ? items : []);
+    const host = quietClient([], { list: listing((plural) => only([account], plural)) });
     const client = quietClient([], {
       // The member's watch shows copies alone.
-      list: (async (resource: never, { labelSelector }: { readonly labelSelector?: string }) => {
-        return { items: labelSelector === undefined ? only(there, resource) : [], resourceVersion: "1", size: 0 };
-      }) as never,
-      create: (async () => {
+      list: listing((plural, { labelSelector }) => (labelSelector === undefined ? only(there, plural) : [])),
+      ...writing(() => {
         created += 1;
         const fields = { cluster: "west", verb: "create", resource: "serviceaccounts" } as const;
         if (there.length > 0) throw kubeError("AlreadyExists", "it exists", fields);
         return { metadata: { uid: "copy-uid", resourceVersion: "8" } };
-      }) as never,
+      }),
     });
     const proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
-    const delegates = { list: () => [], usersOf: () => 0, using: () => [] };
-    const member = answeringMember("west", client, { delegates });
+    const of = member("west", client, { delegates: delegates({ list: () => [], usersOf: () => 0, using: () => [] }) });
     const controller = new DependencyController({
       family: NAMESPACED,
       host,
-      ...surroundings([member], clock),
+      ...surroundings([of], clock),
       proxies,
-    } as never);
+    });
     onTestFinished(() => controller.stop());
     controller.onMembers();
     const proxy = proxyPod({ metadata: { namespace: "team" }, spec: { serviceAccountName: "builder" } });
     await puttingInto(proxies, controller, clock)(proxy);
     proxies.synced = true;
-    controller.onProxies(member as never);
+    controller.onProxies(of);
     await clock.advance(10);
     const prepare = async (): Promise<boolean> => {
       const isThere = controller.prepare(objectKey(proxy.metadata), proxy.metadata.uid, "west");

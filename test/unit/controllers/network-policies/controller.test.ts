@@ -1,14 +1,17 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type NetworkPolicy, objectKey, type Stored } from "../../../../src/api/kubernetes.ts";
+import { type NetworkPolicy, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { NetworkPolicyController } from "../../../../src/controllers/network-policies/controller.ts";
 import { toCopy } from "../../../../src/copies/kind.ts";
 import { NETWORK_POLICY } from "../../../../src/copies/network-policies.ts";
 import { networkPolicies } from "../../../../src/kube/resources.ts";
+import { Store } from "../../../../src/runtime/store.ts";
+import { NAMESPACE_INDEX } from "../../../../src/scheduling/known-pods.ts";
 import { HOST } from "../../../support/builders/claim.ts";
+import { delegates, member } from "../../../support/builders/member.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { breakableClient } from "../breakable-client.ts";
-import { answeringMember, surroundings } from "../fleet.ts";
+import { surroundings } from "../fleet.ts";
 
 type Policy = Stored<NetworkPolicy>;
 
@@ -40,17 +43,19 @@ async function waiting(
   const inMember = breakableClient(networkPolicies, west, { writes });
   if (unreadable) inMember.breakWith("not allowed");
   const proxy = proxyPod({ metadata: { namespace: "team" } });
-  const proxies = { synced: true, get: () => proxy, list: () => [proxy], byIndex: () => [proxy] };
-  const member = answeringMember("west", inMember.client, {
+  const proxies = new Store<Pod>({ [NAMESPACE_INDEX]: () => ["team"] });
+  proxies.set(proxy);
+  proxies.synced = true;
+  const of = member("west", inMember.client, {
     read,
-    delegates: { list: () => [], liveIn: () => live },
+    delegates: delegates({ list: () => [], liveIn: () => live }),
   });
   const controller = new NetworkPolicyController({
     host: onHost.client,
-    ...surroundings([member], clock),
+    ...surroundings([of], clock),
     recorder: { record: () => {} },
     proxies,
-  } as never);
+  });
   onTestFinished(() => controller.stop());
   controller.onMembers();
   controller.onProxy({ type: "added", object: proxy });
@@ -61,7 +66,7 @@ async function waiting(
     proxies,
     onHost,
     inMember,
-    member: member as never,
+    member: of,
     controller,
     proxy,
     prepare: (uid = proxy.metadata.uid) => controller.prepare(objectKey(proxy.metadata), uid, "west"),

@@ -61,7 +61,7 @@ describe("the follower of a member's events", () => {
     put("again", ago(5, { count: 7 }));
     follower.start();
     await watching();
-    expect(told).toEqual(["again recent 1", "again again 7"]);
+    expect(told).toEqual(["again again 7", "again recent 1"]);
     expect(server.requests[0]?.query.get("fieldSelector")).toBe("involvedObject.kind=Pod");
     expect(server.requests[1]?.query.get("fieldSelector")).toBe("involvedObject.kind=Pod");
   });

@@ -4,13 +4,15 @@ import { ServiceController } from "../../../../src/controllers/services/controll
 import { toCopy } from "../../../../src/copies/kind.ts";
 import { SERVICES, type ServiceObject } from "../../../../src/copies/services.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
-import type { Resource } from "../../../../src/kube/resources.ts";
 import { Store } from "../../../../src/runtime/store.ts";
+import { listing, writing } from "../../../support/builders/answers.ts";
+import { candidateNamed } from "../../../support/builders/candidate.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { serving, servingExports } from "../../../support/builders/discovery.ts";
+import { delegates, member } from "../../../support/builders/member.ts";
 import { endedStatus, proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { answeringMember, puttingInto, surroundings } from "../fleet.ts";
+import { puttingInto, surroundings } from "../fleet.ts";
 import { quietClient } from "../quiet-client.ts";
 
 type Objects = readonly Stored<ServiceObject>[];
@@ -69,36 +71,32 @@ async function going({
   const clock = new FakeClock();
   const writes: string[] = [];
   const clientWith = (objects: Readonly<Record<string, Objects>>, servicesMs = 0): ClusterClient => {
-    const note =
-      (verb: string) =>
-      async ({ plural }: Resource<never>, ref: { name?: string }) => {
-        writes.push(`${verb} ${plural} ${ref.name}`);
-        return { metadata: { uid: "new-uid", resourceVersion: "8" } };
-      };
+    const list = listing((plural) => objects[plural] ?? [], "7");
     return quietClient([], {
-      list: (async ({ plural }: Resource<never>) => {
-        if (plural === "services" && servicesMs > 0) await new Promise((end) => clock.after(servicesMs, () => end({})));
-        return { items: objects[plural] ?? [], resourceVersion: "7", size: 1 };
-      }) as never,
+      list: async (resource, options) => {
+        const isSlow = resource.plural === "services" && servicesMs > 0;
+        if (isSlow) await new Promise((end) => clock.after(servicesMs, () => end({})));
+        return list(resource, options);
+      },
       raw: exports.length > 0 ? servingExports("v1beta1") : serving(),
-      create: (async (resource: Resource<never>, { metadata }: ServiceObject) =>
-        note("create")(resource, metadata ?? {})) as never,
-      patch: note("patch") as never,
-      delete: note("delete") as never,
+      ...writing(({ verb, plural, name }) => {
+        writes.push(`${verb} ${plural} ${name}`);
+        return { metadata: { uid: "new-uid", resourceVersion: "8" } };
+      }),
     });
   };
   const proxies = new Store<Pod>();
   proxies.synced = synced;
-  const member = answeringMember("west", clientWith({ services: copies, endpointslices: sliceCopies }), {
-    candidate: () => ({ name: "west", labels: {} }),
-    delegates: { list: () => [], liveIn: () => live },
+  const of = member("west", clientWith({ services: copies, endpointslices: sliceCopies }), {
+    candidate: () => candidateNamed("west"),
+    delegates: delegates({ list: () => [], liveIn: () => live }),
   });
   const controller = new ServiceController({
     host: clientWith({ services, endpointslices: slices, serviceexports: exports }, listMs),
-    ...surroundings([member], clock),
+    ...surroundings([of], clock),
     recorder: { record: () => {} },
     proxies,
-  } as never);
+  });
   onTestFinished(() => controller.stop());
   controller.onMembers();
   const put = puttingInto(proxies, controller, clock);

@@ -6,10 +6,13 @@ import { toCopy } from "../../../../src/copies/kind.ts";
 import { delegatedKind } from "../../../../src/copies/objects.ts";
 import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
 import { customResourceDefinitions, type Resource } from "../../../../src/kube/resources.ts";
+import { answering, listing, writing } from "../../../support/builders/answers.ts";
+import { candidateNamed } from "../../../support/builders/candidate.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { member } from "../../../support/builders/member.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { answeringMember, surroundings } from "../fleet.ts";
+import { surroundings } from "../fleet.ts";
 import { quietClient } from "../quiet-client.ts";
 
 const spec = { group: "example.com", version: "v1", kind: "Widget", plural: "widgets" };
@@ -35,11 +38,11 @@ function startTypes(
   { host, clock }: { readonly host: ClusterClient; readonly clock: FakeClock },
 ): void {
   const controller = new TypesController({
-    ...(surroundings(members, clock) as object),
+    ...surroundings(members, clock),
     host,
     rules: { parse: () => ({ ok: true, placement: {} }), namespaceLabels: () => ({}) },
-    restoredHost: {},
-  } as never);
+    restoredHost: { keeps: () => false, confirm: async () => {} },
+  });
   onTestFinished(() => controller.stop());
   controller.start();
 }
@@ -50,11 +53,7 @@ test("follows the objects of a type that was deleted and created anew while the 
   const cut = Promise.withResolvers<never>();
   const patched: string[] = [];
   const host = quietClient([], {
-    list: (async ({ plural }: Resource<KubeObject>) => ({
-      items: plural === "delegatedtypes" ? types : [widget],
-      resourceVersion: "1",
-      size: 0,
-    })) as never,
+    list: listing((plural) => (plural === "delegatedtypes" ? types : [widget])),
     watch: async function* ({ plural }: Resource<KubeObject>, { signal, onOpen }: WatchOptions) {
       onOpen?.();
       const ended = new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
@@ -95,24 +94,16 @@ test.each([
     );
     const copy = { ...made, metadata: { ...made.metadata, uid: "m1", resourceVersion: "5" } };
     const host = quietClient([], {
-      list: (async ({ plural }: Resource<KubeObject>) => ({
-        items: plural === "delegatedtypes" ? [type("1")] : [object],
-        resourceVersion: "1",
-        size: 0,
-      })) as never,
+      list: listing((plural) => (plural === "delegatedtypes" ? [type("1")] : [object])),
       find: async () => undefined,
-      patch: async () => ({ metadata: {} }) as never,
+      patch: answering(),
     });
     const writes: string[] = [];
-    const note =
-      (verb: string) =>
-      async (_resource: unknown, { name }: { name: string }) => {
-        writes.push(`${verb} ${name}`);
-        return { metadata: {} };
-      };
-    const client = quietClient([copy], { patch: note("patch") as never, delete: note("delete") as never });
-    const candidate = () => ({ name: "west", labels: {} });
-    const west = answeringMember("west", client, { candidate });
+    const client = quietClient(
+      [copy],
+      writing(({ verb, name }) => writes.push(`${verb} ${name}`)),
+    );
+    const west = member("west", client, { candidate: () => candidateNamed("west") });
     startTypes([west], { host, clock });
     await clock.advance(1_000);
     expect(writes.at(0)).toBe(expected);
@@ -136,23 +127,16 @@ test("keeps a definition whose object is not for members any more, and removes t
     metadata: { ...metadata, labels: { "legation.dev/whole": "false" }, finalizers: ["legation.dev/whole"] },
   };
   const host = quietClient([], {
-    list: (async (resource: Resource<KubeObject>) => ({
-      items: resource.plural === "delegatedtypes" ? [ofDefinitions] : [taken],
-      resourceVersion: "1",
-      size: 0,
-    })) as never,
+    list: listing((plural) => (plural === "delegatedtypes" ? [ofDefinitions] : [taken])),
     find: async () => undefined,
-    patch: async () => ({ metadata: {} }) as never,
+    patch: answering(),
   });
   const writes: string[] = [];
-  const note =
-    (verb: string) =>
-    async (_resource: unknown, { name }: { name: string }, sent: { body?: object } = {}) => {
-      writes.push(`${verb} ${name} ${JSON.stringify(sent.body)}`);
-      return { metadata: {} };
-    };
-  const client = quietClient([copy], { patch: note("patch") as never, delete: note("delete") as never });
-  const west = answeringMember("west", client, { candidate: () => ({ name: "west", labels: {} }) });
+  const client = quietClient(
+    [copy],
+    writing(({ verb, name, body }) => writes.push(`${verb} ${name} ${JSON.stringify(body)}`)),
+  );
+  const west = member("west", client, { candidate: () => candidateNamed("west") });
   startTypes([west], { host, clock });
   await clock.advance(1_000);
   const marks = { labels: { "legation.dev/whole": null }, annotations: { "legation.dev/applied": null } };
@@ -164,15 +148,14 @@ test("cuts messages of conditions, which the API server refuses above a length",
   const following = { ...type("1"), spec: { ...spec, definition: "Follow" as const } };
   const messages: Record<string, number> = {};
   const host = quietClient([], {
-    list: (async ({ plural }: Resource<KubeObject>) => {
-      if (plural !== "delegatedtypes")
-        throw kubeError("Forbidden", "x".repeat(40_000), { verb: "list", resource: plural });
-      return { items: [following], resourceVersion: "1", size: 0 };
-    }) as never,
-    patch: (async (_resource: object, _ref: object, { body }: { body: Pick<DelegatedType, "status"> }) => {
-      for (const { type: name, message } of body.status?.conditions ?? []) messages[name] = message.length;
-      return { metadata: {} };
-    }) as never,
+    list: listing((plural) => {
+      if (plural === "delegatedtypes") return [following];
+      throw kubeError("Forbidden", "x".repeat(40_000), { verb: "list", resource: plural });
+    }),
+    ...writing(({ body }) => {
+      const { status }: Partial<DelegatedType> = body;
+      for (const { type: name, message } of status?.conditions ?? []) messages[name] = message.length;
+    }),
   });
   startTypes([], { host, clock });
   await clock.advance(120_000);
@@ -181,30 +164,26 @@ test("cuts messages of conditions, which the API server refuses above a length",
 
 /** Starts a type with a member whose lists `list` answers. Returns the Ready condition that was written last. */
 async function readinessWith(
-  list: (pending: () => Promise<never>) => Promise<unknown>,
+  list: (pending: () => Promise<never>) => Promise<never>,
 ): Promise<{ clock: FakeClock; ready: () => unknown }> {
   const clock = new FakeClock();
   let ready: unknown;
   const host = quietClient([], {
-    list: (async ({ plural }: Resource<KubeObject>) => ({
-      items: plural === "delegatedtypes" ? [type("1")] : [],
-      resourceVersion: "1",
-      size: 0,
-    })) as never,
-    patch: (async (_resource: object, _ref: object, { body }: { body: Pick<DelegatedType, "status"> }) => {
-      const found = body.status?.conditions?.find((condition) => condition.type === "Ready");
+    list: listing((plural) => (plural === "delegatedtypes" ? [type("1")] : [])),
+    ...writing(({ body }) => {
+      const { status }: Partial<DelegatedType> = body;
+      const found = status?.conditions?.find((condition) => condition.type === "Ready");
       ready = found && `${found.status} ${found.reason}: ${found.message}`;
-      return { metadata: {} };
-    }) as never,
+    }),
   });
-  const listed = (_resource: object, { signal }: { readonly signal: AbortSignal }) =>
+  const listed: ClusterClient["list"] = (_resource, { signal } = {}) =>
     list(
       () =>
         new Promise((_resolve, reject) =>
-          signal.addEventListener("abort", () => reject(signal.reason), { once: true }),
+          signal?.addEventListener("abort", () => reject(signal.reason), { once: true }),
         ),
     );
-  const west = answeringMember("west", quietClient([], { list: listed as never }), {});
+  const west = member("west", quietClient([], { list: listed }));
   startTypes([west], { host, clock });
   await clock.advance(10_000);
   return { clock, ready: () => ready };

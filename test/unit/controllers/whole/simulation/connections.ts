@@ -1,17 +1,26 @@
+import type { Member } from "../../../../../src/clusters/member.ts";
+import type { ControllerEvents } from "../../../../../src/controllers/events.ts";
 import type { ClusterClient } from "../../../../../src/kube/client.ts";
+import type { Candidate } from "../../../../../src/placement/candidate.ts";
+import type { Events } from "../../../../../src/runtime/event-bus.ts";
+import type { Fate } from "../../../../support/api-server/client.ts";
+import { candidateNamed } from "../../../../support/builders/candidate.ts";
+import { member, withState } from "../../../../support/builders/member.ts";
 import type { FakeClock } from "../../../../support/clock/fake-clock.ts";
-import type { Fate, MemoryCluster } from "../../../../support/model/memory-cluster.ts";
-import { answeringMember } from "../../fleet.ts";
+import type { SimulatedCluster } from "./cluster.ts";
 import { MEMBERS, type MemberName } from "./rules.ts";
 
 export interface ConnectionOptions {
-  readonly clusters: Readonly<Record<MemberName, MemoryCluster>>;
+  readonly clusters: Readonly<Record<MemberName, SimulatedCluster>>;
   readonly labels: Readonly<Record<MemberName, Readonly<Record<string, string>>>>;
   readonly random: () => number;
   readonly clock: FakeClock;
   readonly log: (line: string) => void;
-  readonly emit: (event: string, about: unknown) => void;
+  readonly emit: Emit;
 }
+
+/** Tells the controller of a Cluster, by name, or of a member's connection. */
+export type Emit = Events<ControllerEvents>["emit"];
 
 interface Connection {
   /** The member answers requests. */
@@ -25,8 +34,6 @@ interface Connection {
   /** Grows with each change, so that a pause ends nothing that began later. */
   changes: number;
 }
-
-type SimulatedMember = Readonly<Record<string, unknown>> & { readonly name: string; readonly lost?: boolean };
 
 // Of a member that a decision took for lost, the write that follows may be done this much later.
 const WRITE_ENDS_MS = 2_000;
@@ -42,7 +49,7 @@ export class Connections {
   ) as unknown as Readonly<Record<MemberName, Connection>>;
   /** When the gap of each watch ends, epoch ms, and whether lists fail until then. */
   readonly #gaps = new Map<string, { readonly until: number; readonly isUnlistable: boolean }>();
-  readonly #connected: SimulatedMember[] = [];
+  readonly #connected: Member[] = [];
   #connect: (name: MemberName) => ClusterClient = () => {
     throw new Error("no controller runs");
   };
@@ -52,7 +59,7 @@ export class Connections {
   }
 
   /** The members with a Cluster. */
-  get members(): readonly SimulatedMember[] {
+  get members(): readonly Member[] {
     return this.#connected;
   }
 
@@ -147,17 +154,11 @@ export class Connections {
   }
 
   #add(name: MemberName): void {
-    const candidate = (): object => ({
-      name,
-      labels: this.#options.labels[name],
-      allocatable: {},
-      largestNode: {},
-      used: {},
-    });
-    const member = answeringMember(name, this.#connect(name), { candidate, reachable: false });
-    this.#connected.push(member);
+    const candidate = (): Candidate => candidateNamed(name, { labels: this.#options.labels[name] });
+    const added = member(name, this.#connect(name), { candidate, reachable: false });
+    this.#connected.push(added);
     void this.#options.clock.sleep(this.#upTo(300)).then(() => {
-      if (this.#of(name) === member) this.#probe(name);
+      if (this.#of(name) === added) this.#probe(name);
     });
   }
 
@@ -180,11 +181,11 @@ export class Connections {
     else later(this.#upTo(3_000), () => this.#set(name, { lost: true }));
   }
 
-  #set(name: MemberName, state: object): void {
+  #set(name: MemberName, state: Partial<Member>): void {
     const found = this.#of(name);
     if (found === undefined) return;
     this.#rememberLoss(name);
-    Object.assign(found, state);
+    withState(found, state);
     this.#options.emit("connection", found);
   }
 
@@ -192,7 +193,7 @@ export class Connections {
     if (this.#of(name)?.lost === true) this.#connections[name].absentAt = this.#options.clock.now();
   }
 
-  #of(name: MemberName): SimulatedMember | undefined {
+  #of(name: MemberName): Member | undefined {
     return this.#connected.find((one) => one.name === name);
   }
 

@@ -44,7 +44,7 @@ export function marked(object: AnyObject): AnyObject {
     labels: { ...labels, [WHOLE_KEY]: "true" },
     finalizers: finalizers.includes(WHOLE_FINALIZER) ? finalizers : [...finalizers, WHOLE_FINALIZER],
   };
-  return { ...object, metadata } as never;
+  return { ...object, metadata };
 }
 
 /** An author's change as the webhook lets it pass. */
@@ -62,5 +62,5 @@ export function admitted(object: AnyObject, before: AnyObject): AnyObject {
   return {
     ...object,
     metadata: { ...metadata, labels: isHeld ? { ...others, [WHOLE_KEY]: "false" } : others },
-  } as never;
+  };
 }

@@ -2,11 +2,12 @@ import type { AnyObject } from "../../../../../src/api/delegated-type.ts";
 import { WHOLE_FINALIZER, WHOLE_KEY } from "../../../../../src/api/keys.ts";
 import type { Stored } from "../../../../../src/api/kubernetes.ts";
 import { ownerOf } from "../../../../../src/pods/delegate.ts";
-import type { MemoryCluster, MemoryWrite } from "../../../../support/model/memory-cluster.ts";
+import type { StoredWrite } from "../../../../support/api-server/api-server.ts";
+import type { SimulatedCluster } from "./cluster.ts";
 import { MEMBERS, type MemberName } from "./rules.ts";
 
 export interface ReleaseOptions {
-  readonly members: Readonly<Record<MemberName, MemoryCluster>>;
+  readonly members: Readonly<Record<MemberName, SimulatedCluster>>;
   /** Reports whether a release has to wait for the member: it is not lost, and its Cluster exists. */
   readonly isAwaited: (member: MemberName) => boolean;
   /** Reports whether the type is being deleted, so that its objects lose the finalizer and copies stay. */
@@ -24,7 +25,7 @@ export class Releases {
   }
 
   /** Returns what a write on the host breaks. */
-  onHostWrite({ plural, object, before }: MemoryWrite): string[] {
+  onHostWrite({ resource: { plural }, object, before }: StoredWrite): string[] {
     if (before === undefined || !isHeld(before) || isHeld(object)) return [];
     const { name, uid } = object.metadata;
     if (name === "foreign" || this.#options.isRetired(plural)) return [];
@@ -36,7 +37,7 @@ export class Releases {
   }
 
   /** Returns what a write in a member breaks. */
-  onMemberWrite(member: MemberName, { plural, object, before }: MemoryWrite): string[] {
+  onMemberWrite(member: MemberName, { resource: { plural }, object, before }: StoredWrite): string[] {
     const owner = ownerOf(object)?.uid ?? "";
     if (before !== undefined || this.#released.get(owner)?.includes(member) !== true) return [];
     return [`${plural}/${object.metadata.name} of ${owner} was created in ${member} after its release`];

@@ -4,7 +4,7 @@ import { CLUSTER_ANNOTATION, HOST_LABEL, WHOLE_FINALIZER, WHOLE_KEY } from "../.
 import type { Stored } from "../../../../../src/api/kubernetes.ts";
 import { membersOfObject } from "../../../../../src/copies/object-members.ts";
 import { ownerOf } from "../../../../../src/pods/delegate.ts";
-import type { MemoryCluster } from "../../../../support/model/memory-cluster.ts";
+import type { SimulatedCluster } from "./cluster.ts";
 import { fieldsOf, PLURALS, versionOf } from "./objects.ts";
 
 export const MEMBERS = ["west", "east"] as const;
@@ -19,8 +19,8 @@ export interface Foreign {
 
 /** The clusters at rest, and what the rules depend on. */
 export interface AtRest {
-  readonly host: MemoryCluster;
-  readonly members: Readonly<Record<MemberName, MemoryCluster>>;
+  readonly host: SimulatedCluster;
+  readonly members: Readonly<Record<MemberName, SimulatedCluster>>;
   /** Members whose Cluster has the label that objects select. */
   readonly open: readonly MemberName[];
   readonly foreign: readonly Foreign[];

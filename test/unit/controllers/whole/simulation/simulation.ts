@@ -2,14 +2,17 @@ import { type ParsedPlacement, parsePlacement } from "../../../../../src/api/ann
 import type { AnyObject, DelegatedType } from "../../../../../src/api/delegated-type.ts";
 import { HOST_LABEL, WHOLE_FINALIZER, WHOLE_KEY } from "../../../../../src/api/keys.ts";
 import type { Stored } from "../../../../../src/api/kubernetes.ts";
+import type { ControllerEvents } from "../../../../../src/controllers/events.ts";
 import { TypesController } from "../../../../../src/controllers/whole/types-controller.ts";
 import { ownerOf } from "../../../../../src/pods/delegate.ts";
 import { Events } from "../../../../../src/runtime/event-bus.ts";
+import type { StoredWrite } from "../../../../support/api-server/api-server.ts";
+import type { Fate } from "../../../../support/api-server/client.ts";
 import { FakeClock } from "../../../../support/clock/fake-clock.ts";
-import { type Fate, MemoryCluster, type MemoryWrite } from "../../../../support/model/memory-cluster.ts";
 import { generator } from "../../../../support/model/random.ts";
 import { surroundings } from "../../fleet.ts";
-import { Connections, fateOf } from "./connections.ts";
+import { SimulatedCluster } from "./cluster.ts";
+import { Connections, type Emit, fateOf } from "./connections.ts";
 import { admitted, contentOf, fieldIn, fieldsOf, marked, objectOf, PLURALS, TYPES, versionOf } from "./objects.ts";
 import { Releases } from "./releases.ts";
 import { type Foreign, MEMBERS, type MemberName, problemsAtRest } from "./rules.ts";
@@ -26,8 +29,8 @@ export class Simulation {
   readonly log: string[] = [];
   readonly wrong: Set<string> = new Set();
   readonly #random: () => number;
-  readonly #host: MemoryCluster;
-  readonly #members: Readonly<Record<MemberName, MemoryCluster>>;
+  readonly #host: SimulatedCluster;
+  readonly #members: Readonly<Record<MemberName, SimulatedCluster>>;
   readonly #labels: Record<MemberName, Record<string, string>> = { west: {}, east: {} };
   readonly #connections: Connections;
   readonly #releases: Releases;
@@ -37,23 +40,21 @@ export class Simulation {
   /** Copies whose color another manager of the member set, of a type that reports drift. */
   readonly #taken = new Set<string>();
   #breaks = true;
-  #controller:
-    | { readonly stop: () => Promise<void>; readonly emit: (event: string, about: unknown) => void }
-    | undefined;
+  #controller: { readonly stop: () => Promise<void>; readonly emit: Emit } | undefined;
   #writes = 0;
 
   constructor(seed: number) {
     this.#random = generator(seed);
     const now = (): number => this.clock.wall();
-    this.#host = new MemoryCluster("host", now);
-    this.#members = { west: new MemoryCluster("west", now), east: new MemoryCluster("east", now) };
+    this.#host = new SimulatedCluster("host", now);
+    this.#members = { west: new SimulatedCluster("west", now), east: new SimulatedCluster("east", now) };
     this.#connections = new Connections({
       clusters: this.#members,
       labels: this.#labels,
       random: this.#random,
       clock: this.clock,
       log: (line) => this.log.push(line),
-      emit: (event, about) => this.#controller?.emit(event, about),
+      emit: (event, ...about) => this.#controller?.emit(event, ...about),
     });
     this.#releases = new Releases({
       members: this.#members,
@@ -137,32 +138,32 @@ export class Simulation {
 
   #place(plural: string, name: string): void {
     this.#host.update(plural, name, "author", (object) => {
-      const { metadata = {} } = object;
+      const { metadata } = object;
       const annotations = { ...metadata.annotations };
       for (const key of ["legation.dev/clusters", "legation.dev/cluster-selector"]) delete annotations[key];
       const placed = { ...annotations, ...this.#placement() };
       this.log.push(`place ${plural}/${name} ${JSON.stringify(placed)}`);
-      return admitted({ ...object, metadata: { ...metadata, annotations: placed } } as never, object);
+      return admitted({ ...object, metadata: { ...metadata, annotations: placed } }, object);
     });
   }
 
   #toggle(plural: string, name: string): void {
     this.#host.update(plural, name, "author", (object) => {
-      const { metadata = {} } = object;
+      const { metadata } = object;
       const { [WHOLE_KEY]: value, ...annotations } = metadata.annotations ?? {};
       this.log.push(`${value === undefined ? "give again" : "take back"} ${plural}/${name}`);
       const toggled = value === undefined ? { ...annotations, [WHOLE_KEY]: "true" } : annotations;
-      return admitted({ ...object, metadata: { ...metadata, annotations: toggled } } as never, object);
+      return admitted({ ...object, metadata: { ...metadata, annotations: toggled } }, object);
     });
   }
 
   #keep(plural: string, name: string): void {
     this.#host.update(plural, name, "author", (object) => {
-      const { metadata = {} } = object;
+      const { metadata } = object;
       const { "legation.dev/on-delete": value, ...annotations } = metadata.annotations ?? {};
       const kept = value === undefined ? { ...annotations, "legation.dev/on-delete": "orphan" } : annotations;
       this.log.push(`${value === undefined ? "keep" : "do not keep"} ${plural}/${name}`);
-      return admitted({ ...object, metadata: { ...metadata, annotations: kept } } as never, object);
+      return admitted({ ...object, metadata: { ...metadata, annotations: kept } }, object);
     });
   }
 
@@ -176,7 +177,7 @@ export class Simulation {
         const rest = Object.fromEntries(
           Object.entries(object.metadata?.labels ?? {}).filter(([key]) => !keys.includes(key)),
         );
-        return { ...object, metadata: { ...object.metadata, labels: rest } } as never;
+        return { ...object, metadata: { ...object.metadata, labels: rest } };
       });
     const recolor = (color: string | undefined) =>
       cluster.update(plural, name, "client", (object) => {
@@ -215,7 +216,7 @@ export class Simulation {
   #addType(plural: string): void {
     const spec = TYPES[plural] as DelegatedType["spec"];
     const name = spec.group === undefined ? plural : `${plural}.${spec.group}`;
-    this.#host.create("delegatedtypes", { metadata: { name }, spec } as never, "operator");
+    this.#host.create("delegatedtypes", { metadata: { name }, spec }, "operator");
   }
 
   #retype(plural: string): void {
@@ -247,7 +248,7 @@ export class Simulation {
 
   #start(): void {
     let isDead = false;
-    const events = new Events<Readonly<Record<string, readonly [unknown]>>>();
+    const events = new Events<ControllerEvents>();
     const fate = (chance: number) => (): Fate => {
       if (isDead) return this.#pick(["not sent", "late", "dropped"]);
       if (!this.#breaks || this.#random() > chance) return "answered";
@@ -264,7 +265,7 @@ export class Simulation {
       }),
     );
     const controller = new TypesController({
-      ...(surroundings(this.#connections.members, this.clock) as object),
+      ...surroundings(this.#connections.members, this.clock),
       events,
       host,
       rules: {
@@ -272,10 +273,10 @@ export class Simulation {
         namespaceLabels: () => ({}),
       },
       restoredHost: { keeps: () => false, confirm: async () => {} },
-    } as never);
+    });
     controller.start();
     this.#controller = {
-      emit: (event, about) => events.emit(event, about),
+      emit: (event, ...about) => events.emit(event, ...about),
       stop: async () => {
         isDead = true;
         for (const cluster of [this.#host, ...Object.values(this.#members)]) cluster.wake();
@@ -304,8 +305,9 @@ export class Simulation {
     return this.clock.now() - (this.#retiredAt.get(plural) ?? Number.NEGATIVE_INFINITY) < WRITE_ENDS_MS;
   }
 
-  #onHostWrite(write: MemoryWrite): void {
-    const { plural, by, object } = write;
+  #onHostWrite(write: StoredWrite): void {
+    const { by, object } = write;
+    const { plural } = write.resource;
     if (by === CONTROLLER) for (const broken of this.#releases.onHostWrite(write)) this.wrong.add(broken);
     if (object.metadata.finalizers?.includes(WHOLE_FINALIZER) === true) this.#releases.onGiven(object.metadata.uid);
     if (by === CONTROLLER && plural !== "delegatedtypes") this.#writes += 1;
@@ -316,8 +318,9 @@ export class Simulation {
     }
   }
 
-  #onMemberWrite(member: MemberName, write: MemoryWrite): void {
-    const { plural, by, object } = write;
+  #onMemberWrite(member: MemberName, write: StoredWrite): void {
+    const { by, object } = write;
+    const { plural } = write.resource;
     for (const broken of this.#releases.onMemberWrite(member, write)) this.wrong.add(broken);
     if (by !== OPERATOR && by.startsWith(CONTROLLER)) this.#writes += 1;
     const { name, uid, generation } = object.metadata;
@@ -344,7 +347,7 @@ export class Simulation {
       const found = this.#members[member].find(plural, name);
       if (found?.metadata.uid !== uid || found.metadata.generation !== generation) return;
       const status = { observedGeneration: generation, seen: versionOf(found), ready: 1 };
-      this.#members[member].update(plural, name, OPERATOR, (one) => ({ ...one, status }));
+      this.#members[member].updateStatus(plural, name, OPERATOR, status);
     });
   }
 

@@ -1,0 +1,79 @@
+import type { KubeObject, Stored } from "../../../src/api/kubernetes.ts";
+import type { ClusterClient } from "../../../src/kube/client.ts";
+import { isStored } from "../../../src/kube/resources.ts";
+
+// Answers of a client that a test makes up. What a test tells of the API server's own behaviour belongs to
+// `test/support/api-server`.
+
+/** Returns an object as an API server's answer of the type that a request asks for. Identity that is left out is made up. */
+export function answerOf<T extends KubeObject>(object: object = {}): Stored<T> {
+  const { metadata }: KubeObject = object;
+  const answer: object = { ...object, metadata: { name: "made", uid: "made-uid", resourceVersion: "8", ...metadata } };
+  if (!isStored<T>(answer)) throw new Error(`not a stored object: ${JSON.stringify(object)}`);
+  return answer;
+}
+
+/** Returns the answer of each request for one object: that object, and before it what `onRequest` does. */
+export function answering(
+  object: object = {},
+  onRequest: (resource: unknown, request: unknown, body: unknown, options: unknown) => void = () => {},
+): <T extends KubeObject>(
+  resource: unknown,
+  request: unknown,
+  body?: unknown,
+  options?: unknown,
+) => Promise<Stored<T>> {
+  return async <T extends KubeObject>(resource: unknown, request: unknown, body?: unknown, options?: unknown) => {
+    onRequest(resource, request, body, options);
+    return answerOf<T>(object);
+  };
+}
+
+/** Returns the list of a client whose collections have these objects. */
+export function listing(
+  items: readonly object[] | ((plural: string, options: ListRequest) => readonly object[]),
+  resourceVersion = "1",
+): ClusterClient["list"] {
+  const itemsOf = typeof items === "function" ? items : () => items;
+  return async <T extends KubeObject>({ plural }: { readonly plural: string }, options: ListRequest = {}) => {
+    return { items: itemsOf(plural, options).map((item) => answerOf<T>(item)), resourceVersion, size: 1 };
+  };
+}
+
+type ListRequest = NonNullable<Parameters<ClusterClient["list"]>[1]>;
+
+/** A watch that opens and stays silent until it is ended. */
+export const silentWatch: ClusterClient["watch"] = async function* (_resource, { signal, onOpen }) {
+  onOpen?.();
+  await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+};
+
+/** A write as a client sent it. */
+export interface SentWrite {
+  readonly verb: "create" | "replace" | "patch" | "delete";
+  readonly plural: string;
+  readonly name: string;
+  readonly body: object;
+  readonly subresource: string | undefined;
+}
+
+/** Returns writes that succeed unless `onWrite` throws. An object that it returns is the answer. */
+export function writing(
+  onWrite: (write: SentWrite) => unknown,
+): Pick<ClusterClient, "create" | "replace" | "patch" | "delete"> {
+  const write = async <T extends KubeObject>(sent: SentWrite): Promise<Stored<T>> => {
+    const answer = await onWrite(sent);
+    return answerOf<T>(typeof answer === "object" && answer !== null ? answer : {});
+  };
+  return {
+    create: ({ plural }, body, { subresource } = {}) =>
+      write({ verb: "create", plural, name: body.metadata?.name ?? "", body, subresource }),
+    replace: ({ plural }, body, { subresource } = {}) =>
+      write({ verb: "replace", plural, name: body.metadata?.name ?? "", body, subresource }),
+    patch: ({ plural }, { name }, { body }, { subresource } = {}) =>
+      write({ verb: "patch", plural, name, body, subresource }),
+    delete: async ({ plural }, { name }, body = {}) => {
+      await write({ verb: "delete", plural, name, body, subresource: undefined });
+    },
+  };
+}
