@@ -32,7 +32,7 @@ export function breakableClient(
   const state: { broken?: string; cut?: () => void } = {};
   const changes: KubeObject[] = [];
   let heard = Promise.withResolvers<void>();
-  const check = (resource: Resource<never>): void => {
+  const check = (resource: { readonly plural: string }): void => {
     const words = state.broken ?? (resource.plural === denied ? "not allowed" : undefined);
     if (words === undefined) return;
     throw kubeError("Forbidden", words, { cluster: "x", verb: "list", resource: resource.plural });
