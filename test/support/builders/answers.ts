@@ -1,6 +1,6 @@
 import type { KubeObject, Stored } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
-import { isStored } from "../../../src/kube/resources.ts";
+import { isStored, type Resource } from "../../../src/kube/resources.ts";
 
 // Answers of a client that a test makes up. What a test tells of the API server's own behaviour belongs to
 // `test/support/api-server`.
@@ -13,19 +13,14 @@ export function answerOf<T extends KubeObject>(object: object = {}): Stored<T> {
   return answer;
 }
 
-/** Returns the answer of each request for one object: that object, and before it what `onRequest` does. */
+/** Returns the answer of each request for one object: that object, or what `onRequest` returns. */
 export function answering(
   object: object = {},
-  onRequest: (resource: unknown, request: unknown, body: unknown, options: unknown) => void = () => {},
-): <T extends KubeObject>(
-  resource: unknown,
-  request: unknown,
-  body?: unknown,
-  options?: unknown,
-) => Promise<Stored<T>> {
-  return async <T extends KubeObject>(resource: unknown, request: unknown, body?: unknown, options?: unknown) => {
-    onRequest(resource, request, body, options);
-    return answerOf<T>(object);
+  onRequest: () => unknown = () => {},
+): <T extends KubeObject>(resource: Resource<T>) => Promise<Stored<T>> {
+  return async <T extends KubeObject>(_resource: Resource<T>) => {
+    const answer = await onRequest();
+    return answerOf<T>(typeof answer === "object" && answer !== null ? answer : object);
   };
 }
 
@@ -52,6 +47,7 @@ export const silentWatch: ClusterClient["watch"] = async function* (_resource, {
 export interface SentWrite {
   readonly verb: "create" | "replace" | "patch" | "delete";
   readonly plural: string;
+  readonly namespace: string | undefined;
   readonly name: string;
   readonly body: object;
   readonly subresource: string | undefined;
@@ -67,13 +63,17 @@ export function writing(
   };
   return {
     create: ({ plural }, body, { subresource } = {}) =>
-      write({ verb: "create", plural, name: body.metadata?.name ?? "", body, subresource }),
+      write({ verb: "create", plural, ...placeOf(body), body, subresource }),
     replace: ({ plural }, body, { subresource } = {}) =>
-      write({ verb: "replace", plural, name: body.metadata?.name ?? "", body, subresource }),
-    patch: ({ plural }, { name }, { body }, { subresource } = {}) =>
-      write({ verb: "patch", plural, name, body, subresource }),
-    delete: async ({ plural }, { name }, body = {}) => {
-      await write({ verb: "delete", plural, name, body, subresource: undefined });
+      write({ verb: "replace", plural, ...placeOf(body), body, subresource }),
+    patch: ({ plural }, { namespace, name }, { body }, { subresource } = {}) =>
+      write({ verb: "patch", plural, namespace, name, body, subresource }),
+    delete: async ({ plural }, { namespace, name }, body = {}) => {
+      await write({ verb: "delete", plural, namespace, name, body, subresource: undefined });
     },
   };
+}
+
+function placeOf({ metadata: { namespace, name = "" } = {} }: KubeObject): Pick<SentWrite, "namespace" | "name"> {
+  return { namespace, name };
 }

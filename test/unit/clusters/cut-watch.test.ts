@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { Member } from "../../../src/clusters/member.ts";
 import { decide } from "../../../src/controllers/delegation/decide.ts";
-import type { WatchOptions } from "../../../src/kube/client.ts";
 import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { listing } from "../../support/builders/answers.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
 import { proxyPod } from "../../support/builders/pod.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
@@ -18,15 +18,15 @@ test.each([25_000, 3_600_000])(
     const client = fakeClient({
       raw: async ({ path }: { readonly path: string }) => (path === "/version" ? { gitVersion: "v1.36.0" } : "ok"),
       find: async () => undefined,
-      list: (async () => ({ items: [], resourceVersion: "1", size: 0 })) as never,
-      watch: ((_resource: unknown, { onOpen, signal }: WatchOptions) => {
+      list: listing([]),
+      watch: (_resource, { onOpen, signal }) => {
         const next = async (): Promise<never> => {
           onOpen?.();
           await clock.sleep(cutAfterMs, signal);
           throw kubeError("AnswerLost", "other side closed", { verb: "watch" });
         };
         return { [Symbol.asyncIterator]: () => ({ next }) };
-      }) as never,
+      },
     });
     const west = new Member({
       cluster: {

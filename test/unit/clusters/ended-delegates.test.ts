@@ -1,11 +1,13 @@
 import { expect, test } from "vitest";
-import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
+import type { KubeObject, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { DelegateRequests } from "../../../src/clusters/delegate-requests.ts";
 import { RecentEnds } from "../../../src/clusters/ended-delegates.ts";
 import { MemberDelegates } from "../../../src/clusters/member-delegates.ts";
 import type { WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
 import { ByteBudget } from "../../../src/kube/limits.ts";
+import type { Resource } from "../../../src/kube/resources.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { answerOf } from "../../support/builders/answers.ts";
 import { proxyPod } from "../../support/builders/pod.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { delegateOf } from "../controllers/delegation/world.ts";
@@ -36,16 +38,19 @@ test.each([
   const clock = new FakeClock();
   const proxy = proxyPod();
   const delegate = delegateOf(proxy);
-  async function* watch(_resource: unknown, { signal, onOpen }: WatchOptions): AsyncGenerator<WatchEvent<Pod>> {
+  async function* watch<T extends KubeObject>(
+    _resource: Resource<T>,
+    { signal, onOpen }: WatchOptions,
+  ): AsyncGenerator<WatchEvent<T>> {
     onOpen?.();
     await clock.sleep(1_000);
     const object: Stored<Pod> = { ...delegate, ...parts, metadata: { ...delegate.metadata, resourceVersion: "9" } };
-    yield { type, object, size: 1 };
+    yield { type, object: answerOf<T>(object), size: 1 };
     await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
   }
   const nothing = (): void => {};
   const delegates = new MemberDelegates({
-    client: quietClient([delegate], { watch: watch as never }),
+    client: quietClient([delegate], { watch }),
     hostId: "host-id",
     requests: new DelegateRequests(),
     budget: new ByteBudget(1e6),

@@ -1,9 +1,12 @@
 import { beforeEach, expect, test } from "vitest";
+import type { KubeObject } from "../../../src/api/kubernetes.ts";
 import { ForeignUsage } from "../../../src/clusters/foreign-usage.ts";
-import type { ListOptions } from "../../../src/kube/client.ts";
+import type { ListOptions, ListPage } from "../../../src/kube/client.ts";
 import type { KubeErrorCode } from "../../../src/kube/errors.ts";
+import type { Resource } from "../../../src/kube/resources.ts";
 import { Mutex } from "../../../src/runtime/mutex.ts";
 import type { Logger } from "../../../src/telemetry/logger.ts";
+import { answerOf } from "../../support/builders/answers.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
@@ -32,7 +35,10 @@ interface Pages {
 
 function usageOf(name: string, { count, takesMs = 0, failing = {} }: Pages): ForeignUsage {
   let request = 0;
-  const list = async (_resource: unknown, options: ListOptions): Promise<object> => {
+  const list = async <T extends KubeObject>(
+    _resource: Resource<T>,
+    options: ListOptions = {},
+  ): Promise<ListPage<T>> => {
     request += 1;
     const page = Number(options.continue ?? "1");
     asked.push(`${name}${page}`);
@@ -41,7 +47,8 @@ function usageOf(name: string, { count, takesMs = 0, failing = {} }: Pages): For
     if (code !== undefined) throw kubeError(code, "not now", { cluster: name, verb: "list" });
     if (takesMs > 0) await clock.sleep(takesMs);
     const pod = { spec: { containers: [{ name: "a", resources: { requests: { cpu: "1" } } }] } };
-    return { items: [pod], resourceVersion: "1", size: 1, ...(page < count ? { continue: String(page + 1) } : {}) };
+    const following = page < count ? { continue: String(page + 1) } : {};
+    return { items: [answerOf<T>(pod)], resourceVersion: "1", size: 1, ...following };
   };
   const log = {
     warn: () => {
@@ -49,7 +56,7 @@ function usageOf(name: string, { count, takesMs = 0, failing = {} }: Pages): For
     },
   } as unknown as Logger;
   const options = {
-    client: fakeClient({ list: list as never }),
+    client: fakeClient({ list }),
     hostId: "host",
     mutex,
     clock,

@@ -1,15 +1,16 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Cluster } from "../../../src/api/cluster.ts";
 import { HOST_LABEL, OWNER_ANNOTATION } from "../../../src/api/keys.ts";
-import type { ObjectKey, Stored } from "../../../src/api/kubernetes.ts";
+import type { KubeObject, ObjectKey, Stored } from "../../../src/api/kubernetes.ts";
 import { ConfirmedClient } from "../../../src/clusters/confirmed-client.ts";
 import { JoinedIdentity } from "../../../src/clusters/identity.ts";
 import { Member, type MemberEvents } from "../../../src/clusters/member.ts";
-import type { ClusterClient, WatchOptions } from "../../../src/kube/client.ts";
+import type { ClusterClient, WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
 import type { KubeError, KubeErrorCode } from "../../../src/kube/errors.ts";
-import { pods } from "../../../src/kube/resources.ts";
+import { pods, type Resource } from "../../../src/kube/resources.ts";
 import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { answerOf, listing, writing } from "../../support/builders/answers.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
@@ -55,18 +56,21 @@ function client(): ClusterClient {
       answering();
       return path === "/version" ? { gitVersion: "v1.36.0" } : "ok";
     },
-    find: (async () => {
+    find: async <T extends KubeObject>(_resource: Resource<T>) => {
       answering();
       asked += 1;
       if (server.uid === "Forbidden" || server.uid === "ServerError") throw failed(server.uid);
-      return { metadata: { name: "kube-system", uid: server.uid } };
-    }) as never,
-    list: (async ({ plural }: { plural: string }) => {
+      return answerOf<T>({ metadata: { name: "kube-system", uid: server.uid } });
+    },
+    list: listing((plural) => {
       answering();
       if (plural === "pods") lists += 1;
-      return { items: plural === "pods" ? server.items : [], resourceVersion: "5", size: 100 };
-    }) as never,
-    watch: async function* (_resource: unknown, { onOpen, signal }: WatchOptions) {
+      return plural === "pods" ? server.items : [];
+    }, "5"),
+    watch: async function* <T extends KubeObject>(
+      _resource: Resource<T>,
+      { onOpen, signal }: WatchOptions,
+    ): AsyncGenerator<WatchEvent<T>> {
       answering();
       onOpen?.();
       const ends = Promise.withResolvers<void>();
@@ -74,8 +78,8 @@ function client(): ClusterClient {
       signal.addEventListener("abort", () => ends.reject(signal.reason));
       await ends.promise;
       yield* [];
-    } as never,
-    create: (async (_resource: unknown, object: object) => object) as never,
+    },
+    ...writing(({ body }) => body),
   });
 }
 
@@ -142,7 +146,7 @@ test("keeps its delegates, is unreachable, and names the remedy when another clu
 test("sends nothing to another cluster, even over a moved connection without a watch", async () => {
   const member = await started("uid-of-west");
   const pod = { metadata: { namespace: "default", name: "new" } };
-  await expect(member.client.create(pods, pod)).resolves.toBe(pod);
+  await expect(member.client.create(pods, pod)).resolves.toMatchObject(pod);
   server.uid = "uid-of-other";
   await clock.advance(70_000);
   expect(member.reachable).toBe(false);
@@ -275,14 +279,14 @@ test("reaches no other cluster by any method of the client", async () => {
 describe("a request that fails during an identity check", () => {
   /** An identity whose questions are answered one by one. */
   function asking() {
-    const answers: PromiseWithResolvers<unknown>[] = [];
+    const answers: PromiseWithResolvers<object>[] = [];
     const identity = new JoinedIdentity({
       client: fakeClient({
-        find: (() => {
-          const answer = Promise.withResolvers<unknown>();
+        find: async <T extends KubeObject>(_resource: Resource<T>) => {
+          const answer = Promise.withResolvers<object>();
           answers.push(answer);
-          return answer.promise;
-        }) as never,
+          return answerOf<T>(await answer.promise);
+        },
       }),
       cluster: () => cluster("uid-of-west"),
       onFound: () => {},

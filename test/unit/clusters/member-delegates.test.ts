@@ -1,11 +1,13 @@
 import { expect, onTestFinished, test } from "vitest";
-import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../src/api/kubernetes.ts";
+import { type KubeObject, type ObjectKey, objectKey, type Pod, type Stored } from "../../../src/api/kubernetes.ts";
 import { DelegateRequests } from "../../../src/clusters/delegate-requests.ts";
 import { MemberDelegates } from "../../../src/clusters/member-delegates.ts";
-import type { WatchOptions } from "../../../src/kube/client.ts";
+import type { WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
 import { ByteBudget } from "../../../src/kube/limits.ts";
+import type { Resource } from "../../../src/kube/resources.ts";
 import { toDelegate } from "../../../src/pods/delegate.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { answerOf, listing } from "../../support/builders/answers.ts";
 import { proxyPod } from "../../support/builders/pod.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
@@ -23,13 +25,16 @@ test("has no delegate in a pod that someone derived from one with its marks, nei
   const changed: ObjectKey[] = [];
   const delegates = new MemberDelegates({
     client: fakeClient({
-      list: (async () => ({ items: all, resourceVersion: "1", size: 1 })) as never,
-      watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
+      list: listing(() => all),
+      watch: async function* <T extends KubeObject>(
+        _resource: Resource<T>,
+        { signal, onOpen }: WatchOptions,
+      ): AsyncGenerator<WatchEvent<T>> {
         onOpen?.();
         await goes.promise;
-        for (const object of all) yield { type: "DELETED", object, size: 1 };
+        for (const object of all) yield { type: "DELETED", object: answerOf<T>(object), size: 1 };
         await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-      } as never,
+      },
     }),
     hostId: HOST.id,
     requests: new DelegateRequests(),

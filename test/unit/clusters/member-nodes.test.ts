@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
-import type { KubeNode } from "../../../src/api/kubernetes.ts";
+import type { KubeObject } from "../../../src/api/kubernetes.ts";
 import { MemberNodes } from "../../../src/clusters/member-nodes.ts";
 import type { WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
 import { ByteBudget } from "../../../src/kube/limits.ts";
+import type { Resource } from "../../../src/kube/resources.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { answerOf, listing } from "../../support/builders/answers.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
 
@@ -16,18 +18,17 @@ test("sums frequent node changes up once a second, and a single change at once",
   const clock = new FakeClock();
   let version = 1;
   let changed = 0;
-  let next = Promise.withResolvers<WatchEvent<KubeNode>>();
+  let next = Promise.withResolvers<object>();
   const client = fakeClient({
-    list: (async () => ({
-      items: Array.from({ length: 200 }, (_, index) => node(index, 1, 1)),
-      resourceVersion: "1",
-      size: 1,
-    })) as never,
-    watch: async function* (_resource: unknown, { onOpen, signal }: WatchOptions) {
+    list: listing(Array.from({ length: 200 }, (_, index) => node(index, 1, 1))),
+    watch: async function* <T extends KubeObject>(
+      _resource: Resource<T>,
+      { onOpen, signal }: WatchOptions,
+    ): AsyncGenerator<WatchEvent<T>> {
       onOpen?.();
       signal.addEventListener("abort", () => next.reject(signal.reason));
-      for (;;) yield await next.promise;
-    } as never,
+      for (;;) yield { type: "MODIFIED", object: answerOf<T>(await next.promise), size: 1 };
+    },
   });
   const nodes = new MemberNodes({
     client,
@@ -43,7 +44,7 @@ test("sums frequent node changes up once a second, and a single change at once",
     version += 1;
     const { resolve } = next;
     next = Promise.withResolvers();
-    resolve({ type: "MODIFIED", object: node(index, cpu, version) as never, size: 1 });
+    resolve(node(index, cpu, version));
     await clock.advance(0);
   }
   nodes.start();

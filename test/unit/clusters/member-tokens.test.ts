@@ -1,10 +1,14 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import type { Secret } from "../../../src/api/kubernetes.ts";
 import { renewMemberTokens } from "../../../src/clusters/member-tokens.ts";
 import { decide } from "../../../src/clusters/token-renewal.ts";
 import type { ControllerEvents } from "../../../src/controllers/events.ts";
+import type { ClusterClient } from "../../../src/kube/client.ts";
 import { tokenClaims, withToken } from "../../../src/kube/service-account-token.ts";
 import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { answerOf, writing } from "../../support/builders/answers.ts";
+import { cluster, member } from "../../support/builders/member.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
 
@@ -97,31 +101,34 @@ describe("a renewal", () => {
    */
   async function renewed(annotations: Record<string, string>, next = "new.to.ken") {
     const text = kubeconfig(token(account));
-    const secret = { metadata: { name: "west", resourceVersion: "7", annotations }, data: { kubeconfig: btoa(text) } };
+    const secret = answerOf<Secret>({
+      metadata: { name: "west", resourceVersion: "7", annotations },
+      data: { kubeconfig: btoa(text) },
+    });
     const status = { token: next, expirationTimestamp: "2026-03-20T00:00:00Z" };
     const asked: unknown[] = [];
-    const createSubresource = async (_resource: unknown, _ref: unknown, _name: unknown, { spec }: { spec: object }) => {
-      asked.push(spec);
+    const createSubresource: ClusterClient["createSubresource"] = async (_resource, _ref, _name, body) => {
+      asked.push("spec" in body ? body.spec : undefined);
       return { status };
     };
-    const client = fakeClient({ createSubresource: createSubresource as never });
-    let patch: { data: typeof secret.data } | undefined;
-    const host = fakeClient({
-      patch: (async (_resource: unknown, _ref: unknown, { body }: { body: { data: typeof secret.data } }) => {
+    const client = fakeClient({ createSubresource });
+    let patch: Partial<Secret> | undefined;
+    const host = fakeClient(
+      writing(({ body }) => {
         patch = body;
-        secret.data = body.data;
-      }) as never,
-    });
+        Object.assign(secret, { data: patch.data });
+      }),
+    );
     const clock = new FakeClock(now + 16 * day);
     const events = new Events<ControllerEvents>();
     const controller = renewMemberTokens({
       host,
       events,
       registry: {
-        cluster: () => ({ metadata: { name: "west" }, spec: { credentialsSecret: { name: "west" } } }),
+        cluster: () => cluster("west"),
         secret: () => secret,
-        member: () => ({ client, probed: { reachable: true } }),
-      } as never,
+        member: () => member("west", client, { probed: { reachable: true } }),
+      },
       clock,
       log: createLogger({ level: "silent" }),
     });

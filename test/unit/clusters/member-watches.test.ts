@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { KubeObject, Pod } from "../../../src/api/kubernetes.ts";
 import { Member } from "../../../src/clusters/member.ts";
 import { type MemberWatch, MemberWatches } from "../../../src/clusters/member-watches.ts";
 import { Copies } from "../../../src/controllers/copying/copies.ts";
@@ -9,6 +10,7 @@ import type { ClusterClient, WatchOptions } from "../../../src/kube/client.ts";
 import type { KubeError } from "../../../src/kube/errors.ts";
 import { configMaps, type Resource } from "../../../src/kube/resources.ts";
 import { Events } from "../../../src/runtime/event-bus.ts";
+import { Store } from "../../../src/runtime/store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { servingExports } from "../../support/builders/discovery.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
@@ -108,7 +110,7 @@ describe("a member that answers again", () => {
     if (down) throw away();
   }
 
-  async function* watch({ plural }: Resource<never>, { onOpen, signal }: WatchOptions): AsyncGenerator<never> {
+  async function* watch({ plural }: Resource<KubeObject>, { onOpen, signal }: WatchOptions): AsyncGenerator<never> {
     asked(plural);
     watched.set(plural, clock.now());
     onOpen?.();
@@ -138,7 +140,7 @@ describe("a member that answers again", () => {
         asked(plural);
         return { items: [], resourceVersion: "1", size: 0 };
       },
-      watch: watch as never,
+      watch,
     });
     member = memberOf("west", client);
     stops = [() => member.stop()];
@@ -190,12 +192,12 @@ describe("a member that answers again", () => {
       const controller = new PodEventController({
         host: fakeClient({}),
         registry: { members: () => [member] },
-        proxies: new Map(),
+        proxies: new Store<Pod>(),
         warningsOnly: false,
         events: new Events(),
         clock,
         log,
-      } as never);
+      });
       controller.start();
       return () => controller.stop();
     },

@@ -1,9 +1,10 @@
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, test, vi } from "vitest";
-import type { Member } from "../../../src/clusters/member.ts";
 import { MemberNamespaces } from "../../../src/clusters/namespaces.ts";
 import type { KubeError, KubeErrorCode } from "../../../src/kube/errors.ts";
+import { answering } from "../../support/builders/answers.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
+import { cluster, member as memberNamed } from "../../support/builders/member.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
 
@@ -13,10 +14,10 @@ function failure(code: KubeErrorCode): KubeError {
 
 function namespacesOf(read: () => Promise<string>, createNamespaces = true) {
   const clock = new FakeClock();
-  const get = vi.fn(async () => ({ metadata: { name: "team", uid: await read(), resourceVersion: "1" } }));
-  const create = vi.fn(async () => ({}));
-  const client = fakeClient({ get: get as never, create: create as never });
-  const member = { name: "west", client, cluster: { spec: { createNamespaces } } } as unknown as Member;
+  const get = vi.fn(async (): Promise<object> => ({ metadata: { name: "team", uid: await read() } }));
+  const create = vi.fn(async (): Promise<object> => ({}));
+  const client = fakeClient({ get: answering({}, get), create: answering({}, create) });
+  const member = memberNamed("west", client, { cluster: cluster("west", { spec: { createNamespaces } }) });
   const namespaces = new MemberNamespaces({ id: "host-id", name: "cern" }, clock);
   return {
     clock,

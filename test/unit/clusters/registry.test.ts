@@ -1,8 +1,11 @@
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { KubeObject } from "../../../src/api/kubernetes.ts";
 import { Registry, type RegistryEvents } from "../../../src/clusters/registry.ts";
 import type { WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
+import type { Resource } from "../../../src/kube/resources.ts";
 import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { answering, answerOf, listing, writing } from "../../support/builders/answers.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
@@ -19,17 +22,17 @@ const secret = (kubeconfig: string): object => ({
 
 test("probes a member at once after its credentials were replaced", async () => {
   const clock = new FakeClock();
-  const written = Promise.withResolvers<WatchEvent<never>>();
+  const written = Promise.withResolvers<object>();
   const host = fakeClient({
-    list: (async ({ plural }: { plural: string }) => {
-      const items = plural === "clusters" ? [cluster] : [secret("1")];
-      return { items, resourceVersion: "1", size: 0 };
-    }) as never,
-    watch: async function* ({ plural }: { plural: string }, { onOpen }: { onOpen?: () => void }) {
+    list: listing((plural) => (plural === "clusters" ? [cluster] : [secret("1")])),
+    watch: async function* <T extends KubeObject>(
+      { plural }: Resource<T>,
+      { onOpen }: WatchOptions,
+    ): AsyncGenerator<WatchEvent<T>> {
       onOpen?.();
-      if (plural === "secrets") yield await written.promise;
+      if (plural === "secrets") yield { type: "MODIFIED", object: answerOf<T>(await written.promise), size: 0 };
       await new Promise(nothing);
-    } as never,
+    },
   });
   let current = "";
   const client = fakeClient({
@@ -60,7 +63,7 @@ test("probes a member at once after its credentials were replaced", async () => 
     reachable: false,
     message: expect.stringContaining("ended"),
   });
-  written.resolve({ type: "MODIFIED", object: secret("2") as never, size: 0 });
+  written.resolve(secret("2"));
   await expect.poll(() => current).toBe("2");
   await clock.advance(1_000);
   expect(registry.member("west")?.probed.reachable).toBe(true);
@@ -90,22 +93,22 @@ describe("a Cluster", () => {
     const told: string[] = [];
     let write = Promise.withResolvers<Written>();
     const host = fakeClient({
-      list: (async ({ plural }: { plural: string }) => {
-        const items = plural === "clusters" ? clusters : [secret("1")];
-        return { items, resourceVersion: "1", size: 0 };
-      }) as never,
-      watch: async function* ({ plural }: { plural: string }, { onOpen }: { onOpen?: () => void }) {
+      list: listing((plural) => (plural === "clusters" ? clusters : [secret("1")])),
+      watch: async function* <T extends KubeObject>(
+        { plural }: Resource<T>,
+        { onOpen }: WatchOptions,
+      ): AsyncGenerator<WatchEvent<T>> {
         onOpen?.();
         if (plural !== "clusters") await new Promise(nothing);
-        while (true) yield { ...(await write.promise), size: 0 };
-      } as never,
-      patch: (async (
-        _resource: unknown,
-        { name }: { name: string },
-        { body }: { body: { metadata: Written["object"] } },
-      ) => {
-        recorded.push(`${name} ${JSON.stringify(body.metadata)}`);
-      }) as never,
+        while (true) {
+          const { type, object } = await write.promise;
+          yield { type, object: answerOf<T>(object), size: 0 };
+        }
+      },
+      ...writing(({ name, body }) => {
+        const { metadata }: KubeObject = body;
+        recorded.push(`${name} ${JSON.stringify(metadata)}`);
+      }),
     });
     const listed: string[] = [];
     const events = new Events<RegistryEvents>();
@@ -116,16 +119,19 @@ describe("a Cluster", () => {
       connect: ({ metadata: { name } }) => {
         const client = fakeClient({
           raw: async () => ({}),
-          find: (async () => ({ metadata: { name: "kube-system", uid: "uid-of-west" } })) as never,
-          list: (async () => {
+          find: answering({ metadata: { name: "kube-system", uid: "uid-of-west" } }),
+          list: listing(() => {
             listed.push(name);
-            return { items: [], resourceVersion: "1", size: 0 };
-          }) as never,
-          watch: async function* (_resource: unknown, { onOpen, signal }: WatchOptions) {
+            return [];
+          }),
+          watch: async function* <T extends KubeObject>(
+            _resource: Resource<T>,
+            { onOpen, signal }: WatchOptions,
+          ): AsyncGenerator<WatchEvent<T>> {
             onOpen?.();
             await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
             yield* [];
-          } as never,
+          },
         });
         return { client, server: "https://192.0.2.1", renew: () => true };
       },

@@ -6,7 +6,9 @@ import type { Candidate } from "../../../src/placement/candidate.ts";
 import { rank } from "../../../src/placement/rank.ts";
 import { Events } from "../../../src/runtime/event-bus.ts";
 import { Store } from "../../../src/runtime/store.ts";
+import type { SchedulingEvents } from "../../../src/scheduling/events.ts";
 import type { PlacementState } from "../../../src/scheduling/placement-state.ts";
+import { HOST } from "../../support/builders/claim.ts";
 import { pod, proxyPod } from "../../support/builders/pod.ts";
 import { placementOver } from "./placement-over.ts";
 
@@ -226,7 +228,14 @@ test.each<[string, boolean, string]>([
 
 test("does not try a pod for a while where its name is taken, and tries others of its shape", () => {
   const { placementState: made, proxies } = placing();
-  const overflow = new OverflowPlacement({ placementState: made, proxies, events: new Events() } as never);
+  const overflow = new OverflowPlacement({
+    placementState: made,
+    identity: HOST,
+    namespaces: new Store(),
+    proxies,
+    observe: () => expect.unreachable(),
+    events: new Events<SchedulingEvents>(),
+  });
   const [first, second] = [overflowing("a", {}), overflowing("b", {})];
   const own = ({ metadata: { uid } }: Stored<Pod>) => made.memories.of(uid).attempts.west;
   const shared = (waiting: Stored<Pod>) => made.eligibilities.of(waiting).refusedBefore?.("west")?.refusal.reason;

@@ -5,6 +5,7 @@ import { Memories } from "../../../src/scheduling/memories.ts";
 import { RequestMutations } from "../../../src/scheduling/request-mutations.ts";
 import { Reservations } from "../../../src/scheduling/reservations.ts";
 import { Retries } from "../../../src/scheduling/retries/retries.ts";
+import { candidateNamed } from "../../support/builders/candidate.ts";
 import { proxyPod } from "../../support/builders/pod.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
@@ -23,7 +24,14 @@ function reservations() {
   const loads = { west: new DelegateRequests(), east: new DelegateRequests() };
   const member = (name: string) =>
     name === "west" || name === "east"
-      ? { name, read: true, syncing: false, roomVersion: "1", requests: loads[name], candidate: () => ({}) as never }
+      ? {
+          name,
+          read: true,
+          syncing: false,
+          roomVersion: "1",
+          requests: loads[name],
+          candidate: () => candidateNamed(name),
+        }
       : undefined;
   const mutations = new RequestMutations();
   const retries = new Retries({ registry: { member }, memories, clock });

@@ -1,15 +1,19 @@
 import { describe, expect, test } from "vitest";
 import { CLAIM_STATUS_ANNOTATION } from "../../../../src/api/keys.ts";
-import type { PersistentVolumeClaim, Stored } from "../../../../src/api/kubernetes.ts";
+import { objectKey, type PersistentVolumeClaim, type Stored } from "../../../../src/api/kubernetes.ts";
 import { Executor } from "../../../../src/controllers/claims/execute.ts";
 import type { Action } from "../../../../src/controllers/claims/model.ts";
 import { RestoredHost } from "../../../../src/controllers/restored-host.ts";
 import { claimStatus } from "../../../../src/copies/claims.ts";
 import { WriteGuard } from "../../../../src/runtime/write-guard.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { listing, writing } from "../../../support/builders/answers.ts";
 import { claim, HOST, memberClaim } from "../../../support/builders/claim.ts";
+import { member } from "../../../support/builders/member.ts";
 import { fakeClient } from "../../cli/client.ts";
+import { membersOnly } from "../fleet.ts";
 import { noting, type Write } from "../writes.ts";
+import { NOTHING_ELSE, shownInWest } from "./executor-options.ts";
 
 const log = createLogger({ level: "silent" });
 
@@ -27,23 +31,28 @@ function executing({ has, confirms = true }: Host = {}) {
     noting(
       fakeClient({
         cluster,
-        list: (async () => ({ items: has === undefined ? [] : [has] })) as never,
-        patch: (async () => ({})) as never,
-        delete: async () => {},
+        list: listing(() => (has === undefined ? [] : [has])),
+        ...writing(() => undefined),
       }),
       writes,
     );
-  const west = { name: "west", client: clientOf("west"), noteFailure: () => {} };
+  const west = member("west", clientOf("west"));
   const executor = new Executor({
+    ...NOTHING_ELSE,
     host: clientOf("host"),
-    registry: { member: () => west },
+    registry: membersOnly([west]),
     hostId: HOST.id,
-    onLost: (_key: string, _uid: string, _member: string, message: string) => lost.push(message),
+    onLost: (_key, _uid, _member, message) => lost.push(message),
     guard: new WriteGuard({ clock: { now: () => 0 } }),
     restoredHost: new RestoredHost({ election: { leaderless: [], confirm: async () => confirms }, log }),
     clock: { now: () => 0 },
-  } as never);
-  const context = { key: "team/data" as never, signal: new AbortController().signal, heardAt: 0, log };
+  });
+  const context = {
+    key: objectKey({ namespace: "team", name: "data" }),
+    signal: new AbortController().signal,
+    heardAt: 0,
+    log,
+  };
   return { writes, lost, execute: (action: Action) => executor.execute(action, context) };
 }
 
@@ -97,7 +106,7 @@ describe("the claim of a member", () => {
     const shown = await execute(sweep);
     expect(writes).toEqual([]);
     // The sweep is repeated later.
-    expect(shown?.({ copies: [] } as never)).toBe(false);
+    expect(shown?.(shownInWest())).toBe(false);
   });
 
   test("keeps its data when the host was restored, or another process leads", async () => {
@@ -113,6 +122,6 @@ test("is not reported lost when a read finds it unchanged before its watch shows
   const { lost, execute } = executing({ has: there });
   const shown = await execute({ type: "confirmLost", member: "west", claim: seen });
   expect(lost).toEqual([]);
-  expect(shown?.({ copies: [] } as never)).toBe(false);
-  expect(shown?.({ copies: [{ member: "west", claim: there }] } as never)).toBe(true);
+  expect(shown?.(shownInWest())).toBe(false);
+  expect(shown?.(shownInWest(there))).toBe(true);
 });

@@ -1,12 +1,17 @@
 import { describe, expect, test } from "vitest";
 import { objectKey, type PersistentVolumeClaim, type Stored } from "../../../../src/api/kubernetes.ts";
+import type { Member } from "../../../../src/clusters/member.ts";
 import { Executor } from "../../../../src/controllers/claims/execute.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { WriteGuard } from "../../../../src/runtime/write-guard.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { answering, listing } from "../../../support/builders/answers.ts";
 import { claim, HOST, memberClaim } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { member } from "../../../support/builders/member.ts";
 import { fakeClient } from "../../cli/client.ts";
+import { namespacesThere } from "../fleet.ts";
+import { NOTHING_ELSE, shownInWest } from "./executor-options.ts";
 
 const create = { type: "create", member: "west", uid: "uid-1", object: {} } as const;
 const assign = { type: "assign", member: "west", uid: "uid-1", resourceVersion: "1" } as const;
@@ -34,26 +39,24 @@ async function executing(created: Answer, { inherited = false } = {}) {
     const target = namespace === undefined ? { resource: "claims" } : { resource: "namespaces", objectName: namespace };
     throw kubeError(code, words, { cluster: "west", verb, ...target });
   };
-  const memberOf = (name: string) => ({
-    name,
-    reachableSince: 0,
-    client: fakeClient({
-      create: (async () => fail(west.created, "create")) as never,
-      list: (async () => (west.listed ? fail(west.listed, "list") : { items: west.has })) as never,
-    }),
-    answerOf: (promise: Promise<unknown>) => promise,
-    noteFailure: (error: unknown) => noted.push(error),
-  });
+  const memberOf = (name: string): Member => {
+    const client = fakeClient({
+      create: async () => fail(west.created, "create"),
+      list: listing(() => (west.listed ? fail(west.listed, "list") : west.has)),
+    });
+    return member(name, client, { noteFailure: (error) => noted.push(error) });
+  };
   const executor = new Executor({
-    host: fakeClient({ patch: (async () => ({})) as never }),
-    registry: { member: memberOf },
-    memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
+    ...NOTHING_ELSE,
+    host: fakeClient({ patch: answering() }),
+    registry: { members: () => [], member: memberOf },
+    memberNamespaces: namespacesThere,
     hostId: HOST.id,
     onRefusal: tell("refused by"),
     onUncertain: tell("uncertain in"),
     guard: new WriteGuard({ clock: { now: () => clock.now } }),
     clock: { now: () => clock.now },
-  } as never);
+  });
   const log = createLogger({ level: "silent" });
   const context = { key, signal: new AbortController().signal, heardAt: 0, log };
   const give = (parts: Parts = {}) => executor.execute({ ...assign, ...parts }, context);
@@ -144,7 +147,7 @@ describe("a claim that an earlier request may have created", () => {
     clock.now = 60_000;
     const shown = await execute();
     expect(told).toEqual([]);
-    expect(shown?.({ copies: [{ member: "west", claim: west.has[0] }] } as never)).toBe(true);
+    expect(shown?.(shownInWest(...west.has))).toBe(true);
   });
 
   test.each([[LOST], [["AlreadyExists", "already exists"] as const]])(
@@ -192,8 +195,8 @@ describe("a claim that an earlier request may have created", () => {
     west.created = QUOTA;
     clock.now = 59_999;
     const shown = await execute();
-    expect(shown?.({ copies: [] } as never)).toBe(false);
-    expect(shown?.({ copies: [{ member: "west", claim: claim() }] } as never)).toBe(true);
+    expect(shown?.(shownInWest())).toBe(false);
+    expect(shown?.(shownInWest(claim()))).toBe(true);
     clock.now = 60_000;
     await execute();
     expect(told).toEqual([`uncertain in west: ${what} ${QUOTA[1]}`, `refused by west: ${what} ${QUOTA[1]}`]);

@@ -1,14 +1,16 @@
 import { afterEach, expect, test } from "vitest";
 import { CLUSTER_ANNOTATION } from "../../../../src/api/keys.ts";
+import type { Pod } from "../../../../src/api/kubernetes.ts";
 import { ClaimController } from "../../../../src/controllers/claims/controller.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
-import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
-import { createLogger } from "../../../../src/telemetry/logger.ts";
-import { claim, HOST } from "../../../support/builders/claim.ts";
+import { Store } from "../../../../src/runtime/store.ts";
+import { claim } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { member } from "../../../support/builders/member.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { surroundings } from "../fleet.ts";
 import { quietClient } from "../quiet-client.ts";
 
 const CREATION_MS = 10_000;
@@ -31,17 +33,7 @@ function failing(words: (attempt: number) => string) {
     await clock.sleep(CREATION_MS);
     throw kubeError("AnswerLost", detail, { resource: "claims" });
   };
-  const west = {
-    name: "west",
-    reachable: true,
-    reachableSince: 0,
-    cluster: { spec: {} },
-    client: quietClient([], { create: create as never }),
-    memory: new ByteBudget(1e6),
-    watches: new Set(),
-    answerOf: (promise: Promise<unknown>) => promise,
-    noteFailure: () => {},
-  };
+  const west = member("west", quietClient([], { create }));
   const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
   const proxy = proxyPod({ metadata: { namespace: "team" }, spec: { volumes } });
   const events = new Events<ControllerEvents>();
@@ -50,16 +42,15 @@ function failing(words: (attempt: number) => string) {
     const preparation = needs?.state === "there" ? needs.in("west") : undefined;
     if (typeof preparation === "object") happened.told.push(preparation.refused);
   });
+  const proxies = new Store<Pod>();
+  proxies.set(proxy);
   const claims = new ClaimController({
     host: quietClient([claim({ metadata: { annotations: { [CLUSTER_ANNOTATION]: "west" } } })]),
-    identity: HOST,
-    registry: { members: () => [west], member: () => west },
-    memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
-    proxies: { get: () => proxy },
+    ...surroundings([west], clock),
+    restoredHost: { keeps: () => false, confirm: async () => {} },
+    proxies,
     events,
-    clock,
-    log: createLogger({ level: "silent" }),
-  } as never);
+  });
   running = { claims, clock };
   claims.onMembers();
   claims.onProxy({ type: "added", object: proxy });

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { KubeObject, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { WorkloadWishes } from "../../../../src/controllers/delegation/workload-wishes.ts";
-import type { ListOptions, WatchOptions } from "../../../../src/kube/client.ts";
+import type { ListOptions, WatchEvent, WatchOptions } from "../../../../src/kube/client.ts";
+import type { Resource } from "../../../../src/kube/resources.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
@@ -42,10 +43,13 @@ beforeEach(async () => {
       const items = options.fieldSelector === undefined ? labeled : stored;
       return { items: plural === "deployments" ? items : [], resourceVersion: "1", size: 0 };
     }) as never,
-    watch: async function* (_resource: unknown, { onOpen, signal: ends }: WatchOptions) {
+    watch: async function* <T extends KubeObject>(
+      _resource: Resource<T>,
+      { onOpen, signal: ends }: WatchOptions,
+    ): AsyncGenerator<WatchEvent<T>> {
       onOpen?.();
       await new Promise((_, reject) => ends.addEventListener("abort", () => reject(ends.reason)));
-    } as never,
+    },
   });
   const log = createLogger({ level: "silent" });
   wishes = new WorkloadWishes({ host, clock, log, onChange: (namespace) => changed.push(namespace) });

@@ -7,6 +7,7 @@ import { USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { listing } from "../../../support/builders/answers.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
@@ -24,7 +25,7 @@ beforeEach(() => {
   proxies.synced = true;
   watched = new Set();
   const host = fakeClient({
-    list: (async () => ({ items: [], resourceVersion: "1", size: 0 })) as never,
+    list: listing([]),
     watch: async function* ({ plural }: { plural: string }, { namespace, signal, onOpen }: WatchOptions) {
       const what = `${plural} of ${namespace}`;
       watched.add(what);

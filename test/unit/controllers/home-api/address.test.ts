@@ -2,9 +2,11 @@ import { describe, expect, test, vi } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import type { Stored } from "../../../../src/api/kubernetes.ts";
 import { HomeAddresses, serverForMembers } from "../../../../src/controllers/home-api/address.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
 import type { HomeApi } from "../../../../src/pods/home-api.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { listing } from "../../../support/builders/answers.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { quietClient } from "../quiet-client.ts";
 
@@ -98,8 +100,8 @@ describe("the way to the host through a member's agent", () => {
 test("tells callers that wait for the host's authority that there is none, however late", async () => {
   const clock = new FakeClock();
   const onChange = vi.fn<() => void>();
-  const answer = Promise.withResolvers<object>();
-  const host = quietClient([], { list: (() => answer.promise) as never });
+  const answer = Promise.withResolvers<ClusterClient["list"]>();
+  const host = quietClient([], { list: async (resource) => (await answer.promise)(resource) });
   const log = createLogger({ level: "silent" });
   const agentAddress = (): undefined => undefined;
   const addresses = new HomeAddresses({ host, server: "https://10.0.0.1:6443", agentAddress, onChange, clock, log });
@@ -112,7 +114,7 @@ test("tells callers that wait for the host's authority that there is none, howev
   };
   expect(addresses.of(cluster)).toMatchObject({ state: "pending" });
   expect(onChange).not.toHaveBeenCalled();
-  answer.resolve({ items: [], resourceVersion: "1", size: 0 });
+  answer.resolve(listing([]));
   await clock.advance(10);
   expect(addresses.of(cluster)).toMatchObject({ state: "unknown" });
   expect(onChange).toHaveBeenCalledOnce();

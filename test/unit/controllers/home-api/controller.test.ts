@@ -1,44 +1,17 @@
 import { Writable } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
-import { objectKey, type Secret, type Stored } from "../../../../src/api/kubernetes.ts";
+import { objectKey } from "../../../../src/api/kubernetes.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
-import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { ApiServer } from "../../../support/api-server/api-server.ts";
+import { clientOf } from "../../../support/api-server/client.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../cli/client.ts";
 import { homeApiOf, memberWith, podWithTokens } from "./with-tokens.ts";
 
 const HOST = { id: "host-id", name: "cern" };
 const MINUTE = 60_000;
-
-/** Returns a member's API server that keeps one Secret, with a watch. */
-function keeper(): ClusterClient {
-  let kept: Stored<Secret> | undefined;
-  let tell: () => void = () => {};
-  const keep = (secret: Secret): void => {
-    const version = String(Number(kept?.metadata.resourceVersion ?? 1) + 1);
-    kept = { metadata: { name: "", ...secret.metadata, uid: "secret-uid", resourceVersion: version } };
-    tell();
-  };
-  return fakeClient({
-    list: (async () => ({ items: [], resourceVersion: "1", size: 0 })) as never,
-    watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
-      onOpen?.();
-      signal.addEventListener("abort", () => tell(), { once: true });
-      while (!signal.aborted) {
-        await new Promise<void>((resolve) => {
-          tell = resolve;
-        });
-        if (kept !== undefined) yield { type: "MODIFIED", object: structuredClone(kept), size: 1 };
-      }
-    } as never,
-    create: (async (_resource: unknown, secret: Secret) => keep(secret)) as never,
-    patch: (async (_resource: unknown, ref: object, { body }: { body: Secret }) =>
-      keep({ ...body, metadata: { ...body.metadata, ...ref } })) as never,
-  });
-}
 
 /** Returns a controller for a delegate in `west` that mounts tokens of an hour, from `issue`. */
 async function controllerWith(
@@ -46,7 +19,7 @@ async function controllerWith(
   issue: () => void,
 ): Promise<{ readonly told: string[]; readonly logged: string[] }> {
   const { proxy, delegate } = podWithTokens(HOST);
-  const west = memberWith(delegate, keeper());
+  const west = memberWith(delegate, clientOf(new ApiServer()));
   const told: string[] = [];
   const logged: string[] = [];
   const destination = new Writable({
@@ -59,12 +32,12 @@ async function controllerWith(
   const controller = homeApiOf({
     events,
     host: {
-      ...keeper(),
-      createSubresource: (async () => {
+      ...clientOf(new ApiServer("host")),
+      createSubresource: async () => {
         issue();
         const expirationTimestamp = new Date(clock.wall() + 60 * MINUTE).toISOString();
         return { spec: { expirationSeconds: 3600 }, status: { token: "t", expirationTimestamp } };
-      }) as never,
+      },
     },
     identity: HOST,
     west,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { apiSecret, issueTokens } from "../../../../src/controllers/home-api/issue.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../cli/client.ts";
@@ -25,17 +26,13 @@ function mounting(tokens: readonly Token[], serviceAccountName: string | undefin
 /** Returns the token requests to the host, which grants the requested lifetimes. */
 async function issued(proxy: Stored<Pod>, authority?: string) {
   const asked: { readonly account: string; readonly spec: object }[] = [];
-  const createSubresource = async (
-    { plural }: { plural: string },
-    ref: { namespace: string; name: string },
-    subresource: string,
-    { spec }: { spec: { expirationSeconds: number } },
-  ) => {
+  const createSubresource: ClusterClient["createSubresource"] = async ({ plural }, ref, subresource, body) => {
+    const { spec = { expirationSeconds: 0 } }: { readonly spec?: { readonly expirationSeconds: number } } = body;
     asked.push({ account: `${plural}/${ref.namespace}/${ref.name}/${subresource}`, spec });
     const expirationTimestamp = new Date(NOW + spec.expirationSeconds * 1000).toISOString();
     return { spec, status: { token: `token ${asked.length}`, expirationTimestamp } };
   };
-  const host = fakeClient({ createSubresource: createSubresource as never });
+  const host = fakeClient({ createSubresource });
   const signal = new AbortController().signal;
   return { asked, ...(await issueTokens(host, proxy, authority, { now: NOW, signal })) };
 }

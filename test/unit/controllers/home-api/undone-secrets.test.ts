@@ -1,11 +1,14 @@
 import { expect, test } from "vitest";
 import { RENEW_AT_ANNOTATION } from "../../../../src/api/keys.ts";
-import { objectKey, type Secret, type Stored } from "../../../../src/api/kubernetes.ts";
+import { objectKey } from "../../../../src/api/kubernetes.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
-import type { WatchOptions } from "../../../../src/kube/client.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { secrets } from "../../../../src/kube/resources.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
-import { kubeError } from "../../../support/builders/kube-error.ts";
+import { ApiServer } from "../../../support/api-server/api-server.ts";
+import { clientOf } from "../../../support/api-server/client.ts";
+import type { StoredObject } from "../../../support/api-server/object-store.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
 import { homeApiOf, memberWith, podWithTokens } from "./with-tokens.ts";
@@ -14,66 +17,29 @@ const HOST = { id: "host-id", name: "cern" };
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-type Undo = (secret: Stored<Secret>) => Stored<Secret> | undefined;
+type Undo = (secret: StoredObject) => StoredObject | undefined;
 
 /** The Secrets of a member in which another client answers each write. */
 class MemberSecrets {
   undo: Undo;
-  #secret: Stored<Secret> | undefined;
-  #version = 1;
-  #tell: () => void = () => {};
+  readonly #server = new ApiServer("west");
+  readonly client: ClusterClient = clientOf(this.#server);
 
   constructor(undo: Undo) {
     this.undo = undo;
+    this.#server.onWrite = () => this.change(this.undo);
   }
 
-  get secret(): Stored<Secret> | undefined {
-    return this.#secret;
+  get secret(): StoredObject | undefined {
+    return this.#server.all(secrets)[0];
   }
-
-  readonly client = fakeClient({
-    list: (async () => ({
-      items: this.#secret === undefined ? [] : [this.#secret],
-      resourceVersion: "1",
-      size: 0,
-    })) as never,
-    create: (async (_resource: object, secret: Secret) => {
-      if (this.#secret !== undefined) throw kubeError("AlreadyExists", "it is there", { resource: "secrets" });
-      this.#write({ ...secret, metadata: { name: "s", ...secret.metadata, uid: "secret-uid", resourceVersion: "0" } });
-    }) as never,
-    patch: (async (_resource: object, _ref: object, { body }: { readonly body: Secret }) => {
-      if (this.#secret !== undefined)
-        this.#write({ ...this.#secret, metadata: { ...this.#secret.metadata, ...body.metadata } });
-    }) as never,
-    watch: this.#watch.bind(this) as never,
-  });
 
   /** Applies a change of the other client once. */
   change(change: Undo): void {
-    this.#version += 2;
-    const left = this.#secret && change(this.#secret);
-    this.#secret = left && { ...left, metadata: { ...left.metadata, resourceVersion: String(this.#version) } };
-    this.#tell();
-  }
-
-  #write(secret: Stored<Secret>): void {
-    this.#secret = secret;
-    this.change(this.undo);
-  }
-
-  async *#watch(_resource: object, { signal, onOpen }: WatchOptions): AsyncGenerator<object> {
-    onOpen?.();
-    let shown: Stored<Secret> | undefined;
-    while (!signal.aborted) {
-      const now = this.#secret?.metadata.labels === undefined ? undefined : this.#secret;
-      if (now !== undefined) yield { type: shown === undefined ? "ADDED" : "MODIFIED", object: now, size: 100 };
-      else if (shown !== undefined) yield { type: "DELETED", object: shown, size: 100 };
-      shown = now;
-      await new Promise<void>((resolve) => {
-        this.#tell = resolve;
-        signal.addEventListener("abort", () => resolve(), { once: true });
-      });
-    }
+    const { secret } = this;
+    const left = secret && change(secret);
+    if (left !== undefined) this.#server.put(secrets, left);
+    else if (secret !== undefined) this.#server.drop(secrets, secret.metadata);
   }
 }
 
@@ -93,7 +59,7 @@ async function controlled(undo: Undo) {
   const events = new Events<ControllerEvents>();
   const controller = homeApiOf({
     events,
-    host: fakeClient({ createSubresource: createSubresource as never }),
+    host: fakeClient({ createSubresource }),
     identity: HOST,
     west,
     proxy,

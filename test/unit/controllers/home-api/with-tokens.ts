@@ -4,12 +4,13 @@ import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
 import { RefusedWrites } from "../../../../src/controllers/refused-writes.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
-import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { type HostIdentity, toDelegate } from "../../../../src/pods/delegate.ts";
 import type { Clock } from "../../../../src/runtime/clock.ts";
 import type { Events } from "../../../../src/runtime/event-bus.ts";
+import { Store } from "../../../../src/runtime/store.ts";
 import { proxyWrites } from "../../../../src/scheduling/memories.ts";
 import type { Logger } from "../../../../src/telemetry/logger.ts";
+import { cluster, delegates, member } from "../../../support/builders/member.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";
 import { type RecordedEvent, recorderTo } from "../recorder.ts";
 
@@ -25,15 +26,10 @@ export function podWithTokens(host: HostIdentity): { readonly proxy: Stored<Pod>
 
 /** `west`, as far as tokens need it, with this one delegate. */
 export function memberWith(delegate: Stored<Pod>, client: ClusterClient): Member {
-  return {
-    name: "west",
-    client,
-    memory: new ByteBudget(1e6),
-    watches: new Set(),
+  return member("west", client, {
     probed: { reachable: true },
-    delegates: { list: () => [delegate], get: () => delegate },
-    noteFailure: () => {},
-  } as never;
+    delegates: delegates({ list: () => [delegate], get: () => delegate }),
+  });
 }
 
 /** Parts of the controller that a test chooses. */
@@ -58,18 +54,22 @@ export function homeApiOf({ west, proxy, tell, ...parts }: HomeApiParts): HomeAp
     recorder,
     events: parts.events,
   });
+  const proxies = new Store<Pod>();
+  proxies.set(proxy);
   return new HomeApiController({
     ...parts,
     registry: {
       members: () => [west],
       member: () => west,
       holders: () => [west],
-      cluster: () => ({ metadata: { name: "west" }, spec: { homeAPI } }),
+      problem: () => undefined,
+      cluster: () => cluster("west", { spec: { homeAPI } }),
     },
     recorder,
     refusedWrites,
     server: undefined,
-    proxies: { get: () => proxy },
+    agentAddress: () => undefined,
+    proxies,
     modeOf: () => undefined,
-  } as never);
+  });
 }

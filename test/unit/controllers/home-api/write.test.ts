@@ -2,8 +2,10 @@ import { expect, test } from "vitest";
 import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
 import { createApiSecret } from "../../../../src/controllers/home-api/write.ts";
 import { marksOf } from "../../../../src/pods/delegate.ts";
+import { answering, listing } from "../../../support/builders/answers.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { member } from "../../../support/builders/member.ts";
 import { fakeClient } from "../../cli/client.ts";
 import { noting, type Write } from "../writes.ts";
 
@@ -27,10 +29,10 @@ test.each<[string, string, Write[]]>([
   const client = fakeClient({
     cluster: "west",
     create: () => Promise.reject(kubeError("AlreadyExists", "already exists", { resource: "secrets" })),
-    list: (async () => ({ items: [secretOf(owner)] })) as never,
-    patch: (async () => secretOf(owner)) as never,
+    list: listing(() => [secretOf(owner)]),
+    patch: answering(secretOf(owner)),
   });
-  const west = { client: noting(client, writes) } as never;
+  const west = member("west", noting(client, writes));
   await createApiSecret(west, secretOf("uid-1"), new AbortController().signal);
   expect(writes).toMatchObject(expected);
   expect(writes).toHaveLength(expected.length);
@@ -41,9 +43,9 @@ test("does not count a Secret as written that was there and has gone", async () 
   const client = fakeClient({
     cluster: "west",
     create: () => Promise.reject(error),
-    list: (async () => ({ items: [] })) as never,
+    list: listing([]),
   });
-  const write = createApiSecret({ client } as never, secretOf("uid-1"), new AbortController().signal);
+  const write = createApiSecret(member("west", client), secretOf("uid-1"), new AbortController().signal);
   await expect(write).rejects.toBe(error);
 });
 

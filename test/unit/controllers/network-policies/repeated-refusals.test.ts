@@ -1,14 +1,15 @@
 import { afterEach, expect, test } from "vitest";
-import type { NetworkPolicy, Stored } from "../../../../src/api/kubernetes.ts";
+import { type NetworkPolicy, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { NetworkPolicyController } from "../../../../src/controllers/network-policies/controller.ts";
-import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
-import { createLogger } from "../../../../src/telemetry/logger.ts";
-import { HOST } from "../../../support/builders/claim.ts";
+import { Store } from "../../../../src/runtime/store.ts";
+import { NAMESPACE_INDEX } from "../../../../src/scheduling/known-pods.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { delegates, member } from "../../../support/builders/member.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { surroundings } from "../fleet.ts";
 import { quietClient } from "../quiet-client.ts";
 
 let policies: NetworkPolicyController | undefined;
@@ -30,41 +31,29 @@ test("wakes pods that wait for a policy after another message of the member, and
     throw kubeError("ServerError", words, { resource: "networkpolicies" });
   };
   const begun = clock.now();
-  const west = {
-    name: "west",
-    reachable: true,
-    reachableSince: 0,
-    read: true,
-    cluster: { spec: {} },
-    client: quietClient([], { create: create as never }),
-    memory: new ByteBudget(1e6),
-    watches: new Set(),
-    delegates: { list: () => [], liveIn: () => 0 },
-    answerOf: (promise: Promise<unknown>) => promise,
-    noteFailure: () => {},
-  };
+  const west = member("west", quietClient([], { create }), {
+    delegates: delegates({ list: () => [], liveIn: () => 0 }),
+  });
   const proxy = proxyPod({ metadata: { namespace: "team" } });
   const events = new Events<ControllerEvents>();
   events.on("needs", () => {
     const refusal = controller.refusal(proxy, "west");
     if (refusal !== undefined) told.push(refusal.replace(/.*: /, ""));
   });
+  const proxies = new Store<Pod>({ [NAMESPACE_INDEX]: () => ["team"] });
+  proxies.set(proxy);
+  proxies.synced = true;
   const controller = new NetworkPolicyController({
     host: quietClient([rules]),
-    identity: HOST,
-    registry: { members: () => [west], member: () => west },
-    memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
-    recorder: { record: () => {} },
-    proxies: { synced: true, get: () => proxy, list: () => [proxy], byIndex: () => [proxy] },
+    ...surroundings([west], clock),
+    proxies,
     events,
-    clock,
-    log: createLogger({ level: "silent" }),
-  } as never);
+  });
   policies = controller;
   controller.onMembers();
   controller.onProxy({ type: "added", object: proxy });
   await clock.advance(0);
-  controller.prepare("team/web-0" as never, proxy.metadata.uid, "west");
+  controller.prepare(objectKey({ namespace: "team", name: "web-0" }), proxy.metadata.uid, "west");
   await clock.advance(600_000);
   expect(attempts).toBeGreaterThan(20);
   expect(told.map((words) => words.replace(/\d+/, "N"))).toEqual(["lost after N ms", "lost again after N ms"]);

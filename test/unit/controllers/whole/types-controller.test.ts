@@ -4,7 +4,7 @@ import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
 import { TypesController } from "../../../../src/controllers/whole/types-controller.ts";
 import { toCopy } from "../../../../src/copies/kind.ts";
 import { delegatedKind } from "../../../../src/copies/objects.ts";
-import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
+import type { ClusterClient, WatchEvent, WatchOptions } from "../../../../src/kube/client.ts";
 import { customResourceDefinitions, type Resource } from "../../../../src/kube/resources.ts";
 import { answering, listing, writing } from "../../../support/builders/answers.ts";
 import { candidateNamed } from "../../../support/builders/candidate.ts";
@@ -54,11 +54,14 @@ test("follows the objects of a type that was deleted and created anew while the 
   const patched: string[] = [];
   const host = quietClient([], {
     list: listing((plural) => (plural === "delegatedtypes" ? types : [widget])),
-    watch: async function* ({ plural }: Resource<KubeObject>, { signal, onOpen }: WatchOptions) {
+    watch: async function* <T extends KubeObject>(
+      { plural }: Resource<T>,
+      { signal, onOpen }: WatchOptions,
+    ): AsyncGenerator<WatchEvent<T>> {
       onOpen?.();
       const ended = new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
       await (plural === "delegatedtypes" ? Promise.race([ended, cut.promise]) : ended);
-    } as never,
+    },
     patch: (async ({ plural }: Resource<KubeObject>, _ref: object, { body }: { body: object }) => {
       patched.push(`${plural} ${JSON.stringify(body)}`);
       return { metadata: { resourceVersion: "2" } };

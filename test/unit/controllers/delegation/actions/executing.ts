@@ -1,5 +1,5 @@
 import { type Mock, vi } from "vitest";
-import type { OwnerReference, Pod, Stored } from "../../../../../src/api/kubernetes.ts";
+import { type OwnerReference, objectKey, type Pod, type Stored } from "../../../../../src/api/kubernetes.ts";
 import { DelegateRequests } from "../../../../../src/clusters/delegate-requests.ts";
 import { Executor } from "../../../../../src/controllers/delegation/actions/execute.ts";
 import type { Action, ActionOf } from "../../../../../src/controllers/delegation/decision/decision.ts";
@@ -196,7 +196,7 @@ export function executorOf(answers: Answers): Executing {
   const execute: Executing["execute"] = (action) => {
     if (action.type === "create") forged = action.delegate;
     return executor.execute(action, {
-      key: "team/web-0" as never,
+      key: objectKey({ namespace: "team", name: "web-0" }),
       signal: new AbortController().signal,
       heardAt: clock.now,
       log,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { objectKey } from "../../../../../src/api/kubernetes.ts";
 import { RefusedActions } from "../../../../../src/controllers/delegation/actions/refused-actions.ts";
 import type { Action } from "../../../../../src/controllers/delegation/decision/decision.ts";
 import type { ControllerEvents } from "../../../../../src/controllers/events.ts";
@@ -11,7 +12,7 @@ import { proxyPod } from "../../../../support/builders/pod.ts";
 
 const proxy = proxyPod({ uid: "proxy-uid" });
 const proxyUid = "proxy-uid";
-const key = "team/web-0" as never;
+const key = objectKey({ namespace: "team", name: "web-0" });
 const toWest = { member: "west", proxyUid } as const;
 const delegate = { delegateUid: "delegate-uid", memberNode: "node-1" };
 const body = { metadata: { uid: "delegate-uid" } };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { HOST_LABEL, OWNER_ANNOTATION } from "../../../../../src/api/keys.ts";
-import type { Pod, Stored } from "../../../../../src/api/kubernetes.ts";
+import { objectKey, type Pod, type Stored } from "../../../../../src/api/kubernetes.ts";
 import { restoreDelegateMarks } from "../../../../../src/controllers/delegation/actions/restore-delegate-marks.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
 import type { View } from "../../../../../src/controllers/delegation/decision/view.ts";
@@ -102,7 +102,7 @@ function looking({ find, patch = () => Promise.reject(new Error("nobody should w
     },
   };
   const context = {
-    key: "team/web-0" as never,
+    key: objectKey({ namespace: "team", name: "web-0" }),
     signal: new AbortController().signal,
     heardAt: now,
     log: createLogger({ level: "silent" }),

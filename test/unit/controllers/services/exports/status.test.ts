@@ -3,12 +3,11 @@ import { COPY_LABEL, HOST_LABEL, OWNER_ANNOTATION } from "../../../../../src/api
 import type { ExportCondition, KubeObject, ServiceExport, Stored } from "../../../../../src/api/kubernetes.ts";
 import { ExportStatus } from "../../../../../src/controllers/services/exports/status.ts";
 import { toExport } from "../../../../../src/copies/services.ts";
-import type { ListOptions, Patch, WriteOptions } from "../../../../../src/kube/client.ts";
-import { ByteBudget } from "../../../../../src/kube/limits.ts";
-import type { Resource } from "../../../../../src/kube/resources.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
+import { listing, writing } from "../../../../support/builders/answers.ts";
 import { HOST } from "../../../../support/builders/claim.ts";
 import { servingExports } from "../../../../support/builders/discovery.ts";
+import { member } from "../../../../support/builders/member.ts";
 import { FakeClock } from "../../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../../cli/client.ts";
 import { quietClient } from "../../quiet-client.ts";
@@ -57,35 +56,23 @@ async function telling({ members, withPods = Object.keys(members), state = "pres
   const writes: string[] = [];
   let shown = onHost;
   const asked: (string | undefined)[] = [];
-  const host = fakeClient({
-    patch: (async (
-      _: Resource<never>,
-      ref: { namespace: string; name: string },
-      patch: Patch,
-      { subresource }: WriteOptions,
-    ) => {
-      const { metadata, status } = patch.body as {
-        metadata: { uid: string };
-        status: { conditions: ExportCondition[] };
-      };
-      const told = status.conditions.map(({ type, status: is, message }) => `${type} ${is} ${message}`);
-      writes.push(`${ref.namespace}/${ref.name} ${subresource} ${metadata.uid}: ${told.join()}`);
-      shown = { metadata: { ...onHost.metadata, resourceVersion: String(9 + writes.length) }, status };
+  const host = fakeClient(
+    writing(({ namespace, name, body, subresource }) => {
+      const { metadata, status }: Partial<ServiceExport> = body;
+      const told = status?.conditions?.map(({ type, status: is, message }) => `${type} ${is} ${message}`);
+      writes.push(`${namespace}/${name} ${subresource} ${metadata?.uid}: ${told?.join()}`);
+      shown = { metadata: { ...onHost.metadata, resourceVersion: String(9 + writes.length) } };
+      if (status !== undefined) shown.status = status;
       return { metadata: shown.metadata };
-    }) as never,
-  });
-  const joined = Object.entries(members).map(([name, items]) => ({
-    name,
-    memory: new ByteBudget(1e6),
-    watches: new Set(),
-    client: quietClient([], {
-      raw: servingExports("v1beta1"),
-      list: (async (_: Resource<never>, { labelSelector }: ListOptions) => {
-        asked.push(labelSelector);
-        return { items, resourceVersion: "7", size: 1 };
-      }) as never,
     }),
-  }));
+  );
+  const joined = Object.entries(members).map(([name, items]) => {
+    const list = listing((_plural, { labelSelector }) => {
+      asked.push(labelSelector);
+      return items;
+    }, "7");
+    return member(name, quietClient([], { raw: servingExports("v1beta1"), list }));
+  });
   const status = new ExportStatus({
     host,
     hostId: HOST.id,
@@ -96,9 +83,9 @@ async function telling({ members, withPods = Object.keys(members), state = "pres
     counts: (member: string, namespace: string) => withPods.includes(member) && namespace === "team",
     clock,
     log,
-  } as never);
+  });
   onTestFinished(() => status.stop());
-  for (const member of joined) status.listenTo(member as never);
+  for (const one of joined) status.listenTo(one);
   await clock.advance(100);
   return { clock, status, writes, asked, joined };
 }
@@ -143,7 +130,7 @@ test("asks members for the copies that this host created, and for no others", as
 test("ignores the conditions of a member that left", async () => {
   const { clock, status, writes, joined } = await telling({ members: { east: [made()], west: [made()] } });
   expect(writes.at(-1)).toBe(told("east: fine; west: fine")[0]);
-  status.onMembers(joined.filter(({ name }) => name === "west") as never);
+  status.onMembers(joined.filter(({ name }) => name === "west"));
   await clock.advance(20_000);
   expect(writes.at(-1)).toBe(told("west: fine")[0]);
 });

@@ -7,9 +7,11 @@ import { toCopy } from "../../../../../src/copies/kind.ts";
 import { SERVICES, toExport } from "../../../../../src/copies/services.ts";
 import type { KubeErrorCode } from "../../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
+import { answering, listing, writing } from "../../../../support/builders/answers.ts";
 import { HOST } from "../../../../support/builders/claim.ts";
 import { servingExports } from "../../../../support/builders/discovery.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
+import { member } from "../../../../support/builders/member.ts";
 import { fakeClient } from "../../../cli/client.ts";
 import { noting, type Write } from "../../writes.ts";
 
@@ -20,6 +22,10 @@ const copy = { ...made, metadata: { ...made.metadata, name: "web", uid: "copy", 
 
 function exported(object: KubeObject): Stored<KubeObject> {
   return { ...object, metadata: { ...object.metadata, name: "web", uid: "export", resourceVersion: "4" } };
+}
+
+function optionsAt(now: () => number): ConstructorParameters<typeof Exports>[0] {
+  return { host: HOST, recorder: { record: () => {} }, clock: { now }, onMade: () => {} };
 }
 
 describe("a Service that is no longer exported", () => {
@@ -38,14 +44,14 @@ describe("a Service that is no longer exported", () => {
     const client = fakeClient({
       cluster: "west",
       raw: servingExports("v1beta1"),
-      list: (async () => ({ items: there })) as never,
+      list: listing(() => there),
       delete: async () => {},
-      patch: (async () => copy) as never,
+      patch: answering(copy),
     });
-    const exports = new Exports({ host: HOST } as never);
+    const exports = new Exports(optionsAt(() => 0));
     const log = createLogger({ level: "silent" });
     const context = { key: copyKey(ref), signal: new AbortController().signal, heardAt: 0, log };
-    await exports.remove({ client: noting(client, writes) } as never, { type: "unexport", ref, copy }, context);
+    await exports.remove(member("west", noting(client, writes)), { type: "unexport", ref, copy }, context);
     expect(writes).toEqual(expected);
   });
 });
@@ -57,15 +63,14 @@ test("keeps the mark of a Service's export while a starting member denies the re
   const client = fakeClient({
     cluster: "west",
     raw: servingExports("v1beta1"),
-    list: (() => Promise.reject(denied)) as never,
-    patch: (async () => copy) as never,
+    list: () => Promise.reject(denied),
+    patch: answering(copy),
   });
   let now = 0;
-  const exports = new Exports({ host: HOST, clock: { now: () => now } } as never);
+  const exports = new Exports(optionsAt(() => now));
   const log = createLogger({ level: "silent" });
   const context = { key: copyKey(ref), signal: new AbortController().signal, heardAt: 0, log };
-  const remove = () =>
-    exports.remove({ client: noting(client, writes) } as never, { type: "unexport", ref, copy }, context);
+  const remove = () => exports.remove(member("west", noting(client, writes)), { type: "unexport", ref, copy }, context);
   await expect(remove()).rejects.toBe(denied);
   expect(writes).toEqual([]);
   // A right that the member's role lacks.
@@ -90,19 +95,18 @@ describe("a Service that is exported", () => {
     ["gets no export if it is another one by now", copy, "Conflict", ["mark"]],
   ])("%s", async (_, there, problem, expected) => {
     const done: string[] = [];
-    const exports = new Exports({ host: HOST, clock: { now: () => 0 }, onMade: () => {} } as never);
+    const exports = new Exports(optionsAt(() => 0));
     const client = fakeClient({
       raw: servingExports("v1beta1"),
-      patch: (async () => {
-        done.push("mark");
-        if (problem === undefined) return copy;
+      ...writing(({ verb }) => {
+        done.push(verb === "patch" ? "mark" : "make");
+        if (verb !== "patch" || problem === undefined) return copy;
         throw kubeError(problem, "no", { verb: "patch", resource: "services" });
-      }) as never,
-      create: (async () => done.push("make")) as never,
+      }),
     });
     const key = copyKey(ref);
     const context = { key, signal: new AbortController().signal, heardAt: 0, log: createLogger({ level: "silent" }) };
-    await exports.make({ client } as never, { type: "export", ref, copy: there, source }, context);
+    await exports.make(member("west", client), { type: "export", ref, copy: there, source }, context);
     expect(done).toEqual(expected);
     const isMade = expected.includes("make");
     // A copy that is created anew has none.
