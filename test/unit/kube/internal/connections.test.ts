@@ -8,27 +8,15 @@ import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { promisify } from "node:util";
-import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { ClusterClient, Dial } from "../../../../src/kube/client.ts";
-import type { ClusterCredentials, RequestIdentity } from "../../../../src/kube/credentials.ts";
+import type { ClusterCredentials } from "../../../../src/kube/credentials.ts";
 import { createClusterClient } from "../../../../src/kube/http-client.ts";
 import type { ClientLimits } from "../../../../src/kube/limits.ts";
 import { pods } from "../../../../src/kube/resources.ts";
-import { Authority, type KeyAndCertificate } from "../../../support/clusters/pki.ts";
 import { kubeErrorOf } from "../../../support/fault-server/connect.ts";
 import { answerJson, FaultServer } from "../../../support/fault-server/fault-server.ts";
-
-let authority: Authority;
-let serving: KeyAndCertificate;
-let people: Record<"jane" | "john", KeyAndCertificate>;
-beforeAll(async () => {
-  authority = await Authority.create("test");
-  const names = { dnsNames: ["api.example"], addresses: ["127.0.0.1"] };
-  const issue = (commonName: string): Promise<KeyAndCertificate> =>
-    authority.issue({ commonName, usage: "clientAuth" });
-  serving = await authority.issue({ commonName: "api", usage: "serverAuth", ...names });
-  people = { jane: await issue("jane"), john: await issue("john") };
-});
+import { authority, certificateOf, credentialsFor, people, serving } from "./people.ts";
 
 let server: FaultServer;
 const clients: ClusterClient[] = [];
@@ -42,10 +30,6 @@ afterEach(async () => {
   await server.stop();
 });
 
-function identityOf(name: "jane" | "john"): RequestIdentity {
-  return { ca: authority.pem, cert: people[name].certificate, key: people[name].key };
-}
-
 function connect(
   options: Partial<ClusterCredentials> = {},
   limits: Partial<ClientLimits> = {},
@@ -55,14 +39,7 @@ function connect(
     cluster: "west",
     limits,
     dial: way,
-    credentials: {
-      server: server.url,
-      source: "test",
-      insecureSkipTlsVerify: false,
-      identity: () => identityOf("jane"),
-      refresh: () => {},
-      ...options,
-    },
+    credentials: credentialsFor(server.url, options),
   });
   clients.push(client);
   return client;
@@ -89,7 +66,7 @@ async function listening(helper: Server): Promise<number> {
 }
 
 const foreign = (): Partial<ClusterCredentials> => ({
-  identity: () => ({ ...identityOf("jane"), ca: people.john.certificate }),
+  identity: () => ({ ...certificateOf("jane"), ca: people.john.certificate }),
 });
 const misnamed = (): Partial<ClusterCredentials> => ({ tlsServerName: "other.example" });
 const dial: Dial = async () => connectTcp(Number(new URL(server.url).port), "127.0.0.1");
@@ -104,7 +81,7 @@ describe("TLS", () => {
   test("uses a new client certificate from the next request on, while a watch keeps the old one", async () => {
     const names = tellNames();
     let name: "jane" | "john" = "jane";
-    const client = connect({ identity: () => identityOf(name) });
+    const client = connect({ identity: () => certificateOf(name) });
     const events = client
       .watch(pods, { resourceVersion: "1", signal: new AbortController().signal })
       [Symbol.asyncIterator]();
@@ -149,7 +126,7 @@ describe("TLS", () => {
     const folder = await mkdtemp(join(tmpdir(), "legation-authorities-"));
     const bundle = join(folder, "authorities.pem");
     await writeFile(bundle, authority.pem);
-    const { cert, key } = identityOf("jane");
+    const { cert, key } = certificateOf("jane");
     const { href } = new URL("../../../../src/kube/http-client.ts", import.meta.url);
     const credentials = { server: server.url, source: "test", insecureSkipTlsVerify: false };
     // The system's authorities are read once in a process.
@@ -168,7 +145,7 @@ describe("TLS", () => {
   });
 
   test("skips verification when insecure", async () => {
-    const { cert = "", key = "" } = identityOf("jane");
+    const { cert = "", key = "" } = certificateOf("jane");
     await connect({ insecureSkipTlsVerify: true, identity: () => ({ cert, key }) }).list(pods);
     expect(server.requests).toHaveLength(1);
   });

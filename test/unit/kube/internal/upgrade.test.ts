@@ -4,17 +4,17 @@ import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { ClusterClient, UpgradeOptions } from "../../../../src/kube/client.ts";
 import type { ClusterCredentials, RequestIdentity } from "../../../../src/kube/credentials.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { createClusterClient } from "../../../../src/kube/http-client.ts";
 import type { ClientLimits } from "../../../../src/kube/limits.ts";
 import { pods } from "../../../../src/kube/resources.ts";
-import { Authority, type KeyAndCertificate } from "../../../support/clusters/pki.ts";
 import { kubeErrorOf } from "../../../support/fault-server/connect.ts";
 import { connectProxy } from "../../../support/tunnel/connect-proxy.ts";
 import { accept, headerLines, refuse, UpgradeServer } from "../upgrade-server.ts";
+import { authority, certificateOf, credentialsFor, serving } from "./people.ts";
 
 const web = { namespace: "default", name: "web" };
 const query = new URLSearchParams([
@@ -29,19 +29,6 @@ const spdy: UpgradeOptions = {
   headers: { "x-stream-protocol-version": ["v4.channel.k8s.io", "v3.channel.k8s.io"] },
 };
 
-let authority: Authority;
-let serving: KeyAndCertificate;
-let people: Record<"jane" | "john", KeyAndCertificate>;
-beforeAll(async () => {
-  authority = await Authority.create("test");
-  const names = { dnsNames: ["api.example"], addresses: ["127.0.0.1"] };
-  serving = await authority.issue({ commonName: "api", usage: "serverAuth", ...names });
-  people = {
-    jane: await authority.issue({ commonName: "jane", usage: "clientAuth" }),
-    john: await authority.issue({ commonName: "john", usage: "clientAuth" }),
-  };
-});
-
 let server: UpgradeServer;
 const clients: ClusterClient[] = [];
 const helpers: Server[] = [];
@@ -55,21 +42,14 @@ afterEach(async () => {
 });
 
 function identityOf(name: "jane" | "john"): RequestIdentity {
-  return { ca: authority.pem, cert: people[name].certificate, key: people[name].key, authorization: `Bearer ${name}` };
+  return { ...certificateOf(name), authorization: `Bearer ${name}` };
 }
 
 function connect(options: Partial<ClusterCredentials> = {}, limits: Partial<ClientLimits> = {}): ClusterClient {
   const client = createClusterClient({
     cluster: "west",
     limits: { timeoutMs: 5_000, connectTimeoutMs: 1_000, ...limits },
-    credentials: {
-      server: server.url,
-      source: "test",
-      insecureSkipTlsVerify: false,
-      identity: () => identityOf("jane"),
-      refresh: () => {},
-      ...options,
-    },
+    credentials: credentialsFor(server.url, { identity: () => identityOf("jane"), ...options }),
   });
   clients.push(client);
   return client;
