@@ -55,7 +55,8 @@ export function testObjects(): string {
           {
             name: "doctor",
             image: "",
-            args: ["doctor"],
+            // Longer than the default: nobody watches, and Helm waits for five minutes.
+            args: ["doctor", "--timeout=60s"],
             resources: { requests: { cpu: "50m", memory: "128Mi" }, limits: { memory: "256Mi" } },
           },
         ],

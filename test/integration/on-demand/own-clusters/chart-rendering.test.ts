@@ -242,7 +242,13 @@ describe("the chart renders", () => {
       nodeSelector: { pool: "control" },
       imagePullSecrets: [{ name: "registry" }],
       securityContext: { runAsNonRoot: true },
-      containers: [{ image: "registry.example/legation:7", args: ["doctor"], securityContext: { capabilities: {} } }],
+      containers: [
+        {
+          image: "registry.example/legation:7",
+          args: ["doctor", "--timeout=60s"],
+          securityContext: { capabilities: {} },
+        },
+      ],
     });
     const hooks = rendered.filter((manifest) =>
       JSON.stringify(manifest.metadata.annotations)?.includes("helm.sh/hook"),

@@ -122,6 +122,14 @@ whereRealNodesRun(() => {
     await run("delete", "delegatedtypes.legation.dev", "--all");
   });
 
+  test("passes `helm test`, which runs doctor in a pod, and whose rights end with it", async () => {
+    const said = await runHelm(["test", "legation", "--logs"]);
+    expect(said).toContain("west is ready");
+    expect(said).toMatch(/OK\s+the API server reaches the webhook/);
+    expect(await run("get", "clusterroles,clusterrolebindings", "-o", "name")).not.toContain("legation-test");
+    await run("-n", SYSTEM, "delete", "pod/legation-test");
+  }, 400_000);
+
   test("serves the page for a team, which a user of the host signs in to", async () => {
     await run("-n", namespace, "create", "serviceaccount", "viewer");
     await bindClusterRole(host, "legation-viewer", { kind: "User", name: `system:serviceaccount:${namespace}:viewer` });
