@@ -4,7 +4,6 @@ import type { KubeError, KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
-import { answeringMember } from "../fleet.ts";
 import { quietClient } from "../quiet-client.ts";
 
 function failure(code: KubeErrorCode, detail: string): KubeError {
@@ -52,10 +51,15 @@ test("a member that does not serve the type of an object that the pod needs refu
   const list = async (): Promise<never> => {
     throw failure("NotFound", "the server could not find the requested resource");
   };
-  const member = answeringMember("west", quietClient([], { list }), {});
+  const member = {
+    name: "west",
+    client: quietClient([], { list }),
+    answerOf: <T>(answer: Promise<T>): Promise<T> => answer,
+    noteFailure: () => {},
+  };
   const pod = proxyPod({ spec: { volumes: [{ name: "settings", configMap: { name: "settings" } }] } });
   const { signal } = new AbortController();
-  const question = { host: quietClient([]), hostId: HOST.id, member: member as never, signal };
+  const question = { host: quietClient([]), hostId: HOST.id, member, signal };
   expect(await dependencyRefusal(pod, question)).toEqual({
     cluster: "west",
     reason: "RefusedByMember",
