@@ -1,5 +1,6 @@
 import { customResourceDefinitions } from "../../src/kube/resources.ts";
-import { apiServerConformance, notes } from "../support/api-server/conformance.ts";
+import { notes } from "../support/api-server/conformance/suite.ts";
+import { apiServerConformance } from "../support/api-server/conformance.ts";
 import { afterFile } from "../support/harness/after-file.ts";
 import { clientOf } from "../support/harness/clients.ts";
 import { memberCluster } from "../support/harness/clusters.ts";

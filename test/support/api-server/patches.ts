@@ -25,7 +25,7 @@ function operationsOf(body: readonly object[]): readonly PatchOperation[] {
 }
 
 /** Applies a JSON merge patch (RFC 7396). Fields without a value are not on the wire. */
-export function mergePatched(object: unknown, body: unknown): unknown {
+function mergePatched(object: unknown, body: unknown): unknown {
   if (!isJsonObject(body)) return body;
   const result: Record<string, unknown> = isJsonObject(object) ? { ...object } : {};
   for (const [key, value] of Object.entries(body)) {
@@ -56,7 +56,7 @@ const MERGE_KEYS: Readonly<Record<string, string>> = {
 const MERGED_PRIMITIVES = new Set(["finalizers"]);
 
 /** Applies a strategic merge patch with those directives that clients of this project send. */
-export function strategicPatched(object: unknown, body: unknown): unknown {
+function strategicPatched(object: unknown, body: unknown): unknown {
   if (!isJsonObject(body)) return body;
   if (body.$patch === "replace") return without(body, "$patch");
   const result: Record<string, unknown> = isJsonObject(object) ? { ...object } : {};

@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { configMaps, serviceAccounts } from "../../../src/kube/resources.ts";
 import { ApiServer } from "../../support/api-server/api-server.ts";
 import { clientOf } from "../../support/api-server/client.ts";
-import { apiServerConformance, notes } from "../../support/api-server/conformance.ts";
+import { notes } from "../../support/api-server/conformance/suite.ts";
+import { apiServerConformance } from "../../support/api-server/conformance.ts";
 import { connect } from "../../support/fault-server/connect.ts";
 import { FaultServer } from "../../support/fault-server/fault-server.ts";
 

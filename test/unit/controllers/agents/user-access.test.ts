@@ -5,6 +5,7 @@ import { type Secret, type Stored, secretText } from "../../../../src/api/kubern
 import { firstAuthorities, readAuthorities } from "../../../../src/controllers/agents/authority.ts";
 import { UserAccess } from "../../../../src/controllers/agents/user-access.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { answerOf, writing } from "../../../support/builders/answers.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
 
@@ -43,14 +44,10 @@ async function accessOf(spec: Partial<Cluster["spec"]>, { failing = false }: { r
       if (failing) throw new Error("the host does not answer");
       return stored.get(name);
     }) as never,
-    patch: (async (
-      _resource: object,
-      { namespace, name }: { namespace: string; name: string },
-      { body }: { body: object },
-    ) => {
+    ...writing(({ namespace, name, body }) => {
       expect(namespace).toBe("legation-access");
-      stored.set(name, body as Stored<Secret>);
-    }) as never,
+      stored.set(name, answerOf<Secret>(body));
+    }),
   });
   const cluster = { metadata: { name: "west" }, spec } as Stored<Cluster>;
   let hubSecret = await hubSecrets[0];

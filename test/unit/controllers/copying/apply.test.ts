@@ -5,8 +5,10 @@ import type { Judgement } from "../../../../src/controllers/copying/requests.ts"
 import type { LeftFields } from "../../../../src/copies/kind.ts";
 import type { Patch } from "../../../../src/kube/client.ts";
 import type { KubeError, StatusCause } from "../../../../src/kube/errors.ts";
-import { configMaps } from "../../../../src/kube/resources.ts";
+import { configMaps, type Resource } from "../../../../src/kube/resources.ts";
+import { answerOf } from "../../../support/builders/answers.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { member } from "../../../support/builders/member.ts";
 import { fakeClient } from "../../cli/client.ts";
 
 type Apply = Extract<Patch, { readonly type: "apply" }>;
@@ -25,15 +27,15 @@ async function applying(errors: readonly KubeError[], judgements: Readonly<Recor
   const left: LeftFields[] = [];
   const judged: string[] = [];
   const client = fakeClient({
-    patch: (async (_resource: object, _ref: object, patch: Apply) => {
-      sent.push(patch);
+    patch: async <T extends KubeObject>(_resource: Resource<T>, _ref: unknown, patch: Patch) => {
+      if (patch.type === "apply") sent.push(patch);
       const error = remaining.shift();
       if (error !== undefined) throw error;
-      return { metadata: { name: "settings", uid: "u", resourceVersion: "4" } };
-    }) as never,
+      return answerOf<T>({ metadata: { name: "settings", uid: "u", resourceVersion: "4" } });
+    },
   });
   const changed = await applyCopy<KubeObject>({
-    member: { client } as never,
+    member: member("west", client),
     resource: configMaps,
     ref: { namespace: "team", name: "settings" },
     fieldManager: "legation-host",

@@ -4,8 +4,10 @@ import { DeletedCopies } from "../../../../src/controllers/copying/deleted-copie
 import { copyKey } from "../../../../src/controllers/copying/model.ts";
 import { toCopy } from "../../../../src/copies/kind.ts";
 import { SERVICES, type ServiceObject } from "../../../../src/copies/services.ts";
+import { answering, listing } from "../../../support/builders/answers.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { member } from "../../../support/builders/member.ts";
 import { fakeClient } from "../../cli/client.ts";
 
 const REF = { member: "west", kind: "Service", namespace: "team", name: "web" };
@@ -39,15 +41,15 @@ async function toldOf({ before = copyWith("10.0.0.1"), uid = "new", namespaceSin
   });
   copies.note(KEY, before);
   const client = fakeClient({
-    get: (async () => {
+    get: answering({}, () => {
       if (namespaceSince instanceof Error) throw namespaceSince;
       return { metadata: { name: "team", creationTimestamp: namespaceSince } };
-    }) as never,
-    list: (async () => ({ items: [copyWith("10.0.0.2", { uid })] })) as never,
+    }),
+    list: listing([copyWith("10.0.0.2", { uid })]),
   });
   const { signal } = new AbortController();
   for (let times = 0; times < 2; times += 1) {
-    await copies.tell({ client } as never, SERVICES.Service, { key: KEY, ref: REF, source, uid, signal });
+    await copies.tell(member("west", client), SERVICES.Service, { key: KEY, ref: REF, source, uid, signal });
   }
   return told;
 }

@@ -1,10 +1,11 @@
 import { expect, test } from "vitest";
-import type { ConfigMap, Stored } from "../../../../src/api/kubernetes.ts";
+import type { ConfigMap, KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
 import { CopyWriter } from "../../../../src/controllers/copying/writer.ts";
-import type { DeleteOptions } from "../../../../src/kube/client.ts";
+import type { DeleteOptions, Patch } from "../../../../src/kube/client.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
-import { configMaps } from "../../../../src/kube/resources.ts";
+import { configMaps, type Resource } from "../../../../src/kube/resources.ts";
 import { WriteGuard } from "../../../../src/runtime/write-guard.ts";
+import { answerOf, listing } from "../../../support/builders/answers.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../cli/client.ts";
 
@@ -84,11 +85,11 @@ test("gives up newly retained fields before it applies the rest", async () => {
   const there = { metadata: { ...copy.metadata, managedFields: [{ ...entry, fieldsV1 }, scaler] }, spec: {} };
   const patches: unknown[] = [];
   const client = fakeClient({
-    list: (async () => ({ items: [there] })) as never,
-    patch: (async (_resource: object, _ref: object, { type, body }: { type: string; body: unknown }) => {
+    list: listing([there]),
+    patch: async <T extends KubeObject>(_resource: Resource<T>, _ref: unknown, { type, body }: Patch) => {
       patches.push({ type, body });
-      return { metadata: { ...copy.metadata, resourceVersion: "4" } };
-    }) as never,
+      return answerOf<T>({ metadata: { ...copy.metadata, resourceVersion: "4" } });
+    },
   });
   const writer = new CopyWriter<string>({ guard: guard() } as never);
   const changed = await writer.apply(KEY, {

@@ -4,6 +4,7 @@ import { WorkloadWishes } from "../../../../src/controllers/delegation/workload-
 import type { ListOptions, WatchEvent, WatchOptions } from "../../../../src/kube/client.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { listing } from "../../../support/builders/answers.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
@@ -37,12 +38,12 @@ beforeEach(async () => {
   forbidden = false;
   changed = [];
   const host = fakeClient({
-    list: (async ({ plural }: { readonly plural: string }, options: ListOptions) => {
+    list: listing((plural, options) => {
       if (forbidden) throw kubeError("Forbidden", "no", { cluster: "host", verb: "list" });
       if (options.fieldSelector !== undefined) asked.push(options);
       const items = options.fieldSelector === undefined ? labeled : stored;
-      return { items: plural === "deployments" ? items : [], resourceVersion: "1", size: 0 };
-    }) as never,
+      return plural === "deployments" ? items : [];
+    }),
     watch: async function* <T extends KubeObject>(
       _resource: Resource<T>,
       { onOpen, signal: ends }: WatchOptions,

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { OwnerReference, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { HostGroups } from "../../../../src/controllers/overflow/host-groups.ts";
 import { type FindPod, groupOf } from "../../../../src/scheduling/groups.ts";
+import { listing } from "../../../support/builders/answers.ts";
 import { pod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
@@ -56,10 +57,10 @@ describe("the groups on the host's nodes", () => {
   test("are read again after a failure", async () => {
     let failures = 1;
     const host = fakeClient({
-      list: (async () => {
+      list: listing(() => {
         if (failures-- > 0) throw new Error("away");
-        return { items: [] };
-      }) as never,
+        return [];
+      }),
     });
     const groups = new HostGroups({ host, clock: new FakeClock(), groupOf: byOwner });
     await expect(groups.read("team", signal)).rejects.toThrow("away");

@@ -1,6 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { FORWARDED_ANNOTATION } from "../../../../../src/api/keys.ts";
-import type { Container, Pod, PodCondition, PodStatus, Stored } from "../../../../../src/api/kubernetes.ts";
+import {
+  type Container,
+  objectKey,
+  type Pod,
+  type PodCondition,
+  type PodStatus,
+  type Stored,
+} from "../../../../../src/api/kubernetes.ts";
 import { DelegateSync } from "../../../../../src/controllers/delegation/actions/delegate-sync.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
 import { forwards, refusedResize } from "../../../../../src/controllers/delegation/decision/forwarding.ts";
@@ -128,7 +135,12 @@ function exchange(refuses: (body: Body) => string | boolean, made = delegate) {
   const nextAction = (proxy: Stored<Pod>) => forwards(proxy, "west", there.delegate, { memory: memory() }, clock.at)[0];
   /** Carries out decisions until nothing is left to do. */
   const forward = async (proxy: Stored<Pod>): Promise<void> => {
-    const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
+    const context = {
+      key: objectKey({ namespace: "team", name: "web-0" }),
+      signal: new AbortController().signal,
+      heardAt: 0,
+      log,
+    };
     for (let rounds = 0; rounds < 20; rounds += 1) {
       const action = nextAction(proxy);
       if (action?.type !== "forward") return;
@@ -330,7 +342,12 @@ describe("a resize", () => {
 
   test("that happens long after it was given up, when another one has happened, is refused", async () => {
     const { forward, there, subject, nextAction } = exchange(() => false, small);
-    const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
+    const context = {
+      key: objectKey({ namespace: "team", name: "web-0" }),
+      signal: new AbortController().signal,
+      heardAt: 0,
+      log,
+    };
     const proxy = sized("200m", 2);
     const opening = nextAction(proxy);
     if (opening?.type === "forward") await subject.forward(opening, context);
@@ -367,7 +384,12 @@ test.each(["Unprocessable", "Forbidden", "BadRequest"] as const)(
       clock: { now: () => 1_000_000, wall: () => 1_000_000 },
       recorder: { record: (_about: unknown, { reason }: { readonly reason: string }) => told.push(reason) },
     });
-    const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
+    const context = {
+      key: objectKey({ namespace: "team", name: "web-0" }),
+      signal: new AbortController().signal,
+      heardAt: 0,
+      log,
+    };
     const conditions = [{ type: "Ready", status: "False" }];
     const send = (status: Record<string, unknown>) =>
       subject.status(
@@ -395,14 +417,24 @@ test("repeats an end that a starting API server denies before it knows the roles
     clock: { now: () => 1_000_000, wall: () => 1_000_000 },
     recorder: { record: (_about: unknown, { reason }: { readonly reason: string }) => told.push(reason) },
   });
-  const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
+  const context = {
+    key: objectKey({ namespace: "team", name: "web-0" }),
+    signal: new AbortController().signal,
+    heardAt: 0,
+    log,
+  };
   const patch = { metadata: { uid: "proxy-uid" }, status: { phase: "Failed", reason: "Evicted" } };
   await expect(subject.status({ type: "status", patch, resourceVersion: "1" }, context)).rejects.toBe(denied);
   expect(told).toEqual([]);
 });
 
 describe("a write without effect", () => {
-  const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
+  const context = {
+    key: objectKey({ namespace: "team", name: "web-0" }),
+    signal: new AbortController().signal,
+    heardAt: 0,
+    log,
+  };
   const clock = { now: () => NOW, wall: () => NOW };
 
   test("is not repeated at once if it is a status that the host's API server drops", async () => {
@@ -590,7 +622,12 @@ describe("a write that another manager keeps undoing", () => {
           told.push(`${reason}: ${message}`),
       },
     });
-    const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
+    const context = {
+      key: objectKey({ namespace: "team", name: "web-0" }),
+      signal: new AbortController().signal,
+      heardAt: 0,
+      log,
+    };
     const send = (ip: string) =>
       subject.status(
         {

@@ -7,7 +7,9 @@ import { delegatedKind } from "../../../../../src/copies/objects.ts";
 import type { KubeError } from "../../../../../src/kube/errors.ts";
 import { WriteGuard } from "../../../../../src/runtime/write-guard.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
+import { answering, listing } from "../../../../support/builders/answers.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
+import { member } from "../../../../support/builders/member.ts";
 import { FakeClock } from "../../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../../cli/client.ts";
 
@@ -22,7 +24,7 @@ async function written(resourceVersion: string) {
   const guard = new WriteGuard<typeof key>({ clock });
   const told: string[] = [];
   const executor = new Executor(new ObjectWrites(KIND, clock), {
-    host: fakeClient({ patch: async () => ({ metadata: { resourceVersion } }) as never }),
+    host: fakeClient({ patch: answering({ metadata: { resourceVersion } }) }),
     identity: { id: "h", name: "host" },
     registry: { member: () => undefined },
     recorder: { record: (_object, { reason }) => void told.push(reason) },
@@ -66,25 +68,24 @@ const COPY = {
 };
 
 /** Releases an object after its member answers a list like this, and says what its discovery knows. */
-async function released(list: () => unknown, served: readonly string[] = ["widgets"]) {
+async function released(list: () => readonly object[], served: readonly string[] = ["widgets"]) {
   const clock = new FakeClock();
   const told: string[] = [];
   const groups = [{ name: "example.com", versions: [{ version: "v1" }], preferredVersion: { version: "v1" } }];
   const resources = served.map((name) => ({ name }));
   const client = fakeClient({
-    list: async () => list() as never,
+    list: listing(list),
     raw: async ({ path }) => (path === "/apis" ? { groups } : { resources }),
   });
   let isReleased = false;
   const executor = new Executor(new ObjectWrites(KIND, clock), {
     host: fakeClient({
-      patch: async () => {
+      patch: answering({ metadata: { resourceVersion: "8" } }, () => {
         isReleased = true;
-        return { metadata: { resourceVersion: "8" } } as never;
-      },
+      }),
     }),
     identity: { id: "h", name: "host" },
-    registry: { member: () => ({ client, noteFailure: () => {} }) as never },
+    registry: { member: () => member("west", client) },
     recorder: { record: (_object, { reason, message }) => void told.push(`${reason}: ${message}`) },
     guard: new WriteGuard<typeof key>({ clock }),
     isTaken: () => Promise.resolve(true),
@@ -102,9 +103,9 @@ function failing(code: KubeError["code"]): () => never {
   };
 }
 
-test.each<[string, () => unknown, readonly string[], boolean]>([
-  ["lets an object go that the member does not list", () => ({ items: [] }), ["widgets"], true],
-  ["keeps an object that the member lists", () => ({ items: [COPY] }), ["widgets"], false],
+test.each<[string, () => readonly object[], readonly string[], boolean]>([
+  ["lets an object go that the member does not list", () => [], ["widgets"], true],
+  ["keeps an object that the member lists", () => [COPY], ["widgets"], false],
   ["lets an object go whose type the member does not serve", failing("NotFound"), [], true],
 ])("%s", async (_, list, served, expected) => {
   const { release, isReleased } = await released(list, served);

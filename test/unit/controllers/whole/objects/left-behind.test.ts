@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { isDefinitionLost, leaveSlices } from "../../../../../src/controllers/whole/objects/left-behind.ts";
 import { services } from "../../../../../src/kube/resources.ts";
+import { answering, listing, writing } from "../../../../support/builders/answers.ts";
 import { fakeClient } from "../../../cli/client.ts";
 
 const [EARLIER, LATER] = ["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"];
@@ -14,7 +15,9 @@ test.each<[string, boolean, object | undefined, boolean]>([
   ["an object that its author gave anew with the definition, and deletes", false, { creationTimestamp: LATER }, true],
   ["an object of an aggregated API", false, undefined, false],
 ])("%s went with its definition: %s", async (_, expected, definition, isOfFound) => {
-  const host = fakeClient({ find: (async () => definition && { metadata: definition }) as never });
+  const host = fakeClient({
+    find: definition === undefined ? async () => undefined : answering({ metadata: definition }),
+  });
   const copy = { metadata: { name: "one", uid: "m1", resourceVersion: "1", creationTimestamp: EARLIER } };
   const { signal } = new AbortController();
   expect(await isDefinitionLost(host, { resource: WIDGETS, copy, isOfFound, signal })).toBe(expected);
@@ -30,8 +33,8 @@ test("leaves a Service its copied EndpointSlices, and what a client derived from
   const items = [slice("db-1", marked), slice("derived", marked), slice("db-2", {})];
   const patched: string[] = [];
   const client = fakeClient({
-    list: (async () => ({ items, resourceVersion: "1", size: 0 })) as never,
-    patch: (async (_resource: unknown, { name }: { name: string }) => patched.push(name)) as never,
+    list: listing(items),
+    ...writing(({ name }) => patched.push(name)),
   });
   const copy = { metadata: { namespace: "team", name: "db", uid: "m1", resourceVersion: "1", labels } };
   await leaveSlices({ client, resource: services, copy, signal: new AbortController().signal });
