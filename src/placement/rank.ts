@@ -97,8 +97,13 @@ export function whyBehind(input: RankInput, candidate: Candidate, better: Candid
   const rule = own.scores.findIndex((score, index) => score !== other.scores[index]);
   if (rule !== -1) return `${name} is better by ${rules[rule]?.concern ?? "a rule"}`;
   if (own.guessed !== other.guessed) return "what others' pods request there is not known yet";
-  if (own.load !== other.load) return `would be ${percent(own.load)} full, ${name} ${percent(other.load)}`;
+  if (own.load !== other.load) return roomier(name, percent(own.load), percent(other.load));
   return own.pods === other.pods ? `is as good as ${name}` : `has more pods than ${name}`;
+}
+
+function roomier(name: string, own: string, its: string): string {
+  if (own === its) return `${name} has slightly more room`;
+  return `${name} has more room: with the pod it would be ${its} full, and this member ${own}`;
 }
 
 function percent(load: number): string {

@@ -148,7 +148,7 @@ export function addedTroubles(pod: Stored<Pod>): Trouble[] {
 }
 
 /** Returns which containers that the member added fail. Undefined if none does. */
-export function addedProblem(pod: Pod): string | undefined {
+function addedProblem(pod: Pod): string | undefined {
   const { reason, message } = conditionOf(pod, ADDED_CONDITION) ?? {};
   if (reason !== ADDED_CONTAINER_FAILING) return undefined;
   return `containers that ${memberOf(pod) ?? "its member"} added fail: ${message}`;

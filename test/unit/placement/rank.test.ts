@@ -93,7 +93,12 @@ describe("members are ranked for one pod", () => {
       "b is better by spread",
     ],
     ["others' pods are not known", {}, [], "what others' pods request there is not known yet"],
-    ["it would be fuller", { foreign: { cpu: 3 } }, [], "would be 50 % full, b 25 %"],
+    [
+      "it would be fuller",
+      { foreign: { cpu: 3 } },
+      [],
+      "b has more room: with the pod it would be 25 % full, and this member 50 %",
+    ],
     ["it has more pods", { foreign: {}, used: { cpu: 1, pods: 2 } }, [], "has more pods than b"],
     ["its name comes later", { foreign: {}, used: { cpu: 1, pods: 1 } }, [], "is as good as b"],
   ])("explains why a member ranks behind another: %s", (_, parts, rules, why) => {
@@ -101,10 +106,10 @@ describe("members are ranked for one pod", () => {
     expect(whyBehind({ requests, rules, candidates: [] }, own, better)).toBe(why);
   });
 
-  test("says of a tiny load that it is under 1 %", () => {
+  test("compares loads that are the same in whole per cent in words", () => {
     const [own, better] = [candidate("a", { foreign: { cpu: 0.02 } }), candidate("b", { foreign: {} })];
     const input = { requests: { cpu: 0.01 }, candidates: [] };
-    expect(whyBehind(input, own, better)).toBe("would be under 1 % full, b under 1 %");
+    expect(whyBehind(input, own, better)).toBe("b has slightly more room");
   });
 
   test.each<[string, Partial<Candidate>, string]>([

@@ -1,7 +1,7 @@
 import type { MemberRow } from "../model.ts";
 
 /** Silence of the host after which what the page shows may be old. */
-export const OLD_AFTER_MS = 10_000;
+const OLD_AFTER_MS = 10_000;
 
 /** The page's connection, and when the host's API server was last heard. */
 export interface Heard {

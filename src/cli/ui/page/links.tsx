@@ -9,7 +9,7 @@ export function MemberLink({ name }: { name: string | undefined }): JSX.Element 
   if (name === undefined) return <>–</>;
   const lost = whyLost(name, members);
   return (
-    <>
+    <span>
       <a href={linkTo(["members", name])} title={name}>
         {name}
       </a>
@@ -18,7 +18,7 @@ export function MemberLink({ name }: { name: string | undefined }): JSX.Element 
           lost
         </span>
       )}
-    </>
+    </span>
   );
 }
 

@@ -109,7 +109,7 @@ export function Table({
         {rows.map(({ key, cells }) => (
           <tr key={key}>
             {columns.map((column, index) => (
-              <td key={column} class={isMuted && index === last ? "muted" : undefined}>
+              <td key={column} data-label={column} class={isMuted && index === last ? "muted" : undefined}>
                 {cells[index]}
               </td>
             ))}

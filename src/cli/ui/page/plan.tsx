@@ -6,6 +6,7 @@ import { counted } from "./format.ts";
 import { MemberLink } from "./links.tsx";
 import { Table } from "./parts.tsx";
 import { Reasons } from "./reasons.tsx";
+import { whyNotMore } from "./why-not.ts";
 
 const OUTCOMES: Readonly<Record<WorkloadPlan["outcome"], { readonly words: string; readonly tone: string }>> = {
   fits: { words: "Fits", tone: "running" },
@@ -164,7 +165,7 @@ function Shares({ clusters, pods }: { clusters: readonly PlannedMember[]; pods: 
           <div class="pair" role="img" aria-label={`${member.pods} of ${pods} in ${member.cluster}`} key="share">
             <i class="ours" style={{ width: `${(member.pods / most) * 8}rem` }} />
           </div>,
-          member.whyNot.map(({ message }) => message).join("; "),
+          whyNotMore(member, pods).join("; "),
         ],
       }))}
     />

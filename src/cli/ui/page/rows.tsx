@@ -19,6 +19,10 @@ export interface Order {
 
 const ROW_PX = 36;
 const SPARE_ROWS = 12;
+// Cards of a narrow window have a line for each column. All are of one height, since only visible ones are in the page.
+const NARROW = "(max-width: 48rem)";
+const LINE_PX = 26;
+const CARD_PX = 24;
 
 /** A table of any number of rows, of which only the visible ones are in the page. */
 export function Rows<Row>(props: {
@@ -48,12 +52,13 @@ export function Rows<Row>(props: {
       element.removeEventListener("scroll", read);
     };
   }, []);
-  const first = Math.max(0, Math.floor(view.top / ROW_PX) - SPARE_ROWS);
-  const last = Math.min(rows.length, Math.ceil((view.top + view.height) / ROW_PX) + SPARE_ROWS);
+  const rowPx = useNarrow() ? CARD_PX + columns.length * LINE_PX : ROW_PX;
+  const first = Math.max(0, Math.floor(view.top / rowPx) - SPARE_ROWS);
+  const last = Math.min(rows.length, Math.ceil((view.top + view.height) / rowPx) + SPARE_ROWS);
   return (
     // The box scrolls by keyboard, so it takes the focus.
     <section class="rows" ref={box} tabIndex={0} aria-label={props.label}>
-      <table aria-rowcount={rows.length + 1} style={{ minWidth }}>
+      <table aria-rowcount={rows.length + 1} style={{ "--least": minWidth, "--row": `${rowPx}px` }}>
         <colgroup>
           {columns.map(({ name, width }) => (
             <col key={name} style={{ width }} />
@@ -67,20 +72,20 @@ export function Rows<Row>(props: {
           </tr>
         </thead>
         <tbody>
-          <Spacer rows={first} columns={columns.length} />
+          <Spacer px={first * rowPx} columns={columns.length} />
           {rows.slice(first, last).map((row, index) => (
             <tr key={keyOf(row)} aria-rowindex={first + index + 2}>
               {columns.map(({ name, cell }) => {
                 const content = cell(row);
                 return (
-                  <td key={name} title={typeof content === "string" ? content : undefined}>
+                  <td key={name} data-label={name} title={typeof content === "string" ? content : undefined}>
                     {content}
                   </td>
                 );
               })}
             </tr>
           ))}
-          <Spacer rows={rows.length - last} columns={columns.length} />
+          <Spacer px={(rows.length - last) * rowPx} columns={columns.length} />
         </tbody>
       </table>
       {rows.length === 0 && (
@@ -92,12 +97,24 @@ export function Rows<Row>(props: {
   );
 }
 
+/** Reports whether the window is so narrow that rows are cards. */
+function useNarrow(): boolean {
+  const [query] = useState(() => matchMedia(NARROW));
+  const [isNarrow, setNarrow] = useState(query.matches);
+  useEffect(() => {
+    const read = (): void => setNarrow(query.matches);
+    query.addEventListener("change", read);
+    return () => query.removeEventListener("change", read);
+  }, [query]);
+  return isNarrow;
+}
+
 /** Keeps the place of rows that are not in the page. */
-function Spacer({ rows, columns }: { rows: number; columns: number }): JSX.Element | null {
-  if (rows <= 0) return null;
+function Spacer({ px, columns }: { px: number; columns: number }): JSX.Element | null {
+  if (px <= 0) return null;
   return (
     <tr class="spacer">
-      <td colSpan={columns} style={{ height: `${rows * ROW_PX}px` }} />
+      <td colSpan={columns} style={{ height: `${px}px` }} />
     </tr>
   );
 }

@@ -15,12 +15,12 @@ const FIRST: readonly Column<WorkloadRow>[] = [
     name: "Workload",
     width: "18rem",
     cell: ({ link, kind, name, isWhole }) => (
-      <>
-        <a href={link}>
+      <span>
+        <a href={link} title={`${kind}/${name}`}>
           {kind}/{name}
         </a>
         {isWhole && <span class="chip">whole</span>}
-      </>
+      </span>
     ),
     by: ({ kind, name }) => `${kind}/${name}`,
   },

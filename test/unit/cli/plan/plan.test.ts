@@ -180,7 +180,9 @@ describe("the place of a Deployment's replicas", () => {
     ];
     const planned = await plan(host({ east: {}, west: {} }, { proxies }), deployment(8));
     expect(division(planned)).toEqual({ east: 0, west: 8 });
-    expect(whyNot(planned, "east")).toEqual(["would be 94 % full, west 50 %"]);
+    expect(whyNot(planned, "east")).toEqual([
+      "west has more room: with the pod it would be 50 % full, and this member 94 %",
+    ]);
   });
 
   test("follows the namespace's annotations and PlacementDefaults", async () => {
