@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Terminal } from "../src/cli/shared/terminal.ts";
 import { answerSignals } from "../src/cli/signals.ts";
-import { binariesToBuild, binarySources, kubernetesMinor } from "../test/support/clusters/binaries.ts";
+import { binariesToBuild, binarySources, builtVersions } from "../test/support/clusters/binaries.ts";
 import { cacheDirectory } from "../test/support/clusters/build.ts";
 import { nodeBinariesToBuild } from "../test/support/clusters/node/binaries.ts";
 import { realNodesPossible } from "../test/support/clusters/node/possible.ts";
@@ -100,7 +100,7 @@ function sayWhereFrom(real: boolean): void {
   for (const line of foundText(binarySources())) terminal.print(line);
   const missing = [...binariesToBuild(), ...(real ? nodeBinariesToBuild() : [])];
   if (missing.length === 0) return;
-  for (const line of firstRun(missing, kubernetesMinor())) terminal.print(line === "" ? "" : `   ${line}`);
+  for (const line of firstRun(missing, builtVersions())) terminal.print(line === "" ? "" : `   ${line}`);
 }
 
 async function showAll(tour: Tour, keep: boolean): Promise<void> {

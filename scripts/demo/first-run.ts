@@ -16,10 +16,19 @@ export function foundText(sources: ReadonlyMap<string, BinarySource | undefined>
   });
 }
 
-/** Says what building these programs takes, and how to avoid it. `version`: minor version of Kubernetes, such as 1.36. */
-export function firstRun(names: readonly string[], version: string): string[] {
+/** Minor versions of what is built, such as 1.36. */
+export interface BuiltVersions {
+  readonly kubernetes: string;
+  readonly kwok: string;
+}
+
+/** Says what building these programs takes, and how to avoid it. */
+export function firstRun(names: readonly string[], { kubernetes, kwok }: BuiltVersions): string[] {
   const avoided = names.filter((name) => OF_ENVTEST.includes(name));
-  const installed = names.filter((name) => name === "kwok" || name === "kubectl");
+  const inPath = [
+    ...(names.includes("kwok") ? [`kwok ${kwok} (https://kwok.sigs.k8s.io/docs/user/installation)`] : []),
+    ...(names.includes("kubectl") ? [`kubectl ${kubernetes}`] : []),
+  ];
   return [
     "",
     `The first run builds ${names.join(", ")} from source, with Go 1.26 or newer:`,
@@ -31,10 +40,10 @@ export function firstRun(names: readonly string[], version: string): string[] {
           "",
           `To build fewer, stop it and let setup-envtest download ${avoided.join(", ")}, which the next run finds:`,
           "   go install sigs.k8s.io/controller-runtime/tools/setup-envtest@latest",
-          `   setup-envtest use ${version}`,
+          `   setup-envtest use ${kubernetes}`,
           "A folder of your own that KUBEBUILDER_ASSETS names does as well, also for the other programs.",
         ]),
-    ...(installed.length === 0 ? [] : [`${installed.join(" and ")} of this version in PATH are used, too.`]),
+    ...(inPath.length === 0 ? [] : [`A program in PATH will do, too: ${inPath.join(", ")}.`]),
     "",
   ];
 }

@@ -78,10 +78,10 @@ function onPath(
   return { path: join(folder, name), from: "PATH" };
 }
 
-/** Minor version of Kubernetes that the planes are built from, such as `1.36`. */
-export function kubernetesMinor(): string {
-  const found = pinnedMinor("k8s.io/kubernetes");
-  return found === undefined ? "" : `${found.major}.${found.minor}`;
+/** Returns the minor versions that the planes are built from, such as `1.36`. */
+export function builtVersions(): { readonly kubernetes: string; readonly kwok: string } {
+  const textOf = (found: Minor | undefined): string => (found === undefined ? "" : `${found.major}.${found.minor}`);
+  return { kubernetes: textOf(pinnedMinor("k8s.io/kubernetes")), kwok: textOf(pinnedMinor("sigs.k8s.io/kwok")) };
 }
 
 /** Returns the minor version of a module that the planes are built from. */

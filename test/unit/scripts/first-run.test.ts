@@ -4,16 +4,18 @@ import { expect, test } from "vitest";
 import { firstRun, foundText } from "../../../scripts/demo/first-run.ts";
 import { inParallel } from "../../support/clusters/build.ts";
 
+const VERSIONS = { kubernetes: "1.36", kwok: "0.8" };
+
 test("names what the first run builds, and what of it setup-envtest has", () => {
-  const text = firstRun(["etcd", "kube-apiserver", "kwok"], "1.36").join("\n");
+  const text = firstRun(["etcd", "kube-apiserver", "kwok"], VERSIONS).join("\n");
   expect(text).toContain("builds etcd, kube-apiserver, kwok from source");
   expect(text).toContain("let setup-envtest download etcd, kube-apiserver, which the next run finds:");
   expect(text).toContain("setup-envtest use 1.36");
-  expect(text).toContain("kwok of this version in PATH are used, too.");
+  expect(text).toContain("A program in PATH will do, too: kwok 0.8 (");
 });
 
 test("says nothing of setup-envtest where it has nothing of what is missing", () => {
-  expect(firstRun(["kube-scheduler"], "1.36").join("\n")).not.toMatch(/setup-envtest|PATH/);
+  expect(firstRun(["kube-scheduler"], VERSIONS).join("\n")).not.toMatch(/setup-envtest|PATH/);
 });
 
 test("names the places of binaries that are there, a line for each", () => {
