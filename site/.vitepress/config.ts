@@ -26,6 +26,12 @@ function drawMermaid(markdown: MarkdownRenderer): void {
   };
 }
 
+/** Shows code spans as they are written: Vue would compute what is between two braces. */
+function showBraces(markdown: MarkdownRenderer): void {
+  const code = markdown.renderer.rules.code_inline;
+  markdown.renderer.rules.code_inline = (...args) => (code?.(...args) ?? "").replace(/^<code/, "<code v-pre");
+}
+
 /** Opens links to files of the repository that are no pages, such as manifests; the build copies them. */
 function openFiles(markdown: MarkdownRenderer): void {
   markdown.core.ruler.push("repository-files", ({ tokens, env }) => {
@@ -70,6 +76,7 @@ export default defineConfig({
     languageAlias: { promql: "text" },
     config: (markdown) => {
       drawMermaid(markdown);
+      showBraces(markdown);
       openFiles(markdown);
     },
   },
