@@ -6,7 +6,7 @@ import type { ClusterClient } from "../../../src/kube/client.ts";
 import { ByteBudget } from "../../../src/kube/limits.ts";
 import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
-import { fakeClient } from "../../unit/cli/client.ts";
+import { fakeClient } from "../clients/fake-client.ts";
 import { FakeClock } from "../clock/fake-clock.ts";
 import { HOST } from "./claim.ts";
 

@@ -5,7 +5,7 @@ import type { Cluster } from "../../../src/api/cluster.ts";
 import { memberKubeconfig } from "../../../src/clusters/kubeconfig.ts";
 import { realClock } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
-import { fakeClient } from "../cli/client.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 
 const never = new AbortController().signal;
 

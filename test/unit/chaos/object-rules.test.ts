@@ -9,7 +9,7 @@ import { newLedger } from "../../chaos/objects/ledger.ts";
 import { restlessObjects } from "../../chaos/objects/rest.ts";
 import type { Scene } from "../../chaos/scene.ts";
 import { HOST } from "../../support/builders/claim.ts";
-import { fakeClient } from "../cli/client.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 
 type Place = "host" | "west" | "east";
 type State = Record<Place, AnyObject[]>;

@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import type { Connection, Session } from "../../../src/cli/shared/session.ts";
 import { Terminal } from "../../../src/cli/shared/terminal.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
-import { fakeClient } from "./client.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 
 /** A session without clusters that keeps what is written to it. */
 export interface RecordedSession extends Session {

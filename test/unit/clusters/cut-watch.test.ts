@@ -6,8 +6,8 @@ import { createLogger } from "../../../src/telemetry/logger.ts";
 import { listing } from "../../support/builders/answers.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
 import { proxyPod } from "../../support/builders/pod.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { fakeClient } from "../cli/client.ts";
 import { delegateOf, memory, member as view, world } from "../controllers/delegation/world.ts";
 
 // A load balancer before the member's API server cuts connections that were silent for 25 s (kubeadm's HAProxy example: 35 s).

@@ -8,8 +8,8 @@ import { Mutex } from "../../../src/runtime/mutex.ts";
 import type { Logger } from "../../../src/telemetry/logger.ts";
 import { answerOf } from "../../support/builders/answers.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { fakeClient } from "../cli/client.ts";
 
 const HOUR_MS = 3_600_000;
 

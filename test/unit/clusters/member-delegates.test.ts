@@ -9,8 +9,8 @@ import { toDelegate } from "../../../src/pods/delegate.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { answerOf, listing } from "../../support/builders/answers.ts";
 import { proxyPod } from "../../support/builders/pod.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { fakeClient } from "../cli/client.ts";
 
 const HOST = { id: "host-id", name: "cern" };
 

@@ -6,8 +6,8 @@ import { ByteBudget } from "../../../src/kube/limits.ts";
 import type { Resource } from "../../../src/kube/resources.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { answerOf, listing } from "../../support/builders/answers.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { fakeClient } from "../cli/client.ts";
 
 function node(index: number, cpu: number, version: number): object {
   const status = { allocatable: { cpu: String(cpu) }, conditions: [{ type: "Ready", status: "True" }] };

@@ -9,8 +9,8 @@ import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { answerOf, writing } from "../../support/builders/answers.ts";
 import { cluster, member } from "../../support/builders/member.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { fakeClient } from "../cli/client.ts";
 
 const day = 24 * 60 * 60_000;
 const now = Date.parse("2026-02-03T00:00:00Z");

@@ -14,8 +14,8 @@ import { Store } from "../../../src/runtime/store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { servingExports } from "../../support/builders/discovery.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { fakeClient } from "../cli/client.ts";
 
 const log = createLogger({ level: "silent" });
 

@@ -7,8 +7,8 @@ import type { VirtualNode } from "../../../src/clusters/readiness.ts";
 import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { fakeClient } from "../cli/client.ts";
 
 const events = new Events<MemberEvents>();
 const cluster: Stored<Cluster> = {

@@ -5,8 +5,8 @@ import type { KubeError, KubeErrorCode } from "../../../src/kube/errors.ts";
 import { answering } from "../../support/builders/answers.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
 import { cluster, member as memberNamed } from "../../support/builders/member.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { fakeClient } from "../cli/client.ts";
 
 function failure(code: KubeErrorCode): KubeError {
   return kubeError(code, "no", { verb: "get", resource: "namespaces", objectName: "team" });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Probe, type ProbeResult } from "../../../src/clusters/probe.ts";
 import type { RawRequest } from "../../../src/kube/client.ts";
 import { realClock } from "../../../src/runtime/clock.ts";
-import { fakeClient } from "../cli/client.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 
 const PERIOD_MS = 10_000;
 

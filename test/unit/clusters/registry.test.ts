@@ -7,8 +7,8 @@ import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { answering, answerOf, listing, writing } from "../../support/builders/answers.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { fakeClient } from "../cli/client.ts";
 
 const nothing = (): void => {};
 const cluster = {

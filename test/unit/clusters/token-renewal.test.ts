@@ -4,8 +4,8 @@ import { memberKubeconfig } from "../../../src/clusters/kubeconfig.ts";
 import { type RenewedToken, TokenRenewal } from "../../../src/clusters/token-renewal.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { fakeClient } from "../cli/client.ts";
 
 const now = Date.UTC(2026, 0, 1);
 const HOUR_MS = 3_600_000;

@@ -1,7 +1,7 @@
 import type { KubeObject } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { listing, silentWatch } from "../../support/builders/answers.ts";
-import { fakeClient } from "../cli/client.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 
 /** Returns a client whose watches stay silent, and whose lists return these items. */
 export function quietClient(items: readonly KubeObject[], methods: Partial<ClusterClient> = {}): ClusterClient {

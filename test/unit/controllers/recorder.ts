@@ -3,7 +3,7 @@ import type { Clock } from "../../../src/runtime/clock.ts";
 import { EventRecorder } from "../../../src/runtime/event-recorder.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { writing } from "../../support/builders/answers.ts";
-import { fakeClient } from "../cli/client.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 
 export interface RecordedEvent {
   readonly reason: string;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { ListOptions } from "../../../src/kube/client.ts";
 import { listAll } from "../../../src/kube/list.ts";
 import { nodes } from "../../../src/kube/resources.ts";
-import { fakeClient } from "../cli/client.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 
 test("reads page by page, with a longer deadline for each", async () => {
   const asked: (ListOptions | undefined)[] = [];

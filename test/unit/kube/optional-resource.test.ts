@@ -4,7 +4,7 @@ import { resourceOf, ServedResource } from "../../../src/kube/optional-resource.
 import type { OptionalResource } from "../../../src/kube/resources.ts";
 import { serving } from "../../support/builders/discovery.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
-import { fakeClient } from "../cli/client.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 
 const widgets: OptionalResource<object> = {
   group: "example.com",

@@ -6,8 +6,8 @@ import type { StreamAnswer, StreamOptions } from "../../../src/kube/client.ts";
 import { serveLog } from "../../../src/kubelet/logs.ts";
 import { portsFrom } from "../../../src/kubelet/servers.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { fakeClient } from "../cli/client.ts";
 
 const PATH = "/containerLogs/shop/web/main";
 const READ = { cluster: "west", verb: "get", resource: "pods", namespace: "shop", objectName: "web" } as const;

@@ -11,9 +11,9 @@ import { Store } from "../../../src/runtime/store.ts";
 import type { TlsMaterial } from "../../../src/serving/certified-server.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { Authority, type KeyAndCertificate } from "../../support/clusters/pki.ts";
-import { fakeClient } from "../cli/client.ts";
 
 const log = createLogger({ level: "silent" });
 

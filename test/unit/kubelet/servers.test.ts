@@ -6,8 +6,8 @@ import { NodeServers } from "../../../src/kubelet/servers.ts";
 import { realClock } from "../../../src/runtime/clock.ts";
 import { Store } from "../../../src/runtime/store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 import { freePort } from "../../support/clusters/ports.ts";
-import { fakeClient } from "../cli/client.ts";
 
 let changed: string[];
 let logged: string[];

@@ -4,8 +4,8 @@ import type { PodSource } from "../../../src/kubelet/pod-lookup.ts";
 import { UsageReader } from "../../../src/kubelet/usage-reader.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { pod, proxyPod, runningStatus } from "../../support/builders/pod.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { fakeClient } from "../cli/client.ts";
 
 test.each([
   { named: "the delegate that it records", uid: "delegate-uid", measuredAt: "2026-01-01T00:01:00Z", told: ["web-0"] },

@@ -4,8 +4,8 @@ import type { KubeError, KubeErrorCode } from "../../../src/kube/errors.ts";
 import { EventRecorder, type NewEvent } from "../../../src/runtime/event-recorder.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock, settle } from "../../support/clock/fake-clock.ts";
-import { fakeClient } from "../cli/client.ts";
 
 const POD = { namespace: "team", name: "web-0", uid: "uid-1" };
 const EVENT: NewEvent = { reason: "NotPlaced", message: "no member has room" };

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { patchEvent } from "../../../src/runtime/event-requests.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
-import { fakeClient } from "../cli/client.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 
 const { signal } = new AbortController();
 const metadata = { namespace: "team", name: "web-0.1" };

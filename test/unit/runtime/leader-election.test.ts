@@ -6,11 +6,11 @@ import { leases } from "../../../src/kube/resources.ts";
 import { LeaderElector, type LeaderElectorOptions } from "../../../src/runtime/leader-election.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock, settle } from "../../support/clock/fake-clock.ts";
 import { connect } from "../../support/fault-server/connect.ts";
 import { FaultServer } from "../../support/fault-server/fault-server.ts";
 import { cut, only, refuse } from "../../support/fault-server/faults.ts";
-import { fakeClient } from "../cli/client.ts";
 
 const ref = { namespace: "legation-system", name: "controller" };
 

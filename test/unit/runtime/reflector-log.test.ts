@@ -6,8 +6,8 @@ import { pods } from "../../../src/kube/resources.ts";
 import { Reflector } from "../../../src/runtime/reflector.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { fakeClient } from "../cli/client.ts";
 
 const MINUTE = 60_000;
 const LEVELS = new Map([

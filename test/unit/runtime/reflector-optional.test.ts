@@ -6,8 +6,8 @@ import { Reflector, type ReflectorState } from "../../../src/runtime/reflector.t
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { serving } from "../../support/builders/discovery.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { fakeClient } from "../cli/client.ts";
 
 const widgets: OptionalResource<KubeObject> = {
   group: "example.com",

@@ -3,9 +3,9 @@ import type { ConfigMap, Stored } from "../../../src/api/kubernetes.ts";
 import type { WatchEvent } from "../../../src/kube/client.ts";
 import { PublishedAuthentication } from "../../../src/serving/published-authentication.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { Authority } from "../../support/clusters/pki.ts";
-import { fakeClient } from "../cli/client.ts";
 
 function published(version: number, pem: string): Stored<ConfigMap> {
   return {

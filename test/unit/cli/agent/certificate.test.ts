@@ -4,7 +4,7 @@ import { type Authority, issueAuthority, issueClient, readRequest } from "../../
 import { ensureCertificate } from "../../../../src/cli/agent/certificate.ts";
 import type { AgentSecret, AgentState } from "../../../../src/cli/agent/state.ts";
 import type { RawRequest } from "../../../../src/kube/client.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
 const now = Date.now();

@@ -4,8 +4,8 @@ import { AgentState } from "../../../../src/cli/agent/state.ts";
 import { AGENT_KEYS } from "../../../../src/cli/member/agent-keys.ts";
 import type { Patch } from "../../../../src/kube/client.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../client.ts";
 
 const log = createLogger({ level: "silent" as "error" });
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { runProgram } from "../../../../src/cli/program.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { connection, recordedSession } from "../session.ts";
 
 const asked: { plural: string; namespace: string | undefined; context: string | undefined }[] = [];

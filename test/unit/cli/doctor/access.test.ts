@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { issueAuthority, issueServing } from "../../../../src/certificates/issue.ts";
 import { accessFindings } from "../../../../src/cli/doctor/access.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { NOW, refusing, signal } from "./given.ts";
 
 const YEAR = 365 * 24 * 60 * 60_000;

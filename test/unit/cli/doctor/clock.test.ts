@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { describe, expect, test } from "vitest";
 import { between, clockFinding, clockOffset, readClock } from "../../../../src/cli/doctor/clock.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { limits } from "./given.ts";
 
 describe("clocks", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { EXIT_CODES } from "../../../../src/cli/shared/failure.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { connection, recordedSession } from "../session.ts";
 import { refusing, stored } from "./given.ts";
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import type { Stored } from "../../../../src/api/kubernetes.ts";
 import { homeApiFindings, homeApiWay, refusedPods } from "../../../../src/cli/doctor/home-api.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { refusing, signal, stored } from "./given.ts";
 
 describe("a member", () => {

@@ -3,7 +3,7 @@ import type { KubeObject } from "../../../../src/api/kubernetes.ts";
 import { installedObjectFindings, objectFindings, partFinding } from "../../../../src/cli/doctor/installed-objects.ts";
 import type { InstalledSettings } from "../../../../src/cli/install/installed.ts";
 import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { signal, stored } from "./given.ts";
 
 function deployment(manager: string, image: string): Manifest {

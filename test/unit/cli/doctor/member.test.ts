@@ -3,7 +3,7 @@ import type { Cluster } from "../../../../src/api/cluster.ts";
 import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
 import { deadlineOf } from "../../../../src/cli/doctor/check.ts";
 import { checkMember, identityFindings, readyFinding } from "../../../../src/cli/doctor/member.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { connection } from "../session.ts";
 import { refusing, signal, stored } from "./given.ts";
 

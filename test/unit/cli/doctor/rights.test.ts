@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { rightsFindings } from "../../../../src/cli/doctor/member.ts";
 import { findLacking, lackingRights, rightsOf, rightsText } from "../../../../src/cli/doctor/rights.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { limits } from "./given.ts";
 
 describe("rights", () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
 import { kubeletFindings, staleNodeFindings } from "../../../../src/cli/doctor/virtual-nodes.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { limits, refusing, stored } from "./given.ts";
 
 describe("a member", () => {

@@ -6,7 +6,7 @@ import {
   reachFindings,
   trustFindings,
 } from "../../../../src/cli/doctor/webhook.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { ago, NOW, refusing, signal, stored } from "./given.ts";
 
 const namespace = { metadata: { name: "shop", ...stored } };

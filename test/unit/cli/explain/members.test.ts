@@ -5,7 +5,7 @@ import { hostStatus, readHostStatus } from "../../../../src/cli/explain/members.
 import { membersText } from "../../../../src/cli/status/members-text.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { recordedSession } from "../session.ts";
 
 const NOW = Date.parse("2026-01-01T01:00:00Z");

@@ -4,7 +4,7 @@ import type { Job, KubeObject, Namespace, Pod, Stored } from "../../../../src/ap
 import { runProgram } from "../../../../src/cli/program.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { connection, type RecordedSession, recordedSession } from "../session.ts";
 
 let pods: Stored<Pod>[];

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { KubeObject, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { readOwnWorkload } from "../../../../src/cli/explain/read-pod.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 const { signal } = new AbortController();
 const asking = { annotations: { "legation.dev/delegate": "true" } };

@@ -6,7 +6,7 @@ import { memberTroubles } from "../../../../src/cli/explain/trouble.ts";
 import { journeyText } from "../../../../src/cli/status/pod-text.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { endedStatus, type PodParts, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { recordedSession } from "../session.ts";
 import { host, type MemberParts } from "../simulation/host.ts";
 

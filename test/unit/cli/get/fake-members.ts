@@ -2,7 +2,7 @@ import type { ReadingClient } from "../../../../src/cli/shared/session.ts";
 import type { TableOptions } from "../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import type { TableEvent, TablePage } from "../../../../src/kube/tables.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { connection, type RecordedSession, recordedSession } from "../session.ts";
 import { podPage } from "./pages.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { KubeNode } from "../../../../src/api/kubernetes.ts";
 import { install } from "../../../../src/cli/install/install.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 /** An installation on a host with this node, which ends with its first write. */
 function installBeside(node: KubeNode): Promise<unknown> {

@@ -6,7 +6,7 @@ import {
   standing,
 } from "../../../../src/cli/install/installed.ts";
 import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 const { signal } = new AbortController();
 const PUBLISHED = "ghcr.io/legation/legation:0.1.0";

@@ -3,7 +3,7 @@ import { INSTALLED_LABELS } from "../../../../src/api/keys.ts";
 import { prepareWebhooks } from "../../../../src/cli/install/webhooks.ts";
 import { Discovery } from "../../../../src/cli/shared/discovery.ts";
 import type { Patch } from "../../../../src/kube/client.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 const { signal } = new AbortController();
 const KIND = { apiVersion: "admissionregistration.k8s.io/v1", kind: "MutatingWebhookConfiguration" };

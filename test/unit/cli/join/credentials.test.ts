@@ -3,7 +3,7 @@ import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
 import { storeCredentials } from "../../../../src/cli/join/credentials.ts";
 import { secrets } from "../../../../src/kube/resources.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { MemoryCluster } from "./memory-cluster.ts";
 
 const { signal } = new AbortController();

@@ -11,7 +11,7 @@ import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
 import { namespaces, nodes, secrets, serviceAccounts } from "../../../../src/kube/resources.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { MemoryCluster } from "./memory-cluster.ts";
 
 const HOST = "01234567-host";

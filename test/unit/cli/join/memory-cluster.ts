@@ -4,7 +4,7 @@ import type { ClusterClient, ListOptions, Patch, RawRequest } from "../../../../
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { isStored, type Resource } from "../../../../src/kube/resources.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 const served = (...kinds: readonly (readonly [name: string, kind: string, namespaced: boolean])[]): object => ({
   resources: kinds.map(([name, kind, namespaced]) => ({ name, kind, namespaced, verbs: ["list", "delete"] })),

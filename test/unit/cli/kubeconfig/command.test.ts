@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import { kubeconfigCommand } from "../../../../src/cli/kubeconfig/command.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { connection, recordedSession } from "../session.ts";
 
 const PATH = "/apis/access.legation.dev/v1/clusters/west/proxy";

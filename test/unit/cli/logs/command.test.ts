@@ -4,7 +4,7 @@ import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { containerStatus } from "../../../support/builders/pod.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { connection, recordedSession } from "../session.ts";
 import { copyOf, FakeCluster, job, runPod } from "./fake-cluster.ts";
 

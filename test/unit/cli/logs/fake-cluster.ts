@@ -3,7 +3,7 @@ import type { Job, KubeObject, Pod, Stored } from "../../../../src/api/kubernete
 import type { ClusterClient, StreamOptions, WatchEvent } from "../../../../src/kube/client.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { containerStatus, pod } from "../../../support/builders/pod.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 const SHOP = { name: "sweep", namespace: "shop" } as const;
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { isRunOf, openSource, placesOf, podSelector } from "../../../../src/cli/logs/sources.ts";
 import type { ClusterChoice } from "../../../../src/cli/shared/session.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
 import { connection, recordedSession } from "../session.ts";
 import { copyOf, job } from "./fake-cluster.ts";

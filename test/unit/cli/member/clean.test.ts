@@ -5,7 +5,7 @@ import type { RawRequest } from "../../../../src/kube/client.ts";
 import type { KubeError, KubeErrorCode } from "../../../../src/kube/errors.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
 
 const HOST = "host-1";

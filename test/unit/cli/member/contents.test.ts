@@ -3,7 +3,7 @@ import type { KubeObject, ObjectMeta, Stored } from "../../../../src/api/kuberne
 import { contentsOf, type FoundObject, foreignAmong } from "../../../../src/cli/member/contents.ts";
 import { Discovery } from "../../../../src/cli/shared/discovery.ts";
 import type { ListOptions, RawRequest } from "../../../../src/kube/client.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 const HOST = "host-1";
 

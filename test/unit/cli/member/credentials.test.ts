@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
 import { storedConnection } from "../../../../src/cli/member/credentials.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { connection } from "../session.ts";
 
 const secret = { data: { kubeconfig: Buffer.from("the kubeconfig").toString("base64") } } as unknown as Stored<Secret>;

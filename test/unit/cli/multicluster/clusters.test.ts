@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { openClusters, wantedClusters } from "../../../../src/cli/multicluster/clusters.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { type FakeMethods, fakeClient } from "../client.ts";
+import { type FakeMethods, fakeClient } from "../../../support/clients/fake-client.ts";
 import { recordedSession } from "../session.ts";
 
 const CLUSTERS = ["west", "east"].map((name) => ({

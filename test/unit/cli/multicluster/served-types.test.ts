@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { readServedTypes } from "../../../../src/cli/multicluster/served-types.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 function discovery(group: string, resource: string, kind: string): object {
   const resources = [{ resource, responseKind: { kind }, scope: "Namespaced", verbs: ["get", "list"] }];

@@ -10,7 +10,7 @@ import type { Resource } from "../../../../src/kube/resources.ts";
 import { type DependencyKind, dependencyKey } from "../../../../src/pods/dependencies.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod } from "../../../support/builders/pod.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { host, namespace } from "../simulation/host.ts";
 import { deployment, plan, planWith, webhookAlone } from "./plan-with.ts";
 

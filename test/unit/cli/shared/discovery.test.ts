@@ -3,7 +3,7 @@ import { Discovery } from "../../../../src/cli/shared/discovery.ts";
 import type { ClusterClient, RawRequest } from "../../../../src/kube/client.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 const list = (...resources: [name: string, kind: string, namespaced: boolean, verbs: string[]][]): object => ({
   resources: resources.map(([name, kind, namespaced, verbs]) => ({ name, kind, namespaced, verbs })),

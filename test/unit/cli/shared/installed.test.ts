@@ -4,8 +4,8 @@ import { listInstalled, loadManifests } from "../../../../src/cli/shared/manifes
 import { packageRoot } from "../../../../src/cli/shared/package-root.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";
 import { configMaps } from "../../../../src/kube/resources.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { lastRelease } from "../../../support/releases/last-release.ts";
-import { fakeClient } from "../client.ts";
 
 const OWN = { "app.kubernetes.io/managed-by": "legation", "app.kubernetes.io/part-of": "legation" };
 const { signal } = new AbortController();

@@ -6,7 +6,7 @@ import { asViewer } from "../../../../src/cli/shared/reading.ts";
 import type { KubeError, KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { replicated } from "../../../support/builders/workload.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { connection, recordedSession } from "../session.ts";
 
 const OF_THE_HOST = "have your account bound to the ClusterRole legation-viewer, by a ClusterRoleBinding";

@@ -4,7 +4,7 @@ import { dropFinalizer, remove } from "../../../../src/cli/shared/removal.ts";
 import type { KubeError, KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { pods } from "../../../../src/kube/resources.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 const { signal } = new AbortController();
 const failure = (code: KubeErrorCode): KubeError => kubeError(code, "no", { cluster: "fake", verb: "patch" });

@@ -5,7 +5,7 @@ import type { Resource } from "../../../../src/kube/resources.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod, runningStatus } from "../../../support/builders/pod.ts";
 import { cronJob, job, replicated, template } from "../../../support/builders/workload.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { connection, type RecordedSession, recordedSession } from "../session.ts";
 import { host } from "../simulation/host.ts";
 

@@ -2,8 +2,8 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { Heartbeat, type Watched } from "../../../../src/cli/ui/heartbeat.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../client.ts";
 
 const answer: ClusterClient["list"] = async () => ({ items: [], resourceVersion: "1", size: 0 });
 const never = (): Promise<never> => new Promise(() => {});

@@ -3,7 +3,7 @@ import { readMemberPage } from "../../../../src/cli/ui/member-page.ts";
 import type { OpenMember } from "../../../../src/cli/ui/viewer.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod, runningStatus } from "../../../support/builders/pod.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { host, type MemberParts } from "../simulation/host.ts";
 import { viewerOf } from "./viewer.ts";
 
@@ -12,7 +12,7 @@ const signal = new AbortController().signal;
 function read(parts: MemberParts, openMember: OpenMember, list: () => Promise<never> = async () => NONE as never) {
   const { clusters, nodes } = host({ west: parts });
   const client = fakeClient({
-    find: async ({ kind }) => ((kind === "Cluster" ? clusters : nodes)[0] ?? undefined) as never,
+    find: async ({ kind }) => (kind === "Cluster" ? clusters : nodes)[0] ?? undefined,
     list,
   });
   return readMemberPage(viewerOf(client, openMember), "west", signal);
@@ -29,7 +29,7 @@ test("a member's nodes have the room that all its unfinished pods leave", async 
   const ended = { ...runningStatus(), phase: "Succeeded" };
   const pods = [pod({ spec: spec("2"), status: runningStatus() }), pod({ spec: spec("4"), status: ended })];
   const west = fakeClient({
-    list: async ({ kind }) => ({ ...NONE, items: (kind === "Node" ? [node] : pods) as never }),
+    list: async ({ kind }) => ({ ...NONE, items: kind === "Node" ? [node] : pods }),
   });
   const view = await read({}, async () => west);
   expect(view.nodes).toEqual([

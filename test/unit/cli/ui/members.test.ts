@@ -3,7 +3,7 @@ import { memberOpener } from "../../../../src/cli/ui/members.ts";
 import { MemberClients } from "../../../../src/cli/ui/viewer.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 /** The user's way to members of a host, and the names for which a client was opened. */
 function opener(find: ClusterClient["find"]) {

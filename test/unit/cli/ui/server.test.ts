@@ -8,7 +8,7 @@ import { SignIn } from "../../../../src/cli/ui/sign-in.ts";
 import type { OpenMember } from "../../../../src/cli/ui/viewer.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
-import { type FakeMethods, fakeClient } from "../client.ts";
+import { type FakeMethods, fakeClient } from "../../../support/clients/fake-client.ts";
 import { viewerOf } from "./viewer.ts";
 
 // `inject` has no port.

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { SignIn } from "../../../../src/cli/ui/sign-in.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { viewerOf } from "./viewer.ts";
 
 const PORT = 8080;

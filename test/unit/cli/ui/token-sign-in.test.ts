@@ -3,8 +3,8 @@ import type { PageGate } from "../../../../src/cli/ui/gate.ts";
 import { createPageServer } from "../../../../src/cli/ui/server.ts";
 import { TokenSignIn, type TokenUser } from "../../../../src/cli/ui/token-sign-in.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../client.ts";
 import { viewerOf } from "./viewer.ts";
 
 const HOST = "legation.example.org";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { readWarnings } from "../../../../src/cli/ui/warnings.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 test("reads the warnings of the shown namespace, newest first", async () => {
   const asked: (ListOptions | undefined)[] = [];
@@ -16,7 +16,7 @@ test("reads the warnings of the shown namespace, newest first", async () => {
     list: async (_, options) => {
       asked.push(options);
       const items = [event("old", "2026-01-01T00:00:00Z"), event("new", "2026-01-02T00:00:00Z")];
-      return { items: items as never, resourceVersion: "1", size: 0 };
+      return { items: items, resourceVersion: "1", size: 0 };
     },
   });
   const found = await readWarnings(host, "shop", new AbortController().signal);

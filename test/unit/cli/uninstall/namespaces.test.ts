@@ -3,7 +3,7 @@ import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
 import { unlabelNamespaces } from "../../../../src/cli/uninstall/objects.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 const { signal } = new AbortController();
 

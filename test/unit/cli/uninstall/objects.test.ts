@@ -3,8 +3,8 @@ import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
 import { Discovery } from "../../../../src/cli/shared/discovery.ts";
 import { removeAndWait } from "../../../../src/cli/uninstall/objects.ts";
 import { namespaces } from "../../../../src/kube/resources.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../client.ts";
 
 const { signal } = new AbortController();
 const namespace: Stored<KubeObject> = { metadata: { name: "legation-system", uid: "u", resourceVersion: "1" } };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { deleteProxy, unmarkOverflow } from "../../../../src/cli/uninstall/proxies.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 const { signal } = new AbortController();
 

@@ -3,7 +3,7 @@ import type { KubeObject, Secret, Stored } from "../../../../src/api/kubernetes.
 import { Discovery } from "../../../../src/cli/shared/discovery.ts";
 import { removeSystemNamespace } from "../../../../src/cli/uninstall/objects.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 const { signal } = new AbortController();
 const installed = { "app.kubernetes.io/managed-by": "legation", "app.kubernetes.io/part-of": "legation" };

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Job, Stored } from "../../../../src/api/kubernetes.ts";
 import { listMarkedJobs, releaseJob, unmarkCronJobs } from "../../../../src/cli/uninstall/whole-jobs.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 const { signal } = new AbortController();
 const WHOLE = "legation.dev/whole";

@@ -4,8 +4,8 @@ import { drainNode } from "../../../../src/cli/unjoin/drain.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../client.ts";
 
 const { signal } = new AbortController();
 const proxies = (count: number): Stored<Pod>[] =>

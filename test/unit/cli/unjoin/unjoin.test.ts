@@ -5,7 +5,7 @@ import { type Unjoined, unjoin } from "../../../../src/cli/unjoin/unjoin.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { fakeClient } from "../client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
 import { connection } from "../session.ts";
 

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { Job } from "../../../../src/api/kubernetes.ts";
 import { emptyMember, type UnjoinOptions } from "../../../../src/cli/unjoin/drain.ts";
 import { unfinishedJobs, waitForJobs } from "../../../../src/cli/unjoin/whole-jobs.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../client.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
 
 const { signal } = new AbortController();

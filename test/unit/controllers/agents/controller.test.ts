@@ -14,8 +14,8 @@ import { createLogger } from "../../../../src/telemetry/logger.ts";
 import type { AgentIdentity } from "../../../../src/tunnel/agent-session.ts";
 import type { Hub } from "../../../../src/tunnel/hub.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../cli/client.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
 const now = Date.UTC(2026, 0, 1);

@@ -6,8 +6,8 @@ import { firstAuthorities, readAuthorities } from "../../../../src/controllers/a
 import { UserAccess } from "../../../../src/controllers/agents/user-access.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { answerOf, writing } from "../../../support/builders/answers.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../cli/client.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
 const now = Date.UTC(2026, 0, 1);
@@ -39,11 +39,11 @@ async function accessOf(spec: Partial<Cluster["spec"]>, { failing = false }: { r
   const asked: string[] = [];
   const reads: string[] = [];
   const host = fakeClient({
-    find: (async (_resource: object, { name }: { name: string }) => {
+    find: async (_resource: object, { name }: { name: string }) => {
       reads.push(name);
       if (failing) throw new Error("the host does not answer");
       return stored.get(name);
-    }) as never,
+    },
     ...writing(({ namespace, name, body }) => {
       expect(namespace).toBe("legation-access");
       stored.set(name, answerOf<Secret>(body));

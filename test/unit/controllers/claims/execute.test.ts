@@ -10,7 +10,7 @@ import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { listing, writing } from "../../../support/builders/answers.ts";
 import { claim, HOST, memberClaim } from "../../../support/builders/claim.ts";
 import { member } from "../../../support/builders/member.ts";
-import { fakeClient } from "../../cli/client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { membersOnly } from "../fleet.ts";
 import { noting, type Write } from "../writes.ts";
 import { NOTHING_ELSE, shownInWest } from "./executor-options.ts";

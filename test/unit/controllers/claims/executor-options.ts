@@ -2,7 +2,7 @@ import type { PersistentVolumeClaim, Stored } from "../../../../src/api/kubernet
 import type { ExecutorOptions } from "../../../../src/controllers/claims/execute.ts";
 import type { Observed } from "../../../../src/controllers/claims/model.ts";
 import { HOST } from "../../../support/builders/claim.ts";
-import { fakeClient } from "../../cli/client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { namespacesThere } from "../fleet.ts";
 
 /** The options of an executor that a test does not look at. */

@@ -9,7 +9,7 @@ import { answering, listing } from "../../../support/builders/answers.ts";
 import { claim, HOST, memberClaim } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { member } from "../../../support/builders/member.ts";
-import { fakeClient } from "../../cli/client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { namespacesThere } from "../fleet.ts";
 import { NOTHING_ELSE, shownInWest } from "./executor-options.ts";
 

@@ -9,8 +9,8 @@ import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { serving } from "../../../support/builders/discovery.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../cli/client.ts";
 import { cluster, HOST_ADDRESS } from "./profiles.ts";
 
 const MINUTE_MS = 60_000;
@@ -32,29 +32,29 @@ class FakeHost {
       const versions: Record<string, string[]> = this.isServed ? { v1alpha1: ["clusterprofiles"] } : {};
       return serving({ group, versions })(request);
     },
-    list: (async ({ plural }: Resource<KubeObject>) => {
+    list: async ({ plural }: Resource<KubeObject>) => {
       if (plural === "clusterprofiles" && !this.isServed) throw this.#error("NotFound");
       const named = this.namespaces.map((name) => ({ metadata: { name, uid: name, resourceVersion: "1" } }));
       const items = plural === "namespaces" ? named : [...this.profiles.values()];
       return { items, resourceVersion: String(this.#version), size: 1 };
-    }) as never,
-    watch: ((resource: Resource<KubeObject>, options: WatchOptions) => this.#watch(resource, options)) as never,
-    create: (async (_: unknown, object: ClusterProfile) => {
+    },
+    watch: (resource: Resource<KubeObject>, options: WatchOptions) => this.#watch(resource, options),
+    create: async (_: unknown, object: ClusterProfile) => {
       this.writes.push(`create ${object.metadata?.namespace}/${object.metadata?.name}`);
       if (this.refuses) throw this.#error("Forbidden");
       return this.put(object);
-    }) as never,
-    patch: (async (_: unknown, ref: { namespace: string; name: string }, { body }: Patch) => {
+    },
+    patch: async (_: unknown, ref: { namespace: string; name: string }, { body }: Patch) => {
       this.writes.push(`patch ${ref.namespace}/${ref.name}`);
       const before = this.profiles.get(objectKey(ref));
       if (before === undefined) throw this.#error("NotFound");
       const { status = before.status } = body as ClusterProfile;
       return this.put({ ...before, status: status ?? null });
-    }) as never,
-    delete: (async (_: unknown, ref: { namespace: string; name: string }) => {
+    },
+    delete: async (_: unknown, ref: { namespace: string; name: string }) => {
       this.writes.push(`delete ${ref.namespace}/${ref.name}`);
       this.remove(objectKey(ref));
-    }) as never,
+    },
   });
 
   put(object: ClusterProfile): Stored<ClusterProfile> {
@@ -131,12 +131,12 @@ async function start(): Promise<void> {
     registry: {
       clusters: () => [...host.clusters.values()],
       cluster: (name: string) => host.clusters.get(name),
-    } as never,
+    },
     recorder: {
       record: (_: object, { message, dedupe = "" }: { message: string; dedupe?: string }) =>
         told.push(`${dedupe}: ${message}`),
       isRecorded: (dedupe: string) => told.some((line) => line.startsWith(`${dedupe}: `)),
-    } as never,
+    },
     events,
     hostAddress: () => HOST_ADDRESS,
     clock,

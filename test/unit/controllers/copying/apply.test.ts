@@ -9,7 +9,7 @@ import { configMaps, type Resource } from "../../../../src/kube/resources.ts";
 import { answerOf } from "../../../support/builders/answers.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { member } from "../../../support/builders/member.ts";
-import { fakeClient } from "../../cli/client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 type Apply = Extract<Patch, { readonly type: "apply" }>;
 

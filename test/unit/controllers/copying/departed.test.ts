@@ -14,8 +14,8 @@ import { USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../cli/client.ts";
 
 const HOST = { id: "host-id", name: "cern" };
 const source = { metadata: { namespace: "team", name: "web", uid: "source-uid", resourceVersion: "1" } };
@@ -36,16 +36,16 @@ function copyNamed(name: string, type: Resource<never>): Stored<KubeObject> {
 /** Returns an API server with one object of this kind. */
 function clusterWith(plural?: string): ClusterClient {
   return fakeClient({
-    list: (async (resource: Resource<never>) => ({
+    list: async (resource: Resource<never>) => ({
       items: resource.plural === plural ? [copyNamed(plural === "networkpolicies" ? POLICY : "web", resource)] : [],
       resourceVersion: "2",
       size: 1,
-    })) as never,
+    }),
     watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
       onOpen?.();
       yield { type: "BOOKMARK", resourceVersion: "2" };
       await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-    } as never,
+    },
   });
 }
 

@@ -10,7 +10,7 @@ import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { fakeClient } from "../../cli/client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { everyKind } from "../../copies/every-kind.ts";
 
 const NO_ANSWER = 'Internal error occurred: failed calling webhook "checks.example.com": connect: connection refused';
@@ -54,22 +54,22 @@ function executing<T extends KubeObject>(
     name: "west",
     reachableSince: 0,
     client: fakeClient({
-      create: (async (_resource: object, object: T, { dryRun = false }: WriteOptions = {}) => {
+      create: async (_resource: object, object: T, { dryRun = false }: WriteOptions = {}) => {
         if (!dryRun) objects.push(object);
         return answer();
-      }) as never,
-      patch: (async (
+      },
+      patch: async (
         _resource: object,
         _ref: object,
         { body }: Patch & { body: { path: string; value: unknown }[] },
       ) => {
         patches.push(body);
         return answer();
-      }) as never,
+      },
       delete: async () => {
         answer();
       },
-      list: (async () => ({ items: list })) as never,
+      list: async () => ({ items: list }),
     }),
     answerOf: (promise: Promise<unknown>) => promise,
     noteFailure: () => {},

@@ -7,7 +7,7 @@ import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { configMaps, customResourceDefinitions, secrets } from "../../../../src/kube/resources.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { fakeClient } from "../../cli/client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 const source = { metadata: { name: "settings", namespace: "team", uid: "source-uid", resourceVersion: "1" } };
 const copy = there(copyMetadata({ source, host: HOST, type: configMaps }));
@@ -31,9 +31,9 @@ async function made(
     throw kubeError(code, detail, { resource: "configmaps" });
   };
   const client = fakeClient({
-    create: create as never,
-    list: (async () => ({ items: has === undefined ? [] : [has] })) as never,
-    patch: async (_resource, _ref, patch) => (await patched(patch)) as never,
+    create: create,
+    list: async () => ({ items: has === undefined ? [] : [has] }),
+    patch: async (_resource, _ref, patch) => await patched(patch),
   });
   let awaited: unknown;
   const answerOf = (answer: Promise<unknown>) => {
@@ -172,10 +172,10 @@ describe("a copy that lost the label of whole objects", () => {
   ] as const)("counts as there, and gets it back, for %s: %s", async (_, resource, expected) => {
     const patches: Patch[] = [];
     const client = fakeClient({
-      list: (async () => ({ items: [copy] })) as never,
+      list: async () => ({ items: [copy] }),
       patch: async (_resource, _ref, patch) => {
         patches.push(patch);
-        return {} as never;
+        return {};
       },
     });
     const ref = { namespace: "team", name: "settings" };

@@ -7,7 +7,7 @@ import { configMaps, type Resource } from "../../../../src/kube/resources.ts";
 import { WriteGuard } from "../../../../src/runtime/write-guard.ts";
 import { answerOf, listing } from "../../../support/builders/answers.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { fakeClient } from "../../cli/client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 const KEY = "west/team/settings";
 const copy: Stored<ConfigMap> = {

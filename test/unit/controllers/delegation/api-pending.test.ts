@@ -46,7 +46,7 @@ function decisionFor(proxy: Stored<Pod>, homeApi: HomeApi) {
   });
   const size = { cpu: 8, pods: 100 };
   const candidate = { name: "west", labels: {}, allocatable: size, largestNode: size, used: {} };
-  const { proxies, placementState } = placementOver([candidate as never], { namespaces, homeApi: () => homeApi });
+  const { proxies, placementState } = placementOver([candidate], { namespaces, homeApi: () => homeApi });
   proxies.set(proxy);
   placementState.update(proxy);
   const west = {

@@ -15,8 +15,8 @@ import { WaitingProxies } from "../../../../src/scheduling/retries/waiting-proxi
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../cli/client.ts";
 import { delegateOf } from "./world.ts";
 
 const nothing = (): void => {};
@@ -79,14 +79,14 @@ function memberOf(name: string) {
         if (refuses === undefined) return untilAborted(signal);
         return Promise.reject(kubeError(code, refuses, { cluster: name }));
       },
-      delete: (async () => {
+      delete: async () => {
         deleted.push(name);
-      }) as never,
-      find: ((_resource: unknown, _ref: unknown, { signal }: { readonly signal: AbortSignal }) => {
+      },
+      find: (_resource: unknown, _ref: unknown, { signal }: { readonly signal: AbortSignal }) => {
         const answer = Promise.withResolvers<undefined>();
         asked.push({ name, answer });
         return Promise.race([answer.promise, untilAborted(signal)]);
-      }) as never,
+      },
     }),
   };
   return member;
@@ -117,11 +117,11 @@ async function runWhileLeading(
   west = members.get("west") ?? memberOf("west");
   const host = fakeClient({
     // The host serves no optional type.
-    raw: (async () => ({ groups: [] })) as never,
-    list: (async ({ plural }: { readonly plural: string }) => {
+    raw: async () => ({ groups: [] }),
+    list: async ({ plural }: { readonly plural: string }) => {
       const items: Readonly<Record<string, readonly object[]>> = { namespaces: [team], pods: inherited };
       return { items: items[plural] ?? [], resourceVersion: "1", size: 0 };
-    }) as never,
+    },
     watch: async function* ({ plural }: { readonly plural: string }, { onOpen, signal }: WatchOptions) {
       onOpen?.();
       while (plural === "pods") {
@@ -130,8 +130,8 @@ async function runWhileLeading(
       }
       await untilAborted(signal);
     } as never,
-    patch: (async () => proxy) as never,
-    find: (async () => proxy) as never,
+    patch: async () => proxy,
+    find: async () => proxy,
   });
   const registry = {
     cluster: (name: string) => members.get(name)?.cluster,

@@ -7,8 +7,8 @@ import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { listing } from "../../../support/builders/answers.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../cli/client.ts";
 
 const CLUSTERS = "legation.dev/clusters";
 const signal = new AbortController().signal;

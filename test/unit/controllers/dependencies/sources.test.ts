@@ -9,8 +9,8 @@ import { Store } from "../../../../src/runtime/store.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { listing } from "../../../support/builders/answers.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../cli/client.ts";
 
 const KEPT_MS = 5 * 60_000;
 
@@ -32,13 +32,13 @@ beforeEach(() => {
       onOpen?.();
       await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
       watched.delete(what);
-    } as never,
+    },
   });
   controller = new DependencyController({
     family: NAMESPACED,
     host,
     identity: { id: "host-id", name: "host" },
-    registry: { members: () => [], member: () => undefined } as never,
+    registry: { members: () => [], member: () => undefined },
     memberNamespaces: {} as never,
     recorder: {} as never,
     proxies,

@@ -4,7 +4,7 @@ import { apiSecret, issueTokens } from "../../../../src/controllers/home-api/iss
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
-import { fakeClient } from "../../cli/client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 const NOW = Date.parse("2026-01-01T00:00:00Z");
 const HOUR_MS = 3_600_000;

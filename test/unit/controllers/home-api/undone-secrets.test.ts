@@ -9,8 +9,8 @@ import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { ApiServer } from "../../../support/api-server/api-server.ts";
 import { clientOf } from "../../../support/api-server/client.ts";
 import type { StoredObject } from "../../../support/api-server/object-store.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../cli/client.ts";
 import { homeApiOf, memberWith, podWithTokens } from "./with-tokens.ts";
 
 const HOST = { id: "host-id", name: "cern" };

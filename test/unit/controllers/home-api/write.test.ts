@@ -6,7 +6,7 @@ import { answering, listing } from "../../../support/builders/answers.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { member } from "../../../support/builders/member.ts";
-import { fakeClient } from "../../cli/client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { noting, type Write } from "../writes.ts";
 
 function secretOf(proxyUid: string): Stored<Secret> {

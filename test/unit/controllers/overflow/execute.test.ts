@@ -14,7 +14,7 @@ import type { NewEvent } from "../../../../src/runtime/event-recorder.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod } from "../../../support/builders/pod.ts";
-import { fakeClient } from "../../cli/client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { noting, type Write } from "../writes.ts";
 
 const log = createLogger({ level: "silent" });
@@ -61,12 +61,12 @@ function executing(setting: Setting) {
   const demanded: Write[] = [];
   const answers = fakeClient({
     cluster: "host",
-    createSubresource: (async (_resource: object, _ref: object, subresource: string) => {
+    createSubresource: async (_resource: object, _ref: object, subresource: string) => {
       fail("binding");
       writes.push(subresource);
-    }) as never,
-    find: (async () => stored) as never,
-    list: (async () => ({ items: onHost })) as never,
+    },
+    find: async () => stored,
+    list: async () => ({ items: onHost }),
     patch: (async (_resource: object, _ref: object, patch: { body: unknown }) => {
       fail("patch");
       writes.push(JSON.stringify(patch.body));
@@ -76,12 +76,12 @@ function executing(setting: Setting) {
   const west = {
     name: "west",
     client: fakeClient({
-      create: (async () => setting.trial ?? {}) as never,
-      list: (async ({ kind }: { kind: string }, { namespace, fieldSelector }: ListOptions) => {
+      create: async () => setting.trial ?? {},
+      list: async ({ kind }: { kind: string }, { namespace, fieldSelector }: ListOptions) => {
         asked.push(`${kind} ${namespace} ${fieldSelector}`);
         if (inMember instanceof KubeError) throw inMember;
         return { items: inMember };
-      }) as never,
+      },
     }),
     noteFailure: () => {},
     cluster: { metadata: {} as { deletionTimestamp?: string }, spec: {} },
@@ -286,10 +286,10 @@ test("reserves room for the delegate's requests, as overrides make it", async ()
 test("finds bound pods without marks of an earlier leader on the virtual nodes", async () => {
   const asked: (string | undefined)[] = [];
   const host = fakeClient({
-    list: (async (_resource: object, { fieldSelector }: { fieldSelector?: string }) => {
+    list: async (_resource: object, { fieldSelector }: { fieldSelector?: string }) => {
       asked.push(fieldSelector);
       return { items: asked.length === 1 ? [bound("overflow")] : [] };
-    }) as never,
+    },
   });
   const unmarked = new UnmarkedPods();
   expect(await unmarked.find(host, ["west", "east"], new AbortController().signal)).toEqual([KEY]);

@@ -4,8 +4,8 @@ import { HostGroups } from "../../../../src/controllers/overflow/host-groups.ts"
 import { type FindPod, groupOf } from "../../../../src/scheduling/groups.ts";
 import { listing } from "../../../support/builders/answers.ts";
 import { pod } from "../../../support/builders/pod.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../cli/client.ts";
 
 const { signal } = new AbortController();
 
@@ -22,12 +22,12 @@ function hosting(pages: readonly (readonly Stored<Pod>[])[], eachMs = 0) {
   const clock = new FakeClock();
   const asked: (string | undefined)[] = [];
   const host = fakeClient({
-    list: (async (_resource: object, { continue: token }: { continue?: string }) => {
+    list: async (_resource: object, { continue: token }: { continue?: string }) => {
       asked.push(token);
       await clock.sleep(eachMs);
       const page = Number(token ?? 0);
       return { items: pages[page] ?? [], ...(page + 1 < pages.length ? { continue: String(page + 1) } : {}) };
-    }) as never,
+    },
   });
   return { clock, asked, groups: new HostGroups({ host, clock, groupOf: byOwner }) };
 }

@@ -7,10 +7,10 @@ import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { type EventParts, kubeletEvent } from "../../../support/builders/event.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock, settle } from "../../../support/clock/fake-clock.ts";
 import { connect } from "../../../support/fault-server/connect.ts";
 import { FaultServer } from "../../../support/fault-server/fault-server.ts";
-import { fakeClient } from "../../cli/client.ts";
 import { delegateOf } from "../delegation/world.ts";
 
 // A member may have one less.
@@ -52,10 +52,10 @@ test("keeps events that come before their delegate, despite many events of forei
   const clock = new FakeClock();
   const told: KubeEvent[] = [];
   const host = fakeClient({
-    create: (async (_resource: unknown, event: KubeEvent) => {
+    create: async (_resource: unknown, event: KubeEvent) => {
       told.push(event);
       return event;
-    }) as never,
+    },
   });
   const controller = new PodEventController({
     host,
@@ -97,13 +97,13 @@ test.each<[string, { readonly event?: EventParts; readonly node?: string; readon
   const delegate = delegateOf(proxyPod({ uid: owner }));
   const seen = Promise.withResolvers<void>();
   const client = fakeClient({
-    list: (async () => ({ items: [], resourceVersion: "1", size: 0 })) as never,
+    list: async () => ({ items: [], resourceVersion: "1", size: 0 }),
     watch: async function* (_resource: unknown, { onOpen, signal }: WatchOptions) {
       onOpen?.();
       yield { type: "ADDED", object: kubeletEvent(event), size: 0 };
       seen.resolve();
       if (!signal.aborted) await once(signal, "abort");
-    } as never,
+    },
   });
   const member = { name: "west", client, read: true, watches: new Set() };
   const delegates = { get: () => delegate, departed: () => undefined };

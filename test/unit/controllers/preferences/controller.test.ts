@@ -11,8 +11,8 @@ import { OwnedProxies } from "../../../../src/scheduling/owned-proxies.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../cli/client.ts";
 
 let owner: OwnerReference;
 const STATEFUL_SET = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: "owner", controller: true };
@@ -60,11 +60,11 @@ beforeEach(() => {
       over: () => undefined,
     },
     host: fakeClient({
-      createSubresource: (async (_resource: unknown, { name }: { name: string }, _to: string, body: Eviction) => {
+      createSubresource: async (_resource: unknown, { name }: { name: string }, _to: string, body: Eviction) => {
         evicted.push(name);
         demanded.push(body.deleteOptions.preconditions);
         if (refusal !== undefined) throw refusal;
-      }) as never,
+      },
       patch: (async (_resource: unknown, { name }: { name: string }, { body }: { body: { metadata: object } }) => {
         written.push({ name, ...body });
         if (ahead.has(name)) throw kubeError("Conflict", "changed", { cluster: "host", verb: "patch" });

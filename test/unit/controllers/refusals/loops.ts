@@ -8,8 +8,8 @@ import { toExport } from "../../../../src/copies/services.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { servingExports } from "../../../support/builders/discovery.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../cli/client.ts";
 import { homeApiOf, memberWith, podWithTokens } from "../home-api/with-tokens.ts";
 import { quietClient } from "../quiet-client.ts";
 import { HOST, log, type Outcome, type Site } from "./sites.ts";
@@ -38,10 +38,10 @@ export const anExportsStatus: Site = async (error) => {
   const copy = { metadata: { ...exported.metadata, uid: "copy" } };
   const made = { ...toExport(copy, exported, HOST, "multicluster.x-k8s.io/v1beta1"), status: { conditions } };
   let attempts = 0;
-  const fail = (async () => {
+  const fail = async () => {
     attempts += 1;
     throw error;
-  }) as never;
+  };
   const status = new ExportStatus({
     host: fakeClient({ patch: fail }),
     hostId: HOST.id,
@@ -66,10 +66,10 @@ export const aSecretOfTokens: Site = async (error) => {
   const clock = new FakeClock();
   const { proxy, delegate } = podWithTokens(HOST);
   let attempts = 0;
-  const fail = (async () => {
+  const fail = async () => {
     attempts += 1;
     throw error;
-  }) as never;
+  };
   const west = memberWith(delegate, quietClient([], { create: fail }));
   const told: string[] = [];
   const token = { token: "t", expirationTimestamp: "2030-01-01T00:00:00Z" };
@@ -113,10 +113,10 @@ export const aVirtualNode: Site = async (error) => {
   let attempts = 0;
   const told: string[] = [];
   const host = quietClient([], {
-    create: (async () => {
+    create: async () => {
       attempts += 1;
       throw error;
-    }) as never,
+    },
     patch: (async (_resource: object, _ref: object, { body }: { body: object }) => {
       told.push(JSON.stringify(body));
       return cluster;

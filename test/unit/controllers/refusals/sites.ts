@@ -16,7 +16,7 @@ import { WriteGuard } from "../../../../src/runtime/write-guard.ts";
 import { createLogger, type Logger } from "../../../../src/telemetry/logger.ts";
 import { servingExports } from "../../../support/builders/discovery.ts";
 import { pod } from "../../../support/builders/pod.ts";
-import { fakeClient } from "../../cli/client.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 
 /**
  * The result of a failed write. `refused`: it is reported, or others are tried, and the same write is held; `settled`: nothing
@@ -36,10 +36,10 @@ const object = { metadata: { namespace: "team", name: "web", uid: "uid-1", resou
 
 /** Returns an empty member whose writes all fail with the error. */
 function memberFailing(error: KubeError): never {
-  const fail = (async () => {
+  const fail = async () => {
     throw error;
-  }) as never;
-  const list = (async () => ({ items: [] })) as never;
+  };
+  const list = async () => ({ items: [] });
   const client = fakeClient({ create: fail, patch: fail, delete: fail, list, raw: servingExports("v1beta1") });
   return {
     name: "west",

@@ -53,7 +53,7 @@ test("wakes proxies when their node's readiness or taints change, and not for it
   await controller.start(new AbortController().signal);
   expect(woken.splice(0)).toEqual(["west"]);
 
-  put({ status: { conditions: [ready], phase: "Running" } as never });
+  put({ status: { conditions: [ready], phase: "Running" } });
   put({
     spec: { taints: [{ key: "node.kubernetes.io/out-of-service", effect: "NoExecute" }] },
     status: { conditions: [ready] },

@@ -10,8 +10,8 @@ import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../cli/client.ts";
 
 interface Write {
   /** E.g. `patch nodes/status`. */
@@ -78,24 +78,24 @@ beforeEach(() => {
   const events: ((event: WatchEvent<KubeNode>) => void)[] = [];
   tell = (event) => events.shift()?.(event);
   const host = fakeClient({
-    list: (async (_resource: unknown, { labelSelector }: { labelSelector?: string }) => {
+    list: async (_resource: unknown, { labelSelector }: { labelSelector?: string }) => {
       // A node without its label is found by its name alone.
       const items = found.filter(({ metadata }) => labelSelector === undefined || metadata.labels !== undefined);
       return { items, resourceVersion: "1", size: 0 };
-    }) as never,
+    },
     watch: async function* (_resource: unknown, { onOpen, signal }: WatchOptions) {
       onOpen?.();
       const ended = new Promise<never>((_resolve, reject) => signal.addEventListener("abort", reject));
       for (;;) yield await Promise.race([ended, new Promise((resolve) => events.push(resolve))]);
     } as never,
-    create: (async ({ plural }: { plural: string }, object: object, options: WriteOptions) => {
+    create: async ({ plural }: { plural: string }, object: object, options: WriteOptions) => {
       return { metadata: { resourceVersion: "2" }, ...(await write(`create ${plural}`, object, options)) };
-    }) as never,
-    patch: (async ({ plural }: { plural: string }, _ref: object, { body }: Patch, options: WriteOptions) => {
+    },
+    patch: async ({ plural }: { plural: string }, _ref: object, { body }: Patch, options: WriteOptions) => {
       const { subresource } = options;
       await write(`patch ${plural}${subresource === undefined ? "" : `/${subresource}`}`, body, options);
       return { metadata: { uid: "node", resourceVersion: "1" } };
-    }) as never,
+    },
   });
   const west = {
     name: "west",

@@ -12,8 +12,8 @@ import { JobAdapter } from "../../../../src/controllers/whole/jobs/adapter.ts";
 import type { Observed } from "../../../../src/controllers/whole/model.ts";
 import { ObjectAdapter } from "../../../../src/controllers/whole/objects/adapter.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../cli/client.ts";
 
 const clock = new FakeClock();
 const west = new Member({

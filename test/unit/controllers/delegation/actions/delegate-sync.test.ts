@@ -21,7 +21,7 @@ import { Memories } from "../../../../../src/scheduling/memories.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
 import { proxyPod, runningStatus } from "../../../../support/builders/pod.ts";
-import { fakeClient } from "../../../cli/client.ts";
+import { fakeClient } from "../../../../support/clients/fake-client.ts";
 import { boundProxy, delegateOf, member, world } from "../world.ts";
 
 const log = createLogger({ level: "silent" });
@@ -75,8 +75,8 @@ class MemberPod {
     const { delegate } = this;
     const resourceVersion = String(this.#version);
     // `null` removes a field.
-    const set = (status?.conditions ?? []).map(
-      (condition) => Object.fromEntries(Object.entries(condition).filter(([, value]) => value !== null)) as never,
+    const set = (status?.conditions ?? []).map((condition) =>
+      Object.fromEntries(Object.entries(condition).filter(([, value]) => value !== null)),
     ) as PodCondition[];
     const others = (delegate.status?.conditions ?? []).filter(({ type }) => set.every((other) => other.type !== type));
     const conditions = [...others, ...set];
@@ -412,7 +412,7 @@ test("repeats an end that a starting API server denies before it knows the roles
   const denied = kubeError("Forbidden", detail, { cluster: "host", verb: "patch" });
   const told: string[] = [];
   const subject = exchangeOf({
-    host: fakeClient({ patch: (() => Promise.reject(denied)) as never }),
+    host: fakeClient({ patch: () => Promise.reject(denied) }),
     memories: new Memories({ now: () => 1_000_000 }),
     clock: { now: () => 1_000_000, wall: () => 1_000_000 },
     recorder: { record: (_about: unknown, { reason }: { readonly reason: string }) => told.push(reason) },
@@ -440,10 +440,10 @@ describe("a write without effect", () => {
   test("is not repeated at once if it is a status that the host's API server drops", async () => {
     let sent = 0;
     const host = fakeClient({
-      patch: (async () => {
+      patch: async () => {
         sent += 1;
         return { metadata: { uid: "proxy-uid", resourceVersion: "1" } };
-      }) as never,
+      },
     });
     const subject = exchangeOf({ host, memories: new Memories(clock), clock });
     const patch = { metadata: { uid: "proxy-uid" }, status: { phase: "Running" } };
@@ -610,10 +610,10 @@ describe("a write that another manager keeps undoing", () => {
     const memories = new Memories({ now: () => clock.at });
     const subject = exchangeOf({
       host: fakeClient({
-        patch: (() => {
+        patch: () => {
           version += 2;
           return Promise.resolve({ metadata: { uid: "uid-1", resourceVersion: String(version) } });
-        }) as never,
+        },
       }),
       memories,
       clock: { now: () => clock.at, wall: () => clock.at },

@@ -18,7 +18,7 @@ import { Reservations } from "../../../../../src/scheduling/reservations.ts";
 import { Retries } from "../../../../../src/scheduling/retries/retries.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
-import { fakeClient } from "../../../cli/client.ts";
+import { fakeClient } from "../../../../support/clients/fake-client.ts";
 import { noting, type Write } from "../../writes.ts";
 
 const log = createLogger({ level: "silent" });
@@ -75,8 +75,8 @@ function clientOf(cluster: string, answers: Answers, writes: Write[]): ClusterCl
   const client = fakeClient({
     cluster,
     create: (create ?? unexpected) as never,
-    find: (find ?? unexpected) as never,
-    createSubresource: (createSubresource ?? unexpected) as never,
+    find: find ?? unexpected,
+    createSubresource: createSubresource ?? unexpected,
     patch: (patch ?? unexpected) as never,
     delete: (remove ?? unexpected) as never,
   });

@@ -14,7 +14,7 @@ import { Memories } from "../../../../../src/scheduling/memories.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
-import { fakeClient } from "../../../cli/client.ts";
+import { fakeClient } from "../../../../support/clients/fake-client.ts";
 import { delegateOf, member as memberView, world } from "../world.ts";
 import { failure } from "./executing.ts";
 
@@ -47,15 +47,15 @@ function memberOf(name: string, { has = [], shows = [] }: Has) {
     return value;
   };
   const client = fakeClient({
-    find: ((_resource: unknown, { name: pod }: { name: string }) => {
+    find: (_resource: unknown, { name: pod }: { name: string }) => {
       const found = has.find(({ metadata }) => metadata.name === pod);
       return answer("find", found);
-    }) as never,
-    list: ((_resource: unknown, { labelSelector, continue: token }: ListOptions) => {
+    },
+    list: (_resource: unknown, { labelSelector, continue: token }: ListOptions) => {
       const items = token === undefined ? has.slice(0, 1) : has.slice(1);
       const following = token === undefined ? { continue: "more" } : {};
       return answer(`list ${labelSelector}`, { items, resourceVersion: "9", size: 1, ...following });
-    }) as never,
+    },
   });
   const get = (key: ObjectKey) => shows.find(({ metadata }) => objectKey(metadata) === key);
   const member = {

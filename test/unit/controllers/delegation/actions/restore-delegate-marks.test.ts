@@ -12,7 +12,7 @@ import { DELEGATE_MARKS } from "../../../../../src/scheduling/memory.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
 import { endedStatus, runningStatus } from "../../../../support/builders/pod.ts";
-import { fakeClient } from "../../../cli/client.ts";
+import { fakeClient } from "../../../../support/clients/fake-client.ts";
 import { boundProxy, delegateOf, gone, member, memory, world } from "../world.ts";
 
 const now = Date.parse("2026-02-03T04:05:06Z");
@@ -81,14 +81,14 @@ function looking({ find, patch = () => Promise.reject(new Error("nobody should w
   const failures: unknown[] = [];
   const deletions: unknown[] = [];
   const client = fakeClient({
-    find: find as never,
-    delete: (async (_resource: unknown, _ref: unknown, { signal: _, ...how }: { signal: AbortSignal }) => {
+    find: find,
+    delete: async (_resource: unknown, _ref: unknown, { signal: _, ...how }: { signal: AbortSignal }) => {
       deletions.push(how);
-    }) as never,
-    patch: ((_resource: unknown, _ref: unknown, { body }: { body: unknown }) => {
+    },
+    patch: (_resource: unknown, _ref: unknown, { body }: { body: unknown }) => {
       patches.push(body);
       return patch(body);
-    }) as never,
+    },
   });
   const west = { name: "west", client, noteFailure: (error: unknown) => failures.push(error) };
   const options = {

@@ -8,8 +8,8 @@ import { listing, writing } from "../../../../support/builders/answers.ts";
 import { HOST } from "../../../../support/builders/claim.ts";
 import { servingExports } from "../../../../support/builders/discovery.ts";
 import { member } from "../../../../support/builders/member.ts";
+import { fakeClient } from "../../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../../cli/client.ts";
 import { quietClient } from "../../quiet-client.ts";
 
 const source = { metadata: { name: "web", namespace: "team", uid: "service", resourceVersion: "7" } };

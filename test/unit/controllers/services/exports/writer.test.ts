@@ -12,7 +12,7 @@ import { HOST } from "../../../../support/builders/claim.ts";
 import { servingExports } from "../../../../support/builders/discovery.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
 import { member } from "../../../../support/builders/member.ts";
-import { fakeClient } from "../../../cli/client.ts";
+import { fakeClient } from "../../../../support/clients/fake-client.ts";
 import { noting, type Write } from "../../writes.ts";
 
 const ref = { member: "west", kind: "Service", namespace: "team", name: "web" } as const;

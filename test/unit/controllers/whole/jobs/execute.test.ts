@@ -8,8 +8,8 @@ import type { Patch } from "../../../../../src/kube/client.ts";
 import { WriteGuard } from "../../../../../src/runtime/write-guard.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
+import { fakeClient } from "../../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../../cli/client.ts";
 
 const JOB: Stored<Job> = { metadata: { name: "sum", namespace: "team", uid: "u1", resourceVersion: "7" } };
 const SHARES: JobShare[] = [

@@ -10,8 +10,8 @@ import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { answering, listing } from "../../../../support/builders/answers.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
 import { member } from "../../../../support/builders/member.ts";
+import { fakeClient } from "../../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../../cli/client.ts";
 
 const spec = { group: "example.com", version: "v1", kind: "Widget", plural: "widgets" };
 const object: Stored<object> = { metadata: { name: "one", namespace: "team", uid: "u1", resourceVersion: "7" } };

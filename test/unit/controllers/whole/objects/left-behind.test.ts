@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { isDefinitionLost, leaveSlices } from "../../../../../src/controllers/whole/objects/left-behind.ts";
 import { services } from "../../../../../src/kube/resources.ts";
 import { answering, listing, writing } from "../../../../support/builders/answers.ts";
-import { fakeClient } from "../../../cli/client.ts";
+import { fakeClient } from "../../../../support/clients/fake-client.ts";
 
 const [EARLIER, LATER] = ["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"];
 const WIDGETS = { group: "example.com", version: "v1", plural: "widgets", kind: "Widget", namespaced: true };
