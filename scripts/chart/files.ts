@@ -231,7 +231,7 @@ function monitoring(read: (path: string) => string): string {
       const wanted = ".Values.monitoring.podMonitors";
       return inAccess ? `and ${wanted} .Values.access.enabled` : wanted;
     },
-    // Of a label in both, the first counts.
+    // The first counts where both have a label.
     "merge (dict) $.Values.monitoring.labels $.Values.commonLabels",
   );
 }

@@ -46,7 +46,7 @@ export function testObjects(): string {
     {
       apiVersion: "v1",
       kind: "Pod",
-      // It stays until the next test: `helm test --logs` reads its log.
+      // The pod stays until the next test: `helm test --logs` reads its log.
       metadata: { ...namespaced, annotations: hook(0, "") },
       spec: {
         serviceAccountName: NAME,

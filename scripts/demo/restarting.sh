@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs a command, and again whenever it ends, as a Deployment does: a laptop that sleeps loses leases and connections.
-# It stops on SIGTERM, and when the folder is gone: restarting.sh FOLDER COMMAND ARGS
+# The loop stops on SIGTERM, and when the folder is gone: restarting.sh FOLDER COMMAND ARGS
 folder=$1
 shift
 child=

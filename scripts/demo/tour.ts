@@ -151,7 +151,7 @@ export async function joinBehindAgent({ clusters, shell, signal }: Tour, hub: st
   ];
   shell.note(`legation agent ${args.join(" ")} >$DEMO/agent.log &`.replaceAll(directory, "$DEMO"));
   await startProcess({ name: "agent", args, directory, readyText: "connected to the hub", signal });
-  // Its node has one image: only pods that tolerate the taint are placed there.
+  // The node of that member has one image: only pods that tolerate the taint are placed there.
   const taint = JSON.stringify({ spec: { taints: [{ key: "demo", value: "one-image", effect: "NoSchedule" }] } });
   await shell.run("kubectl", "patch", `cluster/${AGENT_MEMBER}`, "--type=merge", `--patch=${taint}`);
   await shell.run("kubectl", "wait", `cluster/${AGENT_MEMBER}`, "--for=condition=Ready", "--timeout=60s");

@@ -3,19 +3,11 @@ import { virtualNodeName } from "../../api/keys.ts";
 import type { KubeEvent, KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { Replicas } from "../../placement/division.ts";
-import {
-  asViewer,
-  listClusters,
-  listProxies,
-  listVirtualNodes,
-  notJoined,
-  readable,
-  unfinished,
-} from "../shared/reading.ts";
+import { asViewer, listClusters, listProxies, notJoined, readable, unfinished } from "../shared/reading.ts";
 import { readEvents, type ToldEvent, toldEvents } from "./events.ts";
-import { type MemberStatus, memberStatus, troublesOfMember } from "./members.ts";
+import { findMembers, type MemberStatus, memberStatus, troublesOfMember } from "./members.ts";
 import type { Trouble } from "./model.ts";
-import { kubectlStatus } from "./pod-status.ts";
+import { countBy, kubectlStatus } from "./pod-status.ts";
 
 /** A member with all that the host's objects tell of it, as `legation status NAME` shows it. */
 export interface MemberDetail extends MemberStatus {
@@ -23,7 +15,7 @@ export interface MemberDetail extends MemberStatus {
   readonly node: string;
   /** Address of its API server. */
   readonly server: string | undefined;
-  /** Its nodes by kind: those of one kind are alike. */
+  /** The member's nodes by kind: those of one kind are alike. */
   readonly nodeKinds: readonly NodeKind[];
   /** Requests of other tenants' pods in it, as last read. */
   readonly requestedByOthers: Readonly<Record<string, string>>;
@@ -47,39 +39,27 @@ export interface MemberFacts {
 const OF_OTHERS = "for a workload or an object write its type and name, e.g. `legation status deployment/web`";
 
 /** Reads one member. Rejects with `Failure` where it has not joined, or the account may not read it. */
-export async function readMember(host: ClusterClient, name: string, signal: AbortSignal): Promise<MemberDetail> {
-  const nodeName = virtualNodeName(name);
-  const [clusters, virtual, proxies] = await asViewer(
-    Promise.all([
-      listClusters(host, signal),
-      listVirtualNodes(host, signal),
-      listProxies(host, { node: nodeName, signal }),
-    ]),
+export async function readMemberDetail(host: ClusterClient, name: string, signal: AbortSignal): Promise<MemberDetail> {
+  const [{ clusters, nodes }, proxies] = await asViewer(
+    Promise.all([findMembers(host, [name], signal), listProxies(host, { node: virtualNodeName(name), signal })]),
   );
-  const cluster = clusters.find(({ metadata }) => metadata.name === name);
-  if (cluster === undefined) throw notJoined(name, clusters, OF_OTHERS);
-  const node = virtual.find(({ metadata }) => metadata.name === nodeName);
-  const objects = node === undefined ? [cluster] : [cluster, node];
-  const told = await Promise.all(objects.map((object) => readable(readEvents(host, object, signal))));
-  return memberDetail({ cluster, node, proxies, told: told.flatMap((some) => some ?? []) });
+  const [cluster] = clusters;
+  if (cluster === undefined) throw notJoined(name, await asViewer(listClusters(host, signal)), OF_OTHERS);
+  const told = await Promise.all([cluster, ...nodes].map((object) => readable(readEvents(host, object, signal))));
+  return memberDetail({ cluster, node: nodes[0], proxies, told: told.flatMap((some) => some ?? []) });
 }
 
 /** Sums up what the host's objects tell of one member. */
 export function memberDetail({ cluster, node, proxies, told }: MemberFacts): MemberDetail {
   const { name } = cluster.metadata;
   const { server, nodeKinds = [], requestedByOthers = {} } = cluster.status ?? {};
-  const statuses: Record<string, number> = {};
-  for (const proxy of proxies) {
-    const word = kubectlStatus(proxy);
-    statuses[word] = (statuses[word] ?? 0) + 1;
-  }
   return {
     ...memberStatus(cluster, unfinished(proxies), node),
     node: virtualNodeName(name),
     server,
     nodeKinds,
     requestedByOthers,
-    statuses,
+    statuses: countBy(proxies.map(kubectlStatus)),
     troubles: troublesOfMember(cluster, node),
     events: toldEvents(told),
   };

@@ -48,7 +48,7 @@ export interface MemberStatus {
   readonly created: string | undefined;
 }
 
-/** What an account with rights in a namespace alone is told in place of its members. */
+/** Words for an account with rights in a namespace alone, in place of its members. */
 export const MEMBERS_HIDDEN =
   "not shown: the members, their share and their state, which the ClusterRole legation-viewer lets you read";
 
@@ -104,7 +104,7 @@ export function hostStatus({
   };
 }
 
-/** Sums up what one member has, and what the unfinished proxies there use of it. */
+/** Sums up what one member has, and what its unfinished proxies use of it. */
 export function memberStatus(
   cluster: Stored<Cluster>,
   proxies: readonly Stored<Pod>[],
@@ -194,16 +194,20 @@ export function removing(cluster: Stored<Cluster>): Trouble | undefined {
   return removal === undefined ? undefined : { what: `${name} ${removal}`, since };
 }
 
+/** Returns the trouble of a member that takes no new pods, with what that means. Undefined if it takes some. */
+export function cordoned(name: string, node: Stored<KubeNode> | undefined, meaning?: string): Trouble | undefined {
+  if (node?.spec?.unschedulable !== true) return undefined;
+  return {
+    what: [`${name}: ${CORDONED.message}`, meaning].filter(Boolean).join("; "),
+    remedy: `\`kubectl uncordon ${node.metadata.name}\` lets pods go there again`,
+  };
+}
+
 /** Returns all that is wrong with a member: its state, its removal, a cordon. */
 export function troublesOfMember(cluster: Stored<Cluster>, node: Stored<KubeNode> | undefined): Trouble[] {
-  const cordon =
-    node?.spec?.unschedulable === true
-      ? {
-          what: `${cluster.metadata.name}: ${CORDONED.message}`,
-          remedy: `\`kubectl uncordon ${node.metadata.name}\` lets pods go there again`,
-        }
-      : undefined;
-  return [notReady(cluster, node), removing(cluster), cordon].filter((trouble) => trouble !== undefined);
+  return [notReady(cluster, node), removing(cluster), cordoned(cluster.metadata.name, node)].filter(
+    (trouble) => trouble !== undefined,
+  );
 }
 
 function readyOf<T extends { readonly type: string }>(conditions: readonly T[] = []): T | undefined {

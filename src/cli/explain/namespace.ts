@@ -2,6 +2,7 @@ import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
 import { MEMBER_NODE_ANNOTATION, WHOLE_KEY } from "../../api/keys.ts";
 import type { Job, KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import { resourceOfType } from "../../api/resources.ts";
+import { membersOfJob } from "../../copies/job-shares.ts";
 import { membersOfObject } from "../../copies/object-members.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -13,13 +14,13 @@ import { listProxies, notOnHost, readable } from "../shared/reading.ts";
 import type { Reason } from "./model.ts";
 import { kubectlStatus } from "./pod-status.ts";
 import { asksForMember, whyWithoutMember } from "./waiting.ts";
-import { wholeJobStatus } from "./whole-job.ts";
+import { endOf } from "./whole-job.ts";
 
 /** A delegated pod, or one in overflow mode that asks for a member. */
 export interface NamespacePod {
   readonly namespace: string;
   readonly name: string;
-  /** As `kubectl get pods` shows it. */
+  /** The status that `kubectl get pods` shows. */
   readonly status: string;
   readonly containers: { readonly ready: number; readonly all: number };
   readonly cluster: string | undefined;
@@ -37,11 +38,11 @@ export interface NamespaceObject {
   readonly name: string;
   /** The members that have it, or are to have it. */
   readonly clusters: readonly string[];
-  /** How far it is, in a few words. */
+  /** A few words on how far it is. */
   readonly state: string;
 }
 
-/** What a namespace, or all, have in members, as `legation status` shows it. */
+/** All that a namespace, or all of them, have in members, as `legation status` shows it. */
 export interface NamespaceStatus {
   /** Undefined: all namespaces. */
   readonly namespace: string | undefined;
@@ -49,7 +50,7 @@ export interface NamespaceStatus {
   readonly objects: readonly NamespaceObject[];
   /** Number of pods that are the host's own. Undefined for all namespaces. */
   readonly onHost: number | undefined;
-  /** What the account may not read. */
+  /** Types that the account may not list. */
   readonly hidden: readonly string[];
 }
 
@@ -93,7 +94,7 @@ async function readObjects(
     // An object without a namespace is in none of them.
     if (!resource.namespaced && namespace !== undefined) return { objects: [], hidden: [] };
     const found = await list(resource).catch((error: unknown) => {
-      // Its definition was removed.
+      // The definition of the type was removed.
       if (isKubeError(error, "NotFound")) return [];
       throw error;
     });
@@ -112,16 +113,17 @@ async function readObjects(
 }
 
 function jobRow(job: Stored<Job>): NamespaceObject {
-  const { namespace, name, cluster, conditions, shares, ...counters } = wholeJobStatus({ job, told: [] });
-  const { succeeded, completions, active } = counters;
+  const { namespace = "", name } = job.metadata;
+  const { succeeded = 0, active = 0 } = job.status ?? {};
+  const { completions } = job.spec ?? {};
   const progress = `${succeeded}${completions === undefined ? "" : ` of ${completions}`} succeeded, ${active} active`;
-  const ended = conditions.find(({ type }) => ["Complete", "Failed", "Suspended"].includes(type));
+  const ended = endOf(job.status);
   return {
     namespace,
     kind: "Job",
     name,
-    clusters: shares.length === 0 ? (cluster === undefined ? [] : [cluster]) : shares.map((share) => share.cluster),
-    state: ended === undefined ? progress : `${ended.type}: ${progress}`,
+    clusters: membersOfJob(job),
+    state: ended === undefined ? progress : `${ended}: ${progress}`,
   };
 }
 

@@ -49,7 +49,7 @@ export function pulled(told: readonly KubeEvent[], cluster: string | undefined):
   return [station(inMember(at, cluster), "images pulled", ...messages)];
 }
 
-// What of an author's wishes limits or orders members, in words.
+// The wishes of an author that limit or order members, in words.
 const WISHES: readonly (readonly [string, (value: string) => string])[] = [
   [CLUSTERS_ANNOTATION, (value) => `${CLUSTERS_ANNOTATION} names ${value}`],
   [CLUSTER_SELECTOR_ANNOTATION, (value) => `${CLUSTER_SELECTOR_ANNOTATION} selects ${value}`],

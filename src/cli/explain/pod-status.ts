@@ -1,4 +1,5 @@
 import type { ContainerStatus, Pod } from "../../api/kubernetes.ts";
+import type { Replicas } from "../../placement/division.ts";
 import { isBound, isDeleting, isGated, isTerminal } from "../../pods/pod-state.ts";
 
 /** Returns the status as `kubectl get pods` prints it. */
@@ -31,4 +32,9 @@ function reasonOf(status: ContainerStatus | undefined): string | undefined {
   if (terminated === undefined) return undefined;
   if (terminated.reason) return terminated.reason;
   return terminated.signal ? `Signal:${terminated.signal}` : `ExitCode:${terminated.exitCode}`;
+}
+
+/** Counts how often each of some words occurs. */
+export function countBy(words: readonly string[]): Replicas {
+  return Object.fromEntries([...Map.groupBy(words, (word) => word)].map(([word, those]) => [word, those.length]));
 }

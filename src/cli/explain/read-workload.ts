@@ -7,7 +7,7 @@ import { listAll } from "../../kube/list.ts";
 import { events, jobs, namespaces, pods as podResource } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/pod-state.ts";
 import { type WishingWorkload, workloadKey } from "../../scheduling/workload.ts";
-import { readFields, type WrittenObject } from "../shared/documents.ts";
+import { objectOf, readFields, type WrittenObject } from "../shared/documents.ts";
 import { notOnHost, readable } from "../shared/reading.ts";
 import { admitPod, isDelegated } from "../simulation/admission.ts";
 import {
@@ -38,25 +38,28 @@ export async function readWorkload(
   if (object === undefined) throw notOnHost(`${kind} ${namespace}/${workload.name}`);
   if (isWholeJob({ ...object, kind })) return readWholeJob(client, workload, signal);
   const spec = podsOf(object, kind);
-  const [runs, made, all, refusals, known, claims] = await Promise.all([
-    readRuns(client, object, workload, signal),
-    readJobs(client, object, workload, signal),
+  const [jobsThere, all, refusals, known, claims] = await Promise.all([
+    kind === "CronJob" ? listAll(client, jobs, { namespace, signal }) : [],
     listAll(client, podResource, { namespace, signal }),
     listAll(client, events, { namespace, fieldSelector: "reason=FailedCreate", signal }),
     readable(readHost(client, signal)),
     readClaims(client, [{ namespace, pods: spec }], signal),
   ]);
-  // With rights in one namespace the workload's own pods are seen.
+  // An account with rights in one namespace sees the workload's own pods.
   const seen = known ?? { ...NO_HOST, namespaces: await ownNamespace(client, namespace, signal) };
   const host = { ...seen, claims, workloads: withOwnWishes(seen.workloads, object, workload) };
   const pods = all.filter((pod) => isPodOf(workload, pod));
+  const active = kind === "CronJob" ? runsOf(object) : [];
+  const runs = jobsThere
+    .filter(({ metadata }) => active.includes(metadata.name))
+    .map((job) => objectOf(job, `Job ${namespace}/${job.metadata.name}`));
   const facts = {
     ...ownWorkloadOf(object, kind),
     namespace,
     replicas: podsWanted(object, kind, runs),
     pods,
     refusals: refusals.filter((event) => isAtWork(workload, object, runs, event)),
-    jobs: made,
+    jobs: jobsThere.filter((job) => isMadeBy(object, job)),
     ...(known === undefined ? { hidden: MEMBERS_HIDDEN } : nextPod(workload, spec, pods, host)),
   };
   return workloadStatus(facts, host, Date.now());
@@ -83,30 +86,9 @@ function withOwnWishes(
   return isWishingKind(kind) ? all.set(workloadKey(namespace, { kind, name }), { annotations }) : all;
 }
 
-/** Returns a CronJob's active Jobs; none for any other workload. */
-async function readRuns(
-  client: ClusterClient,
-  object: WrittenObject,
-  { kind, namespace }: NamedWorkload,
-  signal: AbortSignal,
-): Promise<WrittenObject[]> {
-  const names = kind === "CronJob" ? runsOf(object) : [];
-  const found = names.map((name) => readWorkloadObject(client, { kind: "Job", namespace, name }, signal));
-  return (await Promise.all(found)).filter((run) => run !== undefined);
-}
-
-/** Returns the Jobs that a CronJob has made, ended ones too; none for any other workload. */
-async function readJobs(
-  client: ClusterClient,
-  { metadata: { uid } }: WrittenObject,
-  { kind, namespace }: NamedWorkload,
-  signal: AbortSignal,
-): Promise<Stored<Job>[]> {
-  if (kind !== "CronJob") return [];
-  const all = await listAll(client, jobs, { namespace, signal });
-  return all.filter(({ metadata }) =>
-    metadata.ownerReferences?.some((owner) => owner.controller === true && owner.uid === uid),
-  );
+/** Reports whether the CronJob has made the Job, which may have ended. */
+function isMadeBy({ metadata: { uid } }: WrittenObject, { metadata }: Stored<Job>): boolean {
+  return metadata.ownerReferences?.some((owner) => owner.controller === true && owner.uid === uid) ?? false;
 }
 
 /** Reports whether an event concerns the current creator of pods, and not an earlier run of a CronJob. */

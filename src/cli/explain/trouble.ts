@@ -1,13 +1,12 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { ADDED_CONDITION, DELEGATE_UID_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
 import type { ContainerStatus, KubeEvent, KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
-import { CORDONED } from "../../placement/member-candidate.ts";
 import { ADDED_CONTAINER_FAILING } from "../../pods/added-containers.ts";
 import { conditionOf, isBound, isDeleting, isLive, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { counted } from "../shared/output.ts";
 import { firstTimeOf, lastOf } from "./events.ts";
-import { type HostMembers, notReady, removing } from "./members.ts";
+import { cordoned, type HostMembers, notReady, removing } from "./members.ts";
 import type { Trouble } from "./model.ts";
 
 /** The objects that tell the troubles of a workload. */
@@ -43,7 +42,7 @@ export function memberTroubles(
   const removal = removing(cluster);
   return [
     ...lostMember(cluster, node, [pod]),
-    ...(removal === undefined ? cordoned(pod, cluster.metadata.name, node) : [removal]),
+    ...(removal === undefined ? cordonOf(pod, cluster.metadata.name, node) : [removal]),
   ];
 }
 
@@ -93,19 +92,16 @@ function evictedAfter({ spec }: Pod): number | undefined {
   return limited.length === 0 ? undefined : Math.min(...limited);
 }
 
-function cordoned(pod: Stored<Pod>, member: string, node: Stored<KubeNode> | undefined): Trouble[] {
-  if (node?.spec?.unschedulable !== true || isDeleting(pod)) return [];
+/** Returns the trouble of a cordoned member for one of its pods. */
+function cordonOf(pod: Stored<Pod>, member: string, node: Stored<KubeNode> | undefined): Trouble[] {
+  if (isDeleting(pod)) return [];
   // A cordon does not stop the delegate of a bound pod.
   const isStaying = isBound(pod) || pod.metadata.annotations?.[DELEGATE_UID_ANNOTATION] !== undefined;
   const meaning = isStaying
     ? "this pod stays there, and one that replaces it goes elsewhere"
     : "this pod gets no delegate there before that ends";
-  return [
-    {
-      what: `${member}: ${CORDONED.message}; ${meaning}`,
-      remedy: `\`kubectl uncordon ${node.metadata.name}\` lets pods go there again`,
-    },
-  ];
+  const trouble = cordoned(member, node, meaning);
+  return trouble === undefined ? [] : [trouble];
 }
 
 /** Returns the last refusal to create pods, while pods or a CronJob's run are missing. An event may be outdated. */

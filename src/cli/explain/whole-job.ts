@@ -1,6 +1,6 @@
 import type { Job, KubeEvent, Stored } from "../../api/kubernetes.ts";
 import { type JobShare, membersOfJob, sharesOf } from "../../copies/job-shares.ts";
-import { hasStarted, isFinished, isMarkedTrue, isMarkedWhole } from "../../copies/jobs.ts";
+import { hasStarted, isFinished, isMarkedTrue, isMarkedWhole, type JobStatus } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { jobs } from "../../kube/resources.ts";
 import { jobOfShare } from "../../scheduling/whole/job-division.ts";
@@ -35,7 +35,7 @@ export interface WholeJobStatus {
   /** Why no member takes the Job, in the words of the last event NotPlaced. Undefined once it has started. */
   readonly notPlaced: { readonly at: string; readonly message: string } | undefined;
   readonly troubles: readonly Trouble[];
-  /** What is not shown, since the account may not read it. */
+  /** Words for what is not shown, since the account may not read it. */
   readonly hidden?: string;
 }
 
@@ -131,9 +131,13 @@ export function wholeJobStatus({ job, told, clusters, nodes = [] }: WholeJobFact
 function shareStatus(job: Stored<Job>, share: JobShare, shares: readonly JobShare[]): ShareStatus {
   const { active = 0, ready = 0, succeeded = 0, failed = 0 } = share.status ?? {};
   const { completions = 0, parallelism = 0 } = jobOfShare(job, share, shares).spec ?? {};
-  const ended = (["Failed", "Complete", "Suspended"] as const).find((type) => isMarkedTrue(share.status, type));
-  const state = ended ?? (hasStarted(share) ? "Running" : "NotStarted");
+  const state = endOf(share.status) ?? (hasStarted(share) ? "Running" : "NotStarted");
   return { cluster: share.member, completions, parallelism, active, ready, succeeded, failed, state };
+}
+
+/** Returns the condition by which no pods of a Job run. Undefined: they may. */
+export function endOf(status: JobStatus | undefined): "Failed" | "Complete" | "Suspended" | undefined {
+  return (["Failed", "Complete", "Suspended"] as const).find((type) => isMarkedTrue(status, type));
 }
 
 function memberTrouble(name: string, members: HostMembers): Trouble[] {

@@ -1,6 +1,6 @@
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
 import { membersOfJob } from "../../copies/job-shares.ts";
-import { isMarkedTrue, isMarkedWhole } from "../../copies/jobs.ts";
+import { isMarkedWhole } from "../../copies/jobs.ts";
 import type { Division, Replicas } from "../../placement/division.ts";
 import { divideOpen } from "../../placement/open-division.ts";
 import { podRequests } from "../../placement/requests.ts";
@@ -13,9 +13,10 @@ import { type SimulatedPlace, Simulation } from "../simulation/simulation.ts";
 import type { ClaimTemplate } from "../simulation/workloads.ts";
 import type { Trouble } from "./model.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
-import { kubectlStatus } from "./pod-status.ts";
+import { countBy, kubectlStatus } from "./pod-status.ts";
 import { type TroubleFacts, troublesOf } from "./trouble.ts";
 import { isMarked, whyWithoutMember } from "./waiting.ts";
+import { endOf } from "./whole-job.ts";
 
 /** The host's objects of one workload. */
 export interface WorkloadFacts extends OwnWorkload, TroubleFacts {
@@ -23,7 +24,7 @@ export interface WorkloadFacts extends OwnWorkload, TroubleFacts {
   readonly next?: Stored<Pod>;
   /** Jobs of a CronJob. */
   readonly jobs?: readonly Stored<Job>[];
-  /** What the account may not read. */
+  /** Words for what the account may not read. */
   readonly hidden?: string;
   /** Claims that the controller creates before that pod. */
   readonly nextClaims?: readonly ClaimTemplate[];
@@ -87,7 +88,7 @@ export interface WorkloadStatus {
   readonly runs: readonly WorkloadRun[];
   /** Further troubles of the workload. */
   readonly troubles: readonly Trouble[];
-  /** What is not shown, since the account may not read it. */
+  /** Words for what is not shown, since the account may not read it. */
   readonly hidden?: string;
   /** Member that one more pod would get. Undefined if it would wait, or is not delegated. */
   readonly next: string | undefined;
@@ -151,11 +152,10 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
 
 function runOf(job: Stored<Job>): WorkloadRun {
   const { status = {}, metadata } = job;
-  const ended = (["Complete", "Failed", "Suspended"] as const).find((type) => isMarkedTrue(status, type));
   return {
     name: metadata.name,
     created: metadata.creationTimestamp,
-    state: ended ?? "Running",
+    state: endOf(status) ?? "Running",
     succeeded: status.succeeded ?? 0,
     failed: status.failed ?? 0,
     clusters: isMarkedWhole(metadata.labels) ? membersOfJob(job) : [],
@@ -191,10 +191,6 @@ function divisionOf(
 
 function isReady(pod: Pod): boolean {
   return conditionOf(pod, "Ready")?.status === "True";
-}
-
-function countBy(values: readonly string[]): Replicas {
-  return Object.fromEntries([...Map.groupBy(values, (value) => value)].map(([value, those]) => [value, those.length]));
 }
 
 function pendingOf(pods: readonly Stored<Pod>[]): PendingPods[] {

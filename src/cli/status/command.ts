@@ -4,7 +4,7 @@ import { clusterNameProblem } from "../../api/cluster.ts";
 import { clusterOfNode, virtualNodeName } from "../../api/keys.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { realClock } from "../../runtime/clock.ts";
-import { readMember } from "../explain/member.ts";
+import { readMemberDetail } from "../explain/member.ts";
 import { readHostStatus } from "../explain/members.ts";
 import { readAllNamespaces, readNamespace } from "../explain/namespace.ts";
 import { readJourney } from "../explain/read-pod.ts";
@@ -83,7 +83,7 @@ export const command: Equip = equipped({
     const { terminal, signal } = session;
     const readOne = (): Promise<Outcome> => {
       if (target !== undefined) return readTarget(client, { namespace: namespace ?? current, ...target }, session);
-      if (namespace === undefined && !allNamespaces) return readMembers(client, session);
+      if (namespace === undefined && !allNamespaces) return readMemberDetails(client, session);
       return readPods(client, namespace, session);
     };
     const read = (): Promise<Outcome> => asViewer(readOne());
@@ -92,7 +92,7 @@ export const command: Equip = equipped({
   },
 });
 
-async function readMembers(client: ClusterClient, { signal, terminal }: Session): Promise<Outcome> {
+async function readMemberDetails(client: ClusterClient, { signal, terminal }: Session): Promise<Outcome> {
   const document = await readHostStatus(client, signal);
   return { document, text: membersText(document, Date.now(), terminal) };
 }
@@ -118,7 +118,7 @@ async function readTarget(
   }
   const { kind, name } = target;
   if (kind === "Member") {
-    const document = await readMember(client, name, signal);
+    const document = await readMemberDetail(client, name, signal);
     return { document, text: memberText(document, Date.now(), terminal) };
   }
   if (kind === "Pod") {

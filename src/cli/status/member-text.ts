@@ -5,17 +5,17 @@ import { counted, table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { amountText, membersText } from "./members-text.ts";
 import { eventsText, troubleText } from "./trouble-text.ts";
+import { countsText } from "./workload-text.ts";
 
 /** Formats all that is known of one member for people. */
 export function memberText(member: MemberDetail, now: number, terminal: Terminal): string {
   const { name, node, server, nodeKinds, statuses, troubles, events } = member;
-  const pods = Object.entries(statuses).map(([status, count]) => `${count} ${status}`);
-  // What is wrong follows as a trouble, with its time and remedy.
+  // A trouble tells the reason below, with its time and remedy.
   const row = { ...member, reason: troubles.length === 0 ? member.reason : undefined };
   return [
     membersText({ clusters: [row], waiting: { unplaced: 0, gated: 0 } }, now, terminal),
     `${name} is Node ${node} here${server === undefined ? "" : `; its API server is ${server}`}`,
-    `pods of this cluster there: ${pods.join(", ") || "none"}${othersText(member)}`,
+    `pods of this cluster there: ${countsText(statuses) || "none"}${othersText(member)}`,
     ...(nodeKinds.length === 0 ? [] : ["", kindsText(nodeKinds, terminal)]),
     ...troubles.map((trouble) => troubleText(trouble, terminal)),
     ...(events.length === 0 ? [] : ["", eventsText(events, terminal)]),
@@ -24,9 +24,10 @@ export function memberText(member: MemberDetail, now: number, terminal: Terminal
 }
 
 function othersText({ requestedByOthers }: MemberDetail): string {
-  const { pods, ...amounts } = requestedByOthers;
+  const { pods } = requestedByOthers;
+  const amounts = parseAmounts(requestedByOthers);
   const parts = ["cpu", "memory"].flatMap((resource) => {
-    const amount = parseAmounts(amounts)[resource];
+    const amount = amounts[resource];
     return amount === undefined ? [] : [`${resource} ${amountText(resource, amount)}`];
   });
   const those = pods === undefined ? "pods of others" : `${counted(Number(pods))} of others`;

@@ -16,8 +16,9 @@ interface WholeLines {
   /** Conditions of the status, which the members report. */
   readonly conditions: readonly { readonly what: string; readonly why: string }[];
   readonly troubles: readonly Trouble[];
-  /** Why no member has the object, and when that was told. */
+  /** Words for what the account may not read. */
   readonly hidden?: string | undefined;
+  /** Why no member has the object, and when that was told. */
   readonly notPlaced: { readonly at?: string; readonly reasons: readonly string[] } | undefined;
 }
 

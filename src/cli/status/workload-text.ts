@@ -53,6 +53,13 @@ function runsTable(runs: readonly WorkloadRun[], now: number, terminal: Terminal
   return table(["JOB", "STATE", "SUCCEEDED", "FAILED", "WHOLE IN", "AGE"], rows, terminal.width);
 }
 
+/** Formats counts: `2 Running, 1 Pending`. Empty without any. */
+export function countsText(counts: WorkloadMember["statuses"]): string {
+  return Object.entries(counts)
+    .map(([word, count]) => `${count} ${word}`)
+    .join(", ");
+}
+
 function memberRow(member: WorkloadMember, divided: boolean, terminal: Terminal): string[] {
   const { cluster, wanted = 0, overflow, has, ready, statuses, whyNot = "" } = member;
   const part = overflow === undefined ? String(wanted) : `${wanted} (+${overflow} without room)`;
@@ -62,9 +69,7 @@ function memberRow(member: WorkloadMember, divided: boolean, terminal: Terminal)
     ...(divided ? [terminal.paint(colour, part)] : []),
     String(has),
     String(ready),
-    Object.entries(statuses)
-      .map(([status, count]) => `${count} ${status}`)
-      .join(", ") || "-",
+    countsText(statuses) || "-",
     whyNot,
   ];
 }

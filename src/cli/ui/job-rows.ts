@@ -1,6 +1,6 @@
 import { DELEGATE_ANNOTATION } from "../../api/keys.ts";
 import type { CronJob, Job, Stored } from "../../api/kubernetes.ts";
-import { isFinished } from "../../copies/jobs.ts";
+import { isFinished, isMarkedTrue } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { cronJobs, jobs } from "../../kube/resources.ts";
@@ -24,7 +24,7 @@ export function jobRows(ofJobs: readonly Stored<Job>[], ofCronJobs: readonly Sto
     ...ofJobs.filter(isFinished).map((job): JobRow => {
       const { metadata, spec, status } = job;
       const owner = controllerOf({ metadata });
-      const hasFailed = status?.conditions?.some(({ type, status: is }) => type === "Failed" && is === "True") === true;
+      const hasFailed = isMarkedTrue(status, "Failed");
       return {
         kind: "Job",
         namespace: metadata.namespace ?? "",

@@ -1,7 +1,5 @@
-import type { Cluster } from "../../api/cluster.ts";
 import type { KubeNode, Stored } from "../../api/kubernetes.ts";
 import { addAmounts, parseAmounts } from "../../api/quantity.ts";
-import { isKubeError } from "../../kube/errors.ts";
 import { listAll, listPages } from "../../kube/list.ts";
 import { nodes, pods } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
@@ -9,7 +7,7 @@ import { podRequests } from "../../placement/requests.ts";
 import { isTerminal } from "../../pods/pod-state.ts";
 import { readEvents, toldEvents } from "../explain/events.ts";
 import { findMembers, troublesOfMember } from "../explain/members.ts";
-import { notOnHost } from "../shared/reading.ts";
+import { notOnHost, readable } from "../shared/reading.ts";
 import { whyNotRead } from "./compared.ts";
 import type { MemberNode, MemberPageView } from "./model.ts";
 import type { Viewer } from "./viewer.ts";
@@ -19,7 +17,10 @@ export async function readMemberPage(viewer: Viewer, name: string, signal: Abort
   const { clusters, nodes: virtual } = await findMembers(viewer.host, [name], signal);
   const [cluster] = clusters;
   if (cluster === undefined) throw notOnHost(`Cluster ${name}`);
-  const [events, inMember] = await Promise.all([eventsOf(viewer, cluster, signal), nodesOf(viewer, name, signal)]);
+  const [events, inMember] = await Promise.all([
+    readable(readEvents(viewer.host, cluster, signal).then(toldEvents)),
+    nodesOf(viewer, name, signal),
+  ]);
   const { spec, status = {} } = cluster;
   return {
     name,
@@ -35,19 +36,6 @@ export async function readMemberPage(viewer: Viewer, name: string, signal: Abort
     events,
     ...inMember,
   };
-}
-
-async function eventsOf(
-  { host }: Viewer,
-  cluster: Stored<Cluster>,
-  signal: AbortSignal,
-): Promise<MemberPageView["events"]> {
-  try {
-    return toldEvents(await readEvents(host, cluster, signal));
-  } catch (error) {
-    if (!isKubeError(error, "Forbidden")) throw error;
-    return undefined;
-  }
 }
 
 /** Reads the nodes of a member and what its pods request of them, with the user's own rights. */

@@ -19,7 +19,7 @@ export interface Searched {
 }
 
 /** Returns the words of a search, in lower case. */
-function wordsOf(search: string): string[] {
+export function wordsOf(search: string): string[] {
   return search.toLowerCase().split(/\s+/).filter(Boolean);
 }
 

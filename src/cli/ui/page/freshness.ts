@@ -1,4 +1,4 @@
-import type { MemberRow } from "../model.ts";
+import type { MemberRow, PodRow } from "../model.ts";
 
 /** Silence of the host after which what the page shows may be old. */
 const OLD_AFTER_MS = 10_000;
@@ -8,7 +8,7 @@ export interface Heard {
   readonly isConnected: boolean;
   /** Epoch ms of the browser. Undefined: never heard. */
   readonly heardAt: number | undefined;
-  /** When the page began to listen; epoch ms of the browser. */
+  /** The time at which the page began to listen; epoch ms of the browser. */
   readonly startedAt: number;
   /** Why the host cannot be read. */
   readonly problem: string | undefined;
@@ -56,4 +56,13 @@ export function whyLost(member: string, members: readonly MemberRow[] | undefine
   return row.ready === "True"
     ? undefined
     : `${member} is not ready${row.reason === undefined ? "" : `: ${row.reason}`}`;
+}
+
+/** Returns why a pod's row is what was last known. Undefined: it is current, or the pod has ended. */
+export function whyLastKnown(
+  { state, member }: Pick<PodRow, "state" | "member">,
+  members: readonly MemberRow[] | undefined,
+): string | undefined {
+  const isOver = state === "succeeded" || state === "failed";
+  return isOver || member === undefined ? undefined : whyLost(member, members);
 }

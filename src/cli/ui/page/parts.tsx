@@ -4,7 +4,7 @@ import type { Trouble } from "../../explain/model.ts";
 import type { PodRow, ResourceUse } from "../model.ts";
 import { type Reading, readDocument } from "./document.ts";
 import { amount } from "./format.ts";
-import { span, whyLost, whyOld } from "./freshness.ts";
+import { span, whyLastKnown, whyOld } from "./freshness.ts";
 import { useLive } from "./live.ts";
 
 /** A word with a coloured dot. The word alone tells the state, too. */
@@ -237,7 +237,7 @@ export function Awaited({ what }: { what: string }): JSX.Element {
 /** A pod's status. Of a pod in a lost member it is what was last known. */
 export function Status({ row }: { row: PodRow }): JSX.Element {
   const { members } = useLive();
-  const lost = isOver(row) || row.member === undefined ? undefined : whyLost(row.member, members);
+  const lost = whyLastKnown(row, members);
   const words = <span title={[lost, row.why].filter(Boolean).join("; ") || undefined}>{row.status}</span>;
   if (lost === undefined) return <Badge tone={row.state}>{words}</Badge>;
   return (
@@ -245,8 +245,4 @@ export function Status({ row }: { row: PodRow }): JSX.Element {
       {words} <small>old</small>
     </span>
   );
-}
-
-function isOver({ state }: PodRow): boolean {
-  return state === "succeeded" || state === "failed";
 }

@@ -4,6 +4,7 @@ import type { MemberRow, PodRow } from "../model.ts";
 import { podsCommands } from "./commands.ts";
 import { CopyButtons } from "./copy.tsx";
 import { ageOf, counted } from "./format.ts";
+import { wordsOf } from "./found.ts";
 import { MemberLink, NamespaceLink, NodeLink, PodLink, WorkloadLink } from "./links.tsx";
 import { useLive } from "./live.ts";
 import { Awaited, Choice, Empty, Search, Status, useNow } from "./parts.tsx";
@@ -73,7 +74,7 @@ export function Pods({ route }: { route: Route }): JSX.Element {
   const columns = useMemo(() => columnsAt(now, members), [now, members]);
   const order: Order = { column: sort.replace(/^-/, ""), isDescending: sort.startsWith("-") };
   const shown = useMemo(() => {
-    const words = q.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = wordsOf(q);
     const matching = [...pods.values()].filter(
       (row) =>
         (namespace === "" || row.namespace === namespace) &&

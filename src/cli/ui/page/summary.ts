@@ -1,6 +1,6 @@
 import { shortestReason } from "../../explain/reasons.ts";
 import type { MemberRow, PodRow, WarningRow, WholeRow } from "../model.ts";
-import { whyLost } from "./freshness.ts";
+import { whyLastKnown } from "./freshness.ts";
 
 /** Pods of one state that have the same reason. */
 export interface ReasonGroup {
@@ -19,8 +19,7 @@ export interface WaitingCopy {
 
 /** Returns the shortest true reason why a pod does not run, or what is shown of it may be old. Undefined if nothing is wrong. */
 export function whyOf(row: PodRow, members: readonly MemberRow[] | undefined): string | undefined {
-  const isOver = row.state === "succeeded" || row.state === "failed";
-  const lost = isOver || row.member === undefined ? undefined : whyLost(row.member, members);
+  const lost = whyLastKnown(row, members);
   if (lost !== undefined) return lost.split(":", 1)[0];
   return row.why === undefined ? undefined : shortestReason(row.why);
 }

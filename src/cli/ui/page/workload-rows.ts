@@ -103,19 +103,11 @@ function shortest(reasons: readonly (string | undefined)[]): string | undefined 
 function podShare(pods: readonly PodRow[], total: number): PlaceShare {
   const running = pods.filter(({ state }) => state === "running").length;
   const failed = pods.some(({ state }) => state === "failed");
+  const succeeded = pods.every(({ state }) => state === "succeeded");
   return {
-    text:
-      running === pods.length || pods.every(({ state }) => state === "succeeded")
-        ? String(pods.length)
-        : `${running}/${pods.length}`,
+    text: running === pods.length || succeeded ? String(pods.length) : `${running}/${pods.length}`,
     title: `${running} of ${pods.length} run`,
-    tone: failed
-      ? "failed"
-      : pods.every(({ state }) => state === "succeeded")
-        ? "succeeded"
-        : running === pods.length
-          ? "running"
-          : "starting",
+    tone: failed ? "failed" : succeeded ? "succeeded" : running === pods.length ? "running" : "starting",
     part: pods.length / total,
   };
 }

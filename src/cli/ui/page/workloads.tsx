@@ -2,6 +2,7 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import type { JobRow } from "../model.ts";
 import { counted } from "./format.ts";
+import { wordsOf } from "./found.ts";
 import { whyLost } from "./freshness.ts";
 import { NamespaceLink } from "./links.tsx";
 import { useLive } from "./live.ts";
@@ -72,7 +73,7 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
   );
   const order: Order = { column: sort.replace(/^-/, ""), isDescending: sort.startsWith("-") };
   const shown = useMemo(() => {
-    const words = q.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = wordsOf(q);
     const matching = all.filter((row) => {
       const { key, isWhole } = row;
       if (namespace !== "" && row.namespace !== namespace) return false;
