@@ -38,7 +38,10 @@ export interface CopyChange<T extends KubeObject> extends CopyTarget<T> {
   readonly patch: readonly object[];
 }
 
-/** `made`: or its marks put back. `found`: from before. `foreign`: not made by Legation for this host. */
+/**
+ * `made`: or its marks put back. `found`: from before. `gone`: or changed since it was read. `foreign`: not made by Legation for
+ * this host.
+ */
 export type WriteResult =
   | { readonly type: "made" | "found"; readonly uid: string }
   | { readonly type: "gone" }
@@ -119,12 +122,22 @@ export async function findCopy<T extends KubeObject>(wanted: Omit<CopySpec<T>, "
   const { member, resource, ref, object, signal } = wanted;
   const there = await findByList(member.client, resource, ref, signal);
   if (there === undefined) return false;
-  if (lacksWholeLabel(there, object)) {
-    return !hasOtherCopies(resource) && (await markAgain(wanted, there)).type === "made";
+  const isUnlabelled = lacksWholeLabel(there, object);
+  if (isUnlabelled && hasOtherCopies(resource)) return false;
+  const known = await (isUnlabelled ? markAgain(wanted, there) : recognize(wanted, there));
+  switch (known.type) {
+    case "made":
+      return true;
+    case "found":
+      return ownerOf(there)?.uid === ownerOf(object)?.uid;
+    case "foreign":
+      return false;
+    case "gone":
+      // Gone, or changed since it was read: its absence has to be seen.
+      return findCopy(wanted);
+    case "refused":
+      throw known.error;
   }
-  const known = await recognize(wanted, there);
-  if (known.type === "refused") throw known.error;
-  return known.type === "made" || (known.type === "found" && ownerOf(there)?.uid === ownerOf(object)?.uid);
 }
 
 /** Rejects with KubeError unless the outcome is certain. */

@@ -189,3 +189,49 @@ describe("a copy that lost the label of whole objects", () => {
     expect(await made("AlreadyExists", copy, more)).toEqual({ type: "foreign" });
   });
 });
+
+describe("whether a member has a copy that lost its marks", () => {
+  const { labels, annotations } = copyMetadata({ source, host: HOST, type: configMaps });
+  const whole = { labels: { ...labels, "legation.dev/whole": "true" }, annotations };
+  const widgets = { ...configMaps, group: "example.com", plural: "widgets", kind: "Widget" };
+  const conflict = kubeError("Conflict", "the object has been modified", { verb: "patch", resource: "widgets" });
+  const refusal = kubeError("Forbidden", "no", { verb: "patch", resource: "widgets" });
+
+  /** Asks a member whose object is each of these at one list after the other, and which answers patches in turn. */
+  async function asked(versions: readonly (Stored<KubeObject> | undefined)[], answers: readonly (Error | undefined)[]) {
+    const sent: unknown[] = [];
+    let lists = 0;
+    const client = fakeClient({
+      list: async () => {
+        const version = versions[lists++];
+        return { items: version === undefined ? [] : [version] };
+      },
+      patch: async (_resource, _ref, { body }) => {
+        const error = answers[sent.push((body as Stored<KubeObject>).metadata.resourceVersion) - 1];
+        if (error !== undefined) throw error;
+        return {};
+      },
+    });
+    const ref = { namespace: "team", name: "settings" };
+    const signal = new AbortController().signal;
+    const wanted = { member: { client }, resource: widgets, ref, object: { metadata: whole }, hostId: HOST.id, signal };
+    return { has: await findCopy(wanted as never), sent };
+  }
+
+  test.each([
+    ["all labels", { annotations }],
+    ["the label of whole objects", { labels, annotations }],
+    ["the name of its owner", { labels: whole.labels }],
+  ])("is asked again if another client changed it meanwhile: %s", async (_, metadata) => {
+    const [before, after] = [there(metadata), there({ ...metadata, resourceVersion: "4" })];
+    expect(await asked([before, after], [conflict, undefined])).toEqual({ has: true, sent: ["3", "4"] });
+    expect(await asked([before, undefined], [conflict])).toEqual({ has: false, sent: ["3"] });
+  });
+
+  test.each([
+    ["all labels", { annotations }],
+    ["the label of whole objects", { labels, annotations }],
+  ])("is not known if the member refuses the marks: %s", async (_, metadata) => {
+    await expect(asked([there(metadata)], [refusal])).rejects.toBe(refusal);
+  });
+});
