@@ -12,8 +12,8 @@ const config: ViteUserConfigExport = defineConfig({
           name: "unit",
           include: ["test/unit/**/*.test.ts"],
           setupFiles: ["test/support/harness/one-seed.ts"],
-          // Properties run hundreds of cases, beside three other workers on two cores.
-          testTimeout: 60_000,
+          // Properties run hundreds of cases, beside three other workers on two cores, of which a busy machine gives a fifth.
+          testTimeout: 180_000,
           hookTimeout: 60_000,
           // Starting a process and loading the sources per file would double the cost.
           isolate: false,

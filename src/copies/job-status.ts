@@ -1,14 +1,14 @@
 import type { Job, Stored } from "../api/kubernetes.ts";
 import { type JobShare, recordedStatus } from "./job-shares.ts";
-import { FINAL_CONDITIONS, isFinished, isMarkedTrue, type JobStatus, type LossReason } from "./jobs.ts";
+import { FINAL_CONDITIONS, isFinished, isMarkedTrue, isOfController, type JobStatus, type LossReason } from "./jobs.ts";
 
 type Condition = NonNullable<JobStatus["conditions"]>[number];
 
 /**
  * Returns the host's status: of a lone copy the same, of shares their sum, but for what the host's API server refuses. It wants a
  * reason before each final condition, which members before 1.31 do not write, and keeps the start time of a Job that is not
- * suspended (pkg/apis/batch/validation, validateJobStatus and ValidateJobUpdateStatus). In `uncertain` members a share may run
- * although its status shows no pods.
+ * suspended (pkg/apis/batch/validation, validateJobStatus and ValidateJobUpdateStatus). Conditions that other clients of the host
+ * set stay, as the Job controller leaves them. In `uncertain` members a share may run although its status shows no pods.
  */
 export function statusOnHost(
   job: Job,
@@ -19,12 +19,18 @@ export function statusOnHost(
   const [first] = shares;
   const status = first === undefined || first.part !== undefined ? sumOf(job, shares, uncertain) : (first.status ?? {});
   const keepsStart = before?.startTime !== undefined && spec?.suspend !== true;
-  const conditions = status.conditions && withCriteria(status.conditions);
+  const fromMembers = withCriteria(status.conditions ?? []);
+  const conditions = [...fromMembers, ...ofOthers(before, fromMembers)];
   return {
     ...status,
     ...(keepsStart ? { startTime: before.startTime } : {}),
-    ...(conditions === undefined ? {} : { conditions }),
+    ...(conditions.length === 0 ? {} : { conditions }),
   };
+}
+
+function ofOthers(before: JobStatus | undefined, known: readonly Condition[]): Condition[] {
+  const isNew = (condition: Condition): boolean => known.every(({ type }) => type !== condition.type);
+  return before?.conditions?.filter((condition) => !isOfController(condition) && isNew(condition)) ?? [];
 }
 
 /** Returns the share with the copy's status. A divided Job's record holds what its sum and its reader need. */

@@ -45,7 +45,12 @@ export function isFinished({ status }: Pick<Job, "status">): boolean {
 /** Reports whether a member has had the Job, as far as its status on the host says. A suspended Job may lose its start time. */
 export function hasStarted({ status }: Pick<Job, "status">): boolean {
   const { startTime, conditions = [], active = 0, succeeded = 0, failed = 0 } = status ?? {};
-  return startTime !== undefined || conditions.length > 0 || active + succeeded + failed > 0;
+  return startTime !== undefined || conditions.some(isOfController) || active + succeeded + failed > 0;
+}
+
+/** Reports whether the Job controller writes conditions of this type. Others are left to the clients that set them. */
+export function isOfController({ type }: { readonly type: string }): boolean {
+  return CONTROLLER_CONDITIONS.has(type);
 }
 
 const LOSS_REASONS = ["ClusterRemoved", "DeletedInMember", "OtherShareFailed"] as const;
@@ -63,6 +68,8 @@ export const FINAL_CONDITIONS: ReadonlyMap<string, string> = new Map([
   ["Complete", "SuccessCriteriaMet"],
   ["Failed", "FailureTarget"],
 ]);
+// k8s.io/api/batch/v1, JobConditionType.
+const CONTROLLER_CONDITIONS: ReadonlySet<string> = new Set([...[...FINAL_CONDITIONS].flat(), "Suspended"]);
 
 /** Leaves out what the host's API server generated, what keeps the host's controller away, and the TTL: the host deletes the Job. */
 function specInMember(spec: JobSpec | undefined): JobSpec {

@@ -114,6 +114,11 @@ describe.concurrent("a Job with legation.dev/whole", () => {
     await hostJob(namespace, "Suspended");
     // As Kueue does.
     const template = { spec: { nodeSelector: { "kubernetes.io/os": "linux" } } };
+    // Another client of the host may have a condition of its own, as with any Job.
+    const audited = { type: "Audited", status: "True" };
+    const withIt = [...((await find(host, namespace))?.status?.conditions ?? []), audited];
+    const status = { type: "merge", body: { status: { conditions: withIt } } } as const;
+    await host.patch(jobs, { namespace, name: "sum" }, status, { subresource: "status" });
     await host.patch(jobs, { namespace, name: "sum" }, body({ suspend: false, parallelism: 3, template }));
     await eventuallyPasses(async () => expect((await find(host, namespace))?.status).toMatchObject({ active: 3 }));
     expect((await copyIn(client, namespace)).spec).toMatchObject({ suspend: false, parallelism: 3, template });
@@ -122,9 +127,9 @@ describe.concurrent("a Job with legation.dev/whole", () => {
     await hostJob(namespace, "Suspended");
     await host.patch(jobs, { namespace, name: "sum" }, body({ suspend: false }));
     await eventuallyPasses(async () => {
-      const { status } = (await find(host, namespace)) ?? {};
-      expect(status).toMatchObject({ active: 3 });
-      expect(conditionsOf({ status: status ?? {} })).toEqual([]);
+      const job = await find(host, namespace);
+      expect(job?.status).toMatchObject({ active: 3 });
+      expect(conditionsOf(job)).toEqual(["Audited"]);
     });
   });
 

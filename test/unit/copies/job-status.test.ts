@@ -72,6 +72,20 @@ describe("the status of a copy", () => {
     expect(statusOnHost(job(), lone({ startTime: LATER }))).toEqual({ startTime: LATER });
   });
 
+  test("leaves the conditions that other clients of the host set, unless the member has one of that type", () => {
+    const [own, other] = [
+      { type: "Suspended", status: "False" },
+      { type: "Audited", status: "True", reason: "ByHost" },
+    ];
+    const before = { conditions: [other, { type: "Suspended", status: "True" }] };
+    expect(statusOnHost(job({}, before), lone({ conditions: [own] })).conditions).toEqual([own, other]);
+    expect(statusOnHost(job({}, before), lone({})).conditions).toEqual([other]);
+    expect(statusOnHost(job({}, before), shares({ active: 1 })).conditions).toEqual([other]);
+    const theirs = { ...other, reason: "InMember" };
+    expect(statusOnHost(job({}, before), lone({ conditions: [theirs] })).conditions).toEqual([theirs]);
+    expect(hasStarted({ status: { conditions: [other] } })).toBe(false);
+  });
+
   test("says that the Job had started, also without a start time", () => {
     expect(hasStarted(job())).toBe(false);
     expect(hasStarted({ status: { succeeded: 1 } })).toBe(true);

@@ -14,15 +14,18 @@ export const JOB_WRITES: WholeWrites<Job, readonly JobShare[], Shown> = {
   recordOf: (shares) => ({ annotations: sharesRecord(shares), message: placedMessage(shares) }),
   contentOf: shownContent,
   writeStatus: (job, { status, shares }, patch) =>
-    patch([...wholeStatusPatch(job, status), ...recordPatch(job, shares)], { subresource: "status" }),
+    patch([...wholeStatusPatch(job, status), ...ofThisVersion(job), ...recordPatch(shares)], { subresource: "status" }),
 };
 
-/** Returns the patch of a divided Job's record. It was made for this version: a share may have moved since. */
-function recordPatch({ metadata: { resourceVersion } }: Stored<Job>, shares: readonly JobShare[]): object[] {
+/** A share may have moved since, or another client may have set a condition. */
+function ofThisVersion({ metadata: { resourceVersion } }: Stored<Job>): object[] {
+  return [setField("/metadata/resourceVersion", resourceVersion)];
+}
+
+function recordPatch(shares: readonly JobShare[]): object[] {
   const record = sharesRecord(shares)[SHARES_ANNOTATION];
   if (record === undefined) return [];
-  const annotation = `/metadata/annotations/${SHARES_ANNOTATION.replace("/", "~1")}`;
-  return [setField("/metadata/resourceVersion", resourceVersion), setField(annotation, record)];
+  return [setField(`/metadata/annotations/${SHARES_ANNOTATION.replace("/", "~1")}`, record)];
 }
 
 function placedMessage(shares: readonly JobShare[]): string {
