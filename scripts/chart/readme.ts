@@ -16,7 +16,7 @@ No image is published as \`${image.repository}\` yet: build one in a clone of Le
 
 \`\`\`sh elsewhere: needs a registry and Helm
 docker build -t registry.example/legation:1 . && docker push registry.example/legation:1
-helm install legation CHART --namespace legation-system --create-namespace \\
+helm install legation charts/legation --namespace legation-system --create-namespace \\
   --set clusterName=berlin --set image.repository=registry.example/legation --set-string image.tag=1 --wait
 helm test legation --namespace legation-system --logs
 \`\`\`

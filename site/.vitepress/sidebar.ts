@@ -29,6 +29,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
     text: "Tasks",
     items: [
       page("All tasks", "tasks/README"),
+      page("Run your Jobs in members", "tasks/author"),
       page("From nothing to a running pod", "tasks/kind"),
       page("A first pod", "tasks/first-pod"),
       page("Run a whole Job", "tasks/whole-job"),

@@ -73,7 +73,8 @@ export const command: Equip = equipped({
       "address of a webhook that runs outside the cluster; nothing is deployed in it then (default: as installed)",
     "--cluster-name <name>": "what members call this host (default: as installed, else the kubeconfig's name)",
     "--image <image>":
-      "image of the webhook and the controller, which run in the cluster (default: as installed, by the same version)",
+      "image of the webhook and the controller in the cluster: build one, since none is published yet (default: as installed, " +
+      "by the same version)",
     "--access":
       "users of the host reach the API servers of members that join with --access: serves access.legation.dev " +
       "(default: as installed)",

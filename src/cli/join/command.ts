@@ -66,7 +66,7 @@ export const command: Equip = equipped({
       "the host cannot reach the member: an agent there connects to the host. Without --member-kubeconfig its manifest is " +
       "printed, to be applied there within an hour",
     "--hub-address <address>":
-      "HOST:PORT at which agents reach the controller's --hub-listen (default: as the first join with an agent said)",
+      "HOST:PORT at which agents reach the host's controller, by the Service legation-hub (default: as the first join with an agent said)",
     "--agent-image <image>": "image that the agent runs (default: the controller's)",
     "--home-api-through-agent":
       "pods in the member have no route to the host's API server: the agent leads them there (default: as joined)",

@@ -12,9 +12,9 @@ import { isWholeObject } from "./whole.ts";
 /** `legation plan` */
 export const command: Equip = equipped({
   description:
-    "Places the pods of a manifest as the controller would, one after another, in the host's state as it is now: the same " +
-    "rules, in the same words as a pod's condition. Pods that its workloads have already are placed anew. A whole Job gets one member, or a share in each that its preferences name. The host's API " +
-    "server is asked by dry-run whether it lets the pods in, with your own rights; nothing is stored. An object with legation.dev/whole gets the members that placement admits. Members have the last " +
+    "Shows where the controller would place the pods, whole Jobs and whole objects of a manifest in the host's state as it is " +
+    "now, and why not elsewhere, in the words of a pod's condition. Nothing is stored: the host's API server says by dry-run, " +
+    "with your own rights, whether it lets the pods in. Pods that a workload has already are placed anew. Members have the last " +
     "word: their own schedulers, quotas and admission are not asked. Exits with 5 when a pod would wait or be refused.",
   flags: flags({
     "-f, --filename <files...>": "manifests: files, folders, or - for standard input; required",

@@ -42,6 +42,8 @@ export type Equip = (command: Command, session: Session) => void;
 /** An entry in the list of commands. `load` imports the command's code, and runs only when the command is called. */
 export interface CommandEntry {
   readonly name: string;
+  /** Heading under which the help lists it. */
+  readonly group: string;
   /** Summary in one line. */
   readonly summary: string;
   readonly load: () => Promise<Equip>;
@@ -66,8 +68,8 @@ export function equipped<Input>(spec: Subcommand<Input>): Equip {
 
 /** Adds the commands to the program. Each is loaded before commander reads its part of the command line or prints its help. */
 export function addCommands(program: Command, entries: readonly CommandEntry[], session: Session): void {
-  for (const { name, summary } of entries) {
-    program.addCommand(new Command(name).summary(summary).copyInheritedSettings(program));
+  for (const { name, group, summary } of entries) {
+    program.addCommand(new Command(name).helpGroup(group).summary(summary).copyInheritedSettings(program));
   }
   program.hook("preSubcommand", async (_program, command) => {
     const equip = await entries.find(({ name }) => name === command.name())?.load();

@@ -34,10 +34,10 @@ type Target =
 /** `legation status` */
 export const command: Equip = equipped({
   description:
-    "Shows each member: whether it is ready and why not, its version and nodes, what its nodes offer and what this " +
-    "host's pods leave of it, and how many of them run there. With a member: all that is known of it, and its events. With a namespace alone, or -A: pods, Jobs and objects that members have, and why some have none. With a pod: what happened to it and when, a reason for each " +
-    "member that refused it, its events, and what is wrong with its member. With a workload: how many pods its scheduling " +
-    "preferences give to each member and how many that has, and what pods without a member wait for. With a whole Job: its member, and its status there. With an object of a delegated type: what each member has of it. All of it is read from the host.",
+    "Shows all members: whether each is ready and why not, its version, nodes, room and pods. Of one member, pod, workload or " +
+    "whole object: where it is, what happened to it and when, a reason for each member that does not take it, what is wrong " +
+    "and what to do. With a namespace alone, or -A: what members have of it, and why some pods wait. All of it is read from " +
+    "the host.",
   arguments: [
     new Argument(
       "[type]",

@@ -289,6 +289,7 @@ kubectl delete clusterrolebinding scientists-see-legation
 ${unset("LEGATION_LOG_LEVEL", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG")}
 ${WITHOUT_SHOP}`,
   },
+  "docs/lost-members.md": {},
   "docs/agents.md": {
     last: `kubectl -n legation-system delete service legation-hub --ignore-not-found
 legation join west --member-kubeconfig west.kubeconfig --member-server https://demo-west-control-plane:6443`,

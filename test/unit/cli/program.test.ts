@@ -121,6 +121,15 @@ test("does not mention the place of a flag that the command does not have", asyn
   expect(session.err.join("")).toContain("(see `legation status --help`)");
 });
 
+test("lists each command under the heading of its group", async () => {
+  const session = recordedSession();
+  await runProgram(["--help"], session, "1.2.3");
+  const help = session.out.join("");
+  for (const { name, group } of COMMANDS)
+    expect(help).toMatch(new RegExp(`^${group}\\n(?: +.*\\n)*? {2}${name} `, "m"));
+  expect(help).not.toContain("Commands:");
+});
+
 test("lists the commands without loading them", async () => {
   const script = `
     import { registerHooks } from "node:module";
