@@ -7,13 +7,22 @@ import type { Session } from "./shared/session.ts";
 
 const EXIT_CODE_HELP = `
 Exit codes:
-  0 done   1 a cluster, file or the network failed   2 wrong command line   3 refused by the state of the clusters
-  4 what was waited for did not come in time   5 plan: a pod would wait or be refused; convert --strict: a field has no equal   130, 143 interrupted
+  0         done
+  1         a cluster, a file or the network failed
+  2         the command line is wrong
+  3         the state of the clusters forbids it
+  4         what was waited for did not come in time
+  5         plan: a pod would wait or be refused; convert --strict: a field has no equal
+  130, 143  interrupted
 
 Every flag can also be given as the environment variable shown beside it; when both are given, the flag counts.`;
 
-/** Builds the command line of Legation. */
-export function createProgram(session: Session, version: string): Command {
+/** Builds the command line of Legation. `fitHelp` breaks the lines of a help text. */
+export function createProgram(
+  session: Session,
+  version: string,
+  fitHelp: (text: string) => string = (text) => text,
+): Command {
   const { terminal } = session;
   const program = new Command("legation")
     .description("Runs unchanged Kubernetes pods and workloads in other clusters.")
@@ -21,14 +30,23 @@ export function createProgram(session: Session, version: string): Command {
     .helpCommand(false)
     .showHelpAfterError("(see --help)")
     .configureHelp({ showGlobalOptions: true })
-    .configureOutput({ writeOut: (text) => terminal.write(text), writeErr: (text) => terminal.complain(text) })
+    .configureOutput({
+      writeOut: (text) => terminal.write(fitHelp(text)),
+      writeErr: (text) => terminal.complain(text),
+      getOutHelpWidth: () => Number.POSITIVE_INFINITY,
+    })
     .exitOverride()
     .addHelpText("after", EXIT_CODE_HELP)
     .addOption(
       flag("--kubeconfig <file>", "kubeconfig of the host cluster (default: KUBECONFIG, ~/.kube/config, in-cluster)"),
     )
     .addOption(flag("--context <name>", "context of that kubeconfig (default: its current one)"))
-    .addOption(flag("-o, --output <format>", "print the result as json or yaml"))
+    .addOption(
+      flag(
+        "-o, --output <format>",
+        "format of the result: wide (tables with all columns, however narrow the terminal), json or yaml; with get also name",
+      ),
+    )
     .addOption(flag("--verbose", "print the stack of an error"));
   addCommands(program, COMMANDS, session);
   return program.showHelpAfterError("(see --help; the flags of a command stand after it: `legation COMMAND --help`)");
@@ -37,7 +55,7 @@ export function createProgram(session: Session, version: string): Command {
 /** Runs one command line. Resolves to the exit code, and never rejects. */
 export async function runProgram(args: readonly string[], session: Session, version: string): Promise<number> {
   const { terminal } = session;
-  const program = createProgram(session, version);
+  const program = createProgram(session, version, await helpFitting(terminal.width));
   if (args[0] === COMPLETE) return await complete(args.slice(1), program, session);
   try {
     await program.parseAsync(args, { from: "user" });
@@ -53,6 +71,13 @@ export async function runProgram(args: readonly string[], session: Session, vers
     if (isVerbose(program, session.env)) terminal.progress(stackOf(error));
     return EXIT_CODES[exit];
   }
+}
+
+/** Returns how help is broken into lines: on a terminal only. */
+async function helpFitting(width: number): Promise<((text: string) => string) | undefined> {
+  if (width === Number.POSITIVE_INFINITY) return undefined;
+  const { fittedHelp } = await import("./shared/help-text.ts");
+  return (text) => fittedHelp(text, width);
 }
 
 /** Prints what may come next on a command line, for the scripts of `legation completion`. */

@@ -15,6 +15,7 @@ const FLAG_VALUES: Readonly<Record<string, ValueKind>> = {
   "--namespace": "namespace",
   "--members": "member",
   "--clusters": "member",
+  "--output": "format",
 };
 
 /** Kinds of arguments, by command and name. */

@@ -73,13 +73,13 @@ interface DescribeContext {
 async function* descriptionsOf(
   cluster: ReadCluster,
   list: StartedList,
-  { request, gaps, session: { signal } }: DescribeContext,
+  { request, gaps, session: { signal, terminal } }: DescribeContext,
 ): AsyncGenerator<string> {
   try {
     for await (const page of list.pages()) {
       for (const { object } of page.rows) {
         const read = await eventsOf(cluster, list, object, { signal, timeoutMs: request.timeoutMs });
-        yield descriptionOf({ cluster: cluster.name, object, events: read });
+        yield descriptionOf({ cluster: cluster.name, object, events: read }, terminal.width);
       }
     }
   } catch (error) {

@@ -18,7 +18,7 @@ export interface Described {
 }
 
 /** Formats an object: its metadata, each of its fields as YAML, its events. Values of Secrets are left out. */
-export function descriptionOf({ cluster, object, events }: Described): string {
+export function descriptionOf({ cluster, object, events }: Described, terminalWidth?: number): string {
   const { apiVersion = "", kind = "", metadata = {}, ...content } = object;
   const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => key !== LAST_APPLIED_ANNOTATION);
   const owners = (metadata.ownerReferences ?? []).map((owner) => `${owner.kind}/${owner.name}`);
@@ -40,7 +40,7 @@ export function descriptionOf({ cluster, object, events }: Described): string {
   );
   const shown = kind === "Secret" && apiVersion === "v1" ? withoutValues(content) : content;
   for (const [field, value] of Object.entries(shown)) lines.push(...section(field, value));
-  return plain([...lines, ...eventLines(events)].join("\n"));
+  return plain([...lines, ...eventLines(events, terminalWidth)].join("\n"));
 }
 
 function present(title: string, value: string | undefined): (readonly [string, readonly string[]])[] {
@@ -69,7 +69,7 @@ function withoutValues(content: Readonly<Record<string, unknown>>): Readonly<Rec
   return { ...rest, data: Object.fromEntries(sizes) };
 }
 
-function eventLines(events: TablePage | undefined): string[] {
+function eventLines(events: TablePage | undefined, width = Number.POSITIVE_INFINITY): string[] {
   if (events === undefined) return ["Events: not readable"];
   if (events.rows.length === 0) return ["Events: <none>"];
   const kept = events.columns
@@ -81,7 +81,7 @@ function eventLines(events: TablePage | undefined): string[] {
   const titles = kept.map(({ title }) => title);
   return [
     "Events:",
-    ...table(titles, rows)
+    ...table(titles, rows, width - INDENT, ["TYPE", "LAST SEEN"])
       .split("\n")
       .map((line) => " ".repeat(INDENT) + line),
   ];

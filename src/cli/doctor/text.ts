@@ -1,6 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { counted } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
+import { hanging, textWidth } from "../shared/text-width.ts";
 import { countStates, type Finding, type FindingGroup, type State } from "./finding.ts";
 
 const COLOURS = { OK: "green", INFO: "gray", WARN: "yellow", FAIL: "red", SKIP: "gray" } as const satisfies Record<
@@ -12,15 +13,20 @@ const COLOURS = { OK: "green", INFO: "gray", WARN: "yellow", FAIL: "red", SKIP: 
 export function findingsText(groups: readonly FindingGroup[], terminal: Terminal): string {
   const shown = groups.filter(({ findings }) => findings.length > 0);
   const parts = shown.map(({ name, findings }) =>
-    [terminal.paint("bold", name), ...findings.map((finding) => line(finding, terminal))].join("\n"),
+    [terminal.paint("bold", name), ...findings.flatMap((finding) => findingLines(finding, terminal))].join("\n"),
   );
   return [...parts, summary(groups)].join("\n\n");
 }
 
-function line({ state, what, since, remedy }: Finding, terminal: Terminal): string {
-  const how = since === undefined ? "" : ` (since ${since})`;
-  const fix = remedy === undefined ? "" : `. Fix: ${oneLine(remedy)}`;
-  return `  ${terminal.paint(COLOURS[state], state.padEnd(4))}  ${oneLine(what)}${how}${fix}`;
+/** Returns one line for a finding, or several that a narrow terminal shows beneath each other, the remedy in a line of its own. */
+function findingLines({ state, what, since, remedy }: Finding, terminal: Terminal): string[] {
+  const lead = `  ${terminal.paint(COLOURS[state], state.padEnd(4))}  `;
+  const how = since === undefined ? oneLine(what) : `${oneLine(what)} (since ${since})`;
+  if (remedy === undefined) return hanging(lead, how, terminal.width);
+  const fix = `Fix: ${oneLine(remedy)}`;
+  const line = `${lead}${how}. ${fix}`;
+  if (textWidth(line) <= terminal.width) return [line];
+  return [...hanging(lead, `${how}.`, terminal.width), ...hanging(" ".repeat(textWidth(lead)), fix, terminal.width)];
 }
 
 /** Messages of API servers may hold line breaks, and members' may hold control characters. */

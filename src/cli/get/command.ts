@@ -10,22 +10,14 @@ import { type Equip, equipped, flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { Gaps } from "../shared/gaps.ts";
 import { toggle, withFormats } from "../shared/input.ts";
-import { counted, some } from "../shared/output.ts";
+import { counted, formatOf, some } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { documentPrinter, type ListPrinter, listPrinter, namePrinter } from "./printers.ts";
 import { type ShowContext, showLists } from "./show.ts";
 import { TablePrinter } from "./table-printer.ts";
 import { ClusterWatch } from "./watch.ts";
 
-type Format = "table" | "wide" | "name" | "json" | "yaml";
-
 const EXAMPLE = "pods, deployments.apps or pods,services";
-
-const format: z.ZodType<Format> = z
-  .enum(["table", "wide", "name", "json", "yaml"], {
-    error: ({ input }) => `${JSON.stringify(input)} is not a format; write wide, name, json or yaml`,
-  })
-  .default("table");
 
 const input = withFormats(
   {
@@ -38,7 +30,7 @@ const input = withFormats(
     showLabels: toggle,
     ...readingShape,
   },
-  format,
+  formatOf("name"),
 ).transform(({ type, names, ...rest }, context) => {
   const queries = typeQueries(type, names, context, EXAMPLE);
   const refuse = (path: string, message: string): void =>

@@ -37,7 +37,7 @@ function jobLines({ cluster, shares = [], reason = "", message, others }: WholeP
       ]),
       ...declined(others).map(([member, why]) => [member, "0", "0", why]),
     ];
-    return table(["CLUSTER", "COMPLETIONS", "PARALLELISM", "WHY NOT MORE"], rows, width).split("\n");
+    return table(["CLUSTER", "COMPLETIONS", "PARALLELISM", "WHY NOT MORE"], rows, width, ["PARALLELISM"]).split("\n");
   }
   const room = cluster === undefined || message === undefined ? [] : [`waits there for room: ${message}`];
   return [...room, ...whyNot(others, width)];

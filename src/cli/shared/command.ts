@@ -60,6 +60,7 @@ export function equipped<Input>(spec: Subcommand<Input>): Equip {
         (spec.arguments ?? []).map((argument, index) => [argument.name(), command.processedArgs[index]]),
       );
       const input = readInput(command, args, session.env, spec.input);
+      if (isWide(input)) session.terminal.widen();
       const run = (): Promise<void> => spec.run(input, session);
       await (spec.working === undefined ? run() : session.terminal.working(spec.working, run));
     });
@@ -76,6 +77,11 @@ export function addCommands(program: Command, entries: readonly CommandEntry[], 
     equip?.(command, session);
     command.showHelpAfterError(`(see \`${commandPath(command)} --help\`)`);
   });
+}
+
+/** Reports whether the user chose `-o wide`. */
+function isWide(input: unknown): boolean {
+  return typeof input === "object" && input !== null && "output" in input && input.output === "wide";
 }
 
 function examplesText(examples: Subcommand["examples"]): string {

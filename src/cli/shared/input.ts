@@ -6,7 +6,7 @@ import { homeAddress } from "../../api/home-address.ts";
 import type { Environment } from "../../kube/environment-proxy.ts";
 import { readInput } from "./command.ts";
 import type { ListenAddress } from "./listening.ts";
-import { outputFormat } from "./output.ts";
+import { formatOf, type OutputFormat } from "./output.ts";
 import type { ClusterChoice } from "./session.ts";
 
 /** Builds the schema of a text that `read` turns into a value. `problem` is told of any other: `is not a duration; write e.g. 90s`. */
@@ -91,7 +91,7 @@ export const manifestPaths: z.ZodType<string[], string | string[]> = z.union(
 );
 
 /** Input of every command: the host cluster and the output format. */
-export interface GlobalInput<Format = "text" | "json" | "yaml"> extends ClusterChoice {
+export interface GlobalInput<Format = OutputFormat> extends ClusterChoice {
   readonly output: Format;
   readonly verbose: boolean;
 }
@@ -100,7 +100,7 @@ export interface GlobalInput<Format = "text" | "json" | "yaml"> extends ClusterC
 export function withGlobals<Shape extends z.ZodRawShape>(
   shape: Shape,
 ): z.ZodType<z.output<z.ZodObject<Shape>> & GlobalInput> {
-  return withFormats(shape, outputFormat);
+  return withFormats(shape, formatOf());
 }
 
 /** Returns the schema like `withGlobals`, of a command with formats of its own. */

@@ -1,14 +1,26 @@
 import { stringify } from "yaml";
 import { z } from "zod";
+import { fittedWidths, keptColumns, LEAST_TEXT, omissionNote, totalWidth } from "./columns.ts";
 import type { Terminal } from "./terminal.ts";
-import { shortened, textWidth, wrapped } from "./text-width.ts";
+import { fitted, padded, shortened, textWidth, wrapped } from "./text-width.ts";
 
-/** Format of a command's result. */
-export const outputFormat: z.ZodType<"text" | "json" | "yaml"> = z
-  .enum(["text", "json", "yaml"], {
-    error: (issue) => `${JSON.stringify(issue.input)} is not a format; write json or yaml`,
-  })
-  .default("text");
+/** Format of a command's result: `text` without `-o`, and `wide` for text with all that a narrow terminal leaves out. */
+export type OutputFormat = "text" | "wide" | "json" | "yaml";
+
+/** Builds the schema of `-o`: the formats of every command, and those of one. */
+export function formatOf<Own extends string = never>(...own: readonly Own[]): z.ZodType<OutputFormat | Own> {
+  const formats: readonly (OutputFormat | Own)[] = ["wide", ...own, "json", "yaml"];
+  const words = `${formats.slice(0, -1).join(", ")} or ${formats.at(-1)}`;
+  return z
+    .string()
+    .optional()
+    .transform((text, context): OutputFormat | Own => {
+      const format = text === undefined ? "text" : formats.find((each) => each === text);
+      if (format !== undefined) return format;
+      context.addIssue({ code: "custom", message: `${JSON.stringify(text)} is not a format; write ${words}` });
+      return z.NEVER;
+    });
+}
 
 /** A result, for people and for scripts. */
 export interface Outcome {
@@ -19,46 +31,48 @@ export interface Outcome {
 }
 
 /** Prints one result in the chosen format. */
-export function printOutcome(terminal: Terminal, format: "text" | "json" | "yaml", outcome: Outcome): void {
+export function printOutcome(terminal: Terminal, format: OutputFormat, outcome: Outcome): void {
   if (format === "json") terminal.print(JSON.stringify(outcome.document, null, 2));
   else if (format === "yaml") terminal.write(stringify(outcome.document));
-  else if (outcome.text !== "") terminal.print(outcome.text);
+  else if (outcome.text !== "") terminal.print(fitted(outcome.text, terminal.width));
 }
 
 const GAP = "  ";
-const LEAST_COLUMN = 4;
-// A reason has room for some words.
-const LEAST_TEXT = 20;
 const BELOW_INDENT = "    ";
 
 /**
  * Aligns rows in columns, two spaces apart, as kubectl does. Colours have no width. No line is longer than `width`, the columns of
- * the terminal: the last column is broken between words, beneath its row where there is no room for it, and others are shortened.
+ * the terminal: columns titled as in `optional` are left out, the least important first. Then the last column is broken between words,
+ * beneath its row where there is no room for it, and others are shortened.
  */
 export function table(
   header: readonly string[],
   rows: readonly (readonly string[])[],
   width: number = Number.POSITIVE_INFINITY,
+  optional: readonly string[] = [],
 ): string {
-  const last = header.length - 1;
-  const widest = (of: readonly (readonly string[])[], column: number): number =>
-    Math.max(0, ...of.map((row) => textWidth(row[column] ?? "")));
-  const natural = header.map((_, column) => widest([header, ...rows], column));
-  const least = header.map((_, column) => Math.max(LEAST_COLUMN, widest(rows, column)));
-  const text = natural[last] ?? 0;
-  const rest = width - total(natural.slice(0, last)) - GAP.length;
-  const beside = [...natural.slice(0, last), Math.max(Math.min(text, LEAST_TEXT), Math.min(text, rest))];
-  const isBelow = text > LEAST_TEXT && total(least.slice(0, last)) + GAP.length + LEAST_TEXT > width;
-  const widths = fittedWidths(isBelow ? natural.slice(0, last) : beside, least, width);
+  const room = { width, gap: GAP.length };
+  const natural = header.map((_, column) => Math.max(...[header, ...rows].map((row) => textWidth(row[column] ?? ""))));
+  const kept = keptColumns(
+    natural,
+    optional.map((title) => header.indexOf(title)),
+    room,
+  );
+  if (kept.length < header.length) {
+    const of = (row: readonly string[]): string[] => kept.map((column) => row[column] ?? "");
+    const omitted = header.filter((_, column) => !kept.includes(column));
+    return [table(of(header), rows.map(of), width), ...omissionNote(omitted, width)].join("\n");
+  }
+  const text = natural.at(-1) ?? 0;
+  const before = natural.slice(0, -1);
+  const rest = width - totalWidth(before, room.gap) - room.gap;
+  const isBelow = text > LEAST_TEXT && rest < LEAST_TEXT;
+  const wanted = isBelow ? before : [...before, Math.max(Math.min(text, LEAST_TEXT), Math.min(text, rest))];
+  const widths = fittedWidths(wanted, header.map(textWidth), room);
   return [header, ...rows]
-    .flatMap((row, index) => (isBelow ? linesBelow(row, index === 0, widths, width) : cellLines(row, widths)))
+    .flatMap((row) => (isBelow ? linesBelow(row, widths, width) : cellLines(row, widths)))
     .map((line) => shortened(line, width))
     .join("\n");
-}
-
-/** Returns the width of columns with the gaps between them. */
-function total(widths: readonly number[]): number {
-  return widths.reduce((sum, each) => sum + each, 0) + GAP.length * Math.max(0, widths.length - 1);
 }
 
 /** Returns the lines of one row: the last column may take several. */
@@ -71,45 +85,18 @@ function cellLines(row: readonly string[], widths: readonly number[]): string[] 
   ];
 }
 
-/** Returns the lines of one row with its last column beneath it, without the title of that column. */
-function linesBelow(row: readonly string[], isHeader: boolean, widths: readonly number[], width: number): string[] {
-  const line = aligned(row.slice(0, widths.length), widths);
-  const text = row[widths.length] ?? "";
-  if (isHeader || text === "") return [line];
-  return [line, ...wrapped(text, Math.max(1, width - BELOW_INDENT.length)).map((each) => BELOW_INDENT + each)];
+/** Returns the lines of one row with its last column beneath it. */
+function linesBelow(row: readonly string[], widths: readonly number[], width: number): string[] {
+  const text = wrapped(row[widths.length] ?? "", Math.max(1, width - BELOW_INDENT.length));
+  const lines = [aligned(row.slice(0, widths.length), widths), ...text.map((each) => BELOW_INDENT + each)];
+  return lines.filter((line) => line.trim() !== "");
 }
 
 function aligned(cells: readonly string[], widths: readonly number[]): string {
-  const padding = cells.map((cell, column) => padded(shortened(cell, widths[column] ?? 0), widths[column] ?? 0));
-  return padding.join(GAP).trimEnd();
-}
-
-/**
- * Returns the widths of the columns in a terminal. Titles give way first that are longer than what is under them (`least`), then the
- * widest columns, and names, in the first column, at last.
- */
-function fittedWidths(wanted: readonly number[], least: readonly number[], width: number): number[] {
-  const fitted = [...wanted];
-  const [name = 0] = wanted;
-  const phases = [
-    fitted.map((each, column) => (column === 0 ? each : (least[column] ?? 0))),
-    fitted.map((_, column) => (column === 0 ? name : LEAST_COLUMN)),
-    fitted.map(() => LEAST_COLUMN),
-  ];
-  for (const limits of phases) {
-    while (total(fitted) > width) {
-      const spare = fitted.map((each, column) => each - (limits[column] ?? 0));
-      const most = Math.max(0, ...spare);
-      if (most === 0) break;
-      const column = spare.indexOf(most);
-      fitted[column] = (fitted[column] ?? 0) - 1;
-    }
-  }
-  return fitted;
-}
-
-function padded(cell: string, width: number): string {
-  return cell + " ".repeat(Math.max(0, width - textWidth(cell)));
+  return cells
+    .map((cell, column) => padded(shortened(cell, widths[column] ?? 0), widths[column] ?? 0))
+    .join(GAP)
+    .trimEnd();
 }
 
 /** Formats a time span as kubectl formats ages. */

@@ -37,7 +37,7 @@ export function notOnHost(object: string): Failure {
   return new Failure("failure", {
     object,
     problem: "is not on the host",
-    remedy: "check its name and namespace (-n)",
+    remedy: "check its name and namespace",
   });
 }
 
@@ -59,7 +59,7 @@ export async function listClusters(host: ClusterClient, signal: AbortSignal): Pr
   throw new Failure("refused", {
     object: host.cluster,
     problem: `Legation is not installed there: it does not serve ${clusters.plural}.${clusters.group}`,
-    remedy: "run `legation install` first, or choose the host with --kubeconfig and --context",
+    remedy: "run `legation install` for this host first, or choose another host",
   });
 }
 

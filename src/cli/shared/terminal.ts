@@ -19,6 +19,7 @@ export class Terminal {
   readonly #err: Stream;
   readonly #env: Environment;
   readonly #progress: ProgressLine | undefined;
+  #isWide = false;
 
   constructor(out: Stream, err: Stream, env: Environment, clock: Pick<Clock, "now" | "after"> = realClock) {
     this.#out = out;
@@ -27,10 +28,16 @@ export class Terminal {
     if (err.isTTY === true && env.TERM !== "dumb") this.#progress = new ProgressLine(err, clock);
   }
 
-  /** Columns that a line of the result may take. Infinite where the result is no terminal's. */
+  /** Columns that a line of the result may take: `COLUMNS`, else the terminal's. Infinite where the result is no terminal's. */
   get width(): number {
-    const { isTTY, columns = 0 } = this.#out;
-    return isTTY === true && columns > 0 ? columns : Number.POSITIVE_INFINITY;
+    if (this.#out.isTTY !== true || this.#isWide) return Number.POSITIVE_INFINITY;
+    const widths = [Number(this.#env.COLUMNS), this.#out.columns ?? 0];
+    return widths.find((each) => Number.isInteger(each) && each > 0) ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Lets the lines of the result be as long as on no terminal: the user asked for `-o wide`. */
+  widen(): void {
+    this.#isWide = true;
   }
 
   /** The result goes to a terminal whose screen can be written anew. */

@@ -1,11 +1,12 @@
 import { isKubeError } from "../../kube/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { type Outcome, printOutcome } from "../shared/output.ts";
+import { type Outcome, type OutputFormat, printOutcome } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
+import { fitted } from "../shared/text-width.ts";
 
 /** How a followed status is shown. */
 export interface FollowStatusOptions {
-  readonly format: "text" | "json" | "yaml";
+  readonly format: OutputFormat;
   readonly terminal: Terminal;
   readonly clock: Pick<Clock, "now" | "sleep">;
   readonly signal: AbortSignal;
@@ -23,7 +24,7 @@ export async function followStatus(
   read: () => Promise<Outcome>,
   { format, terminal, clock, signal }: FollowStatusOptions,
 ): Promise<never> {
-  const redraws = format === "text" && terminal.canRedraw;
+  const redraws = format !== "json" && format !== "yaml" && terminal.canRedraw;
   let shown: string | undefined;
   // The problem of the outage that lasts, as it was told.
   let told: string | undefined;
@@ -59,7 +60,7 @@ function show(
   }: { readonly isFirst: boolean; readonly redraws: boolean } & Pick<FollowStatusOptions, "format" | "terminal">,
 ): void {
   if (redraws) {
-    terminal.redraw(outcome.text);
+    terminal.redraw(fitted(outcome.text, terminal.width));
     return;
   }
   if (!isFirst && format !== "json") terminal.print(format === "yaml" ? "---" : "");

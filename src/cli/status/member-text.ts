@@ -44,5 +44,5 @@ function kindsText(kinds: readonly NodeKind[], terminal: Terminal): string {
     ];
     return [String(count), of("cpu"), of("memory"), of("pods"), marks.join(", ")];
   });
-  return table(["NODES", "CPU", "MEMORY", "PODS", "LABELS"], rows, terminal.width);
+  return table(["NODES", "CPU", "MEMORY", "PODS", "LABELS"], rows, terminal.width, ["PODS", "MEMORY", "CPU"]);
 }

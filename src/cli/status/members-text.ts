@@ -3,6 +3,9 @@ import type { HostStatus, MemberStatus } from "../explain/members.ts";
 import { age, table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
+// The least important first: capacities count most where pods wait.
+const OPTIONAL = ["AGE", "VERSION", "NODES", "REACHED", "MEMORY FREE/ALL", "CPU FREE/ALL", "PODS RUN/ALL"];
+
 /** Formats the status for people. */
 export function membersText({ clusters, waiting }: HostStatus, now: number, terminal: Terminal): string {
   if (clusters.length === 0) return `no member cluster has joined: see \`legation join --help\`${waitingLine(waiting)}`;
@@ -31,7 +34,7 @@ export function membersText({ clusters, waiting }: HostStatus, now: number, term
     ...(reasons ? [cluster.reason ?? ""] : []),
   ]);
   return (
-    table(reasons ? [...header, "REASON"] : header, rows, terminal.width) +
+    table(reasons ? [...header, "REASON"] : header, rows, terminal.width, OPTIONAL) +
     waitingLine(waiting) +
     accessLine(clusters) +
     heldLines(clusters)

@@ -37,7 +37,7 @@ function podsTable(
     ...(isAnyWaiting ? [pod.waits === undefined ? "" : `${pod.waits.reason}: ${pod.waits.message}`] : []),
   ]);
   const header = ["POD", "READY", "STATUS", "CLUSTER", "NODE", "AGE", ...(isAnyWaiting ? ["WHY"] : [])];
-  return table(isAll ? ["NAMESPACE", ...header] : header, rows, terminal.width);
+  return table(isAll ? ["NAMESPACE", ...header] : header, rows, terminal.width, ["AGE", "NODE", "READY"]);
 }
 
 function objectsTable(objects: readonly NamespaceObject[], isAll: boolean, terminal: Terminal): string {

@@ -11,7 +11,7 @@ export function journeyText(journey: Journey, terminal: Terminal): string {
     ...details.map((detail) => ["", "", "", terminal.paint("dim", `  ${detail}`)]),
   ]);
   const way = [
-    table(["TIME", "CLOCK", "AFTER", `POD ${journey.pod}`], rows, terminal.width),
+    table(["TIME", "CLOCK", "AFTER", `POD ${journey.pod}`], rows, terminal.width, ["AFTER", "CLOCK"]),
     ...journey.troubles.map((trouble) => troubleText(trouble, terminal)),
     ...(journey.notRead === undefined ? [] : [terminal.paint("dim", journey.notRead)]),
   ].join("\n");

@@ -13,5 +13,5 @@ export function troubleText({ what, since, by, remedy }: Trouble, terminal: Term
 /** Formats the events of an object for people. */
 export function eventsText(events: readonly ToldEvent[], terminal: Terminal): string {
   const rows = events.map(({ at, type, reason, message }) => [at, type, reason, message]);
-  return table(["TIME", "EVENT", "REASON", "MESSAGE"], rows, terminal.width);
+  return table(["TIME", "EVENT", "REASON", "MESSAGE"], rows, terminal.width, ["EVENT", "TIME"]);
 }

@@ -11,6 +11,8 @@ import { troubleText } from "./trouble-text.ts";
 interface WholeLines {
   readonly summary: readonly string[];
   readonly columns: readonly string[];
+  /** Columns that a narrow terminal goes without, the least important first. */
+  readonly optional: readonly string[];
   /** A row for each member. */
   readonly rows: readonly (readonly string[])[];
   /** Conditions of the status, which the members report. */
@@ -38,6 +40,7 @@ export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string
   const lines = {
     summary: [`Job ${namespace}/${name}: ${where}`, started === undefined ? waiting : `started ${started}: ${counts}`],
     columns: ["CLUSTER", "SUCCEEDED", "FAILED", "ACTIVE", "READY", "STATE"],
+    optional: ["READY", "ACTIVE", "FAILED", "SUCCEEDED"],
     rows: shares.map((share) => [
       share.cluster,
       `${share.succeeded} of ${share.completions}`,
@@ -60,6 +63,7 @@ export function wholeObjectText(status: WholeObjectStatus, now: number, terminal
   const lines = {
     summary: [`${objectText(kind, { namespace, name })}: ${summary(status)}`],
     columns: ["CLUSTER", "STATE", "GENERATION", "HEALTH", "SINCE", "WHY"],
+    optional: ["GENERATION", "SINCE", "HEALTH"],
     rows: members.map(({ cluster, state, generation, health, since, message }) => [
       cluster,
       terminal.paint(state === "InStep" ? "green" : state === "Excluded" ? "dim" : "red", state),
@@ -86,12 +90,12 @@ function summary({ whole, isDeleting, generation, members }: WholeObjectStatus):
 
 /** Formats the status of a whole object for people. */
 function wholeText(
-  { summary, columns, rows, conditions, troubles, hidden, notPlaced }: WholeLines,
+  { summary, columns, optional, rows, conditions, troubles, hidden, notPlaced }: WholeLines,
   terminal: Terminal,
 ): string {
   return [
     ...summary,
-    ...(rows.length === 0 ? [] : [table(columns, rows, terminal.width)]),
+    ...(rows.length === 0 ? [] : [table(columns, rows, terminal.width, optional)]),
     ...conditions.map(({ what, why }) => (why === "" ? what : `${what}: ${why}`)),
     ...troubles.map((trouble) => troubleText(trouble, terminal)),
     ...(notPlaced === undefined ? [] : waitingLines(notPlaced, terminal)),

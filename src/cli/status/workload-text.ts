@@ -14,7 +14,7 @@ export function workloadText(status: WorkloadStatus, now: number, terminal: Term
   const rows = clusters.map((member) => memberRow(member, divided, terminal));
   const lines = [
     `${kind} ${namespace}/${name}: ${replicas} wanted, ${pods} there, ${readyCount} ready`,
-    table(header, rows, terminal.width),
+    table(header, rows, terminal.width, ["READY", "PODS"]),
   ];
   if (rebalance === false)
     lines.push("rebalance is off: pods that run stay where they are; new ones keep the division");
@@ -50,7 +50,11 @@ function runsTable(runs: readonly WorkloadRun[], now: number, terminal: Terminal
     clusters.join(",") || "-",
     created === undefined ? "-" : age(now - Date.parse(created)),
   ]);
-  return table(["JOB", "STATE", "SUCCEEDED", "FAILED", "WHOLE IN", "AGE"], rows, terminal.width);
+  return table(["JOB", "STATE", "SUCCEEDED", "FAILED", "WHOLE IN", "AGE"], rows, terminal.width, [
+    "AGE",
+    "SUCCEEDED",
+    "FAILED",
+  ]);
 }
 
 /** Formats counts: `2 Running, 1 Pending`. Empty without any. */

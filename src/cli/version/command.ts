@@ -23,7 +23,8 @@ export const command: Equip = equipped({
     const { terminal, signal } = session;
     const client = { version: packageVersion(), node: process.version };
     const print = (host?: HostVersions): void => {
-      printOutcome(terminal, options.output, { text: versionText(client, host), document: { client, host } });
+      const text = versionText(client, host, terminal.width);
+      printOutcome(terminal, options.output, { text, document: { client, host } });
     };
     if (options.client) return print();
     let host: HostVersions;

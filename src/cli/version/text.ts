@@ -11,20 +11,20 @@ export interface ClientVersion {
 type Row = readonly [what: string, version: string, details: string];
 
 /** Returns the versions as a table. `host` is absent if only the command line's is asked for. */
-export function versionText(client: ClientVersion, host?: HostVersions): string {
+export function versionText(client: ClientVersion, host?: HostVersions, width?: number): string {
   const rows: Row[] = [["command line", client.version, `Node.js ${client.node}`]];
-  if (host === undefined) return rowsText(rows);
+  if (host === undefined) return rowsText(rows, width);
   rows.push(["host", host.kubernetes, `Kubernetes at ${host.server}`]);
   const { legation } = host;
-  if (legation === undefined) return `${rowsText(rows)}\nLegation is not installed on the host`;
+  if (legation === undefined) return `${rowsText(rows, width)}\nLegation is not installed on the host`;
   rows.push(["installation", legation.version ?? "-", installationText(legation)]);
   rows.push(...(legation.processes ?? []).flatMap(processRows));
   rows.push(...(legation.members ?? []).flatMap(memberRows));
-  return [rowsText(rows), ...advice(client, legation)].join("\n");
+  return [rowsText(rows, width), ...advice(client, legation)].join("\n");
 }
 
-function rowsText(rows: readonly Row[]): string {
-  return table(["WHAT", "VERSION", "DETAILS"], rows);
+function rowsText(rows: readonly Row[], width: number | undefined): string {
+  return table(["WHAT", "VERSION", "DETAILS"], rows, width);
 }
 
 function installationText({ hostName, installer, processes }: LegationVersions): string {

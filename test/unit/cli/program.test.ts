@@ -6,11 +6,21 @@ import { COMMANDS } from "../../../src/cli/commands.ts";
 import { createProgram, runProgram } from "../../../src/cli/program.ts";
 import { type CommandEntry, variableOf } from "../../../src/cli/shared/command.ts";
 import { EXIT_CODES, Failure, Interruption } from "../../../src/cli/shared/failure.ts";
+import { textWidth } from "../../../src/cli/shared/text-width.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
 import { recordedSession } from "./session.ts";
 
 const program = createProgram(recordedSession(), "1.2.3");
 const subcommands = await Promise.all(COMMANDS.map(loaded));
+
+/** Arguments without which commander refuses a command before its flags are read. */
+const REQUIRED: Readonly<Record<string, readonly string[]>> = {
+  "legation join": ["west"],
+  "legation unjoin": ["west"],
+  "legation kubeconfig": ["west"],
+  "legation describe": ["pods"],
+  "legation completion": ["bash"],
+};
 
 async function loaded({ name, load }: CommandEntry): Promise<[string, Command]> {
   const command = program.commands.find((each) => each.name() === name);
@@ -48,7 +58,7 @@ describe("the command line", () => {
   test.each([
     [["nonsense"], EXIT_CODES.usage, "unknown command 'nonsense'"],
     [["status", "--nonsense"], EXIT_CODES.usage, "unknown option '--nonsense'"],
-    [["status", "-o", "xml"], EXIT_CODES.usage, '--output: "xml" is not a format; write json or yaml'],
+    [["status", "-o", "xml"], EXIT_CODES.usage, '--output: "xml" is not a format; write wide, json or yaml'],
     [["join"], EXIT_CODES.usage, "missing required argument 'name'"],
     [["join", "West", "--member-kubeconfig", "f"], EXIT_CODES.usage, "<name>: must be small letters"],
     [["join", "west"], EXIT_CODES.usage, "--member-kubeconfig: is missing"],
@@ -87,6 +97,51 @@ describe("the command line", () => {
     expect(session.err.join("")).toContain(message);
   });
 });
+
+describe.each([40, 60, 80, 200])("on a terminal of %d columns", (width) => {
+  const terminal = { isTTY: true, env: { COLUMNS: String(width) } };
+
+  test.each([["legation", program] as [string, Command], ...subcommands])(
+    "the help of %s has no longer line, and loses no word",
+    async (path) => {
+      const args = [...path.split(" ").slice(1), "--help"];
+      const [narrow, piped] = [recordedSession(terminal), recordedSession()];
+      for (const session of [narrow, piped]) expect(await runProgram(args, session, "1.2.3")).toBe(EXIT_CODES.ok);
+      const words = (text: string): string => text.replace(/ \\$/gm, "").replaceAll(/\s/g, "");
+      const help = narrow.out.join("");
+      expect(words(help)).toBe(words(piped.out.join("")));
+      // A script in quotes is not broken.
+      const tooLong = help.split("\n").filter((line) => textWidth(line) > width && !/^ *'.*'/.test(line));
+      expect(tooLong).toEqual([]);
+    },
+  );
+});
+
+test.each(subcommands.filter(([, { options }]) => options.length > 0))(
+  "the help of %s has a line for each flag where it is piped, and the formats of -o",
+  async (path, { options }) => {
+    const session = recordedSession({ env: { COLUMNS: "40" } });
+    expect(await runProgram([...path.split(" ").slice(1), "--help"], session, "1.2.3")).toBe(EXIT_CODES.ok);
+    const lines = session.out.join("").split("\n");
+    for (const { flags, description } of options) {
+      expect(lines.filter((line) => line.includes(flags) && line.endsWith(description))).toHaveLength(1);
+    }
+    expect(session.out.join("")).toMatch(/-o, --output <format> .*: wide \(.*\), json or yaml; with get also name/);
+  },
+);
+
+test.each(subcommands.filter(([path]) => path !== "legation get"))(
+  "%s refuses a wrong -o in the same words",
+  async (path) => {
+    const session = recordedSession();
+    const words = (flag: string): string => `--output: "${flag}" is not a format; write wide, json or yaml`;
+    const arguments_ = path.split(" ").slice(1);
+    for (const flag of ["xml", "text", "name"]) {
+      await runProgram([...arguments_, "-o", flag, ...(REQUIRED[path] ?? [])], session, "1.2.3");
+      expect(session.err.join("")).toContain(words(flag));
+    }
+  },
+);
 
 test.each([["status --help west"], ["status west -h"]])("shows the help of status for %s", async (line) => {
   const session = recordedSession();

@@ -20,8 +20,15 @@ function printed(
 
 const FORMAT = { wide: false, showLabels: false, events: false, allNamespaces: true };
 
-function printedTable(use: (printer: ListPrinter) => void, format: Partial<typeof FORMAT> = {}): string {
-  return printed((write) => new TablePrinter({ write, paint: (_style, text) => text }, { ...FORMAT, ...format }), use);
+function printedTable(
+  use: (printer: ListPrinter) => void,
+  format: Partial<typeof FORMAT> = {},
+  width = Number.POSITIVE_INFINITY,
+): string {
+  return printed(
+    (write) => new TablePrinter({ write, width, paint: (_style, text) => text }, { ...FORMAT, ...format }),
+    use,
+  );
 }
 
 test("aligns the rows of all clusters by their first pages", () => {
@@ -91,6 +98,70 @@ test("prints a header again for a cluster that answers later and has further col
     printer.print(later);
   });
   expect(text.match(/^CLUSTER.*$/gm)).toEqual([expect.not.stringContaining("ZONE"), expect.stringContaining("ZONE")]);
+});
+
+const TITLES = ["Name", "Ready", "Status", "Restarts", "Age"];
+
+function narrowTable(width: number, columns: readonly string[], cells: readonly string[], twice = false): string[] {
+  const page = clusterPage("west", [], {
+    page: {
+      ...podPage([]),
+      columns: columns.map((name) => ({ name, priority: 0 })),
+      rows: [{ cells, object: { metadata: { namespace: "shop", name: "web" } } }],
+    },
+  });
+  const use = (printer: ListPrinter): void => {
+    for (const resource of twice ? [pods, deployments] : [pods]) {
+      printer.begin?.([{ ...page, resource }], twice);
+      printer.print({ ...page, resource });
+    }
+  };
+  return printedTable(use, { allNamespaces: false }, width).trimEnd().split("\n");
+}
+
+const CELLS = ["web-6d4cf56db6-東京", "1/1", "Running", "0", "5m"];
+
+test.each<[number, string[]]>([
+  [
+    40,
+    [
+      "CLUSTER   NAME                  STATUS",
+      "west      web-6d4cf56db6-東京   Running",
+      "(-o wide shows READY, RESTARTS, AGE)",
+    ],
+  ],
+  [
+    60,
+    [
+      "CLUSTER   NAME                  READY   STATUS    RESTARTS",
+      "west      web-6d4cf56db6-東京   1/1     Running   0",
+      "(-o wide shows AGE)",
+    ],
+  ],
+  ...[80, 200, Number.POSITIVE_INFINITY].map((width): [number, string[]] => [
+    width,
+    [
+      "CLUSTER   NAME                  READY   STATUS    RESTARTS   AGE",
+      "west      web-6d4cf56db6-東京   1/1     Running   0          5m",
+    ],
+  ]),
+])("leaves out the last columns that do not fit into %d, and shortens no cell", (width, lines) => {
+  expect(narrowTable(width, TITLES, CELLS)).toEqual(lines);
+});
+
+test("keeps the message of events, which may be longer than a line", () => {
+  const columns = ["Last Seen", "Type", "Reason", "Object", "Message"];
+  const message = "Back-off restarting failed container";
+  expect(narrowTable(30, columns, ["5s", "Warning", "BackOff", "pod/web", message])).toEqual([
+    "CLUSTER   REASON    OBJECT    MESSAGE",
+    `west      BackOff   pod/web   ${message}`,
+    "(-o wide shows 2 more columns)",
+  ]);
+});
+
+test("says below each of several tables what it leaves out", () => {
+  const lines = narrowTable(60, TITLES, CELLS, true);
+  expect(lines.map((line) => line.split(" ")[0])).toEqual(["CLUSTER", "west", "(-o", "", "CLUSTER", "west", "(-o"]);
 });
 
 test("prints no header without rows", () => {

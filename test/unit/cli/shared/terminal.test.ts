@@ -80,4 +80,17 @@ test("knows a width on a terminal only", () => {
   expect(terminalOf({ columns: 40 }).terminal.width).toBe(40);
   expect(terminalOf({ isTTY: false }).terminal.width).toBe(Number.POSITIVE_INFINITY);
   expect(terminalOf({ columns: 0 }).terminal.width).toBe(Number.POSITIVE_INFINITY);
+  const { terminal } = terminalOf({ columns: 40 });
+  terminal.widen();
+  expect(terminal.width).toBe(Number.POSITIVE_INFINITY);
+});
+
+test.each([
+  ["60", true, 60],
+  ["60", false, Number.POSITIVE_INFINITY],
+  ["", true, 80],
+  ["wide", true, 80],
+  ["-1", true, 80],
+])("takes COLUMNS=%j on a terminal (%s) for the width %d", (COLUMNS, isTTY, width) => {
+  expect(terminalOf({ isTTY, env: { COLUMNS } }).terminal.width).toBe(width);
 });

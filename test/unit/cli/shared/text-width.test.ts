@@ -2,7 +2,7 @@ import { styleText } from "node:util";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { table } from "../../../../src/cli/shared/output.ts";
-import { shortened, textWidth, wrapped } from "../../../../src/cli/shared/text-width.ts";
+import { fitted, hanging, shortened, textWidth, wrapped } from "../../../../src/cli/shared/text-width.ts";
 
 const red = (text: string): string => styleText("red", text, { validateStream: false });
 
@@ -31,6 +31,29 @@ test("breaks between words, keeps indentation and colour, and cuts a word that i
   expect(wrapped("  one two", 6)).toEqual(["  one", "  two"]);
   expect(wrapped(red("one two"), 4)).toEqual([red("one"), red("two")]);
   expect(wrapped("abcdefghij k", 4)).toEqual(["abcd", "efgh", "ij k"]);
+});
+
+test("breaks no command in backticks that fits on a line", () => {
+  expect(wrapped("see `legation join --help` now", 22)).toEqual(["see", "`legation join --help`", "now"]);
+  expect(wrapped("see `legation join --help`", 10)).toEqual(["see", "`legation", "join", "--help`"]);
+});
+
+test("lets further lines begin beneath the first word after a lead, which may be coloured", () => {
+  expect(hanging(`  ${red("FAIL")}  `, "one two 東京", 12)).toEqual([
+    `  ${red("FAIL")}  one`,
+    "        two",
+    "        東京",
+  ]);
+});
+
+test.each([
+  ["kubectl get pods -n shop", 14, ["kubectl get \\", "    pods -n \\", "    shop"]],
+  ["  legation get -o json | jq '.a | .b'", 26, ["  legation get -o json | \\", "      jq '.a | .b'"]],
+  ["    kubectl get pods", 80, ["    kubectl get pods"]],
+  ["see\n  one two", 8, ["see", "  one", "  two"]],
+  ["legation get pods", Number.POSITIVE_INFINITY, ["legation get pods"]],
+])("fits %j into %d columns so that a command can be copied", (text, width, lines) => {
+  expect(fitted(text, width).split("\n")).toEqual(lines);
 });
 
 describe("a table", () => {
@@ -65,6 +88,7 @@ describe("a table", () => {
     expect(table(header, rows, 40)).toBe(
       [
         "NAME              READY",
+        "    REASON",
         `東京-a-long-name  ${red("False")}`,
         "    connect ECONNREFUSED 10.0.0.1:6443",
         "west              True",
@@ -72,17 +96,29 @@ describe("a table", () => {
     );
   });
 
-  test("shortens names at last", () => {
-    expect(table(header, rows, 18).split("\n").slice(0, 3)).toEqual([
-      "NAME          REA…",
-      `東京-a-long…  ${red("Fal…")}`,
+  test("shortens names before the titles of other columns", () => {
+    expect(table(header, rows, 18).split("\n").slice(0, 4)).toEqual([
+      "NAME         READY",
+      "    REASON",
+      `東京-a-lon…  ${red("False")}`,
       "    connect",
     ]);
   });
 
-  test("shortens titles before what is under them", () => {
-    const lines = table(["NAME", "CPU FREE/ALL", "AGE"], [["west", "192/192", "5d"]], 20).split("\n");
-    expect(lines).toEqual(["NAME  CPU FREE…  AGE", "west  192/192    5d"]);
+  test("leaves columns out, the least important first, and shortens no title of the others", () => {
+    const of = (width: number): string[] =>
+      table(["NAME", "CPU FREE/ALL", "AGE"], [["west", "192/192", "5d"]], width, ["AGE", "CPU FREE/ALL"]).split("\n");
+    expect(of(23)).toEqual(["NAME  CPU FREE/ALL  AGE", "west  192/192       5d"]);
+    expect(of(22)).toEqual(["NAME  CPU FREE/ALL", "west  192/192", "(-o wide shows AGE)"]);
+    expect(of(17)).toEqual(["NAME", "west"]);
+  });
+
+  test("names the columns that it leaves out, or counts them where there is no room for their names", () => {
+    const titles = ["NAME", "FIRST", "SECOND", "THIRD", "FOURTH", "FIFTH"];
+    const note = (width: number): string | undefined =>
+      table(titles, [["a".repeat(32), ...titles.slice(1)]], width, titles.slice(1)).split("\n")[2];
+    expect(note(50)).toBe("(-o wide shows FIRST, SECOND, THIRD)");
+    expect(note(35)).toBe("(-o wide shows 5 more columns)");
   });
 
   test("is never wider than the terminal", () => {
@@ -92,11 +128,11 @@ describe("a table", () => {
     );
     const tables = fc.array(fc.array(cell, { minLength: 3, maxLength: 3 }), { maxLength: 5 });
     fc.assert(
-      fc.property(tables, fc.integer({ min: 1, max: 120 }), (cells, width) => {
+      fc.property(tables, fc.integer({ min: 1, max: 120 }), fc.subarray(header.slice(1)), (cells, width, optional) => {
         const oneLine = cells.map((row) =>
           row.map((each) => each.replace(/[\n\t\p{Cc}]/gu, (c) => (c === "\u001b" ? c : ""))),
         );
-        for (const line of table(header, oneLine, width).split("\n"))
+        for (const line of table(header, oneLine, width, optional).split("\n"))
           expect(textWidth(line)).toBeLessThanOrEqual(width);
       }),
     );
