@@ -1,4 +1,5 @@
 import { WHOLE_KEY } from "../../api/keys.ts";
+import { doneText } from "../explain/job-state.ts";
 import type { Trouble } from "../explain/model.ts";
 import { reasonLine, reasonsOf } from "../explain/reasons.ts";
 import type { WholeJobStatus } from "../explain/whole-job.ts";
@@ -32,8 +33,7 @@ export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string
     members === undefined
       ? "whole Job, in no member yet"
       : `whole Job, ${divided === "" ? "in" : "divided over"} ${members} with its pods`;
-  const done = completions === undefined ? `${succeeded} succeeded` : `${succeeded} of ${completions} succeeded`;
-  const counts = `${done}, ${failed} failed, ${active} active (${ready} ready)`;
+  const counts = `${doneText(succeeded, completions)}, ${failed} failed, ${active} active (${ready} ready)`;
   const waiting = members === undefined ? "no member has it" : `${members} has not started it`;
   const lines = {
     summary: [`Job ${namespace}/${name}: ${where}`, started === undefined ? waiting : `started ${started}: ${counts}`],

@@ -1,4 +1,5 @@
 import type { JSX } from "preact";
+import { doneText, stateOf } from "../../explain/job-state.ts";
 import { reasonsOf } from "../../explain/reasons.ts";
 import type { WholeJobStatus } from "../../explain/whole-job.ts";
 import type { ObjectInMember, WholeObjectStatus } from "../../explain/whole-object.ts";
@@ -97,29 +98,17 @@ function WholeObject({ value, path, route }: { value: WholeObjectStatus; path: s
 export function WholeJob({ job, route }: { job: WholeJobStatus; route: Route }): JSX.Element {
   const { namespace, name, cluster, shares, active, ready, succeeded, failed, completions, conditions, notPlaced } =
     job;
-  const state = conditions.map(({ type }) => type).join(", ");
-  const all =
-    shares.length > 0
-      ? shares
-      : cluster === undefined
-        ? []
-        : [
-            {
-              cluster,
-              completions,
-              parallelism: undefined,
-              active,
-              ready,
-              succeeded,
-              failed,
-              state: state || "Running",
-            },
-          ];
+  const state = stateOf(conditions, job.started !== undefined);
+  const whole =
+    cluster === undefined
+      ? []
+      : [{ cluster, completions, parallelism: undefined, active, ready, succeeded, failed, state }];
+  const all = shares.length > 0 ? shares : whole;
   return (
     <>
       <p>
-        This Job runs whole in its members, with its pods: {succeeded}
-        {completions === undefined ? "" : ` of ${completions}`} succeeded, {failed} failed, {active} active.
+        This Job runs whole in its members, with its pods: {doneText(succeeded, completions)}, {failed} failed, {active}{" "}
+        active.
       </p>
       {all.length > 0 && (
         <Table
