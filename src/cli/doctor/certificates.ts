@@ -1,6 +1,7 @@
+import { timestamp } from "../../api/kubernetes.ts";
+import { age } from "../../api/wording.ts";
 import { certificatesOf } from "../../certificates/bundle.ts";
 import { expiresAt, renewalReason } from "../../certificates/validity.ts";
-import { age } from "../shared/output.ts";
 import { type Finding, fail, ok, warn } from "./finding.ts";
 
 /** Judges a certificate that its keeper renews at two thirds of its life. `now` is epoch ms. */
@@ -11,8 +12,8 @@ export function certificateFinding(
 ): Finding {
   const ends = expiresAt(certificate);
   if (ends === undefined) return fail(`${subject} cannot be read`, remedy);
-  if (ends <= now) return fail(`${subject} expired ${age(now - ends)} ago, at ${iso(ends)}`, remedy);
-  const until = `until ${iso(ends)}`;
+  if (ends <= now) return fail(`${subject} expired ${age(now - ends)} ago, at ${timestamp(ends)}`, remedy);
+  const until = `until ${timestamp(ends)}`;
   const reason = renewalReason(certificate, { now, ...(authority === undefined ? {} : { authority }) });
   if (reason === "early") return fail(`${subject} is not valid yet`, remedy);
   if (reason === "authority") return fail(`${subject} is not signed by the authority beside it`, remedy);
@@ -34,8 +35,8 @@ export function authoritiesFinding(
     return fail(`${subject} is not valid yet: it was issued by a clock that was ahead`, remedy);
   }
   return last <= now
-    ? fail(`${subject} expired at ${iso(last)}`, remedy)
-    : ok(`${subject} is valid until ${iso(last)}`);
+    ? fail(`${subject} expired at ${timestamp(last)}`, remedy)
+    : ok(`${subject} is valid until ${timestamp(last)}`);
 }
 
 /** Judges a token that its keeper renews at half of its life. Times are epoch ms. */
@@ -44,16 +45,12 @@ export function tokenFinding(
   { issuedAt, expiresAt: ends }: { readonly issuedAt: number; readonly expiresAt: number },
   { now, remedy }: { readonly now: number; readonly remedy: string },
 ): Finding {
-  if (ends <= now) return fail(`${subject} expired ${age(now - ends)} ago, at ${iso(ends)}`, remedy);
+  if (ends <= now) return fail(`${subject} expired ${age(now - ends)} ago, at ${timestamp(ends)}`, remedy);
   const spent = (now - issuedAt) / (ends - issuedAt);
   return spent > TOKEN_OVERDUE
-    ? warn(`${subject} ends at ${iso(ends)}, and should have been renewed by now`, remedy)
-    : ok(`${subject} is valid until ${iso(ends)}`);
+    ? warn(`${subject} ends at ${timestamp(ends)}, and should have been renewed by now`, remedy)
+    : ok(`${subject} is valid until ${timestamp(ends)}`);
 }
 
 // Renewal is due at half of a token's life; a member that was away may be late.
 const TOKEN_OVERDUE = 0.75;
-
-function iso(at: number): string {
-  return new Date(at).toISOString().replace(/\.\d+Z$/, "Z");
-}

@@ -1,7 +1,8 @@
+import { counted } from "../../api/wording.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { commaList, duration, memberName, withGlobals } from "../shared/input.ts";
-import { counted, printOutcome } from "../shared/output.ts";
+import { printOutcome } from "../shared/output.ts";
 import { packageVersion } from "../shared/package-root.ts";
 import { examine } from "./examine.ts";
 import { countStates } from "./finding.ts";

@@ -1,9 +1,9 @@
 import { CONTROLLER_LEASE, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Lease, Stored } from "../../api/kubernetes.ts";
+import { age } from "../../api/wording.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { leases } from "../../kube/resources.ts";
 import { renewedAt } from "../../runtime/leaderless-intervals.ts";
-import { age } from "../shared/output.ts";
 import { type Finding, fail, ok } from "./finding.ts";
 
 /** Checks that a controller leads. Rejects with KubeError. */

@@ -1,11 +1,12 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { joinCommandOf } from "../../api/join-command.ts";
 import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
+import { counted } from "../../api/wording.ts";
 import { certificatesOf } from "../../certificates/bundle.ts";
 import { publishedServer } from "../../controllers/home-api/address.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { events } from "../../kube/resources.ts";
-import { counted, some } from "../shared/output.ts";
+import { some } from "../shared/output.ts";
 import { readable } from "../shared/reading.ts";
 import { type Finding, fail, info, ok, skip, warn } from "./finding.ts";
 

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import { MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
+import { counted } from "../../api/wording.ts";
 import { DEFAULT_HOST_NAME } from "../../clusters/host-name.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -14,7 +15,7 @@ import { imageOf, VERSION_LABEL } from "../shared/deployment-image.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import { type Manifest, shippedManifests } from "../shared/manifests.ts";
-import { counted, objectText, some } from "../shared/output.ts";
+import { objectText, some } from "../shared/output.ts";
 import { problemOf } from "./check.ts";
 import { type Finding, fail, forbidden, ok, skip, warn } from "./finding.ts";
 

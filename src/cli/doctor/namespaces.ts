@@ -3,7 +3,8 @@ import { closestName } from "../../api/closest-key.ts";
 import { delegationModeOf } from "../../api/delegation-mode.ts";
 import { CLUSTERS_ANNOTATION, DELEGATION_LABEL, GROUP } from "../../api/keys.ts";
 import type { Namespace, Stored } from "../../api/kubernetes.ts";
-import { counted, some } from "../shared/output.ts";
+import { counted } from "../../api/wording.ts";
+import { some } from "../shared/output.ts";
 import { type Finding, fail, ok, warn } from "./finding.ts";
 
 const VALUES = ["annotated", "all", "overflow"];

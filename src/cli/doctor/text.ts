@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from "node:util";
-import { counted } from "../shared/output.ts";
+import { counted } from "../../api/wording.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { countStates, type Finding, type FindingGroup, type State } from "./finding.ts";
 

@@ -1,4 +1,4 @@
-import { counted } from "../shared/output.ts";
+import { counted } from "../../api/wording.ts";
 import type { Declined, ObjectPlace, SimulatedPlace, WholePlace } from "../simulation/simulation.ts";
 
 /** The outcome of a manifest. */

@@ -1,4 +1,5 @@
-import { counted, table, waitingText } from "../shared/output.ts";
+import { counted } from "../../api/wording.ts";
+import { table, waitingText } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { isWaiting, type Plan, type PlannedMember, type WorkloadPlan } from "./outcome.ts";
 import { wholeText } from "./whole-text.ts";

@@ -1,10 +1,11 @@
 import { WHOLE_KEY } from "../../api/keys.ts";
+import { ageOf } from "../../api/wording.ts";
 import { doneText } from "../explain/job-state.ts";
 import type { Trouble } from "../explain/model.ts";
 import { reasonLine, reasonsOf } from "../explain/reasons.ts";
 import type { WholeJobStatus } from "../explain/whole-job.ts";
 import type { WholeObjectStatus } from "../explain/whole-object.ts";
-import { age, objectText, table } from "../shared/output.ts";
+import { objectText, table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { troubleText } from "./trouble-text.ts";
 
@@ -65,7 +66,7 @@ export function wholeObjectText(status: WholeObjectStatus, now: number, terminal
       terminal.paint(state === "InStep" ? "green" : state === "Excluded" ? "dim" : "red", state),
       String(generation ?? "-"),
       health ?? "-",
-      since === undefined ? "-" : age(now - Date.parse(since)),
+      ageOf(since, now) ?? "-",
       message ?? "",
     ]),
     conditions: conditions.map(({ type, status: is, message }) => ({ what: `${type} is ${is}`, why: message })),

@@ -1,8 +1,9 @@
 import type { JSX } from "preact";
+import { ageOf, amountText } from "../../../api/wording.ts";
 import type { MemberNode, MemberPageView } from "../model.ts";
 import { memberCommands } from "./commands.ts";
 import { CopyButtons } from "./copy.tsx";
-import { ageOf, amount, counted, localTime } from "./format.ts";
+import { counted, localTime } from "./format.ts";
 import { NodeLink } from "./links.tsx";
 import { useLive } from "./live.ts";
 import { Member } from "./members.tsx";
@@ -60,7 +61,7 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
               node.pods,
               node.room
                 .map(({ resource, free, allocatable }) => {
-                  return `${resource}: ${amount(resource, free)} free of ${amount(resource, allocatable)}`;
+                  return `${resource}: ${amountText(resource, free)} free of ${amountText(resource, allocatable)}`;
                 })
                 .join(", "),
             ],
@@ -73,7 +74,7 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
         columns={["Condition", "Status", "Since", "Message"]}
         rows={conditions.map(({ type, status, since, message }) => ({
           key: type,
-          cells: [type, status, ageOf(since, now), message],
+          cells: [type, status, ageOf(since, now) ?? "–", message],
         }))}
       />
       <h2>Events</h2>

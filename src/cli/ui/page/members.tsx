@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
+import { ageOf } from "../../../api/wording.ts";
 import type { MemberRow } from "../model.ts";
-import { ageOf, counted } from "./format.ts";
+import { counted } from "./format.ts";
 import { useLive } from "./live.ts";
 import { Awaited, Empty, UseBar, useNow } from "./parts.tsx";
 import { linkTo } from "./route.ts";
@@ -88,7 +89,7 @@ export function Member(member: MemberRow): JSX.Element {
           </a>
         </dd>
         <dt>Joined</dt>
-        <dd>{ageOf(member.created, now)} ago</dd>
+        <dd>{ageOf(member.created, now) ?? "–"} ago</dd>
       </dl>
       {member.use.length === 0 ? (
         <p class="muted">Its nodes have not been read.</p>

@@ -1,10 +1,10 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { age, amountText } from "../../../api/wording.ts";
 import type { Trouble } from "../../explain/model.ts";
 import type { PodRow, ResourceUse } from "../model.ts";
 import { type Reading, readDocument } from "./document.ts";
-import { amount } from "./format.ts";
-import { span, whyLastKnown, whyOld } from "./freshness.ts";
+import { whyLastKnown, whyOld } from "./freshness.ts";
 import { useLive } from "./live.ts";
 
 /** A word with a coloured dot. The word alone tells the state, too. */
@@ -18,13 +18,13 @@ export function UseBar({ resource, allocatable, ours, others }: ResourceUse): JS
   const oursPart = part(ours);
   const othersPart = Math.min(100 - oursPart, part(others));
   const free = Math.max(0, allocatable - ours - others);
-  const text = `${amount(resource, ours)} of this host, ${amount(resource, others)} of others, ${amount(resource, free)} free`;
+  const text = `${amountText(resource, ours)} of this host, ${amountText(resource, others)} of others, ${amountText(resource, free)} free`;
   return (
     <div class="use">
       <div class="use-names">
         <span>{resource}</span>
         <span class="use-free">
-          <b>{amount(resource, free)}</b> free of {amount(resource, allocatable)}
+          <b>{amountText(resource, free)}</b> free of {amountText(resource, allocatable)}
         </span>
       </div>
       <div class="bar" role="img" aria-label={`${resource}: ${text}`} title={text}>
@@ -212,7 +212,7 @@ export function Loaded<T>({
     <>
       {problem !== undefined && (
         <p class="trouble" role="status">
-          What is shown was read {span(now - (readAt ?? now))} ago: {problem}
+          What is shown was read {age(now - (readAt ?? now))} ago: {problem}
         </p>
       )}
       {problem === undefined ? children(value) : <div class="loaded old">{children(value)}</div>}

@@ -1,4 +1,5 @@
 import type { JSX } from "preact";
+import { ageOf } from "../../../api/wording.ts";
 import { doneText, stateOf } from "../../explain/job-state.ts";
 import { reasonsOf } from "../../explain/reasons.ts";
 import type { WholeJobStatus } from "../../explain/whole-job.ts";
@@ -7,7 +8,6 @@ import type { ComparedView, PodRow } from "../model.ts";
 import { objectCommands } from "./commands.ts";
 import { Compared } from "./compared.tsx";
 import { CopyButtons } from "./copy.tsx";
-import { ageOf } from "./format.ts";
 import { MemberLink } from "./links.tsx";
 import { Badge, Loaded, Table, Troubles, useNow, useReading } from "./parts.tsx";
 import { Reasons } from "./reasons.tsx";
@@ -73,7 +73,7 @@ function WholeObject({ value, path, route }: { value: WholeObjectStatus; path: s
               </Badge>,
               member.generation ?? "–",
               member.health ?? "–",
-              ageOf(member.since, now),
+              ageOf(member.since, now) ?? "–",
               member.message ?? "",
             ],
           }))}
