@@ -126,7 +126,7 @@ export const COMMAND_ROOMS: readonly Room[] = [
     room: "cli/plan",
     purpose: "`legation plan`",
     foundation: "command",
-    imports: ["cli/simulation", "controllers", "scheduling", "webhook"],
+    imports: ["cli/explain", "cli/simulation", "controllers", "scheduling", "webhook"],
   },
   {
     room: "cli/status",

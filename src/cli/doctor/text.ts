@@ -1,5 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import { counted } from "../../api/wording.ts";
+import { saidText } from "../explain/text.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { countStates, type Finding, type FindingGroup, type State } from "./finding.ts";
 
@@ -17,10 +18,10 @@ export function findingsText(groups: readonly FindingGroup[], terminal: Terminal
   return [...parts, summary(groups)].join("\n\n");
 }
 
-function line({ state, what, since, remedy }: Finding, terminal: Terminal): string {
-  const how = since === undefined ? "" : ` (since ${since})`;
+function line(finding: Finding, terminal: Terminal): string {
+  const { state, what, remedy } = finding;
   const fix = remedy === undefined ? "" : `. Fix: ${oneLine(remedy)}`;
-  return `  ${terminal.paint(COLOURS[state], state.padEnd(4))}  ${oneLine(what)}${how}${fix}`;
+  return `  ${terminal.paint(COLOURS[state], state.padEnd(4))}  ${oneLine(what)}${saidText(finding)}${fix}`;
 }
 
 /** Messages of API servers may hold line breaks, and members' may hold control characters. */

@@ -11,6 +11,7 @@ import { type ObjectPlace, Simulation } from "../simulation/simulation.ts";
 import { SUBJECT_NAMES } from "../simulation/subjects.ts";
 import { memberAmong } from "./members.ts";
 import type { Trouble } from "./model.ts";
+import { whyNowhere } from "./pending.ts";
 import { readWhole, toldTroubles } from "./whole.ts";
 
 /** An object of a delegated type, as `legation status` shows it. */
@@ -72,7 +73,6 @@ export function wholeObjectStatus({ type, object, told, host, now }: WholeObject
   const { metadata, kind = type.spec.kind } = object;
   const whole = isWantedInMembers(object);
   const place = whole ? new Simulation(host, now).placeObject(object, type) : { clusters: [], others: [], misfits: [] };
-  const nowhere = whole && place.clusters.length === 0 && place.others.length === 0;
   return {
     kind,
     namespace: metadata.namespace,
@@ -86,7 +86,7 @@ export function wholeObjectStatus({ type, object, told, host, now }: WholeObject
       status: String(status),
       message: typeof message === "string" ? message : "",
     })),
-    notPlaced: place.problem ?? (nowhere ? "this cluster has no members" : undefined),
+    notPlaced: whole ? whyNowhere(place) : undefined,
     troubles: [...typeTroubles(type), ...toldTroubles(told, TOLD)],
   };
 }

@@ -112,11 +112,6 @@ function padded(cell: string, width: number): string {
   return cell + " ".repeat(Math.max(0, width - textWidth(cell)));
 }
 
-/** Formats pods that wait for one reason: `web-0 waits`, `3 pods wait (web-0, …)`. */
-export function waitingText(names: readonly string[]): string {
-  return names.length === 1 ? `${names[0]} waits` : `${names.length} pods wait (${names[0]}, …)`;
-}
-
 /** Formats an object: `ConfigMap shop/settings`, `Namespace shop`. */
 export function objectText(
   kind: string,

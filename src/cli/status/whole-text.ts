@@ -3,11 +3,11 @@ import { ageOf } from "../../api/wording.ts";
 import { doneText } from "../explain/job-state.ts";
 import type { Trouble } from "../explain/model.ts";
 import { reasonLine, reasonsOf } from "../explain/reasons.ts";
+import { troubleText } from "../explain/text.ts";
 import type { WholeJobStatus } from "../explain/whole-job.ts";
 import type { WholeObjectStatus } from "../explain/whole-object.ts";
 import { objectText, table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import { troubleText } from "./trouble-text.ts";
 
 /** The lines of a status, from top to bottom. */
 interface WholeLines {

@@ -1,9 +1,8 @@
 import { ageOf, countedAre } from "../../api/wording.ts";
-import { reasonLine, reasonsOf } from "../explain/reasons.ts";
-import type { PendingPods, WorkloadMember, WorkloadRun, WorkloadStatus } from "../explain/workload.ts";
-import { table, waitingText } from "../shared/output.ts";
+import { pendingText, troubleText } from "../explain/text.ts";
+import type { WorkloadMember, WorkloadRun, WorkloadStatus } from "../explain/workload.ts";
+import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import { troubleText } from "./trouble-text.ts";
 
 /** Formats a workload's status for people. */
 export function workloadText(status: WorkloadStatus, now: number, terminal: Terminal): string {
@@ -73,11 +72,4 @@ function memberRow(member: WorkloadMember, divided: boolean, terminal: Terminal)
     countsText(statuses) || "-",
     whyNot,
   ];
-}
-
-function pendingText({ pods, reason, message }: PendingPods, terminal: Terminal): string {
-  return [
-    `${terminal.paint("red", waitingText(pods))}: ${reason}`,
-    ...reasonsOf(message).map((one) => `  ${reasonLine(one)}`),
-  ].join("\n");
 }

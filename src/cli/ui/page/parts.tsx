@@ -2,6 +2,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { age, amountText } from "../../../api/wording.ts";
 import type { Trouble } from "../../explain/model.ts";
+import { saidText } from "../../explain/text.ts";
 import type { PodRow, ResourceUse } from "../model.ts";
 import { type Reading, readDocument } from "./document.ts";
 import { whyLastKnown, whyOld } from "./freshness.ts";
@@ -124,12 +125,11 @@ export function Table({
 export function Troubles({ of }: { of: readonly Trouble[] }): JSX.Element {
   return (
     <>
-      {of.map(({ what, since, by, remedy }) => (
-        <p class="trouble" key={what}>
-          {what}
-          {since !== undefined && <small> since {since}</small>}
-          {by !== undefined && <small> says {by}</small>}
-          {remedy !== undefined && <small> {remedy}</small>}
+      {of.map((trouble) => (
+        <p class="trouble" key={trouble.what}>
+          {trouble.what}
+          <small>{saidText(trouble)}</small>
+          {trouble.remedy !== undefined && <small> {trouble.remedy}</small>}
         </p>
       ))}
     </>

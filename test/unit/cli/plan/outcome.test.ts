@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { whyNotMore } from "../../../../../src/cli/ui/page/why-not.ts";
+import { whyNotMore } from "../../../../src/cli/plan/outcome.ts";
 
 const full = { reason: "Full", message: "cpu: 2 requested, 1 left" };
 const behind = { reason: "LessPreferred", message: "east has more room" };
@@ -12,7 +12,7 @@ test.each([
       { ...behind, pods: 2 },
       { ...full, pods: 1 },
     ],
-    ["2 pods of 4: east has more room", "1 pod of 4: cpu: 2 requested, 1 left"],
+    ["east has more room (2 pods)", "cpu: 2 requested, 1 left (1 pod)"],
   ],
   ["no pods with nothing", [], []],
 ])("says why %s do not go to a member", (_, whyNot, words) => {
