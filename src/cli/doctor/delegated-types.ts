@@ -1,9 +1,10 @@
 import type { DelegatedType } from "../../api/delegated-type.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { unmetConditions } from "../explain/delegated-type.ts";
 import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { readable } from "../shared/reading.ts";
-import { type Finding, fail, ok, skip, warn } from "./finding.ts";
+import { type Finding, ok, skip } from "./finding.ts";
 
 // Types and members are read within seconds of a start of the controller, or of a join.
 const SETTLED_AFTER_MS = 60_000;
@@ -19,17 +20,12 @@ export async function typeFindings(
     : types.flatMap((type) => judgeType(type, now));
 }
 
-/** Judges a DelegatedType by its conditions, of which all are True when it works. `now` is epoch ms by the host's clock. */
-export function judgeType({ metadata, status }: Stored<DelegatedType>, now: number): readonly Finding[] {
-  const { name } = metadata;
-  const subject = `DelegatedType ${name}`;
-  const remedy = `kubectl describe delegatedtypes.legation.dev ${name}`;
-  const conditions = status?.conditions ?? [];
-  if (conditions.length === 0) return [warn(`${subject}: no controller has reported on it`, remedy)];
-  const found = conditions.flatMap(({ type, status: state, message, lastTransitionTime }) => {
-    if (state === "False") return [fail(`${subject}: ${type} is False: ${message}`, remedy)];
-    const isSettled = now - Date.parse(lastTransitionTime) >= SETTLED_AFTER_MS;
-    return state !== "True" && isSettled ? [warn(`${subject}: ${type} is ${state}: ${message}`, remedy)] : [];
+/** Judges a DelegatedType. `now` is epoch ms by the host's clock. */
+export function judgeType(type: Stored<DelegatedType>, now: number): readonly Finding[] {
+  const found = unmetConditions(type).flatMap(({ status, trouble }): Finding[] => {
+    if (status === "False") return [{ ...trouble, state: "FAIL" }];
+    const isSettled = trouble.since === undefined || now - Date.parse(trouble.since) >= SETTLED_AFTER_MS;
+    return isSettled ? [{ ...trouble, state: "WARN" }] : [];
   });
-  return found.length > 0 ? found : [ok(`${subject}: its objects are followed`)];
+  return found.length > 0 ? found : [ok(`DelegatedType ${type.metadata.name}: its objects are followed`)];
 }

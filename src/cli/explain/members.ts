@@ -133,6 +133,8 @@ export function memberStatus(
 }
 
 const UNHEARD = "does `legation controller` run?";
+/** Explains a Cluster, or a DelegatedType, without conditions. */
+export const NOT_REPORTED: string = `no controller has reported on it: ${UNHEARD}`;
 
 /** Returns a member's readiness as it is shown: the reason of one that leaves is its removal. */
 export function shownReadiness(
@@ -156,7 +158,7 @@ export function readinessOf(
   node: Stored<KubeNode> | undefined,
 ): Pick<MemberStatus, "ready" | "reason"> {
   const said = readyOf(status?.conditions);
-  if (said === undefined) return { ready: "Unknown", reason: `no controller has reported on it: ${UNHEARD}` };
+  if (said === undefined) return { ready: "Unknown", reason: NOT_REPORTED };
   const { status: ready, message } = said;
   const slow = said.reason === SLOW ? { reason: message } : {};
   if (ready !== "True") return { ready, reason: message };
@@ -168,8 +170,9 @@ export function readinessOf(
   return { ready, ...(node?.spec?.unschedulable === true ? { reason: "cordoned: takes no new pods" } : slow) };
 }
 
-// Who writes the condition of a Cluster, and who marks the node whose Lease expires.
-const CONTROLLER = "legation controller";
+/** Who writes the conditions of Clusters and DelegatedTypes. */
+export const CONTROLLER = "legation controller";
+// Who marks the node whose Lease expires.
 const NODE_CONTROLLER = "this cluster's node controller";
 
 /** Returns the trouble of a member that is not ready, with what that means. Undefined if it is. */

@@ -4,7 +4,7 @@ import type { WarningRow } from "../model.ts";
 import { counted, localTime } from "./format.ts";
 import { MemberLink, PodLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Awaited, Loaded, Table, useNow, useReading } from "./parts.tsx";
+import { Awaited, Loaded, ReadyBadge, Table, useNow, useReading } from "./parts.tsx";
 import { TURNS } from "./rates.ts";
 import { linkTo } from "./route.ts";
 import { byReason, ofShown, type ReasonGroup, troubled, waitingCopies } from "./summary.ts";
@@ -85,9 +85,7 @@ function Members(): JSX.Element {
         key: name,
         cells: [
           <MemberLink name={name} key="member" />,
-          <span class={`badge ${ready === "True" ? "waiting" : "failed"}`} key="state">
-            {ready === "True" ? (isCordoned ? "Cordoned" : "Ready") : ready === "False" ? "Not ready" : "Unknown"}
-          </span>,
+          <ReadyBadge ready={ready} isCordoned={isCordoned} key="state" />,
           ready === "True" ? "–" : (ageOf(since, now) ?? "–"),
           reason ?? "",
         ],

@@ -13,6 +13,12 @@ export function Badge({ tone, children }: { tone: PodRow["state"]; children: Com
   return <span class={`badge ${tone}`}>{children}</span>;
 }
 
+/** The readiness of a member or node, by the status of its condition. */
+export function ReadyBadge({ ready, isCordoned }: { ready: string; isCordoned: boolean }): JSX.Element {
+  if (ready !== "True") return <Badge tone="failed">{ready === "False" ? "Not ready" : "Unknown"}</Badge>;
+  return <Badge tone={isCordoned ? "waiting" : "running"}>{isCordoned ? "Ready, cordoned" : "Ready"}</Badge>;
+}
+
 /** A member's resource: used by this host, used by others, free. */
 export function UseBar({ resource, allocatable, ours, others }: ResourceUse): JSX.Element {
   const part = (value: number): number => (allocatable > 0 ? Math.min(100, (value / allocatable) * 100) : 0);
