@@ -1,8 +1,8 @@
 import { stripVTControlCharacters } from "node:util";
 import { counted } from "../../api/wording.ts";
+import { countStates, type Finding, type FindingGroup, type State } from "../explain/installation/finding.ts";
 import { saidText } from "../explain/text.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import { countStates, type Finding, type FindingGroup, type State } from "./finding.ts";
 
 const COLOURS = { OK: "green", INFO: "gray", WARN: "yellow", FAIL: "red", SKIP: "gray" } as const satisfies Record<
   State,
