@@ -29,6 +29,11 @@ export function ageOf(at: string | undefined, now: number): string | undefined {
   return Number.isNaN(since) ? undefined : age(now - since);
 }
 
+/** Says that an answer did not come in time: `no answer within 10 s`. */
+export function noAnswer(withinMs: number): string {
+  return `no answer within ${withinMs / 1000} s`;
+}
+
 /** Formats a part of a whole: `12 %`. A small part is never none. */
 export function percent(part: number): string {
   return part > 0 && part < 0.01 ? "under 1 %" : `${Math.round(part * 100)} %`;

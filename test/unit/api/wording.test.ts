@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { age, ageOf, amountText, counted, countedAre, percent } from "../../../src/api/wording.ts";
+import { age, ageOf, amountText, counted, countedAre, noAnswer, percent } from "../../../src/api/wording.ts";
 
 test.each([
   [0, "0 pods", "are"],
@@ -26,6 +26,10 @@ describe("a time span", () => {
   ])("of %i ms is %s", (ms, text) => {
     expect(age(ms)).toBe(text);
     expect(ageOf(new Date(0).toISOString(), ms)).toBe(text);
+  });
+
+  test("without an answer is written in seconds", () => {
+    expect(noAnswer(50)).toBe("no answer within 0.05 s");
   });
 
   test.each([undefined, "", "yesterday"])("since %j is unknown", (at) => {

@@ -1,3 +1,4 @@
+import { noAnswer } from "../../../api/wording.ts";
 import { isKubeError, type KubeError } from "../../../kube/errors.ts";
 import { cutAt, LONGEST_PROBLEM } from "../../../kube/messages.ts";
 import { Failure, plainDetail } from "../../shared/failure.ts";
@@ -34,12 +35,7 @@ export async function checked(
     if (error instanceof Failure) return [fail(error.message, error.remedy ?? "see the message")];
     if (!isKubeError(error) && !signal.aborted) throw error;
     if (signal.aborted) {
-      return [
-        fail(
-          `${subject}: no answer within ${timeoutMs / 1000} s`,
-          "see that its API server answers, or raise --timeout",
-        ),
-      ];
+      return [fail(`${subject}: ${noAnswer(timeoutMs)}`, "see that its API server answers, or raise --timeout")];
     }
     return isKubeError(error) ? [unreadable(subject, error)] : [];
   }

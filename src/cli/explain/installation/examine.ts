@@ -3,6 +3,7 @@ import { delegationModeOf } from "../../../api/delegation-mode.ts";
 import { virtualNodeName } from "../../../api/keys.ts";
 import type { KubeNode, Namespace, Stored } from "../../../api/kubernetes.ts";
 import { clusters as clusterResource } from "../../../api/resources.ts";
+import { noAnswer } from "../../../api/wording.ts";
 import { joinedTwice, joinedTwiceProblem } from "../../../clusters/joined-twice.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
 import { isKubeError } from "../../../kube/errors.ts";
@@ -159,7 +160,7 @@ async function checkHost(
     command.throwIfAborted();
     if (!isKubeError(error)) throw error;
     const remedy = "see that it runs, and that --kubeconfig and --context name it";
-    const problem = signal.aborted ? `no answer within ${timeoutMs / 1000} s` : problemOf(error);
+    const problem = signal.aborted ? noAnswer(timeoutMs) : problemOf(error);
     return { findings: [fail(`the host does not answer: ${problem}`, remedy)], clock: "unreached" };
   }
 }

@@ -3,6 +3,7 @@ import { CLUSTER_DEFAULTS, type Cluster } from "../../../api/cluster.ts";
 import { joinCommandOf } from "../../../api/join-command.ts";
 import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE } from "../../../api/keys.ts";
 import { type KubeNode, type Stored, secretText } from "../../../api/kubernetes.ts";
+import { noAnswer } from "../../../api/wording.ts";
 import { recordedUid } from "../../../clusters/identity.ts";
 import type { FoundIdentity } from "../../../clusters/joined-twice.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
@@ -172,7 +173,7 @@ function unreachable(
 ): Finding {
   if (code === "Unauthorized")
     return fail(`${name}: its credentials are refused at ${server}: ${problem}`, rejoin(name));
-  const late = afterMs === undefined ? problem : `no answer within ${afterMs / 1000} s`;
+  const late = afterMs === undefined ? problem : noAnswer(afterMs);
   return fail(
     `${name} does not answer at ${server}: ${late}`,
     `start its API server or mend the way there; at another address: \`${rejoin(name)} --member-server URL\``,
