@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { table } from "../../src/cli/shared/output.ts";
 
 const podList = z.object({
   items: z.array(z.object({ status: z.object({ phase: z.string().default("Unknown") }) })),
@@ -23,14 +24,9 @@ export function countPods(cluster: string, json: string): PodCounts {
 
 /** Returns a table of the counts. */
 export function countsTable(counts: readonly PodCounts[]): string[] {
-  const rows = [
-    ["PODS IN", "RUNNING", "COMPLETED", "OTHERS"],
-    ...counts.map(({ cluster, running, completed, others }) => [cluster, ...[running, completed, others].map(String)]),
-  ];
-  return rows.map((row) =>
-    row
-      .map((cell) => cell.padEnd(12))
-      .join("")
-      .trimEnd(),
-  );
+  const rows = counts.map(({ cluster, running, completed, others }) => [
+    cluster,
+    ...[running, completed, others].map(String),
+  ]);
+  return table(["PODS IN", "RUNNING", "COMPLETED", "OTHERS"], rows).split("\n");
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isInBytes } from "./wording.ts";
 
 const SUFFIXES: Readonly<Record<string, number>> = {
   "": 1,
@@ -54,8 +55,7 @@ function formatQuantity(resource: string, value: number): string {
     return milli % 1000 === 0 ? String(milli / 1000) : `${milli}m`;
   }
   const whole = Math.round(value);
-  const bytes = resource === "memory" || resource.endsWith("storage") || resource.startsWith("hugepages-");
-  return bytes && whole % 1024 === 0 && whole > 0 ? `${whole / 1024}Ki` : String(whole);
+  return isInBytes(resource) && whole % 1024 === 0 && whole > 0 ? `${whole / 1024}Ki` : String(whole);
 }
 
 const UNITS = ["Gi", "Mi"] as const;

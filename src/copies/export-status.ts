@@ -1,5 +1,11 @@
 import { isJsonObject, jsonEqual } from "../api/json.ts";
-import type { ExportCondition, ObjectMeta, ServiceExport, Stored } from "../api/kubernetes.ts";
+import {
+  type ExportCondition,
+  type ObjectMeta,
+  type ServiceExport,
+  type Stored,
+  timestamp,
+} from "../api/kubernetes.ts";
 
 /** The status of a member's ServiceExport. */
 export interface ExportReport {
@@ -117,5 +123,5 @@ function isTime(text: string | null | undefined): text is string {
 }
 
 function wholeSeconds(text: string | null | undefined): string | undefined {
-  return isTime(text) ? `${new Date(Date.parse(text)).toISOString().slice(0, 19)}Z` : undefined;
+  return isTime(text) ? timestamp(Date.parse(text)) : undefined;
 }

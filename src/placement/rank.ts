@@ -1,4 +1,5 @@
 import { type Amounts, addAmounts, exceeds } from "../api/quantity.ts";
+import { percent } from "../api/wording.ts";
 import type { Candidate, Refusal, Rule } from "./candidate.ts";
 import { notEnoughLeft, tooLarge, type Why } from "./refusal-messages.ts";
 import type { RequestMutation } from "./requests.ts";
@@ -104,10 +105,6 @@ export function whyBehind(input: RankInput, candidate: Candidate, better: Candid
 function roomier(name: string, own: string, its: string): string {
   if (own === its) return `${name} has slightly more room`;
   return `${name} has more room: with the pod it would be ${its} full, and this member ${own}`;
-}
-
-function percent(load: number): string {
-  return load > 0 && load < 0.01 ? "under 1 %" : `${Math.round(load * 100)} %`;
 }
 
 const nameOf = ({ name }: Scored): string => name;

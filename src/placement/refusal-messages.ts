@@ -1,5 +1,6 @@
 import { PREFERENCES_ANNOTATION } from "../api/keys.ts";
 import { writeQuantity } from "../api/quantity.ts";
+import { counted } from "../api/wording.ts";
 import type { Refusal } from "./candidate.ts";
 import type { MutatedBy, RequestMutation } from "./requests.ts";
 
@@ -66,7 +67,7 @@ export function tainted(taint: string): Why {
 }
 
 export function noNodeSelected(nodes: number): Why {
-  const message = `none of its ${counted(nodes)} is one that the pod selects`;
+  const message = `none of its ${counted(nodes, "node")} is one that the pod selects`;
   return { reason: "NoNodeMatches", message, dedupe: "not selected" };
 }
 
@@ -74,7 +75,7 @@ export function noNodeSelected(nodes: number): Why {
 export function noNodeTakes(nodes: number, against: ReadonlyMap<string, number>): Why {
   const reasons = [...against].sort(([a, some], [b, more]) => more - some || (a < b ? -1 : 1));
   const counts = reasons.map(([reason, count]) => `${count} ${reason}`).join(", ");
-  const message = `none of its ${counted(nodes)} takes the pod: ${counts}`;
+  const message = `none of its ${counted(nodes, "node")} takes the pod: ${counts}`;
   return { reason: "NoNodeMatches", message, dedupe: [...against.keys()].sort().join(", ") };
 }
 
@@ -154,8 +155,4 @@ function requested({ resource, wanted, mutation }: Shortage): string {
 
 function shown(resource: string, amount: number): string {
   return writeQuantity(resource, amount);
-}
-
-function counted(nodes: number): string {
-  return nodes === 1 ? "1 node" : `${nodes} nodes`;
 }

@@ -1,9 +1,9 @@
 import { stringify } from "yaml";
+import { counted } from "../../api/wording.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { readDocuments } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
 import { manifestPaths, toggle, withGlobals } from "../shared/input.ts";
-import { counted } from "../shared/output.ts";
 import { convert } from "./convert.ts";
 
 /** `legation convert` */

@@ -1,10 +1,11 @@
+import { counted } from "../../api/wording.ts";
+import { examine } from "../explain/installation/examine.ts";
+import { countStates } from "../explain/installation/finding.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { commaList, duration, memberName, withGlobals } from "../shared/input.ts";
-import { counted, printOutcome } from "../shared/output.ts";
+import { printOutcome } from "../shared/output.ts";
 import { packageVersion } from "../shared/package-root.ts";
-import { examine } from "./examine.ts";
-import { countStates } from "./finding.ts";
 import { findingsText } from "./text.ts";
 
 const memberList = commaList.superRefine((names, context) => {

@@ -1,8 +1,9 @@
 import { stripVTControlCharacters } from "node:util";
-import { counted } from "../shared/output.ts";
+import { counted } from "../../api/wording.ts";
+import { countStates, type Finding, type FindingGroup, type State } from "../explain/installation/finding.ts";
+import { saidText } from "../explain/text.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { hanging, textWidth } from "../shared/text-width.ts";
-import { countStates, type Finding, type FindingGroup, type State } from "./finding.ts";
 
 const COLOURS = { OK: "green", INFO: "gray", WARN: "yellow", FAIL: "red", SKIP: "gray" } as const satisfies Record<
   State,
@@ -19,9 +20,10 @@ export function findingsText(groups: readonly FindingGroup[], terminal: Terminal
 }
 
 /** Returns one line for a finding, or several that a narrow terminal shows beneath each other, the remedy in a line of its own. */
-function findingLines({ state, what, since, remedy }: Finding, terminal: Terminal): string[] {
+function findingLines(finding: Finding, terminal: Terminal): string[] {
+  const { state, what, remedy } = finding;
   const lead = `  ${terminal.paint(COLOURS[state], state.padEnd(4))}  `;
-  const how = since === undefined ? oneLine(what) : `${oneLine(what)} (since ${since})`;
+  const how = `${oneLine(what)}${saidText(finding)}`;
   if (remedy === undefined) return hanging(lead, how, terminal.width);
   const fix = `Fix: ${oneLine(remedy)}`;
   const line = `${lead}${how}. ${fix}`;

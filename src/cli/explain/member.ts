@@ -3,8 +3,9 @@ import { virtualNodeName } from "../../api/keys.ts";
 import type { KubeEvent, KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { Replicas } from "../../placement/division.ts";
-import { asViewer, listClusters, listProxies, notJoined, readable, unfinished } from "../shared/reading.ts";
+import { asViewer, listClusters, listProxies, notJoined, readable } from "../shared/reading.ts";
 import { readEvents, type ToldEvent, toldEvents } from "./events.ts";
+import { countedPod, useByNode } from "./member-use.ts";
 import { findMembers, type MemberStatus, memberStatus, troublesOfMember } from "./members.ts";
 import type { Trouble } from "./model.ts";
 import { countBy, kubectlStatus } from "./pod-status.ts";
@@ -54,7 +55,7 @@ export function memberDetail({ cluster, node, proxies, told }: MemberFacts): Mem
   const { name } = cluster.metadata;
   const { server, nodeKinds = [], requestedByOthers = {} } = cluster.status ?? {};
   return {
-    ...memberStatus(cluster, unfinished(proxies), node),
+    ...memberStatus(cluster, useByNode(proxies.map(countedPod))(virtualNodeName(name)), node),
     node: virtualNodeName(name),
     server,
     nodeKinds,

@@ -6,17 +6,17 @@ import {
   SLOW,
 } from "../../api/cluster.ts";
 import { virtualNodeName } from "../../api/keys.ts";
-import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
-import { addAmounts, parseAmounts } from "../../api/quantity.ts";
+import type { KubeNode, Stored } from "../../api/kubernetes.ts";
+import { parseAmounts } from "../../api/quantity.ts";
 import { clusters as resources } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { nodes } from "../../kube/resources.ts";
 import { CORDONED } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
-import { podRequests } from "../../placement/requests.ts";
 import { isBound, isGated } from "../../pods/pod-state.ts";
 import { asViewer, listClusters, listProxies, listVirtualNodes, unfinished } from "../shared/reading.ts";
 import type { HostState } from "../simulation/host-state.ts";
+import { countedPod, type MemberUse, useByNode } from "./member-use.ts";
 import type { Trouble } from "./model.ts";
 
 /** A resource of a member in cores or bytes: allocatable, and free of this host's pods. */
@@ -88,36 +88,32 @@ export function hostStatus({
   nodes: virtualNodes,
   proxies,
 }: HostMembers & Pick<HostState, "proxies">): HostStatus {
-  const alive = unfinished(proxies);
-  const byNode = Map.groupBy(alive, (proxy) => proxy.spec?.nodeName ?? "");
+  const useOf = useByNode(proxies.map(countedPod));
   const byName = new Map(virtualNodes.map((node) => [node.metadata.name, node]));
-  const unbound = alive.filter((proxy) => !isBound(proxy));
+  const unbound = unfinished(proxies).filter((proxy) => !isBound(proxy));
   const gated = unbound.filter(isGated).length;
   return {
     clusters: clusters
       .map((cluster) => {
         const node = virtualNodeName(cluster.metadata.name);
-        return memberStatus(cluster, byNode.get(node) ?? [], byName.get(node));
+        return memberStatus(cluster, useOf(node), byName.get(node));
       })
       .sort((a, b) => (a.name < b.name ? -1 : 1)),
     waiting: { unplaced: unbound.length - gated, gated },
   };
 }
 
-/** Sums up what one member has, and what its unfinished proxies use of it. */
+/** Sums up what one member has, and what its unfinished proxies leave of it. */
 export function memberStatus(
   cluster: Stored<Cluster>,
-  proxies: readonly Stored<Pod>[],
+  { running, unfinished, requests }: MemberUse,
   node: Stored<KubeNode> | undefined,
 ): MemberStatus {
   const { metadata, spec, status } = cluster;
-  const readiness = readinessOf(cluster, node);
-  const used: Record<string, number> = {};
-  for (const proxy of proxies) addAmounts(used, podRequests(proxy));
   const allocatable = parseAmounts(status?.allocatable);
   const share = (resource: string): MemberRoom => ({
     // Pods stay on nodes that are not Ready any more, and that count no more.
-    free: Math.max(0, (allocatable[resource] ?? 0) - (used[resource] ?? 0)),
+    free: Math.max(0, (allocatable[resource] ?? 0) - (requests[resource] ?? 0)),
     allocatable: allocatable[resource] ?? 0,
   });
   return {
@@ -125,25 +121,32 @@ export function memberStatus(
     connection: status?.connection,
     access: spec.access,
     agent: status?.agent,
-    ready: readiness.ready,
-    reason: removalOf(cluster) ?? readiness.reason,
+    ...shownReadiness(cluster, node),
     version: status?.version,
     nodes: status?.nodes,
     cpu: share("cpu"),
     memory: share("memory"),
-    pods: {
-      running: proxies.filter((proxy) => proxy.status?.phase === "Running").length,
-      unfinished: proxies.length,
-    },
+    pods: { running, unfinished },
     held: status?.heldDelegates || undefined,
     created: metadata.creationTimestamp,
   };
 }
 
 const UNHEARD = "does `legation controller` run?";
+/** Explains a Cluster, or a DelegatedType, without conditions. */
+export const NOT_REPORTED: string = `no controller has reported on it: ${UNHEARD}`;
+
+/** Returns a member's readiness as it is shown: the reason of one that leaves is its removal. */
+export function shownReadiness(
+  cluster: Stored<Cluster>,
+  node: Stored<KubeNode> | undefined,
+): Pick<MemberStatus, "ready" | "reason"> {
+  const { ready, reason } = readinessOf(cluster, node);
+  return { ready, reason: removalOf(cluster) ?? reason };
+}
 
 /** Returns why a Cluster that is being deleted is still there. Undefined if it is not being deleted. */
-export function removalOf({ metadata, status }: Stored<Cluster>): string | undefined {
+function removalOf({ metadata, status }: Stored<Cluster>): string | undefined {
   if (metadata.deletionTimestamp === undefined) return undefined;
   const kept = status?.conditions?.find(({ type }) => type === RELEASED_CONDITION);
   return kept === undefined ? "is being removed" : `is being removed: ${kept.message}`;
@@ -155,7 +158,7 @@ export function readinessOf(
   node: Stored<KubeNode> | undefined,
 ): Pick<MemberStatus, "ready" | "reason"> {
   const said = readyOf(status?.conditions);
-  if (said === undefined) return { ready: "Unknown", reason: `no controller has reported on it: ${UNHEARD}` };
+  if (said === undefined) return { ready: "Unknown", reason: NOT_REPORTED };
   const { status: ready, message } = said;
   const slow = said.reason === SLOW ? { reason: message } : {};
   if (ready !== "True") return { ready, reason: message };
@@ -167,8 +170,9 @@ export function readinessOf(
   return { ready, ...(node?.spec?.unschedulable === true ? { reason: "cordoned: takes no new pods" } : slow) };
 }
 
-// Who writes the condition of a Cluster, and who marks the node whose Lease expires.
-const CONTROLLER = "legation controller";
+/** Who writes the conditions of Clusters and DelegatedTypes. */
+export const CONTROLLER = "legation controller";
+// Who marks the node whose Lease expires.
 const NODE_CONTROLLER = "this cluster's node controller";
 
 /** Returns the trouble of a member that is not ready, with what that means. Undefined if it is. */

@@ -11,6 +11,7 @@ import { jobs, kindName, namespaces, pods as podResource, type Resource } from "
 import { memberOf } from "../../pods/proxy.ts";
 import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { listProxies, notOnHost, readable } from "../shared/reading.ts";
+import { doneText } from "./job-state.ts";
 import type { Reason } from "./model.ts";
 import { kubectlStatus } from "./pod-status.ts";
 import { asksForMember, whyWithoutMember } from "./waiting.ts";
@@ -115,8 +116,7 @@ async function readObjects(
 function jobRow(job: Stored<Job>): NamespaceObject {
   const { namespace = "", name } = job.metadata;
   const { succeeded = 0, active = 0 } = job.status ?? {};
-  const { completions } = job.spec ?? {};
-  const progress = `${succeeded}${completions === undefined ? "" : ` of ${completions}`} succeeded, ${active} active`;
+  const progress = `${doneText(succeeded, job.spec?.completions)}, ${active} active`;
   const ended = endOf(job.status);
   return {
     namespace,

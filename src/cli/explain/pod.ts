@@ -8,7 +8,14 @@ import {
   REFUSED_CONDITION,
   SCHEDULER_NAME_ANNOTATION,
 } from "../../api/keys.ts";
-import type { ContainerStatus, KubeEvent, Namespace, Pod, Stored } from "../../api/kubernetes.ts";
+import {
+  type ContainerStatus,
+  type KubeEvent,
+  type Namespace,
+  type Pod,
+  type Stored,
+  timestamp,
+} from "../../api/kubernetes.ts";
 import { DEFAULT_OVERFLOW_AFTER_SECONDS } from "../../api/overflow.ts";
 import { asksHostFirst, isOverflow } from "../../pods/overflow.ts";
 import {
@@ -196,7 +203,7 @@ function ending(pod: Stored<Pod>): Station[] {
   const stations: Station[] = [];
   if (deletionTimestamp !== undefined) {
     const askedAt = deletionAskedAt(pod);
-    const at = askedAt === undefined ? deletionTimestamp : `${new Date(askedAt).toISOString().slice(0, 19)}Z`;
+    const at = askedAt === undefined ? deletionTimestamp : timestamp(askedAt);
     const held = finalizers.length === 0 ? undefined : `held by ${finalizers.join(", ")}`;
     stations.push(station(onHost(at), `deletion asked for (grace ${deletionGrace(pod) ?? 0} s)`, held));
   }

@@ -1,10 +1,10 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { ADDED_CONDITION, DELEGATE_UID_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
 import type { ContainerStatus, KubeEvent, KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
+import { counted } from "../../api/wording.ts";
 import { ADDED_CONTAINER_FAILING } from "../../pods/added-containers.ts";
 import { conditionOf, isBound, isDeleting, isLive, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import { counted } from "../shared/output.ts";
 import { firstTimeOf, lastOf } from "./events.ts";
 import { cordoned, type HostMembers, notReady, removing } from "./members.ts";
 import type { Trouble } from "./model.ts";

@@ -1,6 +1,6 @@
 import type { Job, KubeEvent, Stored } from "../../api/kubernetes.ts";
 import { type JobShare, membersOfJob, sharesOf } from "../../copies/job-shares.ts";
-import { hasStarted, isFinished, isMarkedTrue, isMarkedWhole, type JobStatus } from "../../copies/jobs.ts";
+import { hasStarted, isFinished, isMarkedWhole, type JobStatus } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { jobs } from "../../kube/resources.ts";
 import { jobOfShare } from "../../scheduling/whole/job-division.ts";
@@ -8,6 +8,7 @@ import type { WrittenObject } from "../shared/documents.ts";
 import { readable } from "../shared/reading.ts";
 import type { NamedWorkload } from "../simulation/controller-pods.ts";
 import { lastOf, lastTimeOf } from "./events.ts";
+import { endAmong, type JobEnd, type JobState, stateOf } from "./job-state.ts";
 import { findMembers, type HostMembers, MEMBERS_HIDDEN, memberAmong, notReady, removing } from "./members.ts";
 import type { Trouble } from "./model.ts";
 import { readWhole, toldTroubles } from "./whole.ts";
@@ -47,7 +48,7 @@ interface ShareStatus {
   readonly ready: number;
   readonly succeeded: number;
   readonly failed: number;
-  readonly state: "NotStarted" | "Running" | "Suspended" | "Complete" | "Failed";
+  readonly state: JobState;
 }
 
 interface JobCondition {
@@ -89,7 +90,7 @@ export async function readWholeJob(
 /** Computes the status of a whole Job from the host's objects. */
 export function wholeJobStatus({ job, told, clusters, nodes = [] }: WholeJobFacts): WholeJobStatus {
   const { metadata, spec, status = {} } = job;
-  const { active = 0, ready = 0, succeeded = 0, failed = 0, startTime, conditions = [] } = status;
+  const { active = 0, ready = 0, succeeded = 0, failed = 0, startTime } = status;
   const members = membersOfJob(job);
   const shares = (sharesOf(job) ?? []).filter(({ part }) => part !== undefined);
   const isWaiting = shares.length === 0 ? !hasStarted(job) : shares.some((share) => !hasStarted(share));
@@ -108,13 +109,11 @@ export function wholeJobStatus({ job, told, clusters, nodes = [] }: WholeJobFact
     failed,
     completions: spec?.completions,
     started: startTime,
-    conditions: conditions
-      .filter(({ status: is }) => is === "True")
-      .map(({ type, reason, message, lastTransitionTime: since = "" }) => ({
-        type,
-        since,
-        why: [reason, message].filter(Boolean).join(": "),
-      })),
+    conditions: trueConditions(status).map(({ type, reason, message, lastTransitionTime: since = "" }) => ({
+      type,
+      since,
+      why: [reason, message].filter(Boolean).join(": "),
+    })),
     notPlaced: refused && { at: lastTimeOf(refused), message: refused.message ?? "" },
     troubles: isOver
       ? []
@@ -131,13 +130,17 @@ export function wholeJobStatus({ job, told, clusters, nodes = [] }: WholeJobFact
 function shareStatus(job: Stored<Job>, share: JobShare, shares: readonly JobShare[]): ShareStatus {
   const { active = 0, ready = 0, succeeded = 0, failed = 0 } = share.status ?? {};
   const { completions = 0, parallelism = 0 } = jobOfShare(job, share, shares).spec ?? {};
-  const state = endOf(share.status) ?? (hasStarted(share) ? "Running" : "NotStarted");
+  const state = stateOf(trueConditions(share.status), hasStarted(share));
   return { cluster: share.member, completions, parallelism, active, ready, succeeded, failed, state };
 }
 
 /** Returns the condition by which no pods of a Job run. Undefined: they may. */
-export function endOf(status: JobStatus | undefined): "Failed" | "Complete" | "Suspended" | undefined {
-  return (["Failed", "Complete", "Suspended"] as const).find((type) => isMarkedTrue(status, type));
+export function endOf(status: JobStatus | undefined): JobEnd | undefined {
+  return endAmong(trueConditions(status));
+}
+
+function trueConditions({ conditions = [] }: JobStatus = {}): NonNullable<JobStatus["conditions"]> {
+  return conditions.filter(({ status: is }) => is === "True");
 }
 
 function memberTrouble(name: string, members: HostMembers): Trouble[] {

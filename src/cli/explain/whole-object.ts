@@ -1,4 +1,4 @@
-import { type AnyObject, type DelegatedType, EXPRESSIONS_VALID } from "../../api/delegated-type.ts";
+import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
 import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
 import { resourceOfType } from "../../api/resources.ts";
 import { type MemberRecord, membersOfObject } from "../../copies/object-members.ts";
@@ -9,8 +9,10 @@ import { listDelegatedTypes, typeNamed } from "../shared/delegated-types.ts";
 import { type HostState, readWithoutProxies } from "../simulation/host-state.ts";
 import { type ObjectPlace, Simulation } from "../simulation/simulation.ts";
 import { SUBJECT_NAMES } from "../simulation/subjects.ts";
+import { unmetConditions } from "./delegated-type.ts";
 import { memberAmong } from "./members.ts";
 import type { Trouble } from "./model.ts";
+import { whyNowhere } from "./pending.ts";
 import { readWhole, toldTroubles } from "./whole.ts";
 
 /** An object of a delegated type, as `legation status` shows it. */
@@ -72,7 +74,6 @@ export function wholeObjectStatus({ type, object, told, host, now }: WholeObject
   const { metadata, kind = type.spec.kind } = object;
   const whole = isWantedInMembers(object);
   const place = whole ? new Simulation(host, now).placeObject(object, type) : { clusters: [], others: [], misfits: [] };
-  const nowhere = whole && place.clusters.length === 0 && place.others.length === 0;
   return {
     kind,
     namespace: metadata.namespace,
@@ -86,7 +87,7 @@ export function wholeObjectStatus({ type, object, told, host, now }: WholeObject
       status: String(status),
       message: typeof message === "string" ? message : "",
     })),
-    notPlaced: place.problem ?? (nowhere ? "this cluster has no members" : undefined),
+    notPlaced: whole ? whyNowhere(place) : undefined,
     troubles: [...typeTroubles(type), ...toldTroubles(told, TOLD)],
   };
 }
@@ -120,23 +121,11 @@ function whyLost(name: string, host: HostState): string | undefined {
   return member.ready === "True" ? undefined : `it is not ready: ${member.reason}`;
 }
 
-function typeTroubles({ metadata, status }: Stored<DelegatedType>): Trouble[] {
-  const ready = status?.conditions?.find((condition) => condition.type === "Ready");
-  if (metadata.deletionTimestamp !== undefined) {
-    const what = `DelegatedType ${metadata.name} is being deleted: members keep their copies as their own`;
-    return [{ what, since: metadata.deletionTimestamp }];
-  }
-  if (ready === undefined) {
-    return [
-      { what: `no controller has reported on DelegatedType ${metadata.name}: does \`legation controller\` run?` },
-    ];
-  }
-  const invalid = status?.conditions?.find(({ type, status: is }) => type === EXPRESSIONS_VALID && is === "False");
-  return [ready, invalid].flatMap((condition) =>
-    condition === undefined || condition.status === "True"
-      ? []
-      : [{ what: `DelegatedType ${metadata.name}: ${condition.message}`, since: condition.lastTransitionTime }],
-  );
+function typeTroubles(type: Stored<DelegatedType>): Trouble[] {
+  const { name, deletionTimestamp } = type.metadata;
+  if (deletionTimestamp === undefined) return unmetConditions(type).map(({ trouble }) => trouble);
+  const what = `DelegatedType ${name} is being deleted: members keep their copies as their own`;
+  return [{ what, since: deletionTimestamp }];
 }
 
 // Events of the object's status and fields.

@@ -13,6 +13,7 @@ import { type SimulatedPlace, Simulation } from "../simulation/simulation.ts";
 import type { ClaimTemplate } from "../simulation/workloads.ts";
 import type { Trouble } from "./model.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
+import { type PendingPods, pendingPods } from "./pending.ts";
 import { countBy, kubectlStatus } from "./pod-status.ts";
 import { type TroubleFacts, troublesOf } from "./trouble.ts";
 import { isMarked, whyWithoutMember } from "./waiting.ts";
@@ -56,14 +57,6 @@ export interface WorkloadRun {
   readonly failed: number;
   /** Members of a whole Job. */
   readonly clusters: readonly string[];
-}
-
-/** Pods without a member, for one reason. */
-export interface PendingPods {
-  readonly pods: readonly string[];
-  readonly reason: string;
-  /** The condition's message, with a reason for each member. */
-  readonly message: string;
 }
 
 /** A workload, as `legation status` shows it. */
@@ -198,7 +191,5 @@ function pendingOf(pods: readonly Stored<Pod>[]): PendingPods[] {
     const why = whyWithoutMember(pod);
     return why === undefined ? [] : [{ name: pod.metadata.name, ...why }];
   });
-  return [...Map.groupBy(waiting, ({ reason, message }) => `${reason}: ${message}`).values()].flatMap((those) =>
-    those.slice(0, 1).map(({ reason, message }) => ({ pods: those.map(({ name }) => name).sort(), reason, message })),
-  );
+  return pendingPods(waiting).map((those) => ({ ...those, pods: those.pods.toSorted() }));
 }

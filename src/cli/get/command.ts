@@ -1,5 +1,6 @@
 import { Argument } from "commander";
 import { z } from "zod";
+import { counted } from "../../api/wording.ts";
 import { kindName } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { openClusters, type ReadCluster } from "../multicluster/clusters.ts";
@@ -10,7 +11,7 @@ import { type Equip, equipped, flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { Gaps } from "../shared/gaps.ts";
 import { toggle, withFormats } from "../shared/input.ts";
-import { counted, formatOf, some } from "../shared/output.ts";
+import { formatOf, some } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { documentPrinter, type ListPrinter, listPrinter, namePrinter } from "./printers.ts";
 import { type ShowContext, showLists } from "./show.ts";

@@ -1,10 +1,10 @@
+import { counted } from "../../api/wording.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { kindName } from "../../kube/resources.ts";
 import type { TableColumn, TablePage } from "../../kube/tables.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ClusterAnswer, StartedList } from "../multicluster/lists.ts";
 import type { Gaps } from "../shared/gaps.ts";
-import { counted } from "../shared/output.ts";
 import type { ListPrinter } from "./printers.ts";
 
 /** Clusters that have not answered by then are shown behind those that have. */

@@ -1,11 +1,12 @@
 import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { counted } from "../../api/wording.ts";
 import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { readText, toggle, withGlobals } from "../shared/input.ts";
 import { shippedManifests } from "../shared/manifests.ts";
 import { refuseDefinitionsAlone, typeList } from "../shared/named-types.ts";
-import { counted, objectText, printOutcome } from "../shared/output.ts";
+import { objectText, printOutcome } from "../shared/output.ts";
 import { packageVersion } from "../shared/package-root.ts";
 import type { AppliedManifest } from "./apply.ts";
 import { allowTypes, type InstallContext, install } from "./install.ts";

@@ -1,4 +1,5 @@
 import type { KubeObject } from "../../api/kubernetes.ts";
+import { noAnswer } from "../../api/wording.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { PAGE_SIZE, selectionOf } from "../../kube/list.ts";
 import { kindName, type Resource } from "../../kube/resources.ts";
@@ -56,7 +57,7 @@ export async function startReading(
   const options = { signal: AbortSignal.any([signal, deadline]), timeoutMs: request.timeoutMs };
   const tell = (error: KubeError, what?: string): void => {
     signal.throwIfAborted();
-    const detail = deadline.aborted ? `no answer within ${request.timeoutMs / 1000} s` : error.detail;
+    const detail = deadline.aborted ? noAnswer(request.timeoutMs) : error.detail;
     gaps.add(name, what === undefined ? detail : `${what}: ${detail}`);
   };
   let served: Awaited<ReturnType<typeof readServedTypes>>;

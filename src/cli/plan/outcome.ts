@@ -1,4 +1,5 @@
-import { counted } from "../shared/output.ts";
+import { counted } from "../../api/wording.ts";
+import { type PendingPods, pendingPods } from "../explain/pending.ts";
 import type { Declined, ObjectPlace, SimulatedPlace, WholePlace } from "../simulation/simulation.ts";
 
 /** The outcome of a manifest. */
@@ -47,6 +48,11 @@ export type PlannedPod = { readonly name: string } & Omit<SimulatedPlace, "other
 /** Reports whether a pod would have no place. */
 export function isWaiting({ cluster }: PlannedPod): boolean {
   return cluster === undefined;
+}
+
+/** Returns the pods of a plan that would wait. */
+export function waitingPods(pods: readonly PlannedPod[]): PendingPods[] {
+  return pendingPods(pods.filter(isWaiting).map(({ name, reason = "", message = "" }) => ({ name, reason, message })));
 }
 
 /** Reports whether no member would get a whole Job. */
@@ -110,4 +116,14 @@ export function plannedMembers(
       })),
     };
   });
+}
+
+/** Formats how many pods a plan places in a member: `2`, `2 (+1 waiting)`. */
+export function placedText({ pods, waiting }: PlannedMember): string {
+  return waiting === 0 ? String(pods) : `${pods} (+${waiting} waiting)`;
+}
+
+/** Returns why pods of a plan do not go to a member. With those that it gets, their numbers add up to all. */
+export function whyNotMore({ whyNot }: Pick<PlannedMember, "whyNot">, all: number): string[] {
+  return whyNot.map(({ message, pods }) => (pods === all ? message : `${message} (${counted(pods)})`));
 }

@@ -1,12 +1,12 @@
 import type { DelegationMode } from "../../api/delegation-mode.ts";
 import { isJsonObject } from "../../api/json.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { counted } from "../../api/wording.ts";
 import { isWishingKind, type WorkloadRef } from "../../api/workload-wishes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { WrittenObject } from "../shared/documents.ts";
-import { counted } from "../shared/output.ts";
 import { admitPod, admitWorkload, isDelegated } from "../simulation/admission.ts";
 import { claimsOf, podOf } from "../simulation/controller-pods.ts";
 import { type ClaimTemplate, podsOf, type WorkloadPods, wholeJobOf } from "../simulation/workloads.ts";

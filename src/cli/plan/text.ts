@@ -1,6 +1,15 @@
-import { counted, table, waitingText } from "../shared/output.ts";
+import { pendingText } from "../explain/text.ts";
+import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import { isWaiting, type Plan, type PlannedMember, type WorkloadPlan } from "./outcome.ts";
+import {
+  isWaiting,
+  type Plan,
+  type PlannedMember,
+  placedText,
+  type WorkloadPlan,
+  waitingPods,
+  whyNotMore,
+} from "./outcome.ts";
 import { wholeText } from "./whole-text.ts";
 
 const COLOURS = { fits: "green", waits: "red", refused: "red", notDelegated: "dim" } as const;
@@ -34,8 +43,7 @@ function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
     lines.push(...table(["CLUSTER", "PODS", "WHY NOT MORE"], rows, width).split("\n"));
   }
   lines.push(...(whole?.lines ?? []));
-  const waiting = Map.groupBy(pods.filter(isWaiting), ({ reason = "", message: why = "" }) => `${reason}: ${why}`);
-  for (const [why, those] of waiting) lines.push(`${waitingText(those.map((pod) => pod.name))}: ${why}`);
+  lines.push(...waitingPods(pods).flatMap((those) => pendingText(those, terminal).split("\n")));
   return [
     `${subject}: ${what}${message === undefined ? "" : `: ${message}`}`,
     ...lines.map((line) => `  ${line}`),
@@ -57,11 +65,7 @@ function podsSummary({ outcome, pods }: WorkloadPlan): string {
   }
 }
 
-function memberRows({ cluster, pods, waiting, whyNot }: PlannedMember, all: number): string[][] {
-  const count = waiting === 0 ? String(pods) : `${pods} (+${waiting} waiting)`;
-  const reasons = whyNot.map(({ message, pods: those }) =>
-    those === all ? message : `${message} (${counted(those)})`,
-  );
-  const [first = "", ...rest] = reasons;
-  return [[cluster, count, first], ...rest.map((reason) => ["", "", reason])];
+function memberRows(member: PlannedMember, all: number): string[][] {
+  const [first = "", ...rest] = whyNotMore(member, all);
+  return [[member.cluster, placedText(member), first], ...rest.map((reason) => ["", "", reason])];
 }

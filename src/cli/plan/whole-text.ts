@@ -1,3 +1,4 @@
+import { whyNowhere } from "../explain/pending.ts";
 import { table } from "../shared/output.ts";
 import type { Declined, ObjectPlace, WholePlace } from "../simulation/simulation.ts";
 import { hasNoPlace, type WorkloadPlan } from "./outcome.ts";
@@ -51,9 +52,10 @@ function objectSummary({ clusters, misfits }: ObjectPlace): string {
 }
 
 /** Returns the lines of a whole object: overrides that do not fit, members that get it later, and why each other does not. */
-function objectLines({ problem, clusters, others, misfits }: ObjectPlace, width: number): string[] {
-  if (problem !== undefined) return [`NotPlaced: ${problem}`];
-  if (clusters.length === 0 && others.length === 0) return ["NotPlaced: this cluster has no members"];
+function objectLines(place: ObjectPlace, width: number): string[] {
+  const { clusters, others, misfits } = place;
+  const why = whyNowhere(place);
+  if (why !== undefined) return [`NotPlaced: ${why}`];
   return [
     ...misfits.map(({ cluster, message }) => `NotPlaced: ${cluster}: ${message}`),
     ...clusters.flatMap(({ cluster, message }) => (message === undefined ? [] : [`${cluster}: ${message}`])),

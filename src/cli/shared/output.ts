@@ -99,29 +99,6 @@ function aligned(cells: readonly string[], widths: readonly number[]): string {
     .trimEnd();
 }
 
-/** Formats a time span as kubectl formats ages. */
-export function age(milliseconds: number): string {
-  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
-  if (seconds < 120) return `${seconds}s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 10) return seconds % 60 === 0 ? `${minutes}m` : `${minutes}m${seconds % 60}s`;
-  if (minutes < 180) return `${minutes}m`;
-  const hours = Math.floor(minutes / 60);
-  if (hours < 8) return minutes % 60 === 0 ? `${hours}h` : `${hours}h${minutes % 60}m`;
-  if (hours < 48) return `${hours}h`;
-  return `${Math.floor(hours / 24)}d`;
-}
-
-/** Formats a count: `1 pod`, `3 pods`. */
-export function counted(number: number, noun = "pod"): string {
-  return `${number} ${noun}${number === 1 ? "" : "s"}`;
-}
-
-/** Formats pods that wait for one reason: `web-0 waits`, `3 pods wait (web-0, …)`. */
-export function waitingText(names: readonly string[]): string {
-  return names.length === 1 ? `${names[0]} waits` : `${names.length} pods wait (${names[0]}, …)`;
-}
-
 /** Formats an object: `ConfigMap shop/settings`, `Namespace shop`. */
 export function objectText(
   kind: string,

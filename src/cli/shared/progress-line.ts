@@ -1,3 +1,4 @@
+import { age } from "../../api/wording.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { type LineStream, TerminalLine } from "./terminal-line.ts";
 
@@ -50,8 +51,7 @@ export class ProgressLine {
   }
 
   #draw(): void {
-    const seconds = Math.floor((this.#clock.now() - this.#startedAt) / 1000);
-    const text = `${this.#what}, ${seconds} s`;
+    const text = `${this.#what}, ${age(this.#clock.now() - this.#startedAt)}`;
     const { columns } = this.#line;
     // ASCII alone: these are words of the commands themselves.
     this.#line.show(text.length <= columns ? text : `${text.slice(0, Math.max(0, columns - 1))}…`);

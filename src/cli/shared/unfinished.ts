@@ -1,5 +1,6 @@
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
-import { counted, some } from "./output.ts";
+import { counted } from "../../api/wording.ts";
+import { some } from "./output.ts";
 import { namespacedName } from "./reading.ts";
 
 /** Pods and whole Jobs that have not finished. */

@@ -1,10 +1,12 @@
 import type { NodeKind } from "../../api/cluster.ts";
 import { parseAmounts } from "../../api/quantity.ts";
+import { amountText, counted } from "../../api/wording.ts";
 import type { MemberDetail } from "../explain/member.ts";
-import { counted, table } from "../shared/output.ts";
+import { troubleText } from "../explain/text.ts";
+import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import { amountText, membersText } from "./members-text.ts";
-import { eventsText, troubleText } from "./trouble-text.ts";
+import { eventsText } from "./events-text.ts";
+import { membersText } from "./members-text.ts";
 import { countsText } from "./workload-text.ts";
 
 /** Formats all that is known of one member for people. */

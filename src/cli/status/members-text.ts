@@ -1,6 +1,7 @@
 import { HOST_LABEL, LEADERLESS_ANNOTATION, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { ageOf, amountText } from "../../api/wording.ts";
 import type { HostStatus, MemberStatus } from "../explain/members.ts";
-import { age, table } from "../shared/output.ts";
+import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
 // The least important first: capacities count most where pods wait.
@@ -27,10 +28,10 @@ export function membersText({ clusters, waiting }: HostStatus, now: number, term
     reachedText(cluster, now),
     cluster.version ?? "-",
     String(cluster.nodes ?? "-"),
-    `${rounded(cluster.cpu.free)}/${rounded(cluster.cpu.allocatable)}`,
-    `${bytes(cluster.memory.free)}/${bytes(cluster.memory.allocatable)}`,
+    `${amountText("cpu", cluster.cpu.free)}/${amountText("cpu", cluster.cpu.allocatable)}`,
+    `${amountText("memory", cluster.memory.free)}/${amountText("memory", cluster.memory.allocatable)}`,
     `${cluster.pods.running}/${cluster.pods.unfinished}`,
-    cluster.created === undefined ? "-" : age(now - Date.parse(cluster.created)),
+    ageOf(cluster.created, now) ?? "-",
     ...(reasons ? [cluster.reason ?? ""] : []),
   ]);
   return (
@@ -54,7 +55,7 @@ function reachedText({ connection, agent, ready }: MemberStatus, now: number): s
   if (connection === undefined) return "-";
   if (connection === "Direct") return "directly";
   if (agent === undefined) return "agent";
-  const since = ready === "True" ? `, ${age(now - Date.parse(agent.connectedSince))}` : "";
+  const since = ready === "True" ? `, ${ageOf(agent.connectedSince, now)}` : "";
   return `agent ${agent.version ?? "?"}${since}`;
 }
 
@@ -79,21 +80,4 @@ function waitingLine({ unplaced, gated }: HostStatus["waiting"]): string {
     ...(gated === 0 ? [] : [`${gated} held back by scheduling gates`]),
   ];
   return parts.length === 0 ? "" : `\npods without a member: ${parts.join(", ")} (see \`legation status pod NAME\`)`;
-}
-
-/** Formats an amount of a resource, in cores or bytes where it is one of these. */
-export function amountText(resource: string, amount: number): string {
-  return resource === "memory" ? bytes(amount) : rounded(amount);
-}
-
-function rounded(value: number): string {
-  return String(Math.round(value * 10) / 10);
-}
-
-const BYTE_UNITS = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
-
-function bytes(value: number): string {
-  const power = Math.floor(Math.log2(Math.max(1, Math.abs(value))) / 10);
-  const unit = Math.min(power, BYTE_UNITS.length - 1);
-  return `${rounded(value / 1024 ** unit)}${BYTE_UNITS[unit]}`;
 }

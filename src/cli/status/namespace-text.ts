@@ -1,5 +1,6 @@
+import { ageOf, counted, countedAre } from "../../api/wording.ts";
 import type { NamespaceObject, NamespacePod, NamespaceStatus } from "../explain/namespace.ts";
-import { age, counted, table } from "../shared/output.ts";
+import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
 /** Formats what a namespace, or all of them, have in members for people. */
@@ -14,9 +15,7 @@ export function namespaceText(status: NamespaceStatus, now: number, terminal: Te
     `${subject}: ${counted(pods.length, "delegated pod")}${without}${whole}`,
     ...(pods.length === 0 ? [] : [podsTable(pods, { isAll, now, terminal })]),
     ...(objects.length === 0 ? [] : [...(pods.length === 0 ? [] : [""]), objectsTable(objects, isAll, terminal)]),
-    ...(onHost === 0
-      ? []
-      : [`${counted(onHost)} ${onHost === 1 ? "is" : "are"} not delegated (see \`legation status pod NAME\`)`]),
+    ...(onHost === 0 ? [] : [`${countedAre(onHost)} not delegated (see \`legation status pod NAME\`)`]),
     ...(hidden.length === 0 ? [] : [`not shown, since your account may not list them: ${hidden.join(", ")}`]),
   ].join("\n");
 }
@@ -33,7 +32,7 @@ function podsTable(
     pod.status,
     pod.cluster ?? "-",
     pod.memberNode ?? "-",
-    pod.created === undefined ? "-" : age(now - Date.parse(pod.created)),
+    ageOf(pod.created, now) ?? "-",
     ...(isAnyWaiting ? [pod.waits === undefined ? "" : `${pod.waits.reason}: ${pod.waits.message}`] : []),
   ]);
   const header = ["POD", "READY", "STATUS", "CLUSTER", "NODE", "AGE", ...(isAnyWaiting ? ["WHY"] : [])];

@@ -1,7 +1,8 @@
 import type { Journey } from "../explain/pod.ts";
+import { troubleText } from "../explain/text.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import { eventsText, troubleText } from "./trouble-text.ts";
+import { eventsText } from "./events-text.ts";
 
 /** Formats a journey for people. */
 export function journeyText(journey: Journey, terminal: Terminal): string {

@@ -1,11 +1,13 @@
 import { WHOLE_KEY } from "../../api/keys.ts";
+import { ageOf } from "../../api/wording.ts";
+import { doneText } from "../explain/job-state.ts";
 import type { Trouble } from "../explain/model.ts";
 import { reasonLine, reasonsOf } from "../explain/reasons.ts";
+import { troubleText } from "../explain/text.ts";
 import type { WholeJobStatus } from "../explain/whole-job.ts";
 import type { WholeObjectStatus } from "../explain/whole-object.ts";
-import { age, objectText, table } from "../shared/output.ts";
+import { objectText, table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import { troubleText } from "./trouble-text.ts";
 
 /** The lines of a status, from top to bottom. */
 interface WholeLines {
@@ -34,8 +36,7 @@ export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string
     members === undefined
       ? "whole Job, in no member yet"
       : `whole Job, ${divided === "" ? "in" : "divided over"} ${members} with its pods`;
-  const done = completions === undefined ? `${succeeded} succeeded` : `${succeeded} of ${completions} succeeded`;
-  const counts = `${done}, ${failed} failed, ${active} active (${ready} ready)`;
+  const counts = `${doneText(succeeded, completions)}, ${failed} failed, ${active} active (${ready} ready)`;
   const waiting = members === undefined ? "no member has it" : `${members} has not started it`;
   const lines = {
     summary: [`Job ${namespace}/${name}: ${where}`, started === undefined ? waiting : `started ${started}: ${counts}`],
@@ -69,7 +70,7 @@ export function wholeObjectText(status: WholeObjectStatus, now: number, terminal
       terminal.paint(state === "InStep" ? "green" : state === "Excluded" ? "dim" : "red", state),
       String(generation ?? "-"),
       health ?? "-",
-      since === undefined ? "-" : age(now - Date.parse(since)),
+      ageOf(since, now) ?? "-",
       message ?? "",
     ]),
     conditions: conditions.map(({ type, status: is, message }) => ({ what: `${type} is ${is}`, why: message })),

@@ -1,8 +1,8 @@
-import { reasonLine, reasonsOf } from "../explain/reasons.ts";
-import type { PendingPods, WorkloadMember, WorkloadRun, WorkloadStatus } from "../explain/workload.ts";
-import { age, counted, table, waitingText } from "../shared/output.ts";
+import { ageOf, countedAre } from "../../api/wording.ts";
+import { pendingText, troubleText } from "../explain/text.ts";
+import type { WorkloadMember, WorkloadRun, WorkloadStatus } from "../explain/workload.ts";
+import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import { troubleText } from "./trouble-text.ts";
 
 /** Formats a workload's status for people. */
 export function workloadText(status: WorkloadStatus, now: number, terminal: Terminal): string {
@@ -20,11 +20,11 @@ export function workloadText(status: WorkloadStatus, now: number, terminal: Term
     lines.push("rebalance is off: pods that run stay where they are; new ones keep the division");
   const overflowing = onHost - notDelegated;
   if (overflowing > 0) {
-    lines.push(`${counted(overflowing)} in overflow mode ${overflowing === 1 ? "is" : "are"} this cluster's so far`);
+    lines.push(`${countedAre(overflowing, "in overflow mode")} this cluster's so far`);
   }
   if (notDelegated > 0) {
     const why = status.whyOnHost === undefined ? "" : `: ${status.whyOnHost}`;
-    lines.push(`${counted(notDelegated)} ${notDelegated === 1 ? "is" : "are"} not delegated${why}`);
+    lines.push(`${countedAre(notDelegated)} not delegated${why}`);
   }
   if (status.runs.length > 0) lines.push("", runsTable(status.runs, now, terminal));
   if (next !== undefined) lines.push(`one more pod would go to ${next}`);
@@ -48,7 +48,7 @@ function runsTable(runs: readonly WorkloadRun[], now: number, terminal: Terminal
     String(succeeded),
     String(failed),
     clusters.join(",") || "-",
-    created === undefined ? "-" : age(now - Date.parse(created)),
+    ageOf(created, now) ?? "-",
   ]);
   return table(["JOB", "STATE", "SUCCEEDED", "FAILED", "WHOLE IN", "AGE"], rows, terminal.width, [
     "AGE",
@@ -76,11 +76,4 @@ function memberRow(member: WorkloadMember, divided: boolean, terminal: Terminal)
     countsText(statuses) || "-",
     whyNot,
   ];
-}
-
-function pendingText({ pods, reason, message }: PendingPods, terminal: Terminal): string {
-  return [
-    `${terminal.paint("red", waitingText(pods))}: ${reason}`,
-    ...reasonsOf(message).map((one) => `  ${reasonLine(one)}`),
-  ].join("\n");
 }

@@ -1,10 +1,12 @@
 import { DELEGATE_ANNOTATION } from "../../api/keys.ts";
 import type { CronJob, Job, Stored } from "../../api/kubernetes.ts";
-import { isFinished, isMarkedTrue } from "../../copies/jobs.ts";
+import { isFinished } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { cronJobs, jobs } from "../../kube/resources.ts";
 import { controllerOf } from "../../pods/pod-state.ts";
+import { doneText } from "../explain/job-state.ts";
+import { endOf } from "../explain/whole-job.ts";
 import type { JobRow } from "./model.ts";
 
 /** Reads the Jobs that have finished, and all CronJobs with their last run. Rejects with KubeError. */
@@ -24,15 +26,15 @@ export function jobRows(ofJobs: readonly Stored<Job>[], ofCronJobs: readonly Sto
     ...ofJobs.filter(isFinished).map((job): JobRow => {
       const { metadata, spec, status } = job;
       const owner = controllerOf({ metadata });
-      const hasFailed = isMarkedTrue(status, "Failed");
+      const end = endOf(status);
       return {
         kind: "Job",
         namespace: metadata.namespace ?? "",
         name: metadata.name,
         asks: asks(metadata.annotations, spec?.template?.metadata?.annotations),
         ...(owner?.kind === "CronJob" ? { cronJob: owner.name } : {}),
-        state: `${hasFailed ? "Failed" : "Complete"}: ${status?.succeeded ?? 0} of ${spec?.completions ?? 1} succeeded`,
-        hasFailed,
+        state: `${end}: ${doneText(status?.succeeded ?? 0, spec?.completions)}`,
+        hasFailed: end === "Failed",
       };
     }),
     ...ofCronJobs.map(({ metadata, spec, status }): JobRow => {

@@ -1,11 +1,11 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { MEMBER_NODE_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
 import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
-import { type Amounts, addAmounts, parseAmounts } from "../../api/quantity.ts";
-import { podRequests } from "../../placement/requests.ts";
-import { controllerOf, isBound, isDeleting, isTerminal } from "../../pods/pod-state.ts";
+import { type Amounts, parseAmounts } from "../../api/quantity.ts";
+import { controllerOf, isBound, isDeleting } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import { readinessOf, removalOf } from "../explain/members.ts";
+import { type CountedPod, type MemberUse, useByNode } from "../explain/member-use.ts";
+import { shownReadiness } from "../explain/members.ts";
 import { kubectlStatus } from "../explain/pod-status.ts";
 import { problemOf } from "../explain/trouble.ts";
 import { whyWithoutMember } from "../explain/waiting.ts";
@@ -62,71 +62,31 @@ function workloadOf(pod: Stored<Pod>): string | undefined {
   return `${owner.kind}/${owner.name}`;
 }
 
-/** The parts of a pod that members' sums count. */
-export interface CountedPod {
-  readonly nodeName: string | undefined;
-  readonly isUnfinished: boolean;
-  readonly isRunning: boolean;
-  readonly requests: Amounts;
-}
-
-/** Returns what members' sums count of a pod. */
-export function countedPod(pod: Pod): CountedPod {
-  return {
-    nodeName: pod.spec?.nodeName,
-    isUnfinished: !isTerminal(pod),
-    isRunning: pod.status?.phase === "Running",
-    requests: podRequests(pod),
-  };
-}
-
 /** Returns the members' rows, in the order of their names. */
 export function memberRows(
   clusters: readonly Stored<Cluster>[],
   nodes: readonly Stored<KubeNode>[],
   proxies: Iterable<CountedPod>,
 ): MemberRow[] {
-  const byNode = countsByNode(proxies);
+  const useOf = useByNode(proxies);
   const nodeOf = new Map(nodes.map((node) => [node.metadata.name, node]));
   return clusters
     .map((cluster) => {
       const node = virtualNodeName(cluster.metadata.name);
-      return memberRow(cluster, nodeOf.get(node), byNode.get(node) ?? { running: 0, unfinished: 0, requests: {} });
+      return memberRow(cluster, nodeOf.get(node), useOf(node));
     })
     .sort((a, b) => (a.name < b.name ? -1 : 1));
-}
-
-/** Sums over the unfinished pods of a virtual node. */
-interface Counts {
-  running: number;
-  unfinished: number;
-  readonly requests: Record<string, number>;
-}
-
-function countsByNode(proxies: Iterable<CountedPod>): ReadonlyMap<string, Counts> {
-  const byNode = new Map<string, Counts>();
-  for (const { nodeName = "", isUnfinished, isRunning, requests } of proxies) {
-    if (!isUnfinished) continue;
-    const counts = byNode.get(nodeName) ?? { running: 0, unfinished: 0, requests: {} };
-    byNode.set(nodeName, counts);
-    counts.unfinished += 1;
-    if (isRunning) counts.running += 1;
-    addAmounts(counts.requests, requests);
-  }
-  return byNode;
 }
 
 function memberRow(
   cluster: Stored<Cluster>,
   node: Stored<KubeNode> | undefined,
-  { running, unfinished, requests }: Counts,
+  { running, unfinished, requests }: MemberUse,
 ): MemberRow {
   const { metadata, spec, status = {} } = cluster;
-  const { ready, reason } = readinessOf(cluster, node);
   return {
     name: metadata.name,
-    ready,
-    reason: removalOf(cluster) ?? reason,
+    ...shownReadiness(cluster, node),
     since: status.conditions?.find(({ type }) => type === "Ready")?.lastTransitionTime,
     version: status.version,
     nodes: status.nodes,
@@ -135,7 +95,7 @@ function memberRow(
     isCordoned: node?.spec?.unschedulable === true,
     labels: metadata.labels ?? {},
     taints: (spec.taints ?? []).map(({ key, value, effect }) => `${key}${value ? `=${value}` : ""}:${effect}`),
-    use: useOf(cluster, requests),
+    use: resourcesOf(cluster, requests),
     running,
     unfinished,
     created: metadata.creationTimestamp,
@@ -145,7 +105,7 @@ function memberRow(
 // Shown first; extended resources such as nvidia.com/gpu follow.
 const FIRST = ["cpu", "memory", "pods"];
 
-function useOf({ status = {} }: Stored<Cluster>, ours: Amounts): ResourceUse[] {
+function resourcesOf({ status = {} }: Stored<Cluster>, ours: Amounts): ResourceUse[] {
   const allocatable = parseAmounts(status.allocatable);
   const others = parseAmounts(status.requestedByOthers);
   const extended = Object.keys(allocatable).filter((resource) => resource.includes("/") && allocatable[resource] !== 0);

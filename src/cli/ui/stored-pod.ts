@@ -1,6 +1,7 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { type CountedPod, countedPod } from "../explain/member-use.ts";
 import type { PodRow } from "./model.ts";
-import { type CountedPod, countedPod, podRow } from "./rows.ts";
+import { podRow } from "./rows.ts";
 
 /** A pod as the page keeps it: its row and what is counted of it, made once. */
 export interface ShownPod extends Pod {

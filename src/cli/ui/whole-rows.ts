@@ -3,6 +3,7 @@ import type { Job, KubeObject, Stored } from "../../api/kubernetes.ts";
 import { isFinished } from "../../copies/jobs.ts";
 import { membersOfObject } from "../../copies/object-members.ts";
 import { jobs } from "../../kube/resources.ts";
+import { doneText, stateOf } from "../explain/job-state.ts";
 import { wholeJobStatus } from "../explain/whole-job.ts";
 import type { WholeRow, WholeShare } from "./model.ts";
 
@@ -31,27 +32,16 @@ export function wholeObjectRow(object: Stored<AnyObject>, type: Stored<Delegated
 /** Returns the row of a whole Job, with the counters of its members. */
 export function wholeJobRow(job: Stored<Job>): WholeRow {
   const { cluster, shares, active, succeeded, completions, started, conditions } = wholeJobStatus({ job, told: [] });
-  const ended = conditions.find(({ type }) => type === "Failed" || type === "Complete" || type === "Suspended")?.type;
-  const whole =
-    cluster === undefined
-      ? []
-      : [
-          {
-            cluster,
-            active,
-            succeeded,
-            completions,
-            parallelism: job.spec?.parallelism ?? 1,
-            state: ended ?? (started === undefined ? "NotStarted" : "Running"),
-          },
-        ];
+  const { parallelism = 1 } = job.spec ?? {};
+  const state = stateOf(conditions, started !== undefined);
+  const whole = cluster === undefined ? [] : [{ cluster, active, succeeded, completions, parallelism, state }];
   return {
     ...rowOf(job, { type: jobs.plural, kind: jobs.kind }),
     members: (shares.length > 0 ? shares : whole).map((share) => ({
       member: share.cluster,
       tone: toneOf(share.state, isFinished(job)),
       state: share.state,
-      message: `${share.succeeded} of ${share.completions ?? 1} succeeded, ${share.active} of ${share.parallelism} active`,
+      message: `${doneText(share.succeeded, share.completions)}, ${share.active} of ${share.parallelism} active`,
       wanted: share.completions ?? 1,
       has: share.succeeded,
     })),

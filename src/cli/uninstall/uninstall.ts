@@ -7,6 +7,7 @@ import {
   VIRTUAL_NODE_PREFIX,
 } from "../../api/keys.ts";
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
+import { counted, countedAre } from "../../api/wording.ts";
 import { isFinished } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
@@ -19,7 +20,7 @@ import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import { type KindName, kindsOf, type Manifest } from "../shared/manifests.ts";
-import { counted, some } from "../shared/output.ts";
+import { some } from "../shared/output.ts";
 import { findClusters, namespacedName, unfinished } from "../shared/reading.ts";
 import { remove } from "../shared/removal.ts";
 import { countOf, unfinishedText } from "../shared/unfinished.ts";
@@ -104,7 +105,7 @@ export async function uninstall(
   if (marked.pods.length > 0) report(`${counted(marked.pods.length, "delegated pod")} deleted`);
   await releaseJobs(marked.jobs, context);
   const unmarked = await unmarkOverflow(removal);
-  if (unmarked > 0) report(`${counted(unmarked)} in overflow mode ${unmarked === 1 ? "is" : "are"} the host's alone`);
+  if (unmarked > 0) report(`${countedAre(unmarked, "in overflow mode")} the host's alone`);
   await removeVirtualNodes(host, signal);
   const optedIn = await unlabelNamespaces(context);
   for (const role of await listAll(host, clusterRoles, {

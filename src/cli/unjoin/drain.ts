@@ -1,5 +1,6 @@
 import { DELEGATE_FINALIZER, virtualNodeName } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { counted, countedAre } from "../../api/wording.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { deniedRight } from "../../kube/messages.ts";
@@ -8,7 +9,6 @@ import { isTerminal } from "../../pods/pod-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 import { Failure } from "../shared/failure.ts";
-import { counted } from "../shared/output.ts";
 import { listProxies, namespacedName, unfinished } from "../shared/reading.ts";
 import { dropFinalizer, remove } from "../shared/removal.ts";
 import type { Connection, HostContext } from "../shared/session.ts";
@@ -149,8 +149,7 @@ export async function emptyMember(options: UnjoinOptions, context: UnjoinContext
   const { pods: proxies, jobs } = await list();
   if (refusesRunning) refuseRunning(name, { pods: proxies, jobs });
   if (proxies.length > 0) {
-    const are = proxies.length === 1 ? "is" : "are";
-    report(`${host.cluster}: waiting until ${counted(proxies.length)} on Node ${node} ${are} gone`);
+    report(`${host.cluster}: waiting until ${countedAre(proxies.length, `on Node ${node}`)} gone`);
   }
   const waitsForJobs = jobs.length > 0 && !force;
   if (waitsForJobs) report(`${host.cluster}: waiting for ${counted(jobs.length, "whole Job")} in ${name} to finish`);

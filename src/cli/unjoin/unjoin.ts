@@ -2,6 +2,7 @@ import type { Cluster } from "../../api/cluster.ts";
 import { HOST_LABEL, SYSTEM_NAMESPACE, WHOLE_KEY } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import { clusters, resourceOfType } from "../../api/resources.ts";
+import { counted } from "../../api/wording.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { KubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
@@ -14,7 +15,6 @@ import { removeCluster, removeVirtualNode, successor } from "../member/remove-cl
 import { removeAccessCredentials } from "../member/user-access.ts";
 import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { Failure } from "../shared/failure.ts";
-import { counted } from "../shared/output.ts";
 import { clusterId, listClusters, notJoined, readable } from "../shared/reading.ts";
 import type { Connection } from "../shared/session.ts";
 import { emptyMember, type UnjoinContext, type UnjoinOptions } from "./drain.ts";

@@ -1,4 +1,5 @@
-import { counted, table } from "../shared/output.ts";
+import { counted } from "../../api/wording.ts";
+import { table } from "../shared/output.ts";
 import type { HostVersions, InstalledProcess, LegationVersions, MemberVersion } from "./installed.ts";
 
 /** The command line itself. */

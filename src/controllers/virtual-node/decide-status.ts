@@ -3,6 +3,7 @@ import { jsonEqual } from "../../api/json.ts";
 import { virtualNodeName } from "../../api/keys.ts";
 import { timestamp } from "../../api/kubernetes.ts";
 import { formatAmounts } from "../../api/quantity.ts";
+import { countedAre } from "../../api/wording.ts";
 import type { Observed } from "./model.ts";
 
 /** `urgent`: more than counters differ, such as a member's loss. */
@@ -122,7 +123,7 @@ function remainingPods({ name, cluster, facts }: Observed): string | undefined {
   const node = virtualNodeName(name);
   const { proxies = 0, waiting, reachable } = facts;
   const parts: string[] = [];
-  if (proxies > 0) parts.push(`${proxies === 1 ? "1 pod is" : `${proxies} pods are`} bound to Node ${node}`);
+  if (proxies > 0) parts.push(`${countedAre(proxies)} bound to Node ${node}`);
   if (waiting > 0 && reachable) parts.push(`pods without a node whose delegates there are being withdrawn: ${waiting}`);
   if (waiting > 0 && !reachable) {
     parts.push(

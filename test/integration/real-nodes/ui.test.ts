@@ -280,8 +280,8 @@ onRealNodes((realNodes) => {
       await page.getByRole("row", { name: /clock 2\/2 Running/ }).waitFor();
       expect(await page.locator(".view.old").count()).toBe(0);
       await door.set({ kind: "blackhole" });
-      await page.getByText(/^last heard \d+ s ago/).waitFor();
-      await page.getByText(/^The host's API server was last heard \d+ s ago; what is shown is from then/).waitFor();
+      await page.getByText(/^last heard \d+s ago/).waitFor();
+      await page.getByText(/^The host's API server was last heard \d+s ago; what is shown is from then/).waitFor();
       expect(await page.getByText("live", { exact: true }).count()).toBe(0);
       await page
         .locator(".view.old")

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { FindingGroup, State } from "../../../src/cli/doctor/finding.ts";
+import type { FindingGroup, State } from "../../../src/cli/explain/installation/finding.ts";
 import { hostCluster, memberCluster } from "../harness/clusters.ts";
 import { type EventuallyOptions, eventuallyPasses } from "../harness/wait.ts";
 import { legationOn } from "./process.ts";

@@ -1,3 +1,5 @@
+import { noAnswer } from "../../../api/wording.ts";
+
 /** A reading of one of the server's documents: not read yet, the last document, or why it was not read. */
 export interface Reading<T> {
   readonly value?: T;
@@ -24,9 +26,7 @@ export async function readDocument<T>(
     if (response.ok) return { value: body as T, readAt: Date.now() };
     return { ...before, problem: String((body as { message?: unknown }).message) };
   } catch (error) {
-    const problem = timeout.aborted
-      ? `no answer came within ${withinMs / 1_000} s`
-      : `the page's server does not answer: ${String(error)}`;
+    const problem = timeout.aborted ? noAnswer(withinMs) : `the page's server does not answer: ${String(error)}`;
     return { ...before, problem };
   }
 }

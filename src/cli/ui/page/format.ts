@@ -1,21 +1,4 @@
-const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-
-/** Formats an amount of a resource: `12.5`, `3.2 GiB`. */
-export function amount(resource: string, value: number): string {
-  if (resource !== "memory" && !resource.endsWith("storage")) return String(Math.round(value * 10) / 10);
-  const power = Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, Math.abs(value))) / 10));
-  return `${Math.round((value / 1024 ** power) * 10) / 10} ${UNITS[power]}`;
-}
-
-/** Formats the time since a timestamp (RFC 3339) as kubectl formats ages. */
-export function ageOf(at: string | undefined, now: number): string {
-  const seconds = Math.max(0, Math.floor((now - Date.parse(at ?? "")) / 1000));
-  if (Number.isNaN(seconds)) return "–";
-  if (seconds < 120) return `${seconds}s`;
-  if (seconds < 7_200) return `${Math.floor(seconds / 60)}m`;
-  if (seconds < 172_800) return `${Math.floor(seconds / 3_600)}h`;
-  return `${Math.floor(seconds / 86_400)}d`;
-}
+import { counted as plainlyCounted } from "../../../api/wording.ts";
 
 /** Formats a timestamp (RFC 3339) as local time, with the day if that is not today. */
 export function localTime(at: string, now: number): string {
@@ -37,7 +20,7 @@ export function zonedTime(at: string, zone?: string): string {
   return `${year?.value}-${month?.value}-${day?.value} ${hour}:${minute}:${second} ${name}`;
 }
 
-/** Formats a count: `1 pod`, `3 pods`. */
-export function counted(count: number, noun: string, plural = `${noun}s`): string {
-  return `${count.toLocaleString()} ${count === 1 ? noun : plural}`;
+/** Formats a count with the reader's separators of digits: `1 pod`, `3,000 pods`. */
+export function counted(count: number, noun: string, plural?: string): string {
+  return plainlyCounted(count, noun, plural, count.toLocaleString());
 }

@@ -1,3 +1,4 @@
+import { age } from "../../../api/wording.ts";
 import type { MemberRow, PodRow } from "../model.ts";
 
 /** Silence of the host after which what the page shows may be old. */
@@ -22,7 +23,7 @@ export function isOld({ heardAt, startedAt }: Heard, now: number): boolean {
 /** Returns the state of the connection in a few words. */
 export function connectionWords(heard: Heard, now: number): string {
   const { isConnected, heardAt, problem } = heard;
-  if (isOld(heard, now)) return heardAt === undefined ? "never heard" : `last heard ${span(now - heardAt)} ago`;
+  if (isOld(heard, now)) return heardAt === undefined ? "never heard" : `last heard ${age(now - heardAt)} ago`;
   if (!isConnected) return heardAt === undefined ? "connecting" : "not connected";
   if (problem !== undefined) return "cannot be read";
   return heardAt === undefined ? "connecting" : "live";
@@ -35,17 +36,9 @@ export function whyOld(heard: Heard, now: number): string | undefined {
     return problem === undefined ? undefined : `The host cannot be read, so what is shown may be old: ${problem}`;
   }
   const who = isConnected ? "The host's API server" : "The server of this page";
-  const since = heardAt === undefined ? "has not answered yet" : `was last heard ${span(now - heardAt)} ago`;
+  const since = heardAt === undefined ? "has not answered yet" : `was last heard ${age(now - heardAt)} ago`;
   const shown = heardAt === undefined ? "" : "; what is shown is from then";
   return `${who} ${since}${shown}${problem === undefined ? "." : `: ${problem}`}`;
-}
-
-/** Formats a time span: `23 s`, `4 min`, `3 h`. */
-export function span(ms: number): string {
-  const seconds = Math.max(0, Math.floor(ms / 1_000));
-  if (seconds < 120) return `${seconds} s`;
-  if (seconds < 7_200) return `${Math.floor(seconds / 60)} min`;
-  return `${Math.floor(seconds / 3_600)} h`;
 }
 
 /** Returns why what is known of a member's pods is old. Undefined: it is current, or the members are not read yet. */

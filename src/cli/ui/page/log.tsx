@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { noAnswer } from "../../../api/wording.ts";
 import type { ContainerView, PodPageView } from "../model.ts";
 import { ANSWER_WITHIN_MS } from "./document.ts";
 import { connectionWords } from "./freshness.ts";
@@ -117,7 +118,7 @@ async function followLog(
   take: (chunk: string) => void,
 ): Promise<string> {
   const late = new AbortController();
-  const why = `no answer came within ${ANSWER_WITHIN_MS / 1_000} s`;
+  const why = noAnswer(ANSWER_WITHIN_MS);
   const timer = setTimeout(() => late.abort(new Error(why)), ANSWER_WITHIN_MS);
   const response = await fetch(url, { signal: AbortSignal.any([signal, late.signal]) }).finally(() =>
     clearTimeout(timer),

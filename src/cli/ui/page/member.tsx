@@ -1,12 +1,13 @@
 import type { JSX } from "preact";
-import type { MemberNode, MemberPageView } from "../model.ts";
+import { ageOf, amountText } from "../../../api/wording.ts";
+import type { MemberPageView } from "../model.ts";
 import { memberCommands } from "./commands.ts";
 import { CopyButtons } from "./copy.tsx";
-import { ageOf, amount, counted, localTime } from "./format.ts";
+import { counted, localTime } from "./format.ts";
 import { NodeLink } from "./links.tsx";
 import { useLive } from "./live.ts";
 import { Member } from "./members.tsx";
-import { Badge, Loaded, Table, Troubles, useNow, useReading } from "./parts.tsx";
+import { Loaded, ReadyBadge, Table, Troubles, useNow, useReading } from "./parts.tsx";
 import { ObjectList, PodList } from "./pod-list.tsx";
 
 const READ_EVERY_MS = 15_000;
@@ -56,11 +57,11 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
             key: node.name,
             cells: [
               <NodeLink member={name} name={node.name} key="node" />,
-              <NodeState node={node} key="state" />,
+              <ReadyBadge ready={node.isReady ? "True" : "False"} isCordoned={node.isCordoned} key="state" />,
               node.pods,
               node.room
                 .map(({ resource, free, allocatable }) => {
-                  return `${resource}: ${amount(resource, free)} free of ${amount(resource, allocatable)}`;
+                  return `${resource}: ${amountText(resource, free)} free of ${amountText(resource, allocatable)}`;
                 })
                 .join(", "),
             ],
@@ -73,7 +74,7 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
         columns={["Condition", "Status", "Since", "Message"]}
         rows={conditions.map(({ type, status, since, message }) => ({
           key: type,
-          cells: [type, status, ageOf(since, now), message],
+          cells: [type, status, ageOf(since, now) ?? "–", message],
         }))}
       />
       <h2>Events</h2>
@@ -91,14 +92,6 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
         />
       )}
     </>
-  );
-}
-
-function NodeState({ node: { isReady, isCordoned } }: { node: MemberNode }): JSX.Element {
-  return (
-    <Badge tone={isReady ? (isCordoned ? "waiting" : "running") : "failed"}>
-      {isReady ? (isCordoned ? "Ready, cordoned" : "Ready") : "Not ready"}
-    </Badge>
   );
 }
 

@@ -1,8 +1,9 @@
 import type { JSX } from "preact";
+import { ageOf } from "../../../api/wording.ts";
 import type { MemberRow } from "../model.ts";
-import { ageOf, counted } from "./format.ts";
+import { counted } from "./format.ts";
 import { useLive } from "./live.ts";
-import { Awaited, Empty, UseBar, useNow } from "./parts.tsx";
+import { Awaited, Empty, ReadyBadge, UseBar, useNow } from "./parts.tsx";
 import { linkTo } from "./route.ts";
 
 /** All members, each with its room. */
@@ -58,15 +59,7 @@ export function Member(member: MemberRow): JSX.Element {
         <h2 id={`member-${member.name}`}>
           <a href={linkTo(["members", member.name])}>{member.name}</a>
         </h2>
-        <span class={`badge ${isReady ? (member.isCordoned ? "waiting" : "running") : "failed"}`}>
-          {isReady
-            ? member.isCordoned
-              ? "Ready, cordoned"
-              : "Ready"
-            : member.ready === "False"
-              ? "Not ready"
-              : "Unknown"}
-        </span>
+        <ReadyBadge ready={member.ready} isCordoned={member.isCordoned} />
       </header>
       {member.reason !== undefined && (
         <p class="trouble" role="status">
@@ -88,7 +81,7 @@ export function Member(member: MemberRow): JSX.Element {
           </a>
         </dd>
         <dt>Joined</dt>
-        <dd>{ageOf(member.created, now)} ago</dd>
+        <dd>{ageOf(member.created, now) ?? "–"} ago</dd>
       </dl>
       {member.use.length === 0 ? (
         <p class="muted">Its nodes have not been read.</p>

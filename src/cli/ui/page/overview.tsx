@@ -1,10 +1,10 @@
 import type { JSX } from "preact";
+import { age, ageOf } from "../../../api/wording.ts";
 import type { WarningRow } from "../model.ts";
-import { ageOf, counted, localTime } from "./format.ts";
-import { span } from "./freshness.ts";
+import { counted, localTime } from "./format.ts";
 import { MemberLink, PodLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Awaited, Loaded, Table, useNow, useReading } from "./parts.tsx";
+import { Awaited, Loaded, ReadyBadge, Table, useNow, useReading } from "./parts.tsx";
 import { TURNS } from "./rates.ts";
 import { linkTo } from "./route.ts";
 import { byReason, ofShown, type ReasonGroup, troubled, waitingCopies } from "./summary.ts";
@@ -85,10 +85,8 @@ function Members(): JSX.Element {
         key: name,
         cells: [
           <MemberLink name={name} key="member" />,
-          <span class={`badge ${ready === "True" ? "waiting" : "failed"}`} key="state">
-            {ready === "True" ? (isCordoned ? "Cordoned" : "Ready") : ready === "False" ? "Not ready" : "Unknown"}
-          </span>,
-          ready === "True" ? "–" : ageOf(since, now),
+          <ReadyBadge ready={ready} isCordoned={isCordoned} key="state" />,
+          ready === "True" ? "–" : (ageOf(since, now) ?? "–"),
           reason ?? "",
         ],
       }))}
@@ -106,7 +104,7 @@ function Groups({ of, state, now }: { of: readonly ReasonGroup[]; state: string;
           key: why,
           cells: [
             pods.length.toLocaleString(),
-            ageOf(since, now),
+            ageOf(since, now) ?? "–",
             <PodLink namespace={pods[0]?.namespace ?? ""} name={pods[0]?.name ?? ""} key="pod" />,
             <span title={pods[0]?.why} key="why">
               {why}
@@ -156,7 +154,7 @@ function Pace({ now }: { now: number }): JSX.Element {
   const perMinute = (count: number): string => (ms < 60_000 ? "" : ` (${Math.round((count / ms) * 600_000) / 10}/min)`);
   return (
     <p class="muted">
-      In the last {span(ms)}: {TURNS.map((turn) => `${of[turn]} ${turn}${perMinute(of[turn])}`).join(", ")}.
+      In the last {age(ms)}: {TURNS.map((turn) => `${of[turn]} ${turn}${perMinute(of[turn])}`).join(", ")}.
     </p>
   );
 }

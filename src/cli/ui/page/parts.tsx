@@ -1,15 +1,22 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { age, amountText } from "../../../api/wording.ts";
 import type { Trouble } from "../../explain/model.ts";
+import { saidText } from "../../explain/text.ts";
 import type { PodRow, ResourceUse } from "../model.ts";
 import { type Reading, readDocument } from "./document.ts";
-import { amount } from "./format.ts";
-import { span, whyLastKnown, whyOld } from "./freshness.ts";
+import { whyLastKnown, whyOld } from "./freshness.ts";
 import { useLive } from "./live.ts";
 
 /** A word with a coloured dot. The word alone tells the state, too. */
 export function Badge({ tone, children }: { tone: PodRow["state"]; children: ComponentChildren }): JSX.Element {
   return <span class={`badge ${tone}`}>{children}</span>;
+}
+
+/** The readiness of a member or node, by the status of its condition. */
+export function ReadyBadge({ ready, isCordoned }: { ready: string; isCordoned: boolean }): JSX.Element {
+  if (ready !== "True") return <Badge tone="failed">{ready === "False" ? "Not ready" : "Unknown"}</Badge>;
+  return <Badge tone={isCordoned ? "waiting" : "running"}>{isCordoned ? "Ready, cordoned" : "Ready"}</Badge>;
 }
 
 /** A member's resource: used by this host, used by others, free. */
@@ -18,13 +25,13 @@ export function UseBar({ resource, allocatable, ours, others }: ResourceUse): JS
   const oursPart = part(ours);
   const othersPart = Math.min(100 - oursPart, part(others));
   const free = Math.max(0, allocatable - ours - others);
-  const text = `${amount(resource, ours)} of this host, ${amount(resource, others)} of others, ${amount(resource, free)} free`;
+  const text = `${amountText(resource, ours)} of this host, ${amountText(resource, others)} of others, ${amountText(resource, free)} free`;
   return (
     <div class="use">
       <div class="use-names">
         <span>{resource}</span>
         <span class="use-free">
-          <b>{amount(resource, free)}</b> free of {amount(resource, allocatable)}
+          <b>{amountText(resource, free)}</b> free of {amountText(resource, allocatable)}
         </span>
       </div>
       <div class="bar" role="img" aria-label={`${resource}: ${text}`} title={text}>
@@ -124,12 +131,11 @@ export function Table({
 export function Troubles({ of }: { of: readonly Trouble[] }): JSX.Element {
   return (
     <>
-      {of.map(({ what, since, by, remedy }) => (
-        <p class="trouble" key={what}>
-          {what}
-          {since !== undefined && <small> since {since}</small>}
-          {by !== undefined && <small> says {by}</small>}
-          {remedy !== undefined && <small> {remedy}</small>}
+      {of.map((trouble) => (
+        <p class="trouble" key={trouble.what}>
+          {trouble.what}
+          <small>{saidText(trouble)}</small>
+          {trouble.remedy !== undefined && <small> {trouble.remedy}</small>}
         </p>
       ))}
     </>
@@ -212,7 +218,7 @@ export function Loaded<T>({
     <>
       {problem !== undefined && (
         <p class="trouble" role="status">
-          What is shown was read {span(now - (readAt ?? now))} ago: {problem}
+          What is shown was read {age(now - (readAt ?? now))} ago: {problem}
         </p>
       )}
       {problem === undefined ? children(value) : <div class="loaded old">{children(value)}</div>}

@@ -1,12 +1,17 @@
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { reasonsOf } from "../../explain/reasons.ts";
-import type { Plan, PlannedMember, WorkloadPlan } from "../../plan/outcome.ts";
-import { counted } from "./format.ts";
+import { whyNowhere } from "../../explain/pending.ts";
+import {
+  type Plan,
+  type PlannedMember,
+  placedText,
+  type WorkloadPlan,
+  waitingPods,
+  whyNotMore,
+} from "../../plan/outcome.ts";
 import { MemberLink } from "./links.tsx";
 import { Table } from "./parts.tsx";
-import { Reasons } from "./reasons.tsx";
-import { whyNotMore } from "./why-not.ts";
+import { Pending, Reasons } from "./reasons.tsx";
 
 const OUTCOMES: Readonly<Record<WorkloadPlan["outcome"], { readonly words: string; readonly tone: string }>> = {
   fits: { words: "Fits", tone: "running" },
@@ -99,10 +104,6 @@ async function askPlan(manifest: string): Promise<{ readonly plan?: Plan; readon
 function PlannedWorkload({ workload }: { workload: WorkloadPlan }): JSX.Element {
   const { kind, namespace, name, outcome, message, warnings, notes, pods, clusters, whole, object } = workload;
   const { words, tone } = OUTCOMES[outcome];
-  const waiting = Map.groupBy(
-    pods.filter(({ cluster }) => cluster === undefined),
-    ({ reason = "", message: why = "" }) => `${reason}: ${why}`,
-  );
   return (
     <article class="card planned" aria-label={`${kind} ${name}`}>
       <header>
@@ -123,7 +124,7 @@ function PlannedWorkload({ workload }: { workload: WorkloadPlan }): JSX.Element 
         <>
           <p>
             {object.clusters.length === 0
-              ? "No member gets it."
+              ? ["No member gets it", whyNowhere(object)].filter(Boolean).join(": ")
               : `Goes to ${object.clusters.map(({ cluster }) => cluster).join(", ")}.`}
           </p>
           {object.others.length > 0 && (
@@ -131,14 +132,7 @@ function PlannedWorkload({ workload }: { workload: WorkloadPlan }): JSX.Element 
           )}
         </>
       )}
-      {[...waiting].map(([why, those]) => (
-        <section key={why}>
-          <h3>
-            {counted(those.length, "pod")} would wait: {those[0]?.reason}
-          </h3>
-          <Reasons of={reasonsOf(those[0]?.message ?? "")} />
-        </section>
-      ))}
+      <Pending of={waitingPods(pods)} fate="would wait" heading="h3" />
     </article>
   );
 }
@@ -161,7 +155,7 @@ function Shares({ clusters, pods }: { clusters: readonly PlannedMember[]; pods: 
         cells: [
           <MemberLink key="member" name={member.cluster} />,
           member.now,
-          member.waiting === 0 ? member.pods : `${member.pods} (+${member.waiting} waiting)`,
+          placedText(member),
           <div class="pair" role="img" aria-label={`${member.pods} of ${pods} in ${member.cluster}`} key="share">
             <i class="ours" style={{ width: `${(member.pods / most) * 8}rem` }} />
           </div>,

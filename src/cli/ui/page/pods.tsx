@@ -1,9 +1,10 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
+import { ageOf } from "../../../api/wording.ts";
 import type { MemberRow, PodRow } from "../model.ts";
 import { podsCommands } from "./commands.ts";
 import { CopyButtons } from "./copy.tsx";
-import { ageOf, counted } from "./format.ts";
+import { counted } from "./format.ts";
 import { wordsOf } from "./found.ts";
 import { MemberLink, NamespaceLink, NodeLink, PodLink, WorkloadLink } from "./links.tsx";
 import { useLive } from "./live.ts";
@@ -55,7 +56,12 @@ function columnsAt(now: number, members: readonly MemberRow[] | undefined): read
       cell: (row) => <WorkloadLink namespace={row.namespace} of={row.workload} />,
       by: (row) => row.workload ?? "",
     },
-    { name: "Age", width: "4rem", cell: (row) => ageOf(row.created, now), by: (row) => -Date.parse(row.created) },
+    {
+      name: "Age",
+      width: "4rem",
+      cell: (row) => ageOf(row.created, now) ?? "–",
+      by: (row) => -Date.parse(row.created),
+    },
   ];
 }
 

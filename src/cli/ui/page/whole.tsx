@@ -1,4 +1,6 @@
 import type { JSX } from "preact";
+import { ageOf } from "../../../api/wording.ts";
+import { doneText, stateOf } from "../../explain/job-state.ts";
 import { reasonsOf } from "../../explain/reasons.ts";
 import type { WholeJobStatus } from "../../explain/whole-job.ts";
 import type { ObjectInMember, WholeObjectStatus } from "../../explain/whole-object.ts";
@@ -6,7 +8,6 @@ import type { ComparedView, PodRow } from "../model.ts";
 import { objectCommands } from "./commands.ts";
 import { Compared } from "./compared.tsx";
 import { CopyButtons } from "./copy.tsx";
-import { ageOf } from "./format.ts";
 import { MemberLink } from "./links.tsx";
 import { Badge, Loaded, Table, Troubles, useNow, useReading } from "./parts.tsx";
 import { Reasons } from "./reasons.tsx";
@@ -72,7 +73,7 @@ function WholeObject({ value, path, route }: { value: WholeObjectStatus; path: s
               </Badge>,
               member.generation ?? "–",
               member.health ?? "–",
-              ageOf(member.since, now),
+              ageOf(member.since, now) ?? "–",
               member.message ?? "",
             ],
           }))}
@@ -97,29 +98,17 @@ function WholeObject({ value, path, route }: { value: WholeObjectStatus; path: s
 export function WholeJob({ job, route }: { job: WholeJobStatus; route: Route }): JSX.Element {
   const { namespace, name, cluster, shares, active, ready, succeeded, failed, completions, conditions, notPlaced } =
     job;
-  const state = conditions.map(({ type }) => type).join(", ");
-  const all =
-    shares.length > 0
-      ? shares
-      : cluster === undefined
-        ? []
-        : [
-            {
-              cluster,
-              completions,
-              parallelism: undefined,
-              active,
-              ready,
-              succeeded,
-              failed,
-              state: state || "Running",
-            },
-          ];
+  const state = stateOf(conditions, job.started !== undefined);
+  const whole =
+    cluster === undefined
+      ? []
+      : [{ cluster, completions, parallelism: undefined, active, ready, succeeded, failed, state }];
+  const all = shares.length > 0 ? shares : whole;
   return (
     <>
       <p>
-        This Job runs whole in its members, with its pods: {succeeded}
-        {completions === undefined ? "" : ` of ${completions}`} succeeded, {failed} failed, {active} active.
+        This Job runs whole in its members, with its pods: {doneText(succeeded, completions)}, {failed} failed, {active}{" "}
+        active.
       </p>
       {all.length > 0 && (
         <Table

@@ -1,6 +1,5 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import { reasonsOf } from "../../explain/reasons.ts";
 import type { WholeJobStatus } from "../../explain/whole-job.ts";
 import type { WorkloadMember, WorkloadStatus } from "../../explain/workload.ts";
 import { workloadCommands } from "./commands.ts";
@@ -10,7 +9,7 @@ import { MemberLink, NamespaceLink } from "./links.tsx";
 import { useLive } from "./live.ts";
 import { Loaded, Table, Troubles, useReading } from "./parts.tsx";
 import { PodList } from "./pod-list.tsx";
-import { Reasons } from "./reasons.tsx";
+import { Pending } from "./reasons.tsx";
 import type { Route } from "./route.ts";
 import { WholeJob } from "./whole.tsx";
 
@@ -96,14 +95,7 @@ function Division({ status }: { status: WorkloadStatus }): JSX.Element {
           {counted(notDelegated, "pod")} not delegated: {whyOnHost}
         </p>
       )}
-      {pending.map(({ reason, message, pods: names }) => (
-        <section key={reason + message}>
-          <h2>
-            {counted(names.length, "pod")} without a member: {reason}
-          </h2>
-          <Reasons of={reasonsOf(message)} />
-        </section>
-      ))}
+      <Pending of={pending} fate="without a member" heading="h2" />
     </>
   );
 }

@@ -2,7 +2,7 @@ import { connect } from "node:tls";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { PROXY_LABEL } from "../../../../src/api/keys.ts";
 import { certificatesOf } from "../../../../src/certificates/bundle.ts";
-import type { FindingGroup } from "../../../../src/cli/doctor/finding.ts";
+import type { FindingGroup } from "../../../../src/cli/explain/installation/finding.ts";
 import type { WebhookConfiguration } from "../../../../webhook/ca-bundle.ts";
 import type { Cluster } from "../../../support/clusters/types.ts";
 import { delegatedPod } from "../../../support/delegated/pods.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import type { FindingGroup } from "../../../../src/cli/doctor/finding.ts";
+import type { FindingGroup } from "../../../../src/cli/explain/installation/finding.ts";
 import type { Cluster } from "../../../support/clusters/types.ts";
 import { cleanUpFile } from "../../../support/harness/after-file.ts";
 import { kubectl } from "../../../support/harness/kubectl.ts";

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { EXIT_CODES } from "../../../../src/cli/shared/failure.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
+import { refusing, stored } from "../explain/installation/given.ts";
 import { connection, recordedSession } from "../session.ts";
-import { refusing, stored } from "./given.ts";
 
 describe("the command", () => {
   test.each([

@@ -77,8 +77,9 @@ describe("the status of a whole object", () => {
     const told: KubeEvent[] = [{ ...event, reason: "FieldConflict", message: "west: .spec.size" }];
     const failed = { ...READY, status: "False" as const, message: "west: no such type" };
     const lines = shown({ object: widget([IN_STEP]), told, type: { ...type(), status: { conditions: [failed] } } });
-    expect(lines.slice(-2)).toEqual([
-      `trouble: DelegatedType widgets.shop.example.com: west: no such type (since ${SINCE})`,
+    expect(lines.slice(-3)).toEqual([
+      `trouble: DelegatedType widgets.shop.example.com: Ready is False: west: no such type (since ${SINCE}, says legation controller)`,
+      "  kubectl describe delegatedtypes.legation.dev widgets.shop.example.com",
       `trouble: FieldConflict: west: .spec.size (since ${SINCE})`,
     ]);
   });
@@ -93,7 +94,8 @@ describe("the status of a whole object", () => {
     });
     expect(lines.slice(2)).toEqual([
       "west     InStep  3           Unknown  60s    spec.health: line 1",
-      `trouble: DelegatedType widgets.shop.example.com: spec.health: line 1 (since ${SINCE})`,
+      `trouble: DelegatedType widgets.shop.example.com: ExpressionsValid is False: spec.health: line 1 (since ${SINCE}, says legation controller)`,
+      "  kubectl describe delegatedtypes.legation.dev widgets.shop.example.com",
     ]);
   });
 

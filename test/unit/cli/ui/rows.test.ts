@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import type { KubeNode, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { countedPod } from "../../../../src/cli/explain/member-use.ts";
 import { kubectlStatus } from "../../../../src/cli/explain/pod-status.ts";
-import { countedPod, memberRows, podRow } from "../../../../src/cli/ui/rows.ts";
+import { memberRows, podRow } from "../../../../src/cli/ui/rows.ts";
 import { containerStatus, endedStatus, pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 
 const waiting = (reason: string, message?: string) =>

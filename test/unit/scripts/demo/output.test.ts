@@ -25,9 +25,9 @@ test("counts pods by phase, and those without one among the others", () => {
 test("shows counts as a table, a line for each cluster", () => {
   const counts = [countPods("host", podsOf("Running")), countPods("west", podsOf())];
   expect(countsTable(counts)).toEqual([
-    "PODS IN     RUNNING     COMPLETED   OTHERS",
-    "host        1           0           0",
-    "west        0           0           0",
+    "PODS IN  RUNNING  COMPLETED  OTHERS",
+    "host     1        0          0",
+    "west     0        0          0",
   ]);
 });
 

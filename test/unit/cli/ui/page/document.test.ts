@@ -28,6 +28,6 @@ describe("reading a document", () => {
     const silent = (_: string, { signal: cut }: { signal: AbortSignal }): Promise<never> =>
       new Promise((_, reject) => cut.addEventListener("abort", () => reject(cut.reason)));
     vi.stubGlobal("fetch", silent);
-    expect(await readDocument("/x", {}, signal, 5)).toEqual({ problem: "no answer came within 0.005 s" });
+    expect(await readDocument("/x", {}, signal, 5)).toEqual({ problem: "no answer within 0.005 s" });
   });
 });

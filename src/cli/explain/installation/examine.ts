@@ -1,0 +1,275 @@
+import type { Cluster } from "../../../api/cluster.ts";
+import { delegationModeOf } from "../../../api/delegation-mode.ts";
+import { virtualNodeName } from "../../../api/keys.ts";
+import type { KubeNode, Namespace, Stored } from "../../../api/kubernetes.ts";
+import { clusters as clusterResource } from "../../../api/resources.ts";
+import { noAnswer } from "../../../api/wording.ts";
+import { joinedTwice, joinedTwiceProblem } from "../../../clusters/joined-twice.ts";
+import type { ClusterClient } from "../../../kube/client.ts";
+import { isKubeError } from "../../../kube/errors.ts";
+import { listAll } from "../../../kube/list.ts";
+import { namespaces as namespaceResource } from "../../../kube/resources.ts";
+import { accessObjects, loadMemberRole } from "../../join/grant-access.ts";
+import { atMost } from "../../shared/at-most.ts";
+import { Failure } from "../../shared/failure.ts";
+import { asViewer, clusterId, findClusters, listVirtualNodes } from "../../shared/reading.ts";
+import type { Session } from "../../shared/session.ts";
+import { didYouMean } from "../../shared/suggestion.ts";
+import { accessFindings, hubFindings } from "./access.ts";
+import { checked, type Deadline, deadlineOf, problemOf } from "./check.ts";
+import { type ClockOffset, clockFinding, readClock } from "./clock.ts";
+import { controllerFindings } from "./controller.ts";
+import { typeFindings } from "./delegated-types.ts";
+import { type Finding, type FindingGroup, fail } from "./finding.ts";
+import { homeApiFindings } from "./home-api.ts";
+import {
+  installedObjectFindings,
+  partFinding,
+  policyWarnings,
+  type RunningPart,
+  readInstallation,
+  readParts,
+  repairOf,
+} from "./installed-objects.ts";
+import { type CheckedMember, checkMember } from "./member.ts";
+import { namespaceFindings } from "./namespaces.ts";
+import { type Right, rightsOf } from "./rights.ts";
+import { hostVersion, installedVersions, readVersion } from "./versions.ts";
+import { kubeletFindings, staleNodeFindings } from "./virtual-nodes.ts";
+import { configurationFindings, podFindings, reachFindings, type WebhookContext } from "./webhook.ts";
+
+/** Parts to examine, and the timeout of each. */
+export interface ExamineOptions {
+  /** Names of the members to check. Undefined: all. */
+  readonly members: readonly string[] | undefined;
+  readonly timeoutMs: number;
+  /** Version of this command. */
+  readonly version: string;
+}
+
+// Each member is asked by connections of its own.
+const MEMBERS_AT_ONCE = 16;
+
+/** The host as it was read first. */
+interface HostFacts {
+  readonly host: ClusterClient;
+  readonly clusters: readonly Stored<Cluster>[];
+  readonly nodes: readonly Stored<KubeNode>[];
+  readonly namespaces: readonly Stored<Namespace>[];
+  readonly clock: ClockOffset | undefined;
+  /** The host's time, epoch ms. */
+  readonly now: number;
+}
+
+type Known = Pick<HostFacts, "clusters" | "nodes" | "namespaces">;
+
+/** Checks an installation from end to end. Changes nothing. `onStep` receives what is checked next. Rejects for an unknown member. */
+export async function examine(
+  host: ClusterClient,
+  { members, timeoutMs, version }: ExamineOptions,
+  session: Pick<Session, "connectText" | "signal">,
+  onStep: (step: string) => void,
+): Promise<readonly FindingGroup[]> {
+  const { signal } = session;
+  const deadline = (): Deadline => deadlineOf(signal, timeoutMs);
+  onStep("the host");
+  const reached = await checkHost(host, deadline());
+  if (reached.clock === "unreached") return [{ name: "Host", findings: reached.findings }];
+  const { clock } = reached;
+  const now = Date.now() + (clock?.aheadMs ?? 0);
+  const { known, findings: problems } = await readKnown(host, deadline());
+  if (known === undefined) return [{ name: "Host", findings: [...reached.findings, ...problems] }];
+  const { clusters, nodes, namespaces } = known;
+  refuseUnknown(members ?? [], clusters);
+  const facts: HostFacts = { host, clusters, nodes, namespaces, clock, now };
+  onStep("the installation");
+  const installation = await checkInstallation(facts, version, deadline());
+  const chosen = clusters.filter(({ metadata }) => members === undefined || members.includes(metadata.name));
+  onStep("webhook, controller and members");
+  const names = new Set(clusters.map(({ metadata }) => metadata.name));
+  const shared = deadline();
+  const [webhook, controller, ofMembers, access, homeApi, types] = await Promise.all([
+    checkWebhook(facts, installation, deadline()),
+    checked("controller", shared, () =>
+      controllerFindings(host, { now, inCluster: installation.url === undefined, signal: shared.signal }),
+    ),
+    checkMembers(facts, chosen, deadline, session),
+    checkShared(facts, shared),
+    checked("home API", shared, () => homeApiFindings(host, chosen, shared.signal)),
+    checked("delegated types", shared, () => typeFindings(host, { now, signal: shared.signal })),
+  ]);
+  return [
+    { name: "Host", findings: reached.findings },
+    { name: "Installation", findings: installation.findings },
+    { name: "Admission webhook", findings: webhook },
+    { name: "Controller", findings: [...controller, ...staleNodeFindings(nodes, names)] },
+    ...ofMembers,
+    { name: "API server of pods in members", findings: homeApi },
+    { name: "Agents and access", findings: access },
+    ...(types.length === 0 ? [] : [{ name: "Delegated types", findings: types }]),
+    { name: "Namespaces", findings: namespaceFindings(namespaces, names) },
+  ];
+}
+
+/** Reads what the checks are about. */
+async function readKnown(
+  host: ClusterClient,
+  deadline: Deadline,
+): Promise<{ readonly known: Known | undefined; readonly findings: readonly Finding[] }> {
+  const { signal } = deadline;
+  let known: Known | undefined;
+  const findings = await checked("Clusters, nodes and namespaces", deadline, async () => {
+    const clusters = await asViewer(findClusters(host, signal));
+    if (clusters === undefined) {
+      const what = `Legation is not installed: the host does not serve ${clusterResource.plural}.${clusterResource.group}`;
+      return [fail(what, "legation install")];
+    }
+    const lists = [
+      listVirtualNodes(host, signal),
+      listAll(host, namespaceResource, { dropManagedFields: true, signal }),
+    ] as const;
+    const [nodes, namespaces] = await asViewer(Promise.all(lists));
+    known = { clusters, nodes, namespaces };
+    return [];
+  });
+  return { known, findings };
+}
+
+/** Refuses names of `--members` that no Cluster has. */
+function refuseUnknown(members: readonly string[], clusters: readonly Stored<Cluster>[]): void {
+  const known = clusters.map(({ metadata }) => metadata.name);
+  const unknown = members.find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  throw new Failure("usage", {
+    object: "--members",
+    problem: `${unknown} has not joined`,
+    remedy: didYouMean(unknown, known) ?? `members are ${known.join(", ") || "none"}`,
+  });
+}
+
+async function checkHost(
+  host: ClusterClient,
+  { signal, timeoutMs, command }: Deadline,
+): Promise<{ readonly findings: readonly Finding[]; readonly clock: ClockOffset | undefined | "unreached" }> {
+  try {
+    const version = await readVersion(host, { signal, timeoutMs });
+    const clock = await readClock(host, { signal, timeoutMs });
+    const ofClock = clock === undefined ? [] : [clockFinding("its clock", "this machine's", clock)];
+    return { findings: [hostVersion(version), ...ofClock], clock };
+  } catch (error) {
+    command.throwIfAborted();
+    if (!isKubeError(error)) throw error;
+    const remedy = "see that it runs, and that --kubeconfig and --context name it";
+    const problem = signal.aborted ? noAnswer(timeoutMs) : problemOf(error);
+    return { findings: [fail(`the host does not answer: ${problem}`, remedy)], clock: "unreached" };
+  }
+}
+
+async function checkInstallation(
+  { host }: HostFacts,
+  version: string,
+  deadline: Deadline,
+): Promise<{ readonly findings: readonly Finding[]; readonly url: string | undefined; readonly repair: string }> {
+  const { signal } = deadline;
+  let url: string | undefined;
+  const reading = readInstallation(host, version, signal);
+  const repair = reading.then(
+    ({ before }) => repairOf(before.helmRelease),
+    () => repairOf(undefined),
+  );
+  const [parts, objects] = await Promise.all([
+    checked("Deployments", deadline, async () => {
+      const found = await readParts(host, signal);
+      const versions = new Map(found.map((part: RunningPart) => [part.name, part.version]));
+      return [...installedVersions(version, versions, await repair), ...found.map(partFinding)];
+    }),
+    checked("installation", deadline, async () => {
+      const installation = await reading;
+      url = installation.before.webhookUrl;
+      const all = await Promise.all([
+        checked("objects", deadline, () => installedObjectFindings(host, version, installation, signal)),
+        checked("policies", deadline, () => policyWarnings(host, installation.wanted, signal)),
+      ]);
+      return all.flat();
+    }),
+  ]);
+  return { findings: [...parts, ...objects], url, repair: await repair };
+}
+
+async function checkWebhook(
+  { host, namespaces, now }: HostFacts,
+  { url, repair }: Pick<WebhookContext, "url" | "repair">,
+  deadline: Deadline,
+): Promise<readonly Finding[]> {
+  const namespace = namespaces.find(
+    ({ metadata }) => delegationModeOf(metadata.labels) !== undefined && metadata.deletionTimestamp === undefined,
+  );
+  const context: WebhookContext = { now, url, repair, namespace, signal: deadline.signal };
+  const parts = await Promise.all([
+    checked("webhook configurations", deadline, () => configurationFindings(host, context)),
+    checked("reachability of the webhook", deadline, () => reachFindings(host, context)),
+    checked("admission of a pod", deadline, () => podFindings(host, context)),
+  ]);
+  return parts.flat();
+}
+
+async function checkMembers(
+  { host, clusters, nodes, clock, now }: HostFacts,
+  chosen: readonly Stored<Cluster>[],
+  deadline: () => Deadline,
+  session: Pick<Session, "connectText" | "signal">,
+): Promise<readonly FindingGroup[]> {
+  if (chosen.length === 0) return [];
+  const first = deadline();
+  let rights: readonly Right[] | undefined;
+  const problems = await checked("rights that members are to give", first, async () => {
+    rights = await neededRights(host, first.signal);
+    return [];
+  });
+  const nodeOf = new Map(nodes.map((node) => [node.metadata.name, node]));
+  const results = await atMost(MEMBERS_AT_ONCE, chosen, async (cluster) => {
+    const { name } = cluster.metadata;
+    const node = nodeOf.get(virtualNodeName(name));
+    const own = deadline();
+    const kubelet = checked(`kubelet API of ${name}`, own, () => kubeletFindings(host, name, node, own));
+    const context = { host, cluster, node, rights, hostClock: clock, now, deadline: own, session };
+    const [member, ofKubelet] = await Promise.all([checkMember(context), kubelet]);
+    return { name, member, ofKubelet };
+  });
+  const found = new Map(results.map(({ name, member }) => [name, member]));
+  const twice = twiceFindings(clusters, found);
+  const groups = results.map(({ name, member, ofKubelet }) => ({
+    name: `Member ${name}`,
+    findings: [...member.findings, ...(twice.get(name) ?? []), ...ofKubelet],
+  }));
+  return problems.length === 0 ? groups : [{ name: "Members", findings: problems }, ...groups];
+}
+
+function twiceFindings(
+  clusters: readonly Stored<Cluster>[],
+  members: ReadonlyMap<string, CheckedMember>,
+): ReadonlyMap<string, readonly Finding[]> {
+  const joined = clusters.map((cluster) => ({ cluster, found: members.get(cluster.metadata.name)?.found }));
+  return new Map(
+    [...joinedTwice(joined)].map(([name, keeper]) => [
+      name,
+      [fail(`${name}: ${joinedTwiceProblem(name, keeper)}`, `legation unjoin ${name}`)],
+    ]),
+  );
+}
+
+/** Returns the rights that `legation join` gives the host in a member. */
+async function neededRights(host: ClusterClient, signal: AbortSignal): Promise<readonly Right[]> {
+  const role = await loadMemberRole();
+  const hostId = await clusterId(host, signal);
+  return rightsOf(accessObjects(role, { hostId, hostName: "", cluster: "" }).role.rules);
+}
+
+async function checkShared({ host, clusters, now }: HostFacts, deadline: Deadline): Promise<readonly Finding[]> {
+  const { signal } = deadline;
+  const parts = await Promise.all([
+    checked("hub", deadline, () => hubFindings(host, clusters, { now, signal })),
+    checked("access for users", deadline, () => accessFindings(host, { now, signal })),
+  ]);
+  return parts.flat();
+}

@@ -1,0 +1,65 @@
+import { parsePlacement, problemsText } from "../../../api/annotations.ts";
+import { closestName } from "../../../api/closest-key.ts";
+import { delegationModeOf } from "../../../api/delegation-mode.ts";
+import { CLUSTERS_ANNOTATION, DELEGATION_LABEL, GROUP } from "../../../api/keys.ts";
+import type { Namespace, Stored } from "../../../api/kubernetes.ts";
+import { counted } from "../../../api/wording.ts";
+import { some } from "../../shared/output.ts";
+import { type Finding, fail, ok, warn } from "./finding.ts";
+
+const VALUES = ["annotated", "all", "overflow"];
+
+/** Judges the labels and annotations by which namespaces are opted in. `members`: names of the Clusters. */
+export function namespaceFindings(namespaces: readonly Stored<Namespace>[], members: ReadonlySet<string>): Finding[] {
+  const found = namespaces.flatMap((each) => ofNamespace(each, members));
+  const optedIn = namespaces.filter(({ metadata }) => delegationModeOf(metadata.labels) !== undefined);
+  const names = some(optedIn.map(({ metadata }) => metadata.name));
+  const count =
+    optedIn.length === 0
+      ? warn(
+          "no namespace is opted in, so no pod is delegated",
+          `kubectl label namespace NAME ${DELEGATION_LABEL}=annotated`,
+        )
+      : ok(`${counted(optedIn.length, "namespace")} opted in: ${names}`);
+  return [count, ...found];
+}
+
+function ofNamespace({ metadata }: Stored<Namespace>, members: ReadonlySet<string>): Finding[] {
+  const { name, labels, annotations = {} } = metadata;
+  const subject = `namespace ${name}`;
+  const mode = labels?.[DELEGATION_LABEL];
+  const found: Finding[] = [];
+  if (mode !== undefined && !VALUES.includes(mode)) {
+    const meant = closestName(mode, VALUES) ?? "annotated";
+    found.push(
+      fail(
+        `${subject}: label ${DELEGATION_LABEL}: ${JSON.stringify(mode)} is none of ${VALUES.join(", ")}, so it is not opted in`,
+        `kubectl label --overwrite namespace ${name} ${DELEGATION_LABEL}=${meant}`,
+      ),
+    );
+  }
+  const own = Object.keys(annotations).filter((key) => key.startsWith(`${GROUP}/`));
+  const remove = `kubectl annotate namespace ${name} ${own.map((key) => `${key}-`).join(" ")}`;
+  const parsed = parsePlacement(annotations);
+  if (!parsed.ok) return [...found, warn(`${subject}: ${problemsText(parsed)}`, remove)];
+  if (own.length > 0 && mode === undefined) {
+    found.push(
+      warn(
+        `${subject}: ${own.join(", ")} without the label ${DELEGATION_LABEL}, so without effect`,
+        `kubectl label namespace ${name} ${DELEGATION_LABEL}=annotated, or \`${remove}\``,
+      ),
+    );
+  }
+  const unknown = (parsed.placement.clusters ?? []).filter((cluster) => !members.has(cluster));
+  if (unknown.length > 0) {
+    const meant = unknown.map((cluster) => closestName(cluster, [...members])).filter((each) => each !== undefined);
+    const hint = meant.length === 0 ? "" : ` (did you mean ${meant.join(", ")}?)`;
+    found.push(
+      warn(
+        `${subject}: ${CLUSTERS_ANNOTATION} names ${unknown.join(", ")}, and no such member has joined${hint}`,
+        `kubectl annotate --overwrite namespace ${name} ${CLUSTERS_ANNOTATION}=NAMES`,
+      ),
+    );
+  }
+  return found;
+}
