@@ -1,10 +1,12 @@
 import type { NamespaceObject, NamespacePod, NamespaceStatus } from "../explain/namespace.ts";
+import { hiddenLine } from "../shared/hidden.ts";
 import { age, counted, table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
 /** Formats what a namespace, or all of them, have in members for people. */
 export function namespaceText(status: NamespaceStatus, now: number, terminal: Terminal): string {
-  const { namespace, pods, objects, onHost = 0, hidden } = status;
+  const { namespace, pods, objects, onHost = 0 } = status;
+  const hidden = hiddenLine(status.hidden);
   const waiting = pods.filter((pod) => pod.waits !== undefined).length;
   const without = waiting === 0 ? "" : `, ${waiting} of them without a member`;
   const whole = objects.length === 0 ? "" : `; ${counted(objects.length, "whole object")}`;
@@ -17,7 +19,7 @@ export function namespaceText(status: NamespaceStatus, now: number, terminal: Te
     ...(onHost === 0
       ? []
       : [`${counted(onHost)} ${onHost === 1 ? "is" : "are"} not delegated (see \`legation status pod NAME\`)`]),
-    ...(hidden.length === 0 ? [] : [`not shown, since your account may not list them: ${hidden.join(", ")}`]),
+    ...(hidden === undefined ? [] : [terminal.paint("dim", hidden)]),
   ].join("\n");
 }
 
