@@ -3,7 +3,7 @@ import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { readable } from "../shared/reading.ts";
-import { type Finding, fail, ok, skip, warn } from "./finding.ts";
+import { type Finding, fail, forbidden, ok, warn } from "./finding.ts";
 
 // Types and members are read within seconds of a start of the controller, or of a join.
 const SETTLED_AFTER_MS = 60_000;
@@ -15,7 +15,7 @@ export async function typeFindings(
 ): Promise<readonly Finding[]> {
   const types = await readable(listDelegatedTypes(host, signal));
   return types === undefined
-    ? [skip("DelegatedTypes: you may not list them")]
+    ? [forbidden("DelegatedTypes: you may not list them")]
     : types.flatMap((type) => judgeType(type, now));
 }
 

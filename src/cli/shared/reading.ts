@@ -28,11 +28,14 @@ export async function asViewer<T>(reading: Promise<T>, purpose = ""): Promise<T>
   }
 }
 
-/** Returns the role to grant: manifests/rbac-viewer.yaml for the whole host, Kubernetes' `view` for one namespace. */
+/** The remedy for an account that may not read the whole host: manifests/rbac-viewer.yaml. */
+export const BIND_VIEWER = "have your account bound to the ClusterRole legation-viewer, by a ClusterRoleBinding";
+
+/** Returns the role to grant: the viewer's for the whole host, Kubernetes' `view` for one namespace. */
 function missingRole({ namespace }: KubeError): string {
-  return namespace !== undefined
-    ? "have your account bound to the ClusterRole view, by a RoleBinding in that namespace"
-    : "have your account bound to the ClusterRole legation-viewer, by a ClusterRoleBinding";
+  return namespace === undefined
+    ? BIND_VIEWER
+    : "have your account bound to the ClusterRole view, by a RoleBinding in that namespace";
 }
 
 /** Returns the failure of a command whose object does not exist. */
