@@ -10,7 +10,7 @@ import { listAll } from "../../kube/list.ts";
 import { jobs, kindName, namespaces, pods as podResource, type Resource } from "../../kube/resources.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { listDelegatedTypes } from "../shared/delegated-types.ts";
-import { type Hidden, ofViewers } from "../shared/hidden.ts";
+import { DELEGATED_OBJECTS, type Hidden, objectsOf, ofViewers } from "../shared/hidden.ts";
 import { listProxies, notOnHost, readable } from "../shared/reading.ts";
 import type { Reason } from "./model.ts";
 import { kubectlStatus } from "./pod-status.ts";
@@ -102,14 +102,14 @@ async function readObjects(
     const objects = (found ?? []).map((object) => objectRow(type.spec.kind, object));
     return {
       objects,
-      hidden: found === undefined ? [{ what: kindName(resource), right: "the right to list them" }] : [],
+      hidden: found === undefined ? [objectsOf(kindName(resource))] : [],
     };
   };
   const [found, types] = await Promise.all([list(jobs), readable(listDelegatedTypes(client, signal))]);
   const parts = await Promise.all((types ?? []).map(readType));
   const hidden = [
     ...(found === undefined ? [ofViewers(kindName(jobs))] : []),
-    ...(types === undefined ? [ofViewers("objects of delegated types")] : []),
+    ...(types === undefined ? [DELEGATED_OBJECTS] : []),
     ...parts.flatMap((part) => part.hidden),
   ];
   const objects = [...(found ?? []).map(jobRow), ...parts.flatMap((part) => part.objects)];

@@ -9,6 +9,14 @@ export interface Hidden {
 /** The members, for an account with rights in a namespace alone. */
 export const MEMBERS: Hidden = ofViewers("the members, their share and their state");
 
+/** Objects of types that the account cannot know of. */
+export const DELEGATED_OBJECTS: Hidden = ofViewers("objects of delegated types");
+
+/** Returns the objects of one type, which the account may not list. */
+export function objectsOf(type: string): Hidden {
+  return { what: type, right: "the right to list them" };
+}
+
 /** Returns a part that manifests/rbac-viewer.yaml lets its users read. */
 export function ofViewers(what: string): Hidden {
   return { what, right: "the ClusterRole legation-viewer" };
