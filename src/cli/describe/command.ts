@@ -44,7 +44,7 @@ export const command: Equip = equipped({
   run: async (options, session) => {
     const { client, namespace: current } = await session.connect(options, "host");
     const { queries, namespace = current, selector: labelSelector, timeout: timeoutMs, strict } = options;
-    const clusters = await openClusters(client, options.clusters, { choice: options, session });
+    const clusters = await openClusters(client, options.clusters, { choice: options, session, namespace });
     const request: ReadRequest = { queries, namespace, labelSelector, includeObject: "Object", timeoutMs };
     const gaps = new Gaps((line) => session.terminal.progress(line));
     const context = { gaps, signal: session.signal };

@@ -6,6 +6,7 @@ import { Failure } from "../shared/failure.ts";
 import { commaList, duration, memberName, withGlobals } from "../shared/input.ts";
 import { printOutcome } from "../shared/output.ts";
 import { packageVersion } from "../shared/package-root.ts";
+import { BIND_VIEWER } from "../shared/reading.ts";
 import { findingsText } from "./text.ts";
 
 const memberList = commaList.superRefine((names, context) => {
@@ -34,17 +35,23 @@ export const command: Equip = equipped({
   working: "checking",
   run: async ({ members, timeout: timeoutMs, ...options }, session) => {
     const { terminal } = session;
-    const { client } = await session.connect(options, "host");
+    const { client, namespace } = await session.connect(options, "host");
     const version = packageVersion();
-    const groups = await examine(client, { members, timeoutMs, version }, session, (step) =>
+    const { groups, hidden } = await examine(client, { members, timeoutMs, version, namespace }, session, (step) =>
       terminal.step(`checking ${step}`),
     );
     const counts = countStates(groups);
+    const text = findingsText(groups, terminal);
     printOutcome(terminal, options.output, {
-      text: findingsText(groups, terminal),
-      document: { healthy: counts.FAIL === 0, counts, groups },
+      text: hidden === undefined ? text : `${text}\n${terminal.paint("dim", hidden)}`,
+      document: { healthy: counts.FAIL === 0 && hidden === undefined, counts, groups, hidden },
     });
-    if (counts.FAIL === 0) return;
-    throw new Failure("failure", { object: "doctor", problem: `found ${counted(counts.FAIL, "failure")}` });
+    if (counts.FAIL > 0) {
+      throw new Failure("failure", { object: "doctor", problem: `found ${counted(counts.FAIL, "failure")}` });
+    }
+    if (hidden !== undefined) {
+      const problem = "has not seen the members, so it cannot tell that all is well";
+      throw new Failure("failure", { object: "doctor", problem, remedy: BIND_VIEWER });
+    }
   },
 });

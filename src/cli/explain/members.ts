@@ -48,10 +48,6 @@ export interface MemberStatus {
   readonly created: string | undefined;
 }
 
-/** Words for an account with rights in a namespace alone, in place of its members. */
-export const MEMBERS_HIDDEN =
-  "not shown: the members, their share and their state, which the ClusterRole legation-viewer lets you read";
-
 /** The host's objects of members. */
 export type HostMembers = Pick<HostState, "clusters" | "nodes">;
 

@@ -10,6 +10,7 @@ import { listAll } from "../../kube/list.ts";
 import { jobs, kindName, namespaces, pods as podResource, type Resource } from "../../kube/resources.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { listDelegatedTypes } from "../shared/delegated-types.ts";
+import { DELEGATED_OBJECTS, type Hidden, objectsOf, ofViewers } from "../shared/hidden.ts";
 import { listProxies, notOnHost, readable } from "../shared/reading.ts";
 import { doneText } from "./job-state.ts";
 import type { Reason } from "./model.ts";
@@ -52,7 +53,7 @@ export interface NamespaceStatus {
   /** Number of pods that are the host's own. Undefined for all namespaces. */
   readonly onHost: number | undefined;
   /** Types that the account may not list. */
-  readonly hidden: readonly string[];
+  readonly hidden: readonly Hidden[];
 }
 
 /**
@@ -100,13 +101,16 @@ async function readObjects(
       throw error;
     });
     const objects = (found ?? []).map((object) => objectRow(type.spec.kind, object));
-    return { objects, hidden: found === undefined ? [kindName(resource)] : [] };
+    return {
+      objects,
+      hidden: found === undefined ? [objectsOf(kindName(resource))] : [],
+    };
   };
   const [found, types] = await Promise.all([list(jobs), readable(listDelegatedTypes(client, signal))]);
   const parts = await Promise.all((types ?? []).map(readType));
   const hidden = [
-    ...(found === undefined ? [kindName(jobs)] : []),
-    ...(types === undefined ? ["objects of delegated types"] : []),
+    ...(found === undefined ? [ofViewers(kindName(jobs))] : []),
+    ...(types === undefined ? [DELEGATED_OBJECTS] : []),
     ...parts.flatMap((part) => part.hidden),
   ];
   const objects = [...(found ?? []).map(jobRow), ...parts.flatMap((part) => part.objects)];

@@ -6,6 +6,7 @@ import { namespaces, pods } from "../../kube/resources.ts";
 import { controllerOf, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { objectOf } from "../shared/documents.ts";
+import { hiddenLine, ofViewers } from "../shared/hidden.ts";
 import { notOnHost, readable } from "../shared/reading.ts";
 import { WORKLOAD_RESOURCES, workloadKind } from "../simulation/workloads.ts";
 import { readEvents } from "./events.ts";
@@ -59,8 +60,7 @@ export async function readMember(
     return { troubles: cluster === undefined ? [] : memberTroubles(pod, cluster, nodes[0]) };
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
-    const notRead = `whether ${name} is ready is not shown: you may not ${error.verb} ${error.target} (ClusterRole legation-viewer)`;
-    return { troubles: [], notRead };
+    return { troubles: [], notRead: hiddenLine([ofViewers(`whether ${name} is ready`)]) };
   }
 }
 

@@ -8,6 +8,7 @@ import { events, jobs, namespaces, pods as podResource } from "../../kube/resour
 import { isDeleting } from "../../pods/pod-state.ts";
 import { type WishingWorkload, workloadKey } from "../../scheduling/workload.ts";
 import { objectOf, readFields, type WrittenObject } from "../shared/documents.ts";
+import { hiddenLine, MEMBERS } from "../shared/hidden.ts";
 import { notOnHost, readable } from "../shared/reading.ts";
 import { admitPod, isDelegated } from "../simulation/admission.ts";
 import {
@@ -22,7 +23,6 @@ import {
 import { type HostState, readClaims, readHost, readWorkloadObject } from "../simulation/host-state.ts";
 import { podsOf, type WorkloadKind, type WorkloadPods } from "../simulation/workloads.ts";
 import { lastTimeOf } from "./events.ts";
-import { MEMBERS_HIDDEN } from "./members.ts";
 import { ownWorkloadOf } from "./not-delegated.ts";
 import { isWholeJob, readWholeJob, type WholeJobStatus } from "./whole-job.ts";
 import { type WorkloadFacts, type WorkloadStatus, workloadStatus } from "./workload.ts";
@@ -42,11 +42,11 @@ export async function readWorkload(
     kind === "CronJob" ? listAll(client, jobs, { namespace, signal }) : [],
     listAll(client, podResource, { namespace, signal }),
     listAll(client, events, { namespace, fieldSelector: "reason=FailedCreate", signal }),
-    readable(readHost(client, signal)),
+    readable(readHost(client, [namespace], signal)),
     readClaims(client, [{ namespace, pods: spec }], signal),
   ]);
   // An account with rights in one namespace sees the workload's own pods.
-  const seen = known ?? { ...NO_HOST, namespaces: await ownNamespace(client, namespace, signal) };
+  const seen = known?.host ?? { ...NO_HOST, namespaces: await ownNamespace(client, namespace, signal) };
   const host = { ...seen, claims, workloads: withOwnWishes(seen.workloads, object, workload) };
   const pods = all.filter((pod) => isPodOf(workload, pod));
   const active = kind === "CronJob" ? runsOf(object) : [];
@@ -60,7 +60,8 @@ export async function readWorkload(
     pods,
     refusals: refusals.filter((event) => isAtWork(workload, object, runs, event)),
     jobs: jobsThere.filter((job) => isMadeBy(object, job)),
-    ...(known === undefined ? { hidden: MEMBERS_HIDDEN } : nextPod(workload, spec, pods, host)),
+    hidden: hiddenLine(known?.hidden ?? [MEMBERS]),
+    ...(known === undefined ? {} : nextPod(workload, spec, pods, host)),
   };
   return workloadStatus(facts, host, Date.now());
 }

@@ -5,11 +5,12 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { jobs } from "../../kube/resources.ts";
 import { jobOfShare } from "../../scheduling/whole/job-division.ts";
 import type { WrittenObject } from "../shared/documents.ts";
+import { hiddenLine, MEMBERS } from "../shared/hidden.ts";
 import { readable } from "../shared/reading.ts";
 import type { NamedWorkload } from "../simulation/controller-pods.ts";
 import { lastOf, lastTimeOf } from "./events.ts";
 import { endAmong, type JobEnd, type JobState, stateOf } from "./job-state.ts";
-import { findMembers, type HostMembers, MEMBERS_HIDDEN, memberAmong, notReady, removing } from "./members.ts";
+import { findMembers, type HostMembers, memberAmong, notReady, removing } from "./members.ts";
 import type { Trouble } from "./model.ts";
 import { readWhole, toldTroubles } from "./whole.ts";
 
@@ -37,7 +38,7 @@ export interface WholeJobStatus {
   readonly notPlaced: { readonly at: string; readonly message: string } | undefined;
   readonly troubles: readonly Trouble[];
   /** Words for what is not shown, since the account may not read it. */
-  readonly hidden?: string;
+  readonly hidden?: string | undefined;
 }
 
 interface ShareStatus {
@@ -83,7 +84,7 @@ export async function readWholeJob(
   );
   return {
     ...wholeJobStatus({ job: object, told, ...facts }),
-    ...(facts === undefined ? { hidden: MEMBERS_HIDDEN } : {}),
+    hidden: hiddenLine(facts === undefined ? [MEMBERS] : []),
   };
 }
 

@@ -1,12 +1,13 @@
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
 import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
-import { resourceOfType } from "../../api/resources.ts";
 import { type MemberRecord, membersOfObject } from "../../copies/object-members.ts";
 import { conditionsOf, statusOf } from "../../copies/object-status.ts";
 import { hasWholeLabel, isWantedInMembers } from "../../copies/objects.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { listDelegatedTypes, typeNamed } from "../shared/delegated-types.ts";
-import { type HostState, readWithoutProxies } from "../simulation/host-state.ts";
+import { findTypeNamed } from "../shared/delegated-types.ts";
+import { hiddenLine, MEMBERS, ofViewers } from "../shared/hidden.ts";
+import { readable } from "../shared/reading.ts";
+import { type HostState, readWithoutProxies, type SeenHost } from "../simulation/host-state.ts";
 import { type ObjectPlace, Simulation } from "../simulation/simulation.ts";
 import { SUBJECT_NAMES } from "../simulation/subjects.ts";
 import { unmetConditions } from "./delegated-type.ts";
@@ -32,6 +33,8 @@ export interface WholeObjectStatus {
   /** Why no member gets it. */
   readonly notPlaced: string | undefined;
   readonly troubles: readonly Trouble[];
+  /** Words for what is not shown, since the account may not read it. */
+  readonly hidden?: string | undefined;
 }
 
 /** A member, and what it has of an object. */
@@ -47,11 +50,13 @@ export interface ObjectInMember {
 
 /** The host's objects that tell of a whole object. */
 export interface WholeObjectFacts {
-  readonly type: Stored<DelegatedType>;
+  /** Absent where the account may not read DelegatedTypes. */
+  readonly type?: Stored<DelegatedType> | undefined;
   readonly object: Stored<AnyObject>;
   /** Events of the object. */
   readonly told: readonly KubeEvent[];
-  readonly host: HostState;
+  /** Absent where the account may not read the members. */
+  readonly host?: HostState | undefined;
   readonly now: number;
 }
 
@@ -61,19 +66,24 @@ export async function readWholeObject(
   { word, namespace, name }: { readonly word: string; readonly namespace: string; readonly name: string },
   signal: AbortSignal,
 ): Promise<WholeObjectStatus> {
-  const type = typeNamed(await listDelegatedTypes(client, signal), word, SUBJECT_NAMES);
-  const resource = resourceOfType(type);
+  const { resource, type } = await findTypeNamed(client, word, signal, SUBJECT_NAMES);
   const ref = resource.namespaced ? { namespace, name } : { name };
-  const readHost = (): Promise<HostState> => readWithoutProxies(client, signal);
-  const { object, told, facts: host } = await readWhole(client, { resource, ref }, readHost, signal);
-  return wholeObjectStatus({ type, object, told, host, now: Date.now() });
+  const own = resource.namespaced ? [namespace] : [];
+  const readHost = (): Promise<SeenHost | undefined> => readable(readWithoutProxies(client, own, signal));
+  const { object, told, facts: seen } = await readWhole(client, { resource, ref }, readHost, signal);
+  const ofType = type === undefined ? [ofViewers("its DelegatedType")] : [];
+  return {
+    ...wholeObjectStatus({ type, object: { kind: resource.kind, ...object }, told, host: seen?.host, now: Date.now() }),
+    hidden: hiddenLine([...(seen?.hidden ?? [MEMBERS]), ...ofType]),
+  };
 }
 
 /** Computes the status of a whole object from the host's objects. */
 export function wholeObjectStatus({ type, object, told, host, now }: WholeObjectFacts): WholeObjectStatus {
-  const { metadata, kind = type.spec.kind } = object;
+  const { metadata, kind = type?.spec.kind ?? "" } = object;
   const whole = isWantedInMembers(object);
-  const place = whole ? new Simulation(host, now).placeObject(object, type) : { clusters: [], others: [], misfits: [] };
+  const isPlaced = whole && host !== undefined && type !== undefined;
+  const place = isPlaced ? new Simulation(host, now).placeObject(object, type) : NO_PLACE;
   return {
     kind,
     namespace: metadata.namespace,
@@ -87,12 +97,14 @@ export function wholeObjectStatus({ type, object, told, host, now }: WholeObject
       status: String(status),
       message: typeof message === "string" ? message : "",
     })),
-    notPlaced: whole ? whyNowhere(place) : undefined,
-    troubles: [...typeTroubles(type), ...toldTroubles(told, TOLD)],
+    notPlaced: isPlaced ? whyNowhere(place) : undefined,
+    troubles: [...(type === undefined ? [] : typeTroubles(type)), ...toldTroubles(told, TOLD)],
   };
 }
 
-function membersOf(object: Stored<AnyObject>, place: ObjectPlace, host: HostState): ObjectInMember[] {
+const NO_PLACE: ObjectPlace = { clusters: [], others: [], misfits: [] };
+
+function membersOf(object: Stored<AnyObject>, place: ObjectPlace, host: HostState | undefined): ObjectInMember[] {
   const recorded = new Map((membersOfObject(object) ?? []).map((record) => [record.member, record]));
   const names = new Set([
     ...recorded.keys(),
@@ -103,7 +115,7 @@ function membersOf(object: Stored<AnyObject>, place: ObjectPlace, host: HostStat
     const found = recorded.get(cluster);
     const excluded = place.others.find((one) => one.cluster === cluster)?.message;
     if (found === undefined && excluded !== undefined) return { cluster, state: "Excluded", message: excluded };
-    const lost = whyLost(cluster, host);
+    const lost = host && whyLost(cluster, host);
     if (found === undefined) {
       return { cluster, ...(lost === undefined ? { state: "Waiting" } : { state: "NotReachable", message: lost }) };
     }

@@ -26,7 +26,7 @@ export interface WorkloadFacts extends OwnWorkload, TroubleFacts {
   /** Jobs of a CronJob. */
   readonly jobs?: readonly Stored<Job>[];
   /** Words for what the account may not read. */
-  readonly hidden?: string;
+  readonly hidden?: string | undefined;
   /** Claims that the controller creates before that pod. */
   readonly nextClaims?: readonly ClaimTemplate[];
 }
@@ -82,7 +82,7 @@ export interface WorkloadStatus {
   /** Further troubles of the workload. */
   readonly troubles: readonly Trouble[];
   /** Words for what is not shown, since the account may not read it. */
-  readonly hidden?: string;
+  readonly hidden?: string | undefined;
   /** Member that one more pod would get. Undefined if it would wait, or is not delegated. */
   readonly next: string | undefined;
 }
@@ -139,7 +139,7 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
     runs: (facts.jobs ?? []).map(runOf).sort((a, b) => ((a.created ?? "") < (b.created ?? "") ? 1 : -1)),
     troubles: troublesOf(facts, host),
     next: place?.cluster,
-    ...(facts.hidden === undefined ? {} : { hidden: facts.hidden }),
+    hidden: facts.hidden,
   };
 }
 

@@ -83,8 +83,9 @@ export const command: Equip = equipped({
   working: "reading",
   run: async (options, session) => {
     const { client, namespace: current } = await session.connect(options, "host");
-    const clusters = await openClusters(client, options.clusters, { choice: options, session });
     const request = requestOf(options, options.namespace ?? current);
+    const { namespace } = request;
+    const clusters = await openClusters(client, options.clusters, { choice: options, session, namespace });
     const gaps = new Gaps((line) => session.terminal.progress(line));
     const printer = printerOf(options, session.terminal);
     const { signal } = session;

@@ -165,7 +165,7 @@ async function logsOfPods(
   context: LogsContext,
 ): Promise<string> {
   const { session, gaps } = context;
-  const clusters = await openClusters(context.host.client, options.clusters, { choice: options, session });
+  const clusters = await openClusters(context.host.client, options.clusters, { choice: options, session, namespace });
   const sources = clusters.map(({ name, client }) => ({ name, client, isHost: name === HOST }));
   const isNamed = "pod" in target;
   const object = isNamed ? `Pod ${namespace}/${target.pod}` : `pods ${target.labelSelector} in ${namespace}`;

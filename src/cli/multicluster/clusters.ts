@@ -1,11 +1,17 @@
 import { z } from "zod";
 import { ACCESS_GROUP, ACCESS_VERSION } from "../../api/access.ts";
 import { parseLabelSelector, type Selector, selectorMatches } from "../../api/label-selector.ts";
+import { membersOfJob } from "../../copies/job-shares.ts";
+import { WHOLE_SELECTOR } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import { listAll } from "../../kube/list.ts";
+import { jobs, pods } from "../../kube/resources.ts";
+import { memberOf } from "../../pods/proxy.ts";
 import { Failure } from "../shared/failure.ts";
+import { hiddenLine, ofViewers } from "../shared/hidden.ts";
 import { memberName } from "../shared/input.ts";
-import { findClusters, listClusters, readable } from "../shared/reading.ts";
+import { findClusters, listClusters, OF_PROXIES, readable } from "../shared/reading.ts";
 import type { ClusterChoice, ReadingClient, Session } from "../shared/session.ts";
 import { didYouMean } from "../shared/suggestion.ts";
 
@@ -39,13 +45,24 @@ export interface ReadCluster {
   readonly client: ReadingClient;
 }
 
-/** Opens the wanted clusters, all members by default. Rejects with `Failure` if there are none, or no way to members. */
+/** How the clusters are opened. */
+interface OpenOptions {
+  readonly choice: ClusterChoice;
+  readonly session: Session;
+  /** The namespace to read in each cluster. Undefined: all. */
+  readonly namespace: string | undefined;
+}
+
+/**
+ * Opens the wanted clusters, all members by default. An account that may not list Clusters gets those that have something of the
+ * namespace. Rejects with `Failure` if there are none, or no way to members.
+ */
 export async function openClusters(
   host: ClusterClient,
   wanted: WantedClusters | undefined,
-  { choice, session }: { readonly choice: ClusterChoice; readonly session: Session },
+  { choice, session, namespace }: OpenOptions,
 ): Promise<readonly ReadCluster[]> {
-  const names = await namesOf(host, wanted ?? { names: [ALL_MEMBERS] }, session.signal);
+  const names = await namesOf(host, wanted ?? { names: [ALL_MEMBERS] }, { session, namespace });
   if (wanted !== undefined && "names" in wanted) await noteMisspelled(host, wanted.names, session);
   if (names.some((name) => name !== HOST)) await requireAccess(host, session.signal);
   return Promise.all(
@@ -69,11 +86,15 @@ async function noteMisspelled(
 }
 
 /** Returns the names of the wanted clusters in order: the host first, if it is one of them. */
-async function namesOf(host: ClusterClient, wanted: WantedClusters, signal: AbortSignal): Promise<readonly string[]> {
+async function namesOf(
+  host: ClusterClient,
+  wanted: WantedClusters,
+  options: Omit<OpenOptions, "choice">,
+): Promise<readonly string[]> {
   if ("names" in wanted && !wanted.names.includes(ALL_MEMBERS)) return inOrder(wanted.names);
-  const members = await membersOf(host, signal);
   if ("names" in wanted) {
-    const names = inOrder([...wanted.names.filter((name) => name !== ALL_MEMBERS), ...members.map(({ name }) => name)]);
+    const members = await allMembers(host, options);
+    const names = inOrder([...wanted.names.filter((name) => name !== ALL_MEMBERS), ...members]);
     if (names.length > 0) return names;
     throw new Failure("refused", {
       object: host.cluster,
@@ -81,6 +102,7 @@ async function namesOf(host: ClusterClient, wanted: WantedClusters, signal: Abor
       remedy: "see `legation join --help`",
     });
   }
+  const members = await membersOf(host, options.session.signal);
   const chosen = members.filter(({ labels }) => selectorMatches(wanted.selector, labels)).map(({ name }) => name);
   if (chosen.length > 0) return inOrder(chosen);
   throw new Failure("refused", {
@@ -88,6 +110,33 @@ async function namesOf(host: ClusterClient, wanted: WantedClusters, signal: Abor
     problem: "no Cluster has such labels",
     remedy: "`kubectl get clusters.legation.dev --show-labels` shows those that they have",
   });
+}
+
+/** Returns the names of all members or, for an account that may not list Clusters, of those that have something of the namespace. */
+async function allMembers(
+  host: ClusterClient,
+  { namespace, session: { signal, terminal } }: Omit<OpenOptions, "choice">,
+): Promise<readonly string[]> {
+  try {
+    return (await membersOf(host, signal)).map(({ name }) => name);
+  } catch (error) {
+    if (!(error instanceof Failure) || !isKubeError(error.cause, "Forbidden") || namespace === undefined) throw error;
+    const known = await membersWith(host, namespace, signal);
+    if (known.length === 0) throw error;
+    const line = hiddenLine([ofViewers(`members without pods or whole Jobs of namespace ${namespace}`)]);
+    if (line !== undefined) terminal.progress(line);
+    return known;
+  }
+}
+
+/** Returns the members that have pods or whole Jobs of a namespace, as far as the account may list these. */
+async function membersWith(host: ClusterClient, namespace: string, signal: AbortSignal): Promise<readonly string[]> {
+  const options = { namespace, dropManagedFields: true, signal };
+  const [proxies = [], whole = []] = await Promise.all([
+    readable(listAll(host, pods, { ...options, labelSelector: OF_PROXIES })),
+    readable(listAll(host, jobs, { ...options, labelSelector: WHOLE_SELECTOR })),
+  ]);
+  return [...new Set([...proxies.flatMap((proxy) => memberOf(proxy) ?? []), ...whole.flatMap(membersOfJob)])];
 }
 
 async function membersOf(

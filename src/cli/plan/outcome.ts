@@ -11,6 +11,8 @@ export interface Plan {
   readonly guesses: readonly { readonly cluster: string; readonly message: string }[];
   /** Checks that were not made, each with the reason. */
   readonly notChecked: readonly string[];
+  /** Words for what the plan does not count, since the account may not read it. */
+  readonly hidden?: string | undefined;
 }
 
 export interface WorkloadPlan {

@@ -3,6 +3,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
+import { hiddenLine } from "../shared/hidden.ts";
 import { asViewer } from "../shared/reading.ts";
 import { readHost } from "../simulation/host-state.ts";
 import { workloadKind } from "../simulation/workloads.ts";
@@ -36,9 +37,16 @@ export async function readPlan(
   for (const object of objects) checkExpressions(object);
   const whole = objects.filter(isWholeObject);
   const workloads = workloadsOf(objects, namespace);
-  const [host, found] = await asViewer(
-    Promise.all([readHost(client, signal), readManifestState(client, objects, workloads, namespace, signal)]),
-  );
+  const written = objects.filter(({ apiVersion, kind }) => apiVersion === "v1" && kind === "Namespace");
+  const own = new Set([
+    ...workloads.map((workload) => workload.namespace),
+    ...whole.map(({ metadata }) => metadata.namespace ?? namespace),
+    ...written.flatMap(({ metadata }) => metadata.name ?? []),
+  ]);
+  const [{ host, hidden }, found] = await Promise.all([
+    asViewer(readHost(client, [...own], signal), WITHOUT_WHICH),
+    asViewer(readManifestState(client, objects, workloads, namespace, signal)),
+  ]);
   const namespaces = await planNamespaces(host.namespaces, objects, (one, isNew) =>
     dryRunNamespace(client, one, isNew, signal),
   );
@@ -47,5 +55,8 @@ export async function readPlan(
   const askObject: ObjectReviewInput["ask"] = (resource, one) => dryRunObject(client, resource, one, signal);
   const input = { types, current: namespace, namespaces, ask: askObject };
   const reviewed = await Promise.all(whole.map((object) => reviewObject(object, input)));
-  return await planOf({ workloads, objects: reviewed, host, namespaces, found, now: Date.now(), ask });
+  const plan = await planOf({ workloads, objects: reviewed, host, namespaces, found, now: Date.now(), ask });
+  return { ...plan, hidden: hiddenLine(hidden) };
 }
+
+const WITHOUT_WHICH = ", without which no member can be chosen";

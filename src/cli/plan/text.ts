@@ -18,7 +18,7 @@ const COLOURS = { fits: "green", waits: "red", refused: "red", notDelegated: "di
 const INDENT = 2;
 
 /** Returns the plan as text. */
-export function planText({ workloads, guesses, notChecked }: Plan, terminal: Terminal): string {
+export function planText({ workloads, guesses, notChecked, hidden }: Plan, terminal: Terminal): string {
   const list = (title: string, lines: readonly string[]): string[] =>
     lines.length === 0 ? [] : [[terminal.paint("yellow", title), ...lines.map((line) => `  ${line}`)].join("\n")];
   return [
@@ -28,6 +28,7 @@ export function planText({ workloads, guesses, notChecked }: Plan, terminal: Ter
       guesses.map(({ cluster, message }) => `${cluster}: ${message}`),
     ),
     ...list("not checked:", notChecked),
+    ...(hidden === undefined ? [] : [terminal.paint("dim", hidden)]),
   ].join("\n\n");
 }
 

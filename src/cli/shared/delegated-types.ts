@@ -1,9 +1,11 @@
-import type { DelegatedType } from "../../api/delegated-type.ts";
+import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
 import type { Stored } from "../../api/kubernetes.ts";
-import { delegatedTypes } from "../../api/resources.ts";
+import { delegatedTypes, resourceOfType } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { kindName, type Resource } from "../../kube/resources.ts";
+import { Discovery } from "./discovery.ts";
 import { Failure } from "./failure.ts";
-import { listServed } from "./reading.ts";
+import { listServed, readable } from "./reading.ts";
 import { didYouMean } from "./suggestion.ts";
 
 /** Lists DelegatedTypes, which an installation of an earlier version lacks. */
@@ -12,6 +14,59 @@ export async function listDelegatedTypes(
   signal: AbortSignal,
 ): Promise<readonly Stored<DelegatedType>[]> {
   return (await listServed(host, delegatedTypes, signal)) ?? [];
+}
+
+/** A type that a user named. */
+export interface NamedType {
+  readonly resource: Resource<AnyObject>;
+  /** Undefined where the account may not list DelegatedTypes. */
+  readonly type: Stored<DelegatedType> | undefined;
+}
+
+/**
+ * Finds the type that a user names: by the DelegatedTypes, like `typeNamed`, or by what the API server serves if the account may not
+ * list them. Rejects with `Failure` or KubeError.
+ */
+export async function findTypeNamed(
+  host: ClusterClient,
+  word: string,
+  signal: AbortSignal,
+  otherNames: readonly string[] = [],
+): Promise<NamedType> {
+  const types = await readable(listDelegatedTypes(host, signal));
+  if (types !== undefined) {
+    const type = typeNamed(types, word, otherNames);
+    return { resource: resourceOfType(type), type };
+  }
+  const { served } = await new Discovery(host, signal).all();
+  const resources = served.map(({ resource }) => resource);
+  const [resource, other] = resources.filter((each) => isNamed(each, word));
+  if (resource === undefined) {
+    throw new Failure("usage", {
+      object: JSON.stringify(word),
+      problem: "is nothing that it shows: the API server serves no such type",
+      remedy: didYouMean(word, [...otherNames, ...resources.map(({ kind }) => kind.toLowerCase())]),
+    });
+  }
+  if (other !== undefined) throw ambiguous(word, kindName(resource), kindName(other));
+  const { group, version, plural, kind, namespaced } = resource;
+  return { resource: { group, version, plural, kind, namespaced }, type: undefined };
+}
+
+/** Reports whether a word names the type: by its plural or kind, also with a dot and the group. */
+function isNamed(
+  { plural, kind, group = "" }: Pick<DelegatedType["spec"], "plural" | "kind" | "group">,
+  word: string,
+): boolean {
+  const wanted = word.toLowerCase();
+  return [plural, kind.toLowerCase()].some(
+    (name) => wanted === name || (group !== "" && wanted === `${name}.${group}`),
+  );
+}
+
+function ambiguous(word: string, name: string, other: string): Failure {
+  const problem = `is the name of ${name} and of ${other}`;
+  return new Failure("usage", { object: JSON.stringify(word), problem, remedy: `write ${name}` });
 }
 
 /**
@@ -23,22 +78,15 @@ export function typeNamed(
   word: string,
   otherNames: readonly string[] = [],
 ): Stored<DelegatedType> {
-  const wanted = word.toLowerCase();
-  const [type, other] = types.filter(({ spec: { plural, kind, group = "" } }) =>
-    [plural, kind.toLowerCase()].some((name) => wanted === name || (group !== "" && wanted === `${name}.${group}`)),
-  );
-  if (type !== undefined && other === undefined) return type;
-  const object = JSON.stringify(word);
-  if (type !== undefined) {
-    const problem = `is the name of ${type.metadata.name} and of ${other?.metadata.name}`;
-    throw new Failure("usage", { object, problem, remedy: `write ${type.metadata.name}` });
-  }
+  const [type, other] = types.filter(({ spec }) => isNamed(spec, word));
+  if (type !== undefined && other !== undefined) throw ambiguous(word, type.metadata.name, other.metadata.name);
+  if (type !== undefined) return type;
   const names = types.map(({ metadata }) => metadata.name).join(", ");
   const own = types.flatMap(({ spec: { plural, kind } }) => [plural, kind.toLowerCase()]);
   const known = `write pod, deployment or another workload, or a delegated type (${names === "" ? "there are none" : names})`;
   const meant = didYouMean(word, [...otherNames, ...own]);
   throw new Failure("usage", {
-    object,
+    object: JSON.stringify(word),
     problem: "is nothing that it shows: no DelegatedType names it",
     remedy: meant === undefined ? known : `${meant} Or ${known}`,
   });

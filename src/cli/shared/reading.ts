@@ -1,8 +1,8 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { PROXY_LABEL, PROXY_LABEL_VALUE, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
-import type { KubeNode, KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
+import type { KubeNode, KubeObject, Namespace, Pod, Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
-import type { ClusterClient } from "../../kube/client.ts";
+import type { ClusterClient, ListOptions } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { namespaces, nodes, pods, type Resource } from "../../kube/resources.ts";
@@ -10,26 +10,32 @@ import { isTerminal } from "../../pods/pod-state.ts";
 import { Failure } from "./failure.ts";
 import { didYouMean } from "./suggestion.ts";
 
-/** Reads from the host on behalf of a user. Rejects with a `Failure` that names the missing role. */
-export async function asViewer<T>(reading: Promise<T>): Promise<T> {
+/**
+ * Reads from the host on behalf of a user. Rejects with a `Failure` that names the missing role. `purpose` follows what the user may
+ * not do.
+ */
+export async function asViewer<T>(reading: Promise<T>, purpose = ""): Promise<T> {
   try {
     return await reading;
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
     throw new Failure("failure", {
       object: error.cluster,
-      problem: `you may not ${error.verb} ${error.target}: ${error.detail}`,
+      problem: `you may not ${error.verb} ${error.target}${purpose}: ${error.detail}`,
       remedy: missingRole(error),
       cause: error,
     });
   }
 }
 
-/** Returns the role to grant: manifests/rbac-viewer.yaml for the whole host, Kubernetes' `view` for one namespace. */
+/** The remedy for an account that may not read the whole host: manifests/rbac-viewer.yaml. */
+export const BIND_VIEWER = "have your account bound to the ClusterRole legation-viewer, by a ClusterRoleBinding";
+
+/** Returns the role to grant: the viewer's for the whole host, Kubernetes' `view` for one namespace. */
 function missingRole({ namespace }: KubeError): string {
-  return namespace !== undefined
-    ? "have your account bound to the ClusterRole view, by a RoleBinding in that namespace"
-    : "have your account bound to the ClusterRole legation-viewer, by a ClusterRoleBinding";
+  return namespace === undefined
+    ? BIND_VIEWER
+    : "have your account bound to the ClusterRole view, by a RoleBinding in that namespace";
 }
 
 /** Returns the failure of a command whose object does not exist. */
@@ -91,16 +97,44 @@ export async function clusterId(client: ClusterClient, signal: AbortSignal): Pro
   return metadata.uid;
 }
 
+/** Selects the proxies of the host. */
+export const OF_PROXIES: string = `${PROXY_LABEL}=${PROXY_LABEL_VALUE}`;
+
 /** Lists the proxies of the host, or those bound to one node. */
 export function listProxies(
   host: ClusterClient,
   { node, signal }: { readonly node?: string; readonly signal: AbortSignal },
 ): Promise<Stored<Pod>[]> {
   return listAll(host, pods, {
-    labelSelector: `${PROXY_LABEL}=${PROXY_LABEL_VALUE}`,
+    labelSelector: OF_PROXIES,
     signal,
     ...(node === undefined ? {} : { fieldSelector: `spec.nodeName=${node}` }),
   });
+}
+
+/** Lists the objects of all namespaces or, where the account may not, those of `names` that it may list. */
+export async function listWhereAllowed<T extends KubeObject>(
+  host: ClusterClient,
+  resource: Resource<T>,
+  names: readonly string[],
+  options: ListOptions,
+): Promise<{ readonly found: readonly Stored<T>[]; readonly isAll: boolean }> {
+  const all = await readable(listAll(host, resource, options));
+  if (all !== undefined) return { found: all, isAll: true };
+  const parts = names.map((namespace) => readable(listAll(host, resource, { ...options, namespace })));
+  return { found: (await Promise.all(parts)).flatMap((some) => some ?? []), isAll: false };
+}
+
+/** Lists all namespaces or, where the account may not, reads those of `names`. Rejects with KubeError if it may not read one of them. */
+export async function listNamespaces(
+  host: ClusterClient,
+  names: readonly string[],
+  signal: AbortSignal,
+): Promise<{ readonly found: readonly Stored<Namespace>[]; readonly isAll: boolean }> {
+  const all = await readable(listAll(host, namespaces, { dropManagedFields: true, signal }));
+  if (all !== undefined) return { found: all, isAll: true };
+  const some = await Promise.all(names.map((name) => host.find(namespaces, { name }, { signal })));
+  return { found: some.filter((namespace) => namespace !== undefined), isAll: false };
 }
 
 /** Lists the virtual nodes of the host. */

@@ -7,11 +7,20 @@ import { WISHING_KINDS } from "../../api/workload-wishes.ts";
 import { claimNames } from "../../copies/claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
-import { namespaces, persistentVolumeClaims } from "../../kube/resources.ts";
+import { persistentVolumeClaims, pods } from "../../kube/resources.ts";
 import type { DependencyKey } from "../../pods/dependencies.ts";
 import { WISHING, type WishingWorkload, workloadKey } from "../../scheduling/workload.ts";
 import { objectOf, type WrittenObject } from "../shared/documents.ts";
-import { listClusters, listProxies, listServed, listVirtualNodes, readable } from "../shared/reading.ts";
+import { type Hidden, ofViewers } from "../shared/hidden.ts";
+import {
+  listClusters,
+  listNamespaces,
+  listServed,
+  listVirtualNodes,
+  listWhereAllowed,
+  OF_PROXIES,
+  readable,
+} from "../shared/reading.ts";
 import type { ClaimsByNamespace } from "./claims.ts";
 import type { NamedWorkload } from "./controller-pods.ts";
 import { WORKLOAD_RESOURCES, type WorkloadPods } from "./workloads.ts";
@@ -32,18 +41,36 @@ export interface HostState {
   readonly missing?: ReadonlySet<DependencyKey>;
 }
 
-/** Reads what placement depends on, but for claims and missing objects. */
-export async function readHost(host: ClusterClient, signal: AbortSignal): Promise<HostState> {
-  const [rest, proxies, workloads] = await Promise.all([
-    readWithoutProxies(host, signal),
-    listProxies(host, { signal }),
-    readWishing(host, signal),
+/** The host's state, as far as an account may read it. */
+export interface SeenHost {
+  readonly host: HostState;
+  readonly hidden: readonly Hidden[];
+}
+
+const OTHER_PODS = ofViewers("the room that pods of other namespaces take");
+
+/**
+ * Reads what placement depends on, but for claims and missing objects: of all namespaces or, where the account may not, of those in
+ * `own`. Rejects with KubeError if it may not read the members, or one of its own namespaces.
+ */
+export async function readHost(client: ClusterClient, own: readonly string[], signal: AbortSignal): Promise<SeenHost> {
+  const [{ host, hidden }, proxies, workloads] = await Promise.all([
+    readWithoutProxies(client, own, signal),
+    listWhereAllowed(client, pods, own, { labelSelector: OF_PROXIES, signal }),
+    readWishing(client, own, signal),
   ]);
-  return { ...rest, proxies, workloads };
+  return {
+    host: { ...host, proxies: proxies.found, workloads },
+    hidden: proxies.isAll ? hidden : [OTHER_PODS, ...hidden],
+  };
 }
 
 /** Reads the workloads whose wishes their pods do not carry, as far as the account may read them. */
-async function readWishing(host: ClusterClient, signal: AbortSignal): Promise<ReadonlyMap<string, WishingWorkload>> {
+async function readWishing(
+  host: ClusterClient,
+  own: readonly string[],
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, WishingWorkload>> {
   const options = {
     labelSelector: `${WISHES_LABEL}=${WISHES_VALUE}`,
     metadataOnly: true,
@@ -51,7 +78,7 @@ async function readWishing(host: ClusterClient, signal: AbortSignal): Promise<Re
     signal,
   };
   const read = WISHING_KINDS.map(async (kind) => {
-    const found = (await readable(listAll(host, WISHING[kind], options))) ?? [];
+    const { found } = await listWhereAllowed(host, WISHING[kind], own, options);
     return found.map(({ metadata: { namespace = "", name, uid, annotations = {} } }) => {
       return [workloadKey(namespace, { kind, name }), { uid, annotations }] as const;
     });
@@ -59,16 +86,23 @@ async function readWishing(host: ClusterClient, signal: AbortSignal): Promise<Re
   return new Map((await Promise.all(read)).flat());
 }
 
-/** Reads what the placement of objects without pods depends on. */
-export async function readWithoutProxies(host: ClusterClient, signal: AbortSignal): Promise<HostState> {
-  const [clusters, nodes, known, defaults] = await Promise.all([
-    listClusters(host, signal),
-    listVirtualNodes(host, signal),
-    listAll(host, namespaces, { signal }),
-    listServed(host, placementDefaults, signal),
+/** Reads what the placement of objects without pods depends on. Rejects like `readHost`. */
+export async function readWithoutProxies(
+  client: ClusterClient,
+  own: readonly string[],
+  signal: AbortSignal,
+): Promise<SeenHost> {
+  const [clusters, nodes, { found }, defaults] = await Promise.all([
+    listClusters(client, signal),
+    listVirtualNodes(client, signal),
+    listNamespaces(client, own, signal),
+    // An installation of an earlier version has no PlacementDefaults.
+    readable(listServed(client, placementDefaults, signal).then((served) => served ?? [])),
   ]);
-  // An installation of an earlier version has no PlacementDefaults.
-  return { clusters, nodes, proxies: [], namespaces: known, defaults: defaults ?? [] };
+  return {
+    host: { clusters, nodes, proxies: [], namespaces: found, defaults: defaults ?? [] },
+    hidden: defaults === undefined ? [ofViewers("PlacementDefaults")] : [],
+  };
 }
 
 /** Reads the claims of the namespaces in which some of the pods have claims. */

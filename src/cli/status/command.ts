@@ -103,8 +103,9 @@ async function readPods(
   name: string | undefined,
   { signal, terminal }: Session,
 ): Promise<Outcome> {
-  const document = await (name === undefined ? readAllNamespaces(client, signal) : readNamespace(client, name, signal));
-  return { document, text: namespaceText(document, Date.now(), terminal) };
+  const status = await (name === undefined ? readAllNamespaces(client, signal) : readNamespace(client, name, signal));
+  const document = { ...status, hidden: status.hidden.map(({ what }) => what) };
+  return { document, text: namespaceText(status, Date.now(), terminal) };
 }
 
 async function readTarget(

@@ -1,11 +1,13 @@
 import { ageOf, counted, countedAre } from "../../api/wording.ts";
 import type { NamespaceObject, NamespacePod, NamespaceStatus } from "../explain/namespace.ts";
+import { hiddenLine } from "../shared/hidden.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
 /** Formats what a namespace, or all of them, have in members for people. */
 export function namespaceText(status: NamespaceStatus, now: number, terminal: Terminal): string {
-  const { namespace, pods, objects, onHost = 0, hidden } = status;
+  const { namespace, pods, objects, onHost = 0 } = status;
+  const hidden = hiddenLine(status.hidden);
   const waiting = pods.filter((pod) => pod.waits !== undefined).length;
   const without = waiting === 0 ? "" : `, ${waiting} of them without a member`;
   const whole = objects.length === 0 ? "" : `; ${counted(objects.length, "whole object")}`;
@@ -16,7 +18,7 @@ export function namespaceText(status: NamespaceStatus, now: number, terminal: Te
     ...(pods.length === 0 ? [] : [podsTable(pods, { isAll, now, terminal })]),
     ...(objects.length === 0 ? [] : [...(pods.length === 0 ? [] : [""]), objectsTable(objects, isAll, terminal)]),
     ...(onHost === 0 ? [] : [`${countedAre(onHost)} not delegated (see \`legation status pod NAME\`)`]),
-    ...(hidden.length === 0 ? [] : [`not shown, since your account may not list them: ${hidden.join(", ")}`]),
+    ...(hidden === undefined ? [] : [terminal.paint("dim", hidden)]),
   ].join("\n");
 }
 

@@ -60,7 +60,7 @@ export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string
 
 /** Formats a whole object's status for people. */
 export function wholeObjectText(status: WholeObjectStatus, now: number, terminal: Terminal): string {
-  const { kind, namespace, name, members, conditions, troubles, notPlaced } = status;
+  const { kind, namespace, name, members, conditions, troubles, hidden, notPlaced } = status;
   const lines = {
     summary: [`${objectText(kind, { namespace, name })}: ${summary(status)}`],
     columns: ["CLUSTER", "STATE", "GENERATION", "HEALTH", "SINCE", "WHY"],
@@ -75,6 +75,7 @@ export function wholeObjectText(status: WholeObjectStatus, now: number, terminal
     ]),
     conditions: conditions.map(({ type, status: is, message }) => ({ what: `${type} is ${is}`, why: message })),
     troubles,
+    hidden,
     notPlaced: notPlaced === undefined ? undefined : { reasons: [notPlaced] },
   };
   return wholeText(lines, terminal);

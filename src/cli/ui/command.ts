@@ -6,11 +6,11 @@ import { realClock } from "../../runtime/clock.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { commaList, listenAddress, withGlobals } from "../shared/input.ts";
 import { type ListenAddress, listenAt } from "../shared/listening.ts";
-import { asViewer, listClusters } from "../shared/reading.ts";
 import type { Connection, Session } from "../shared/session.ts";
 import { LiveView } from "./live-view.ts";
 import { memberOpener } from "./members.ts";
 import { pageFiles } from "./page-files.ts";
+import { requireRights } from "./required-rights.ts";
 import { createPageServer } from "./server.ts";
 import { SignIn } from "./sign-in.ts";
 import { ViewInUse } from "./view-in-use.ts";
@@ -64,7 +64,7 @@ export const command: Equip = equipped({
   flags: flags({
     "--listen <address>":
       "loopback address of the page (default: 127.0.0.1 and a free port); with --sign-in token any address (default: :8443)",
-    "-n, --namespace <name>": "show the pods of this namespace only, e.g. where you may not list all pods",
+    "-n, --namespace <name>": "show this namespace only, e.g. where your rights end with it",
     "--member-kubeconfig <file>":
       "kubeconfig of your own for members, to show what they have: its context with the member's name, else its current " +
       "one (default: the way through the host)",
@@ -121,8 +121,7 @@ async function serveOne(connection: Connection, options: UiInput, session: Sessi
   const { listen = ON_LOOPBACK, namespace, memberKubeconfig: kubeconfig } = options;
   const { signal, terminal } = session;
   const { client: host, clusterName = "host", namespace: current } = connection;
-  // Refuses early, with the role that is missing.
-  await asViewer(listClusters(host, signal));
+  await requireRights(host, namespace, signal);
   const view = new ViewInUse(() => new LiveView({ host, namespace, clock: realClock }), realClock);
   const openMember = memberOpener({
     host,

@@ -1,14 +1,13 @@
 import { DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import { LAST_APPLIED_ANNOTATION } from "../../api/last-applied.ts";
-import { resourceOfType } from "../../api/resources.ts";
 import { standsFor } from "../../copies/copy-metadata.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { apiVersionOf, jobs, pods, type Resource, secrets } from "../../kube/resources.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { readEvents, toldEvents } from "../explain/events.ts";
-import { listDelegatedTypes, typeNamed } from "../shared/delegated-types.ts";
+import { findTypeNamed } from "../shared/delegated-types.ts";
 import { Failure } from "../shared/failure.ts";
 import { objectText } from "../shared/output.ts";
 import { notOnHost } from "../shared/reading.ts";
@@ -62,7 +61,7 @@ export async function compareObject(
 
 async function resourceNamed(host: ClusterClient, type: string, signal: AbortSignal): Promise<Resource<KubeObject>> {
   if (type === jobs.plural) return jobs;
-  return resourceOfType(typeNamed(await listDelegatedTypes(host, signal), type));
+  return (await findTypeNamed(host, type, signal)).resource;
 }
 
 interface Compared {

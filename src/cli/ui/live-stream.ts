@@ -48,6 +48,7 @@ export class LiveStream {
         this.#schedule();
       },
       onMembers: (members) => this.#note({ type: "members", members }),
+      onHidden: (hidden) => this.#note({ type: "hidden", ...hidden }),
       onWhole: (whole) => this.#note({ type: "whole", ...whole }),
       onProblem: (message) => this.#note({ type: "problem", message }),
     });

@@ -5,9 +5,11 @@ import { clusters } from "../../api/resources.ts";
 import { nodes, pods } from "../../kube/resources.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
+import type { ReadStore } from "../../runtime/store.ts";
 import { SILENT_LOG } from "../../telemetry/silent-log.ts";
-import { Heartbeat } from "./heartbeat.ts";
-import type { MemberRow, PodRow, WholeRows } from "./model.ts";
+import { hiddenLine, MEMBERS, ofViewers } from "../shared/hidden.ts";
+import { Heartbeat, type Watched } from "./heartbeat.ts";
+import type { HiddenFromUser, MemberRow, PodRow, WholeRows } from "./model.ts";
 import { memberRows } from "./rows.ts";
 import { type ShownPod, StoredPods } from "./stored-pod.ts";
 import { type ViewOptions, WholeView } from "./whole-view.ts";
@@ -20,6 +22,8 @@ export interface LiveReader {
   onMembers(members: readonly MemberRow[]): void;
   /** Called at most once a second. */
   onWhole(whole: WholeRows): void;
+  /** Called whenever the user may see more, or less. */
+  onHidden(hidden: HiddenFromUser): void;
   onProblem(message: string | undefined): void;
 }
 
@@ -38,7 +42,9 @@ export class LiveView {
   readonly #whole: WholeView;
   readonly #heartbeat: Heartbeat;
   #isWholeChanged = false;
-  #members: readonly MemberRow[] = [];
+  #members: readonly MemberRow[] | undefined;
+  #hidden: HiddenFromUser = { members: false };
+  #isStopped = false;
   #problem: string | undefined;
   #timer: Timer | undefined;
 
@@ -74,14 +80,15 @@ export class LiveView {
   }
 
   async stop(): Promise<void> {
+    this.#isStopped = true;
     this.#timer?.cancel();
     this.#heartbeat.stop();
     await Promise.all([this.#clusters.stop(), this.#nodes.stop(), this.#pods.stop(), this.#whole.stop()]);
   }
 
-  /** Reports whether all pods were listed. */
+  /** Reports whether all was listed that the user may see of pods and members. */
   get isComplete(): boolean {
-    return this.#pods.store.synced && this.#clusters.store.synced;
+    return this.#pods.store.synced && (this.#clusters.store.synced || isHidden(this.#clusters));
   }
 
   /** Milliseconds since the host's API server was last heard. Undefined: never heard. */
@@ -97,8 +104,9 @@ export class LiveView {
   subscribe(reader: LiveReader): () => void {
     this.#readers.add(reader);
     reader.onProblem(this.#problem);
-    reader.onMembers(this.#members);
+    if (this.#members !== undefined) reader.onMembers(this.#members);
     reader.onWhole(this.#whole.current);
+    reader.onHidden(this.#hidden);
     return () => this.#readers.delete(reader);
   }
 
@@ -111,10 +119,12 @@ export class LiveView {
   }
 
   #touchMembers(): void {
+    if (this.#isStopped) return;
     this.#timer ??= this.#options.clock.after(MEMBERS_EVERY_MS, () => {
       this.#timer = undefined;
       this.#publishMembers();
       this.#publishWhole();
+      this.#publishHidden();
       this.#publishProblem();
     });
   }
@@ -126,6 +136,15 @@ export class LiveView {
     for (const reader of this.#readers) reader.onMembers(this.#members);
   }
 
+  #publishHidden(): void {
+    const members = isHidden(this.#clusters);
+    const ofMembers = members ? [MEMBERS] : isHidden(this.#nodes) ? [ofViewers("virtual nodes")] : [];
+    const line = hiddenLine([...ofMembers, ...this.#whole.hidden]);
+    if (line === this.#hidden.line) return;
+    this.#hidden = { line, members };
+    for (const reader of this.#readers) reader.onHidden(this.#hidden);
+  }
+
   #publishWhole(): void {
     if (!this.#isWholeChanged) return;
     this.#isWholeChanged = false;
@@ -134,11 +153,19 @@ export class LiveView {
   }
 
   #publishProblem(): void {
-    const failing = [this.#clusters, this.#nodes, this.#pods].find((reflector) => reflector.failing !== undefined);
+    const failing = [this.#clusters, this.#nodes, this.#pods].filter((reflector) => reflector.failing !== undefined);
     // A failing reflector has no events, so the timer looks again.
-    if (failing !== undefined) this.#touchMembers();
-    if (failing?.failing?.reason === this.#problem) return;
-    this.#problem = failing?.failing?.reason;
-    for (const reader of this.#readers) reader.onProblem(this.#problem);
+    if (failing.length > 0) this.#touchMembers();
+    const problem = failing.find((reflector) => reflector === this.#pods || !isHidden(reflector))?.failing?.reason;
+    if (problem === this.#problem) return;
+    this.#problem = problem;
+    for (const reader of this.#readers) reader.onProblem(problem);
   }
+}
+
+type Readable = Pick<Watched, "failing"> & { readonly store: Pick<ReadStore<never>, "synced"> };
+
+/** Reports whether the user may not list a resource, and never could. */
+function isHidden({ store, failing }: Readable): boolean {
+  return !store.synced && failing?.code === "Forbidden";
 }

@@ -7,14 +7,14 @@ import { podRequests } from "../../placement/requests.ts";
 import { isTerminal } from "../../pods/pod-state.ts";
 import { readEvents, toldEvents } from "../explain/events.ts";
 import { findMembers, troublesOfMember } from "../explain/members.ts";
-import { notOnHost, readable } from "../shared/reading.ts";
+import { asViewer, notOnHost, readable } from "../shared/reading.ts";
 import { whyNotRead } from "./compared.ts";
 import type { MemberNode, MemberPageView } from "./model.ts";
 import type { Viewer } from "./viewer.ts";
 
 /** Reads a member for its view. Rejects with `Failure` when there is no such member, else with KubeError. */
 export async function readMemberPage(viewer: Viewer, name: string, signal: AbortSignal): Promise<MemberPageView> {
-  const { clusters, nodes: virtual } = await findMembers(viewer.host, [name], signal);
+  const { clusters, nodes: virtual } = await asViewer(findMembers(viewer.host, [name], signal));
   const [cluster] = clusters;
   if (cluster === undefined) throw notOnHost(`Cluster ${name}`);
   const [events, inMember] = await Promise.all([

@@ -89,8 +89,16 @@ export interface WholeShare {
 
 export interface WholeRows {
   readonly rows: readonly WholeRow[];
-  /** Types that cannot be read, and why. */
+  /** Types that cannot be read for another reason than the user's rights, and why. */
   readonly notRead: readonly string[];
+}
+
+/** What the user may not read. */
+export interface HiddenFromUser {
+  /** Says what, and which right shows it. Undefined: nothing is hidden. */
+  readonly line?: string | undefined;
+  /** The members are among it. */
+  readonly members: boolean;
 }
 
 /** A message of the live stream. `pods` has changed rows; the first of a connection replaces all. */
@@ -106,6 +114,7 @@ export type LiveMessage =
     }
   /** All whole objects, whenever one has changed. */
   | ({ readonly type: "whole" } & WholeRows)
+  | ({ readonly type: "hidden" } & HiddenFromUser)
   /** All pods of the first list were sent. */
   | { readonly type: "complete" }
   /** Comes every two seconds: milliseconds since the host's API server was last heard. Undefined: never heard. */

@@ -3,10 +3,12 @@ import type { Job, KubeObject, Stored } from "../../api/kubernetes.ts";
 import { delegatedTypes, resourceOfType } from "../../api/resources.ts";
 import { WHOLE_SELECTOR } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { jobs } from "../../kube/resources.ts";
+import { jobs, kindName } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
+import type { ReflectorFailure } from "../../runtime/reflector-failure.ts";
 import { SILENT_LOG } from "../../telemetry/silent-log.ts";
+import { DELEGATED_OBJECTS, type Hidden, objectsOf, ofViewers } from "../shared/hidden.ts";
 import type { WholeRow, WholeRows } from "./model.ts";
 import { storedJob, storedObject } from "./stored-whole.ts";
 import { wholeJobRow, wholeObjectRow } from "./whole-rows.ts";
@@ -21,7 +23,7 @@ export interface ViewOptions {
 
 type Follower = Pick<Reflector<KubeObject>, "start" | "stop" | "failing">;
 
-/** The host's whole objects of all delegated types, and its whole Jobs. A type that the user may not list is named. */
+/** The host's whole objects of all delegated types, and its whole Jobs, as far as the user may list them. */
 export class WholeView {
   readonly #options: ViewOptions;
   readonly #onChange: () => void;
@@ -38,6 +40,7 @@ export class WholeView {
       clock,
       log: SILENT_LOG,
       resource: delegatedTypes,
+      onState: onChange,
       onEvent: ({ type, object }) => {
         const { name, uid } = object.metadata;
         if (this.#followed.get(name)?.uid !== uid || type === "deleted") this.#unfollow(name);
@@ -60,13 +63,29 @@ export class WholeView {
 
   /** Returns all rows, in the order of their names. */
   get current(): WholeRows {
-    const failing: [string, Follower][] = [...this.#followed].map(([name, { follower }]) => [name, follower]);
     return {
       rows: [...this.#rows.values()].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1)),
-      notRead: [["delegatedtypes", this.#types] as [string, Follower], ...failing].flatMap(([name, { failing }]) =>
-        failing === undefined ? [] : [`${name}: ${failing.reason}`],
+      notRead: this.#failing.flatMap(([name, { code, reason }]) =>
+        code === "Forbidden" ? [] : [`${name}: ${reason}`],
       ),
     };
+  }
+
+  /** Returns what the user may not list. */
+  get hidden(): readonly Hidden[] {
+    return this.#failing.flatMap(([name, { code }]) => {
+      if (code !== "Forbidden") return [];
+      if (name === delegatedTypes.plural) return [DELEGATED_OBJECTS];
+      return [name === jobs.plural ? ofViewers(kindName(jobs)) : objectsOf(name)];
+    });
+  }
+
+  /** The resources that cannot be read, by name. */
+  get #failing(): [string, ReflectorFailure][] {
+    const followers: [string, Follower][] = [...this.#followed].map(([name, { follower }]) => [name, follower]);
+    return [[delegatedTypes.plural, this.#types] as [string, Follower], ...followers].flatMap(([name, { failing }]) =>
+      failing === undefined ? [] : [[name, failing] as [string, ReflectorFailure]],
+    );
   }
 
   #followType(type: Stored<DelegatedType>): void {

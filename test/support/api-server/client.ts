@@ -13,12 +13,15 @@ import { isStored, type Resource } from "../../../src/kube/resources.ts";
 import { type AnswerParts, partsOf } from "./answer-parts.ts";
 import type { ApiServer, Write } from "./api-server.ts";
 import type { StoredObject } from "./object-store.ts";
-import { Refusal } from "./refusal.ts";
+import { forbidden, Refusal } from "./refusal.ts";
 import { answerTo } from "./routes.ts";
 import { createSubresource } from "./subresources.ts";
 
 /** How a request fares on its way. `late`: it is carried out after its sender was told that the answer is lost. */
 export type Fate = "answered" | "not sent" | "answer lost" | "late" | "dropped";
+
+/** A request, by what it asks for. */
+export type Subject = Omit<ErrorSubject, "cluster">;
 
 /** The way between a client and the server: the layer of faults. Without one, requests are answered at once. */
 export interface Way {
@@ -29,9 +32,11 @@ export interface Way {
   readonly isOpen: (plural: string) => boolean;
   /** Reports whether lists of a resource fail, as they do while a conversion webhook refuses. Default: none fails. */
   readonly failsToList?: (plural: string) => boolean;
+  /** Reports whether the account may make the request. Default: it may make all. */
+  readonly permits?: (asked: Subject) => boolean;
 }
 
-const AT_ONCE: Way = { pause: async () => {}, fate: () => "answered", isOpen: () => true };
+export const AT_ONCE: Way = { pause: async () => {}, fate: () => "answered", isOpen: () => true };
 
 /** Returns a client of the server in this process. `by` is its field manager. */
 export function clientOf(
@@ -89,8 +94,6 @@ export function clientOf(
     close: async () => {},
   };
 }
-
-type Subject = Omit<ErrorSubject, "cluster">;
 
 /** Carries requests to the server as their way says. */
 class Requests {
@@ -162,6 +165,7 @@ class Requests {
   /** Turns a refusal into the error that the client over HTTP makes of it. */
   #answered<T>(subject: Subject, act: () => T): T {
     try {
+      if (this.#way.permits?.(subject) === false) throw forbidden(subject);
       return act();
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;

@@ -36,6 +36,19 @@ export function notFound(resource: ServedResource, name: string): Refusal {
   return new Refusal(404, "NotFound", `${kindName(resource)} "${name}" not found`);
 }
 
+interface Asked {
+  readonly verb: string;
+  readonly resource: string;
+  readonly namespace?: string | undefined;
+}
+
+/** Returns the refusal of a request that the account has no right to. */
+export function forbidden({ verb, resource, namespace }: Asked): Refusal {
+  const where = namespace === undefined ? "at the cluster scope" : `in the namespace "${namespace}"`;
+  const message = `${resource} is forbidden: User "ann" cannot ${verb} resource "${resource}" in API group "" ${where}`;
+  return new Refusal(403, "Forbidden", message);
+}
+
 /** Returns the refusal of a path that the server does not serve. */
 export function notServed(): Refusal {
   return new Refusal(404, "NotFound", "the server could not find the requested resource");

@@ -4,7 +4,7 @@ import type { ClusterClient } from "../../../kube/client.ts";
 import { listDelegatedTypes } from "../../shared/delegated-types.ts";
 import { readable } from "../../shared/reading.ts";
 import { unmetConditions } from "../delegated-type.ts";
-import { type Finding, ok, skip } from "./finding.ts";
+import { type Finding, forbidden, ok } from "./finding.ts";
 
 // Types and members are read within seconds of a start of the controller, or of a join.
 const SETTLED_AFTER_MS = 60_000;
@@ -16,7 +16,7 @@ export async function typeFindings(
 ): Promise<readonly Finding[]> {
   const types = await readable(listDelegatedTypes(host, signal));
   return types === undefined
-    ? [skip("DelegatedTypes: you may not list them")]
+    ? [forbidden("DelegatedTypes: you may not list them")]
     : types.flatMap((type) => judgeType(type, now));
 }
 

@@ -7,12 +7,11 @@ import { noAnswer } from "../../../api/wording.ts";
 import { joinedTwice, joinedTwiceProblem } from "../../../clusters/joined-twice.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
 import { isKubeError } from "../../../kube/errors.ts";
-import { listAll } from "../../../kube/list.ts";
-import { namespaces as namespaceResource } from "../../../kube/resources.ts";
 import { accessObjects, loadMemberRole } from "../../join/grant-access.ts";
 import { atMost } from "../../shared/at-most.ts";
 import { Failure } from "../../shared/failure.ts";
-import { asViewer, clusterId, findClusters, listVirtualNodes } from "../../shared/reading.ts";
+import { hiddenLine, ofViewers } from "../../shared/hidden.ts";
+import { asViewer, clusterId, findClusters, listNamespaces, listVirtualNodes, readable } from "../../shared/reading.ts";
 import type { Session } from "../../shared/session.ts";
 import { didYouMean } from "../../shared/suggestion.ts";
 import { accessFindings, hubFindings } from "./access.ts";
@@ -20,7 +19,7 @@ import { checked, type Deadline, deadlineOf, problemOf } from "./check.ts";
 import { type ClockOffset, clockFinding, readClock } from "./clock.ts";
 import { controllerFindings } from "./controller.ts";
 import { typeFindings } from "./delegated-types.ts";
-import { type Finding, type FindingGroup, fail } from "./finding.ts";
+import { type Finding, type FindingGroup, fail, isForbidden } from "./finding.ts";
 import { homeApiFindings } from "./home-api.ts";
 import {
   installedObjectFindings,
@@ -45,6 +44,15 @@ export interface ExamineOptions {
   readonly timeoutMs: number;
   /** Version of this command. */
   readonly version: string;
+  /** The namespace to check for a user who may not list all. */
+  readonly namespace: string;
+}
+
+/** What was found. */
+export interface Examination {
+  readonly groups: readonly FindingGroup[];
+  /** Says what a user may not see who may not see the members. Undefined: the user may. */
+  readonly hidden?: string | undefined;
 }
 
 // Each member is asked by connections of its own.
@@ -61,25 +69,33 @@ interface HostFacts {
   readonly now: number;
 }
 
-type Known = Pick<HostFacts, "clusters" | "nodes" | "namespaces">;
+interface Known extends Pick<HostFacts, "nodes" | "namespaces"> {
+  /** Undefined if the user may not list them. */
+  readonly clusters: HostFacts["clusters"] | undefined;
+  /** There are no other namespaces. */
+  readonly areAllNamespaces: boolean;
+}
 
-/** Checks an installation from end to end. Changes nothing. `onStep` receives what is checked next. Rejects for an unknown member. */
+/**
+ * Checks an installation from end to end, as far as the user may. Changes nothing. `onStep` receives what is checked next. Rejects for
+ * an unknown member.
+ */
 export async function examine(
   host: ClusterClient,
-  { members, timeoutMs, version }: ExamineOptions,
+  { members, timeoutMs, version, namespace }: ExamineOptions,
   session: Pick<Session, "connectText" | "signal">,
   onStep: (step: string) => void,
-): Promise<readonly FindingGroup[]> {
+): Promise<Examination> {
   const { signal } = session;
   const deadline = (): Deadline => deadlineOf(signal, timeoutMs);
   onStep("the host");
   const reached = await checkHost(host, deadline());
-  if (reached.clock === "unreached") return [{ name: "Host", findings: reached.findings }];
+  if (reached.clock === "unreached") return { groups: [{ name: "Host", findings: reached.findings }] };
   const { clock } = reached;
   const now = Date.now() + (clock?.aheadMs ?? 0);
-  const { known, findings: problems } = await readKnown(host, deadline());
-  if (known === undefined) return [{ name: "Host", findings: [...reached.findings, ...problems] }];
-  const { clusters, nodes, namespaces } = known;
+  const { known, findings: problems } = await readKnown(host, { members, namespace }, deadline());
+  if (known === undefined) return { groups: [{ name: "Host", findings: [...reached.findings, ...problems] }] };
+  const { clusters = [], nodes, namespaces, areAllNamespaces } = known;
   refuseUnknown(members ?? [], clusters);
   const facts: HostFacts = { host, clusters, nodes, namespaces, clock, now };
   onStep("the installation");
@@ -89,7 +105,7 @@ export async function examine(
   const names = new Set(clusters.map(({ metadata }) => metadata.name));
   const shared = deadline();
   const [webhook, controller, ofMembers, access, homeApi, types] = await Promise.all([
-    checkWebhook(facts, installation, deadline()),
+    checkWebhook(facts, { ...installation, areAllNamespaces }, deadline()),
     checked("controller", shared, () =>
       controllerFindings(host, { now, inCluster: installation.url === undefined, signal: shared.signal }),
     ),
@@ -98,7 +114,7 @@ export async function examine(
     checked("home API", shared, () => homeApiFindings(host, chosen, shared.signal)),
     checked("delegated types", shared, () => typeFindings(host, { now, signal: shared.signal })),
   ]);
-  return [
+  const groups = [
     { name: "Host", findings: reached.findings },
     { name: "Installation", findings: installation.findings },
     { name: "Admission webhook", findings: webhook },
@@ -107,29 +123,47 @@ export async function examine(
     { name: "API server of pods in members", findings: homeApi },
     { name: "Agents and access", findings: access },
     ...(types.length === 0 ? [] : [{ name: "Delegated types", findings: types }]),
-    { name: "Namespaces", findings: namespaceFindings(namespaces, names) },
+    { name: "Namespaces", findings: namespaceFindings(namespaces, known.clusters && names, areAllNamespaces) },
   ];
+  return known.clusters === undefined ? seenOf(groups) : { groups };
+}
+
+/** Says in one line what the user may not see, in place of a finding for each. */
+function seenOf(groups: readonly FindingGroup[]): Examination {
+  const denied = groups.filter(({ findings }) => findings.some(isForbidden)).map(({ name }) => name);
+  const parts = { what: `parts of ${denied.join(", ")}`, right: "an administrator's account" };
+  return {
+    groups: groups.map(({ name, findings }) => ({ name, findings: findings.filter((one) => !isForbidden(one)) })),
+    hidden: hiddenLine([ofViewers("the members"), ...(denied.length === 0 ? [] : [parts])]),
+  };
 }
 
 /** Reads what the checks are about. */
 async function readKnown(
   host: ClusterClient,
+  { members, namespace }: Pick<ExamineOptions, "members" | "namespace">,
   deadline: Deadline,
 ): Promise<{ readonly known: Known | undefined; readonly findings: readonly Finding[] }> {
   const { signal } = deadline;
   let known: Known | undefined;
   const findings = await checked("Clusters, nodes and namespaces", deadline, async () => {
-    const clusters = await asViewer(findClusters(host, signal));
-    if (clusters === undefined) {
+    const reading = findClusters(host, signal).then((clusters) => ({ clusters }));
+    // Of named members nothing can be said without their Clusters.
+    const found = await (members === undefined ? readable(reading) : asViewer(reading));
+    if (found !== undefined && found.clusters === undefined) {
       const what = `Legation is not installed: the host does not serve ${clusterResource.plural}.${clusterResource.group}`;
       return [fail(what, "legation install")];
     }
-    const lists = [
-      listVirtualNodes(host, signal),
-      listAll(host, namespaceResource, { dropManagedFields: true, signal }),
-    ] as const;
-    const [nodes, namespaces] = await asViewer(Promise.all(lists));
-    known = { clusters, nodes, namespaces };
+    const [nodes, own] = await Promise.all([
+      found === undefined ? [] : asViewer(listVirtualNodes(host, signal)),
+      readable(listNamespaces(host, [namespace], signal)),
+    ]);
+    known = {
+      clusters: found?.clusters,
+      nodes,
+      namespaces: own?.found ?? [],
+      areAllNamespaces: own?.isAll ?? false,
+    };
     return [];
   });
   return { known, findings };
@@ -198,7 +232,7 @@ async function checkInstallation(
 
 async function checkWebhook(
   { host, namespaces, now }: HostFacts,
-  { url, repair }: Pick<WebhookContext, "url" | "repair">,
+  { url, repair, areAllNamespaces }: Pick<WebhookContext, "url" | "repair"> & Pick<Known, "areAllNamespaces">,
   deadline: Deadline,
 ): Promise<readonly Finding[]> {
   const namespace = namespaces.find(
@@ -208,7 +242,10 @@ async function checkWebhook(
   const parts = await Promise.all([
     checked("webhook configurations", deadline, () => configurationFindings(host, context)),
     checked("reachability of the webhook", deadline, () => reachFindings(host, context)),
-    checked("admission of a pod", deadline, () => podFindings(host, context)),
+    // Others, which the user may not see, may be opted in.
+    checked("admission of a pod", deadline, async () =>
+      namespace === undefined && !areAllNamespaces ? [] : podFindings(host, context),
+    ),
   ]);
   return parts.flat();
 }

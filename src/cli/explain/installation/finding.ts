@@ -33,9 +33,16 @@ export function fail(what: string, remedy: string): Finding {
   return { state: "FAIL", what, remedy };
 }
 
+const AS_ADMINISTRATOR = "run it with an administrator's account of the host";
+
 /** Returns the finding of what the user may not see. */
 export function forbidden(what: string): Finding {
-  return skip(what, "run it with an administrator's account of the host");
+  return skip(what, AS_ADMINISTRATOR);
+}
+
+/** Reports whether a finding says that the user may not see something. */
+export function isForbidden({ state, remedy }: Finding): boolean {
+  return state === "SKIP" && remedy === AS_ADMINISTRATOR;
 }
 
 export function skip(what: string, remedy?: string): Finding {

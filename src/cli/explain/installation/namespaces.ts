@@ -5,26 +5,44 @@ import { CLUSTERS_ANNOTATION, DELEGATION_LABEL, GROUP } from "../../../api/keys.
 import type { Namespace, Stored } from "../../../api/kubernetes.ts";
 import { counted } from "../../../api/wording.ts";
 import { some } from "../../shared/output.ts";
-import { type Finding, fail, ok, warn } from "./finding.ts";
+import { type Finding, fail, forbidden, info, ok, warn } from "./finding.ts";
 
 const VALUES = ["annotated", "all", "overflow"];
 
-/** Judges the labels and annotations by which namespaces are opted in. `members`: names of the Clusters. */
-export function namespaceFindings(namespaces: readonly Stored<Namespace>[], members: ReadonlySet<string>): Finding[] {
+/**
+ * Judges the labels and annotations by which namespaces are opted in. `members`: names of the Clusters; undefined if the user may not
+ * see them. `areAll`: there are no other namespaces.
+ */
+export function namespaceFindings(
+  namespaces: readonly Stored<Namespace>[],
+  members: ReadonlySet<string> | undefined,
+  areAll = true,
+): Finding[] {
   const found = namespaces.flatMap((each) => ofNamespace(each, members));
+  if (!areAll) {
+    return [...namespaces.map(optedInFinding), ...found, forbidden("other namespaces: you may not list them")];
+  }
   const optedIn = namespaces.filter(({ metadata }) => delegationModeOf(metadata.labels) !== undefined);
   const names = some(optedIn.map(({ metadata }) => metadata.name));
   const count =
     optedIn.length === 0
-      ? warn(
-          "no namespace is opted in, so no pod is delegated",
-          `kubectl label namespace NAME ${DELEGATION_LABEL}=annotated`,
-        )
+      ? warn("no namespace is opted in, so no pod is delegated", optIn("NAME"))
       : ok(`${counted(optedIn.length, "namespace")} opted in: ${names}`);
   return [count, ...found];
 }
 
-function ofNamespace({ metadata }: Stored<Namespace>, members: ReadonlySet<string>): Finding[] {
+function optedInFinding({ metadata: { name, labels } }: Stored<Namespace>): Finding {
+  const mode = delegationModeOf(labels);
+  return mode === undefined
+    ? info(`namespace ${name} is not opted in, so none of its pods is delegated`, optIn(name))
+    : ok(`namespace ${name} is opted in: ${mode}`);
+}
+
+function optIn(name: string): string {
+  return `kubectl label namespace ${name} ${DELEGATION_LABEL}=annotated`;
+}
+
+function ofNamespace({ metadata }: Stored<Namespace>, members: ReadonlySet<string> | undefined): Finding[] {
   const { name, labels, annotations = {} } = metadata;
   const subject = `namespace ${name}`;
   const mode = labels?.[DELEGATION_LABEL];
@@ -46,12 +64,12 @@ function ofNamespace({ metadata }: Stored<Namespace>, members: ReadonlySet<strin
     found.push(
       warn(
         `${subject}: ${own.join(", ")} without the label ${DELEGATION_LABEL}, so without effect`,
-        `kubectl label namespace ${name} ${DELEGATION_LABEL}=annotated, or \`${remove}\``,
+        `${optIn(name)}, or \`${remove}\``,
       ),
     );
   }
-  const unknown = (parsed.placement.clusters ?? []).filter((cluster) => !members.has(cluster));
-  if (unknown.length > 0) {
+  const unknown = (parsed.placement.clusters ?? []).filter((cluster) => members?.has(cluster) === false);
+  if (members !== undefined && unknown.length > 0) {
     const meant = unknown.map((cluster) => closestName(cluster, [...members])).filter((each) => each !== undefined);
     const hint = meant.length === 0 ? "" : ` (did you mean ${meant.join(", ")}?)`;
     found.push(

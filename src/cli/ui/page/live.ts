@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { LiveMessage, MemberRow, PodRow, SignedIn, WholeRows } from "../model.ts";
+import type { HiddenFromUser, LiveMessage, MemberRow, PodRow, SignedIn, WholeRows } from "../model.ts";
 import { type Heard, isOld } from "./freshness.ts";
 import { Rates } from "./rates.ts";
 
@@ -12,6 +12,7 @@ export class LiveData implements Heard {
   members: readonly MemberRow[] | undefined;
   readonly pods: Map<string, PodRow> = new Map();
   whole: WholeRows = { rows: [], notRead: [] };
+  hidden: HiddenFromUser = { members: false };
   /** All pods have arrived once. */
   isComplete = false;
   problem: string | undefined;
@@ -102,6 +103,10 @@ export class LiveData implements Heard {
         break;
       case "whole":
         this.whole = message;
+        break;
+      case "hidden":
+        this.hidden = message;
+        if (message.members) this.members = undefined;
         break;
       case "problem":
         this.problem = message.message;

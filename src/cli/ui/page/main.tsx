@@ -7,7 +7,7 @@ import { live, useLive } from "./live.ts";
 import { MemberPage } from "./member.tsx";
 import { MembersView } from "./members.tsx";
 import { Overview } from "./overview.tsx";
-import { Empty, useNow } from "./parts.tsx";
+import { capital, Empty, useNow } from "./parts.tsx";
 import { NamespacePage, NodePage } from "./places.tsx";
 import { PlanPage } from "./plan.tsx";
 import { PodPage } from "./pod.tsx";
@@ -71,6 +71,7 @@ function Page(): JSX.Element {
       </nav>
       <main id="content" tabIndex={-1}>
         <Age />
+        <Hidden />
         <div class={`view ${isOld ? "old" : ""}`}>
           <View route={route} />
         </div>
@@ -99,6 +100,12 @@ function Connection(): JSX.Element {
 function Age(): JSX.Element | null {
   const why = whyOld(useLive(), useNow(1_000));
   return why === undefined ? null : <p class="trouble">{why}</p>;
+}
+
+/** What the user may not see. */
+function Hidden(): JSX.Element | null {
+  const { line } = useLive().hidden;
+  return line === undefined ? null : <p class="muted">{capital(line)}.</p>;
 }
 
 function View({ route }: { route: Route }): JSX.Element {

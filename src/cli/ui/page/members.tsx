@@ -8,7 +8,8 @@ import { linkTo } from "./route.ts";
 
 /** All members, each with its room. */
 export function MembersView(): JSX.Element {
-  const { members } = useLive();
+  const { members, hidden } = useLive();
+  if (hidden.members) return <Empty isView title="You may not see the members" />;
   if (members === undefined) return <Awaited what="the members" />;
   if (members.length === 0) {
     return (

@@ -15,9 +15,10 @@ const MOST_ROWS = 12;
 
 /** The first view: what is wrong, what waits and why, what moves, and how fast. */
 export function Overview(): JSX.Element {
-  const { members, pods, whole, isComplete } = useLive();
+  const { members, hidden, pods, whole, isComplete } = useLive();
   const now = useNow();
-  if (members === undefined || (!isComplete && pods.size === 0)) return <Awaited what="the overview" />;
+  const isAwaited = members === undefined && !hidden.members;
+  if (isAwaited || (!isComplete && pods.size === 0)) return <Awaited what="the overview" />;
   const all = [...pods.values()];
   const running = all.filter(({ state }) => state === "running").length;
   const waiting = byReason(all, ["waiting"], members);
@@ -28,7 +29,8 @@ export function Overview(): JSX.Element {
       <header class="view-head">
         <h1>Overview</h1>
         <p>
-          {counted(members.length, "member")}, {counted(all.length, "pod")}, {running.toLocaleString()} running
+          {members !== undefined && `${counted(members.length, "member")}, `}
+          {counted(all.length, "pod")}, {running.toLocaleString()} running
         </p>
       </header>
       <section>
@@ -73,8 +75,9 @@ export function Overview(): JSX.Element {
 }
 
 function Members(): JSX.Element {
-  const { members = [] } = useLive();
+  const { members = [], hidden } = useLive();
   const now = useNow();
+  if (hidden.members) return <p class="muted">You may not see the members.</p>;
   const bad = troubled(members);
   if (members.length === 0) return <p class="muted">No member has joined yet.</p>;
   if (bad.length === 0) return <p class="muted">None: {counted(members.length, "member")} ready.</p>;

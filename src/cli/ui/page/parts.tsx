@@ -226,7 +226,8 @@ export function Loaded<T>({
   );
 }
 
-function capital(words: string): string {
+/** Returns words as the beginning of a sentence. */
+export function capital(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 

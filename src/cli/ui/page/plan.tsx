@@ -85,6 +85,7 @@ export function PlanPage(): JSX.Element {
             Not checked: {message}
           </p>
         ))}
+        {plan?.hidden !== undefined && <p class="muted">{plan.hidden}</p>}
       </div>
     </>
   );

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { EXIT_CODES } from "../../../../src/cli/shared/failure.ts";
+import type { Connection } from "../../../../src/cli/shared/session.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
+import { accountInTeam } from "../account-in-team.ts";
 import { refusing, stored } from "../explain/installation/given.ts";
 import { connection, recordedSession } from "../session.ts";
 
@@ -15,8 +17,8 @@ describe("the command", () => {
     expect(session.err.join("")).toContain(message);
   });
 
-  const connected = (client: ReturnType<typeof fakeClient>) =>
-    recordedSession({ connect: async () => connection(client) });
+  const connected = (client: ReturnType<typeof fakeClient>, parts: Partial<Connection> = {}) =>
+    recordedSession({ connect: async () => connection(client, parts) });
   const answering = {
     raw: async () => ({ gitVersion: "v1.36.3" }),
     stream: async () => ({ status: 403, headers: { date: new Date().toUTCString() }, text: "" }),
@@ -41,11 +43,47 @@ describe("the command", () => {
     expect(session.err.join("")).toContain("doctor: found 1 failure");
   });
 
-  test("names the role that it needs at least", async () => {
-    const session = connected(fakeClient({ ...answering, list: refusing("Forbidden", "no") }));
+  /** A user with rights in namespace `team` alone. */
+  const inTeam = async (...more: string[]) => {
+    const { client } = await accountInTeam([], more).connect({}, "host");
+    return connected({ ...client, ...answering }, { namespace: "team" });
+  };
+
+  test("shows what a user with rights in one namespace may see, one line on the rest, and the role that it needs", async () => {
+    const session = await inTeam();
     expect(await runProgram(["doctor"], session, "1")).toBe(EXIT_CODES.failure);
-    expect(session.out.join("")).toContain("OK    Kubernetes v1.36.3");
+    const lines = session.out.join("").trimEnd().split("\n");
+    expect(lines).toContain("  OK    Kubernetes v1.36.3");
+    expect(lines).toContain("  OK    namespace team is opted in: annotated");
+    expect(lines.filter((line) => /SKIP|FAIL|WARN/.test(line))).toEqual([]);
+    expect(lines.at(-1)).toBe(
+      "not shown: the members, which the ClusterRole legation-viewer lets you read; " +
+        "parts of Installation, Admission webhook, Controller, Agents and access, Delegated types, Namespaces, " +
+        "which an administrator's account lets you read",
+    );
+    expect(session.err.join("")).toContain("doctor: has not seen the members, so it cannot tell that all is well");
+    expect(session.err.join("")).toContain("have your account bound to the ClusterRole legation-viewer");
+  });
+
+  test("has the same for scripts, to which nothing is healthy that was not seen", async () => {
+    const session = await inTeam();
+    await runProgram(["doctor", "-o", "json"], session, "1");
+    const hidden = expect.stringContaining("not shown: the members");
+    expect(JSON.parse(session.out.join(""))).toMatchObject({ healthy: false, counts: { FAIL: 0, SKIP: 0 }, hidden });
+  });
+
+  test("names the role that it needs for members that are named", async () => {
+    const session = await inTeam();
+    expect(await runProgram(["doctor", "--members=west"], session, "1")).toBe(EXIT_CODES.failure);
     expect(session.out.join("")).toContain("have your account bound to the ClusterRole legation-viewer");
+  });
+
+  test("finds each part that a user may not see who may see the members", async () => {
+    const session = await inTeam("clusters", "nodes", "namespaces");
+    await runProgram(["doctor", "-o", "json"], session, "1");
+    const { counts, hidden } = JSON.parse(session.out.join(""));
+    expect(hidden).toBeUndefined();
+    expect(counts.SKIP).toBeGreaterThan(3);
   });
 
   test("reports what it found before a list that does not come", async () => {

@@ -146,8 +146,26 @@ describe("the status of a namespace", () => {
     forbidden = ["jobs", "delegatedtypes"];
     expect(await run("-n", "shop")).toBe(0);
     expect(lines().at(-1)).toBe(
-      "not shown, since your account may not list them: jobs.batch, objects of delegated types",
+      "not shown: jobs.batch, objects of delegated types, which the ClusterRole legation-viewer lets you read",
     );
+  });
+
+  test("names types of which the account may list no objects, apart from those that the viewer role shows", async () => {
+    const type = { group: "example.com", version: "v1", kind: "Certificate", plural: "certificates" };
+    others = {
+      delegatedtypes: [
+        { metadata: { name: "c", uid: "c", resourceVersion: "1" }, spec: type } as Stored<DelegatedType>,
+      ],
+    };
+    forbidden = ["jobs", "certificates"];
+    expect(await run("-n", "shop")).toBe(0);
+    expect(lines().at(-1)).toBe(
+      "not shown: jobs.batch, which the ClusterRole legation-viewer lets you read; " +
+        "certificates.example.com, which the right to list them lets you read",
+    );
+    session.out.length = 0;
+    expect(await run("-n", "shop", "-o", "json")).toBe(0);
+    expect(JSON.parse(session.out.join("")).hidden).toEqual(["jobs.batch", "certificates.example.com"]);
   });
 
   test("is shown of all namespaces with -A, by namespace", async () => {

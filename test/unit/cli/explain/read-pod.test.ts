@@ -151,7 +151,7 @@ describe("the status of a pod", () => {
       throw kubeError("Forbidden", "no", { cluster: "host", verb: "get", resource: "clusters", objectName: "west" });
     };
     expect(await shown(forbidden)).toMatch(
-      /\nwhether west is ready is not shown: you may not get clusters west \(ClusterRole legation-viewer\)$/,
+      /\nnot shown: whether west is ready, which the ClusterRole legation-viewer lets you read$/,
     );
   });
 

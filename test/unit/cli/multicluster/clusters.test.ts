@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { openClusters, wantedClusters } from "../../../../src/cli/multicluster/clusters.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { proxyPod } from "../../../support/builders/pod.ts";
 import { type FakeMethods, fakeClient } from "../../../support/clients/fake-client.ts";
 import { recordedSession } from "../session.ts";
 
@@ -16,7 +17,12 @@ const HOST = {
 };
 
 /** Returns the names of the clusters that `--clusters TEXT` opens, as the session was asked for them. */
-async function opened(text: string | undefined, host: FakeMethods = HOST): Promise<readonly unknown[]> {
+async function opened(
+  text: string | undefined,
+  host: FakeMethods = HOST,
+  namespace?: string,
+  told: string[] = [],
+): Promise<readonly unknown[]> {
   const asked: unknown[] = [];
   const session = recordedSession({
     openReading: async (_choice, member) => {
@@ -25,7 +31,8 @@ async function opened(text: string | undefined, host: FakeMethods = HOST): Promi
     },
   });
   const wanted = text === undefined ? undefined : wantedClusters.parse(text);
-  const clusters = await openClusters(fakeClient(host), wanted, { choice: {}, session });
+  const clusters = await openClusters(fakeClient(host), wanted, { choice: {}, session, namespace });
+  told.push(...session.err);
   expect(clusters.map(({ name }) => name)).toEqual(asked.map((member) => member ?? "host"));
   return asked;
 }
@@ -75,3 +82,26 @@ test("opens named members for a user who may not list Clusters, and tells others
     remedy: expect.stringContaining("name the members (--clusters west,east)"),
   });
 });
+
+test.each<[string | undefined, unknown[]]>([
+  [undefined, ["east", "west"]],
+  ["*,host", [undefined, "east", "west"]],
+])(
+  "opens for %j the members that have something of a user's namespace where Clusters may not be listed",
+  async (text, expected) => {
+    const told: string[] = [];
+    const list: FakeMethods["list"] = async ({ plural }, { namespace } = {}) => {
+      if (namespace !== "team") throw kubeError("Forbidden", `${plural} is forbidden`);
+      const labels = { "legation.dev/whole": "true" };
+      const job = { metadata: { name: "sum", labels, annotations: { "legation.dev/cluster": "east" } } };
+      const items = plural === "jobs" ? [job] : [proxyPod({ spec: { nodeName: "legation-west" } }), proxyPod()];
+      return { items, resourceVersion: "1", size: 1 };
+    };
+    expect(await opened(text, { ...HOST, list }, "team", told)).toEqual(expected);
+    expect(told.join("")).toBe(
+      "not shown: members without pods or whole Jobs of namespace team, which the ClusterRole legation-viewer lets you read\n",
+    );
+    await expect(opened(text, { ...HOST, list }, "other")).rejects.toThrow("you may not list Clusters");
+    await expect(opened("region=eu", { ...HOST, list }, "team")).rejects.toThrow("you may not list Clusters");
+  },
+);

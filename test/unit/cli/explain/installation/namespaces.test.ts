@@ -51,4 +51,13 @@ describe("namespaces", () => {
     const given = namespace("a", { "legation.dev/delegation": "all" }, { "legation.dev/clusters": "wst" });
     expect(judge(given)[1]?.what).toContain("(did you mean west?)");
   });
+
+  test("are judged alone, and without the names of members, where the user may see no others", () => {
+    const asking = namespace("a", { "legation.dev/delegation": "all" }, { "legation.dev/clusters": "wst" });
+    expect(namespaceFindings([asking, namespace("b", {})], undefined, false)).toMatchObject([
+      { state: "OK", what: "namespace a is opted in: all" },
+      { state: "INFO", what: "namespace b is not opted in, so none of its pods is delegated" },
+      { state: "SKIP", what: "other namespaces: you may not list them" },
+    ]);
+  });
 });

@@ -1,0 +1,32 @@
+/** A part of a document that the account may not read. */
+export interface Hidden {
+  /** A noun phrase: `the members and their state`. */
+  readonly what: string;
+  /** The right that shows it: `the ClusterRole legation-viewer`. */
+  readonly right: string;
+}
+
+/** The members, for an account with rights in a namespace alone. */
+export const MEMBERS: Hidden = ofViewers("the members, their share and their state");
+
+/** Objects of types that the account cannot know of. */
+export const DELEGATED_OBJECTS: Hidden = ofViewers("objects of delegated types");
+
+/** Returns the objects of one type, which the account may not list. */
+export function objectsOf(type: string): Hidden {
+  return { what: type, right: "the right to list them" };
+}
+
+/** Returns a part that manifests/rbac-viewer.yaml lets its users read. */
+export function ofViewers(what: string): Hidden {
+  return { what, right: "the ClusterRole legation-viewer" };
+}
+
+/** Returns the line that says what is hidden, and which right shows it. Undefined if nothing is. */
+export function hiddenLine(hidden: readonly Hidden[]): string | undefined {
+  if (hidden.length === 0) return undefined;
+  const parts = [...Map.groupBy(hidden, ({ right }) => right)].map(
+    ([right, those]) => `${those.map(({ what }) => what).join(", ")}, which ${right} lets you read`,
+  );
+  return `not shown: ${parts.join("; ")}`;
+}
