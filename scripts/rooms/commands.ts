@@ -126,7 +126,7 @@ export const COMMAND_ROOMS: readonly Room[] = [
     room: "cli/plan",
     purpose: "`legation plan`",
     foundation: "command",
-    imports: ["cli/simulation", "controllers", "scheduling", "webhook"],
+    imports: ["cli/simulation", "cli/explain/waiting.ts", "controllers", "scheduling", "webhook"],
   },
   {
     room: "cli/status",
@@ -141,7 +141,11 @@ export const COMMAND_ROOMS: readonly Room[] = [
     imports: ["cli/logs", "cli/plan", "cli/simulation", "cli/explain", "certificates", "placement"],
     packages: ["fastify"],
   },
-  { room: "cli/ui/page", purpose: "the page itself, for the browser", imports: ["cli/ui", "cli/plan", "cli/explain"] },
+  {
+    room: "cli/ui/page",
+    purpose: "the page itself, for the browser",
+    imports: ["cli/ui", "cli/plan", "cli/explain", "cli/simulation/subjects.ts"],
+  },
   { room: "cli/uninstall", purpose: "`legation uninstall`", foundation: "command", imports: ["cli/member"] },
   { room: "cli/unjoin", purpose: "`legation unjoin`", foundation: "command", imports: ["cli/member"] },
   { room: "cli/version", purpose: "`legation version`", foundation: "command", imports: ["clusters"] },

@@ -37,7 +37,8 @@ export function notOnHost(object: string): Failure {
   return new Failure("failure", {
     object,
     problem: "is not on the host",
-    remedy: "check its name and namespace (-n)",
+    remedy: "check its name and namespace",
+    flags: "-n",
   });
 }
 
@@ -59,7 +60,8 @@ export async function listClusters(host: ClusterClient, signal: AbortSignal): Pr
   throw new Failure("refused", {
     object: host.cluster,
     problem: `Legation is not installed there: it does not serve ${clusters.plural}.${clusters.group}`,
-    remedy: "run `legation install` first, or choose the host with --kubeconfig and --context",
+    remedy: "run `legation install` first, or choose another host",
+    flags: "--kubeconfig, --context",
   });
 }
 

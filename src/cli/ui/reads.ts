@@ -22,7 +22,8 @@ export interface Routes {
 const namespaceName = z.string().min(1).max(63);
 const objectName = z.string().min(1).max(253);
 const ref = z.object({ namespace: namespaceName, name: objectName });
-const workload = ref.extend({ kind: z.string().refine(isWorkloadKind) });
+const NO_DIVISION = "has no division, since it is none of Kubernetes' own workloads; its delegated pods are below";
+const workload = ref.extend({ kind: z.string().refine(isWorkloadKind, NO_DIVISION) });
 // `_` stands for no namespace, which none can be named.
 const whole = z.object({
   type: z.string().min(1).max(253),

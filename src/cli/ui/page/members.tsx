@@ -1,5 +1,7 @@
 import type { JSX } from "preact";
 import type { MemberRow } from "../model.ts";
+import { MEMBERS_COMMANDS } from "./commands.ts";
+import { CopyButtons } from "./copy.tsx";
 import { ageOf, counted } from "./format.ts";
 import { useLive } from "./live.ts";
 import { Awaited, Empty, UseBar, useNow } from "./parts.tsx";
@@ -37,6 +39,7 @@ export function MembersView(): JSX.Element {
             <i class="swatch" /> free
           </li>
         </ul>
+        <CopyButtons commands={MEMBERS_COMMANDS} />
       </header>
       <div class="cards">
         {members.map((member) => (

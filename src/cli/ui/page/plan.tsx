@@ -6,6 +6,7 @@ import { counted } from "./format.ts";
 import { MemberLink } from "./links.tsx";
 import { Table } from "./parts.tsx";
 import { Reasons } from "./reasons.tsx";
+import { jobWords, objectWords, type WholeWords } from "./whole-plan.ts";
 import { whyNotMore } from "./why-not.ts";
 
 const OUTCOMES: Readonly<Record<WorkloadPlan["outcome"], { readonly words: string; readonly tone: string }>> = {
@@ -118,19 +119,8 @@ function PlannedWorkload({ workload }: { workload: WorkloadPlan }): JSX.Element 
         </p>
       ))}
       {clusters.length > 0 && <Shares clusters={clusters} pods={pods.length} />}
-      {whole !== undefined && <WholePlan {...whole} />}
-      {object !== undefined && (
-        <>
-          <p>
-            {object.clusters.length === 0
-              ? "No member gets it."
-              : `Goes to ${object.clusters.map(({ cluster }) => cluster).join(", ")}.`}
-          </p>
-          {object.others.length > 0 && (
-            <Reasons of={object.others.map(({ cluster, message }) => ({ member: cluster, message }))} />
-          )}
-        </>
-      )}
+      {whole !== undefined && <WholePlan {...jobWords(whole)} />}
+      {object !== undefined && <WholePlan {...objectWords(object)} />}
       {[...waiting].map(([why, those]) => (
         <section key={why}>
           <h3>
@@ -143,11 +133,13 @@ function PlannedWorkload({ workload }: { workload: WorkloadPlan }): JSX.Element 
   );
 }
 
-function WholePlan({ cluster, shares, message }: NonNullable<WorkloadPlan["whole"]>): JSX.Element {
-  if (shares !== undefined) {
-    return <p>Divided: {shares.map((share) => `${share.completions} completions in ${share.cluster}`).join(", ")}.</p>;
-  }
-  return <p>{cluster === undefined ? (message ?? "No member gets it.") : `Goes to ${cluster} as a whole.`}</p>;
+function WholePlan({ summary, reasons }: WholeWords): JSX.Element {
+  return (
+    <>
+      <p>{summary}</p>
+      {reasons.length > 0 && <Reasons of={reasons} />}
+    </>
+  );
 }
 
 function Shares({ clusters, pods }: { clusters: readonly PlannedMember[]; pods: number }): JSX.Element {
