@@ -8,6 +8,7 @@ import { useLive } from "./live.ts";
 import { Member } from "./members.tsx";
 import { Badge, Loaded, Table, Troubles, useNow, useReading } from "./parts.tsx";
 import { ObjectList, PodList } from "./pod-list.tsx";
+import { reachedWords } from "./reached.ts";
 
 const READ_EVERY_MS = 15_000;
 
@@ -68,7 +69,11 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
         />
       )}
       <h2>How it is reached</h2>
-      <p>{reached(value, now)}</p>
+      <ul class="plain">
+        {reachedWords(value, now).map((sentence) => (
+          <li key={sentence}>{sentence}</li>
+        ))}
+      </ul>
       <Table
         columns={["Condition", "Status", "Since", "Message"]}
         rows={conditions.map(({ type, status, since, message }) => ({
@@ -100,19 +105,4 @@ function NodeState({ node: { isReady, isCordoned } }: { node: MemberNode }): JSX
       {isReady ? (isCordoned ? "Ready, cordoned" : "Ready") : "Not ready"}
     </Badge>
   );
-}
-
-function reached(
-  { connection, agentVersion, connectedSince, accessPrefix, credentials }: MemberPageView,
-  now: number,
-): string {
-  const agent = [
-    agentVersion === undefined ? "" : ` of version ${agentVersion}`,
-    connectedSince === undefined ? "" : `, connected for ${ageOf(connectedSince, now)}`,
-  ].join("");
-  const way =
-    connection === "Agent" ? `By its agent${agent}` : connection === "Direct" ? "Directly" : "No controller says how";
-  const users =
-    accessPrefix === undefined ? "closed to users of the host" : `open to users of the host as ${accessPrefix}USER`;
-  return `${way}; ${users}; its certificate and token are in Secret ${credentials}, which \`legation doctor\` checks.`;
 }
