@@ -12,6 +12,7 @@ import { readWorkload } from "../explain/read-workload.ts";
 import { readWholeObject } from "../explain/whole-object.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { toggle, withGlobals } from "../shared/input.ts";
+import { memberOpener, type OpenMember } from "../shared/open-member.ts";
 import { type Outcome, printOutcome } from "../shared/output.ts";
 import { asViewer } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
@@ -37,7 +38,7 @@ export const command: Equip = equipped({
     "Shows each member: whether it is ready and why not, its version and nodes, what its nodes offer and what this " +
     "host's pods leave of it, and how many of them run there. With a member: all that is known of it, and its events. With a namespace alone, or -A: pods, Jobs and objects that members have, and why some have none. With a pod: what happened to it and when, a reason for each " +
     "member that refused it, its events, and what is wrong with its member. With a workload: how many pods its scheduling " +
-    "preferences give to each member and how many that has, and what pods without a member wait for. With a whole Job: its member, and its status there. With an object of a delegated type: what each member has of it. All of it is read from the host.",
+    "preferences give to each member and how many that has, and what pods without a member wait for. With a whole Job: its member, and its status there. With an object of a delegated type: what each member has of it. All of it is read from the host, but for when a pod's delegate was made, where its member is open to users.",
   arguments: [
     new Argument(
       "[type]",
@@ -81,8 +82,12 @@ export const command: Equip = equipped({
     const { client, namespace: current } = await session.connect(options, "host");
     const { target, namespace, allNamespaces, output: format } = options;
     const { terminal, signal } = session;
+    const open = once(
+      memberOpener({ host: client, signal, throughHost: (name) => session.openReading(options, name) }),
+    );
     const readOne = (): Promise<Outcome> => {
-      if (target !== undefined) return readTarget(client, { namespace: namespace ?? current, ...target }, session);
+      if (target !== undefined)
+        return readTarget(client, { namespace: namespace ?? current, ...target }, session, open);
       if (namespace === undefined && !allNamespaces) return readMemberDetails(client, session);
       return readPods(client, namespace, session);
     };
@@ -111,6 +116,7 @@ async function readTarget(
   client: ClusterClient,
   target: Target & { readonly namespace: string },
   { signal, terminal }: Session,
+  open: OpenMember,
 ): Promise<Outcome> {
   if (target.word !== undefined) {
     const document = await readWholeObject(client, target, signal);
@@ -122,13 +128,23 @@ async function readTarget(
     return { document, text: memberText(document, Date.now(), terminal) };
   }
   if (kind === "Pod") {
-    const { journey: document } = await readJourney(client, target, signal);
+    const { journey: document } = await readJourney(client, target, { open, signal });
     return { document, text: journeyText(document, terminal) };
   }
   const document = await readWorkload(client, { ...target, kind }, signal);
   return {
     document,
     text: "whole" in document ? wholeJobText(document, terminal) : workloadText(document, Date.now(), terminal),
+  };
+}
+
+/** Opens each member once, however often it is shown. */
+function once(open: OpenMember): OpenMember {
+  const opened = new Map<string, ReturnType<OpenMember>>();
+  return (name) => {
+    const client = opened.get(name) ?? open(name);
+    opened.set(name, client);
+    return client;
   };
 }
 

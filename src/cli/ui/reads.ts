@@ -43,9 +43,10 @@ const MOST_MANIFEST_BYTES = 2 ** 21;
 /** Adds the routes that read one object, or plan a manifest. Their code takes memory once it is asked for. */
 export function addReads({ server, viewerOf, streamTo }: Routes): void {
   server.get("/api/pods/:namespace/:name", async (request): Promise<PodPageView> => {
-    const { host, signal } = viewerOf(request);
+    const { host, members, signal } = viewerOf(request);
     const { readJourney } = await import("../explain/read-pod.ts");
-    const { pod, journey } = await readJourney(host, ref.parse(request.params), signal);
+    const open = (name: string): ReturnType<typeof members.client> => members.client(name);
+    const { pod, journey } = await readJourney(host, ref.parse(request.params), { open, signal });
     const [defaultContainer] = chosenContainers(pod, { all: false });
     return { journey, containers: containersOf(pod), defaultContainer };
   });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import type { OpenMember } from "../../../../src/cli/shared/open-member.ts";
 import { readMemberPage } from "../../../../src/cli/ui/member-page.ts";
-import type { OpenMember } from "../../../../src/cli/ui/viewer.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod, runningStatus } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
