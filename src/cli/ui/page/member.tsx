@@ -2,11 +2,11 @@ import type { JSX } from "preact";
 import type { MemberNode, MemberPageView } from "../model.ts";
 import { memberCommands } from "./commands.ts";
 import { CopyButtons } from "./copy.tsx";
-import { ageOf, amount, counted, localTime } from "./format.ts";
+import { ageOf, amount, counted } from "./format.ts";
 import { NodeLink } from "./links.tsx";
 import { useLive } from "./live.ts";
 import { Member } from "./members.tsx";
-import { Badge, Loaded, Table, Troubles, useNow, useReading } from "./parts.tsx";
+import { Badge, Loaded, Table, Time, Troubles, useNow, useReading } from "./parts.tsx";
 import { ObjectList, PodList } from "./pod-list.tsx";
 import { reachedWords } from "./reached.ts";
 
@@ -53,6 +53,7 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
       {nodes !== undefined && (
         <Table
           columns={["Node", "State", "Pods", "Room"]}
+          none="It has no nodes."
           rows={nodes.map((node) => ({
             key: node.name,
             cells: [
@@ -76,6 +77,7 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
       </ul>
       <Table
         columns={["Condition", "Status", "Since", "Message"]}
+        none="No controller has reported on it."
         rows={conditions.map(({ type, status, since, message }) => ({
           key: type,
           cells: [type, status, ageOf(since, now), message],
@@ -91,7 +93,7 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
           columns={["Time", "Type", "Reason", "Message"]}
           rows={events.map(({ at, type, reason, message }) => ({
             key: at + reason + message,
-            cells: [localTime(at, now), type, reason, message],
+            cells: [<Time at={at} key="time" />, type, reason, message],
           }))}
         />
       )}
