@@ -150,7 +150,7 @@ export const COMMAND_ROOMS: readonly Room[] = [
   {
     room: "cli/ui/page",
     purpose: "the page itself, for the browser",
-    imports: ["api/wording.ts", "cli/ui", "cli/plan", "cli/explain"],
+    imports: ["api/wording.ts", "cli/ui", "cli/plan", "cli/explain", "cli/simulation/subjects.ts"],
   },
   { room: "cli/uninstall", purpose: "`legation uninstall`", foundation: "command", imports: ["cli/member"] },
   { room: "cli/unjoin", purpose: "`legation unjoin`", foundation: "command", imports: ["cli/member"] },

@@ -3,7 +3,8 @@ import { virtualNodeName } from "../../api/keys.ts";
 import type { KubeEvent, KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { Replicas } from "../../placement/division.ts";
-import { asViewer, listClusters, listProxies, notJoined, readable } from "../shared/reading.ts";
+import { asViewer, listClusters, listProxies, notJoined, readable, unfinished } from "../shared/reading.ts";
+import { credentialsTroubles, type MemberCredentials, readCredentials } from "./credentials.ts";
 import { readEvents, type ToldEvent, toldEvents } from "./events.ts";
 import { countedPod, useByNode } from "./member-use.ts";
 import { findMembers, type MemberStatus, memberStatus, troublesOfMember } from "./members.ts";
@@ -22,6 +23,7 @@ export interface MemberDetail extends MemberStatus {
   readonly requestedByOthers: Readonly<Record<string, string>>;
   /** The host's pods in it, by their status as kubectl shows it. */
   readonly statuses: Replicas;
+  readonly credentials: MemberCredentials;
   readonly troubles: readonly Trouble[];
   /** Events of its Cluster and its node. */
   readonly events: readonly ToldEvent[];
@@ -34,6 +36,9 @@ export interface MemberFacts {
   /** Proxies that are bound to it. */
   readonly proxies: readonly Stored<Pod>[];
   readonly told: readonly KubeEvent[];
+  readonly credentials: MemberCredentials;
+  /** Epoch ms. */
+  readonly now: number;
 }
 
 // A single word is the name of a member.
@@ -46,12 +51,16 @@ export async function readMemberDetail(host: ClusterClient, name: string, signal
   );
   const [cluster] = clusters;
   if (cluster === undefined) throw notJoined(name, await asViewer(listClusters(host, signal)), OF_OTHERS);
-  const told = await Promise.all([cluster, ...nodes].map((object) => readable(readEvents(host, object, signal))));
-  return memberDetail({ cluster, node: nodes[0], proxies, told: told.flatMap((some) => some ?? []) });
+  const [credentials, ...told] = await Promise.all([
+    readCredentials(host, cluster, signal),
+    ...[cluster, ...nodes].map((object) => readable(readEvents(host, object, signal))),
+  ]);
+  const events = told.flatMap((some) => some ?? []);
+  return memberDetail({ cluster, node: nodes[0], proxies, told: events, credentials, now: Date.now() });
 }
 
 /** Sums up what the host's objects tell of one member. */
-export function memberDetail({ cluster, node, proxies, told }: MemberFacts): MemberDetail {
+export function memberDetail({ cluster, node, proxies, told, credentials, now }: MemberFacts): MemberDetail {
   const { name } = cluster.metadata;
   const { server, nodeKinds = [], requestedByOthers = {} } = cluster.status ?? {};
   return {
@@ -61,7 +70,8 @@ export function memberDetail({ cluster, node, proxies, told }: MemberFacts): Mem
     nodeKinds,
     requestedByOthers,
     statuses: countBy(proxies.map(kubectlStatus)),
-    troubles: troublesOfMember(cluster, node),
+    credentials,
+    troubles: [...troublesOfMember(cluster, node), ...credentialsTroubles(cluster, credentials, now)],
     events: toldEvents(told),
   };
 }

@@ -15,15 +15,29 @@ import { conditionOf } from "../../pods/pod-state.ts";
 import { lastOf } from "./events.ts";
 import { inMember, onHost, type Station, station, UNTIMED } from "./station.ts";
 
+/** The records of a pod's steps beside the pod itself. */
+export interface Told {
+  readonly told: readonly KubeEvent[];
+  /** When the delegate was made, by its member's clock; RFC 3339. Undefined: not read. */
+  readonly delegateMade?: string | undefined;
+}
+
 /** Returns the steps of a pod whose delegate was scheduled: placed and made, scheduled in the member, and bound on the host. */
-export function placed(pod: Stored<Pod>, cluster: string, told: readonly KubeEvent[]): Station[] {
+export function placed(pod: Stored<Pod>, cluster: string, { told, delegateMade }: Told): Station[] {
   const { annotations = {} } = pod.metadata;
   const node = annotations[MEMBER_NODE_ANNOTATION];
   const uid = annotations[DELEGATE_UID_ANNOTATION];
   const scheduled = firstInMember(told, "Scheduled");
   return [
     station(UNTIMED, `placed in ${cluster}`, ...whyThere(annotations), notTaken(told)),
-    station(UNTIMED, `delegate made in ${cluster}`, `uid ${uid}`),
+    delegateMade === undefined
+      ? station(
+          UNTIMED,
+          `delegate made in ${cluster}`,
+          `uid ${uid}`,
+          `only ${cluster} records when, and it was not read there`,
+        )
+      : station(inMember(delegateMade, cluster), `delegate made in ${cluster}`, `uid ${uid}`),
     station(
       scheduled === undefined ? UNTIMED : inMember(scheduled, cluster),
       `scheduled in ${cluster}`,

@@ -33,7 +33,7 @@ import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import { type ToldEvent, toldEvents } from "./events.ts";
 import type { Trouble } from "./model.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
-import { placed, pulled } from "./placed.ts";
+import { placed, pulled, type Told } from "./placed.ts";
 import { reasonLine, reasonsOf } from "./reasons.ts";
 import { inMember, inOrder, onHost, type Stamp, type Station, station } from "./station.ts";
 import { addedTroubles, exitWords, waitWords } from "./trouble.ts";
@@ -54,6 +54,12 @@ export interface Journey {
   readonly events: readonly ToldEvent[];
 }
 
+/** What is known of the pod's member. */
+interface OfMember extends Pick<Journey, "troubles" | "notRead"> {
+  /** When the delegate was made, by the member's clock; RFC 3339. Undefined: not read. */
+  readonly delegateMade?: string | undefined;
+}
+
 /** The pod's namespace and workload, which decide whether it is delegated. */
 export interface Own {
   readonly namespace?: Stored<Namespace> | undefined;
@@ -68,7 +74,7 @@ export function journeyOf(
   pod: Stored<Pod>,
   events: readonly KubeEvent[],
   own: Own = {},
-  { troubles, notRead }: Pick<Journey, "troubles" | "notRead"> = { troubles: [] },
+  { troubles, notRead, delegateMade }: OfMember = { troubles: [] },
 ): Journey {
   const { name, namespace, annotations = {}, labels = {} } = pod.metadata;
   const delegated = labels[PROXY_LABEL] !== undefined && !isOverflow(pod);
@@ -80,7 +86,7 @@ export function journeyOf(
     memberNode: annotations[MEMBER_NODE_ANNOTATION],
     stations: inOrder([
       ...created(pod, delegated, own),
-      ...placing(pod, delegated, events),
+      ...placing(pod, delegated, { told: events, delegateMade }),
       ...running(pod, events),
       ...added(pod),
       ...refused(pod),
@@ -112,7 +118,7 @@ function created(pod: Stored<Pod>, delegated: boolean, { namespace, workload }: 
   ];
 }
 
-function placing(pod: Stored<Pod>, delegated: boolean, told: readonly KubeEvent[]): Station[] {
+function placing(pod: Stored<Pod>, delegated: boolean, told: Told): Station[] {
   if (isBound(pod)) return bound(pod, told);
   if (isTerminal(pod)) return [];
   const { lastTransitionTime: at, message } = conditionOf(pod, "PodScheduled") ?? {};
@@ -126,7 +132,7 @@ function placing(pod: Stored<Pod>, delegated: boolean, told: readonly KubeEvent[
   return [{ ...station(onHost(waits.lastTransitionTime), what, ...reasons.map(reasonLine)), reasons }];
 }
 
-function bound(pod: Stored<Pod>, told: readonly KubeEvent[]): Station[] {
+function bound(pod: Stored<Pod>, told: Told): Station[] {
   const { annotations = {} } = pod.metadata;
   const at = onHost(conditionOf(pod, "PodScheduled")?.lastTransitionTime);
   const to = `bound to node ${pod.spec?.nodeName}`;

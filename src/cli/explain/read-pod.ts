@@ -7,8 +7,10 @@ import { controllerOf, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { objectOf } from "../shared/documents.ts";
 import { hiddenLine, ofViewers } from "../shared/hidden.ts";
+import type { OpenMember } from "../shared/open-member.ts";
 import { notOnHost, readable } from "../shared/reading.ts";
 import { WORKLOAD_RESOURCES, workloadKind } from "../simulation/workloads.ts";
+import { readDelegateMade } from "./delegate.ts";
 import { readEvents } from "./events.ts";
 import { findMembers } from "./members.ts";
 import { type OwnWorkload, ownWorkloadOf } from "./not-delegated.ts";
@@ -26,17 +28,25 @@ interface PodRef {
   readonly name: string;
 }
 
-/** Reads a pod, its events, and the state of its member. Rejects with `Failure` when the host has no such pod, else with KubeError. */
-export async function readJourney(client: ClusterClient, ref: PodRef, signal: AbortSignal): Promise<PodJourney> {
+/**
+ * Reads a pod, its events, the state of its member and, by `open`, when its delegate was made. Rejects with `Failure` when the host
+ * has no such pod, else with KubeError.
+ */
+export async function readJourney(
+  client: ClusterClient,
+  ref: PodRef,
+  { open, signal }: { readonly open: OpenMember; readonly signal: AbortSignal },
+): Promise<PodJourney> {
   const { namespace, name } = ref;
   const pod = await client.find(pods, ref, { signal });
   if (pod === undefined) throw notOnHost(`pod ${namespace}/${name}`);
-  const [told, own, member] = await Promise.all([
+  const [told, own, member, delegateMade] = await Promise.all([
     readEvents(client, pod, signal),
     readOwn(client, pod, signal),
     readMember(client, pod, signal),
+    readDelegateMade(pod, open, signal),
   ]);
-  return { pod, journey: journeyOf(pod, told, own, member) };
+  return { pod, journey: journeyOf(pod, told, own, { ...member, delegateMade }) };
 }
 
 async function readOwn(client: ClusterClient, pod: Stored<Pod>, signal: AbortSignal): Promise<Own> {

@@ -59,7 +59,7 @@ export function modeOf(
   if (namespace === undefined) {
     const message = refused.has(name)
       ? `namespace ${name} would be refused itself`
-      : `namespace ${name} is neither on the host nor in the manifest; create it, or choose another`;
+      : `namespace ${name} is neither on the host nor in the manifest; create it, or name another`;
     return { outcome: "refused", message };
   }
   if (namespace.metadata.deletionTimestamp !== undefined) {

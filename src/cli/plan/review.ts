@@ -6,6 +6,7 @@ import { isWishingKind, type WorkloadRef } from "../../api/workload-wishes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
+import { whyWithoutMember } from "../explain/waiting.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import { admitPod, admitWorkload, isDelegated } from "../simulation/admission.ts";
 import { claimsOf, podOf } from "../simulation/controller-pods.ts";
@@ -58,7 +59,7 @@ export async function review(workload: WrittenWorkload, input: ReviewInput): Pro
       warnings,
     });
   }
-  if (kind === "Pod" && existing !== undefined) return withoutPods({ notes: [barePodNote(currentPods)] });
+  if (kind === "Pod" && existing !== undefined) return withoutPods(barePod(currentPods));
   const whole = wholeJobOf(admitted.object, workload);
   if (whole !== undefined) {
     const reviewed = withoutPods({ warnings });
@@ -123,16 +124,27 @@ function asApplied(written: WrittenObject, stored: WrittenObject | undefined): W
   return { ...object, spec, ...(stored.status === undefined ? {} : { status: stored.status }) };
 }
 
-/** Says where the pods of a workload are now. */
+/** Says where the pods of a workload are now, and why some wait. */
 function currentPodsNotes(currentPods: readonly Stored<Pod>[]): string[] {
   if (currentPods.length === 0) return [];
   const places = [...Map.groupBy(currentPods, currentPlace)].map(([place, pods]) => `${pods.length} ${place}`);
-  return [`has ${counted(currentPods.length)} now (${places.sort().join(", ")}); the plan places all its pods anew`];
+  const waiting = currentPods.flatMap((pod) => whyWithoutMember(pod) ?? []);
+  const reasons = Map.groupBy(waiting, ({ reason, message }) => `${reason}: ${message}`);
+  return [
+    `has ${counted(currentPods.length)} now (${places.sort().join(", ")}); the plan places all its pods anew`,
+    ...[...reasons].map(
+      ([why, those]) => `${those.length} of them ${those.length === 1 ? "waits" : "wait"} now: ${why}`,
+    ),
+  ];
 }
 
-function barePodNote([pod]: readonly Stored<Pod>[]): string {
-  if (pod === undefined) return "has ended or is being deleted: nothing comes in its place";
-  return `is there already (${currentPlace(pod)}): a pod keeps its place`;
+/** Returns the plan of a pod that is on the host: it stays where it is, or waits for what it waits for now. */
+function barePod([pod]: readonly Stored<Pod>[]): Partial<WorkloadPlan> {
+  if (pod === undefined) return { notes: ["has ended or is being deleted: nothing comes in its place"] };
+  const notes = [`is there already (${currentPlace(pod)}): a pod keeps its place`];
+  const why = whyWithoutMember(pod);
+  if (why === undefined) return { notes };
+  return { outcome: "waits", notes, pods: [{ name: pod.metadata.name, ...why }] };
 }
 
 function currentPlace(pod: Stored<Pod>): string {

@@ -1,8 +1,9 @@
 import { asksWhole } from "../../../webhook/whole.ts";
 import { type AnyObject, type DelegatedType, delegatedTypeSchema } from "../../api/delegated-type.ts";
-import { CLUSTER_ANNOTATION, DELEGATION_LABEL, GROUP } from "../../api/keys.ts";
+import { DELEGATION_LABEL, GROUP } from "../../api/keys.ts";
 import type { Job, Stored } from "../../api/kubernetes.ts";
 import { resourceOfType } from "../../api/resources.ts";
+import { membersOfJob } from "../../copies/job-shares.ts";
 import { compileExpressions } from "../../copies/type-expressions.ts";
 import type { Resource } from "../../kube/resources.ts";
 import type { WrittenObject } from "../shared/documents.ts";
@@ -10,7 +11,7 @@ import { Failure } from "../shared/failure.ts";
 import { objectText } from "../shared/output.ts";
 import { admitObject } from "../simulation/admission.ts";
 import type { Simulation } from "../simulation/simulation.ts";
-import { wholeJobOf, workloadKind } from "../simulation/workloads.ts";
+import { podsOf, wholeJobOf, workloadKind } from "../simulation/workloads.ts";
 import type { DryRunAnswer } from "./dry-run.ts";
 import { modeOf, type PlannedNamespaces } from "./namespaces.ts";
 import { emptyPlan, hasNoPlace, type WorkloadPlan } from "./outcome.ts";
@@ -90,17 +91,22 @@ export async function reviewObject(
   return { plan, toPlace: { object: stored, type }, notChecked };
 }
 
-/** Reviews a Job that runs whole: it keeps the member that it has. */
+/** Reviews a Job that runs whole: it keeps the members that it has. */
 export function reviewJob(job: Stored<Job>, plan: WorkloadPlan, stored: WrittenObject | undefined): ReviewedWhole {
   const { kind, namespace, name } = plan;
   if (stored !== undefined && kind === "Job") {
-    if (wholeJobOf(stored, { kind, namespace, name }) === undefined) {
+    const there = wholeJobOf(stored, { kind, namespace, name });
+    if (there === undefined) {
       const message = "it is there already, and does not run whole; delete it, and create it anew";
       return { plan: { ...plan, outcome: "refused", message } };
     }
-    const member = stored.metadata.annotations?.[CLUSTER_ANNOTATION];
-    const place = member === undefined ? "in no member yet" : `in ${member}`;
-    return { plan: { ...plan, notes: [`is there already (${place}): what runs a Job, and where, never changes`] } };
+    const members = membersOfJob(there);
+    const place = members.length === 0 ? "in no member yet" : `in ${members.join(", ")}`;
+    const reviewed = {
+      plan: { ...plan, notes: [`is there already (${place}): what runs a Job, and where, never changes`] },
+    };
+    const isWaiting = members.length === 0 && podsOf(stored, kind).replicas > 0;
+    return isWaiting ? { ...reviewed, toPlace: { job: there } } : reviewed;
   }
   const notChecked = `quotas and policies of this cluster for ${kind} ${namespace}/${name}: a whole Job is not sent by dry-run`;
   const notes = kind === "CronJob" ? ["for one run of it"] : [];

@@ -28,8 +28,10 @@ export interface FailureFields {
   /** The field of it that is wrong, e.g. `metadata.name`. */
   readonly field?: string | undefined;
   readonly problem: string;
-  /** The remedy. */
+  /** The remedy, in words that hold on the page, too. */
   readonly remedy?: string | undefined;
+  /** Flags of the command line that follow the remedy. The page has none. */
+  readonly flags?: string | undefined;
   readonly cause?: unknown;
 }
 
@@ -38,12 +40,14 @@ export class Failure extends Error {
   override readonly name = "Failure";
   readonly exit: ExitName;
   readonly remedy: string | undefined;
+  readonly flags: string | undefined;
 
   constructor(exit: Exclude<ExitName, "ok">, fields: FailureFields) {
     const subject = fields.field === undefined ? fields.object : `${fields.object}: ${fields.field}`;
     super(`${subject}: ${fields.problem}`, { cause: fields.cause });
     this.exit = exit;
     this.remedy = fields.remedy;
+    this.flags = fields.flags;
   }
 }
 
@@ -82,7 +86,10 @@ export function diagnose(error: unknown, signal?: AbortSignal): Diagnosis {
     const terminated = signal.reason instanceof Interruption && signal.reason.signal === "SIGTERM";
     return { exit: terminated ? "terminated" : "interrupted", message: "interrupted" };
   }
-  if (error instanceof Failure) return { exit: error.exit, message: error.message, remedy: error.remedy };
+  if (error instanceof Failure) {
+    const { exit, message, remedy, flags } = error;
+    return { exit, message, remedy: flags === undefined ? remedy : `${remedy} (${flags})` };
+  }
   if (isKubeError(error)) return { exit: "failure", message: sentenceOf(error), remedy: remedyOf(error) };
   const message = error instanceof Error ? error.message : String(error);
   return { exit: "failure", message, remedy: "run it again with --verbose and report what it prints" };

@@ -44,6 +44,7 @@ export function notOnHost(object: string): Failure {
     object,
     problem: "is not on the host",
     remedy: "check its name and namespace",
+    flags: "-n",
   });
 }
 
@@ -65,7 +66,8 @@ export async function listClusters(host: ClusterClient, signal: AbortSignal): Pr
   throw new Failure("refused", {
     object: host.cluster,
     problem: `Legation is not installed there: it does not serve ${clusters.plural}.${clusters.group}`,
-    remedy: "run `legation install` for this host first, or choose another host",
+    remedy: "run `legation install` first, or choose another host",
+    flags: "--kubeconfig, --context",
   });
 }
 

@@ -12,6 +12,7 @@ import { readWorkload } from "../explain/read-workload.ts";
 import { readWholeObject } from "../explain/whole-object.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { toggle, withGlobals } from "../shared/input.ts";
+import { memberOpener, type OpenMember } from "../shared/open-member.ts";
 import { type Outcome, printOutcome } from "../shared/output.ts";
 import { asViewer } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
@@ -37,7 +38,7 @@ export const command: Equip = equipped({
     "Shows all members: whether each is ready and why not, its version, nodes, room and pods. Of one member, pod, workload or " +
     "whole object: where it is, what happened to it and when, a reason for each member that does not take it, what is wrong " +
     "and what to do. With a namespace alone, or -A: what members have of it, and why some pods wait. All of it is read from " +
-    "the host.",
+    "the host, but for when a pod's delegate was made, where its member is open to users.",
   arguments: [
     new Argument(
       "[type]",
@@ -81,8 +82,12 @@ export const command: Equip = equipped({
     const { client, namespace: current } = await session.connect(options, "host");
     const { target, namespace, allNamespaces, output: format } = options;
     const { terminal, signal } = session;
+    const open = once(
+      memberOpener({ host: client, signal, throughHost: (name) => session.openReading(options, name) }),
+    );
     const readOne = (): Promise<Outcome> => {
-      if (target !== undefined) return readTarget(client, { namespace: namespace ?? current, ...target }, session);
+      if (target !== undefined)
+        return readTarget(client, { namespace: namespace ?? current, ...target }, session, open);
       if (namespace === undefined && !allNamespaces) return readMemberDetails(client, session);
       return readPods(client, namespace, session);
     };
@@ -112,6 +117,7 @@ async function readTarget(
   client: ClusterClient,
   target: Target & { readonly namespace: string },
   { signal, terminal }: Session,
+  open: OpenMember,
 ): Promise<Outcome> {
   if (target.word !== undefined) {
     const document = await readWholeObject(client, target, signal);
@@ -123,13 +129,23 @@ async function readTarget(
     return { document, text: memberText(document, Date.now(), terminal) };
   }
   if (kind === "Pod") {
-    const { journey: document } = await readJourney(client, target, signal);
+    const { journey: document } = await readJourney(client, target, { open, signal });
     return { document, text: journeyText(document, terminal) };
   }
   const document = await readWorkload(client, { ...target, kind }, signal);
   return {
     document,
     text: "whole" in document ? wholeJobText(document, terminal) : workloadText(document, Date.now(), terminal),
+  };
+}
+
+/** Opens each member once, however often it is shown. */
+function once(open: OpenMember): OpenMember {
+  const opened = new Map<string, ReturnType<OpenMember>>();
+  return (name) => {
+    const client = opened.get(name) ?? open(name);
+    opened.set(name, client);
+    return client;
   };
 }
 

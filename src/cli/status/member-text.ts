@@ -1,6 +1,7 @@
 import type { NodeKind } from "../../api/cluster.ts";
 import { parseAmounts } from "../../api/quantity.ts";
 import { amountText, counted } from "../../api/wording.ts";
+import { credentialsWords } from "../explain/credentials-words.ts";
 import type { MemberDetail } from "../explain/member.ts";
 import { troubleText } from "../explain/text.ts";
 import { table } from "../shared/output.ts";
@@ -11,12 +12,16 @@ import { countsText } from "./workload-text.ts";
 
 /** Formats all that is known of one member for people. */
 export function memberText(member: MemberDetail, now: number, terminal: Terminal): string {
-  const { name, node, server, nodeKinds, statuses, troubles, events } = member;
+  const { name, node, server, agent, credentials, nodeKinds, statuses, troubles, events } = member;
   // A trouble tells the reason below, with its time and remedy.
   const row = { ...member, reason: troubles.length === 0 ? member.reason : undefined };
   return [
     membersText({ clusters: [row], waiting: { unplaced: 0, gated: 0 } }, now, terminal),
     `${name} is Node ${node} here${server === undefined ? "" : `; its API server is ${server}`}`,
+    ...(agent === undefined
+      ? []
+      : [`its agent, of version ${agent.version ?? "unknown"}, last connected at ${agent.connectedSince}`]),
+    credentialsWords(credentials, (at) => at),
     `pods of this cluster there: ${countsText(statuses) || "none"}${othersText(member)}`,
     ...(nodeKinds.length === 0 ? [] : ["", kindsText(nodeKinds, terminal)]),
     ...troubles.map((trouble) => troubleText(trouble, terminal)),

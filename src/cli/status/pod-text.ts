@@ -7,8 +7,13 @@ import { eventsText } from "./events-text.ts";
 /** Formats a journey for people. */
 export function journeyText(journey: Journey, terminal: Terminal): string {
   const start = Date.parse(journey.stations[0]?.at ?? "");
-  const rows = journey.stations.flatMap(({ at, clock = "", what, details }) => [
-    [at ?? "-", clock, at === undefined ? "" : `+${Math.round((Date.parse(at) - start) / 1000)}s`, what],
+  const rows = journey.stations.flatMap(({ at, clock = "", isUntimed, what, details }) => [
+    [
+      at ?? (isUntimed === true ? "not on record" : "-"),
+      clock,
+      at === undefined ? "" : `+${Math.round((Date.parse(at) - start) / 1000)}s`,
+      what,
+    ],
     ...details.map((detail) => ["", "", "", terminal.paint("dim", `  ${detail}`)]),
   ]);
   const way = [

@@ -5,6 +5,7 @@ import { nodes, pods } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isTerminal } from "../../pods/pod-state.ts";
+import { credentialsTroubles, readCredentials } from "../explain/credentials.ts";
 import { readEvents, toldEvents } from "../explain/events.ts";
 import { findMembers, troublesOfMember } from "../explain/members.ts";
 import { asViewer, notOnHost, readable } from "../shared/reading.ts";
@@ -17,15 +18,16 @@ export async function readMemberPage(viewer: Viewer, name: string, signal: Abort
   const { clusters, nodes: virtual } = await asViewer(findMembers(viewer.host, [name], signal));
   const [cluster] = clusters;
   if (cluster === undefined) throw notOnHost(`Cluster ${name}`);
-  const [events, inMember] = await Promise.all([
+  const [credentials, events, inMember] = await Promise.all([
+    readCredentials(viewer.host, cluster, signal),
     readable(readEvents(viewer.host, cluster, signal).then(toldEvents)),
     nodesOf(viewer, name, signal),
   ]);
   const { spec, status = {} } = cluster;
   return {
     name,
-    troubles: troublesOfMember(cluster, virtual[0]),
-    credentials: spec.credentialsSecret.name,
+    troubles: [...troublesOfMember(cluster, virtual[0]), ...credentialsTroubles(cluster, credentials, Date.now())],
+    credentials,
     connection: status.connection,
     agentVersion: status.agent?.version,
     connectedSince: status.agent?.connectedSince,

@@ -1,3 +1,4 @@
+import type { MemberCredentials } from "../explain/credentials.ts";
 import type { Trouble } from "../explain/model.ts";
 import type { Journey } from "../explain/pod.ts";
 import type { ComparedLine } from "./compare.ts";
@@ -166,8 +167,7 @@ export interface MemberNode {
 export interface MemberPageView {
   readonly name: string;
   readonly troubles: readonly Trouble[];
-  /** Secret with its kubeconfig, in Legation's namespace. */
-  readonly credentials: string;
+  readonly credentials: MemberCredentials;
   readonly connection?: "Direct" | "Agent" | undefined;
   readonly agentVersion?: string | undefined;
   /** RFC 3339. */

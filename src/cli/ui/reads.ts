@@ -22,7 +22,8 @@ export interface Routes {
 const namespaceName = z.string().min(1).max(63);
 const objectName = z.string().min(1).max(253);
 const ref = z.object({ namespace: namespaceName, name: objectName });
-const workload = ref.extend({ kind: z.string().refine(isWorkloadKind) });
+const NO_DIVISION = "has no division, since it is none of Kubernetes' own workloads; its delegated pods are below";
+const workload = ref.extend({ kind: z.string().refine(isWorkloadKind, NO_DIVISION) });
 // `_` stands for no namespace, which none can be named.
 const whole = z.object({
   type: z.string().min(1).max(253),
@@ -42,9 +43,10 @@ const MOST_MANIFEST_BYTES = 2 ** 21;
 /** Adds the routes that read one object, or plan a manifest. Their code takes memory once it is asked for. */
 export function addReads({ server, viewerOf, streamTo }: Routes): void {
   server.get("/api/pods/:namespace/:name", async (request): Promise<PodPageView> => {
-    const { host, signal } = viewerOf(request);
+    const { host, members, signal } = viewerOf(request);
     const { readJourney } = await import("../explain/read-pod.ts");
-    const { pod, journey } = await readJourney(host, ref.parse(request.params), signal);
+    const open = (name: string): ReturnType<typeof members.client> => members.client(name);
+    const { pod, journey } = await readJourney(host, ref.parse(request.params), { open, signal });
     const [defaultContainer] = chosenContainers(pod, { all: false });
     return { journey, containers: containersOf(pod), defaultContainer };
   });

@@ -73,7 +73,7 @@ export class TokenSignIn implements PageGate {
     const { host = "" } = headers;
     const name = host.replace(/:\d+$/, "").toLowerCase();
     if (!LOCAL_NAMES.has(name) && !this.#options.hosts.includes(name)) {
-      return refused(403, `the address names ${host}, which is not one of --hosts`);
+      return refused(403, `the address names ${host}, which its operator has not given this page as a name`);
     }
     // Links of other sites may lead to the page, whose own requests follow.
     const isLink = route === "file" && headers.origin === undefined && isNavigation(headers);

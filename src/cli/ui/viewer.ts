@@ -1,5 +1,6 @@
 import type { ClusterClient } from "../../kube/client.ts";
 import { Failure } from "../shared/failure.ts";
+import type { OpenMember } from "../shared/open-member.ts";
 import type { ViewInUse } from "./view-in-use.ts";
 
 /** A signed-in user of the page. All that the page shows is read with this user's own rights. */
@@ -17,9 +18,6 @@ export interface Viewer {
   /** Fires when the user is signed out. */
   readonly signal: AbortSignal;
 }
-
-/** The user's way to a member. Rejects with `Failure` if there is none. */
-export type OpenMember = (name: string) => Promise<ClusterClient>;
 
 // More members than a user looks at before the session ends. Each name keeps a client.
 const MOST_MEMBERS = 500;

@@ -89,6 +89,7 @@ onRealNodes((realNodes) => {
       .getByText(/cpu: .* free of/)
       .first()
       .waitFor();
+    await page.getByText(/^Its (token is|credentials are) in Secret legation-system\//).waitFor();
     await takePictures(page, "member");
     expect(await accessibilityProblems(page)).toEqual([]);
     await show(`#/pods?q=${here.namespace} clock`);

@@ -1,7 +1,7 @@
 import { noAnswer } from "../../../api/wording.ts";
 import { isKubeError, type KubeError } from "../../../kube/errors.ts";
 import { cutAt, LONGEST_PROBLEM } from "../../../kube/messages.ts";
-import { Failure, plainDetail } from "../../shared/failure.ts";
+import { diagnose, Failure, plainDetail } from "../../shared/failure.ts";
 import { type Finding, fail, forbidden } from "./finding.ts";
 
 /** The signals of checks: the command's own, and the deadline of one part. */
@@ -32,7 +32,7 @@ export async function checked(
     return await check();
   } catch (error) {
     command.throwIfAborted();
-    if (error instanceof Failure) return [fail(error.message, error.remedy ?? "see the message")];
+    if (error instanceof Failure) return [fail(error.message, diagnose(error).remedy ?? "see the message")];
     if (!isKubeError(error) && !signal.aborted) throw error;
     if (signal.aborted) {
       return [fail(`${subject}: ${noAnswer(timeoutMs)}`, "see that its API server answers, or raise --timeout")];

@@ -1,3 +1,5 @@
+import { subjectOf } from "../../simulation/subjects.ts";
+
 /** The commands that show in a terminal what a view shows. */
 export interface Commands {
   readonly kubectl: string;
@@ -7,15 +9,17 @@ export interface Commands {
 export function podCommands(namespace: string, name: string): Commands {
   return {
     kubectl: `kubectl -n ${namespace} get pod ${name} -o yaml`,
-    legation: `legation status pod ${name} -n ${namespace}`,
+    legation: `legation status pod/${name} -n ${namespace}`,
   };
 }
 
+/** `kind`: any kind that owns pods. The command line knows Kubernetes' own, and shows pods of others with their namespace. */
 export function workloadCommands(kind: string, namespace: string, name: string): Commands {
   const subject = `${kind.toLowerCase()}/${name}`;
+  const isKnown = subjectOf(kind) !== undefined;
   return {
     kubectl: `kubectl -n ${namespace} get ${subject} -o yaml`,
-    legation: `legation status ${subject} -n ${namespace}`,
+    legation: `legation status ${isKnown ? `${subject} ` : ""}-n ${namespace}`,
   };
 }
 
@@ -27,14 +31,25 @@ export function objectCommands(type: string, namespace: string | undefined, name
   };
 }
 
+/** A member alone could have the name of a type, so the command says which it is. */
 export function memberCommands(name: string): Commands {
-  return { kubectl: `kubectl get clusters.legation.dev ${name} -o yaml`, legation: "legation status" };
+  return {
+    kubectl: `kubectl get clusters.legation.dev ${name} -o yaml`,
+    legation: `legation status member/${name}`,
+  };
 }
+
+/** All members. */
+export const MEMBERS_COMMANDS: Commands = {
+  kubectl: "kubectl get clusters.legation.dev",
+  legation: "legation status",
+};
 
 /** The pods of one namespace, or of all. */
 export function podsCommands(namespace: string | undefined): Commands {
+  const where = namespace === undefined ? "-A" : `-n ${namespace}`;
   return {
-    kubectl: `kubectl get pods -l legation.dev/proxy ${namespace === undefined ? "-A" : `-n ${namespace}`} -o wide`,
-    legation: namespace === undefined ? "legation status" : `legation status -n ${namespace}`,
+    kubectl: `kubectl get pods -l legation.dev/proxy ${where} -o wide`,
+    legation: `legation status ${where}`,
   };
 }

@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { counted } from "./format.ts";
 import { findAll } from "./found.ts";
 import { useLive } from "./live.ts";
-import { Empty, Table } from "./parts.tsx";
+import { Awaited, Empty, Table } from "./parts.tsx";
 import { linkTo, type Route } from "./route.ts";
 import { podWorkloads } from "./workload-rows.ts";
 
@@ -30,13 +30,14 @@ export function FindField({ route }: { route: Route }): JSX.Element {
 
 /** All members, namespaces, nodes, workloads, whole objects and pods that a search finds. */
 export function FindPage({ route }: { route: Route }): JSX.Element {
-  const { members = [], pods, version, whole } = useLive();
+  const { members = [], pods, version, whole, isComplete } = useLive();
   const q = route.query.get("q") ?? "";
   const found = useMemo(
     () => findAll({ members, pods: pods.values(), workloads: podWorkloads(pods.values()), objects: whole.rows }, q),
     [version, members, whole, q],
   );
   if (q.trim() === "") return <Empty isView title="Write a part of a name in “Find anything”" />;
+  if (found.length === 0 && !isComplete) return <Awaited what="the names" />;
   if (found.length === 0) {
     return (
       <Empty isView title={`Nothing is named like “${q}”`}>

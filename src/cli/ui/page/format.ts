@@ -1,7 +1,11 @@
 import { counted as plainlyCounted } from "../../../api/wording.ts";
 
+// Events may lack a time, and members report what they like.
+const NO_TIME = "–";
+
 /** Formats a timestamp (RFC 3339) as local time, with the day if that is not today. */
 export function localTime(at: string, now: number): string {
+  if (Number.isNaN(Date.parse(at))) return NO_TIME;
   const date = new Date(at);
   const time = date.toLocaleTimeString();
   return date.toDateString() === new Date(now).toDateString() ? time : `${date.toLocaleDateString()} ${time}`;
@@ -9,6 +13,7 @@ export function localTime(at: string, now: number): string {
 
 /** Formats a timestamp (RFC 3339) with its date and time zone. */
 export function zonedTime(at: string, zone?: string): string {
+  if (Number.isNaN(Date.parse(at))) return NO_TIME;
   const [day, month, year, ...rest] = [
     ...new Intl.DateTimeFormat("en-GB", {
       dateStyle: "short",

@@ -15,6 +15,7 @@ const OTHERS = [
   ["f", "search in everything"],
   ["↓ ↑", "next row, previous row"],
   ["Enter", "open the row"],
+  ["Ctrl Enter", "plan the manifest"],
   ["?", "these keys"],
   ["Esc", "close them"],
 ] as const;
@@ -77,10 +78,13 @@ function focusOn(selector: string): void {
   document.querySelector<HTMLInputElement>(selector)?.focus();
 }
 
+// Rows of tables, and the cards of members.
+const ROWS = "main tbody tr, main .cards > .card";
+
 /** Moves the focus to the first link of a neighbouring row, or into the first table. Reports whether there is one. */
 function moveRow(step: 1 | -1): boolean {
-  const row = document.activeElement?.closest("main tbody tr");
-  const rows = [...document.querySelectorAll("main tbody tr")].filter((each) => each.querySelector("a") !== null);
+  const row = document.activeElement?.closest(ROWS);
+  const rows = [...document.querySelectorAll(ROWS)].filter((each) => each.querySelector("a") !== null);
   const [first] = rows.filter((each) => each.getBoundingClientRect().bottom > 0);
   const next = row === null || row === undefined ? first : rows[rows.indexOf(row) + step];
   const link = next?.querySelector("a");

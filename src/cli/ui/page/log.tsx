@@ -65,7 +65,11 @@ export function Log({ path, pod, route }: { path: string; pod: PodPageView; rout
         </span>
       </div>
       <section class="code log" ref={box} tabIndex={0} aria-label={`Log of ${name}`}>
-        {text}
+        {text === "" && hasLog && end !== "loading" ? (
+          <span class="muted">{end === "" ? "Nothing is written yet." : "Nothing was read."}</span>
+        ) : (
+          text
+        )}
       </section>
     </>
   );

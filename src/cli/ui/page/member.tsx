@@ -3,12 +3,12 @@ import { ageOf, amountText } from "../../../api/wording.ts";
 import type { MemberPageView } from "../model.ts";
 import { memberCommands } from "./commands.ts";
 import { CopyButtons } from "./copy.tsx";
-import { counted, localTime } from "./format.ts";
 import { NodeLink } from "./links.tsx";
 import { useLive } from "./live.ts";
 import { Member } from "./members.tsx";
-import { Loaded, ReadyBadge, Table, Troubles, useNow, useReading } from "./parts.tsx";
+import { Loaded, ReadyBadge, Table, Time, Troubles, useNow, useReading } from "./parts.tsx";
 import { ObjectList, PodList } from "./pod-list.tsx";
+import { reachedWords } from "./reached.ts";
 
 const READ_EVERY_MS = 15_000;
 
@@ -53,6 +53,7 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
       {nodes !== undefined && (
         <Table
           columns={["Node", "State", "Pods", "Room"]}
+          none="It has no nodes."
           rows={nodes.map((node) => ({
             key: node.name,
             cells: [
@@ -69,9 +70,14 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
         />
       )}
       <h2>How it is reached</h2>
-      <p>{reached(value, now)}</p>
+      <ul class="plain">
+        {reachedWords(value, now).map((sentence) => (
+          <li key={sentence}>{sentence}</li>
+        ))}
+      </ul>
       <Table
         columns={["Condition", "Status", "Since", "Message"]}
+        none="No controller has reported on it."
         rows={conditions.map(({ type, status, since, message }) => ({
           key: type,
           cells: [type, status, ageOf(since, now) ?? "–", message],
@@ -87,7 +93,7 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
           columns={["Time", "Type", "Reason", "Message"]}
           rows={events.map(({ at, type, reason, message }) => ({
             key: at + reason + message,
-            cells: [localTime(at, now), type, reason, message],
+            cells: [<Time at={at} key="time" />, type, reason, message],
           }))}
         />
       )}
@@ -95,17 +101,4 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
   );
 }
 
-function reached(
-  { connection, agentVersion, connectedSince, accessPrefix, credentials }: MemberPageView,
-  now: number,
-): string {
-  const agent = [
-    agentVersion === undefined ? "" : ` of version ${agentVersion}`,
-    connectedSince === undefined ? "" : `, connected for ${ageOf(connectedSince, now)}`,
-  ].join("");
-  const way =
-    connection === "Agent" ? `By its agent${agent}` : connection === "Direct" ? "Directly" : "No controller says how";
-  const users =
-    accessPrefix === undefined ? "closed to users of the host" : `open to users of the host as ${accessPrefix}USER`;
-  return `${way}; ${users}; its certificate and token are in Secret ${credentials}, which \`legation doctor\` checks.`;
 }

@@ -1,6 +1,8 @@
 import type { JSX } from "preact";
 import { ageOf } from "../../../api/wording.ts";
 import type { MemberRow } from "../model.ts";
+import { MEMBERS_COMMANDS } from "./commands.ts";
+import { CopyButtons } from "./copy.tsx";
 import { counted } from "./format.ts";
 import { useLive } from "./live.ts";
 import { Awaited, Empty, ReadyBadge, UseBar, useNow } from "./parts.tsx";
@@ -39,6 +41,7 @@ export function MembersView(): JSX.Element {
             <i class="swatch" /> free
           </li>
         </ul>
+        <CopyButtons commands={MEMBERS_COMMANDS} />
       </header>
       <div class="cards">
         {members.map((member) => (

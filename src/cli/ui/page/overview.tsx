@@ -1,10 +1,10 @@
 import type { JSX } from "preact";
 import { age, ageOf } from "../../../api/wording.ts";
 import type { WarningRow } from "../model.ts";
-import { counted, localTime } from "./format.ts";
+import { counted } from "./format.ts";
 import { MemberLink, PodLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Awaited, Loaded, ReadyBadge, Table, useNow, useReading } from "./parts.tsx";
+import { Awaited, Loaded, ReadyBadge, Table, Time, useNow, useReading } from "./parts.tsx";
 import { TURNS } from "./rates.ts";
 import { linkTo } from "./route.ts";
 import { byReason, ofShown, type ReasonGroup, troubled, waitingCopies } from "./summary.ts";
@@ -68,7 +68,7 @@ export function Overview(): JSX.Element {
       </section>
       <section>
         <h2>Recent warnings</h2>
-        <Warnings now={now} />
+        <Warnings />
       </section>
     </>
   );
@@ -162,7 +162,7 @@ function Pace({ now }: { now: number }): JSX.Element {
   );
 }
 
-function Warnings({ now }: { now: number }): JSX.Element {
+function Warnings(): JSX.Element {
   const { pods, whole } = useLive();
   const reading = useReading<readonly WarningRow[]>("/api/warnings", undefined, WARNINGS_EVERY_MS);
   return (
@@ -176,8 +176,14 @@ function Warnings({ now }: { now: number }): JSX.Element {
             rows={shown.slice(0, MOST_ROWS).map(({ at, kind, namespace, name, reason, message, count }) => ({
               key: `${at} ${kind} ${namespace} ${name} ${reason} ${message}`,
               cells: [
-                localTime(at, now),
-                kind === "Pod" ? <PodLink namespace={namespace} name={name} key="object" /> : `${kind} ${name}`,
+                <Time at={at} key="time" />,
+                kind === "Pod" ? (
+                  <PodLink namespace={namespace} name={name} key="object" />
+                ) : kind === "Cluster" ? (
+                  <MemberLink name={name} key="object" />
+                ) : (
+                  `${kind} ${name}`
+                ),
                 count > 1 ? `${reason} (${count} times)` : reason,
                 message,
               ],

@@ -5,6 +5,7 @@ import type { Trouble } from "../../explain/model.ts";
 import { saidText } from "../../explain/text.ts";
 import type { PodRow, ResourceUse } from "../model.ts";
 import { type Reading, readDocument } from "./document.ts";
+import { localTime, zonedTime } from "./format.ts";
 import { whyLastKnown, whyOld } from "./freshness.ts";
 import { useLive } from "./live.ts";
 
@@ -85,21 +86,31 @@ export interface PageRow {
   readonly cells: readonly ComponentChildren[];
 }
 
-/** A table whose last column takes the room that is left. `isMuted`: the cells of that column are asides. */
+/** A table whose last column takes the room that is left. `isMuted`: the cells of that column are asides. `none`: words for no rows. */
 export function Table({
   columns,
   rows,
   caption,
   isMuted = false,
   as = "list",
+  none = "None.",
 }: {
   columns: readonly string[];
   rows: readonly PageRow[];
   caption?: ComponentChildren;
   isMuted?: boolean;
   as?: string;
+  none?: string;
 }): JSX.Element {
   const last = columns.length - 1;
+  if (rows.length === 0) {
+    return (
+      <>
+        {caption !== undefined && <p class="muted">{caption}</p>}
+        <p class="muted">{none}</p>
+      </>
+    );
+  }
   return (
     <table class={as}>
       {caption !== undefined && <caption>{caption}</caption>}
@@ -157,6 +168,15 @@ export function Empty({
       {isView ? <h1>{title}</h1> : <h2>{title}</h2>}
       <div>{children}</div>
     </div>
+  );
+}
+
+/** A moment as local time, in full as its tooltip and on demand. */
+export function Time({ at, isZoned = false }: { at: string; isZoned?: boolean }): JSX.Element {
+  return (
+    <time dateTime={at} title={zonedTime(at)}>
+      {isZoned ? zonedTime(at) : localTime(at, Date.now())}
+    </time>
   );
 }
 
@@ -245,7 +265,8 @@ export function Awaited({ what }: { what: string }): JSX.Element {
 export function Status({ row }: { row: PodRow }): JSX.Element {
   const { members } = useLive();
   const lost = whyLastKnown(row, members);
-  const words = <span title={[lost, row.why].filter(Boolean).join("; ") || undefined}>{row.status}</span>;
+  // A narrow column cuts the status, too.
+  const words = <span title={[lost, row.why].filter(Boolean).join("; ") || row.status}>{row.status}</span>;
   if (lost === undefined) return <Badge tone={row.state}>{words}</Badge>;
   return (
     <span class="badge lost">

@@ -1,4 +1,6 @@
 import type { JSX } from "preact";
+import { podsCommands } from "./commands.ts";
+import { CopyButtons } from "./copy.tsx";
 import { counted } from "./format.ts";
 import { MemberLink } from "./links.tsx";
 import { useLive } from "./live.ts";
@@ -33,6 +35,7 @@ export function NamespacePage({ name }: { name: string }): JSX.Element {
       <header class="view-head">
         <h1>{name}</h1>
         <p>namespace, {counted(own.length, "delegated pod")}</p>
+        <CopyButtons name={name} commands={podsCommands(name)} />
       </header>
       <h2>Workloads</h2>
       {workloads.length === 0 ? (

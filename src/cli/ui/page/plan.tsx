@@ -1,6 +1,5 @@
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { whyNowhere } from "../../explain/pending.ts";
 import {
   type Plan,
   type PlannedMember,
@@ -12,6 +11,7 @@ import {
 import { MemberLink } from "./links.tsx";
 import { Table } from "./parts.tsx";
 import { Pending, Reasons } from "./reasons.tsx";
+import { jobWords, objectWords, type WholeWords } from "./whole-plan.ts";
 
 const OUTCOMES: Readonly<Record<WorkloadPlan["outcome"], { readonly words: string; readonly tone: string }>> = {
   fits: { words: "Fits", tone: "running" },
@@ -120,29 +120,20 @@ function PlannedWorkload({ workload }: { workload: WorkloadPlan }): JSX.Element 
         </p>
       ))}
       {clusters.length > 0 && <Shares clusters={clusters} pods={pods.length} />}
-      {whole !== undefined && <WholePlan {...whole} />}
-      {object !== undefined && (
-        <>
-          <p>
-            {object.clusters.length === 0
-              ? ["No member gets it", whyNowhere(object)].filter(Boolean).join(": ")
-              : `Goes to ${object.clusters.map(({ cluster }) => cluster).join(", ")}.`}
-          </p>
-          {object.others.length > 0 && (
-            <Reasons of={object.others.map(({ cluster, message }) => ({ member: cluster, message }))} />
-          )}
-        </>
-      )}
+      {whole !== undefined && <WholePlan {...jobWords(whole)} />}
+      {object !== undefined && <WholePlan {...objectWords(object)} />}
       <Pending of={waitingPods(pods)} fate="would wait" heading="h3" />
     </article>
   );
 }
 
-function WholePlan({ cluster, shares, message }: NonNullable<WorkloadPlan["whole"]>): JSX.Element {
-  if (shares !== undefined) {
-    return <p>Divided: {shares.map((share) => `${share.completions} completions in ${share.cluster}`).join(", ")}.</p>;
-  }
-  return <p>{cluster === undefined ? (message ?? "No member gets it.") : `Goes to ${cluster} as a whole.`}</p>;
+function WholePlan({ summary, reasons }: WholeWords): JSX.Element {
+  return (
+    <>
+      <p>{summary}</p>
+      {reasons.length > 0 && <Reasons of={reasons} />}
+    </>
+  );
 }
 
 function Shares({ clusters, pods }: { clusters: readonly PlannedMember[]; pods: number }): JSX.Element {

@@ -18,8 +18,9 @@ export function PodList({
   pods: readonly PodRow[];
   query: Readonly<Record<string, string>>;
 }): JSX.Element {
-  const { members } = useLive();
-  if (pods.length === 0) return <p class="muted">No delegated pods.</p>;
+  const { members, isComplete } = useLive();
+  if (pods.length === 0)
+    return <p class="muted">{isComplete ? "No delegated pods." : "The pods are still being read…"}</p>;
   return (
     <>
       <Table
@@ -50,7 +51,11 @@ export function PodList({
 
 /** Whole objects, and what each member has of them. */
 export function ObjectList({ objects }: { objects: readonly WholeRow[] }): JSX.Element {
-  if (objects.length === 0) return <p class="muted">No whole objects.</p>;
+  const { notRead } = useLive().whole;
+  if (objects.length === 0) {
+    const hidden = notRead.length === 0 ? "" : ` Of some types they cannot be read: ${notRead.join("; ")}`;
+    return <p class="muted">No whole objects.{hidden}</p>;
+  }
   return (
     <Table
       columns={["Object", "Namespace", "Members"]}

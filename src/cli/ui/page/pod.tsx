@@ -5,11 +5,10 @@ import type { ComparedView, PodPageView } from "../model.ts";
 import { podCommands } from "./commands.ts";
 import { Compared } from "./compared.tsx";
 import { CopyButtons } from "./copy.tsx";
-import { localTime, zonedTime } from "./format.ts";
 import { MemberLink, NamespaceLink, NodeLink, WorkloadLink } from "./links.tsx";
 import { useLive } from "./live.ts";
 import { Log } from "./log.tsx";
-import { Empty, Loaded, Status, Table, Troubles, useNow, useReading } from "./parts.tsx";
+import { Empty, Loaded, Status, Table, Time, Troubles, useReading } from "./parts.tsx";
 import { Reasons } from "./reasons.tsx";
 import { changeQuery, type Route } from "./route.ts";
 
@@ -89,7 +88,6 @@ export function PodPage({ route, namespace, name }: { route: Route; namespace: s
 }
 
 function Way({ journey }: { journey: Journey }): JSX.Element {
-  const now = useNow();
   const [isZoned, setZoned] = useState(false);
   return (
     <>
@@ -110,9 +108,7 @@ function Way({ journey }: { journey: Journey }): JSX.Element {
                   <span class="muted">now</span>
                 )
               ) : (
-                <time dateTime={at} title={zonedTime(at)}>
-                  {isZoned ? zonedTime(at) : localTime(at, now)}
-                </time>
+                <Time at={at} isZoned={isZoned} />
               )}
               {clock !== undefined && <small>clock of {clock === "host" ? "the host" : clock}</small>}
             </span>
@@ -153,7 +149,6 @@ function Both({
 }
 
 function Events({ journey, delegate }: { journey: Journey; delegate: ComparedView }): JSX.Element {
-  const now = useNow();
   const { member = "", events: told, notRead } = delegate;
   const all = [
     ...journey.events.map((event) => ({ ...event, where: "host" })),
@@ -174,7 +169,7 @@ function Events({ journey, delegate }: { journey: Journey; delegate: ComparedVie
           columns={["Time", "Where", "Type", "Reason", "Message"]}
           rows={all.map(({ at, where, type, reason, message }) => ({
             key: at + where + reason + message,
-            cells: [localTime(at, now), where, type, reason, message],
+            cells: [<Time at={at} key="time" />, where, type, reason, message],
           }))}
         />
       )}

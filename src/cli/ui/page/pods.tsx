@@ -39,7 +39,7 @@ function columnsAt(now: number, members: readonly MemberRow[] | undefined): read
     {
       name: "Why",
       width: "20%",
-      cell: (row) => <span title={row.why}>{whyOf(row, members) ?? ""}</span>,
+      cell: (row) => <Why row={row} members={members} />,
       by: (row) => whyOf(row, members) ?? "~",
     },
     { name: "Restarts", width: "5.5rem", cell: (row) => row.restarts, by: (row) => row.restarts },
@@ -63,6 +63,12 @@ function columnsAt(now: number, members: readonly MemberRow[] | undefined): read
       by: (row) => -Date.parse(row.created),
     },
   ];
+}
+
+/** The shortest reason, and all of it as its tooltip. */
+function Why({ row, members }: { row: PodRow; members: readonly MemberRow[] | undefined }): JSX.Element {
+  const why = whyOf(row, members);
+  return <span title={row.why ?? why}>{why ?? ""}</span>;
 }
 
 /** All delegated pods, filtered, searched and sorted as the address says. */

@@ -130,9 +130,15 @@ function Head<Row>({
 }): JSX.Element {
   const isSorted = order.column === name;
   const sort = isSorted ? (order.isDescending ? "descending" : "ascending") : "none";
-  if (by === undefined) return <th scope="col">{name}</th>;
+  if (by === undefined) {
+    return (
+      <th scope="col" title={name}>
+        {name}
+      </th>
+    );
+  }
   return (
-    <th scope="col" aria-sort={sort}>
+    <th scope="col" aria-sort={sort} title={name}>
       <button type="button" onClick={() => onOrder({ column: name, isDescending: isSorted && !order.isDescending })}>
         {name}
         <span aria-hidden="true">{isSorted ? (order.isDescending ? " ↓" : " ↑") : ""}</span>

@@ -61,24 +61,23 @@ function WholeObject({ value, path, route }: { value: WholeObjectStatus; path: s
       </header>
       {notPlaced !== undefined && <p class="trouble">No member gets it: {notPlaced}</p>}
       <Troubles of={troubles} />
-      {members.length > 0 && (
-        <Table
-          columns={["Member", "State", "Generation", "Health", "Since", "Why"]}
-          rows={members.map((member) => ({
-            key: member.cluster,
-            cells: [
-              <MemberLink name={member.cluster} key="member" />,
-              <Badge tone={TONES[member.state]} key="state">
-                {member.state}
-              </Badge>,
-              member.generation ?? "–",
-              member.health ?? "–",
-              ageOf(member.since, now) ?? "–",
-              member.message ?? "",
-            ],
-          }))}
-        />
-      )}
+      <Table
+        columns={["Member", "State", "Generation", "Health", "Since", "Why"]}
+        none="No member has it."
+        rows={members.map((member) => ({
+          key: member.cluster,
+          cells: [
+            <MemberLink name={member.cluster} key="member" />,
+            <Badge tone={TONES[member.state]} key="state">
+              {member.state}
+            </Badge>,
+            member.generation ?? "–",
+            member.health ?? "–",
+            ageOf(member.since, now) ?? "–",
+            member.message ?? "",
+          ],
+        }))}
+      />
       <Conditions
         of={conditions.map(({ type: condition, status, message }) => {
           return { type: condition, what: `${condition} is ${status}`, why: message };
@@ -110,23 +109,22 @@ export function WholeJob({ job, route }: { job: WholeJobStatus; route: Route }):
         This Job runs whole in its members, with its pods: {doneText(succeeded, completions)}, {failed} failed, {active}{" "}
         active.
       </p>
-      {all.length > 0 && (
-        <Table
-          columns={["Member", "Completions wanted", "Succeeded", "Failed", "Active", "Ready", "State"]}
-          rows={all.map((share) => ({
-            key: share.cluster,
-            cells: [
-              <MemberLink name={share.cluster} key="member" />,
-              share.completions ?? "–",
-              share.succeeded,
-              share.failed,
-              share.parallelism === undefined ? share.active : `${share.active} of ${share.parallelism}`,
-              share.ready,
-              share.state,
-            ],
-          }))}
-        />
-      )}
+      <Table
+        columns={["Member", "Completions wanted", "Succeeded", "Failed", "Active", "Ready", "State"]}
+        none="No member has it."
+        rows={all.map((share) => ({
+          key: share.cluster,
+          cells: [
+            <MemberLink name={share.cluster} key="member" />,
+            share.completions ?? "–",
+            share.succeeded,
+            share.failed,
+            share.parallelism === undefined ? share.active : `${share.active} of ${share.parallelism}`,
+            share.ready,
+            share.state,
+          ],
+        }))}
+      />
       <Troubles of={job.troubles} />
       <Conditions of={conditions.map(({ type, since, why }) => ({ type, what: `${type} since ${since}`, why }))} />
       {notPlaced !== undefined && (

@@ -62,6 +62,7 @@ function Division({ status }: { status: WorkloadStatus }): JSX.Element {
       <Table
         isMuted
         columns={["Member", "Wanted", "There", "Ready", "Moving", "Wanted and there", "Why not more"]}
+        none="No member has joined yet."
         caption={
           <>
             {counted(replicas, "replica")} wanted, {pods} there

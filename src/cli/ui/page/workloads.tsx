@@ -1,6 +1,8 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import type { JobRow } from "../model.ts";
+import { podsCommands } from "./commands.ts";
+import { CopyButtons } from "./copy.tsx";
 import { counted } from "./format.ts";
 import { wordsOf } from "./found.ts";
 import { whyLost } from "./freshness.ts";
@@ -98,6 +100,7 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
             onChoice={(chosen) => changeQuery(route, { namespace: chosen })}
           />
         </div>
+        <CopyButtons commands={podsCommands(namespace || undefined)} />
       </header>
       {problem !== undefined && <p class="trouble">Finished Jobs and CronJobs are not shown: {problem}</p>}
       {whole.notRead.map((problem) => (

@@ -54,6 +54,8 @@ function facts(ready: "True" | "False", told: readonly KubeEvent[] = []): Member
     node,
     proxies: pods,
     told,
+    credentials: { secret: "west", state: "renewed", expires: "2026-01-31T00:00:00Z", since: SINCE },
+    now: Date.parse(SINCE),
   };
 }
 
@@ -68,6 +70,20 @@ test("a member's detail has its nodes by kind, this cluster's pods by status, an
   expect(shown).toContain("pods of this cluster there: 1 Running, 1 Pending; 2 pods of others ask for cpu 1.5");
   expect(shown).toMatch(/^3 +4 +16Gi +110 +zone=a$/m);
   expect(shown).not.toContain("trouble:");
+});
+
+test("a member's detail has when its agent connected, its version, and when its token ends and is renewed", () => {
+  const { cluster, ...rest } = facts("True");
+  const agent = { version: "0.2.0", connectedSince: "2026-01-01T00:55:00Z" };
+  const shown = text({ ...rest, cluster: { ...cluster, status: { ...cluster.status, connection: "Agent", agent } } });
+  expect(shown).toMatch(/^west +True +agent 0\.2\.0, 5m /m);
+  expect(shown).toContain("its agent, of version 0.2.0, last connected at 2026-01-01T00:55:00Z\n");
+  expect(shown).toContain(
+    `its token is in Secret legation-system/west, valid until 2026-01-31T00:00:00Z, made at ${SINCE}, and renewed at 2026-01-16T00:00:00Z\n`,
+  );
+  expect(text({ ...facts("True"), now: Date.parse("2026-02-01T00:00:00Z") })).toContain(
+    "trouble: this cluster's token for west has ended (since 2026-01-31T00:00:00Z)\n",
+  );
 });
 
 test("a member that is not ready is a trouble, told once, with its time and the events of its objects", () => {

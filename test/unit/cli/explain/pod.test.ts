@@ -55,6 +55,7 @@ describe("one pod's way", () => {
       "by Job train",
       "its annotations limit it to no member: the best of those with room got it",
       "uid d-1",
+      "only west records when, and it was not read there",
       "on its node west-node-1",
       "the host learned that the delegate was scheduled",
       "main restarted 1 times",
@@ -135,6 +136,24 @@ describe("one pod's way", () => {
     expect(journey.stations.flatMap(({ details }) => details)).toEqual(
       expect.arrayContaining(["before it: north: full", "pulled busybox in 300ms"]),
     );
+  });
+
+  test("has when its delegate was made by the member's clock where that was read, and says what is not on record", () => {
+    const one = proxyPod({
+      metadata: bound,
+      spec: { nodeName: "legation-west" },
+      status: { phase: "Running", startTime: AT(3), conditions: [scheduled] },
+    });
+    const journey = journeyOf(one, [], {}, { troubles: [], delegateMade: AT(1) });
+    expect(journey.stations.find(({ what }) => what === "delegate made in west")).toEqual({
+      at: AT(1),
+      clock: "west",
+      what: "delegate made in west",
+      details: ["uid d-1"],
+    });
+    const text = journeyText(journey, recordedSession().terminal);
+    expect(text).toMatch(/^not on record +placed in west$/m);
+    expect(text).toMatch(/^2026-01-01T00:00:01Z +west +\+1s +delegate made in west$/m);
   });
 
   test.each([

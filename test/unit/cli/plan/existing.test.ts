@@ -1,9 +1,11 @@
 import { describe, expect, test } from "vitest";
 import type { PersistentVolumeClaim, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { DryRunAnswer } from "../../../../src/cli/plan/dry-run.ts";
-import type { Plan, WorkloadPlan } from "../../../../src/cli/plan/outcome.ts";
+import { type Plan, shortfallOf, type WorkloadPlan } from "../../../../src/cli/plan/outcome.ts";
+import { planText } from "../../../../src/cli/plan/text.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
+import { recordedSession } from "../session.ts";
 import { host } from "../simulation/host.ts";
 import { deployment, division, type PlanParts, planWith } from "./plan-with.ts";
 
@@ -53,7 +55,10 @@ describe("a workload that is on the host already", () => {
     // Room and group of the old pods do not hold the new ones where they were.
     expect(division(plan)).toEqual({ east: 2, west: 0 });
     expect(plan.workloads[0]).toMatchObject({
-      notes: ["has 4 pods now (1 on this cluster, 1 without a node, 2 in west); the plan places all its pods anew"],
+      notes: [
+        "has 4 pods now (1 on this cluster, 1 without a node, 2 in west); the plan places all its pods anew",
+        expect.stringMatching(/^1 of them waits now: NotPlaced: no controller has reported on it yet/),
+      ],
       clusters: [
         { cluster: "east", now: 0, waiting: 1 },
         { cluster: "west", now: 2 },
@@ -113,6 +118,40 @@ describe("a bare pod that exists", () => {
     ["does not come back once it ends", [], "has ended or is being deleted: nothing comes in its place"],
   ])("%s", async (_, present, note) => {
     expect(await first(bare, {}, present)).toMatchObject({ outcome: "fits", pods: [], notes: [note] });
+  });
+
+  const waiting = (status: Stored<Pod>["status"]): Stored<Pod> =>
+    proxyPod({ name: "web", uid: "web", spec: wide, status: { phase: "Pending", ...status } });
+  const notPlaced = { type: "PodScheduled", status: "False", reason: "NotPlaced", lastTransitionTime: "" };
+
+  test.each([
+    [
+      "for a member, with the reasons of its condition",
+      waiting({ conditions: [{ ...notPlaced, message: "east: full; west: cordoned" }] }),
+      { reason: "NotPlaced", message: "east: full; west: cordoned" },
+    ],
+    [
+      "for its scheduling gates",
+      { ...waiting({}), spec: { ...wide, schedulingGates: [{ name: "kueue.x-k8s.io/admission" }] } },
+      { reason: "SchedulingGated", message: "waits for its scheduling gates: kueue.x-k8s.io/admission" },
+    ],
+    ["for a controller", waiting({}), { reason: "NotPlaced", message: expect.stringContaining("legation controller") }],
+  ])("waits %s", async (_, present, why) => {
+    const plan = await planned(bare, {}, [present]);
+    expect(plan).toMatchObject({
+      fits: false,
+      workloads: [
+        {
+          outcome: "waits",
+          notes: ["is there already (without a node): a pod keeps its place"],
+          pods: [{ name: "web", ...why }],
+        },
+      ],
+    });
+    expect(shortfallOf(plan)).toBe("1 pod would wait");
+    expect(planText(plan, recordedSession().terminal)).toMatch(
+      /^Pod team\/web: 1 of 1 pods would wait\n.*\n {2}web waits: /,
+    );
   });
 });
 

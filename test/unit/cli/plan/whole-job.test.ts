@@ -121,6 +121,23 @@ describe("the plan of a whole Job", () => {
     expect(planned.workloads[0]?.whole).toBeUndefined();
   });
 
+  test("says why one that is there waits for a member, until it has ended", async () => {
+    const selector = { "legation.dev/cluster-selector": "region=mars" };
+    const metadata = { name: "sum", labels: { [WHOLE]: "true" }, annotations: { [WHOLE]: "true", ...selector } };
+    const stored = { ...job(selector), metadata };
+    const planned = await planWith(host(MEMBERS), [job(selector)], { existing: { stored, pods: [] } });
+    expect(planned).toMatchObject({ fits: false, workloads: [{ outcome: "waits" }] });
+    expect(planText(planned, terminal).split("\n").slice(0, 4)).toEqual([
+      "Job team/sum: whole, would wait",
+      "  is there already (in no member yet): what runs a Job, and where, never changes",
+      "  CLUSTER  WHY NOT",
+      expect.stringMatching(/^ {2}east .*region=mars/),
+    ]);
+    const ended = { ...stored, status: { conditions: [{ type: "Failed", status: "True" }] } };
+    const after = await planWith(host(MEMBERS), [job(selector)], { existing: { stored: ended, pods: [] } });
+    expect(after).toMatchObject({ fits: true, workloads: [{ outcome: "fits" }] });
+  });
+
   test("is refused for a Job that is there, and does not run whole", async () => {
     const existing = { stored: { ...job(), metadata: { name: "sum" } }, pods: [] };
     const planned = await planWith(host(MEMBERS), [job()], { existing });

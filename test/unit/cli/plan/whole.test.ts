@@ -86,6 +86,17 @@ describe("the plan of an object with legation.dev/whole", () => {
     expect((await shown(sized, { types: [WIDGETS] }, state))[0]).toBe("Widget team/one: whole, in west, east");
   });
 
+  test("has a reason, too, where the only member that is to have it is one that it does not fit", async () => {
+    const patch = [{ op: "replace", path: "/size", value: 2 }];
+    const object = widget({ "legation.dev/overrides": JSON.stringify([{ clusterSelector: "region in (eu)", patch }]) });
+    const plan = await planWith(host({ west: { labels: { region: "eu" } } }), [object], ADMITTED);
+    expect(shortfallOf(plan)).toBe("1 whole object would wait");
+    expect(planText(plan, terminal).split("\n")).toEqual([
+      "Widget team/one: whole, would wait",
+      expect.stringMatching(/^ {2}NotPlaced: west: legation.dev\/overrides: .* the object has nothing there/),
+    ]);
+  });
+
   test("gives an object of an exclusive type to one member", async () => {
     const types = [{ ...WIDGETS, spec: { ...WIDGETS.spec, exclusive: true } }];
     expect(await shown(widget(), { ...ADMITTED, types })).toEqual([

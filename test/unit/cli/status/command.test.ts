@@ -134,6 +134,7 @@ test("names the refusal of a CronJob's Job until a later run has begun", async (
 test("fails with a remedy for a workload that is not on the host", async () => {
   expect(await run("deployment", "web")).toBe(1);
   expect(session.err.join("")).toContain("Deployment team/web: is not on the host");
+  expect(session.err.join("")).toContain("check its name and namespace (-n)");
 });
 
 test.each([

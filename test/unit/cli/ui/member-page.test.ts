@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import type { OpenMember } from "../../../../src/cli/shared/open-member.ts";
 import { readMemberPage } from "../../../../src/cli/ui/member-page.ts";
-import type { OpenMember } from "../../../../src/cli/ui/viewer.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod, runningStatus } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
@@ -13,11 +13,19 @@ function read(parts: MemberParts, openMember: OpenMember, list: () => Promise<ne
   const { clusters, nodes } = host({ west: parts });
   const client = fakeClient({
     find: async ({ kind }) => (kind === "Cluster" ? clusters : nodes)[0] ?? undefined,
-    list,
+    list: async ({ kind }) => (kind === "Secret" ? { ...NONE, items: [SECRET] } : list()),
   });
   return readMemberPage(viewerOf(client, openMember), "west", signal);
 }
 
+const SECRET = {
+  metadata: {
+    name: "member-west",
+    uid: "s",
+    resourceVersion: "1",
+    annotations: { "legation.dev/token-expires": "2999-01-31T00:00:00Z" },
+  },
+};
 const NONE = { items: [], resourceVersion: "1", size: 0 };
 const node = {
   metadata: { name: "n-1", uid: "1", resourceVersion: "1" },
@@ -47,7 +55,7 @@ test("a member's nodes have the room that all its unfinished pods leave", async 
   expect(view).toMatchObject({
     name: "west",
     troubles: [],
-    credentials: "member-west",
+    credentials: { secret: "member-west", state: "renewed", expires: "2999-01-31T00:00:00Z" },
     conditions: [{ type: "Ready" }],
   });
 });

@@ -2,10 +2,9 @@ import { once } from "node:events";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { Readable } from "node:stream";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { memberOpener } from "../../../../src/cli/ui/members.ts";
+import { memberOpener, type OpenMember } from "../../../../src/cli/shared/open-member.ts";
 import { createPageServer, type PageServerOptions } from "../../../../src/cli/ui/server.ts";
 import { SignIn } from "../../../../src/cli/ui/sign-in.ts";
-import type { OpenMember } from "../../../../src/cli/ui/viewer.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { type FakeMethods, fakeClient } from "../../../support/clients/fake-client.ts";
@@ -83,6 +82,30 @@ test("shows a pod with its way and its containers, of which the default one come
       { name: "proxy", kind: "container" },
     ],
   });
+});
+
+test("says what is wrong without flags of the command line, which the page has none of", async () => {
+  const { get } = await signedIn({ find: async () => undefined });
+  const answer = await get("/api/pods/team/web-0");
+  expect(answer.statusCode).toBe(404);
+  expect(answer.json().message).toBe("pod team/web-0: is not on the host; check its name and namespace");
+  const { message } = (await get("/api/workloads/Workflow/team/web")).json();
+  expect(message).toContain("none of Kubernetes' own workloads");
+});
+
+test("reads when a pod's delegate was made in its member, as the user", async () => {
+  const annotations = { "legation.dev/cluster": "west", "legation.dev/delegate-uid": "uid-2" };
+  const proxy = proxyPod({ metadata: { annotations }, spec: { nodeName: "legation-west" }, status: runningStatus() });
+  const creationTimestamp = "2026-01-01T00:00:01Z";
+  const west = fakeClient({ find: async () => pod({ uid: "uid-2", metadata: { creationTimestamp } }) });
+  const host: FakeMethods = {
+    find: async ({ kind }) => (kind === "Pod" ? proxy : undefined),
+    list: async () => ({ items: [], resourceVersion: "1", size: 0 }),
+  };
+  const { get } = await signedIn(host, async () => west);
+  const { journey } = (await get("/api/pods/team/web-0")).json();
+  const made = expect.objectContaining({ at: creationTimestamp, clock: "west", what: "delegate made in west" });
+  expect(journey.stations).toContainEqual(made);
 });
 
 describe("a pod beside its delegate", () => {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import {
+  MEMBERS_COMMANDS,
   memberCommands,
   objectCommands,
   podCommands,
@@ -8,7 +9,7 @@ import {
 } from "../../../../../src/cli/ui/page/commands.ts";
 
 test.each([
-  ["a pod", podCommands("shop", "web-0"), "kubectl -n shop get pod web-0 -o yaml", "legation status pod web-0 -n shop"],
+  ["a pod", podCommands("shop", "web-0"), "kubectl -n shop get pod web-0 -o yaml", "legation status pod/web-0 -n shop"],
   [
     "a workload",
     workloadCommands("Deployment", "shop", "web"),
@@ -27,8 +28,15 @@ test.each([
     "kubectl get clusterroles.rbac.authorization.k8s.io r -o yaml",
     "legation status clusterroles.rbac.authorization.k8s.io/r",
   ],
-  ["a member", memberCommands("west"), "kubectl get clusters.legation.dev west -o yaml", "legation status"],
-  ["all pods", podsCommands(undefined), "kubectl get pods -l legation.dev/proxy -A -o wide", "legation status"],
+  [
+    "a workload that the command line does not show",
+    workloadCommands("Workflow", "shop", "nightly"),
+    "kubectl -n shop get workflow/nightly -o yaml",
+    "legation status -n shop",
+  ],
+  ["a member", memberCommands("west"), "kubectl get clusters.legation.dev west -o yaml", "legation status member/west"],
+  ["all members", MEMBERS_COMMANDS, "kubectl get clusters.legation.dev", "legation status"],
+  ["all pods", podsCommands(undefined), "kubectl get pods -l legation.dev/proxy -A -o wide", "legation status -A"],
   [
     "the pods of a namespace",
     podsCommands("shop"),

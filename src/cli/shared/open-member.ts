@@ -1,9 +1,11 @@
 import { clusterNameProblem } from "../../api/cluster.ts";
 import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { Failure } from "../shared/failure.ts";
-import { readable } from "../shared/reading.ts";
-import type { OpenMember } from "./viewer.ts";
+import { Failure } from "./failure.ts";
+import { readable } from "./reading.ts";
+
+/** The user's way to a member. Rejects with `Failure` if there is none. */
+export type OpenMember = (name: string) => Promise<ClusterClient>;
 
 /** The user's ways to members. */
 export interface MemberWays {

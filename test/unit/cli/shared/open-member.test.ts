@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { memberOpener } from "../../../../src/cli/ui/members.ts";
+import { memberOpener } from "../../../../src/cli/shared/open-member.ts";
 import { MemberClients } from "../../../../src/cli/ui/viewer.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
