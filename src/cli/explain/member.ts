@@ -3,7 +3,7 @@ import { virtualNodeName } from "../../api/keys.ts";
 import type { KubeEvent, KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { Replicas } from "../../placement/division.ts";
-import { asViewer, listClusters, listProxies, notJoined, readable, unfinished } from "../shared/reading.ts";
+import { asViewer, listClusters, listProxies, notJoined, readable } from "../shared/reading.ts";
 import { credentialsTroubles, type MemberCredentials, readCredentials } from "./credentials.ts";
 import { readEvents, type ToldEvent, toldEvents } from "./events.ts";
 import { countedPod, useByNode } from "./member-use.ts";

@@ -3,6 +3,7 @@ import { ageOf, amountText } from "../../../api/wording.ts";
 import type { MemberPageView } from "../model.ts";
 import { memberCommands } from "./commands.ts";
 import { CopyButtons } from "./copy.tsx";
+import { counted } from "./format.ts";
 import { NodeLink } from "./links.tsx";
 import { useLive } from "./live.ts";
 import { Member } from "./members.tsx";
@@ -99,6 +100,4 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
       )}
     </>
   );
-}
-
 }

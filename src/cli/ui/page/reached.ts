@@ -11,7 +11,9 @@ export function reachedWords(
 ): string[] {
   const timeText = (at: string): string => zonedTime(at, zone);
   const since =
-    connectedSince === undefined ? "" : `, connected since ${timeText(connectedSince)} (${ageOf(connectedSince, now) ?? "–"})`;
+    connectedSince === undefined
+      ? ""
+      : `, connected since ${timeText(connectedSince)} (${ageOf(connectedSince, now) ?? "–"})`;
   const agent = `By its agent of ${agentVersion === undefined ? "an unknown version" : `version ${agentVersion}`}${since}`;
   const way = connection === "Agent" ? agent : connection === "Direct" ? "Directly" : "No controller says how";
   const users =

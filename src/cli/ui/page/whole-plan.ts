@@ -29,8 +29,9 @@ function waitsForRoom(member: string, room: string | undefined): MemberReason[] 
 }
 
 /** Returns the members that get a whole object, and why others do not, or not yet. */
-export function objectWords({ problem, clusters, others, misfits }: NonNullable<WorkloadPlan["object"]>): WholeWords {
-  const nowhere = whyNowhere({ problem, clusters, others });
+export function objectWords(place: NonNullable<WorkloadPlan["object"]>): WholeWords {
+  const { clusters, others, misfits } = place;
+  const nowhere = whyNowhere(place);
   if (nowhere !== undefined) return { summary: NOWHERE, reasons: [{ message: nowhere }] };
   const goesTo = clusters.filter(({ cluster }) => misfits.every((misfit) => misfit.cluster !== cluster));
   const later = goesTo.flatMap(({ cluster: member, message }) => (message === undefined ? [] : [{ member, message }]));
