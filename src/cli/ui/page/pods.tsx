@@ -41,7 +41,7 @@ function columnsAt(now: number, members: readonly MemberRow[] | undefined): read
       cell: (row) => <span title={row.why}>{whyOf(row, members) ?? ""}</span>,
       by: (row) => whyOf(row, members) ?? "~",
     },
-    { name: "Restarts", width: "5.5rem", cell: (row) => row.restarts, by: (row) => row.restarts },
+    { name: "Restarts", width: "6.5rem", cell: (row) => row.restarts, by: (row) => row.restarts },
     { name: "Member", width: "9%", cell: (row) => <MemberLink name={row.member} />, by: (row) => row.member ?? "" },
     {
       name: "Node",
@@ -55,7 +55,7 @@ function columnsAt(now: number, members: readonly MemberRow[] | undefined): read
       cell: (row) => <WorkloadLink namespace={row.namespace} of={row.workload} />,
       by: (row) => row.workload ?? "",
     },
-    { name: "Age", width: "4rem", cell: (row) => ageOf(row.created, now), by: (row) => -Date.parse(row.created) },
+    { name: "Age", width: "5rem", cell: (row) => ageOf(row.created, now), by: (row) => -Date.parse(row.created) },
   ];
 }
 
