@@ -1,9 +1,7 @@
 import { existsSync } from "node:fs";
-import { constants } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Terminal } from "../src/cli/shared/terminal.ts";
-import { answerSignals } from "../src/cli/signals.ts";
 import { binariesToBuild, binarySources, builtVersions } from "../test/support/clusters/binaries.ts";
 import { cacheDirectory } from "../test/support/clusters/build.ts";
 import { nodeBinariesToBuild } from "../test/support/clusters/node/binaries.ts";
@@ -12,8 +10,9 @@ import { openClusters, startClusters } from "../test/support/clusters/start.ts";
 import type { Clusters } from "../test/support/clusters/types.ts";
 import { closingText, environmentLines } from "./demo/closing.ts";
 import { firstRun, foundText } from "./demo/first-run.ts";
+import { abortedBySignals } from "./demo/interruption.ts";
 import { deleteWorkloads, removeLegation } from "./demo/leave.ts";
-import { killProcesses, logTails, stopProcesses } from "./demo/process.ts";
+import { logTails, stopProcesses } from "./demo/process.ts";
 import { ProgressLine } from "./demo/progress-line.ts";
 import { Shell } from "./demo/shell.ts";
 import {
@@ -22,6 +21,7 @@ import {
   joinBehindAgent,
   joinMembers,
   MEMBERS,
+  runBehindAgent,
   runExamples,
   scale,
   showAllMembers,
@@ -46,25 +46,9 @@ const JOB_PODS = join(import.meta.dirname, "demo", "job-pods.yaml");
 const PATIENCE_MS = 3_000;
 
 const terminal = new Terminal(process.stdout, process.stderr, process.env);
-const interruption = new AbortController();
-const { signal } = interruption;
-
 /** Folder of the clusters, once they run. */
 let running: string | undefined;
-
-// The reader of the output may be gone (Ctrl-C in a pipe); the demo still stops everything.
-for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
-answerSignals(["SIGINT", "SIGTERM", "SIGHUP"], {
-  first: (name) => {
-    terminal.progress(`\n${name}: stopping everything`);
-    process.exitCode = 128 + constants.signals[name];
-    interruption.abort();
-  },
-  again: (name) => {
-    if (running !== undefined) killProcesses(running);
-    process.exit(128 + constants.signals[name]);
-  },
-});
+const signal = abortedBySignals(terminal, () => running);
 
 async function start(keep: boolean): Promise<Clusters> {
   const real = realNodesPossible() === undefined;
@@ -110,6 +94,7 @@ async function showAll(tour: Tour, keep: boolean): Promise<void> {
   await scale(tour);
   await showPending(tour);
   await joinBehindAgent(tour, hub);
+  await runBehindAgent(tour);
   await showAllMembers(tour);
   if (keep) return;
   await deleteWorkloads(tour);

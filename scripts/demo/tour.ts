@@ -127,7 +127,7 @@ export async function showCounts({ clusters, shell }: Pick<Tour, "clusters" | "s
   shell.say(...countsTable(counts));
 }
 
-/** Joins a third member through an agent, and shows logs and exec there if its node is real. */
+/** Joins a third member through an agent. */
 export async function joinBehindAgent({ clusters, shell, signal }: Tour, hub: string): Promise<void> {
   const { directory } = clusters.info;
   const member = clusters.get(AGENT_MEMBER);
@@ -151,6 +151,10 @@ export async function joinBehindAgent({ clusters, shell, signal }: Tour, hub: st
   ];
   shell.note(`legation agent ${args.join(" ")} >$DEMO/agent.log &`.replaceAll(directory, "$DEMO"));
   await startProcess({ name: "agent", args, directory, readyText: "connected to the hub", signal });
+}
+
+/** Runs a pod behind the agent, and shows its log and a command there if its node is real. */
+export async function runBehindAgent({ shell }: Pick<Tour, "shell">): Promise<void> {
   // The node of that member has one image: only pods that tolerate the taint are placed there.
   const taint = JSON.stringify({ spec: { taints: [{ key: "demo", value: "one-image", effect: "NoSchedule" }] } });
   await shell.run("kubectl", "patch", `cluster/${AGENT_MEMBER}`, "--type=merge", `--patch=${taint}`);

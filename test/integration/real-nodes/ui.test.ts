@@ -11,7 +11,7 @@ import { kubectl } from "../../support/harness/kubectl.ts";
 import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
 import { bindClusterRole, openMember } from "../../support/legation/access.ts";
 import { podManifest } from "../../support/streams/pods.ts";
-import { accessibilityProblems, type OpenPage, openPage, takePictures } from "../../support/ui/browser.ts";
+import { accessibilityProblems, type OpenPage, openPage } from "../../support/ui/browser.ts";
 
 const TYPES = ["configmaps", "rbac"].flatMap((name) => ["-f", `manifests/delegated-types/${name}.yaml`]);
 const SETTINGS = {
@@ -66,7 +66,6 @@ onRealNodes((realNodes) => {
       .getByRole("row", { name: /nowhere .*/ })
       .first()
       .waitFor();
-    await takePictures(page, "overview");
     expect(await accessibilityProblems(page)).toEqual([]);
   });
 
@@ -76,7 +75,6 @@ onRealNodes((realNodes) => {
     const member = page.getByRole("article", { name: "west" });
     await member.getByText("Ready", { exact: true }).waitFor();
     await member.getByRole("img", { name: /^cpu: .* of this host, .* free$/ }).waitFor();
-    await takePictures(page, "members");
     expect(await accessibilityProblems(page)).toEqual([]);
   });
 
@@ -90,7 +88,6 @@ onRealNodes((realNodes) => {
       .first()
       .waitFor();
     await page.getByText(/^Its (token is|credentials are) in Secret legation-system\//).waitFor();
-    await takePictures(page, "member");
     expect(await accessibilityProblems(page)).toEqual([]);
     await show(`#/pods?q=${here.namespace} clock`);
     const row = page.getByRole("row", { name: /clock 2\/2 Running/ });
@@ -115,7 +112,6 @@ onRealNodes((realNodes) => {
       input: podManifest("brief", [{ name: "main", script: "sleep 3600" }]),
     });
     await page.getByRole("row", { name: /brief/ }).waitFor();
-    await takePictures(page, "pods");
     expect(await accessibilityProblems(page)).toEqual([]);
     await page.getByLabel("State").selectOption("waiting");
     await page.getByRole("row", { name: /brief/ }).waitFor({ state: "detached" });
@@ -123,7 +119,6 @@ onRealNodes((realNodes) => {
     await page.getByRole("link", { name: "nowhere" }).click();
     await page.getByText(/^waits for a member cluster/).waitFor();
     await page.getByRole("row", { name: /west .*node/ }).waitFor();
-    await takePictures(page, "waiting");
     expect(await accessibilityProblems(page)).toEqual([]);
     await kubectl(here.cluster, ["-n", here.namespace, "delete", "pod", "brief", "--wait=false"]);
     await show(`#/pods?q=brief`);
@@ -134,7 +129,6 @@ onRealNodes((realNodes) => {
     const { page, show } = ui;
     await show(`#/pods/${here.namespace}/clock`);
     await page.getByText(/^scheduled in west/).waitFor();
-    await takePictures(page, "way");
     expect(await accessibilityProblems(page)).toEqual([]);
     await page.getByRole("tab", { name: "Log" }).click();
     const log = page.getByRole("region", { name: /^Log of/ });
@@ -148,7 +142,6 @@ onRealNodes((realNodes) => {
     await log.getByText("prepared").waitFor();
     await page.getByText("the log is complete").waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);
-    await takePictures(page, "log");
   });
 
   test("shows a pod beside its delegate with what differs, and the events of both", async () => {
@@ -164,7 +157,6 @@ onRealNodes((realNodes) => {
     await page.getByRole("tab", { name: "YAML" }).click();
     await page.getByRole("columnheader", { name: "delegate in west" }).waitFor();
     await page.getByRole("row", { name: /nodeName: legation-west nodeName: .*west/ }).waitFor();
-    await takePictures(page, "yaml");
     expect(await accessibilityProblems(page)).toEqual([]);
     await page
       .getByRole("row", { name: /image: localhost.busybox:1 image: localhost.busybox:1/ })
@@ -186,7 +178,6 @@ onRealNodes((realNodes) => {
     await page.getByRole("link", { name: "ConfigMap/settings" }).click();
     await page.getByRole("columnheader", { name: "copy in west" }).waitFor();
     await page.getByRole("row", { name: /colour: blue colour: blue/ }).waitFor();
-    await takePictures(page, "whole");
     expect(await accessibilityProblems(page)).toEqual([]);
   });
 
@@ -209,7 +200,6 @@ onRealNodes((realNodes) => {
     await page.getByRole("button", { name: "Plan" }).click();
     await page.getByRole("article", { name: "Pod planned" }).getByText("Fits", { exact: true }).waitFor();
     await page.getByRole("article", { name: "Pod too-picky" }).getByText("Would wait", { exact: true }).waitFor();
-    await takePictures(page, "plan");
     expect(await accessibilityProblems(page)).toEqual([]);
     const names = await kubectl(here.cluster, ["-n", here.namespace, "get", "pods", "-o", "name"]);
     expect(names).not.toContain("planned");
@@ -260,7 +250,6 @@ onRealNodes((realNodes) => {
       ),
     );
     expect([status, member, name]).toEqual([status, member, name].sort((a = 0, b = 0) => a - b));
-    await takePictures(page, "narrow");
     expect(await accessibilityProblems(page)).toEqual([]);
     await page.setViewportSize({ width: 1280, height: 800 });
   });
@@ -288,7 +277,6 @@ onRealNodes((realNodes) => {
         .locator(".view.old")
         .getByRole("row", { name: /clock 2\/2 Running/ })
         .waitFor();
-      await takePictures(page, "frozen");
       expect(await accessibilityProblems(page)).toEqual([]);
       // A pod that was not read before says that it is awaited, and then why it is not shown.
       await show(`#/pods/${here.namespace}/clock`);
@@ -344,7 +332,6 @@ onRealNodes((realNodes) => {
     test("takes no token that the API server refuses", async () => {
       const { page } = team;
       await page.getByRole("heading", { name: "Legation" }).waitFor();
-      await takePictures(page, "sign-in");
       expect(await accessibilityProblems(page)).toEqual([]);
       await page.getByLabel("Token").fill("not-a-token");
       await page.getByRole("button", { name: "Sign in" }).click();

@@ -1,7 +1,5 @@
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
-import { join } from "node:path";
 import axe from "axe-core";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { DEATH_SIGNAL } from "../clusters/death-signal.ts";
@@ -41,13 +39,15 @@ export interface OpenOptions {
   /** Node options and script to run in place of the sources, and variables of the process. */
   readonly program?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Pixels of a picture for each of the page; default 1. */
+  readonly scale?: number;
   /** Waits before the address is opened. */
   readonly beforeOpening?: (pid: number) => Promise<void>;
 }
 
 /** Runs `legation ui` with a kubeconfig, and opens the printed address in Chromium. */
 export async function openPage(kubeconfig: string, options: OpenOptions = {}): Promise<OpenPage> {
-  const { args = [], program = [MAIN], env = {}, beforeOpening } = options;
+  const { args = [], program = [MAIN], env = {}, scale = 1, beforeOpening } = options;
   const [command = "", ...rest] = [...DEATH_SIGNAL, process.execPath, ...program, "ui", ...args];
   const server = spawn(command, [...rest, `--kubeconfig=${kubeconfig}`], {
     stdio: ["ignore", "pipe", "pipe"],
@@ -55,7 +55,7 @@ export async function openPage(kubeconfig: string, options: OpenOptions = {}): P
   });
   const address = await printedAddress(server);
   await beforeOpening?.(server.pid ?? 0);
-  const opened = await openAddress(address);
+  const opened = await openAddress(address, scale);
   return {
     ...opened,
     pid: server.pid ?? 0,
@@ -67,10 +67,11 @@ export async function openPage(kubeconfig: string, options: OpenOptions = {}): P
 }
 
 /** Opens the page at an address in Chromium. */
-export async function openAddress(address: string): Promise<BrowserPage> {
+export async function openAddress(address: string, deviceScaleFactor = 1): Promise<BrowserPage> {
   const browser = await openBrowser();
   const context = await browser.newContext({
     viewport: { width: 1280, height: 800 },
+    deviceScaleFactor,
     colorScheme: "light",
     // The page for a team has a certificate of its own.
     ignoreHTTPSErrors: true,
@@ -119,15 +120,4 @@ export async function accessibilityProblems(page: Page): Promise<string[]> {
     problems.push(...(Array.isArray(found) ? found.map((each) => `${colorScheme}: ${each}`) : [`no answer of axe`]));
   }
   return problems;
-}
-
-/** Takes pictures of the present view in both themes, into the folder that LEGATION_PICTURES names, if any. */
-export async function takePictures(page: Page, name: string): Promise<void> {
-  const folder = process.env.LEGATION_PICTURES;
-  if (folder === undefined) return;
-  await mkdir(folder, { recursive: true });
-  for (const colorScheme of ["dark", "light"] as const) {
-    await page.emulateMedia({ colorScheme });
-    await page.screenshot({ path: join(folder, `${name}-${colorScheme}.png`) });
-  }
 }

@@ -42,7 +42,7 @@ function columnsAt(now: number, members: readonly MemberRow[] | undefined): read
       cell: (row) => <Why row={row} members={members} />,
       by: (row) => whyOf(row, members) ?? "~",
     },
-    { name: "Restarts", width: "5.5rem", cell: (row) => row.restarts, by: (row) => row.restarts },
+    { name: "Restarts", width: "6.5rem", cell: (row) => row.restarts, by: (row) => row.restarts },
     { name: "Member", width: "9%", cell: (row) => <MemberLink name={row.member} />, by: (row) => row.member ?? "" },
     {
       name: "Node",
@@ -58,7 +58,7 @@ function columnsAt(now: number, members: readonly MemberRow[] | undefined): read
     },
     {
       name: "Age",
-      width: "4rem",
+      width: "5rem",
       cell: (row) => ageOf(row.created, now) ?? "–",
       by: (row) => -Date.parse(row.created),
     },
