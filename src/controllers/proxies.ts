@@ -37,6 +37,9 @@ export function reflectProxies({ host, events, clock, log }: ProxiesOptions): Re
 }
 
 /** Returns undefined before the proxies have been read. */
-export function boundTo(proxies: ReadStore<Pod>, nodeName: string): number | undefined {
+export function boundTo(
+  proxies: Pick<ReadStore<Pod>, "synced" | "countByIndex">,
+  nodeName: string,
+): number | undefined {
   return proxies.synced ? proxies.countByIndex(NODE_INDEX, nodeName) : undefined;
 }

@@ -59,10 +59,17 @@ export class OwnedProxies {
       return;
     }
     let own = this.#proxies.get(uid);
+    const { member } = own ?? {};
+    // A relist shows an adopted pod without the moment between its owners.
+    if (own !== undefined && own.owner !== owner) {
+      this.remove(uid);
+      own = undefined;
+    }
     if (own === undefined) {
       own = { uid, key: objectKey(proxy.metadata), owner, bound: false, ready: false, costed };
       this.#proxies.set(uid, own);
       this.#owner(owner, proxy).proxies.set(uid, own);
+      this.#move(own, member);
     }
     own.costed = costed;
     if (!isBound(proxy)) return;

@@ -11,20 +11,24 @@ import { taintRefusal } from "../../placement/rules.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { isBound, isDeleting, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { type Eligibility, placementFacts, rankInput } from "../../scheduling/eligibility.ts";
 import { type Memory, mayHold } from "../../scheduling/memory.ts";
 import type { PlacementState } from "../../scheduling/placement-state.ts";
 import { requestMutation } from "../../scheduling/request-mutations.ts";
 import type { WaitingProxies } from "../../scheduling/retries/waiting-proxies.ts";
+import type { Preparer } from "../preparer.ts";
 import { isFor } from "./decision/delegates.ts";
 import { ranked, stateOf } from "./decision/on-demand.ts";
 import { hasProxy, type MemberView, type PodView, type RankedFacts, type View } from "./decision/view.ts";
 import type { DelegationOptions } from "./options.ts";
 
-export interface ObserverOptions extends Pick<DelegationOptions, "registry" | "preparer" | "virtualNodes" | "clock"> {
-  readonly placementState: PlacementState;
-  readonly proxies: ReadStore<Pod>;
+export interface ObserverOptions extends Pick<DelegationOptions, "registry" | "virtualNodes"> {
+  readonly preparer: Pick<Preparer, "needs">;
+  readonly clock: Pick<Clock, "now" | "wall">;
+  readonly placementState: Pick<PlacementState, "memories" | "spread" | "eligibilities" | "podRules">;
+  readonly proxies: Pick<ReadStore<Pod>, "get" | "synced">;
   readonly waiting: Pick<WaitingProxies, "since">;
 }
 

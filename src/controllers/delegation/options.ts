@@ -5,12 +5,14 @@ import type { ClusterClient } from "../../kube/client.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { HomeApi } from "../../pods/home-api.ts";
 import type { NotPlacedReason } from "../../pods/proxy-conditions.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import type { ControllerOptions } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { Reflector } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { PlacementState } from "../../scheduling/placement-state.ts";
+import type { QuotaQueues } from "../../scheduling/retries/quota-queues.ts";
 import type { WaitingProxies } from "../../scheduling/retries/waiting-proxies.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Traces } from "../../telemetry/traces.ts";
@@ -23,22 +25,52 @@ export interface DelegationOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly metrics?: Metrics;
   readonly identity: HostIdentity;
-  readonly registry: Registry;
+  readonly registry: Pick<
+    Registry,
+    "cluster" | "member" | "members" | "unconnected" | "holders" | "joinedAs" | "problem" | "forget"
+  >;
   /** The host's proxies, of `reflectProxies`. Started once what their placement depends on has been read. */
   readonly proxies: Reflector<Pod>;
   readonly events: Events<ControllerEvents>;
   readonly preparer: Preparer;
   readonly memberNamespaces: Pick<MemberNamespaces, "createIn" | "controllersOf">;
-  readonly virtualNodes: ReadStore<KubeNode>;
+  readonly virtualNodes: Pick<ReadStore<KubeNode>, "get">;
   /** The reason of `PodScheduled` while no member can have a pod. Default: `NotPlaced`. */
   readonly notPlacedReason?: NotPlacedReason | undefined;
   readonly recorder: Pick<EventRecorder, "record">;
   readonly restoredHost: Pick<RestoredHost, "confirm">;
-  readonly kept: KeptDelegates;
+  readonly kept: Pick<KeptDelegates, "keeps">;
   readonly refusedWrites: RefusedWrites;
   /** Returns how pods in a member reach the host's API server. */
   readonly homeApi: (member: string) => HomeApi;
   readonly traces?: Traces | undefined;
+}
+
+/** The part of the options with which actions are carried out. */
+export interface ActionOptions
+  extends Pick<
+    DelegationOptions,
+    | "host"
+    | "metrics"
+    | "identity"
+    | "events"
+    | "preparer"
+    | "memberNamespaces"
+    | "notPlacedReason"
+    | "recorder"
+    | "restoredHost"
+    | "kept"
+    | "refusedWrites"
+  > {
+  readonly registry: Pick<Registry, "member">;
+  readonly clock: Pick<Clock, "now" | "wall">;
+}
+
+/** The part of the controller's state that actions change. */
+export interface ActionState {
+  readonly placementState: PlacementState;
+  readonly proxies: Pick<ReadStore<Pod>, "get">;
+  readonly waiting: Pick<WaitingProxies, "since"> & { readonly quotas: Pick<QuotaQueues, "refused" | "accepted"> };
 }
 
 /** The state that the parts of the controller share. */

@@ -10,7 +10,7 @@ import { endsUnstarted, isBoundWithDelegate, isFor, ranUntold } from "./decision
 export interface PlaceTrackerOptions {
   readonly registry: Pick<Registry, "holders" | "member" | "unconnected" | "forget">;
   readonly placementState: Pick<PlacementState, "memories" | "spread">;
-  readonly proxies: ReadStore<Pod>;
+  readonly proxies: Pick<ReadStore<Pod>, "get" | "synced">;
   readonly clock: Pick<Clock, "now">;
 }
 

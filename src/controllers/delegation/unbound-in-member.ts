@@ -7,7 +7,7 @@ import { type Memory, mayHold } from "../../scheduling/memory.ts";
 import { isFor } from "./decision/delegates.ts";
 import { unconnectedCandidate } from "./observe.ts";
 
-export interface UnboundInOptions {
+interface UnboundInOptions {
   readonly registry: Pick<Registry, "cluster" | "joinedAs" | "member" | "members">;
   readonly waiting: Iterable<readonly [ObjectKey, Stored<Pod>]>;
   readonly placementState: {

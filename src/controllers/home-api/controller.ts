@@ -33,7 +33,7 @@ export interface HomeApiOptions extends ControllerOptions {
   readonly server: string | undefined;
   /** Returns the IP address at which pods of a cluster reach the host through its agent. */
   readonly agentAddress: (cluster: string) => string | undefined;
-  readonly proxies: ReadStore<Pod>;
+  readonly proxies: Pick<ReadStore<Pod>, "get">;
   readonly events: Events<ControllerEvents>;
   readonly modeOf: (proxy: Stored<Pod>) => ApiMode | undefined;
 }

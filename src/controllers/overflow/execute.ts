@@ -11,6 +11,7 @@ import { isClass } from "../../pods/dependencies.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, ControllerOptions, Expectation } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
@@ -39,9 +40,16 @@ export interface OverflowOptions extends ControllerOptions {
   readonly providesClasses: (delegate: Pod, member: string) => boolean;
 }
 
-interface ExecutorOptions extends OverflowOptions {
+interface ExecutorOptions
+  extends Pick<OverflowOptions, "host" | "identity" | "recorder" | "policyRefusal" | "providesClasses"> {
+  readonly registry: Pick<Registry, "member">;
+  readonly placement: Pick<
+    OverflowPlacement,
+    "delegateIn" | "reserve" | "giveUp" | "leave" | "acceptedBy" | "noteStored" | "refusedBy"
+  >;
+  readonly clock: Pick<Clock, "wall">;
   readonly podOf: (key: ObjectKey) => Stored<Pod> | undefined;
-  readonly groups: HostGroups;
+  readonly groups: Pick<HostGroups, "read">;
   readonly unmarked: UnmarkedPods;
   readonly onReported: (uid: string) => void;
   readonly onRoom: () => void;

@@ -25,7 +25,7 @@ export interface PodEventOptions {
   /** A client for events alone: they must not delay other requests. */
   readonly host: ClusterClient;
   readonly registry: Pick<Registry, "members">;
-  readonly proxies: ReadStore<Pod>;
+  readonly proxies: Pick<ReadStore<Pod>, "get">;
   readonly events: Events<ControllerEvents>;
   readonly warningsOnly: boolean;
   readonly clock: Clock;

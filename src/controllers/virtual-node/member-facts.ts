@@ -11,8 +11,8 @@ import type { NodeFacts } from "./model.ts";
 
 /** The stores and counts that tell of members. */
 export interface FactSources {
-  readonly registry: Registry;
-  readonly proxies: ReadStore<Pod>;
+  readonly registry: Pick<Registry, "cluster" | "clusters" | "joinedAs" | "member" | "problem" | "server">;
+  readonly proxies: Pick<ReadStore<Pod>, "synced" | "countByIndex">;
   /** Returns the number of pods without a node whose delegates are in a member, or that are being bound to its node. */
   readonly waitingIn: (member: string) => number;
   readonly kept: Pick<KeptDelegates, "countIn">;
@@ -83,7 +83,7 @@ export function memberFacts(name: string, trouble: string | undefined, sources: 
 }
 
 /** Returns why the loss of members is taken for a failure of the host's network. Undefined if it is not. */
-export function ownTrouble(registry: Registry): string | undefined {
+export function ownTrouble(registry: FactSources["registry"]): string | undefined {
   const known = registry.clusters().filter(({ metadata, status }) => {
     // Members that never answered, leave or are refused do not count as lost.
     if (registry.member(metadata.name) !== undefined) return true;

@@ -54,8 +54,9 @@ export class SourceWriter<T extends KubeObject> {
     for (const member of members) {
       const write = `${CONFIRMATION}/${member}`;
       try {
-        if (await this.hasCopy(source, member, signal)) return false;
+        const has = await this.hasCopy(source, member, signal);
         this.#options.guard.answered(key, write);
+        if (has) return false;
       } catch (error) {
         if (isKubeError(error) && this.#options.guard.failed(key, write, error) !== "transient") {
           const message = `${member}: whether it still has a copy is not known, since its API server does not say: ${error.detail}`;

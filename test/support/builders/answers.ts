@@ -1,5 +1,5 @@
 import type { KubeObject, Stored } from "../../../src/api/kubernetes.ts";
-import type { ClusterClient } from "../../../src/kube/client.ts";
+import type { ClusterClient, Patch } from "../../../src/kube/client.ts";
 import { isStored, type Resource } from "../../../src/kube/resources.ts";
 
 // Answers of a client that a test makes up. What a test tells of the API server's own behaviour belongs to
@@ -42,6 +42,12 @@ export const silentWatch: ClusterClient["watch"] = async function* (_resource, {
   onOpen?.();
   await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
 };
+
+/** Returns the fields that a patch sets. A JSON patch, which has none, fails the test. */
+export function fieldsOf(patch: Patch): object {
+  if (patch.type === "json") throw new Error("a JSON patch was not expected");
+  return patch.body;
+}
 
 /** A write as a client sent it. */
 export interface SentWrite {

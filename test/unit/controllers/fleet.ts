@@ -26,7 +26,7 @@ export interface Surroundings extends ControllerOptions {
 export function surroundings(members: readonly Member[], clock: FakeClock): Surroundings {
   return {
     identity: HOST,
-    registry: membersOnly(members),
+    registry: registryOf(members),
     recorder: { record: () => {} },
     memberNamespaces: namespacesThere,
     events: new Events<ControllerEvents>(),
@@ -35,10 +35,37 @@ export function surroundings(members: readonly Member[], clock: FakeClock): Surr
   };
 }
 
-/** The members of a registry. */
-export function membersOnly(members: readonly Member[]): Pick<Registry, "members" | "member"> {
-  return { members: () => [...members], member: (name) => members.find((member) => member.name === name) };
+/** A registry of members that are all joined and connected. `parts`: its other answers. */
+export function registryOf(members: readonly Member[], parts: Partial<KnownMembers> = {}): KnownMembers {
+  const member = (name: string): Member | undefined => members.find((each) => each.name === name);
+  return {
+    members: () => [...members],
+    member,
+    cluster: (name) => member(name)?.cluster,
+    clusters: () => members.map(({ cluster }) => cluster),
+    unconnected: () => [],
+    holders: () => [],
+    joinedAs: () => undefined,
+    problem: () => undefined,
+    server: () => undefined,
+    forget: () => {},
+    ...parts,
+  };
 }
+
+type KnownMembers = Pick<
+  Registry,
+  | "members"
+  | "member"
+  | "cluster"
+  | "clusters"
+  | "unconnected"
+  | "holders"
+  | "joinedAs"
+  | "problem"
+  | "server"
+  | "forget"
+>;
 
 /** Members that have every namespace. */
 export const namespacesThere: Pick<MemberNamespaces, "createIn"> = {

@@ -30,7 +30,7 @@ import { isUntryable, tryDelegate } from "../../try-delegate.ts";
 import type { ActionOf } from "../decision/decision.ts";
 import { isBoundWithDelegate } from "../decision/delegates.ts";
 import type { View } from "../decision/view.ts";
-import type { DelegationOptions, DelegationState } from "../options.ts";
+import type { ActionOptions, ActionState } from "../options.ts";
 import { expectInMember, expectPrepared } from "./expectations.ts";
 import { findDelegate, mark } from "./restore-delegate-marks.ts";
 import { SupportedFields } from "./supported-fields.ts";
@@ -65,12 +65,12 @@ interface CreateHooks {
 
 /** Creates delegates. While a create is uncertain, no other member gets the pod. */
 export class Creation {
-  readonly #options: DelegationOptions;
-  readonly #state: DelegationState;
+  readonly #options: ActionOptions;
+  readonly #state: ActionState;
   readonly #supportedFields: SupportedFields;
   readonly #under = new Map<string, number>();
 
-  constructor(options: DelegationOptions, state: DelegationState) {
+  constructor(options: ActionOptions, state: ActionState) {
     this.#options = options;
     this.#state = state;
     this.#supportedFields = new SupportedFields(options.clock);

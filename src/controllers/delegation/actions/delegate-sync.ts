@@ -15,7 +15,7 @@ import type { ActionOf } from "../decision/decision.ts";
 import { isFutile } from "../decision/futile-writes.ts";
 import type { View } from "../decision/view.ts";
 import { type Purpose, statusPurpose, undone } from "../decision/write-purpose.ts";
-import type { DelegationOptions } from "../options.ts";
+import type { ActionOptions } from "../options.ts";
 import { expectChanged, expectInMember, expectOnProxy, isAtLeast } from "./expectations.ts";
 import { forwardRefusal, forwardUndone, isUnknownSubresource, resizeReason } from "./forward-messages.ts";
 
@@ -24,13 +24,15 @@ type Result = Promise<Expectation<View> | undefined>;
 const atOnce: Expectation<View> = () => true;
 const END_FIELDS: ReadonlySet<string> = new Set(["phase", "reason", "message", "conditions"]);
 
+type SyncOptions = Pick<ActionOptions, "host" | "identity" | "registry" | "recorder" | "refusedWrites" | "clock">;
+
 /** Sends the patches that keep proxy and delegate alike, in both directions. */
 export class DelegateSync {
-  readonly #options: DelegationOptions;
+  readonly #options: SyncOptions;
   readonly #memories: Memories;
   readonly #guard: WriteGuard<ObjectKey>;
 
-  constructor(options: DelegationOptions, memories: Memories) {
+  constructor(options: SyncOptions, memories: Memories) {
     this.#options = options;
     this.#memories = memories;
     this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_HELD_FAILURE_MS });

@@ -22,7 +22,7 @@ import type { Action, ActionOf } from "../decision/decision.ts";
 import { isForced } from "../decision/delegates.ts";
 import { notBound } from "../decision/report.ts";
 import type { View } from "../decision/view.ts";
-import type { DelegationOptions, DelegationState } from "../options.ts";
+import type { ActionOptions, ActionState } from "../options.ts";
 import { Creation } from "./create-delegate.ts";
 import { DelegateSync, patchProxy } from "./delegate-sync.ts";
 import {
@@ -44,14 +44,14 @@ type Result = Promise<Expectation<View> | undefined>;
 const SWEEP_MS = 2_000;
 /** Carries out the delegation controller's actions: the only I/O. */
 export class Executor {
-  readonly #options: DelegationOptions;
-  readonly #state: DelegationState;
+  readonly #options: ActionOptions;
+  readonly #state: ActionState;
   readonly #sync: DelegateSync;
   readonly #creation: Creation;
   readonly #previousLeader: PreviousLeader;
   readonly #refused: RefusedActions;
 
-  constructor(options: DelegationOptions, state: DelegationState) {
+  constructor(options: ActionOptions, state: ActionState) {
     this.#options = options;
     this.#state = state;
     const { memories } = state.placementState;

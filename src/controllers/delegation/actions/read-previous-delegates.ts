@@ -11,7 +11,7 @@ import type { ReadStore } from "../../../runtime/store.ts";
 import type { Memories } from "../../../scheduling/memories.ts";
 import type { ActionOf, AskedMember } from "../decision/decision.ts";
 import type { View } from "../decision/view.ts";
-import type { DelegationOptions } from "../options.ts";
+import type { ActionOptions } from "../options.ts";
 import type { DelegateSync } from "./delegate-sync.ts";
 import { expectInMember } from "./expectations.ts";
 import { findDelegate } from "./restore-delegate-marks.ts";
@@ -19,7 +19,7 @@ import { findDelegate } from "./restore-delegate-marks.ts";
 type ReadAction = ActionOf<"readPreviousDelegate">;
 type Context = ActionContext<ObjectKey>;
 
-interface PreviousLeaderOptions extends Pick<DelegationOptions, "registry" | "identity" | "clock"> {
+interface PreviousLeaderOptions extends Pick<ActionOptions, "registry" | "identity" | "clock"> {
   readonly memories: Memories;
   readonly proxies: Pick<ReadStore<Pod>, "get">;
   readonly sync: Pick<DelegateSync, "tellOnce">;

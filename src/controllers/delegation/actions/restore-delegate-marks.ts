@@ -11,14 +11,14 @@ import { DELEGATE_MARKS } from "../../../scheduling/memory.ts";
 import type { RefusedWrites } from "../../refused-writes.ts";
 import type { ActionOf } from "../decision/decision.ts";
 import type { View } from "../decision/view.ts";
-import type { DelegationOptions } from "../options.ts";
+import type { ActionOptions } from "../options.ts";
 import { expectInMember } from "./expectations.ts";
 
 type RestoreAction = ActionOf<"restoreMarks">;
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Expectation<View> | undefined>;
 
-interface RestoreOptions extends Pick<DelegationOptions, "registry" | "identity"> {
+interface RestoreOptions extends Pick<ActionOptions, "registry" | "identity"> {
   readonly memories: Memories;
   readonly refusedWrites: Pick<RefusedWrites, "tell" | "over">;
 }

@@ -3,13 +3,13 @@ import type { OpenMember } from "../../../../src/cli/shared/open-member.ts";
 import { readMemberPage } from "../../../../src/cli/ui/member-page.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod, runningStatus } from "../../../support/builders/pod.ts";
-import { fakeClient } from "../../../support/clients/fake-client.ts";
+import { type FakeMethods, fakeClient } from "../../../support/clients/fake-client.ts";
 import { host, type MemberParts } from "../simulation/host.ts";
 import { viewerOf } from "./viewer.ts";
 
 const signal = new AbortController().signal;
 
-function read(parts: MemberParts, openMember: OpenMember, list: () => Promise<never> = async () => NONE as never) {
+function read(parts: MemberParts, openMember: OpenMember, list: FakeMethods["list"] = async () => NONE) {
   const { clusters, nodes } = host({ west: parts });
   const client = fakeClient({
     find: async ({ kind }) => (kind === "Cluster" ? clusters : nodes)[0] ?? undefined,

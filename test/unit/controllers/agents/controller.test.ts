@@ -5,14 +5,14 @@ import { type Secret, type Stored, secretText } from "../../../../src/api/kubern
 import { requestClient } from "../../../../src/certificates/issue.ts";
 import { issuedAt } from "../../../../src/certificates/validity.ts";
 import { firstAuthorities, readAuthorities, renewed, trusted } from "../../../../src/controllers/agents/authority.ts";
-import { AgentController, type AgentControllerOptions } from "../../../../src/controllers/agents/controller.ts";
+import { AgentController } from "../../../../src/controllers/agents/controller.ts";
 import { sha256 } from "../../../../src/controllers/agents/credentials.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
-import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import type { AgentIdentity } from "../../../../src/tunnel/agent-session.ts";
 import type { Hub } from "../../../../src/tunnel/hub.ts";
+import { answerOf, fieldsOf } from "../../../support/builders/answers.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
@@ -86,33 +86,31 @@ async function controllerOf(
   };
   const endpoints: string[] = [];
   const host = fakeClient({
-    find: (async (_resource: object, { name }: { name: string }) => accessSecrets.get(name)) as never,
-    patch: (async (
-      _resource: object,
-      { namespace, name }: { namespace?: string; name: string },
-      { body }: { body: Partial<Secret> },
-    ) => {
+    find: async (_resource, { name }) => accessSecrets.get(name),
+    patch: async (_resource, { namespace, name }, sent) => {
+      const body: Partial<Secret> = fieldsOf(sent);
       await patch?.(body);
       if (namespace === "legation-access") {
-        accessSecrets.set(name, body as Secret);
-        return;
+        accessSecrets.set(name, answerOf(body));
+        return {};
       }
       if (body.kind === "EndpointSlice") endpoints.push(name);
       else patches.push({ name, body });
       const before = secrets.get(name);
-      if (before === undefined) return;
+      if (before === undefined) return {};
       const annotations = { ...before.metadata.annotations, ...body.metadata?.annotations };
       secrets.set(name, {
         ...before,
         data: { ...before.data, ...body.data },
         metadata: { ...before.metadata, annotations },
       });
-    }) as never,
-  } satisfies Partial<ClusterClient>);
+      return {};
+    },
+  });
   const secretOfHub = (await hubSecret) as Stored<Secret>;
   const registry = {
     cluster: (name: string) => clusters.find(({ metadata }) => metadata.name === name),
-    clusters: () => clusters,
+    clusters: () => [...clusters],
     secret: ({ spec }: Stored<Cluster>) => secrets.get(spec.credentialsSecret.name),
     systemSecret: () => secretOfHub,
     member: () => undefined,
@@ -120,7 +118,7 @@ async function controllerOf(
   const controller = new AgentController({
     host,
     hostId: "host-id",
-    registry: registry as unknown as AgentControllerOptions["registry"],
+    registry,
     events,
     hub: {
       open: async ({ cert }) => {

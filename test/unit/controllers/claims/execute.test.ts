@@ -11,7 +11,7 @@ import { listing, writing } from "../../../support/builders/answers.ts";
 import { claim, HOST, memberClaim } from "../../../support/builders/claim.ts";
 import { member } from "../../../support/builders/member.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
-import { membersOnly } from "../fleet.ts";
+import { registryOf } from "../fleet.ts";
 import { noting, type Write } from "../writes.ts";
 import { NOTHING_ELSE, shownInWest } from "./executor-options.ts";
 
@@ -40,7 +40,7 @@ function executing({ has, confirms = true }: Host = {}) {
   const executor = new Executor({
     ...NOTHING_ELSE,
     host: clientOf("host"),
-    registry: membersOnly([west]),
+    registry: registryOf([west]),
     hostId: HOST.id,
     onLost: (_key, _uid, _member, message) => lost.push(message),
     guard: new WriteGuard({ clock: { now: () => 0 } }),

@@ -92,10 +92,8 @@ describe("the ClusterProfile of a Cluster", () => {
   test("is not written again for another error of the same probe", () => {
     const lost = cluster({ status: ready("ProbeFailed") });
     const status = written(lost);
-    const later = { ...ready("ProbeFailed"), conditions: [] };
-    for (const condition of lost.status?.conditions ?? []) {
-      later.conditions = [{ ...condition, message: "connect ETIMEDOUT" }] as never;
-    }
+    const conditions = lost.status?.conditions?.map((condition) => ({ ...condition, message: "connect ETIMEDOUT" }));
+    const later = { ...ready("ProbeFailed"), conditions: conditions ?? [] };
     const now = cluster({ status: later });
     expect(decide(observed({ cluster: now, profile: profile({ status }) }), NOW).actions).toEqual([]);
   });

@@ -36,7 +36,8 @@ function contesting(drift?: "Restore" | "Report") {
   const left = (lost: readonly string[]): Stored<AnyObject> =>
     stored(kind.applied.object(copy, { source, host: HOST, left: { givenUp: [], lost } }));
   const copy = stored(toCopy(kind, source, HOST));
-  const context = { key: KEY, log: createLogger({ level: "silent" }) } as never;
+  const signal = new AbortController().signal;
+  const context = { key: KEY, signal, heardAt: 0, log: createLogger({ level: "silent" }) };
   return {
     clock,
     told,

@@ -1,15 +1,13 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
-import type { Member } from "../../../../src/clusters/member.ts";
 import { Copies, type CopiesOptions, type WatchedKind } from "../../../../src/controllers/copying/copies.ts";
 import { copyMetadata } from "../../../../src/copies/copy-metadata.ts";
 import { isPolicyCopyName, policyCopyName } from "../../../../src/copies/network-policies.ts";
-import type { ListOptions } from "../../../../src/kube/client.ts";
-import { ByteBudget } from "../../../../src/kube/limits.ts";
-import { configMaps, type Resource, secrets } from "../../../../src/kube/resources.ts";
+import { configMaps, secrets } from "../../../../src/kube/resources.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { member } from "../../../support/builders/member.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { quietClient } from "../quiet-client.ts";
 
@@ -35,15 +33,16 @@ async function following(
   const clock = new FakeClock();
   const asked: (string | undefined)[] = [];
   const read: string[] = [];
-  const list = async ({ plural }: Resource<Secret>, { labelSelector }: ListOptions) => {
-    asked.push(labelSelector);
-    if (failing.includes(plural)) {
-      throw kubeError("Forbidden", "not allowed", { verb: "list", resource: plural });
-    }
-    return { items: plural === "secrets" ? [has] : [], resourceVersion: "3", size: 1 };
-  };
-  const client = quietClient([], { list: list as never });
-  const west = { name: "west", client, memory: new ByteBudget(1e6), watches: new Set() } as unknown as Member;
+  const client = quietClient([], {
+    list: async ({ plural }, { labelSelector } = {}) => {
+      asked.push(labelSelector);
+      if (failing.includes(plural)) {
+        throw kubeError("Forbidden", "not allowed", { verb: "list", resource: plural });
+      }
+      return { items: plural === "secrets" ? [has] : [], resourceVersion: "3", size: 1 };
+    },
+  });
+  const west = member("west", client);
   const copies = new Copies<Secret>({
     hostId: HOST.id,
     kinds: new Map<string, WatchedKind<Secret>>([
@@ -162,7 +161,7 @@ describe("the copies of a member", () => {
 
   test("are unknown for a member that is not followed", async () => {
     const { copies } = await following(inMember(ours));
-    const other = { name: "east" } as unknown as Member;
+    const other = member("east");
     expect([copies.read(other), copies.isCurrent(other), copies.in(other)]).toEqual([false, false, []]);
   });
 });

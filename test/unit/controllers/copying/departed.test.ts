@@ -8,14 +8,13 @@ import { ServiceController } from "../../../../src/controllers/services/controll
 import { copyMetadata } from "../../../../src/copies/copy-metadata.ts";
 import { policyCopyName } from "../../../../src/copies/network-policies.ts";
 import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
-import { ByteBudget } from "../../../../src/kube/limits.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
-import { Events } from "../../../../src/runtime/event-bus.ts";
 import { Store } from "../../../../src/runtime/store.ts";
-import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { member } from "../../../support/builders/member.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { surroundings } from "../fleet.ts";
 
 const HOST = { id: "host-id", name: "cern" };
 const source = { metadata: { namespace: "team", name: "web", uid: "source-uid", resourceVersion: "1" } };
@@ -59,33 +58,16 @@ test.each([
   const clock = new FakeClock();
   const proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
   proxies.synced = true;
-  const west = {
-    name: "west",
-    client: clusterWith(plural),
-    memory: new ByteBudget(1e6),
-    watches: new Set(),
-    // No write reaches the member meanwhile.
-    reachable: false,
-    read: true,
-    delegates: { list: () => [], liveIn: () => 0, usersOf: () => 0, using: () => [] },
-  };
-  let members = [west];
-  const controller = new Kind({
-    host: clusterWith(),
-    identity: HOST,
-    registry: { members: () => members, member: (name: string) => members.find((member) => member.name === name) },
-    family: NAMESPACED,
-    proxies,
-    events: new Events(),
-    clock,
-    log: createLogger({ level: "silent" }),
-  } as never);
+  // No write reaches the member meanwhile.
+  const members = [member("west", clusterWith(plural), { reachable: false })];
+  const options = { ...surroundings(members, clock), host: clusterWith(), proxies, family: NAMESPACED };
+  const controller = new Kind(options);
   onTestFinished(() => controller.stop());
   controller.onMembers();
   await clock.advance(1_000);
   expect(forget).not.toHaveBeenCalledWith(key);
 
-  members = [];
+  members.length = 0;
   controller.onMembers();
   await clock.advance(0);
   expect(forget).toHaveBeenCalledWith(key);

@@ -4,14 +4,15 @@ import { CopyExecutor } from "../../../../src/controllers/copying/executor.ts";
 import { type Action, copyKey } from "../../../../src/controllers/copying/model.ts";
 import { DEPENDENCIES } from "../../../../src/copies/dependencies.ts";
 import { type CopiedKind, toCopy } from "../../../../src/copies/kind.ts";
-import { SERVICES, type ServiceObject, type ServiceSpec } from "../../../../src/copies/services.ts";
-import type { Patch, WriteOptions } from "../../../../src/kube/client.ts";
+import { SERVICES, type ServiceObject } from "../../../../src/copies/services.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { member } from "../../../support/builders/member.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { everyKind } from "../../copies/every-kind.ts";
+import { namespacesThere, registryOf } from "../fleet.ts";
 
 const NO_ANSWER = 'Internal error occurred: failed calling webhook "checks.example.com": connect: connection refused';
 const CLAUSES: Readonly<Record<string, string>> = {
@@ -39,8 +40,8 @@ function executing<T extends KubeObject>(
   const made = toCopy(kind, source, HOST);
   const copy = { ...made, metadata: { ...made.metadata, name, uid: "copy-uid", resourceVersion: "3" } };
   const list = [...there];
-  const objects: T[] = [];
-  const patches: { path: string; value: unknown }[][] = [];
+  const objects: KubeObject[] = [];
+  const patches: { path?: string; value?: unknown }[][] = [];
   const told: string[] = [];
   const woken: string[] = [];
   const clock = { ms: 0 };
@@ -50,44 +51,31 @@ function executing<T extends KubeObject>(
     const details = { causes: field === undefined ? [] : [{ field }] };
     throw kubeError(code, detail, { verb: "write", resource: kind.resource.plural, details });
   };
-  const west = {
-    name: "west",
-    reachableSince: 0,
-    client: fakeClient({
-      create: async (_resource: object, object: T, { dryRun = false }: WriteOptions = {}) => {
-        if (!dryRun) objects.push(object);
-        return answer();
-      },
-      patch: async (
-        _resource: object,
-        _ref: object,
-        { body }: Patch & { body: { path: string; value: unknown }[] },
-      ) => {
-        patches.push(body);
-        return answer();
-      },
-      delete: async () => {
-        answer();
-      },
-      list: async () => ({ items: list }),
-    }),
-    answerOf: (promise: Promise<unknown>) => promise,
-    noteFailure: () => {},
-  };
+  const client = fakeClient({
+    create: async (_resource, object, { dryRun = false } = {}) => {
+      if (!dryRun) objects.push(object);
+      return answer();
+    },
+    patch: async (_resource, _ref, { type, body }) => {
+      if (type === "json") patches.push([...body]);
+      return answer();
+    },
+    delete: async () => {
+      answer();
+    },
+    list: async () => ({ items: list }),
+  });
   const executor = new CopyExecutor<T>({
     kinds: new Map([[kind.resource.kind, kind]]),
     identity: HOST,
-    registry: { member: () => west },
-    memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
-    recorder: {
-      record: (_about: object, { reason, message }: { reason: string; message: string }) =>
-        told.push(`${reason} ${message}`),
-    },
+    registry: registryOf([member("west", client)]),
+    memberNamespaces: namespacesThere,
+    recorder: { record: (_about, { reason, message }) => void told.push(`${reason} ${message}`) },
     clause: CLAUSES[kind.resource.kind] ?? "",
     isSameContent: () => false,
-    onChange: (of: { name: string }) => woken.push(of.name),
+    onChange: (of) => void woken.push(of.name),
     clock: { now: () => clock.ms },
-  } as never);
+  });
   const key = copyKey(ref);
   const log = createLogger({ level: "silent" });
   const context = { key, signal: new AbortController().signal, heardAt: 0, log };
@@ -305,8 +293,7 @@ describe("a Service with a traffic distribution that the member does not know", 
     'Service "web" is invalid: spec.ports[0].port: Invalid value: 0',
     "spec.ports[0].port",
   ] as const;
-  const distributions = (specs: readonly { readonly spec?: ServiceSpec }[]) =>
-    specs.map(({ spec }) => spec?.trafficDistribution);
+  const distributions = (services: readonly ServiceObject[]) => services.map(({ spec }) => spec?.trafficDistribution);
 
   test("is created without it", async () => {
     const { objects, told, message, execute } = executing(SERVICES.Service, service, { errors: [unknown] });

@@ -1,13 +1,15 @@
 import { describe, expect, test } from "vitest";
 import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
-import { findCopy, makeCopy } from "../../../../src/controllers/copying/writer.ts";
+import { type CopySpec, findCopy, makeCopy } from "../../../../src/controllers/copying/writer.ts";
 import { copyMetadata } from "../../../../src/copies/copy-metadata.ts";
 import type { Patch } from "../../../../src/kube/client.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { configMaps, customResourceDefinitions, secrets } from "../../../../src/kube/resources.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { member } from "../../../support/builders/member.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
+import { namespacesThere } from "../fleet.ts";
 
 const source = { metadata: { name: "settings", namespace: "team", uid: "source-uid", resourceVersion: "1" } };
 const copy = there(copyMetadata({ source, host: HOST, type: configMaps }));
@@ -24,34 +26,32 @@ async function made(
     detail = "no",
     patched = async () => ({}),
     ...more
-  }: { detail?: string; patched?: (patch: Patch) => Promise<object>; [field: string]: unknown } = {},
+  }: Partial<CopySpec<KubeObject>> & { detail?: string; patched?: (patch: Patch) => Promise<object> } = {},
 ) {
   const create = async () => {
     if (code === undefined) return { metadata: { uid: "new-uid" } };
     throw kubeError(code, detail, { resource: "configmaps" });
   };
   const client = fakeClient({
-    create: create,
+    create,
     list: async () => ({ items: has === undefined ? [] : [has] }),
     patch: async (_resource, _ref, patch) => await patched(patch),
   });
   let awaited: unknown;
-  const answerOf = (answer: Promise<unknown>) => {
+  const answerOf = <T>(answer: Promise<T>): Promise<T> => {
     awaited = answer;
     return answer;
   };
   const result = makeCopy({
-    member: { name: "west", client, answerOf },
-    namespaces: {
-      createIn: (_member: object, _namespace: string, _signal: object, make: () => unknown) => make(),
-    },
+    member: member("west", client, { answerOf }),
+    namespaces: namespacesThere,
     hostId: HOST.id,
     resource: configMaps,
     ref: { namespace: "team", name: "settings" },
     object: { metadata: copyMetadata({ source, host: HOST, type: configMaps }) },
     signal: new AbortController().signal,
     ...more,
-  } as never);
+  });
   await result.catch(() => {});
   // Users that wait for the member's answer count this request.
   expect(awaited).toBeInstanceOf(Promise);
@@ -121,7 +121,7 @@ describe("the result of a copy's create", () => {
     const object = { metadata: { labels, annotations: { ...annotations, ...record("new") } } };
     for (const its of [record("old"), {}]) {
       const has = there({ annotations: { ...annotations, ...its } });
-      await made("AlreadyExists", has, { object, patched: async ({ body }) => bodies.push(body) as never });
+      await made("AlreadyExists", has, { object, patched: async ({ body }) => ({ sent: bodies.push(body) }) });
     }
     expect(bodies).toMatchObject([
       { metadata: { annotations: record("old") } },
@@ -179,8 +179,9 @@ describe("a copy that lost the label of whole objects", () => {
       },
     });
     const ref = { namespace: "team", name: "settings" };
-    const wanted = { member: { client }, resource, ref, object, hostId: HOST.id, signal: new AbortController().signal };
-    expect(await findCopy(wanted as never)).toBe(expected);
+    const target = { member: member("west", client), resource, ref, signal: new AbortController().signal };
+    const wanted: Omit<CopySpec<KubeObject>, "namespaces"> = { ...target, object, hostId: HOST.id };
+    expect(await findCopy(wanted)).toBe(expected);
     expect(patches).toHaveLength(expected ? 1 : 0);
   });
 
@@ -214,8 +215,9 @@ describe("whether a member has a copy that lost its marks", () => {
     });
     const ref = { namespace: "team", name: "settings" };
     const signal = new AbortController().signal;
-    const wanted = { member: { client }, resource: widgets, ref, object: { metadata: whole }, hostId: HOST.id, signal };
-    return { has: await findCopy(wanted as never), sent };
+    const west = member("west", client);
+    const wanted = { member: west, resource: widgets, ref, object: { metadata: whole }, hostId: HOST.id, signal };
+    return { has: await findCopy(wanted), sent };
   }
 
   test.each([

@@ -6,16 +6,22 @@ import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { configMaps, type Resource } from "../../../../src/kube/resources.ts";
 import { WriteGuard } from "../../../../src/runtime/write-guard.ts";
 import { answerOf, listing } from "../../../support/builders/answers.ts";
+import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { member } from "../../../support/builders/member.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { namespacesThere } from "../fleet.ts";
 
 const KEY = "west/team/settings";
 const copy: Stored<ConfigMap> = {
   metadata: { name: "settings", namespace: "team", uid: "c", resourceVersion: "3" },
 };
 
-function guard(): WriteGuard {
-  return new WriteGuard({ clock: { now: () => 0 } });
+function writerOf(onStays: (key: string) => void = () => {}): CopyWriter<string> {
+  const clock = new FakeClock(0);
+  const guard = new WriteGuard({ clock });
+  return new CopyWriter({ memberNamespaces: namespacesThere, hostId: HOST.id, guard, clock, onStays });
 }
 
 /** Returns a writer whose member answers deletions with these errors first. */
@@ -30,8 +36,9 @@ function writing(errors: readonly KubeErrorCode[]) {
       if (code !== undefined) throw kubeError(code, "no", { verb: "delete", resource: "x" });
     },
   });
-  const writer = new CopyWriter<string>({ onStays: (key: string) => stay.push(key), guard: guard() } as never);
-  const deletion = { member: { client }, resource: configMaps, copy } as never;
+  const signal = new AbortController().signal;
+  const writer = writerOf((key) => stay.push(key));
+  const deletion = { member: member("west", client), resource: configMaps, copy, signal };
   return { writer, sent, stay, remove: () => writer.delete(KEY, deletion) };
 }
 
@@ -91,9 +98,9 @@ test("gives up newly retained fields before it applies the rest", async () => {
       return answerOf<T>({ metadata: { ...copy.metadata, resourceVersion: "4" } });
     },
   });
-  const writer = new CopyWriter<string>({ guard: guard() } as never);
+  const writer = writerOf();
   const changed = await writer.apply(KEY, {
-    member: { client, reachableSince: 0 },
+    member: member("west", client),
     resource: configMaps,
     ref: { namespace: "team", name: "settings" },
     fieldManager: "legation-host",
@@ -102,7 +109,7 @@ test("gives up newly retained fields before it applies the rest", async () => {
     judge: () => "givenUp",
     object: () => ({ metadata: {} }),
     signal: new AbortController().signal,
-  } as never);
+  });
   expect(changed).toMatchObject({ type: "changed" });
   const kept = { ...entry, fieldsV1: { "f:spec": { "f:color": {} } } };
   expect(patches).toMatchObject([

@@ -1,13 +1,22 @@
 import { expect, test } from "vitest";
 import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION, PROXY_LABEL } from "../../../../src/api/keys.ts";
-import { type Namespace, objectKey, type Pod, type PodSpec, type Stored } from "../../../../src/api/kubernetes.ts";
-import { DelegateRequests } from "../../../../src/clusters/delegate-requests.ts";
+import {
+  type KubeNode,
+  type Namespace,
+  objectKey,
+  type Pod,
+  type PodSpec,
+  type Stored,
+} from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/delegation/decide.ts";
 import { Observer } from "../../../../src/controllers/delegation/observe.ts";
 import { type HomeApi, wantedTokens } from "../../../../src/pods/home-api.ts";
 import { Store } from "../../../../src/runtime/store.ts";
+import { member } from "../../../support/builders/member.ts";
 import { pod } from "../../../support/builders/pod.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { placementOver } from "../../scheduling/placement-over.ts";
+import { registryOf } from "../fleet.ts";
 
 const spec: Partial<PodSpec> = {
   nodeName: "legation-west",
@@ -49,34 +58,25 @@ function decisionFor(proxy: Stored<Pod>, homeApi: HomeApi) {
   const { proxies, placementState } = placementOver([candidate], { namespaces, homeApi: () => homeApi });
   proxies.set(proxy);
   placementState.update(proxy);
-  const west = {
-    name: "west",
-    cluster: { metadata: { name: "west" }, spec: {} },
-    reachable: true,
-    reachableSince: 0,
-    read: true,
+  const west = member("west", fakeClient({}), {
     nodesRead: true,
     nodesVersion: 1,
     probed: { reachable: true },
-    unreadable: {},
-    requests: new DelegateRequests(),
-    delegates: { get: () => undefined, departed: () => undefined },
     candidate: () => candidate,
-  };
+  });
   placementState.memories.noteGone(proxy.metadata.uid, "old");
   // The member was connected anew, at another address, while the response to a create was awaited.
   if (proxy === uncertain)
     placementState.memories.noteUncertain(proxy.metadata.uid, "west", { at: 999_000, message: "socket closed" });
   const observer = new Observer({
-    identity: { id: "host-id", name: "cern" },
-    registry: { members: () => [west], member: () => west, holders: () => [], unconnected: () => [], forget: () => {} },
+    registry: registryOf([west]),
     preparer: { needs: () => undefined },
-    virtualNodes: { get: () => undefined },
+    virtualNodes: new Store<KubeNode>(),
     placementState,
     proxies: { synced: true, get: () => proxy },
     waiting: { since: () => undefined },
     clock: { now: () => 1_000_000, wall: () => 1_000_000 },
-  } as never);
+  });
   const observed = observer.observe(objectKey(proxy.metadata));
   if (observed === undefined) throw new Error("nothing observed");
   return decide(observed, 1_000_000);

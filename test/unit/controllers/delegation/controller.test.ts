@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, type Mock, test, vi } from "vitest";
 import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../../../src/api/keys.ts";
-import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import { type KubeNode, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { DelegateRequests } from "../../../../src/clusters/delegate-requests.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
 import { DelegationController } from "../../../../src/controllers/delegation/controller.ts";
@@ -9,14 +9,17 @@ import { reflectProxies } from "../../../../src/controllers/proxies.ts";
 import { RefusedWrites } from "../../../../src/controllers/refused-writes.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
+import { Store } from "../../../../src/runtime/store.ts";
 import { proxyWrites } from "../../../../src/scheduling/memories.ts";
 import { Reservations } from "../../../../src/scheduling/reservations.ts";
 import { WaitingProxies } from "../../../../src/scheduling/retries/waiting-proxies.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { cluster, delegates, member, withState } from "../../../support/builders/member.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { namespacesThere, registryOf } from "../fleet.ts";
 import { delegateOf } from "./world.ts";
 
 const nothing = (): void => {};
@@ -37,7 +40,9 @@ let stale: Stored<Pod> | undefined;
 let asked: { readonly name: string; readonly answer: PromiseWithResolvers<undefined> }[];
 let controller: DelegationController;
 let emitter: Events<ControllerEvents>;
-let west: { read: boolean; refuses: string | undefined };
+let west: Member;
+/** Why west refuses creates. Undefined: it does not answer them. */
+let refuses: string | undefined;
 /** Called when pods that are no proxies yet may be placed. */
 let onRoom: Mock<() => void>;
 
@@ -49,47 +54,34 @@ function untilAborted(signal: AbortSignal | undefined): Promise<never> {
 function memberOf(name: string) {
   const size = { cpu: 8, pods: 100 };
   const open = { name, labels: {}, allocatable: size, largestNode: size, used: {} };
-  const closed = { reason: "ClusterNotReady", message: "its pods and nodes are still being read" };
-  const member = {
-    refuses: undefined as string | undefined,
-    name,
-    cluster: { metadata: { name, uid: "c" }, spec: {}, status: { version: "v1.36.0" } },
-    read: true,
-    reachable: true,
+  const closed = { reason: "ClusterNotReady", message: "its pods and nodes are still being read" } as const;
+  const client = fakeClient({
+    create: (_resource, _object, { signal } = {}): Promise<never> => {
+      created.push(name);
+      if (name !== "west" || refuses === undefined) return untilAborted(signal);
+      return Promise.reject(kubeError(code, refuses, { cluster: name }));
+    },
+    delete: async () => {
+      deleted.push(name);
+    },
+    find: (_resource, _ref, { signal } = {}) => {
+      const answer = Promise.withResolvers<undefined>();
+      asked.push({ name, answer });
+      return Promise.race([answer.promise, untilAborted(signal)]);
+    },
+  });
+  const made: Member = member(name, client, {
+    cluster: cluster(name, { status: { version: "v1.36.0" } }),
     nodesRead: true,
-    reachableSince: 0,
     nodesVersion: 1,
     roomVersion: "1.0",
     probed: { reachable: true, version: "v1.36.0" },
     unreadable: {},
     requests: new DelegateRequests(),
-    delegates: {
-      get: () => (name === "east" ? stale : undefined),
-      departed: nothing,
-      list: () => [],
-      endedLately: () => false,
-    },
-    candidate: () => ({ ...open, ...(member.read ? {} : { closed }) }),
-    answerOf: (answer: Promise<unknown>) => answer,
-    noteFailure: nothing,
-    client: fakeClient({
-      create: (_resource, _object, { signal } = {}): Promise<never> => {
-        created.push(name);
-        const { refuses }: { refuses: string | undefined } = member;
-        if (refuses === undefined) return untilAborted(signal);
-        return Promise.reject(kubeError(code, refuses, { cluster: name }));
-      },
-      delete: async () => {
-        deleted.push(name);
-      },
-      find: (_resource: unknown, _ref: unknown, { signal }: { readonly signal: AbortSignal }) => {
-        const answer = Promise.withResolvers<undefined>();
-        asked.push({ name, answer });
-        return Promise.race([answer.promise, untilAborted(signal)]);
-      },
-    }),
-  };
-  return member;
+    delegates: delegates({ get: () => (name === "east" ? stale : undefined) }),
+    candidate: () => ({ ...open, ...(made.read ? {} : { closed }) }),
+  });
+  return made;
 }
 
 beforeEach(() => {
@@ -99,6 +91,7 @@ beforeEach(() => {
   created = [];
   deleted = [];
   code = "Forbidden";
+  refuses = undefined;
   stale = undefined;
   asked = [];
   onRoom = vi.fn<() => void>();
@@ -113,8 +106,8 @@ async function runWhileLeading(
   names: readonly string[] = ["west"],
   inherited: readonly Stored<Pod>[] = [],
 ): Promise<void> {
-  const members = new Map(names.map((name) => [name, memberOf(name)]));
-  west = members.get("west") ?? memberOf("west");
+  const members = names.map(memberOf);
+  west = members.find(({ name }) => name === "west") ?? memberOf("west");
   const host = fakeClient({
     // The host serves no optional type.
     raw: async () => ({ groups: [] }),
@@ -125,23 +118,14 @@ async function runWhileLeading(
     watch: async function* ({ plural }: { readonly plural: string }, { onOpen, signal }: WatchOptions) {
       onOpen?.();
       while (plural === "pods") {
-        while (events.length > 0) yield events.shift();
+        yield* events.splice(0);
         await Promise.race([heard.promise, untilAborted(signal)]);
       }
       await untilAborted(signal);
-    } as never,
+    },
     patch: async () => proxy,
     find: async () => proxy,
   });
-  const registry = {
-    cluster: (name: string) => members.get(name)?.cluster,
-    member: (name: string) => members.get(name),
-    members: () => [...members.values()],
-    unconnected: () => [],
-    joinedAs: () => undefined,
-    holders: () => [],
-    forget: nothing,
-  };
   emitter = new Events();
   for (const name of ["roomFreed", "placesChanged", "groupMoved"] as const) emitter.on(name, onRoom);
   const log = createLogger({ level: "silent" });
@@ -150,10 +134,10 @@ async function runWhileLeading(
   controller = new DelegationController({
     host,
     identity: { id: "host-id", name: "cern" },
-    registry,
-    preparer: { needs: nothing, prepare: () => true },
-    memberNamespaces: { createIn: (_member: unknown, _name: string, _signal: unknown, make: () => unknown) => make() },
-    virtualNodes: { get: nothing },
+    registry: registryOf(members),
+    preparer: { needs: () => undefined, prepare: () => true },
+    memberNamespaces: { ...namespacesThere, controllersOf: async () => [] },
+    virtualNodes: new Store<KubeNode>(),
     recorder,
     restoredHost: { confirm: async () => {} },
     kept: { keeps: () => false },
@@ -163,7 +147,7 @@ async function runWhileLeading(
     homeApi: () => ({ state: "unknown", message: "" }),
     clock,
     log,
-  } as never);
+  });
   await controller.start(new AbortController().signal);
 }
 
@@ -185,7 +169,7 @@ test("keeps a Cluster while a delegate is being created in its member", async ()
 
 test("counts a member at another address as one that may have the delegates of all waiting pods, until it is read", async () => {
   await runWhileLeading();
-  west.read = false;
+  withState(west, { read: false });
   await proxyComes(proxy);
   expect(created).toEqual([]);
   expect(controller.waitingIn("west")).toBe(0);
@@ -217,9 +201,9 @@ test.each([
   await runWhileLeading([]);
   await proxyComes(owned);
   const made = delegateOf(owned);
-  const shown = { ...made, metadata: { ...made.metadata, ...metadata } };
-  const member = { name: "west", delegates: { get: () => shown } } as never as Member;
-  emitter.emit("delegate", member, objectKey(shown.metadata));
+  const shown: Stored<Pod> = { ...made, metadata: { ...made.metadata, ...metadata } };
+  const shows = member("west", fakeClient({}), { delegates: delegates({ get: () => shown }) });
+  emitter.emit("delegate", shows, objectKey(shown.metadata));
   expect(controller.placementState.divisions.proxies.get(owned.metadata.uid)?.member).toBe(expected);
 });
 
@@ -276,7 +260,7 @@ describe("a pod that a quota had no room for", () => {
 
   beforeEach(async () => {
     await runWhileLeading();
-    west.refuses = full;
+    refuses = full;
     await proxyComes(proxy);
     await clock.advance(10_000);
     expect(created).toEqual(["west"]);
@@ -285,7 +269,7 @@ describe("a pod that a quota had no room for", () => {
   test("is tried again when another one has ended there, and otherwise not before its backoff ends", async () => {
     await clock.advance(10_000);
     expect(created).toEqual(["west"]);
-    emitter.emit("ended", west as never as Member, other);
+    emitter.emit("ended", west, other);
     await clock.advance(1_000);
     expect(created).toEqual(["west", "west"]);
   });
@@ -296,7 +280,7 @@ describe("a pod that a quota had no room for", () => {
   ])("does not wait for it any more when it %s", async (_, { metadata, ...rest }, type) => {
     await proxyComes({ ...rest, metadata: { ...metadata, resourceVersion: "2" } } as Stored<Pod>, type);
     const { pending } = clock;
-    emitter.emit("ended", west as never as Member, other);
+    emitter.emit("ended", west, other);
     expect(clock.pending).toBe(pending);
   });
 
@@ -304,7 +288,7 @@ describe("a pod that a quota had no room for", () => {
     await controller.stop();
     created = [];
     await runWhileLeading();
-    west.refuses = full;
+    refuses = full;
     const overflowed = proxyPod({
       metadata: { annotations: { "legation.dev/api": "none", [CLUSTER_ANNOTATION]: "west" } },
       spec: { nodeName: "legation-west", schedulerName: "default-scheduler" },
@@ -314,13 +298,13 @@ describe("a pod that a quota had no room for", () => {
     expect(created).toEqual(["west"]);
     // The controller's own condition comes back by the host's watch.
     await proxyComes({ ...overflowed, metadata: { ...overflowed.metadata, resourceVersion: "2" } }, "MODIFIED");
-    emitter.emit("ended", west as never as Member, other);
+    emitter.emit("ended", west, other);
     await clock.advance(1_000);
     expect(created).toEqual(["west", "west"]);
   });
 
   test("is not tried any more when the controller has ended", async () => {
-    emitter.emit("ended", west as never as Member, other);
+    emitter.emit("ended", west, other);
     await controller.stop();
     await clock.advance(60_000);
     expect(created).toEqual(["west"]);
@@ -335,8 +319,8 @@ test("wakes pods in overflow mode when the group that they wait for has no membe
   await runWhileLeading();
   await proxyComes(first);
   expect(onRoom).not.toHaveBeenCalled();
-  const member = { name: "west", delegates: { get: () => delegateOf(first) } } as never as Member;
-  emitter.emit("delegate", member, objectKey(first.metadata));
+  const shows = member("west", fakeClient({}), { delegates: delegates({ get: () => delegateOf(first) }) });
+  emitter.emit("delegate", shows, objectKey(first.metadata));
   // The member itself has none by then.
   await clock.advance(1_000);
   expect(onRoom).toHaveBeenCalledOnce();
@@ -384,7 +368,7 @@ test.each<[string, typeof code, string]>([
     stale = delegateOf(proxyPod({ uid: "first" }), { spec: { nodeName: "node-1" } });
     code = as;
     await runWhileLeading(["west", "east"]);
-    west.refuses = words;
+    refuses = words;
     const annotations = { "legation.dev/api": "none", "legation.dev/clusters": "west" };
     await proxyComes({ ...proxy, metadata: { ...proxy.metadata, annotations } });
     await clock.advance(600_000);

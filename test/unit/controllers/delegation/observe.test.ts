@@ -1,13 +1,22 @@
 import { describe, expect, test } from "vitest";
 import { CLUSTER_ANNOTATION } from "../../../../src/api/keys.ts";
-import { type Namespace, type ObjectKey, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
-import { DelegateRequests } from "../../../../src/clusters/delegate-requests.ts";
+import {
+  type KubeNode,
+  type Namespace,
+  type ObjectKey,
+  objectKey,
+  type Pod,
+  type Stored,
+} from "../../../../src/api/kubernetes.ts";
 import { identifyPod, Observer } from "../../../../src/controllers/delegation/observe.ts";
 import { PlaceTracker } from "../../../../src/controllers/delegation/place-tracker.ts";
-import type { Candidate } from "../../../../src/placement/candidate.ts";
 import { Store } from "../../../../src/runtime/store.ts";
+import { candidateNamed } from "../../../support/builders/candidate.ts";
+import { cluster, delegates as delegatesOf, member, withState } from "../../../support/builders/member.ts";
 import { endedStatus, pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { placementOver } from "../../scheduling/placement-over.ts";
+import { registryOf } from "../fleet.ts";
 import { boundProxy, delegateOf } from "./world.ts";
 
 const waiting = proxyPod({});
@@ -35,51 +44,37 @@ function observing({
 }) {
   const forgotten: ObjectKey[] = [];
   const found: string[] = [];
-  const members = ["west", "east", "north"].map((name) => ({
-    name,
-    cluster: { metadata: { name }, spec: {} },
-    reachable: true,
-    read: true,
-    nodesRead: true,
-    probed: { reachable: true },
-    unreadable: {},
-    requests: new DelegateRequests(),
-    delegates: { get: () => delegates[name], departed: () => undefined },
-    candidate: () => ({ name, labels: {}, allocatable: SIZE, largestNode: SIZE, used: { cpu: 60, pods: 3 } }),
-  }));
-  const memberOf = (name: string) => members.find((member) => member.name === name);
+  const members = ["west", "east", "north"].map((name) =>
+    member(name, fakeClient({}), {
+      nodesRead: true,
+      probed: { reachable: true },
+      delegates: delegatesOf({ get: () => delegates[name] }),
+      candidate: () => candidateNamed(name, { allocatable: SIZE, largestNode: SIZE, used: { cpu: 60, pods: 3 } }),
+    }),
+  );
+  const held = new Set([...holders, ...Object.keys(delegates)]);
+  const homeApi = () => ({ state: "unknown", message: "" }) as const;
+  const { placementState } = placementOver([], { namespaces: new Store<Namespace>(), homeApi });
+  withState(placementState.memories, {
+    of: () => ({ fresh: true, attempts: {}, ...(uncertain === undefined ? {} : { uncertain }) }),
+    noteFound: (_uid, name) => void found.push(name),
+  });
   const options = {
-    registry: {
-      members: () => members,
-      member: memberOf,
-      holders: () => [...new Set([...holders, ...Object.keys(delegates)])].map(memberOf),
-      unconnected: () => [{ metadata: { name: "lost" }, spec: {} }],
-      joinedAs: (name: string) => (refused && name === "lost" ? "west" : undefined),
-      problem: () => undefined,
-      forget: (gone: ObjectKey) => forgotten.push(gone),
-    },
+    registry: registryOf(members, {
+      holders: () => members.filter(({ name }) => held.has(name)),
+      unconnected: () => [cluster("lost")],
+      joinedAs: (name) => (refused && name === "lost" ? "west" : undefined),
+      forget: (gone) => void forgotten.push(gone),
+    }),
     preparer: { needs: () => undefined },
-    virtualNodes: { get: () => undefined },
-    placementState: {
-      memories: {
-        of: () => ({ fresh: true, attempts: {}, ...(uncertain === undefined ? {} : { uncertain }) }),
-        noteFound: (_uid: string, member: string) => found.push(member),
-      },
-      spread: { placeOf: () => undefined },
-      eligibilities: {
-        of: () => ({ excludes: () => undefined }),
-        apiPending: () => false,
-        misfit: () => undefined,
-        specIn: ({ spec }: Pod) => ({ spec }),
-      },
-      podRules: { merged: () => undefined },
-    },
+    virtualNodes: new Store<KubeNode>(),
+    placementState,
     proxies: { synced, get: () => proxy },
     waiting: { since: () => undefined },
     clock: { now: () => 0, wall: () => 0 },
   };
-  const observer = new Observer(options as never);
-  const tracker = new PlaceTracker(options as never);
+  const observer = new Observer(options);
+  const tracker = new PlaceTracker(options);
   return { observer, tracker, forgotten, found, names: () => observer.observe(key)?.members.map(({ name }) => name) };
 }
 
@@ -171,32 +166,30 @@ describe("a proxy without a node, whose member had its delegate", () => {
     happens: (of: ReturnType<typeof placementOver>["placementState"], west: West) => void,
     expected: object,
   ) {
-    const candidate = (name: string): Candidate => ({ name, labels: {}, allocatable: {}, largestNode: {}, used: {} });
     const namespaces = new Store<Namespace>();
     namespaces.set({ metadata: { name: "team", uid: "team", resourceVersion: "1" } });
     const homeApi = () => ({ state: "unknown", message: "" }) as const;
-    const { proxies, placementState } = placementOver(["west", "east"].map(candidate), { namespaces, homeApi });
+    const { proxies, placementState } = placementOver(
+      ["west", "east"].map((name) => candidateNamed(name)),
+      { namespaces, homeApi },
+    );
     const state: West = { registered: true, reachable: true, read: true, delegate: made };
     const members = () =>
       ["west", "east"]
         .filter((name) => name === "east" || state.registered)
-        .map((name) => ({
-          name,
-          cluster: { metadata: { name }, spec: {} },
-          reachable: name === "east" || state.reachable,
-          read: name === "east" || state.read,
-          nodesRead: true,
-          probed: { reachable: true },
-          unreadable: {},
-          delegates: {
-            get: () => (name === "west" ? state.delegate : undefined),
-            departed: () => (name === "west" ? state.departed : undefined),
-          },
-          candidate: () => candidate(name),
-        }));
-    const member = (name: string) => members().find((each) => each.name === name);
-    const registry = { member, holders: members, unconnected: () => [], forget: () => undefined };
-    const tracker = new PlaceTracker({ registry, placementState, proxies, clock: { now: () => 0 } } as never);
+        .map((name) =>
+          member(name, fakeClient({}), {
+            reachable: name === "east" || state.reachable,
+            read: name === "east" || state.read,
+            delegates: delegatesOf({
+              get: () => (name === "west" ? state.delegate : undefined),
+              departed: () => (name === "west" ? state.departed : undefined),
+            }),
+          }),
+        );
+    const known = (name: string) => members().find((each) => each.name === name);
+    const registry = registryOf([], { member: known, holders: members });
+    const tracker = new PlaceTracker({ registry, placementState, proxies, clock: { now: () => 0 } });
     proxies.synced = true;
     for (const stored of [waits, other]) {
       proxies.set(stored);

@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
-import { type UnboundInOptions, unboundIn } from "../../../../src/controllers/delegation/unbound-in-member.ts";
+import { unboundIn } from "../../../../src/controllers/delegation/unbound-in-member.ts";
+import { cluster, delegates, member } from "../../../support/builders/member.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
+import { fakeClient } from "../../../support/clients/fake-client.ts";
+import { registryOf } from "../fleet.ts";
 import { delegateOf, memory } from "./world.ts";
 
 const proxy = proxyPod();
@@ -17,15 +20,10 @@ interface Scene {
 
 /** Counts pods that may have delegates in west, which was not read since an earlier leader may have created one there. */
 function unboundInWest({ version, inEast, uncertain }: Scene): number {
-  const west = {
-    metadata: { name: "west", uid: "c", resourceVersion: "1" },
-    spec: { credentialsSecret: { name: "member-west" } },
-    ...(version === undefined ? {} : { status: { version } }),
-  };
-  const east = { name: "east", read: true, cluster: { metadata: { name: "east" } }, delegates: { get: () => inEast } };
-  const registry = { cluster: () => west, member: () => undefined, members: () => [east], joinedAs: () => undefined };
+  const west = cluster("west", version === undefined ? {} : { status: { version } });
+  const east = member("east", fakeClient({}), { delegates: delegates({ get: () => inEast }) });
   return unboundIn("west", {
-    registry: registry as unknown as UnboundInOptions["registry"],
+    registry: registryOf([east], { cluster: () => west }),
     waiting: [[key, proxy]],
     placementState: {
       memories: { of: () => memory({ fresh: false, ...(uncertain === undefined ? {} : { uncertain }) }) },

@@ -32,17 +32,15 @@ test("returns the classes that a pod names, except those that every cluster has"
 });
 
 test("never copies globalDefault, nor a node selection for the host", () => {
-  const made = toCopy(DEPENDENCIES.PriorityClass, { ...source({ value: 5 }), globalDefault: true } as never, HOST);
+  const chosen = { ...source({ value: 5 }), globalDefault: true };
+  const made = toCopy(DEPENDENCIES.PriorityClass, chosen, HOST);
   expect(made).toMatchObject({ apiVersion: "scheduling.k8s.io/v1", value: 5, metadata: { name: "batch" } });
   expect(made).not.toHaveProperty("globalDefault");
   expect(made.metadata).not.toHaveProperty("namespace");
   const scheduling = { nodeSelector: { pool: "gpu" } };
   const overhead = { podFixed: { cpu: "10m" } };
-  const copy = toCopy(
-    DEPENDENCIES.RuntimeClass,
-    { ...source({ handler: "runc", overhead }), scheduling } as never,
-    HOST,
-  );
+  const scheduled = { ...source({ handler: "runc", overhead }), scheduling };
+  const copy = toCopy(DEPENDENCIES.RuntimeClass, scheduled, HOST);
   expect(copy).toMatchObject({ apiVersion: "node.k8s.io/v1", handler: "runc", overhead });
   expect(copy).not.toHaveProperty("scheduling");
 });

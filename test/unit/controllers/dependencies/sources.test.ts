@@ -4,13 +4,12 @@ import { DependencyController } from "../../../../src/controllers/dependencies/c
 import { NAMESPACED } from "../../../../src/controllers/dependencies/family.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
 import { USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
-import { Events } from "../../../../src/runtime/event-bus.ts";
 import { Store } from "../../../../src/runtime/store.ts";
-import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { listing } from "../../../support/builders/answers.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { surroundings } from "../fleet.ts";
 
 const KEPT_MS = 5 * 60_000;
 
@@ -35,16 +34,10 @@ beforeEach(() => {
     },
   });
   controller = new DependencyController({
+    ...surroundings([], clock),
     family: NAMESPACED,
     host,
-    identity: { id: "host-id", name: "host" },
-    registry: { members: () => [], member: () => undefined },
-    memberNamespaces: {} as never,
-    recorder: {} as never,
     proxies,
-    events: new Events(),
-    clock,
-    log: createLogger({ level: "silent" }),
   });
   onTestFinished(() => controller.stop());
 });

@@ -1,37 +1,36 @@
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { ClusterSpec } from "../../../../src/api/cluster.ts";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
-import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { cluster } from "../../../support/builders/member.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { registryOf, surroundings } from "../fleet.ts";
 import { quietClient } from "../quiet-client.ts";
 import { recorderTo } from "../recorder.ts";
 import { memberWith, podWithTokens } from "./with-tokens.ts";
 
-const CERTIFICATE = Buffer.from("-----BEGIN CERTIFICATE-----").toString("base64");
+const ROOT_CA = {
+  metadata: { namespace: "kube-system", name: "kube-root-ca.crt" },
+  data: { "ca.crt": "-----BEGIN CERTIFICATE-----" },
+};
 
 interface Parts {
   readonly server?: string;
   /** `spec.homeAPI` of the Cluster. */
-  readonly homeAPI?: { readonly server?: string; readonly certificateAuthorityData?: string };
+  readonly homeAPI?: NonNullable<ClusterSpec["homeAPI"]>;
   readonly proxy?: Stored<Pod>;
   readonly mode?: "none" | "member";
   readonly client?: ClusterClient;
 }
 
 /** A delegate without a token in `west`, what its author was told, and the way from there to the host. */
-async function without({
-  server,
-  homeAPI = {},
-  proxy = podWithTokens(HOST).proxy,
-  mode,
-  client = quietClient([]),
-}: Parts) {
+async function without({ server, homeAPI, proxy = podWithTokens(HOST).proxy, mode, client = quietClient([]) }: Parts) {
   const clock = new FakeClock();
   const told: string[] = [];
   const { annotations, labels } = podWithTokens(HOST).delegate.metadata;
@@ -41,24 +40,22 @@ async function without({
   );
   const events = new Events<ControllerEvents>();
   const controller = new HomeApiController({
-    host: quietClient([]),
-    identity: HOST,
-    registry: {
-      members: () => [west],
-      member: () => west,
+    ...surroundings([west], clock),
+    host: quietClient([ROOT_CA]),
+    registry: registryOf([west], {
       holders: () => [west],
-      cluster: () => ({ metadata: { name: "west" }, spec: { homeAPI } }),
-    },
+      cluster: () => cluster("west", homeAPI && { spec: { homeAPI } }),
+    }),
     recorder: recorderTo(({ reason, message }) => told.push(`${reason}: ${message}`), clock),
     refusedWrites: { tell: () => true, over: () => undefined },
     server,
+    agentAddress: () => undefined,
     proxies: { get: () => proxy },
     modeOf: () => mode,
     events,
-    clock,
-    log: createLogger({ level: "silent" }),
-  } as never);
+  });
   onTestFinished(() => controller.stop());
+  await controller.start(new AbortController().signal);
   events.emit("cluster", "west");
   await clock.advance(10);
   const enqueue = async (): Promise<void> => {
@@ -92,28 +89,27 @@ describe("a pod without a token in a member that does not know the host's addres
 const forbidden = async (): Promise<never> => {
   throw kubeError("Forbidden", "no", { verb: "list", resource: "secrets" });
 };
-const known = { certificateAuthorityData: CERTIFICATE };
 
 describe("the host's address for pods of a member", () => {
   test.each<[string, Parts, object]>([
     [
       "is its Cluster's",
-      { server: "https://10.0.0.9:443", homeAPI: { ...known, server: "https://10.0.0.1:6443" } },
+      { server: "https://10.0.0.9:443", homeAPI: { server: "https://10.0.0.1:6443" } },
       { state: "known", address: { host: "10.0.0.1", port: "6443" } },
     ],
     [
       "is the controller's flag",
-      { server: "https://10.0.0.9:443", homeAPI: known },
+      { server: "https://10.0.0.9:443" },
       { state: "known", address: { host: "10.0.0.9", port: "443" } },
     ],
     [
       "is invalid if its authority is no certificate",
-      { server: "https://10.0.0.9:443", homeAPI: { certificateAuthorityData: btoa("x") } },
+      { homeAPI: { server: "https://10.0.0.9:443", certificateAuthorityData: btoa("x") } },
       { state: "unknown", message: expect.stringContaining("is not the base64 of a PEM certificate") },
     ],
     [
       "is pending before the member's Secrets can be read",
-      { server: "https://10.0.0.9:443", homeAPI: known, client: quietClient([], { list: forbidden }) },
+      { server: "https://10.0.0.9:443", client: quietClient([], { list: forbidden }) },
       {
         state: "pending",
         message: expect.stringContaining("its Secrets, which hold tokens of pods, cannot be read yet"),

@@ -1,18 +1,19 @@
 import { describe, expect, test } from "vitest";
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../../../src/api/keys.ts";
 import { type KubeObject, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import type { Member } from "../../../../src/clusters/member.ts";
 import { UnmarkedPods } from "../../../../src/controllers/overflow/binding-labels.ts";
 import { Executor } from "../../../../src/controllers/overflow/execute.ts";
-import type { Action } from "../../../../src/controllers/overflow/model.ts";
+import type { Action, Observed } from "../../../../src/controllers/overflow/model.ts";
 import type { OverflowPlacement } from "../../../../src/controllers/overflow/placement.ts";
 import { DEPENDENCIES } from "../../../../src/copies/dependencies.ts";
 import { toCopy } from "../../../../src/copies/kind.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
-import type { Refusal } from "../../../../src/placement/candidate.ts";
 import type { NewEvent } from "../../../../src/runtime/event-recorder.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { cluster, member } from "../../../support/builders/member.ts";
 import { pod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { noting, type Write } from "../writes.ts";
@@ -48,6 +49,14 @@ interface Setting {
   readonly failures?: Partial<Record<"binding" | "patch", KubeError[]>>;
 }
 
+/** Returns a pod as the controller observes it when it is not due. */
+function observedOf(shown: Stored<Pod>): Observed {
+  const view = (): never => {
+    throw new Error("the pod is not due");
+  };
+  return { pod: shown, supported: true, optedIn: true, seen: { unplacedAt: 0 }, afterMs: 0, reported: false, view };
+}
+
 /** Returns an executor whose host records its writes. */
 function executing(setting: Setting) {
   const { waiting = WAITING, inMember = [], onHost = [], stored, reserve = () => true, failures = {} } = setting;
@@ -67,27 +76,23 @@ function executing(setting: Setting) {
     },
     find: async () => stored,
     list: async () => ({ items: onHost }),
-    patch: (async (_resource: object, _ref: object, patch: { body: unknown }) => {
+    patch: async (_resource, _ref, patch) => {
       fail("patch");
       writes.push(JSON.stringify(patch.body));
-    }) as never,
+      return {};
+    },
   });
   const host = noting(answers, demanded);
-  const west = {
-    name: "west",
-    client: fakeClient({
-      create: async () => setting.trial ?? {},
-      list: async ({ kind }: { kind: string }, { namespace, fieldSelector }: ListOptions) => {
-        asked.push(`${kind} ${namespace} ${fieldSelector}`);
-        if (inMember instanceof KubeError) throw inMember;
-        return { items: inMember };
-      },
-    }),
-    noteFailure: () => {},
-    cluster: { metadata: {} as { deletionTimestamp?: string }, spec: {} },
-    answerOf: (promise: Promise<unknown>) => promise,
-  };
-  const registry: { west: typeof west | undefined } = { west };
+  const client = fakeClient({
+    create: async () => setting.trial ?? {},
+    list: async ({ kind }: { kind: string }, { namespace, fieldSelector }: ListOptions = {}) => {
+      asked.push(`${kind} ${namespace} ${fieldSelector}`);
+      if (inMember instanceof KubeError) throw inMember;
+      return { items: inMember };
+    },
+  });
+  const west = member("west", client);
+  const registry: { west: Member | undefined } = { west };
   const unmarked = new UnmarkedPods();
   const given: string[] = [];
   const executor = new Executor({
@@ -97,12 +102,11 @@ function executing(setting: Setting) {
     placement: {
       delegateIn: () => DELEGATE,
       reserve,
-      giveUp: (gone: string) => given.push(gone),
+      giveUp: (gone) => void given.push(gone),
       leave: () => {},
       acceptedBy: () => false,
       noteStored: () => setting.overfull !== true,
-      refusedBy: (_pod: object, { cluster, reason, message }: Refusal) =>
-        refusals.push(`${cluster}: ${reason}: ${message}`),
+      refusedBy: (_pod, { cluster, reason, message }) => void refusals.push(`${cluster}: ${reason}: ${message}`),
     },
     policyRefusal: () => setting.rules,
     providesClasses: () => setting.provided === true,
@@ -112,11 +116,11 @@ function executing(setting: Setting) {
     },
     podOf: () => waiting,
     unmarked,
-    clock: { now: () => 0, wall: () => STARTED_AT },
+    groups: { read: async () => {} },
+    clock: { wall: () => STARTED_AT },
     onReported: () => {},
     onRoom: () => {},
-    log,
-  } as never);
+  });
   const context = { key: KEY, signal: new AbortController().signal, heardAt: 0, log };
   return {
     writes,
@@ -196,7 +200,7 @@ test("leaves a pod on the host if the member would make it larger than its room,
   const { execute, writes, given } = executing({ overfull: true });
   const shown = await execute(OVERFLOW);
   expect([writes, given]).toEqual([[], [uid]]);
-  expect(shown?.({ pod: WAITING } as never)).toBe(true);
+  expect(shown?.(observedOf(WAITING))).toBe(true);
 });
 
 test.each([
@@ -212,9 +216,12 @@ describe("a Cluster that is deleted while its member is asked about a pod", () =
   const trial = Promise.withResolvers<object>();
 
   test.each<[string, (scene: ReturnType<typeof executing>) => void]>([
-    ["is leaving", ({ west }) => (west.cluster.metadata.deletionTimestamp = "2026-11-24T00:00:00Z")],
+    [
+      "is leaving",
+      ({ west }) => (west.cluster = cluster("west", { metadata: { deletionTimestamp: "2026-11-24T00:00:00Z" } })),
+    ],
     ["has left", ({ registry }) => (registry.west = undefined)],
-    ["was created anew", ({ registry, west }) => (registry.west = { ...west })],
+    ["was created anew", ({ registry, west }) => (registry.west = member("west", west.client))],
   ])("does not get the pod once it %s", async (_, change) => {
     const scene = executing({ trial: trial.promise });
     const done = scene.execute(OVERFLOW);
@@ -224,7 +231,7 @@ describe("a Cluster that is deleted while its member is asked about a pod", () =
     expect(scene.writes).toEqual([]);
     expect(scene.given).toEqual([uid]);
     // The pod is decided on again at once.
-    expect(shown?.({ pod: WAITING } as never)).toBe(true);
+    expect(shown?.(observedOf(WAITING))).toBe(true);
   });
 
   test("stays until it is known whether the pod was bound", async () => {

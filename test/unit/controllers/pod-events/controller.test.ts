@@ -6,23 +6,17 @@ import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { type EventParts, kubeletEvent } from "../../../support/builders/event.ts";
+import { delegates as delegatesOf, member } from "../../../support/builders/member.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock, settle } from "../../../support/clock/fake-clock.ts";
 import { connect } from "../../../support/fault-server/connect.ts";
 import { FaultServer } from "../../../support/fault-server/fault-server.ts";
 import { delegateOf } from "../delegation/world.ts";
+import { registryOf } from "../fleet.ts";
 
 // A member may have one less.
 const MANY = 1_001;
-
-interface FakeMember {
-  readonly name: string;
-  readonly client: ClusterClient;
-  readonly read: boolean;
-  readonly watches: Set<object>;
-  readonly delegates: { get(): Stored<Pod> | undefined; departed(): undefined };
-}
 
 let servers: FaultServer[];
 let clients: ClusterClient[];
@@ -36,36 +30,40 @@ afterEach(async () => {
   await Promise.all(servers.map((server) => server.stop()));
 });
 
+/** Returns a host that collects the events which are written to it. */
+function hostTelling(told: KubeEvent[]): ClusterClient {
+  return fakeClient({
+    create: async (_resource, event) => {
+      told.push({ involvedObject: {}, ...event, metadata: event.metadata ?? {} });
+      return event;
+    },
+  });
+}
+
 test("keeps events that come before their delegate, despite many events of foreign pods in another member", async () => {
   const proxy = proxyPod();
   const delegates = new Map<string, Stored<Pod>>();
   const asked = new Map<string, number>();
-  const members = ["busy", "west"].map((name, index): FakeMember => {
+  const members = ["busy", "west"].map((name, index) => {
     const client = clients[index];
     if (client === undefined) throw new Error("no client");
     const delegate = (): Stored<Pod> | undefined => {
       asked.set(name, (asked.get(name) ?? 0) + 1);
       return delegates.get(name);
     };
-    return { name, client, read: true, watches: new Set(), delegates: { get: delegate, departed: () => undefined } };
+    return member(name, client, { delegates: delegatesOf({ get: delegate }) });
   });
   const clock = new FakeClock();
   const told: KubeEvent[] = [];
-  const host = fakeClient({
-    create: async (_resource: unknown, event: KubeEvent) => {
-      told.push(event);
-      return event;
-    },
-  });
   const controller = new PodEventController({
-    host,
-    registry: { members: () => members, member: (name: string) => members.find((each) => each.name === name) },
-    proxies: { get: (key: string) => (key === objectKey(proxy.metadata) ? proxy : undefined) },
+    host: hostTelling(told),
+    registry: registryOf(members),
+    proxies: { get: (key) => (key === objectKey(proxy.metadata) ? proxy : undefined) },
     warningsOnly: false,
     events: new Events(),
     clock,
     log: createLogger({ level: "silent" }),
-  } as never);
+  });
   const [busy, west] = servers;
   for (let index = 0; index < MANY; index++) {
     const uid = `${String(index).padStart(8, "0")}-d9cb-469f-a165-70867728950e`;
@@ -105,18 +103,17 @@ test.each<[string, { readonly event?: EventParts; readonly node?: string; readon
       if (!signal.aborted) await once(signal, "abort");
     },
   });
-  const member = { name: "west", client, read: true, watches: new Set() };
-  const delegates = { get: () => delegate, departed: () => undefined };
+  const west = member("west", client, { delegates: delegatesOf({ get: () => delegate }) });
   const told: KubeEvent[] = [];
   const controller = new PodEventController({
-    host: fakeClient({ create: (async (_resource: unknown, written: KubeEvent) => told.push(written)) as never }),
-    registry: { members: () => [{ ...member, delegates }] },
+    host: hostTelling(told),
+    registry: registryOf([west]),
     proxies: { get: () => proxy },
     warningsOnly: false,
     events: new Events(),
     clock: new FakeClock(),
     log: createLogger({ level: "silent" }),
-  } as never);
+  });
   controller.start();
   await seen.promise;
   await settle();

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../../../src/api/keys.ts";
-import { type OwnerReference, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import { type OwnerReference, objectKey, type Pod, type PodSpec, type Stored } from "../../../../src/api/kubernetes.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { PreferencesController } from "../../../../src/controllers/preferences/controller.ts";
 import type { KubeError } from "../../../../src/kube/errors.ts";
@@ -9,6 +9,7 @@ import { Events } from "../../../../src/runtime/event-bus.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { OwnedProxies } from "../../../../src/scheduling/owned-proxies.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { fieldsOf } from "../../../support/builders/answers.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
@@ -65,10 +66,11 @@ beforeEach(() => {
         demanded.push(body.deleteOptions.preconditions);
         if (refusal !== undefined) throw refusal;
       },
-      patch: (async (_resource: unknown, { name }: { name: string }, { body }: { body: { metadata: object } }) => {
-        written.push({ name, ...body });
+      patch: async (_resource, { name }, patch) => {
+        written.push({ name, metadata: {}, ...fieldsOf(patch) });
         if (ahead.has(name)) throw kubeError("Conflict", "changed", { cluster: "host", verb: "patch" });
-      }) as never,
+        return {};
+      },
     }),
     owned,
     proxies: store,
@@ -93,7 +95,7 @@ beforeEach(() => {
 function put(
   index: number,
   parts: {
-    readonly volumes?: object[];
+    readonly volumes?: PodSpec["volumes"] & object;
     readonly deleting?: boolean;
     readonly uid?: string;
     readonly ready?: "True" | "False";
@@ -113,7 +115,7 @@ function put(
       ...(deleting ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}),
       ...parts.metadata,
     },
-    spec: { ...(parts.waiting === true ? {} : { nodeName: `legation-${member}` }), volumes } as never,
+    spec: { ...(parts.waiting === true ? {} : { nodeName: `legation-${member}` }), volumes },
     status: { ...runningStatus(), conditions: [{ type: "Ready", status: ready }] },
   });
   store.set(proxy);

@@ -5,11 +5,13 @@ import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { ExportStatus } from "../../../../src/controllers/services/exports/status.ts";
 import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
 import { toExport } from "../../../../src/copies/services.ts";
-import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
+import { writing } from "../../../support/builders/answers.ts";
 import { servingExports } from "../../../support/builders/discovery.ts";
+import { cluster, member } from "../../../support/builders/member.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { registryOf } from "../fleet.ts";
 import { homeApiOf, memberWith, podWithTokens } from "../home-api/with-tokens.ts";
 import { quietClient } from "../quiet-client.ts";
 import { HOST, log, type Outcome, type Site } from "./sites.ts";
@@ -51,13 +53,7 @@ export const anExportsStatus: Site = async (error) => {
     log,
   });
   const there = { ...made, metadata: { ...made.metadata, uid: "export", resourceVersion: "1" } };
-  const west = {
-    name: "west",
-    client: quietClient([there], { raw: servingExports("v1beta1") }),
-    memory: new ByteBudget(1e6),
-    watches: new Set(),
-  };
-  status.listenTo(west as never);
+  status.listenTo(member("west", quietClient([there], { raw: servingExports("v1beta1") })));
   return outcomeOf(clock, status, { attempts: () => attempts, isRefused: () => false });
 };
 
@@ -96,49 +92,38 @@ export const aSecretOfTokens: Site = async (error) => {
 /** The virtual node of a member, which is created. */
 export const aVirtualNode: Site = async (error) => {
   const clock = new FakeClock();
-  const cluster = {
-    metadata: { name: "west", uid: "uid-1", resourceVersion: "1", generation: 1, finalizers: [CLUSTER_FINALIZER] },
-    spec: { credentialsSecret: { name: "west" } },
-  };
-  const west = {
-    name: "west",
+  const joined = cluster("west", { metadata: { generation: 1, finalizers: [CLUSTER_FINALIZER] } });
+  const west = member("west", fakeClient({}), {
+    cluster: joined,
     syncing: false,
-    read: true,
     nodesRead: true,
     probed: { reachable: true },
     unreadable: {},
-    nodeTotals: { nodes: 0, capacity: {}, allocatable: {}, features: [] },
+    nodeTotals: { nodes: 0, capacity: {}, allocatable: {}, largestNode: {}, features: [] },
     setVirtualNode: () => false,
-  };
+  });
   let attempts = 0;
   const told: string[] = [];
   const host = quietClient([], {
-    create: async () => {
-      attempts += 1;
-      throw error;
-    },
-    patch: (async (_resource: object, _ref: object, { body }: { body: object }) => {
+    ...writing(({ verb, body }) => {
+      if (verb === "create") {
+        attempts += 1;
+        throw error;
+      }
       told.push(JSON.stringify(body));
-      return cluster;
-    }) as never,
+      return joined;
+    }),
   });
   const controller = new VirtualNodeController({
     host,
-    registry: {
-      member: () => west,
-      members: () => [west],
-      cluster: () => cluster,
-      clusters: () => [cluster],
-      problem: () => undefined,
-      server: () => undefined,
-    },
+    registry: registryOf([west]),
     events: new Events(),
     proxies: { synced: true, countByIndex: () => 0 },
     waitingIn: () => 0,
     kept: { countIn: () => 0 },
     clock,
     log,
-  } as never);
+  });
   const started = controller.start(new AbortController().signal);
   await clock.advance(0);
   await started;

@@ -1,5 +1,6 @@
 import { EXPORTED_ANNOTATION } from "../../../../src/api/keys.ts";
 import { type KubeObject, objectKey, type Stored } from "../../../../src/api/kubernetes.ts";
+import type { Member } from "../../../../src/clusters/member.ts";
 import { refusalOf } from "../../../../src/controllers/api-refusal.ts";
 import { Executor as ClaimExecutor } from "../../../../src/controllers/claims/execute.ts";
 import { CopyExecutor } from "../../../../src/controllers/copying/executor.ts";
@@ -9,14 +10,16 @@ import { forwardRefusal } from "../../../../src/controllers/delegation/actions/f
 import { dependencyRefusal } from "../../../../src/controllers/overflow/member-refusal.ts";
 import { Exports } from "../../../../src/controllers/services/exports/writer.ts";
 import { DEPENDENCIES } from "../../../../src/copies/dependencies.ts";
-import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { configMaps } from "../../../../src/kube/resources.ts";
 import { WriteGuard } from "../../../../src/runtime/write-guard.ts";
 import { createLogger, type Logger } from "../../../../src/telemetry/logger.ts";
 import { servingExports } from "../../../support/builders/discovery.ts";
+import { member } from "../../../support/builders/member.ts";
 import { pod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
+import { NOTHING_ELSE } from "../claims/executor-options.ts";
+import { namespacesThere, registryOf } from "../fleet.ts";
 
 /**
  * The result of a failed write. `refused`: it is reported, or others are tried, and the same write is held; `settled`: nothing
@@ -35,25 +38,16 @@ const REF = { member: "west", namespace: "team", name: "web" } as const;
 const object = { metadata: { namespace: "team", name: "web", uid: "uid-1", resourceVersion: "1" } };
 
 /** Returns an empty member whose writes all fail with the error. */
-function memberFailing(error: KubeError): never {
+function memberFailing(error: KubeError): Member {
   const fail = async () => {
     throw error;
   };
   const list = async () => ({ items: [] });
   const client = fakeClient({ create: fail, patch: fail, delete: fail, list, raw: servingExports("v1beta1") });
-  return {
-    name: "west",
-    reachableSince: 0,
-    client,
-    noteFailure: () => {},
-    answerOf: (answer: Promise<unknown>) => answer,
-  } as never;
+  return member("west", client);
 }
 
-const namespaces = {
-  createIn: (_member: unknown, _name: string, _signal: unknown, create: () => unknown) => create(),
-} as never;
-const host = fakeClient({ create: (async () => ({})) as never });
+const host = fakeClient({ create: async () => ({}) });
 
 async function outcomeOf(write: Promise<unknown>, isRefused: () => boolean): Promise<Outcome> {
   try {
@@ -67,7 +61,7 @@ async function outcomeOf(write: Promise<unknown>, isRefused: () => boolean): Pro
 
 /** A copy that is created in a member. */
 export const aNewCopy: Site = async (error) => {
-  const spec = { namespaces, hostId: HOST.id, resource: configMaps, ref: REF, object, signal };
+  const spec = { namespaces: namespacesThere, hostId: HOST.id, resource: configMaps, ref: REF, object, signal };
   const made = makeCopy({ ...spec, member: memberFailing(error) });
   let type = "";
   return outcomeOf(
@@ -82,13 +76,10 @@ export const aNewCopy: Site = async (error) => {
 export const whatIsInTheWay: Site = async (error) => {
   const envFrom = [{ configMapRef: { name: "settings" } }];
   const waiting = pod({ spec: { containers: [{ name: "main", image: "work:1", envFrom }] } });
-  const fail = (async () => {
-    throw error;
-  }) as never;
-  const member = { ...(memberFailing(error) as object), client: fakeClient({ list: fail }) } as never;
+  const west = member("west", fakeClient({ list: () => Promise.reject(error) }));
   let refusal: unknown;
   return outcomeOf(
-    dependencyRefusal(waiting, { host: host as ClusterClient, hostId: HOST.id, member, signal }).then((found) => {
+    dependencyRefusal(waiting, { host, hostId: HOST.id, member: west, signal }).then((found) => {
       refusal = found;
     }),
     () => refusal !== undefined,
@@ -102,8 +93,8 @@ export const aChangedCopy: Site = async (error) => {
   const executor = new CopyExecutor({
     kinds: new Map([["ConfigMap", DEPENDENCIES.ConfigMap]]),
     identity: HOST,
-    registry: { member: () => memberFailing(error) },
-    memberNamespaces: namespaces,
+    registry: registryOf([memberFailing(error)]),
+    memberNamespaces: namespacesThere,
     recorder: { record: () => {} },
     clause: "",
     isSameContent: () => false,
@@ -123,14 +114,12 @@ export const aLargerClaim: Site = async (error) => {
     refused = true;
   };
   const executor = new ClaimExecutor({
-    host,
-    registry: { member: () => memberFailing(error) },
-    memberNamespaces: namespaces,
-    hostId: HOST.id,
+    ...NOTHING_ELSE,
+    registry: registryOf([memberFailing(error)]),
     onRefusedSize,
     guard: new WriteGuard({ clock }),
     clock,
-  } as never);
+  });
   const action = { type: "grow", member: "west", uid: "uid-1", size: "2Gi" } as const;
   const context = { key: objectKey(object.metadata), signal, heardAt: 0, log };
   return outcomeOf(executor.execute(action, context), () => refused);
@@ -140,7 +129,7 @@ export const aLargerClaim: Site = async (error) => {
 export const aNewExport: Site = async (error) => {
   const told: unknown[] = [];
   const recorder = { record: (_about: unknown, news: unknown) => told.push(news) };
-  const exports = new Exports({ host: HOST, clock, recorder, onMade: () => {} } as never);
+  const exports = new Exports({ host: HOST, clock, recorder, onMade: () => {} });
   const ref = { ...REF, kind: "Service" } as const;
   const copy: Stored<KubeObject> = {
     metadata: { ...object.metadata, annotations: { [EXPORTED_ANNOTATION]: "true" } },

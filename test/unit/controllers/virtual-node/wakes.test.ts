@@ -1,14 +1,17 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { VIRTUAL_NODE_LABEL } from "../../../../src/api/keys.ts";
-import type { KubeNode } from "../../../../src/api/kubernetes.ts";
+import type { KubeNode, Pod } from "../../../../src/api/kubernetes.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
+import { Store } from "../../../../src/runtime/store.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { member } from "../../../support/builders/member.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { connect } from "../../../support/fault-server/connect.ts";
 import { FaultServer } from "../../../support/fault-server/fault-server.ts";
+import { registryOf } from "../fleet.ts";
 
 let server: FaultServer;
 let client: ClusterClient;
@@ -20,16 +23,19 @@ beforeEach(async () => {
   client = connect(server);
   woken = [];
   // Not read yet: its node needs no write.
-  const west = { syncing: true, read: false, setVirtualNode: () => false };
+  const west = member("west", client, { syncing: true, read: false, setVirtualNode: () => false });
   const events = new Events<ControllerEvents>();
   events.on("nodeReadiness", (cluster) => woken.push(cluster));
   controller = new VirtualNodeController({
     host: client,
-    registry: { member: () => west, members: () => [], cluster: () => undefined, clusters: () => [] },
+    registry: registryOf([], { member: () => west }),
+    proxies: new Store<Pod>(),
+    waitingIn: () => 0,
+    kept: { countIn: () => 0 },
     clock: new FakeClock(),
     log: createLogger({ level: "silent" }),
     events,
-  } as never);
+  });
 });
 afterEach(async () => {
   await controller.stop();

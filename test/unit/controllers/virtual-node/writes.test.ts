@@ -3,6 +3,7 @@ import type { Cluster } from "../../../../src/api/cluster.ts";
 import { CLUSTER_FINALIZER, VIRTUAL_NODE_LABEL } from "../../../../src/api/keys.ts";
 import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
 import type { KubeletEndpoint } from "../../../../src/api/virtual-node.ts";
+import type { Member } from "../../../../src/clusters/member.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
 import type { Patch, WatchEvent, WatchOptions, WriteOptions } from "../../../../src/kube/client.ts";
@@ -10,8 +11,10 @@ import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { member, withState } from "../../../support/builders/member.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { registryOf } from "../fleet.ts";
 
 interface Write {
   /** E.g. `patch nodes/status`. */
@@ -30,7 +33,7 @@ let failures: Map<string, KubeErrorCode>;
 let found: Stored<KubeNode>[];
 let tell: (event: WatchEvent<KubeNode>) => void;
 let cluster: Stored<Cluster>;
-let member: typeof HEARD;
+let west: Member;
 let endpoint: KubeletEndpoint | undefined;
 let controller: VirtualNodeController;
 let controllerEvents: Events<ControllerEvents>;
@@ -73,9 +76,9 @@ beforeEach(() => {
   failures = new Map();
   found = [];
   cluster = clusterOf("c");
-  member = HEARD;
   endpoint = undefined;
   const events: ((event: WatchEvent<KubeNode>) => void)[] = [];
+  const next = (): Promise<WatchEvent<KubeNode>> => new Promise((resolve) => events.push(resolve));
   tell = (event) => events.shift()?.(event);
   const host = fakeClient({
     list: async (_resource: unknown, { labelSelector }: { labelSelector?: string }) => {
@@ -86,8 +89,8 @@ beforeEach(() => {
     watch: async function* (_resource: unknown, { onOpen, signal }: WatchOptions) {
       onOpen?.();
       const ended = new Promise<never>((_resolve, reject) => signal.addEventListener("abort", reject));
-      for (;;) yield await Promise.race([ended, new Promise((resolve) => events.push(resolve))]);
-    } as never,
+      for (;;) yield await Promise.race([ended, next()]);
+    },
     create: async ({ plural }: { plural: string }, object: object, options: WriteOptions) => {
       return { metadata: { resourceVersion: "2" }, ...(await write(`create ${plural}`, object, options)) };
     },
@@ -97,34 +100,16 @@ beforeEach(() => {
       return { metadata: { uid: "node", resourceVersion: "1" } };
     },
   });
-  const west = {
-    name: "west",
+  west = member("west", host, {
     setVirtualNode: () => false,
     nodeTotals: { nodes: 0, capacity: {}, allocatable: {}, largestNode: {}, features: [] },
     unreadable: {},
-    get probed() {
-      return { reachable: member.reachable };
-    },
-    get syncing() {
-      return member.syncing;
-    },
-    get read() {
-      return member.read;
-    },
-    get nodesRead() {
-      return member.nodesRead;
-    },
-  };
+  });
+  hear(HEARD);
   controllerEvents = new Events();
   controller = new VirtualNodeController({
     host,
-    registry: {
-      member: () => west,
-      cluster: () => cluster,
-      clusters: () => [cluster],
-      server: () => undefined,
-      problem: () => undefined,
-    },
+    registry: registryOf([west], { cluster: () => cluster, clusters: () => [cluster] }),
     clock,
     log: createLogger({ level: "silent" }),
     events: controllerEvents,
@@ -132,9 +117,14 @@ beforeEach(() => {
     endpoint: () => endpoint,
     waitingIn: () => 0,
     kept: { countIn: () => 0 },
-  } as never);
+  });
 });
 afterEach(() => controller.stop());
+
+/** Changes what is known of the member. */
+function hear({ reachable, ...state }: typeof HEARD): void {
+  withState(west, { ...state, probed: { reachable } });
+}
 
 async function start(): Promise<void> {
   await controller.start(new AbortController().signal);
@@ -147,7 +137,7 @@ test.each<[string, Partial<typeof HEARD>, string | undefined]>([
   ["does not answer", { reachable: false }, "Unknown"],
   ["has still to be read since the controller began", { syncing: true, read: false }, undefined],
 ])("sets Ready correctly on the node of a member that %s", async (_which, state, ready) => {
-  member = { ...HEARD, ...state };
+  hear({ ...HEARD, ...state });
   found = [node()];
   await start();
   const conditions = written("patch nodes/status").map(
@@ -158,7 +148,7 @@ test.each<[string, Partial<typeof HEARD>, string | undefined]>([
 });
 
 test("publishes a new leader's endpoint before the member is read, and the heartbeat once it is", async () => {
-  member = { ...HEARD, syncing: true, read: false };
+  hear({ ...HEARD, syncing: true, read: false });
   const { metadata } = node();
   found = [{ ...node(), metadata: { ...metadata, resourceVersion: "0" } }];
   await start();
@@ -172,7 +162,7 @@ test("publishes a new leader's endpoint before the member is read, and the heart
   const status = { addresses: [{ $patch: "replace" }, ...addresses], daemonEndpoints };
   expect(writes).toEqual([{ to: "patch nodes/status", body: { status }, outOfTurn: true }]);
 
-  member = HEARD;
+  hear(HEARD);
   tell({ type: "MODIFIED", object: { ...node(), status: { addresses, daemonEndpoints } }, size: 0 });
   await clock.advance(0);
   const conditions = [{ type: "Ready", status: "True" }];
@@ -211,11 +201,11 @@ test.each([
 ])("restores a deleted node: %s", async (_which, uid, unschedulable) => {
   found = [node({ unschedulable: true })];
   await start();
-  member = { ...HEARD, syncing: true, read: false };
+  hear({ ...HEARD, syncing: true, read: false });
   tell({ type: "DELETED", object: node({ unschedulable: true }), size: 0 });
   await clock.advance(0);
   cluster = clusterOf(uid);
-  member = HEARD;
+  hear(HEARD);
   controllerEvents.emit("clusterStatus", "west");
   await clock.advance(0);
   const [made] = written("create nodes") as KubeNode[];

@@ -62,10 +62,7 @@ test("follows the objects of a type that was deleted and created anew while the 
       const ended = new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
       await (plural === "delegatedtypes" ? Promise.race([ended, cut.promise]) : ended);
     },
-    patch: (async ({ plural }: Resource<KubeObject>, _ref: object, { body }: { body: object }) => {
-      patched.push(`${plural} ${JSON.stringify(body)}`);
-      return { metadata: { resourceVersion: "2" } };
-    }) as never,
+    ...writing(({ plural, body }) => void patched.push(`${plural} ${JSON.stringify(body)}`)),
   });
   startTypes([], { host, clock });
   await clock.advance(1_000);

@@ -8,20 +8,28 @@ import {
   type PodStatus,
   type Stored,
 } from "../../../../../src/api/kubernetes.ts";
+import type { Member } from "../../../../../src/clusters/member.ts";
 import { DelegateSync } from "../../../../../src/controllers/delegation/actions/delegate-sync.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
 import { forwards, refusedResize } from "../../../../../src/controllers/delegation/decision/forwarding.ts";
 import type { ControllerEvents } from "../../../../../src/controllers/events.ts";
 import { RefusedWrites } from "../../../../../src/controllers/refused-writes.ts";
+import type { ClusterClient } from "../../../../../src/kube/client.ts";
 import { statusFrom, statusPatch } from "../../../../../src/pods/feedback.ts";
 import { specFollows } from "../../../../../src/pods/forward.ts";
 import { conditionOf } from "../../../../../src/pods/pod-state.ts";
+import type { Clock } from "../../../../../src/runtime/clock.ts";
 import { Events } from "../../../../../src/runtime/event-bus.ts";
+import type { NewEvent } from "../../../../../src/runtime/event-recorder.ts";
 import { Memories } from "../../../../../src/scheduling/memories.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
+import { fieldsOf } from "../../../../support/builders/answers.ts";
+import { HOST } from "../../../../support/builders/claim.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
+import { member as memberOf } from "../../../../support/builders/member.ts";
 import { proxyPod, runningStatus } from "../../../../support/builders/pod.ts";
 import { fakeClient } from "../../../../support/clients/fake-client.ts";
+import { registryOf } from "../../fleet.ts";
 import { boundProxy, delegateOf, member, world } from "../world.ts";
 
 const log = createLogger({ level: "silent" });
@@ -101,15 +109,27 @@ class MemberPod {
 }
 
 /** An exchange whose reports of refusals are collected, as the executor's are. */
-function exchangeOf({ memories, ...options }: { readonly memories: Memories } & Record<string, unknown>): DelegateSync {
-  const { writes } = memories;
+function exchangeOf({
+  memories,
+  host = fakeClient({}),
+  members = [],
+  clock,
+  onEvent = () => {},
+}: {
+  readonly memories: Memories;
+  readonly host?: ClusterClient;
+  readonly members?: readonly Member[];
+  readonly clock: Pick<Clock, "now" | "wall">;
+  readonly onEvent?: (event: NewEvent) => void;
+}): DelegateSync {
+  const recorder = { record: (_about: object, event: NewEvent) => onEvent(event) };
   const refusedWrites = new RefusedWrites({
-    writes,
-    proxies: { get: () => undefined },
+    writes: memories.writes,
+    recorder,
     events: new Events<ControllerEvents>(),
-    ...options,
-  } as never);
-  return new DelegateSync({ ...options, refusedWrites } as never, memories);
+  });
+  const options = { host, identity: HOST, registry: registryOf(members), recorder, refusedWrites, clock };
+  return new DelegateSync(options, memories);
 }
 
 function exchange(refuses: (body: Body) => string | boolean, made = delegate) {
@@ -117,19 +137,14 @@ function exchange(refuses: (body: Body) => string | boolean, made = delegate) {
   const told: string[] = [];
   const clock = { at: NOW };
   const memories = new Memories({ now: () => clock.at });
-  const west = {
-    name: "west",
-    noteFailure: () => {},
-    client: fakeClient({
-      patch: (async (_resource: unknown, _ref: unknown, { body }: { readonly body: Body }) =>
-        there.patch(body)) as never,
-    }),
-  };
+  const west = fakeClient({
+    patch: async (_resource, _ref, patch) => there.patch({ metadata: {}, ...fieldsOf(patch) }),
+  });
   const subject = exchangeOf({
-    recorder: { record: (_about: unknown, { message }: { readonly message: string }) => told.push(message) },
+    onEvent: ({ message }) => told.push(message),
     memories,
     clock: { now: () => clock.at, wall: () => clock.at },
-    registry: { member: () => west },
+    members: [memberOf("west", west)],
   });
   const memory = () => memories.of("uid-1");
   const nextAction = (proxy: Stored<Pod>) => forwards(proxy, "west", there.delegate, { memory: memory() }, clock.at)[0];
@@ -147,8 +162,8 @@ function exchange(refuses: (body: Body) => string | boolean, made = delegate) {
       const before = there.delegate;
       const shown = await subject.forward(action, context);
       const written = before !== there.delegate;
-      expect(shown?.({ members: [member("west", { delegate: there.delegate })] } as never)).toBe(true);
-      if (written) expect(shown?.({ members: [member("west", { delegate: before })] } as never)).toBe(false);
+      expect(shown?.(world(proxy, [member("west", { delegate: there.delegate })]))).toBe(true);
+      if (written) expect(shown?.(world(proxy, [member("west", { delegate: before })]))).toBe(false);
     }
     throw new Error("it never comes to rest");
   };
@@ -363,26 +378,23 @@ describe("a resize", () => {
 test.each(["Unprocessable", "Forbidden", "BadRequest"] as const)(
   "writes phase and reason alone of an end that the host's API server refuses (%s)",
   async (code) => {
-    const written: Record<string, unknown>[] = [];
+    const written: object[] = [];
     const told: string[] = [];
     const host = fakeClient({
-      patch: (async (
-        _resource: unknown,
-        _ref: unknown,
-        { body }: { readonly body: { status: Record<string, unknown> } },
-      ) => {
-        if ("containerStatuses" in body.status) {
+      patch: async (_resource, _ref, patch) => {
+        const { status = {} }: { status?: object } = fieldsOf(patch);
+        if ("containerStatuses" in status) {
           throw kubeError(code, "containerStatuses: Invalid value", { cluster: "host", verb: "patch" });
         }
-        written.push(body.status);
+        written.push(status);
         return { metadata: { uid: "proxy-uid", resourceVersion: "9" } };
-      }) as never,
+      },
     });
     const subject = exchangeOf({
       host,
       memories: new Memories({ now: () => 1_000_000 }),
       clock: { now: () => 1_000_000, wall: () => 1_000_000 },
-      recorder: { record: (_about: unknown, { reason }: { readonly reason: string }) => told.push(reason) },
+      onEvent: ({ reason }) => told.push(reason),
     });
     const context = {
       key: objectKey({ namespace: "team", name: "web-0" }),
@@ -415,7 +427,7 @@ test("repeats an end that a starting API server denies before it knows the roles
     host: fakeClient({ patch: () => Promise.reject(denied) }),
     memories: new Memories({ now: () => 1_000_000 }),
     clock: { now: () => 1_000_000, wall: () => 1_000_000 },
-    recorder: { record: (_about: unknown, { reason }: { readonly reason: string }) => told.push(reason) },
+    onEvent: ({ reason }) => told.push(reason),
   });
   const context = {
     key: objectKey({ namespace: "team", name: "web-0" }),
@@ -459,8 +471,8 @@ describe("a write without effect", () => {
     const unknown = kubeError("NotFound", detail, { verb: "patch", resource: "pods/resize" });
     const client = fakeClient({ patch: () => Promise.reject(unknown) });
     const subject = exchangeOf({
-      registry: { member: () => ({ name: "west", client, noteFailure: () => {} }) },
-      recorder: { record: (_about: unknown, { message }: { readonly message: string }) => told.push(message) },
+      members: [memberOf("west", client)],
+      onEvent: ({ message }) => told.push(message),
       memories,
       clock,
     });
@@ -617,10 +629,7 @@ describe("a write that another manager keeps undoing", () => {
       }),
       memories,
       clock: { now: () => clock.at, wall: () => clock.at },
-      recorder: {
-        record: (_about: unknown, { reason, message }: { readonly reason: string; readonly message: string }) =>
-          told.push(`${reason}: ${message}`),
-      },
+      onEvent: ({ reason, message }) => told.push(`${reason}: ${message}`),
     });
     const context = {
       key: objectKey({ namespace: "team", name: "web-0" }),

@@ -2,6 +2,8 @@ import { describe, expect, test } from "vitest";
 import { PLACED_CONDITION } from "../../../../../src/api/keys.ts";
 import type { OwnerReference, Pod, Stored } from "../../../../../src/api/kubernetes.ts";
 import type { ActionOf } from "../../../../../src/controllers/delegation/decision/decision.ts";
+import { fieldsOf } from "../../../../support/builders/answers.ts";
+import { withState } from "../../../../support/builders/member.ts";
 import { type PodParts, pod, proxyPod } from "../../../../support/builders/pod.ts";
 import { boundProxy, delegateOf, member, world } from "../world.ts";
 import { type Answers, executorOf, failure, type TestAction } from "./executing.ts";
@@ -170,7 +172,7 @@ test("holds up the next pod of the name until a delegate that was deleted by for
 });
 
 test("ends the doubt when the delegate is recorded, unless the record was refused", async () => {
-  let answer = (): Promise<unknown> => Promise.reject(failure("Conflict", "the pod has changed"));
+  let answer = (): Promise<object> => Promise.reject(failure("Conflict", "the pod has changed"));
   const { memories, execute } = executorOf({ patch: () => answer() });
   memories.noteUncertain(proxyUid, "west");
   const record: TestAction = {
@@ -190,7 +192,7 @@ test("ends the doubt when the delegate is recorded, unless the record was refuse
 test.each(["Forbidden", "Unprocessable"] as const)(
   "is not held up by a condition that the host refuses (%s)",
   async (code) => {
-    let answer = (): Promise<unknown> => Promise.reject(failure("ServerError", "no"));
+    let answer = (): Promise<object> => Promise.reject(failure("ServerError", "no"));
     const { memories, told, execute } = executorOf({ patch: () => answer(), proxyOf: () => proxy });
     const report: TestAction = { type: "report", proxyUid, reason: "NotPlaced", message: "west: full" };
     await expect(execute(report)).rejects.toThrow("no");
@@ -339,7 +341,7 @@ describe("a temporary answer of a member that lasts", () => {
     const { clock, members, execute } = executorOf({ create: () => Promise.reject(answer) });
     await expect(execute(create)).rejects.toBe(answer);
     clock.now += 3_600_000;
-    members.west.reachableSince = clock.now;
+    withState(members.west, { reachableSince: clock.now });
     await expect(execute(create)).rejects.toBe(answer);
     clock.now += 10_000;
     expect(await execute(create)).toBeTypeOf("function");
@@ -407,7 +409,7 @@ describe("pods that wait for a quota", () => {
   });
 
   test("hear of a pod that was created, and of none that was refused for another reason", async () => {
-    let answer: Promise<unknown> = Promise.reject(failure("Forbidden", 'pods "web-0" is forbidden: no such class'));
+    let answer: Promise<object> = Promise.reject(failure("Forbidden", 'pods "web-0" is forbidden: no such class'));
     const { quotas, execute } = executorOf({ create: () => answer });
     await execute(create);
     expect(quotas.refused).not.toHaveBeenCalled();
@@ -527,7 +529,7 @@ test("asks a member by a dry-run whether it would drop a field, and counts that 
   // The result stays known as long as the member's version is the same.
   await execute(isolated);
   expect(sent.splice(0)).toEqual([true, true, false, false]);
-  members.west.probed.version = "v1.30.1";
+  withState(members.west, { probed: { reachable: true, version: "v1.30.1" } });
   await execute(isolated);
   expect(sent).toEqual([true, false]);
 });
@@ -570,10 +572,11 @@ describe("a proxy that waits", () => {
     const written: unknown[] = [];
     const { execute } = executorOf({
       proxyOf: () => proxyPod(parts),
-      patch: (async (_resource: unknown, _ref: unknown, { body }: { readonly body: Pod }) => {
-        written.push(body.status?.conditions);
+      patch: async (_resource, _ref, patch) => {
+        const { status }: Partial<Pod> = fieldsOf(patch);
+        written.push(status?.conditions);
         return proxyPod(parts);
-      }) as never,
+      },
     });
     await execute(report);
     return written;
@@ -739,10 +742,10 @@ test.each([
   const { clock, told, execute } = executorOf({
     createSubresource: () => Promise.reject(error),
     proxyOf: () => proxy,
-    patch: (async (_resource: unknown, _ref: unknown, { body }: { readonly body: object }) => {
+    patch: async (_resource, _ref, { body }) => {
       patched.push(body);
       return proxy;
-    }) as never,
+    },
   });
   const bind: TestAction = { type: "bind", member: "west", proxyUid, delegateUid: "d", memberNode: "n" };
   await expect(execute(bind)).rejects.toBe(error);

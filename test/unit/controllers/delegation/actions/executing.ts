@@ -1,27 +1,44 @@
 import { type Mock, vi } from "vitest";
-import { type OwnerReference, objectKey, type Pod, type Stored } from "../../../../../src/api/kubernetes.ts";
+import {
+  type KubeObject,
+  type OwnerReference,
+  objectKey,
+  type Pod,
+  type Stored,
+} from "../../../../../src/api/kubernetes.ts";
 import { DelegateRequests } from "../../../../../src/clusters/delegate-requests.ts";
+import type { Member } from "../../../../../src/clusters/member.ts";
 import { Executor } from "../../../../../src/controllers/delegation/actions/execute.ts";
 import type { Action, ActionOf } from "../../../../../src/controllers/delegation/decision/decision.ts";
 import type { ControllerEvents } from "../../../../../src/controllers/events.ts";
 import { RefusedWrites } from "../../../../../src/controllers/refused-writes.ts";
 import { RestoredHost } from "../../../../../src/controllers/restored-host.ts";
-import type { ClusterClient } from "../../../../../src/kube/client.ts";
+import type { ClusterClient, WriteOptions } from "../../../../../src/kube/client.ts";
 import type { KubeError, KubeErrorCode } from "../../../../../src/kube/errors.ts";
+import type { Resource } from "../../../../../src/kube/resources.ts";
 import type { Needs } from "../../../../../src/placement/needs.ts";
 import type { DependencyKind } from "../../../../../src/pods/dependencies.ts";
+import type { HomeApi } from "../../../../../src/pods/home-api.ts";
 import { Events } from "../../../../../src/runtime/event-bus.ts";
 import type { NewEvent } from "../../../../../src/runtime/event-recorder.ts";
+import { Store } from "../../../../../src/runtime/store.ts";
 import { Memories } from "../../../../../src/scheduling/memories.ts";
 import { RequestMutations } from "../../../../../src/scheduling/request-mutations.ts";
 import { Reservations } from "../../../../../src/scheduling/reservations.ts";
 import { Retries } from "../../../../../src/scheduling/retries/retries.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
+import { candidateNamed } from "../../../../support/builders/candidate.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
-import { fakeClient } from "../../../../support/clients/fake-client.ts";
+import { delegates, member, withState } from "../../../../support/builders/member.ts";
+import { type FakeMethods, fakeClient } from "../../../../support/clients/fake-client.ts";
+import { placementOver } from "../../../scheduling/placement-over.ts";
+import { registryOf } from "../../fleet.ts";
 import { noting, type Write } from "../../writes.ts";
 
 const log = createLogger({ level: "silent" });
+const NO_API: HomeApi = { state: "unknown", message: "" };
+
+type ObjectMethods = Required<FakeMethods>;
 
 /** An action; a create comes with the delegate that is derived from the proxy. */
 export type TestAction =
@@ -31,20 +48,16 @@ export type TestAction =
 /** Answers of the clusters by kind of request; a request without an answer fails the test. */
 export interface Answers {
   readonly create?: (
-    resource: { readonly plural: string },
-    object: unknown,
-    options: {
-      readonly dryRun?: boolean;
-      readonly isWanted?: () => boolean;
-      readonly onWarning?: (text: string) => void;
-    },
-  ) => Promise<unknown>;
+    resource: Resource<KubeObject>,
+    object: KubeObject,
+    options: WriteOptions,
+  ) => ReturnType<ObjectMethods["create"]>;
   readonly find?: () => Promise<Stored<Pod> | undefined>;
   readonly createSubresource?: () => Promise<unknown>;
-  readonly patch?: () => Promise<unknown>;
+  readonly patch?: ObjectMethods["patch"];
   readonly remove?: () => Promise<unknown>;
   readonly controllersOf?: () => Promise<OwnerReference[]>;
-  readonly createIn?: (create: (isNew: boolean) => Promise<unknown>) => Promise<unknown>;
+  readonly createIn?: <T>(create: (isNew: boolean) => Promise<T>) => Promise<T>;
   /** Default: a proxy without a node. */
   readonly proxyOf?: () => Stored<Pod>;
   readonly confirmLease?: () => Promise<boolean>;
@@ -74,32 +87,20 @@ function clientOf(cluster: string, answers: Answers, writes: Write[]): ClusterCl
   const { create, find, createSubresource, patch, remove } = answers;
   const client = fakeClient({
     cluster,
-    create: (create ?? unexpected) as never,
+    create: (resource, object, options = {}) => (create ?? unexpected)(resource, object, options),
     find: find ?? unexpected,
     createSubresource: createSubresource ?? unexpected,
-    patch: (patch ?? unexpected) as never,
-    delete: (remove ?? unexpected) as never,
+    patch: patch ?? unexpected,
+    delete: async () => {
+      await (remove ?? unexpected)();
+    },
   });
   return noting(client, writes);
 }
 
-interface FakeMember {
-  readonly name: string;
-  readonly client: ClusterClient;
-  readonly requests: DelegateRequests;
-  readonly nodesVersion: number;
-  readonly roomVersion: string;
-  readonly probed: { version: string };
-  reachableSince: number;
-  readonly delegates: { endedLately(namespace: string): boolean };
-  answerOf(promise: Promise<unknown>): Promise<unknown>;
-  noteFailure(): void;
-  candidate(): object;
-}
-
 interface Executing {
   readonly clock: { now: number };
-  readonly members: Record<"west" | "east", FakeMember>;
+  readonly members: Record<"west" | "east", Member>;
   readonly memories: Memories;
   readonly reservations: Reservations;
   readonly told: unknown[];
@@ -128,19 +129,15 @@ export function executorOf(answers: Answers): Executing {
   const clock = { now: 1_000_000 };
   let forged: Pod | undefined;
   const writes: Write[] = [];
-  const newMember = (name: string): FakeMember => ({
-    name,
-    client: clientOf(name, answers, writes),
-    requests: new DelegateRequests(),
-    nodesVersion: 1,
-    roomVersion: "1.0",
-    probed: { version: "v1.30.0" },
-    reachableSince: 0,
-    delegates: { endedLately: (namespace) => endedIn.includes(namespace) },
-    answerOf: (promise: Promise<unknown>) => promise,
-    noteFailure: () => {},
-    candidate: () => ({}),
-  });
+  const newMember = (name: string): Member =>
+    member(name, clientOf(name, answers, writes), {
+      requests: new DelegateRequests(),
+      nodesVersion: 1,
+      roomVersion: "1.0",
+      probed: { reachable: true, version: "v1.30.0" },
+      delegates: delegates({ endedLately: (namespace) => endedIn.includes(namespace) }),
+      candidate: () => candidateNamed(name),
+    });
   const members = { west: newMember("west"), east: newMember("east") };
   const memories = new Memories({ now: () => clock.now });
   const told: unknown[] = [];
@@ -150,21 +147,15 @@ export function executorOf(answers: Answers): Executing {
   const quotas = { refused: vi.fn<() => void>(), accepted: vi.fn<() => void>() };
   const onMissing = vi.fn<(delegate: Pod, member: string, kind: DependencyKind) => boolean>(() => copied);
   const now = { now: () => clock.now, wall: () => clock.now };
-  const registry = { member: (name: "west" | "east") => members[name] };
-  const retries = new Retries({ registry: registry as never, memories, clock: now });
+  const registry = registryOf(Object.values(members));
+  const retries = new Retries({ registry, memories, clock: now });
   const mutations = new RequestMutations();
-  const reservations = new Reservations({ registry: registry as never, memories, retries, mutations, clock: now });
-  const recorder = { record: (_about: unknown, { reason, message }: NewEvent) => told.push({ reason, message }) };
+  const reservations = new Reservations({ registry, memories, retries, mutations, clock: now });
+  const recorder = { record: (_about: object, { reason, message }: NewEvent) => void told.push({ reason, message }) };
   const proxies = { get: proxyOf ?? (() => undefined) };
+  const { placementState } = placementOver([], { namespaces: new Store(), homeApi: () => NO_API });
   const state = {
-    placementState: {
-      memories,
-      reservations,
-      retries,
-      delegateIn: () => forged,
-      groups: { mayEnter: () => true },
-      divisions: { costAnnotations: () => ({}) },
-    },
+    placementState: withState(placementState, { memories, reservations, retries, delegateIn: () => forged }),
     proxies,
     waiting: { since: () => undefined, quotas },
   };
@@ -177,7 +168,7 @@ export function executorOf(answers: Answers): Executing {
     recorder,
     registry,
     preparer: {
-      prepare: () => (typeof prepared === "boolean" ? prepared : prepared.shift()),
+      prepare: () => (typeof prepared === "boolean" ? prepared : prepared.shift() === true),
       needs: () => needs?.(),
       onMissing,
     },
@@ -187,12 +178,12 @@ export function executorOf(answers: Answers): Executing {
       log: createLogger({ level: "silent" }),
     }),
     memberNamespaces: {
-      createIn: (_member: unknown, _name: string, _signal: unknown, make: (isNew: boolean) => Promise<unknown>) =>
+      createIn: <T>(_member: object, _name: string, _signal: AbortSignal, make: (isNew: boolean) => Promise<T>) =>
         createIn === undefined ? make(false) : createIn(make),
       controllersOf: controllersOf ?? unexpected,
     },
   };
-  const executor = new Executor(options as never, state as never);
+  const executor = new Executor(options, state);
   const execute: Executing["execute"] = (action) => {
     if (action.type === "create") forged = action.delegate;
     return executor.execute(action, {

@@ -13,6 +13,7 @@ import { delegateSelector } from "../../../../../src/pods/delegate.ts";
 import { Memories } from "../../../../../src/scheduling/memories.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
+import { delegates, member, withState } from "../../../../support/builders/member.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { fakeClient } from "../../../../support/clients/fake-client.ts";
 import { delegateOf, member as memberView, world } from "../world.ts";
@@ -58,14 +59,9 @@ function memberOf(name: string, { has = [], shows = [] }: Has) {
     },
   });
   const get = (key: ObjectKey) => shows.find(({ metadata }) => objectKey(metadata) === key);
-  const member = {
-    name,
-    client,
-    delegates: { get },
-    mistaken: undefined as string | undefined,
-    noteFailure: (error: unknown) => failures.push(error),
-  };
-  return { member, requests, failures, state };
+  const noteFailure = (error: unknown): void => void failures.push(error);
+  const west = member(name, client, { delegates: delegates({ get }), mistaken: undefined, noteFailure });
+  return { member: west, requests, failures, state };
 }
 
 /** Returns the members `west` and `east`, each with its delegates. */
@@ -76,13 +72,13 @@ function asking(west: Has, others: Has = {}) {
   const proxies = new Map<ObjectKey, Stored<Pod>>();
   const members = { west: memberOf("west", west), east: memberOf("east", others) };
   const late = new PreviousLeader({
-    registry: { member: (name: "west" | "east") => members[name]?.member },
+    registry: { member: (name) => Object.values(members).find((each) => each?.member.name === name)?.member },
     identity: { id: "host-id", name: "cern" },
-    clock: { now: () => clock.now },
+    clock: { now: () => clock.now, wall: () => clock.now },
     memories,
     proxies,
-    sync: { tellOnce: (_key: unknown, _uid: unknown, _reason: unknown, message: string) => told.push(message) },
-  } as never);
+    sync: { tellOnce: (_key, _uid, _reason, message) => void told.push(message) },
+  });
   const askAll = (number: number, names: readonly string[], from = since) => {
     const { proxy } = pair(number);
     const { uid: proxyUid } = proxy.metadata;
@@ -288,7 +284,7 @@ describe("members that are asked at once", () => {
     members.west.state.answers = west.promise;
     const asked = askAll(1, ["west", "east"]);
     await vi.waitFor(() => expect(members.east.requests).toEqual(["find"]));
-    members.east.member.mistaken = "another cluster answers";
+    withState(members.east.member, { mistaken: "another cluster answers" });
     west.resolve();
     await asked;
     expect([...(memories.of("uid-1").confirmedAbsent ?? [])]).toEqual(["west"]);

@@ -11,8 +11,10 @@ import { Memories } from "../../../../../src/scheduling/memories.ts";
 import { DELEGATE_MARKS } from "../../../../../src/scheduling/memory.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
+import { member as memberOf } from "../../../../support/builders/member.ts";
 import { endedStatus, runningStatus } from "../../../../support/builders/pod.ts";
 import { fakeClient } from "../../../../support/clients/fake-client.ts";
+import { registryOf } from "../../fleet.ts";
 import { boundProxy, delegateOf, gone, member, memory, world } from "../world.ts";
 
 const now = Date.parse("2026-02-03T04:05:06Z");
@@ -90,14 +92,16 @@ function looking({ find, patch = () => Promise.reject(new Error("nobody should w
       return patch(body);
     },
   });
-  const west = { name: "west", client, noteFailure: (error: unknown) => failures.push(error) };
+  const west = memberOf("west", client, { noteFailure: (error) => void failures.push(error) });
   const options = {
-    registry: { member: (name: string) => (name === "west" ? west : undefined) },
+    registry: registryOf([west]),
     identity: { id: "host-id", name: "cern" },
-    clock: { now: () => now },
     memories,
     refusedWrites: {
-      tell: (_key: unknown, _uid: string, _what: string, { reason }: { readonly reason: string }) => told.push(reason),
+      tell: (_key: unknown, _uid: string, _what: string, { reason }: { readonly reason: string }) => {
+        told.push(reason);
+        return true;
+      },
       over: () => undefined,
     },
   };
@@ -108,7 +112,7 @@ function looking({ find, patch = () => Promise.reject(new Error("nobody should w
     log: createLogger({ level: "silent" }),
   };
   const run = (ends?: object) =>
-    restoreDelegateMarks(ends === undefined ? action : { ...action, ends }, context, options as never);
+    restoreDelegateMarks(ends === undefined ? action : { ...action, ends }, context, options);
   return { memories, patches, told, failures, deletions, run };
 }
 

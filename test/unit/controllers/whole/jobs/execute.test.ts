@@ -8,6 +8,7 @@ import type { Patch } from "../../../../../src/kube/client.ts";
 import { WriteGuard } from "../../../../../src/runtime/write-guard.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
+import { member } from "../../../../support/builders/member.ts";
 import { fakeClient } from "../../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../../support/clock/fake-clock.ts";
 
@@ -19,7 +20,7 @@ const SHARES: JobShare[] = [
 
 const STATUS_ACTION = { type: "status", object: JOB, shown: { status: { active: 1 }, shares: SHARES } } as const;
 
-const WITHOUT_COPY = { client: fakeClient({ list: (() => Promise.resolve({ items: [] })) as never }) } as never;
+const WITHOUT_COPY = member("west", fakeClient({ list: async () => ({ items: [] }) }));
 
 interface Executed {
   readonly patches: Patch[];
@@ -28,7 +29,7 @@ interface Executed {
 }
 
 /** Carries out an action on a host that answers as given. No member is connected unless `isTaken` is given; it has no copy. */
-async function executed(action: JobAction, answer: () => Promise<never>, isTaken?: boolean): Promise<Executed> {
+async function executed(action: JobAction, answer: () => Promise<object>, isTaken?: boolean): Promise<Executed> {
   const patches: Patch[] = [];
   let sent = 0;
   const executor = new Executor(JOB_WRITES, {
@@ -53,7 +54,7 @@ async function executed(action: JobAction, answer: () => Promise<never>, isTaken
   return { patches, sent, expectation };
 }
 
-async function written(answer: () => Promise<never>): Promise<Executed> {
+async function written(answer: () => Promise<object>): Promise<Executed> {
   const done = await executed(STATUS_ACTION, answer);
   const observed: Observed = { object: JOB, places: [] };
   expect(done.expectation?.(observed), "waits for the next version").toBe(false);
@@ -61,7 +62,7 @@ async function written(answer: () => Promise<never>): Promise<Executed> {
 }
 
 test("writes the status and the record of the shares in one request, for the version that was read", async () => {
-  const { patches, sent } = await written(() => Promise.resolve({ metadata: {} } as never));
+  const { patches, sent } = await written(() => Promise.resolve({ metadata: {} }));
   expect(sent).toBe(1);
   expect(patches).toEqual([
     {
@@ -91,7 +92,7 @@ test.each([
 ])("a share $what", async ({ isGone, patches: count }) => {
   const { shown } = STATUS_ACTION;
   const action = { type: "fail", object: JOB, member: "west", isGone, shown } as const;
-  const { patches } = await executed(action, () => Promise.resolve({ metadata: {} } as never));
+  const { patches } = await executed(action, () => Promise.resolve({ metadata: {} }));
   expect(patches).toHaveLength(count);
 });
 
@@ -100,6 +101,6 @@ test.each([
   { what: "stays where it is, without a write, when the other member refuses it as well", isTaken: false, patches: 0 },
 ])("a share that its member refused $what", async ({ isTaken, patches: count }) => {
   const action = { type: "record", object: JOB, assignment: SHARES, move: { from: "north", to: "west" } } as const;
-  const { patches } = await executed(action, () => Promise.resolve({ metadata: {} } as never), isTaken);
+  const { patches } = await executed(action, () => Promise.resolve({ metadata: {} }), isTaken);
   expect(patches).toHaveLength(count);
 });
