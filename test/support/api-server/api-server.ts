@@ -64,6 +64,8 @@ export class ApiServer {
   notesManagers = true;
   /** Called when a write was stored. A deletion is none. */
   onWrite: (write: StoredWrite) => void = () => {};
+  /** Called when a client's deletion has removed an object. */
+  onRemoval: (resource: ServedResource, object: StoredObject) => void = () => {};
   /** Changes what is created before it is stored, as admission does. */
   admit: (resource: ServedResource, object: AnyObject) => AnyObject = (_resource, object) => object;
   readonly #store = new ObjectStore();
@@ -141,6 +143,11 @@ export class ApiServer {
   /** Sends a bookmark to each open watch. */
   bookmark(): void {
     for (const watch of this.#watches) watch.bookmark(this.version);
+  }
+
+  /** Ends each open watch in good order, as an API server does now and then. */
+  endWatches(): void {
+    for (const watch of [...this.#watches]) watch.end();
   }
 
   /** Has the readers of watches look again, whether what they depend on has changed. */
@@ -258,7 +265,11 @@ export class ApiServer {
     const found = this.get(resource, place);
     checkPreconditions(resource, found, options);
     const deleted = deletionOf(resource, found, options.gracePeriodSeconds, this.#now());
-    if (deleted === undefined) return this.#store.remove(kindName(resource), found);
+    if (deleted === undefined) {
+      const last = this.#store.remove(kindName(resource), found);
+      this.onRemoval(resource, last);
+      return last;
+    }
     return jsonEqual(deleted, found) ? found : this.#put(resource, deleted, options.by ?? "", found);
   }
 

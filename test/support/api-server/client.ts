@@ -22,7 +22,7 @@ export type Fate = "answered" | "not sent" | "answer lost" | "late" | "dropped";
 
 /** The way between a client and the server: the layer of faults. Without one, requests are answered at once. */
 export interface Way {
-  /** Delays a step by some milliseconds. */
+  /** Delays a step by some milliseconds, or fails it. */
   readonly pause: () => Promise<void>;
   readonly fate: () => Fate;
   /** Reports whether watches of a resource stay open. */
@@ -36,8 +36,9 @@ const AT_ONCE: Way = { pause: async () => {}, fate: () => "answered", isOpen: ()
 /** Returns a client of the server in this process. `by` is its field manager. */
 export function clientOf(
   server: ApiServer,
-  { by = "test", way = AT_ONCE }: { readonly by?: string; readonly way?: Way } = {},
+  { by = "test", way: differences }: { readonly by?: string; readonly way?: Partial<Way> } = {},
 ): ClusterClient {
+  const way = { ...AT_ONCE, ...differences };
   const requests = new Requests(server, way);
   const write = (options: WriteOptions): Write => ({ ...options, by: options.fieldManager ?? by });
   const get: ClusterClient["get"] = async (resource, ref, options) =>
