@@ -68,16 +68,18 @@ export class ApiServer {
   onRemoval: (resource: ServedResource, object: StoredObject) => void = () => {};
   /** Changes what is created before it is stored, as admission does. */
   admit: (resource: ServedResource, object: AnyObject) => AnyObject = (_resource, object) => object;
-  readonly #store = new ObjectStore();
+  readonly #store: ObjectStore;
   readonly #now: () => number;
   readonly #pages = new Map<string, { readonly version: string; readonly items: readonly StoredObject[] }>();
   readonly #watches = new Set<Watch>();
   #uids = 0;
   #names = 0;
 
-  constructor(name = "fake", now: () => number = Date.now) {
+  /** `keptChanges`: changes of each resource that watches can begin before, at least. */
+  constructor(name = "fake", now: () => number = Date.now, keptChanges?: number) {
     this.name = name;
     this.#now = now;
+    this.#store = new ObjectStore(keptChanges);
   }
 
   /** The server's clock; epoch ms. */
@@ -116,6 +118,10 @@ export class ApiServer {
 
   all(resource: ServedResource): StoredObject[] {
     return this.#store.all(kindName(resource));
+  }
+
+  count(resource: ServedResource): number {
+    return this.#store.count(kindName(resource));
   }
 
   /** Removes a resource with all objects, or serves it again. */
@@ -184,10 +190,9 @@ export class ApiServer {
     this.#check(resource);
     const isSelected = selectionOf(resource.plural, selection);
     const from = Number(resourceVersion);
-    if (from > 0 && from < this.#store.oldest) {
-      throw expired(`too old resource version: ${resourceVersion} (${this.#store.oldest})`);
-    }
     const collection = kindName(resource);
+    const oldest = this.#store.oldest(collection);
+    if (from > 0 && from < oldest) throw expired(`too old resource version: ${resourceVersion} (${oldest})`);
     const isServed = (): boolean => this.resources.isServed(resource);
     const watch = new Watch(isSelected, isServed, () => {
       unsubscribe();
