@@ -1,4 +1,5 @@
-import type { Clock, Timer } from "./clock.ts";
+import type { Clock } from "./clock.ts";
+import { KeyedTimers } from "./keyed-timers.ts";
 
 export interface DepartedClustersOptions {
   /** Reports whether there is a Cluster of the name. */
@@ -13,27 +14,21 @@ const FORGET_AFTER_MS = 2 * 60_000;
 /** Drops the series of Clusters that left, so that metrics do not grow with each name that was ever joined. */
 export class DepartedClusters {
   readonly #options: DepartedClustersOptions;
-  readonly #timers = new Map<string, Timer>();
+  readonly #timers: KeyedTimers<string>;
 
   constructor(options: DepartedClustersOptions) {
     this.#options = options;
+    this.#timers = new KeyedTimers(options.clock);
   }
 
   /** To be called whenever a Cluster has changed. */
   noteChange(name: string): void {
-    const { exists, metrics, clock } = this.#options;
-    this.#timers.get(name)?.cancel();
-    this.#timers.delete(name);
-    if (exists(name)) return;
-    const timer = clock.after(FORGET_AFTER_MS, () => {
-      this.#timers.delete(name);
-      void metrics.forgetCluster(name);
-    });
-    this.#timers.set(name, timer);
+    const { exists, metrics } = this.#options;
+    if (exists(name)) this.#timers.cancel(name);
+    else this.#timers.restart(name, FORGET_AFTER_MS, () => void metrics.forgetCluster(name));
   }
 
   stop(): void {
-    for (const timer of this.#timers.values()) timer.cancel();
-    this.#timers.clear();
+    this.#timers.stop();
   }
 }

@@ -5,8 +5,9 @@ import { isKubeError, isRefusal } from "../kube/errors.ts";
 import type { KubeEvent } from "../kube/objects.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { Backoff } from "./backoff.ts";
-import type { Clock, Timer } from "./clock.ts";
+import type { Clock } from "./clock.ts";
 import { createEvent, patchEvent } from "./event-requests.ts";
+import { KeyedTimers } from "./keyed-timers.ts";
 import { type EventSource, makeEvent, type ObjectReference } from "./kube-event.ts";
 import { isReadable } from "./told.ts";
 import { WriteGuard } from "./write-guard.ts";
@@ -61,7 +62,7 @@ export class EventRecorder {
   readonly #guard: WriteGuard;
   readonly #waiting = new Set<Pending>();
   /** Failed events, until they are sent again. */
-  readonly #backingOff = new Map<Pending, Timer>();
+  readonly #backingOff: KeyedTimers<Pending>;
   readonly #inFlight = new Map<Pending, Promise<void>>();
   /** Epoch ms; the oldest first. */
   readonly #recorded = new Map<string, number>();
@@ -82,6 +83,7 @@ export class EventRecorder {
   constructor(options: EventRecorderOptions) {
     this.#options = options;
     this.#log = options.log.child({ controller: "events" });
+    this.#backingOff = new KeyedTimers(options.clock);
     this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: GIVE_UP_AFTER_MS });
   }
 
@@ -112,8 +114,7 @@ export class EventRecorder {
   async stop(): Promise<void> {
     this.#abort.abort(new Error("stopped"));
     this.#waiting.clear();
-    for (const timer of this.#backingOff.values()) timer.cancel();
-    this.#backingOff.clear();
+    this.#backingOff.stop();
     await Promise.all(this.#inFlight.values());
   }
 
@@ -156,12 +157,10 @@ export class EventRecorder {
       this.#log[isRefused ? "info" : "warn"]({ ...words, code: error.code }, `an event is dropped: ${error.message}`);
       return;
     }
-    const retry = (): void => {
-      this.#backingOff.delete(pending);
+    this.#backingOff.start(pending, Math.max(pending.backoff.next(), retryAfterMs), () => {
       this.#waiting.add(pending);
       this.#pump();
-    };
-    this.#backingOff.set(pending, clock.after(Math.max(pending.backoff.next(), retryAfterMs), retry));
+    });
   }
 }
 

@@ -1,13 +1,23 @@
+import type { DelegatedType } from "../../api/delegated-type.ts";
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
 import { counted } from "../../api/wording.ts";
 import { some } from "./output.ts";
 import { namespacedName } from "./reading.ts";
 
-/** Pods and whole Jobs that have not finished. */
-export interface Unfinished {
+/**
+ * What a host gives to members, by family. Commands that take a member or Legation away deal with each: the compiler names those
+ * that a new family is missing from.
+ */
+export interface Delegated {
   readonly pods: readonly Stored<Pod>[];
+  /** Whole Jobs. */
   readonly jobs: readonly Stored<Job>[];
+  /** Types of whole objects, which never finish. The controller releases them. */
+  readonly types: readonly Stored<DelegatedType>[];
 }
+
+/** Pods and whole Jobs that have not finished. */
+export type Unfinished = Omit<Delegated, "types">;
 
 /** Returns the number of pods and Jobs. */
 export function countOf({ pods, jobs }: Unfinished): number {

@@ -6,7 +6,7 @@ import {
   VIRTUAL_NODE_LABEL,
   VIRTUAL_NODE_PREFIX,
 } from "../../api/keys.ts";
-import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
+import type { Job, Stored } from "../../api/kubernetes.ts";
 import { counted, countedAre } from "../../api/wording.ts";
 import { isFinished } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -23,7 +23,7 @@ import { type KindName, kindsOf, type Manifest } from "../shared/manifests.ts";
 import { some } from "../shared/output.ts";
 import { findClusters, namespacedName, unfinished } from "../shared/reading.ts";
 import { remove } from "../shared/removal.ts";
-import { countOf, unfinishedText } from "../shared/unfinished.ts";
+import { countOf, type Delegated, unfinishedText } from "../shared/unfinished.ts";
 import {
   type RemovalContext,
   removeAndWait,
@@ -59,10 +59,7 @@ const CONFIG_MAP: KindName = { apiVersion: "v1", kind: "ConfigMap" };
 const RUNNING_KINDS = ["Deployment", "ClusterRoleBinding", "RoleBinding"];
 
 /** Pods and Jobs with Legation's marks, finished or not. */
-interface Marked {
-  readonly pods: readonly Stored<Pod>[];
-  readonly jobs: readonly Stored<Job>[];
-}
+type Marked = Omit<Delegated, "types">;
 
 /** Removes Legation from a host without members. Safe to repeat. */
 export async function uninstall(
@@ -84,8 +81,9 @@ export async function uninstall(
     const [pods, jobs] = await Promise.all([listMarkedPods(host, signal), listMarkedJobs(host, signal)]);
     return { pods, jobs };
   };
-  refuseRunning(await listMarked(), force, "");
-  await refuseTypes(host, signal);
+  const { types, ...before }: Delegated = { ...(await listMarked()), types: await listDelegatedTypes(host, signal) };
+  refuseRunning(before, force, "");
+  refuseTypes(types);
   await refuseJoined(host, signal);
 
   const kinds = [...kindsOf(manifests), CONFIG_MAP];
@@ -137,8 +135,7 @@ function refuseRunning({ pods, jobs }: Marked, force: boolean, more: string): vo
 }
 
 /** Refuses while there are DelegatedTypes: the controller releases their objects when they are deleted. */
-async function refuseTypes(host: ClusterClient, signal: AbortSignal): Promise<void> {
-  const types = await listDelegatedTypes(host, signal);
+function refuseTypes(types: Delegated["types"]): void {
   if (types.length === 0) return;
   throw new Failure("refused", {
     object: "Legation",

@@ -15,7 +15,8 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { secrets } from "../../kube/resources.ts";
 import { tokenClaims } from "../../kube/service-account-token.ts";
-import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { KeyedTimers } from "../../runtime/keyed-timers.ts";
 import { Mutex } from "../../runtime/mutex.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { MemberCredentials } from "../../tunnel/messages.ts";
@@ -50,13 +51,15 @@ export class UserAccess {
   /** Members whose agent is new: earlier credentials may be for another address or authority. */
   readonly #stale = new Set<string>();
   readonly #storedAt = new Map<string, number>();
-  readonly #retries = new Map<string, Timer>();
+  readonly #retries: KeyedTimers<string>;
 
   constructor(options: UserAccessOptions) {
     this.#options = options;
+    this.#retries = new KeyedTimers(options.clock);
   }
 
   stop(): void {
+    this.#retries.stop();
     this.#abort.abort();
   }
 
@@ -75,18 +78,13 @@ export class UserAccess {
 
   /** Asks for what is missing for a member. */
   ensure(name: string): void {
-    const { clock, log } = this.#options;
     if (this.refusal(name) !== undefined) return;
     this.#ensure(name).catch((err: unknown) => {
       if (this.#abort.signal.aborted) return;
+      const { log } = this.#options;
       log.warn({ err, member: name }, "credentials for users' requests to the member not checked");
       // An agent that comes again and again starts no second retry.
-      this.#retries.get(name)?.cancel();
-      const retry = (): void => {
-        this.#retries.delete(name);
-        this.ensure(name);
-      };
-      this.#retries.set(name, clock.after(RENEW_AGAIN_MS, retry));
+      this.#retries.restart(name, RENEW_AGAIN_MS, () => this.ensure(name));
     });
   }
 

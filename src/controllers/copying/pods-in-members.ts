@@ -3,10 +3,22 @@ import { ReverseIndex } from "../../runtime/reverse-index.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
-interface PodPlace {
+/** A namespace in a member. */
+export interface PlaceInMember {
   readonly member: string;
   readonly namespace: string;
+}
+
+interface PodPlace extends PlaceInMember {
   readonly labels: Labels;
+}
+
+/** The change that a pod brings to members. */
+export interface Placed {
+  /** The pod is the only one of its namespace in its member. */
+  readonly isFirst: boolean;
+  /** The place that the pod left, if it was the last of its namespace there. */
+  readonly left?: PlaceInMember;
 }
 
 /** Index of the pods that are in a member, or on their way there, by namespace. Proxies count, delegates do not. */
@@ -14,18 +26,20 @@ export class PodsInMembers {
   readonly #placements = new Map<string, PodPlace>();
   readonly #groups = new ReverseIndex<string, string>();
 
-  /** Returns false if the place was known, with these labels. */
-  place({ metadata }: Stored<Pod>, member: string): boolean {
+  /** Returns undefined if the place was known, with these labels. */
+  place({ metadata }: Stored<Pod>, member: string): Placed | undefined {
     const { uid, namespace = "", labels = {} } = metadata;
     const before = this.#placements.get(uid);
-    if (before?.member === member && sameLabels(before.labels, labels)) return false;
+    if (before?.member === member && sameLabels(before.labels, labels)) return undefined;
+    const isFirst = !this.any(member, namespace);
+    const left = before?.member === member ? undefined : this.forget(uid);
     this.#placements.set(uid, { member, namespace, labels });
     this.#groups.set(uid, [groupOf(member, namespace)]);
-    return true;
+    return { isFirst, ...(left === undefined ? {} : { left }) };
   }
 
   /** Returns the pod's place if it was the last of its namespace there. */
-  forget(uid: string): Omit<PodPlace, "labels"> | undefined {
+  forget(uid: string): PlaceInMember | undefined {
     const placement = this.#placements.get(uid);
     if (placement === undefined) return undefined;
     this.#placements.delete(uid);

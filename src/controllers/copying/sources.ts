@@ -4,7 +4,8 @@ import type { CopiedKind } from "../../copies/kind.ts";
 import type { Source } from "../../copies/source.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { ByteBudget } from "../../kube/limits.ts";
-import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { KeyedTimers } from "../../runtime/keyed-timers.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import type { IndexFunction } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -39,11 +40,13 @@ const COPY_INDEX = "copy";
 /** The host's objects that members get copies of. Read only while users need them, and some time longer. */
 export class Sources<T extends KubeObject> {
   readonly #options: SourcesOptions<T>;
-  readonly #reflectors = new Map<string, { readonly reflector: Reflector<T>; timer?: Timer }>();
+  readonly #reflectors = new Map<string, Reflector<T>>();
+  readonly #unused: KeyedTimers<string>;
   #stopped = false;
 
   constructor(options: SourcesOptions<T>) {
     this.#options = options;
+    this.#unused = new KeyedTimers(options.clock);
   }
 
   need(kind: string, namespace: string): void {
@@ -52,7 +55,7 @@ export class Sources<T extends KubeObject> {
     const record = this.#options.kinds.get(kind);
     if (this.#reflectors.has(key) || record === undefined || this.#stopped) return;
     const reflector = this.#reflector(kind, scope, record);
-    this.#reflectors.set(key, { reflector });
+    this.#reflectors.set(key, reflector);
     reflector.start();
     // The first event of a watch may be the first sign that it was accepted.
     void reflector.whenSynced().then(() => this.#options.onState(kind, scope));
@@ -62,24 +65,19 @@ export class Sources<T extends KubeObject> {
   release(kind: string, namespace: string): void {
     const scope = this.#scopeOf(namespace);
     const key = `${kind}/${scope}`;
-    const entry = this.#reflectors.get(key);
-    if (entry === undefined || entry.timer !== undefined || this.#options.isNeeded(kind, scope)) return;
-    entry.timer = this.#options.clock.after(UNUSED_SOURCE_KEPT_MS, () => {
-      delete entry.timer;
+    const reflector = this.#reflectors.get(key);
+    if (reflector === undefined || this.#unused.has(key) || this.#options.isNeeded(kind, scope)) return;
+    this.#unused.start(key, UNUSED_SOURCE_KEPT_MS, () => {
       if (this.#options.isNeeded(kind, scope)) return;
       this.#reflectors.delete(key);
-      void entry.reflector.stop();
+      void reflector.stop();
     });
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    await Promise.all(
-      [...this.#reflectors.values()].map(({ reflector, timer }) => {
-        timer?.cancel();
-        return reflector.stop();
-      }),
-    );
+    this.#unused.stop();
+    await Promise.all([...this.#reflectors.values()].map((reflector) => reflector.stop()));
   }
 
   of({ kind, namespace, name }: ObjectName): Source<T> {
@@ -147,7 +145,7 @@ export class Sources<T extends KubeObject> {
   }
 
   #of(kind: string, namespace: string): Reflector<T> | undefined {
-    return this.#reflectors.get(`${kind}/${this.#scopeOf(namespace)}`)?.reflector;
+    return this.#reflectors.get(`${kind}/${this.#scopeOf(namespace)}`);
   }
 
   #reflector(

@@ -10,12 +10,7 @@ import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { NAMESPACE_INDEX } from "../../scheduling/known-pods.ts";
 import { Copier } from "../copying/copier.ts";
 import { type PodCopier, type PodCopierOptions, unboundProxy } from "../copying/pod-copier.ts";
-import { PodsInMembers } from "../copying/pods-in-members.ts";
-
-interface Place {
-  readonly member: string;
-  readonly namespace: string;
-}
+import { type PlaceInMember, PodsInMembers } from "../copying/pods-in-members.ts";
 
 const { kind: KIND } = NETWORK_POLICY.resource;
 
@@ -121,7 +116,7 @@ export class NetworkPolicyController implements PodCopier {
   }
 
   /** No pod starts before it is under the rules that it would be under here. */
-  #preparation({ member: name }: Place, policies: readonly Stored<NetworkPolicy>[]): Preparation {
+  #preparation({ member: name }: PlaceInMember, policies: readonly Stored<NetworkPolicy>[]): Preparation {
     const member = this.#options.registry.member(name);
     const { copies } = this.#copier;
     if (member === undefined) return "unprepared";
@@ -144,7 +139,7 @@ export class NetworkPolicyController implements PodCopier {
     return preparation;
   }
 
-  #reassess({ member, namespace }: Place): void {
+  #reassess({ member, namespace }: PlaceInMember): void {
     const key = `${member}/${namespace}`;
     const { sources } = this.#copier;
     const policies = sources.isRead(KIND, namespace) ? sources.inNamespace(KIND, namespace) : undefined;
@@ -157,15 +152,13 @@ export class NetworkPolicyController implements PodCopier {
   }
 
   #place(proxy: Stored<Pod>, name: string): void {
-    const { uid, namespace = "" } = proxy.metadata;
-    const from = this.#placements.memberOf(uid);
-    const isFirst = !this.#placements.any(name, namespace);
-    if (!this.#placements.place(proxy, name)) return;
-    if (from !== undefined && from !== name) this.#onLeft({ member: from, namespace });
-    if (isFirst) this.#enqueue({ member: name, namespace });
+    const { namespace = "" } = proxy.metadata;
+    const placed = this.#placements.place(proxy, name);
+    if (placed?.left !== undefined) this.#onLeft(placed.left);
+    if (placed?.isFirst === true) this.#enqueue({ member: name, namespace });
   }
 
-  #onLeft(place: Place): void {
+  #onLeft(place: PlaceInMember): void {
     const member = this.#options.registry.member(place.member);
     if (member !== undefined && !this.#isUsed(member, place.namespace)) this.#enqueue(place);
   }
@@ -187,7 +180,7 @@ export class NetworkPolicyController implements PodCopier {
     return new Set([...copies, ...this.#placements.namespacesIn(member.name)]);
   }
 
-  #enqueue({ member: name, namespace }: Place): void {
+  #enqueue({ member: name, namespace }: PlaceInMember): void {
     const member = this.#options.registry.member(name);
     if (member !== undefined) this.#copier.enqueueNamespace(member, namespace);
     for (const policy of this.#copier.sources.inNamespace(KIND, namespace)) {

@@ -10,6 +10,7 @@ import type { RefusedWrite } from "../../pods/proxy-conditions.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
+import { KeyedTimers } from "../../runtime/keyed-timers.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
 import type { Moving } from "../../scheduling/eligibility.ts";
@@ -68,7 +69,7 @@ interface Moved {
 export class PreferencesController {
   readonly #options: PreferencesOptions;
   readonly #loop: Controller<string, Observed, Action>;
-  readonly #due = new Map<string, Timer>();
+  readonly #due: KeyedTimers<string>;
   readonly #moved = new Map<string, Moved>();
   /** Moves that brought a member no replica, by owner and member. */
   readonly #moves: WriteGuard;
@@ -77,6 +78,7 @@ export class PreferencesController {
 
   constructor(options: PreferencesOptions) {
     this.#options = options;
+    this.#due = new KeyedTimers(options.clock);
     this.#moves = new WriteGuard(options);
     this.#loop = new Controller<string, Observed, Action>(
       {
@@ -96,7 +98,7 @@ export class PreferencesController {
 
   async stop(): Promise<void> {
     this.#membersTimer?.cancel();
-    for (const timer of this.#due.values()) timer.cancel();
+    this.#due.stop();
     await this.#loop.stop();
   }
 
@@ -121,12 +123,7 @@ export class PreferencesController {
   }
 
   #later(owner: string, delayMs: number): void {
-    if (this.#due.has(owner)) return;
-    const timer = this.#options.clock.after(delayMs, () => {
-      this.#due.delete(owner);
-      this.#loop.enqueue(owner);
-    });
-    this.#due.set(owner, timer);
+    this.#due.start(owner, delayMs, () => this.#loop.enqueue(owner));
   }
 
   #observe(owner: string): Observed | undefined {

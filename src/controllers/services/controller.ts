@@ -281,10 +281,9 @@ export class ServiceController implements PodCopier {
   }
 
   #place(proxy: Stored<Pod>, member: string): void {
-    const from = this.#placements.memberOf(proxy.metadata.uid);
-    if (!this.#placements.place(proxy, member)) return;
-    const { namespace = "" } = proxy.metadata;
-    if (from !== undefined && from !== member && !this.#placements.any(from, namespace)) this.#onLeft(from, namespace);
+    const placed = this.#placements.place(proxy, member);
+    if (placed === undefined) return;
+    if (placed.left !== undefined) this.#onLeft(placed.left.member, placed.left.namespace);
     for (const service of this.#servicesOf(proxy)) this.#enqueueIn(member, service);
   }
 

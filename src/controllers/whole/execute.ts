@@ -1,5 +1,6 @@
 import { MEMBERS_ANNOTATION } from "../../api/keys.ts";
 import type { KubeObject, ObjectKey, Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
 import { membersContent } from "../../copies/object-members.ts";
 import { isLastingRefusal } from "../../kube/errors.ts";
 import type { ActionContext, Expectation } from "../../runtime/controller.ts";
@@ -19,7 +20,7 @@ export interface ExecutorOptions<T extends KubeObject, Shown> extends SourceWrit
   /** Called when a status was sent, whether the host took it or not. */
   readonly onStatus: (key: ObjectKey, shown: Shown) => void;
   /** Reports whether the member takes a copy of the object, which is recorded for it only then. Rejects with KubeError. */
-  readonly isTaken: (object: Stored<T>, member: string, context: Context) => Promise<boolean>;
+  readonly isTaken: (object: Stored<T>, member: Member, context: Context) => Promise<boolean>;
   /** Called when the author is told why no member gets an object. */
   readonly onReport?: () => void;
 }
@@ -55,8 +56,7 @@ export class Executor<T extends KubeObject, Assignment, Shown> {
           metadata: { ...object.metadata, annotations: { ...object.metadata.annotations, ...annotations } },
         };
         // An object that every member refuses stays where it is, and costs its cluster no write.
-        if (action.move !== undefined && !(await this.#options.isTaken(recorded, action.move.to, context)))
-          return undefined;
+        if (action.move !== undefined && !(await this.#mayMove(recorded, action.move.to, context))) return undefined;
         const metadata = { annotations, finalizers: withFinalizer(object.metadata) };
         const outcome = await this.#patch(object, metadata, context);
         if (outcome === "done") this.#writer.tell(object, "Placed", message, "Normal");
@@ -78,6 +78,12 @@ export class Executor<T extends KubeObject, Assignment, Shown> {
         return undefined;
     }
     return changedSince(object);
+  }
+
+  /** Reports false for a member that left since the decision: the next refusal chooses another. Rejects with KubeError. */
+  async #mayMove(object: Stored<T>, name: string, context: Context): Promise<boolean> {
+    const member = this.#options.registry.member(name);
+    return member !== undefined && (await this.#options.isTaken(object, member, context));
   }
 
   /** Asks members for the copies that must not be there when the action is done. Rejects with KubeError. */

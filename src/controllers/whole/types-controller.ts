@@ -7,9 +7,9 @@ import { hasWholeFinalizer } from "../../copies/objects.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
 import type { Resource } from "../../kube/resources.ts";
-import type { Timer } from "../../runtime/clock.ts";
 import { type ActionContext, Controller, type Decision, type Expectation } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
+import { KeyedTimers } from "../../runtime/keyed-timers.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import type { ControllerEvents } from "../events.ts";
@@ -59,10 +59,11 @@ export class TypesController {
   readonly #running = new Map<ObjectKey, Running>();
   readonly #stopping = new Set<Promise<void>>();
   readonly #loop: Controller<ObjectKey, Observed, Action>;
-  readonly #due = new Map<ObjectKey, Timer>();
+  readonly #due: KeyedTimers<ObjectKey>;
 
   constructor(options: TypesControllerOptions) {
     this.#options = options;
+    this.#due = new KeyedTimers(options.clock);
     const { host, clock, log, events } = options;
     this.#types = new Reflector<DelegatedType>({
       client: host,
@@ -91,7 +92,7 @@ export class TypesController {
 
   async stop(): Promise<void> {
     await this.#types.stop();
-    for (const timer of this.#due.values()) timer.cancel();
+    this.#due.stop();
     await this.#loop.stop();
     for (const key of [...this.#running.keys()]) this.#end(key);
     await Promise.all(this.#stopping);
@@ -142,12 +143,7 @@ export class TypesController {
   }
 
   #later(key: ObjectKey): void {
-    if (this.#due.has(key)) return;
-    const timer = this.#options.clock.after(TYPE_STATUS_PAUSE_MS, () => {
-      this.#due.delete(key);
-      this.#loop.enqueue(key);
-    });
-    this.#due.set(key, timer);
+    this.#due.start(key, TYPE_STATUS_PAUSE_MS, () => this.#loop.enqueue(key));
   }
 
   #observe(key: ObjectKey): Observed | undefined {

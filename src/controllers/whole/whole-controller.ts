@@ -87,9 +87,7 @@ export class WholeController<T extends KubeObject, Assignment, Shown, O extends 
     const executor = new Executor(adapter.writes, {
       ...options,
       guard: this.#guard,
-      isTaken: async (object, name, { signal, log }) => {
-        const member = registry.member(name);
-        if (member === undefined) return false;
+      isTaken: async (object, member, { signal, log }) => {
         const source = adapter.sourceFor(object, member, this.#copier);
         return (
           source.state !== "present" || (await this.#copier.isTaken(member, source.object, this.#kind, { signal, log }))

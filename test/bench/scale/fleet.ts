@@ -13,7 +13,7 @@ import {
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { toDelegate } from "../../../src/pods/delegate.ts";
 import { statusFrom } from "../../../src/pods/feedback.ts";
-import { FakeCluster, type Json } from "./fake-cluster.ts";
+import { type Json, SimulatedCluster } from "./simulated-cluster.ts";
 
 const HOST = { id: "11111111-0000-4000-8000-000000000000", name: "host" };
 const NAMESPACE = "load";
@@ -30,8 +30,8 @@ const MANAGED_FIELDS = Array.from({ length: 3 }, (_, index) => ({
 
 /** A host with its members, none of them real. */
 export interface Fleet {
-  readonly host: FakeCluster;
-  readonly members: readonly FakeCluster[];
+  readonly host: SimulatedCluster;
+  readonly members: readonly SimulatedCluster[];
   /** Adds a pod as the webhook leaves it. */
   pod(name: string): Json;
   close(): Promise<void>;
@@ -39,18 +39,16 @@ export interface Fleet {
 
 /** A fleet in which `proxies` pods run, spread over the members. */
 export async function fleetOf(memberCount: number, proxies: number): Promise<Fleet> {
-  const host = new FakeCluster();
-  await host.listen();
+  const host = await SimulatedCluster.start();
   host.put("namespaces", { metadata: { name: "kube-system", uid: HOST.id } });
   host.put("namespaces", { metadata: { name: NAMESPACE, labels: { "legation.dev/delegation": "all" } } });
   host.put("configmaps", {
     metadata: { namespace: SYSTEM_NAMESPACE, name: "legation" },
     data: { "cluster-name": HOST.name },
   });
-  const members: FakeCluster[] = [];
+  const members: SimulatedCluster[] = [];
   for (let index = 0; index < memberCount; index += 1) {
-    const member = new FakeCluster();
-    await member.listen();
+    const member = await SimulatedCluster.start();
     member.onPod = running;
     member.put("namespaces", { metadata: { name: "kube-system", uid: randomUUID() } });
     member.put("namespaces", { metadata: { name: NAMESPACE } });
@@ -90,7 +88,7 @@ function memberName(index: number): string {
   return `member-${index}`;
 }
 
-function join(host: FakeCluster, name: string, member: FakeCluster): void {
+function join(host: SimulatedCluster, name: string, member: SimulatedCluster): void {
   const kubeconfig = kubeconfigOf(name, member.url);
   const secret = `member-${name}`;
   host.put("secrets", {
@@ -110,7 +108,7 @@ function node(room: number): Json {
 }
 
 /** A proxy and its delegate, alike already: a controller that starts has nothing to write. */
-function seed(host: FakeCluster, member: FakeCluster, cluster: string, name: string): void {
+function seed(host: SimulatedCluster, member: SimulatedCluster, cluster: string, name: string): void {
   const written = proxy(name);
   const uid = randomUUID();
   const owned = { ...written, metadata: { ...written.metadata, uid } } as unknown as Stored<Pod>;

@@ -32,7 +32,7 @@ export async function benchSoak({ pods, onProgress, ...program }: SoakOptions): 
     return await withController(fleet, inspected, PATIENCE_MS, async (controller) => {
       const comeAndGo = (prefix: string): Promise<void> =>
         churnPods(fleet, controller, { prefix, count: ROUND, perSecond: PER_SECOND });
-      // The pod's Binding shows that the watches run: these API servers do not replay events between a list and its watch.
+      // The pod's Binding shows that the watches run.
       fleet.host.put("pods", fleet.pod("waiting"));
       await controller.firstBound;
       await comeAndGo("first");

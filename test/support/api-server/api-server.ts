@@ -64,18 +64,22 @@ export class ApiServer {
   notesManagers = true;
   /** Called when a write was stored. A deletion is none. */
   onWrite: (write: StoredWrite) => void = () => {};
+  /** Called when a client's deletion has removed an object. */
+  onRemoval: (resource: ServedResource, object: StoredObject) => void = () => {};
   /** Changes what is created before it is stored, as admission does. */
   admit: (resource: ServedResource, object: AnyObject) => AnyObject = (_resource, object) => object;
-  readonly #store = new ObjectStore();
+  readonly #store: ObjectStore;
   readonly #now: () => number;
   readonly #pages = new Map<string, { readonly version: string; readonly items: readonly StoredObject[] }>();
   readonly #watches = new Set<Watch>();
   #uids = 0;
   #names = 0;
 
-  constructor(name = "fake", now: () => number = Date.now) {
+  /** `keptChanges`: changes of each resource that watches can begin before, at least. */
+  constructor(name = "fake", now: () => number = Date.now, keptChanges?: number) {
     this.name = name;
     this.#now = now;
+    this.#store = new ObjectStore(keptChanges);
   }
 
   /** The server's clock; epoch ms. */
@@ -116,6 +120,10 @@ export class ApiServer {
     return this.#store.all(kindName(resource));
   }
 
+  count(resource: ServedResource): number {
+    return this.#store.count(kindName(resource));
+  }
+
   /** Removes a resource with all objects, or serves it again. */
   serve(resource: ServedResource, isServed: boolean): void {
     if (!isServed) for (const object of this.all(resource)) this.#store.remove(kindName(resource), object);
@@ -141,6 +149,11 @@ export class ApiServer {
   /** Sends a bookmark to each open watch. */
   bookmark(): void {
     for (const watch of this.#watches) watch.bookmark(this.version);
+  }
+
+  /** Ends each open watch in good order, as an API server does now and then. */
+  endWatches(): void {
+    for (const watch of [...this.#watches]) watch.end();
   }
 
   /** Has the readers of watches look again, whether what they depend on has changed. */
@@ -177,10 +190,9 @@ export class ApiServer {
     this.#check(resource);
     const isSelected = selectionOf(resource.plural, selection);
     const from = Number(resourceVersion);
-    if (from > 0 && from < this.#store.oldest) {
-      throw expired(`too old resource version: ${resourceVersion} (${this.#store.oldest})`);
-    }
     const collection = kindName(resource);
+    const oldest = this.#store.oldest(collection);
+    if (from > 0 && from < oldest) throw expired(`too old resource version: ${resourceVersion} (${oldest})`);
     const isServed = (): boolean => this.resources.isServed(resource);
     const watch = new Watch(isSelected, isServed, () => {
       unsubscribe();
@@ -258,7 +270,11 @@ export class ApiServer {
     const found = this.get(resource, place);
     checkPreconditions(resource, found, options);
     const deleted = deletionOf(resource, found, options.gracePeriodSeconds, this.#now());
-    if (deleted === undefined) return this.#store.remove(kindName(resource), found);
+    if (deleted === undefined) {
+      const last = this.#store.remove(kindName(resource), found);
+      this.onRemoval(resource, last);
+      return last;
+    }
     return jsonEqual(deleted, found) ? found : this.#put(resource, deleted, options.by ?? "", found);
   }
 

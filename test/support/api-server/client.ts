@@ -25,7 +25,7 @@ export type Subject = Omit<ErrorSubject, "cluster">;
 
 /** The way between a client and the server: the layer of faults. Without one, requests are answered at once. */
 export interface Way {
-  /** Delays a step by some milliseconds. */
+  /** Delays a step by some milliseconds, or fails it. */
   readonly pause: () => Promise<void>;
   readonly fate: () => Fate;
   /** Reports whether watches of a resource stay open. */
@@ -41,8 +41,9 @@ export const AT_ONCE: Way = { pause: async () => {}, fate: () => "answered", isO
 /** Returns a client of the server in this process. `by` is its field manager. */
 export function clientOf(
   server: ApiServer,
-  { by = "test", way = AT_ONCE }: { readonly by?: string; readonly way?: Way } = {},
+  { by = "test", way: differences }: { readonly by?: string; readonly way?: Partial<Way> } = {},
 ): ClusterClient {
+  const way = { ...AT_ONCE, ...differences };
   const requests = new Requests(server, way);
   const write = (options: WriteOptions): Write => ({ ...options, by: options.fieldManager ?? by });
   const get: ClusterClient["get"] = async (resource, ref, options) =>

@@ -20,17 +20,30 @@ export interface Change {
 export class ObjectStore {
   readonly #collections = new Map<string, Map<string, StoredObject>>();
   readonly #listeners = new Set<(change: Change) => void>();
-  #changes: Change[] = [];
+  readonly #keptChanges: number;
+  /** By collection, the oldest first. */
+  #changes = new Map<string, Change[]>();
+  /** Last forgotten version of each collection. */
+  readonly #forgotten = new Map<string, number>();
   #version = 1;
-  #oldest = 0;
+  #compacted = 0;
+
+  /** `keptChanges`: changes of each collection that watches can begin before, at least. */
+  constructor(keptChanges: number = Number.POSITIVE_INFINITY) {
+    this.#keptChanges = keptChanges;
+  }
 
   get version(): number {
     return this.#version;
   }
 
-  /** Watches from an older version have to list again. */
-  get oldest(): number {
-    return this.#oldest;
+  /** Returns the version of a collection from before which watches have to list again. */
+  oldest(collection: string): number {
+    return Math.max(this.#compacted, this.#forgotten.get(collection) ?? 0);
+  }
+
+  count(collection: string): number {
+    return this.#collections.get(collection)?.size ?? 0;
   }
 
   /** Returns the objects in the order of their keys, which is that of an API server's lists. */
@@ -67,7 +80,7 @@ export class ObjectStore {
 
   /** Returns the changes of a collection after a version. */
   since(collection: string, version: number): Change[] {
-    return this.#changes.filter((change) => change.version > version && change.collection === collection);
+    return this.#changes.get(collection)?.filter((change) => change.version > version) ?? [];
   }
 
   subscribe(listener: (change: Change) => void): () => void {
@@ -77,13 +90,14 @@ export class ObjectStore {
 
   /** Forgets the history: every watch that begins before now gets 410. */
   compact(): void {
-    this.#changes = [];
-    this.#oldest = this.#version;
+    this.#changes.clear();
+    this.#compacted = this.#version;
   }
 
   /** Returns a function that puts the present state back, as if nothing after it had ever been. */
   backUp(): () => void {
-    const [version, changes] = [this.#version, [...this.#changes]];
+    const version = this.#version;
+    const changes = new Map([...this.#changes].map(([name, all]) => [name, [...all]]));
     const collections = [...this.#collections].map(([name, objects]) => [name, new Map(objects)] as const);
     return () => {
       this.#version = version;
@@ -94,7 +108,15 @@ export class ObjectStore {
   }
 
   #record(change: Change): void {
-    this.#changes.push(change);
+    const { collection } = change;
+    const changes = this.#changes.get(collection) ?? [];
+    this.#changes.set(collection, changes);
+    changes.push(change);
+    // Forgets many at once: each time costs as much as there are.
+    if (changes.length > 2 * this.#keptChanges) {
+      const last = changes.splice(0, changes.length - this.#keptChanges).at(-1);
+      if (last !== undefined) this.#forgotten.set(collection, last.version);
+    }
     for (const listener of [...this.#listeners]) listener(change);
   }
 }

@@ -39,6 +39,11 @@ export class Resources {
     return [...this.#defined.values()].find((resource) => resource.kind === kind);
   }
 
+  /** Finds a resource by its plural. */
+  ofPlural(plural: string): ServedResource | undefined {
+    return [...this.#defined.values()].find((resource) => resource.plural === plural);
+  }
+
   /** Returns the discovery document of a path: undefined for another path, or a group that is not served. */
   discovery(path: string): object | undefined {
     const served = [...this.#defined.values()].filter((resource) => this.isServed(resource));

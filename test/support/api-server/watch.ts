@@ -11,6 +11,7 @@ export class Watch {
   readonly #isSelected: (object: StoredObject) => boolean;
   readonly #isServed: () => boolean;
   readonly #onClose: () => void;
+  #isEnded = false;
   #wake = Promise.withResolvers<void>();
 
   constructor(isSelected: (object: StoredObject) => boolean, isServed: () => boolean, onClose: () => void) {
@@ -24,17 +25,24 @@ export class Watch {
     return this.#events.shift();
   }
 
-  /** The resource is no longer served, and all events are read: the server ends the watch. */
+  /** The server ends the watch, or no longer serves the resource, and all events are read. */
   get isOver(): boolean {
-    return this.#events.length === 0 && !this.#isServed();
+    return this.#events.length === 0 && (this.#isEnded || !this.#isServed());
+  }
+
+  end(): void {
+    this.#isEnded = true;
+    this.wake();
   }
 
   /** Resolves after the next event, `wake`, or when the signal fires. */
   async changed(signal?: AbortSignal): Promise<void> {
     if (this.#events.length > 0 || signal?.aborted === true) return;
     const { promise, resolve } = this.#wake;
-    signal?.addEventListener("abort", () => resolve(), { once: true });
+    const aborted = (): void => resolve();
+    signal?.addEventListener("abort", aborted);
     await promise;
+    signal?.removeEventListener("abort", aborted);
   }
 
   /** Shows an object that was there before. */

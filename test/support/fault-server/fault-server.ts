@@ -34,22 +34,28 @@ export interface TlsMaterial {
 export class FaultServer {
   readonly api: ApiServer;
   readonly world: World;
-  /** Every request, in order of arrival. */
+  /** Every request, in order of arrival, unless the server forgets them. */
   readonly requests: FaultRequest[] = [];
   /** Faults, each used by the first request that it does not refuse. */
   readonly faults: Fault[] = [];
   /** Asked first for every request. */
   always: Fault | undefined;
+  /** Called after the server has answered a request that is no watch, and refused nothing. */
+  onAnswer: ((request: FaultRequest, answer: object | string) => void) | undefined;
+  /** Bytes that watches have been sent. */
+  watchedBytes = 0;
   readonly sockets: Set<Socket> = new Set();
   /** Sockets opened since the start. */
   connections = 0;
   readonly #server: Server;
   readonly #watches = new Set<ServerResponse>();
+  readonly #forgets: boolean;
   #port = 0;
   readonly #scheme: "http" | "https";
 
-  private constructor(tls: TlsMaterial | undefined, api: ApiServer) {
+  private constructor(tls: TlsMaterial | undefined, api: ApiServer, forgets: boolean) {
     this.api = api;
+    this.#forgets = forgets;
     this.world = new World(api);
     const handler = (request: IncomingMessage, response: ServerResponse): void => void this.#handle(request, response);
     this.#scheme = tls === undefined ? "http" : "https";
@@ -60,6 +66,8 @@ export class FaultServer {
             { ...tls, requestCert: tls.ca !== undefined, rejectUnauthorized: tls.ca !== undefined },
             handler,
           );
+    // Clients keep their connections between probes, as with a real API server.
+    this.#server.keepAliveTimeout = 120_000;
     this.#server.on("connection", (socket: Socket) => {
       this.connections += 1;
       this.sockets.add(socket);
@@ -67,8 +75,11 @@ export class FaultServer {
     });
   }
 
-  static async start(options: { tls?: TlsMaterial; port?: number; api?: ApiServer } = {}): Promise<FaultServer> {
-    const server = new FaultServer(options.tls, options.api ?? untimed());
+  /** `forgets`: a server that runs for long does not keep its requests. */
+  static async start(
+    options: { tls?: TlsMaterial; port?: number; api?: ApiServer; forgets?: boolean } = {},
+  ): Promise<FaultServer> {
+    const server = new FaultServer(options.tls, options.api ?? untimed(), options.forgets === true);
     await server.listen(options.port ?? 0);
     return server;
   }
@@ -134,7 +145,7 @@ export class FaultServer {
       headers: message.headers,
       body: Buffer.concat(chunks).toString("utf8"),
     };
-    this.requests.push(request);
+    if (!this.#forgets) this.requests.push(request);
     if (this.always?.(request, response) === true) return;
     for (const fault of this.faults) {
       if (fault(request, response) === false) continue;
@@ -146,13 +157,13 @@ export class FaultServer {
 
   #serve(request: FaultRequest, response: ServerResponse): void {
     try {
-      if (request.kind === "watch") this.#watch(request, response);
-      else
-        answerJson(
-          response,
-          request.method === "POST" ? 201 : 200,
-          answerTo(this.api, restOf(request), userOf(request)),
-        );
+      if (request.kind === "watch") {
+        this.#watch(request, response);
+        return;
+      }
+      const answer = answerTo(this.api, restOf(request), userOf(request));
+      answerJson(response, request.method === "POST" ? 201 : 200, answer);
+      this.onAnswer?.(request, answer);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       answerJson(response, error.status, error.toStatus());
@@ -183,7 +194,10 @@ export class FaultServer {
     const sendAll = async (): Promise<void> => {
       while (!over.signal.aborted && !watch.isOver) {
         for (let event = watch.next(); event !== undefined; event = watch.next()) {
-          if (!response.writableEnded) response.write(lineOf(resource, event, metadataOnly));
+          if (response.writableEnded) continue;
+          const text = lineOf(resource, event, metadataOnly);
+          this.watchedBytes += text.length;
+          response.write(text);
         }
         await watch.changed(over.signal);
       }

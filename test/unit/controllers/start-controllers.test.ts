@@ -2,8 +2,8 @@ import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../../src/api/keys.ts";
 import { type RunningControllers, startControllers } from "../../../src/controllers/start-controllers.ts";
 import { controllersOf } from "../../bench/scale/controllers.ts";
-import type { Json } from "../../bench/scale/fake-cluster.ts";
 import { type Fleet, fleetOf } from "../../bench/scale/fleet.ts";
+import type { Json } from "../../bench/scale/simulated-cluster.ts";
 import { eventually } from "../../support/harness/wait.ts";
 
 let fleet: Fleet;

@@ -9,7 +9,7 @@ import { type KubeletCertificate, kubeletSource } from "../../../src/kubelet/ser
 import { CertificateKeeper } from "../../../src/serving/certificate-keeper.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { MemoryClient } from "../webhook/memory-client.ts";
+import { RecordedHost } from "../serving/recorded-host.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
 const log = createLogger({ level: "silent" });
@@ -18,7 +18,7 @@ function follow(
   certificate: KubeletCertificate,
   clock: FakeClock,
 ): { keeper: CertificateKeeper; served: Certificate[] } {
-  const source = kubeletSource(certificate, { host: new MemoryClient(), clock, log });
+  const source = kubeletSource(certificate, { host: new RecordedHost().client, clock, log });
   const keeper = new CertificateKeeper({ source, clock, log });
   onTestFinished(() => keeper.close());
   return { keeper, served: [] };

@@ -1,32 +1,35 @@
 import { X509Certificate } from "node:crypto";
 import { AsnConvert } from "@peculiar/asn1-schema";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import type { CertificateSigningRequest, KubeObject, ObjectRef, Stored } from "../../../src/api/kubernetes.ts";
+import type { CertificateSigningRequest, Stored } from "../../../src/api/kubernetes.ts";
 import { type Authority, issueAuthority, issueClient, readRequest } from "../../../src/certificates/issue.ts";
 import { distinguishedName, subjectAltName } from "../../../src/certificates/x509.ts";
-import { certificateSigningRequests, isStored, type Resource } from "../../../src/kube/resources.ts";
+import { certificateSigningRequests } from "../../../src/kube/resources.ts";
 import { kubeletSource } from "../../../src/kubelet/serving-certificate.ts";
 import { SigningRequest } from "../../../src/kubelet/signing-request.ts";
 import { CertificateKeeper } from "../../../src/serving/certificate-keeper.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { MemoryClient } from "../webhook/memory-client.ts";
+import { RecordedHost } from "../serving/recorded-host.ts";
 
 const SIGNER = "kubernetes.io/kubelet-serving";
 const HOUR_MS = 60 * 60_000;
 const log = createLogger({ level: "silent" });
 
 /** A host on which this account may not approve by default. */
-class Host extends MemoryClient {
+class Host extends RecordedHost {
   mayApprove = false;
 
-  override async patch<T extends KubeObject>(resource: Resource<T>, { name }: ObjectRef): Promise<Stored<T>> {
-    if (!this.mayApprove) throw kubeError("Forbidden");
-    this.writes.push(`approve ${name}`);
-    const approved = this.peek(resource, { name });
-    if (!isStored<T>(approved)) throw new Error("approved what is not there");
-    return approved;
+  constructor() {
+    super();
+    this.client.patch = async (resource, { name }) => {
+      if (!this.mayApprove) throw kubeError("Forbidden");
+      this.writes.push(`approve ${name}`);
+      const approved = this.peek(resource, { name });
+      if (approved === undefined) throw new Error("approved what is not there");
+      return approved;
+    };
   }
 }
 
@@ -38,12 +41,12 @@ beforeEach(async () => {
   host = new Host();
   clock = new FakeClock(Date.now());
   authority ??= await issueAuthority("signer", { now: clock.now(), lifetimeMs: 365 * 24 * HOUR_MS });
-  request = new SigningRequest({ host, signer: SIGNER, hosts: ["192.0.2.7", "node.example"], clock, log });
+  request = new SigningRequest({ host: host.client, signer: SIGNER, hosts: ["192.0.2.7", "node.example"], clock, log });
 });
 
 function keeperOf(): CertificateKeeper {
   const certificate = { kind: "signer", signer: SIGNER, hosts: ["192.0.2.7"] } as const;
-  return new CertificateKeeper({ source: kubeletSource(certificate, { host, clock, log }), clock, log });
+  return new CertificateKeeper({ source: kubeletSource(certificate, { host: host.client, clock, log }), clock, log });
 }
 
 /** Returns the names of the requests. */
@@ -116,15 +119,13 @@ describe("a certificate from a signer of the host", () => {
 
   test("is found again when the response to its creation was lost", async () => {
     let lost = true;
-    const { create } = host;
-    Object.assign(host, {
-      create: async (...args: Parameters<typeof create>) => {
-        const made = await create.apply(host, args);
-        if (!lost) return made;
-        lost = false;
-        throw kubeError("AnswerLost", "AnswerLost", { cluster: "host", resource: "csr" });
-      },
-    });
+    const { create } = host.client;
+    host.client.create = async (...args) => {
+      const made = await create(...args);
+      if (!lost) return made;
+      lost = false;
+      throw kubeError("AnswerLost", "AnswerLost", { cluster: "host", resource: "csr" });
+    };
     await expect(request.next()).rejects.toThrow();
     expect(await request.next()).toBeUndefined();
     const [name, ...more] = asked();

@@ -13,7 +13,7 @@ import { createLogger } from "../../../src/telemetry/logger.ts";
 import { ensureCaBundle } from "../../../webhook/ca-bundle.ts";
 import { WEBHOOK_CERTIFICATE_SECRET } from "../../../webhook/certificate.ts";
 import { FakeClock, settle } from "../../support/clock/fake-clock.ts";
-import { bundlesOf, MemoryClient } from "../webhook/memory-client.ts";
+import { bundlesOf, RecordedHost } from "./recorded-host.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const SECRET = { namespace: "legation-system", name: "legation-webhook-certificate" };
@@ -28,7 +28,7 @@ const mutating: Resource<KubeObject> = {
 };
 const service = { namespace: "legation-system", name: "legation-webhook" };
 
-function install(client: MemoryClient, clientConfig: object = { service }): void {
+function install(client: RecordedHost, clientConfig: object = { service }): void {
   const webhooks = [
     { name: "a", clientConfig, timeoutSeconds: 5 },
     { name: "b", clientConfig },
@@ -36,11 +36,11 @@ function install(client: MemoryClient, clientConfig: object = { service }): void
   client.put(mutating, Object.assign({ metadata: { name: "legation" } }, { webhooks }));
 }
 
-function bundles(client: MemoryClient): (string | undefined)[] {
+function bundles(client: RecordedHost): (string | undefined)[] {
   return bundlesOf(client.peek(mutating, { name: "legation" }));
 }
 
-function hasSecret(client: MemoryClient): boolean {
+function hasSecret(client: RecordedHost): boolean {
   return client.peek(secrets, SECRET) !== undefined;
 }
 
@@ -49,7 +49,7 @@ interface Replica {
   readonly serving: () => Certificate;
 }
 
-async function replica(client: MemoryClient, clock: FakeClock, source: TlsSource = OWN): Promise<Replica> {
+async function replica({ client }: RecordedHost, clock: FakeClock, source: TlsSource = OWN): Promise<Replica> {
   const keeper = new CertificateKeeper({
     source: verifiedSource(source, { secret: WEBHOOK_CERTIFICATE_SECRET, client, clock }),
     publish: (trust, signal) => ensureCaBundle(client, trust, signal),
@@ -83,7 +83,7 @@ function trusts(bundle: string | undefined, { cert }: Certificate): boolean {
 
 describe("a certificate of Legation's own", () => {
   test("is issued once, stored in a Secret, and trusted by every configuration entry", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     const clock = new FakeClock();
     install(client);
     const { keeper, serving } = await replica(client, clock);
@@ -99,14 +99,14 @@ describe("a certificate of Legation's own", () => {
   });
 
   test("covers all names that the configurations call", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     install(client, { url: "https://admission.example:9443/mutate/all" });
     const { serving } = await replica(client, new FakeClock());
     expect(hostsOf(serving().cert)).toEqual(["127.0.0.1", "admission.example"]);
   });
 
   test("is shared by replicas called by different names", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     const clock = new FakeClock();
     install(client);
     const first = await replica(client, clock, { kind: "own", hosts: ["10.0.0.1"] });
@@ -116,10 +116,10 @@ describe("a certificate of Legation's own", () => {
   });
 
   test("is the other replica's if that one wrote first", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     const clock = new FakeClock();
     install(client);
-    const rival = new MemoryClient();
+    const rival = new RecordedHost();
     install(rival);
     const first = await replica(rival, clock);
     client.beforeWrite = () => {
@@ -131,7 +131,7 @@ describe("a certificate of Legation's own", () => {
   });
 
   test("is renewed after two thirds of its life by the same authority", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     const clock = new FakeClock();
     install(client);
     const { serving } = await replica(client, clock);
@@ -146,7 +146,7 @@ describe("a certificate of Legation's own", () => {
   });
 
   test("is served under a new authority only after a while of trust", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     const clock = new FakeClock();
     install(client);
     const { serving } = await replica(client, clock);
@@ -163,7 +163,7 @@ describe("a certificate of Legation's own", () => {
   });
 
   test("is restored after its Secret was deleted", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     const clock = new FakeClock();
     install(client);
     const { serving } = await replica(client, clock);
@@ -175,7 +175,7 @@ describe("a certificate of Legation's own", () => {
   });
 
   test("is replaced with its authority, also in memory, if it is from a clock far ahead", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     const clock = new FakeClock(Date.now());
     clock.jump(33 * DAY_MS);
     install(client);
@@ -193,7 +193,7 @@ describe("a certificate of Legation's own", () => {
   });
 
   test("gets a new authority if the key was removed, trusted before it is used", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     const clock = new FakeClock();
     install(client);
     const replicas = [await replica(client, clock), await replica(client, clock)];
@@ -209,7 +209,7 @@ describe("a certificate of Legation's own", () => {
   });
 
   test("stays trusted, of another replica, if the Secret is deleted and a new replica starts", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     const clock = new FakeClock();
     install(client);
     const first = await replica(client, clock);
@@ -225,7 +225,7 @@ describe("a certificate of Legation's own", () => {
   });
 
   test("stays trusted after renewal if a replica writes a stale bundle", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     const clock = new FakeClock();
     install(client);
     await replica(client, clock);
@@ -241,7 +241,7 @@ describe("a certificate of Legation's own", () => {
   });
 
   test("replaces a Secret with other content", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     install(client);
     client.put(secrets, { metadata: SECRET });
     const { serving } = await replica(client, new FakeClock());
@@ -249,7 +249,7 @@ describe("a certificate of Legation's own", () => {
   });
 
   test("is trusted a second after the configurations are created or re-created", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     const clock = new FakeClock();
     const { keeper } = await replica(client, clock);
     expect(keeper.trusted).toBe(false);
@@ -262,7 +262,7 @@ describe("a certificate of Legation's own", () => {
   });
 
   test("is served while the API server does not answer", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     const clock = new FakeClock();
     install(client);
     const { keeper, serving } = await replica(client, clock);
@@ -303,7 +303,7 @@ describe("a certificate in files", () => {
   }
 
   test("is read again after a change, and its bundle published", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     const clock = new FakeClock();
     install(client);
     const { source, write } = await files();
@@ -321,7 +321,7 @@ describe("a certificate in files", () => {
   });
 
   test("stays trusted beside another replica's", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     const clock = new FakeClock(Date.now());
     install(client);
     const [mounted, late] = [await files(), await files()];
@@ -340,7 +340,7 @@ describe("a certificate in files", () => {
   });
 
   test("is not lost if two writers are concurrent", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     install(client);
     const [own, rival] = [await issue(), await issue()];
     const { source, write } = await files();
@@ -354,7 +354,7 @@ describe("a certificate in files", () => {
   });
 
   test("gets an empty line in the bundle of the second call", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     const { source, write } = await files();
     const { serving, ca } = await issue();
     await write(serving, ca);
@@ -373,7 +373,7 @@ describe("a certificate in files", () => {
   });
 
   test("is no longer trusted after its authority expired", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     const [old, now] = [await issue(), await issue()];
     install(client, { service, caBundle: Buffer.from(old.ca).toString("base64") });
     const { source, write } = await files();
@@ -385,13 +385,13 @@ describe("a certificate in files", () => {
   test("prevents the start if its bundle is empty", async () => {
     const { source, write } = await files();
     await write((await issue()).serving, "");
-    await expect(replica(new MemoryClient(), new FakeClock(), source)).rejects.toThrow(
+    await expect(replica(new RecordedHost(), new FakeClock(), source)).rejects.toThrow(
       `--ca-bundle-file ${source.caFile}: holds no certificate; write the issuer's`,
     );
   });
 
   test("leaves the configurations alone if it has no bundle", async () => {
-    const client = new MemoryClient();
+    const client = new RecordedHost();
     install(client, { service, caBundle: "aW5qZWN0ZWQ=" });
     const { source, write } = await files();
     const { serving, ca } = await issue();
@@ -405,6 +405,6 @@ describe("a certificate in files", () => {
 
   test("prevents the start if it is missing", async () => {
     const source: TlsSource = { kind: "files", certFile: "/nowhere/tls.crt", keyFile: import.meta.filename };
-    await expect(replica(new MemoryClient(), new FakeClock(), source)).rejects.toThrow("/nowhere/tls.crt");
+    await expect(replica(new RecordedHost(), new FakeClock(), source)).rejects.toThrow("/nowhere/tls.crt");
   });
 });

@@ -44,3 +44,31 @@ test("the API server in memory refuses watches and pages from before a compactio
   const next = client.list(configMaps, { limit: 1, continue: page.continue ?? "" });
   await expect(next).rejects.toMatchObject({ code: "Gone" });
 });
+
+test("the API server in memory that keeps few changes refuses watches of that resource from before them alone", async () => {
+  const server = new ApiServer("fake", Date.now, 2);
+  const client = clientOf(server);
+  server.put(serviceAccounts, { metadata: { name: "quiet" } });
+  for (const name of ["a", "b", "c", "d", "e"]) server.put(configMaps, { metadata: { name } });
+  const { signal } = new AbortController();
+  const expired = client.watch(configMaps, { resourceVersion: "2", signal });
+  await expect(expired[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: "Gone" });
+  const kept = client.watch(configMaps, { resourceVersion: "5", signal });
+  const next = await kept[Symbol.asyncIterator]().next();
+  expect(next.value).toMatchObject({ type: "ADDED", object: { metadata: { name: "d" } } });
+  const quiet = client.watch(serviceAccounts, { resourceVersion: "1", signal });
+  const known = await quiet[Symbol.asyncIterator]().next();
+  expect(known.value).toMatchObject({ object: { metadata: { name: "quiet" } } });
+});
+
+test("the API server in memory ends its watches in good order", async () => {
+  const server = new ApiServer();
+  const { signal } = new AbortController();
+  const watch = clientOf(server).watch(configMaps, {
+    resourceVersion: server.version,
+    signal,
+    onOpen: () => setImmediate(() => server.endWatches()),
+  });
+  expect(await watch[Symbol.asyncIterator]().next()).toMatchObject({ done: true });
+  expect(server.openWatches).toBe(0);
+});

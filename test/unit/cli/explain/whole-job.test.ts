@@ -3,7 +3,8 @@ import type { Job, KubeEvent, Stored } from "../../../../src/api/kubernetes.ts";
 import { readWorkload } from "../../../../src/cli/explain/read-workload.ts";
 import { type WholeJobFacts, wholeJobStatus } from "../../../../src/cli/explain/whole-job.ts";
 import { wholeJobText } from "../../../../src/cli/status/whole-text.ts";
-import { MemoryCluster } from "../join/memory-cluster.ts";
+import { jobs } from "../../../../src/kube/resources.ts";
+import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
 import { recordedSession } from "../session.ts";
 import { host } from "../simulation/host.ts";
 
@@ -111,7 +112,7 @@ describe("the status of a whole Job", () => {
 
 test("status of a Job with the label reads no pods", async () => {
   const cluster = new MemoryCluster("host", "host-1");
-  cluster.put({ plural: "jobs" }, { apiVersion: "batch/v1", kind: "Job", ...job("west", RUNNING) } as object);
+  cluster.put(jobs, { apiVersion: "batch/v1", kind: "Job", ...job("west", RUNNING) });
   const workload = { kind: "Job", namespace: "team", name: "sum" } as const;
   const found = await readWorkload(cluster.client, workload, session.signal);
   expect(found).toMatchObject({ whole: true, cluster: "west", succeeded: 12, completions: 20 });

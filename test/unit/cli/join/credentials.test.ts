@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
 import { storeCredentials } from "../../../../src/cli/join/credentials.ts";
 import { secrets } from "../../../../src/kube/resources.ts";
+import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
-import { MemoryCluster } from "./memory-cluster.ts";
 
 const { signal } = new AbortController();
 const OPTIONS = { cluster: "west", kubeconfig: "ours", expires: "2026-01-01T00:00:00Z" };

@@ -4,7 +4,7 @@ import { clusters } from "../../../../src/api/resources.ts";
 import { joinByManifest } from "../../../../src/cli/join/join.ts";
 import type { JoinOptions } from "../../../../src/cli/join/validate.ts";
 import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
-import { MemoryCluster } from "./memory-cluster.ts";
+import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
 
 const HOST = "01234567-host";
 const NAME = "legation-agent-01234567";

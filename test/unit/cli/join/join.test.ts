@@ -10,9 +10,9 @@ import type { Connection } from "../../../../src/cli/shared/session.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
 import { namespaces, nodes, secrets, serviceAccounts } from "../../../../src/kube/resources.ts";
+import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
-import { MemoryCluster } from "./memory-cluster.ts";
 
 const HOST = "01234567-host";
 const ACCOUNT = { namespace: "legation-system", name: "legation-host-01234567" };
@@ -45,12 +45,20 @@ let impersonations: object[];
 beforeEach(() => {
   host = new MemoryCluster("host", HOST);
   member = new MemoryCluster("west", "uid-of-west");
-  host.onCreate = (object) => (object.kind === "Cluster" ? { ...object, status: READY } : object);
+  report(READY);
   authority = authorityNamed("first");
   given = {};
   impersonationVerb = "impersonate:user-info";
   impersonations = [];
 });
+
+/** Sets the status that the controller writes into each new Cluster. */
+function report(status: object | undefined): void {
+  host.onWrite = ({ resource, object, before }) => {
+    const isNew = resource.plural === clusters.plural && before === undefined;
+    if (isNew && status !== undefined) host.put(resource, { ...object, status });
+  };
+}
 
 /** The member through a kubeconfig, whose token and authority count. */
 async function connectText(text: string): Promise<Connection> {
@@ -237,7 +245,7 @@ describe("a join", () => {
       { type: "Reachable", status: "True" },
       { type: "Ready", status: "False", message: "no nodes" },
     ];
-    host.onCreate = (object) => (object.kind === "Cluster" ? { ...object, status: { conditions } } : object);
+    report({ conditions });
     await expect(joinAs("west")).rejects.toMatchObject({
       exit: "notReady",
       message: expect.stringContaining("was not True within 0.02 s: no nodes"),
@@ -245,7 +253,7 @@ describe("a join", () => {
   });
 
   test("stays joined when the Cluster is not Ready in time, and says what to do", async () => {
-    host.onCreate = (object) => object;
+    report(undefined);
     await expect(joinAs("west")).rejects.toMatchObject({
       exit: "notReady",
       message: expect.stringContaining("no controller reported on it within 0.02 s"),
@@ -486,10 +494,10 @@ describe("a join with access for users", () => {
 
   test("permits impersonation of any user where the member is older than 1.36, or has switched constraints off", async () => {
     impersonationVerb = "impersonate";
-    member.minor = "35+";
+    member.kubernetesVersion = { ...member.kubernetesVersion, minor: "35+" };
     await joinAs("west", { access: {} });
     expect(rules()).not.toContain("user-info");
-    member.minor = "36";
+    member.kubernetesVersion = { ...member.kubernetesVersion, minor: "36" };
     const reported: string[] = [];
     await joinAs("west", {}, reported);
     expect(rules()).not.toContain("user-info");

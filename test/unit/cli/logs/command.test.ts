@@ -6,7 +6,7 @@ import { kubeError } from "../../../support/builders/kube-error.ts";
 import { containerStatus } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { connection, recordedSession } from "../session.ts";
-import { copyOf, FakeCluster, job, runPod } from "./fake-cluster.ts";
+import { copyOf, job, LogCluster, runPod } from "./log-cluster.ts";
 
 test.each<[string[], RegExp]>([
   [["deploy/web"], /"deploy\/web" is no Job or pod; write e\.g\. job\/sweep, web-0, pod\/web-0, or -l app=web/],
@@ -24,7 +24,7 @@ test.each<[string[], RegExp]>([
   expect(session.err.join("")).toMatch(message);
 });
 
-function sessionWith(host: FakeCluster, west: FakeCluster): ReturnType<typeof recordedSession> {
+function sessionWith(host: LogCluster, west: LogCluster): ReturnType<typeof recordedSession> {
   return recordedSession({
     connect: async ({ preferredContext }) =>
       connection((preferredContext === "west" ? west : host).client, { namespace: "shop" }),
@@ -33,24 +33,24 @@ function sessionWith(host: FakeCluster, west: FakeCluster): ReturnType<typeof re
 
 test("logs ends with 1 when something is missing, and shows the rest", async () => {
   const placed = job({ member: "west" });
-  const west = new FakeCluster("west", copyOf(placed), [runPod("a1", "ended"), runPod("a2", "ended")]);
+  const west = new LogCluster("west", copyOf(placed), [runPod("a1", "ended"), runPod("a2", "ended")]);
   west.onStream = ({ pod }) => ({ status: 500, text: `the kubelet of ${pod} is down` });
-  const session = sessionWith(new FakeCluster("host", placed), west);
+  const session = sessionWith(new LogCluster("host", placed), west);
   expect(await runProgram(["logs", "job/sweep", "--member-kubeconfig", "own.yaml"], session, "1.0.0")).toBe(1);
   expect(session.err.join("")).toContain("Job shop/sweep: logs are missing, as told above: west/a1, west/a2");
 });
 
 test("names another way into a member that this machine does not reach", async () => {
   const placed = job({ member: "west" });
-  const west = new FakeCluster("west", copyOf(placed), [runPod("a1", "ended")]);
+  const west = new LogCluster("west", copyOf(placed), [runPod("a1", "ended")]);
   west.failure = kubeError("NotSent", "getaddrinfo ENOTFOUND west");
-  const session = sessionWith(new FakeCluster("host", placed), west);
+  const session = sessionWith(new LogCluster("host", placed), west);
   expect(await runProgram(["logs", "job/sweep"], session, "1.0.0")).toBe(1);
   expect(session.err.join("")).toContain("give --member-kubeconfig FILE");
 });
 
 test("logs ends with 3 when no member has the Job", async () => {
-  const session = sessionWith(new FakeCluster("host", job()), new FakeCluster("west"));
+  const session = sessionWith(new LogCluster("host", job()), new LogCluster("west"));
   expect(await runProgram(["logs", "job/sweep"], session, "1.0.0")).toBe(3);
   expect(session.err.join("")).toContain("Job shop/sweep: no member has it yet");
 });
@@ -78,8 +78,8 @@ describe("logs of a pod of the host", () => {
     args: readonly string[],
     ofMember: Stored<Pod> = delegate,
   ): Promise<readonly [number, string, string]> {
-    const host = new FakeCluster("host", proxy);
-    const west = new FakeCluster("west", undefined, [ofMember]);
+    const host = new LogCluster("host", proxy);
+    const west = new LogCluster("west", undefined, [ofMember]);
     for (const [cluster, name] of [
       [host, "host"],
       [west, "west"],
@@ -117,10 +117,10 @@ describe("logs of pods", () => {
 
   function membersWith(...pods: readonly Readonly<Parameters<typeof runPod>>[]): {
     readonly session: ReturnType<typeof recordedSession>;
-    readonly members: readonly FakeCluster[];
+    readonly members: readonly LogCluster[];
   } {
     const members = clusters.map((name) => {
-      const cluster = new FakeCluster(
+      const cluster = new LogCluster(
         name,
         undefined,
         pods.map((each) => runPod(...each)),

@@ -6,7 +6,7 @@ import { Failure } from "../../../../src/cli/shared/failure.ts";
 import { Gaps } from "../../../../src/cli/shared/gaps.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { copyOf, FakeCluster, job, runPod } from "./fake-cluster.ts";
+import { copyOf, job, LogCluster, runPod } from "./log-cluster.ts";
 
 const at = (second: number, text: string): Buffer =>
   Buffer.from(`2026-01-01T00:00:${String(second).padStart(2, "0")}.000000000Z ${text}\n`);
@@ -22,9 +22,9 @@ class Following {
   isOver = false;
 
   constructor(
-    host: FakeCluster,
+    host: LogCluster,
     of: ReturnType<typeof job>,
-    members: Readonly<Record<string, FakeCluster>>,
+    members: Readonly<Record<string, LogCluster>>,
     options: Partial<FollowLogsOptions> = {},
   ) {
     const printer = new LinePrinter((bytes) => {
@@ -62,7 +62,7 @@ const JOB = job({ member: "west" });
 const FINISHED = job({ member: "west", finished: true });
 
 /** A log that grows as the test writes, and its end. */
-function growing(cluster: FakeCluster): Readonly<Record<string, PassThrough>> {
+function growing(cluster: LogCluster): Readonly<Record<string, PassThrough>> {
   const streams: Record<string, PassThrough> = {};
   cluster.onStream = ({ pod, query }) => {
     if (query.follow === undefined) return Readable.from([]);
@@ -75,8 +75,8 @@ function growing(cluster: FakeCluster): Readonly<Record<string, PassThrough>> {
 
 describe("following the logs of a Job", () => {
   test("prints lines as they come, and ends when the Job is finished and its pod's log is read", async () => {
-    const host = new FakeCluster("host", JOB);
-    const west = new FakeCluster("west", copyOf(JOB), [runPod("a1", "running")]);
+    const host = new LogCluster("host", JOB);
+    const west = new LogCluster("west", copyOf(JOB), [runPod("a1", "running")]);
     const streams = growing(west);
     const following = new Following(host, JOB, { west });
     await following.pass(1);
@@ -96,8 +96,8 @@ describe("following the logs of a Job", () => {
   });
 
   test("follows a pod that starts later, also when the watch ended in between, and then prefixes lines", async () => {
-    const host = new FakeCluster("host", JOB);
-    const west = new FakeCluster("west", copyOf(JOB), [runPod("a1", "running")]);
+    const host = new LogCluster("host", JOB);
+    const west = new LogCluster("west", copyOf(JOB), [runPod("a1", "running")]);
     const streams = growing(west);
     const following = new Following(host, JOB, { west }, { tail: 1 });
     await following.pass(1);
@@ -116,8 +116,8 @@ describe("following the logs of a Job", () => {
   });
 
   test("goes on after a stream was cut, where it was, without losing or repeating a line", async () => {
-    const host = new FakeCluster("host", JOB);
-    const west = new FakeCluster("west", copyOf(JOB), [runPod("a1", "running")]);
+    const host = new LogCluster("host", JOB);
+    const west = new LogCluster("west", copyOf(JOB), [runPod("a1", "running")]);
     const streams = growing(west);
     const following = new Following(host, JOB, { west });
     await following.pass(1);
@@ -132,8 +132,8 @@ describe("following the logs of a Job", () => {
   });
 
   test("reads the end of a log whose stream does not end", async () => {
-    const host = new FakeCluster("host", JOB);
-    const west = new FakeCluster("west", copyOf(JOB), [runPod("a1", "running")]);
+    const host = new LogCluster("host", JOB);
+    const west = new LogCluster("west", copyOf(JOB), [runPod("a1", "running")]);
     west.onStream = ({ query }) => (query.follow === "true" ? new PassThrough() : Readable.from([at(1, "all of it")]));
     const following = new Following(host, JOB, { west });
     await following.pass(1);
@@ -145,8 +145,8 @@ describe("following the logs of a Job", () => {
   });
 
   test("hardly lists ended pods while it reads a long log of one", async () => {
-    const host = new FakeCluster("host", FINISHED);
-    const west = new FakeCluster("west", copyOf(JOB), [runPod("a1", "ended")]);
+    const host = new LogCluster("host", FINISHED);
+    const west = new LogCluster("west", copyOf(JOB), [runPod("a1", "ended")]);
     const log = new PassThrough();
     west.onStream = () => log;
     const following = new Following(host, FINISHED, { west });
@@ -165,8 +165,8 @@ describe("following the logs of a Job", () => {
 
   test("follows no more containers at a time than it may, and the others afterwards", async () => {
     const several = job({ member: "west", completions: 3 });
-    const host = new FakeCluster("host", several);
-    const west = new FakeCluster(
+    const host = new LogCluster("host", several);
+    const west = new LogCluster(
       "west",
       copyOf(several),
       ["a1", "a2", "a3"].map((name) => runPod(name, "running")),
@@ -185,8 +185,8 @@ describe("following the logs of a Job", () => {
 
   test("waits for the member of a Job that has none yet", async () => {
     const none = job();
-    const host = new FakeCluster("host", none);
-    const west = new FakeCluster("west", copyOf(JOB), [runPod("a1", "ended")]);
+    const host = new LogCluster("host", none);
+    const west = new LogCluster("west", copyOf(JOB), [runPod("a1", "ended")]);
     west.onStream = () => Readable.from([at(1, "one")]);
     const following = new Following(host, none, { west });
     await following.pass(1);
@@ -198,7 +198,7 @@ describe("following the logs of a Job", () => {
   });
 
   test("names a member that it cannot open, and follows the rest", async () => {
-    const host = new FakeCluster("host", JOB);
+    const host = new LogCluster("host", JOB);
     const following = new Following(host, JOB, {});
     await following.pass(1);
     expect(following.err).toEqual(["west: no way in\n  find one"]);
@@ -209,8 +209,8 @@ describe("following the logs of a Job", () => {
   });
 
   test("ends when the Job is finished and its member does not answer, and says so", async () => {
-    const host = new FakeCluster("host", JOB);
-    const west = new FakeCluster("west", copyOf(JOB), [runPod("a1", "running")]);
+    const host = new LogCluster("host", JOB);
+    const west = new LogCluster("west", copyOf(JOB), [runPod("a1", "running")]);
     growing(west);
     const following = new Following(host, JOB, { west });
     await following.pass(1);
@@ -225,8 +225,8 @@ describe("following the logs of a Job", () => {
   });
 
   test("ends when the Job is deleted", async () => {
-    const host = new FakeCluster("host", JOB);
-    const west = new FakeCluster("west", copyOf(JOB), [runPod("a1", "ended")]);
+    const host = new LogCluster("host", JOB);
+    const west = new LogCluster("west", copyOf(JOB), [runPod("a1", "ended")]);
     west.onStream = () => Readable.from([at(1, "one")]);
     const following = new Following(host, JOB, { west });
     await following.pass(2);

@@ -4,12 +4,12 @@ import { LinePrinter } from "../../../../src/cli/logs/lines.ts";
 import { type LogOptions, podsOfJob, showLogs } from "../../../../src/cli/logs/show.ts";
 import { Gaps } from "../../../../src/cli/shared/gaps.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { copyOf, FakeCluster, job, runPod } from "./fake-cluster.ts";
+import { copyOf, job, LogCluster, runPod } from "./log-cluster.ts";
 
 const JOB = job({ member: "west" });
 
 async function shown(
-  clusters: Readonly<Record<string, FakeCluster>>,
+  clusters: Readonly<Record<string, LogCluster>>,
   options: Partial<LogOptions> = {},
 ): Promise<{ readonly out: string; readonly err: readonly string[]; readonly lacking: readonly string[] }> {
   let out = "";
@@ -25,8 +25,8 @@ async function shown(
   return { out, err, lacking: gaps.lacking };
 }
 
-function member(...pods: readonly Readonly<Parameters<typeof runPod>>[]): FakeCluster {
-  const cluster = new FakeCluster(
+function member(...pods: readonly Readonly<Parameters<typeof runPod>>[]): LogCluster {
+  const cluster = new LogCluster(
     "west",
     copyOf(JOB),
     pods.map((each) => runPod(...each)),
@@ -105,7 +105,7 @@ describe("logs of a Job", () => {
   });
 
   test("are not those of a Job of the same name that is no copy of this one", async () => {
-    const stranger = new FakeCluster("west", job({ uid: "of another host" }), [runPod("a1", "ended")]);
+    const stranger = new LogCluster("west", job({ uid: "of another host" }), [runPod("a1", "ended")]);
     const { out, err } = await shown({ west: stranger });
     expect(out).toBe("");
     expect(err[0]).toMatch(/^west: has no copy of this Job\n/);

@@ -1,11 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { isRunOf, openSource, placesOf, podSelector } from "../../../../src/cli/logs/sources.ts";
 import type { ClusterChoice } from "../../../../src/cli/shared/session.ts";
+import { secrets } from "../../../../src/kube/resources.ts";
+import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
-import { MemoryCluster } from "../join/memory-cluster.ts";
 import { connection, recordedSession } from "../session.ts";
-import { copyOf, job } from "./fake-cluster.ts";
+import { copyOf, job } from "./log-cluster.ts";
 
 const SECRET = {
   metadata: { name: "member-west", namespace: "legation-system" },
@@ -38,7 +39,7 @@ describe("the way to a member's logs", () => {
 
   test("is the host's stored credentials without one", async () => {
     const host = new MemoryCluster("host", "uid");
-    host.put({ plural: "secrets" }, SECRET);
+    host.put(secrets, SECRET);
     const texts: string[] = [];
     const session = recordedSession({
       connectText: async (text) => {

@@ -1,12 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
+import { clusterRoleBindings, clusterRoles } from "../../../../src/cli/member/access.ts";
 import { cleanMember } from "../../../../src/cli/member/clean.ts";
 import type { RawRequest } from "../../../../src/kube/client.ts";
 import type { KubeError, KubeErrorCode } from "../../../../src/kube/errors.ts";
-import type { Resource } from "../../../../src/kube/resources.ts";
+import { namespaces, type Resource, serviceAccounts } from "../../../../src/kube/resources.ts";
+import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
-import { MemoryCluster } from "../join/memory-cluster.ts";
 
 const HOST = "host-1";
 const { signal } = new AbortController();
@@ -220,23 +221,23 @@ test("reports a namespace before it waits for it, and as removed when it is gone
 describe("the access in a member", () => {
   const name = "legation-host-host-1";
   const labels = { "legation.dev/host": HOST };
-  const ROLE = { resource: { plural: "clusterroles" }, ref: { name } };
-  const BINDING = { resource: { plural: "clusterrolebindings" }, ref: { name } };
-  const ACCOUNT = { resource: { plural: "serviceaccounts" }, ref: { name, namespace: "legation-system" } };
+  const ROLE = { resource: clusterRoles, ref: { name } };
+  const BINDING = { resource: clusterRoleBindings, ref: { name } };
+  const ACCOUNT = { resource: serviceAccounts, ref: { name, namespace: "legation-system" } };
 
   /** A member in which the access is made again as a namespace goes; by the host's own credentials, unless `isAdministrator`. */
   async function clean({ isAdministrator }: { readonly isAdministrator: boolean }): Promise<MemoryCluster> {
     const cluster = new MemoryCluster("west", "member-1");
     const grant = (): void => {
-      cluster.put(ROLE.resource, { metadata: { ...ROLE.ref, labels } });
-      cluster.put(BINDING.resource, { metadata: { ...BINDING.ref, labels } });
+      cluster.remake(ROLE.resource, { metadata: { ...ROLE.ref, labels } });
+      cluster.remake(BINDING.resource, { metadata: { ...BINDING.ref, labels } });
       const owner = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", name };
       const ownerReferences = [{ ...owner, uid: cluster.peek(ROLE.resource, ROLE.ref)?.metadata.uid ?? "" }];
-      cluster.put(ACCOUNT.resource, { metadata: { ...ACCOUNT.ref, labels, ownerReferences } });
+      cluster.remake(ACCOUNT.resource, { metadata: { ...ACCOUNT.ref, labels, ownerReferences } });
     };
     grant();
-    cluster.put({ plural: "namespaces" }, { metadata: { name: "shop", labels } });
-    cluster.afterDelete = (plural) => {
+    cluster.put(namespaces, { metadata: { name: "shop", labels } });
+    cluster.onRemoval = ({ plural }) => {
       if (plural === "namespaces") grant();
     };
     const client = fakeClient({

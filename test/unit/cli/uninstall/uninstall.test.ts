@@ -4,7 +4,7 @@ import { clusters, delegatedTypes } from "../../../../src/api/resources.ts";
 import { clusterRoles } from "../../../../src/cli/member/access.ts";
 import { uninstall } from "../../../../src/cli/uninstall/uninstall.ts";
 import { jobs, leases, namespaces, nodes, pods, secrets } from "../../../../src/kube/resources.ts";
-import { MemoryCluster } from "../join/memory-cluster.ts";
+import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
 
 async function uninstallFrom(host: MemoryCluster, force = false): Promise<void> {
   const { signal } = new AbortController();

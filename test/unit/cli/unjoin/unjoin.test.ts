@@ -1,12 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { CLUSTER_FINALIZER } from "../../../../src/api/keys.ts";
+import { clusters } from "../../../../src/api/resources.ts";
+import { clusterRoleBindings, clusterRoles } from "../../../../src/cli/member/access.ts";
 import type { UnjoinContext, UnjoinOptions } from "../../../../src/cli/unjoin/drain.ts";
 import { type Unjoined, unjoin } from "../../../../src/cli/unjoin/unjoin.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { leases, namespaces, nodes, pods, secrets, serviceAccounts } from "../../../../src/kube/resources.ts";
+import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
-import { MemoryCluster } from "../join/memory-cluster.ts";
 import { connection } from "../session.ts";
 
 const HOST = "0123456789-host";
@@ -172,25 +175,25 @@ describe("an unjoin of a Cluster that is created again meanwhile", () => {
   const CLUSTER = { name: "west" };
   const labels = { "legation.dev/host": HOST, "legation.dev/cluster": "west" };
   const ACCESS = [
-    { resource: { plural: "clusterroles" }, ref: { name: NAME } },
-    { resource: { plural: "clusterrolebindings" }, ref: { name: NAME } },
-    { resource: { plural: "serviceaccounts" }, ref: { name: NAME, namespace: SYSTEM } },
+    { resource: clusterRoles, ref: { name: NAME } },
+    { resource: clusterRoleBindings, ref: { name: NAME } },
+    { resource: serviceAccounts, ref: { name: NAME, namespace: SYSTEM } },
   ];
-  const NODE = { resource: { plural: "nodes" }, ref: { name: "legation-west" } };
-  const POD = { resource: { plural: "pods" }, ref: { name: "web-0", namespace: "shop" } };
-  const SECRET = { resource: { plural: "secrets" }, ref: { name: "member-west", namespace: SYSTEM } };
+  const NODE = { resource: nodes, ref: { name: "legation-west" } };
+  const POD = { resource: pods, ref: { name: "web-0", namespace: "shop" } };
+  const SECRET = { resource: secrets, ref: { name: "member-west", namespace: SYSTEM } };
   const annotations = { "legation.dev/token-expires": "2026-12-01T00:00:00Z" };
 
   function joined(): { readonly host: MemoryCluster; readonly member: MemoryCluster; readonly joinAgain: () => void } {
     const host = new MemoryCluster("host", HOST);
     const member = new MemoryCluster("west", "member-1");
     const join = (): void => {
-      for (const { resource, ref } of ACCESS) member.put(resource, { metadata: { ...ref, labels } });
-      host.put(SECRET.resource, { metadata: { ...SECRET.ref, labels, annotations } });
-      host.put({ plural: "clusters" }, Object.assign({ metadata: { ...CLUSTER } }, { spec: SPEC }));
-      host.put(NODE.resource, { metadata: { ...NODE.ref, labels } });
+      for (const { resource, ref } of ACCESS) member.remake(resource, { metadata: { ...ref, labels } });
+      host.remake(SECRET.resource, { metadata: { ...SECRET.ref, labels, annotations } });
+      host.remake(clusters, Object.assign({ metadata: { ...CLUSTER } }, { spec: SPEC }));
+      host.remake(NODE.resource, { metadata: { ...NODE.ref, labels } });
     };
-    member.put({ plural: "namespaces" }, { metadata: { name: "shop", labels } });
+    member.put(namespaces, { metadata: { name: "shop", labels } });
     member.put(POD.resource, { metadata: { ...POD.ref, labels } });
     join();
     return { host, member, joinAgain: join };
@@ -204,7 +207,7 @@ describe("an unjoin of a Cluster that is created again meanwhile", () => {
     const both = joined();
     await expect(leaves(both)).resolves.toEqual({ name: "west", remained: [], kept: [] });
     for (const { resource, ref } of ACCESS) expect(both.member.peek(resource, ref)).toBeUndefined();
-    expect(both.member.peek({ plural: "namespaces" }, { name: "shop" })).toBeUndefined();
+    expect(both.member.peek(namespaces, { name: "shop" })).toBeUndefined();
     expect(both.member.peek(POD.resource, POD.ref)).toBeUndefined();
     for (const { resource, ref } of [NODE, SECRET]) expect(both.host.peek(resource, ref)).toBeUndefined();
   });
@@ -215,21 +218,21 @@ describe("an unjoin of a Cluster that is created again meanwhile", () => {
     ["the namespaces in the member go", "member", "namespaces"],
   ] as const)("ends, and leaves what that one has, when it happens as %s", async (_when, where, what) => {
     const both = joined();
-    both[where].afterDelete = (plural) => {
+    both[where].onRemoval = ({ plural }) => {
       if (plural !== what) return;
-      both[where].afterDelete = () => {};
+      both[where].onRemoval = () => {};
       both.joinAgain();
     };
     await expect(leaves(both)).rejects.toMatchObject({
       exit: "refused",
-      message: expect.stringMatching(/^Cluster west: was made again while it was leaving \(its uid is uid-\d+ now\)/),
+      message: expect.stringMatching(/^Cluster west: was made again while it was leaving \(its uid is host-\d+ now\)/),
       remedy: expect.stringContaining("run the command again"),
     });
     for (const { resource, ref } of ACCESS) expect(both.member.peek(resource, ref)).toBeDefined();
     // Pods went before their namespaces.
     if (where === "host") expect(both.member.peek(POD.resource, POD.ref)).toBeDefined();
     for (const { resource, ref } of [NODE, SECRET]) expect(both.host.peek(resource, ref)).toBeDefined();
-    expect(both.host.peek({ plural: "clusters" }, CLUSTER)).toBeDefined();
+    expect(both.host.peek(clusters, CLUSTER)).toBeDefined();
   });
 
   test("ends and leaves the new Cluster's pods when that appears while the member is cleaned", async () => {
@@ -247,9 +250,9 @@ describe("an unjoin of a Cluster that is created again meanwhile", () => {
 
   test("leaves a Secret that replaced the one it had read", async () => {
     const both = joined();
-    both.member.afterDelete = (plural) => {
+    both.member.onRemoval = ({ plural }) => {
       if (plural === "clusterroles")
-        both.host.put(SECRET.resource, { metadata: { ...SECRET.ref, labels, annotations } });
+        both.host.remake(SECRET.resource, { metadata: { ...SECRET.ref, labels, annotations } });
     };
     await leaves(both);
     expect(both.host.peek(SECRET.resource, SECRET.ref)).toBeDefined();
@@ -261,7 +264,6 @@ describe("an unjoin on a host that", () => {
   const ref = { name: "member-west", namespace: SYSTEM };
   const labels = { "legation.dev/host": HOST, "legation.dev/cluster": "west" };
   const POD = { name: "web-0", namespace: "shop" };
-  const [pods, secrets, clusters] = [{ plural: "pods" }, { plural: "secrets" }, { plural: "clusters" }];
 
   function standing(): {
     readonly host: MemoryCluster;
@@ -274,8 +276,8 @@ describe("an unjoin on a host that", () => {
     const host = new MemoryCluster("host", HOST);
     const member = new MemoryCluster("west", "member-1");
     const access = { name: "legation-host-01234567", namespace: SYSTEM };
-    member.put({ plural: "serviceaccounts" }, { metadata: { ...access, labels } });
-    member.put({ plural: "clusterroles" }, { metadata: { name: access.name, labels } });
+    member.put(serviceAccounts, { metadata: { ...access, labels } });
+    member.put(clusterRoles, { metadata: { name: access.name, labels } });
     member.put(pods, { metadata: { ...POD, labels } });
     host.put(clusters, Object.assign({ metadata: { name: "west" } }, { spec: SPEC }));
     const leave = (): Promise<unknown> =>
@@ -285,7 +287,7 @@ describe("an unjoin on a host that", () => {
 
   test("joined the member under another name, too, leaves its objects to that Cluster", async () => {
     const { host, member, leave: leaves } = standing();
-    host.afterDelete = (plural) => {
+    host.onRemoval = ({ plural }) => {
       if (plural !== "clusters") return;
       host.put(clusters, { metadata: { name: "east", annotations: { "legation.dev/member-uid": "member-1" } } });
     };
@@ -299,7 +301,7 @@ describe("an unjoin on a host that", () => {
 
   test("had no Secret for it leaves one that was created since", async () => {
     const { host, member, leave: leaves } = standing();
-    member.afterDelete = (plural) => {
+    member.onRemoval = ({ plural }) => {
       if (plural === "clusterroles") host.put(secrets, { metadata: { ...ref, labels } });
     };
     await leaves();
@@ -310,19 +312,19 @@ describe("an unjoin on a host that", () => {
   test("has its virtual node removes that, and the lease", async () => {
     const { host, leave: leaves } = standing();
     const lease = { name: "legation-west", namespace: "kube-node-lease" };
-    host.put({ plural: "nodes" }, { metadata: { name: "legation-west", labels } });
-    host.put({ plural: "leases" }, { metadata: lease });
+    host.put(nodes, { metadata: { name: "legation-west", labels } });
+    host.put(leases, { metadata: lease });
     await leaves();
-    expect(host.peek({ plural: "nodes" }, { name: "legation-west" })).toBeUndefined();
-    expect(host.peek({ plural: "leases" }, lease)).toBeUndefined();
+    expect(host.peek(nodes, { name: "legation-west" })).toBeUndefined();
+    expect(host.peek(leases, lease)).toBeUndefined();
   });
 
   test("has its virtual node without the label removes that, too", async () => {
     const { host, lines, leave: leaves } = standing();
     const node = { metadata: { name: "legation-west" }, spec: { providerID: "legation://west" } };
-    host.put({ plural: "nodes" }, node);
+    host.put(nodes, node);
     await leaves();
-    expect(host.peek({ plural: "nodes" }, node.metadata)).toBeUndefined();
+    expect(host.peek(nodes, node.metadata)).toBeUndefined();
     expect(lines).toContain("host: Cluster west removed");
   });
 
@@ -330,10 +332,9 @@ describe("an unjoin on a host that", () => {
     const { host, lines, leave: leaves } = standing();
     const node = { name: "legation-west" };
     const lease = { ...node, namespace: "kube-node-lease" };
-    host.put({ plural: "nodes" }, { metadata: node });
-    host.put({ plural: "leases" }, { metadata: lease });
-    const left = (): unknown[] =>
-      [host.peek({ plural: "nodes" }, node), host.peek({ plural: "leases" }, lease)].filter((each) => each);
+    host.put(nodes, { metadata: node });
+    host.put(leases, { metadata: lease });
+    const left = (): unknown[] => [host.peek(nodes, node), host.peek(leases, lease)].filter((each) => each);
     await leaves();
     expect(left()).toHaveLength(2);
     // The node runs no pod of Legation's, so unjoin does not cordon it either.
@@ -386,7 +387,7 @@ describe("an unjoin on a host that", () => {
   test("has a new Cluster at the end leaves the Secret, which may be that one's by now", async () => {
     const { host, member, leave: leaves } = standing();
     host.put(secrets, { metadata: { ...ref, labels, annotations } });
-    member.afterDelete = (plural) => {
+    member.onRemoval = ({ plural }) => {
       if (plural === "clusterroles") host.put(clusters, Object.assign({ metadata: { name: "west" } }, { spec: SPEC }));
     };
     await expect(leaves()).rejects.toMatchObject({ exit: "refused" });
@@ -404,13 +405,13 @@ describe("an unjoin without a Cluster, by the Secret that is left", () => {
     const host = new MemoryCluster("host", HOST);
     const member = new MemoryCluster("west", "member-1");
     const data = { kubeconfig: btoa("a kubeconfig") };
-    host.put({ plural: "secrets" }, Object.assign({ metadata: { ...ref, ...metadata } }, { data }));
+    host.put(secrets, Object.assign({ metadata: { ...ref, ...metadata } }, { data }));
     const { list } = member.client;
     member.client.list = (resource, options) => {
       if (answer === undefined || resource.plural !== "serviceaccounts") return list(resource, options);
       return Promise.reject(kubeError(answer, answer, { verb: "list", resource: resource.plural }));
     };
-    member.put({ plural: "pods" }, { metadata: { name: "web-0", namespace: "shop", labels: OF_HOST } });
+    member.put(pods, { metadata: { name: "web-0", namespace: "shop", labels: OF_HOST } });
     const leaving = unjoinWest(host.client, undefined, {
       options: { force },
       connectText: async () => connection(member.client),
@@ -432,7 +433,7 @@ describe("an unjoin without a Cluster, by the Secret that is left", () => {
       remained: [],
       kept: [expect.stringContaining("Secret member-west")],
     });
-    expect(member.peek({ plural: "pods" }, { name: "web-0", namespace: "shop" })).toBeUndefined();
+    expect(member.peek(pods, { name: "web-0", namespace: "shop" })).toBeUndefined();
   });
 
   test("fails and may be repeated where the member does not answer or refuses the credentials", async () => {

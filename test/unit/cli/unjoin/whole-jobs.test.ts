@@ -2,12 +2,12 @@ import { describe, expect, test } from "vitest";
 import type { Job } from "../../../../src/api/kubernetes.ts";
 import { emptyMember, type UnjoinOptions } from "../../../../src/cli/unjoin/drain.ts";
 import { unfinishedJobs, waitForJobs } from "../../../../src/cli/unjoin/whole-jobs.ts";
+import { jobs, nodes } from "../../../../src/kube/resources.ts";
+import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { MemoryCluster } from "../join/memory-cluster.ts";
 
 const { signal } = new AbortController();
-const JOBS = { plural: "jobs" };
 const COMPLETE = { conditions: [{ type: "Complete", status: "True" }] };
 
 function whole(name: string, member: string | undefined, status: object = {}): object {
@@ -15,9 +15,9 @@ function whole(name: string, member: string | undefined, status: object = {}): o
   return { metadata: { name, namespace: "team", labels: { "legation.dev/whole": "true" }, annotations }, status };
 }
 
-function hostWith(...jobs: readonly object[]): MemoryCluster {
+function hostWith(...given: readonly object[]): MemoryCluster {
   const host = new MemoryCluster("host", "host-1");
-  for (const job of jobs) host.put(JOBS, job);
+  for (const job of given) host.put(jobs, job);
   return host;
 }
 
@@ -93,9 +93,9 @@ describe("a member with an unfinished whole Job", () => {
 
   test("keeps a node that is not Legation's, and is refused all the same", async () => {
     const host = running();
-    host.put({ plural: "nodes" }, { metadata: { name: "legation-west" } });
+    host.put(nodes, { metadata: { name: "legation-west" } });
     await expect(empty(host, {})).rejects.toMatchObject({ exit: "refused" });
-    expect(host.peek<Job>({ plural: "nodes" }, { name: "legation-west" })?.spec).toBeUndefined();
+    expect(host.peek(nodes, { name: "legation-west" })?.spec).toBeUndefined();
   });
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { FakeCluster, Json } from "../../../bench/scale/fake-cluster.ts";
+import type { Json, SimulatedCluster } from "../../../bench/scale/simulated-cluster.ts";
 import { useFleet } from "../../../support/harness/fleet.ts";
 import { eventually } from "../../../support/harness/wait.ts";
 
@@ -25,7 +25,7 @@ async function start(): Promise<void> {
   await running.start();
 }
 
-function member(): FakeCluster {
+function member(): SimulatedCluster {
   const [only] = running.fleet.members;
   if (only === undefined) throw new Error("a fleet of one has a member");
   return only;

@@ -30,9 +30,18 @@ test("has each pod where it was last placed", () => {
           const wasLast = before !== undefined && ![...last.values()].some((other) => other.member === before.member);
           expect(placements.forget(uid)?.member).toBe(wasLast ? before.member : undefined);
         } else {
+          const others = [...last].filter(([other]) => other !== uid).map(([, other]) => other.member);
+          const before = last.get(uid);
           last.set(uid, { member, labels });
-          placements.place(pod(uid, "team", labels), member);
-          expect(placements.place(pod(uid, "team", { ...labels }), member)).toBe(false);
+          const placed = placements.place(pod(uid, "team", labels), member);
+          const isKnown = before?.member === member && words(before.labels) === words(labels);
+          const isFirst = before?.member !== member && !others.includes(member);
+          const from = before?.member === member ? undefined : before?.member;
+          const left = from === undefined || others.includes(from) ? {} : { left: { member: from, namespace: "team" } };
+          if (isKnown) expect(placed).toBeUndefined();
+          else expect(placed).toMatchObject({ isFirst, ...left });
+          if (!("left" in left)) expect(placed?.left).toBeUndefined();
+          expect(placements.place(pod(uid, "team", { ...labels }), member)).toBeUndefined();
         }
       }
       for (const member of ["west", "east"]) {

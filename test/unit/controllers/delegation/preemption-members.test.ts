@@ -2,8 +2,8 @@ import { afterEach, expect, test } from "vitest";
 import { virtualNodeName } from "../../../../src/api/keys.ts";
 import { type RunningControllers, startControllers } from "../../../../src/controllers/start-controllers.ts";
 import { controllersOf } from "../../../bench/scale/controllers.ts";
-import type { FakeCluster } from "../../../bench/scale/fake-cluster.ts";
 import { type Fleet, fleetOf } from "../../../bench/scale/fleet.ts";
+import type { SimulatedCluster } from "../../../bench/scale/simulated-cluster.ts";
 import { eventually } from "../../../support/harness/wait.ts";
 
 const NAMESPACE = "load";
@@ -20,7 +20,7 @@ afterEach(async () => {
 });
 
 /** Fills a member with one pod of this priority. Its scheduler reports of later pods that it can preempt nothing for them. */
-function makeFull(member: FakeCluster, priority: number): void {
+function makeFull(member: SimulatedCluster, priority: number): void {
   const amounts = { cpu: "1", memory: "1Gi", pods: "1" };
   const node = found(member.get("nodes", "", "node-1"));
   member.put("nodes", { ...node, status: { ...(node.status as object), capacity: amounts, allocatable: amounts } });

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import type { Json } from "../../../bench/scale/fake-cluster.ts";
+import type { Json } from "../../../bench/scale/simulated-cluster.ts";
 import { useFleet } from "../../../support/harness/fleet.ts";
 import { eventually } from "../../../support/harness/wait.ts";
 
@@ -58,7 +58,7 @@ test("creates copies that a client in the member deletes at once five times, and
   const [member] = running.fleet.members;
   whenWritten((collection, name) => member?.erase(collection, NAMESPACE, name));
   await start();
-  // The fake sends watches no events from before they began.
+  // The pod comes to a member that is read.
   await eventually(() => (member?.openWatches ?? 0) >= READ_IN_A_MEMBER, { intervalMs: 20 });
   running.fleet.host.put("pods", user("web-0"));
   await eventually(() => made("configmaps") === 5 && made("services") === 5, { intervalMs: 20 });

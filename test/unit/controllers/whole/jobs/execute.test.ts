@@ -28,8 +28,15 @@ interface Executed {
   readonly expectation: Awaited<ReturnType<Executor<Job, readonly JobShare[], Shown>["execute"]>>;
 }
 
-/** Carries out an action on a host that answers as given. No member is connected unless `isTaken` is given; it has no copy. */
-async function executed(action: JobAction, answer: () => Promise<object>, isTaken?: boolean): Promise<Executed> {
+/**
+ * Carries out an action on a host that answers as given. No member is connected unless `isTaken` is given, and none that `left`.
+ * None has a copy.
+ */
+async function executed(
+  action: JobAction,
+  answer: () => Promise<object>,
+  { isTaken, left }: { readonly isTaken?: boolean; readonly left?: string } = {},
+): Promise<Executed> {
   const patches: Patch[] = [];
   let sent = 0;
   const executor = new Executor(JOB_WRITES, {
@@ -40,7 +47,7 @@ async function executed(action: JobAction, answer: () => Promise<object>, isTake
       },
     }),
     identity: { id: "h", name: "host" },
-    registry: { member: () => (isTaken === undefined ? undefined : WITHOUT_COPY) },
+    registry: { member: (name) => (isTaken === undefined || name === left ? undefined : WITHOUT_COPY) },
     recorder: { record: () => {} },
     guard: new WriteGuard({ clock: new FakeClock() }),
     isTaken: () => Promise.resolve(isTaken === true),
@@ -99,8 +106,14 @@ test.each([
 test.each([
   { what: "goes to another member that takes it", isTaken: true, patches: 1 },
   { what: "stays where it is, without a write, when the other member refuses it as well", isTaken: false, patches: 0 },
-])("a share that its member refused $what", async ({ isTaken, patches: count }) => {
+  {
+    what: "stays where it is, without a write, when the other member has left",
+    isTaken: true,
+    left: "west",
+    patches: 0,
+  },
+])("a share that its member refused $what", async ({ patches: count, ...members }) => {
   const action = { type: "record", object: JOB, assignment: SHARES, move: { from: "north", to: "west" } } as const;
-  const { patches } = await executed(action, () => Promise.resolve({ metadata: {} }), isTaken);
+  const { patches } = await executed(action, () => Promise.resolve({ metadata: {} }), members);
   expect(patches).toHaveLength(count);
 });
