@@ -13,7 +13,8 @@ function read(parts: MemberParts, openMember: OpenMember, list: FakeMethods["lis
   const { clusters, nodes } = host({ west: parts });
   const client = fakeClient({
     find: async ({ kind }) => (kind === "Cluster" ? clusters : nodes)[0] ?? undefined,
-    list: async ({ kind }) => (kind === "Secret" ? { ...NONE, items: [SECRET] } : list()),
+    list: async (resource, options) =>
+      resource.kind === "Secret" ? { ...NONE, items: [SECRET] } : await list(resource, options),
   });
   return readMemberPage(viewerOf(client, openMember), "west", signal);
 }
