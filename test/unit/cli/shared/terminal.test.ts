@@ -29,10 +29,10 @@ test("says what a command works at from its second second on, and leaves nothing
     await clock.advance(900);
     expect(written).toEqual([]);
     await clock.advance(100);
-    expect(written).toEqual([`err:${ERASE}joining, 1 s`]);
+    expect(written).toEqual([`err:${ERASE}joining, 1s`]);
     terminal.step("waiting until west is Ready");
     await clock.advance(1_000);
-    expect(written.at(-1)).toBe(`err:${ERASE}waiting until west is Ready, 2 s`);
+    expect(written.at(-1)).toBe(`err:${ERASE}waiting until west is Ready, 2s`);
   });
   expect(written.at(-1)).toBe(`err:${ERASE}`);
   const before = written.length;
@@ -47,7 +47,7 @@ test("takes the line away for other progress, and for good with the first result
     terminal.progress("Secret stored");
     expect(written.slice(-2)).toEqual([`err:${ERASE}`, "err:Secret stored\n"]);
     await clock.advance(1_000);
-    expect(written.at(-1)).toBe(`err:${ERASE}joining, 2 s`);
+    expect(written.at(-1)).toBe(`err:${ERASE}joining, 2s`);
     terminal.print("joined");
     expect(written.slice(-2)).toEqual([`err:${ERASE}`, "out:joined\n"]);
     await clock.advance(3_000);
@@ -64,7 +64,7 @@ test("shortens the line to the terminal's width", async () => {
 test("takes a terminal that does not tell its width for one of 80 columns", async () => {
   const { clock, written, terminal } = terminalOf({ columns: 0 });
   await terminal.working("joining", () => clock.advance(1_000));
-  expect(written[0]).toBe(`err:${ERASE}joining, 1 s`);
+  expect(written[0]).toBe(`err:${ERASE}joining, 1s`);
 });
 
 test.each([
