@@ -1,5 +1,6 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../api/cluster.ts";
 import type { ClusterClient } from "../kube/client.ts";
+import { isKubeError } from "../kube/errors.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 
 export interface ProbeSettings {
@@ -97,7 +98,7 @@ export class Probe {
       if (!this.#reachable || this.#version === undefined) this.#version = await this.#readVersion(timeoutMs);
       else if (this.#clock.now() >= this.#versionReadMs + VERSION_AGAIN_MS) await this.#rereadVersion(timeoutMs);
     } catch (error) {
-      message = error instanceof Error ? error.message : String(error);
+      message = wordsOf(error);
     }
     this.#probing = false;
     if (signal.aborted) return;
@@ -130,6 +131,12 @@ export class Probe {
     if (typeof answer !== "object" || answer === null || !("gitVersion" in answer)) return undefined;
     return typeof answer.gitVersion === "string" && VERSION.test(answer.gitVersion) ? answer.gitVersion : undefined;
   }
+}
+
+/** Says what is wrong with a member to people who do not know which of its paths are read. */
+function wordsOf(error: unknown): string {
+  if (isKubeError(error)) return `${error.cluster}: ${error.detail}`;
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** Tracks since when a member is reachable. Cuts that end soon do not count. */

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Probe, type ProbeResult } from "../../../src/clusters/probe.ts";
 import type { RawRequest } from "../../../src/kube/client.ts";
 import { realClock } from "../../../src/runtime/clock.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { fakeClient } from "../../support/clients/fake-client.ts";
 
 const PERIOD_MS = 10_000;
@@ -66,6 +67,16 @@ async function probed(fails: (probes: number) => boolean, afterMs: number): Prom
   probe.stop();
   return results;
 }
+
+test("says what the member answers, without the paths that are read", async () => {
+  const { probe, results } = probeOf(() =>
+    Promise.reject(kubeError("ServerError", "etcd failed", { verb: "get raw", resource: "/readyz?exclude=shutdown" })),
+  );
+  probe.start();
+  await vi.advanceTimersByTimeAsync(1);
+  probe.stop();
+  expect(results[0]?.message).toBe("west: etcd failed");
+});
 
 test("counts a member that never answered as unreachable after the failure threshold, a second apart", async () => {
   expect(await probed(() => true, 2_500)).toEqual([
