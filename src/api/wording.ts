@@ -20,7 +20,8 @@ export function age(milliseconds: number): string {
   const hours = Math.floor(minutes / 60);
   if (hours < 8) return minutes % 60 === 0 ? `${hours}h` : `${hours}h${minutes % 60}m`;
   if (hours < 48) return `${hours}h`;
-  return `${Math.floor(hours / 24)}d`;
+  const days = Math.floor(hours / 24);
+  return days < 8 && hours % 24 > 0 ? `${days}d${hours % 24}h` : `${days}d`;
 }
 
 /** Formats the time since a timestamp (RFC 3339). Undefined without one. */

@@ -22,7 +22,10 @@ describe("a time span", () => {
     [59 * MINUTE, "59m"],
     [200 * MINUTE, "3h20m"],
     [47 * 60 * MINUTE, "47h"],
-    [50 * 60 * MINUTE, "2d"],
+    [48 * 60 * MINUTE, "2d"],
+    [50 * 60 * MINUTE, "2d2h"],
+    [8 * 24 * 60 * MINUTE + 1_000, "8d"],
+    [200 * 60 * MINUTE, "8d"],
   ])("of %i ms is %s", (ms, text) => {
     expect(age(ms)).toBe(text);
     expect(ageOf(new Date(0).toISOString(), ms)).toBe(text);
