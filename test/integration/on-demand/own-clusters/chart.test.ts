@@ -95,17 +95,6 @@ whereRealNodesRun(() => {
     expect(await phaseOf("first")).toBe("Running legation-west");
   }, 600_000);
 
-  test("is sound to `helm test`, which runs `legation doctor` in a pod", async () => {
-    // The tests gave the webhooks more time.
-    await runHelm(["upgrade", "legation", CHART, "--reset-then-reuse-values", "--force-conflicts", "--values=-"]);
-    try {
-      const told = await helmOn(host, ["test", "legation", "--logs", "--timeout=240s"]);
-      expect(told).toMatch(/Phase: +Succeeded/);
-    } finally {
-      await waitLongForWebhooks(host);
-    }
-  }, 600_000);
-
   test("is known by `legation version` and respected by `legation install`", async () => {
     const { host: versions } = JSON.parse(await legation(["version", `--kubeconfig=${host.kubeconfig}`, "-o", "json"]));
     expect(versions.legation).toMatchObject({ hostName: "charted", installer: "Helm", members: [{ name: "west" }] });
