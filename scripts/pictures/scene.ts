@@ -28,7 +28,7 @@ type Scene = Pick<Tour, "clusters" | "shell">;
 /** Joins three members, one behind an agent, and runs workloads there: all but those that the recorded session is about. */
 export async function openScene(tour: Tour): Promise<void> {
   const { shell } = tour;
-  // What others have there is read when a member joins, and then minutes later.
+  // The controller reads other tenants' pods when a member joins, and then minutes later.
   for (const [name, pods] of Object.entries(NEIGHBOURS)) await furnish(tour, name, pods);
   const hub = await installLegation(tour);
   await joinMembers(tour);

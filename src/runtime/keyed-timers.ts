@@ -1,6 +1,6 @@
 import type { Clock, Timer } from "./clock.ts";
 
-/** One timer for each key. */
+/** Keeps one timer for each key. */
 export class KeyedTimers<Key> {
   readonly #clock: Pick<Clock, "after">;
   readonly #timers = new Map<Key, Timer>();

@@ -3,6 +3,7 @@ import { examine } from "../explain/installation/examine.ts";
 import { countStates } from "../explain/installation/finding.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
+import { hiddenText } from "../shared/hidden.ts";
 import { commaList, duration, memberName, withGlobals } from "../shared/input.ts";
 import { printOutcome } from "../shared/output.ts";
 import { packageVersion } from "../shared/package-root.ts";
@@ -41,9 +42,8 @@ export const command: Equip = equipped({
       terminal.step(`checking ${step}`),
     );
     const counts = countStates(groups);
-    const text = findingsText(groups, terminal);
     printOutcome(terminal, options.output, {
-      text: hidden === undefined ? text : `${text}\n${terminal.paint("dim", hidden)}`,
+      text: [findingsText(groups, terminal), ...hiddenText(hidden, terminal)].join("\n"),
       document: { healthy: counts.FAIL === 0 && hidden === undefined, counts, groups, hidden },
     });
     if (counts.FAIL > 0) {

@@ -1,3 +1,4 @@
+import { timestamp } from "../../api/kubernetes.ts";
 import type { MemberCredentials } from "./credentials.ts";
 
 /** Returns when a member's credentials end and are renewed, as a sentence without its full stop. `timeText` formats a time. */
@@ -11,7 +12,7 @@ export function credentialsWords(
       const end = `its token is in ${place}, valid until ${timeText(expires)}`;
       if (since === undefined) return `${end}, and renewed at half of its life`;
       const [from, to] = [Date.parse(since), Date.parse(expires)];
-      const due = `${new Date(from + (to - from) / 2).toISOString().slice(0, 19)}Z`;
+      const due = timestamp(from + (to - from) / 2);
       return `${end}, made at ${timeText(since)}, and renewed at ${timeText(due)}`;
     }
     case "unrecorded":

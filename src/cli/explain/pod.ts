@@ -54,7 +54,7 @@ export interface Journey {
   readonly events: readonly ToldEvent[];
 }
 
-/** What is known of the pod's member. */
+/** The part of a pod's journey that its member tells. */
 interface OfMember extends Pick<Journey, "troubles" | "notRead"> {
   /** When the delegate was made, by the member's clock; RFC 3339. Undefined: not read. */
   readonly delegateMade?: string | undefined;

@@ -1,4 +1,5 @@
 import { pendingText } from "../explain/text.ts";
+import { hiddenText } from "../shared/hidden.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import {
@@ -28,7 +29,7 @@ export function planText({ workloads, guesses, notChecked, hidden }: Plan, termi
       guesses.map(({ cluster, message }) => `${cluster}: ${message}`),
     ),
     ...list("not checked:", notChecked),
-    ...(hidden === undefined ? [] : [terminal.paint("dim", hidden)]),
+    ...hiddenText(hidden, terminal),
   ].join("\n\n");
 }
 

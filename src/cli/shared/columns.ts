@@ -1,3 +1,4 @@
+import { counted } from "../../api/wording.ts";
 import { textWidth } from "./text-width.ts";
 
 /** The last column is text where it is wider than this, and may go on in further lines: a reason has room for some words. */
@@ -34,7 +35,7 @@ export function keptColumns(widths: readonly number[], optional: readonly number
 
 /** Returns the line below a table that leaves columns out. None if it is longer than the terminal is wide. */
 export function omissionNote(titles: readonly string[], width: number): string[] {
-  const more = `${titles.length} more column${titles.length === 1 ? "" : "s"}`;
+  const more = counted(titles.length, "more column");
   const notes = titles.length === 0 ? [] : [titles.join(", "), more].map((what) => `(-o wide shows ${what})`);
   return notes.filter((note) => textWidth(note) <= width).slice(0, 1);
 }

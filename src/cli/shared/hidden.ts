@@ -1,3 +1,5 @@
+import type { Terminal } from "./terminal.ts";
+
 /** A part of a document that the account may not read. */
 export interface Hidden {
   /** A noun phrase: `the members and their state`. */
@@ -29,4 +31,9 @@ export function hiddenLine(hidden: readonly Hidden[]): string | undefined {
     ([right, those]) => `${those.map(({ what }) => what).join(", ")}, which ${right} lets you read`,
   );
   return `not shown: ${parts.join("; ")}`;
+}
+
+/** Formats the last line of a text, which says what is hidden. None if nothing is. */
+export function hiddenText(line: string | undefined, terminal: Pick<Terminal, "paint">): string[] {
+  return line === undefined ? [] : [terminal.paint("dim", line)];
 }

@@ -5,8 +5,8 @@ import { some } from "./output.ts";
 import { namespacedName } from "./reading.ts";
 
 /**
- * What a host gives to members, by family. Commands that take a member or Legation away deal with each: the compiler names those
- * that a new family is missing from.
+ * The objects that a host gives to members, by family. Commands that take a member or Legation away deal with each: the compiler
+ * names those that a new family is missing from.
  */
 export interface Delegated {
   readonly pods: readonly Stored<Pod>[];

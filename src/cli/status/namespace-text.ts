@@ -1,6 +1,6 @@
 import { ageOf, counted, countedAre } from "../../api/wording.ts";
 import type { NamespaceObject, NamespacePod, NamespaceStatus } from "../explain/namespace.ts";
-import { hiddenLine } from "../shared/hidden.ts";
+import { hiddenLine, hiddenText } from "../shared/hidden.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
@@ -18,7 +18,7 @@ export function namespaceText(status: NamespaceStatus, now: number, terminal: Te
     ...(pods.length === 0 ? [] : [podsTable(pods, { isAll, now, terminal })]),
     ...(objects.length === 0 ? [] : [...(pods.length === 0 ? [] : [""]), objectsTable(objects, isAll, terminal)]),
     ...(onHost === 0 ? [] : [`${countedAre(onHost)} not delegated (see \`legation status pod NAME\`)`]),
-    ...(hidden === undefined ? [] : [terminal.paint("dim", hidden)]),
+    ...hiddenText(hidden, terminal),
   ].join("\n");
 }
 

@@ -6,6 +6,7 @@ import { reasonLine, reasonsOf } from "../explain/reasons.ts";
 import { troubleText } from "../explain/text.ts";
 import type { WholeJobStatus } from "../explain/whole-job.ts";
 import type { WholeObjectStatus } from "../explain/whole-object.ts";
+import { hiddenText } from "../shared/hidden.ts";
 import { objectText, table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
@@ -101,7 +102,7 @@ function wholeText(
     ...conditions.map(({ what, why }) => (why === "" ? what : `${what}: ${why}`)),
     ...troubles.map((trouble) => troubleText(trouble, terminal)),
     ...(notPlaced === undefined ? [] : waitingLines(notPlaced, terminal)),
-    ...(hidden === undefined ? [] : [terminal.paint("dim", hidden)]),
+    ...hiddenText(hidden, terminal),
   ].join("\n");
 }
 

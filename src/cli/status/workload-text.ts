@@ -1,6 +1,7 @@
 import { ageOf, countedAre } from "../../api/wording.ts";
 import { pendingText, troubleText } from "../explain/text.ts";
 import type { WorkloadMember, WorkloadRun, WorkloadStatus } from "../explain/workload.ts";
+import { hiddenText } from "../shared/hidden.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
@@ -33,7 +34,7 @@ export function workloadText(status: WorkloadStatus, now: number, terminal: Term
     ...troubles.slice(0, MOST_TROUBLES).map((trouble) => troubleText(trouble, terminal)),
     ...(troubles.length > MOST_TROUBLES ? [`… and ${troubles.length - MOST_TROUBLES} more troubles (-o json)`] : []),
     ...pending.map((those) => pendingText(those, terminal)),
-    ...(status.hidden === undefined ? [] : [terminal.paint("dim", status.hidden)]),
+    ...hiddenText(status.hidden, terminal),
   ].join("\n");
 }
 

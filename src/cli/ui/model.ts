@@ -94,7 +94,7 @@ export interface WholeRows {
   readonly notRead: readonly string[];
 }
 
-/** What the user may not read. */
+/** The parts of the page that the user may not read. */
 export interface HiddenFromUser {
   /** Says what, and which right shows it. Undefined: nothing is hidden. */
   readonly line?: string | undefined;

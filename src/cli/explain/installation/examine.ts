@@ -48,7 +48,7 @@ export interface ExamineOptions {
   readonly namespace: string;
 }
 
-/** What was found. */
+/** The findings about an installation. */
 export interface Examination {
   readonly groups: readonly FindingGroup[];
   /** Says what a user may not see who may not see the members. Undefined: the user may. */
@@ -148,7 +148,7 @@ async function readKnown(
   let known: Known | undefined;
   const findings = await checked("Clusters, nodes and namespaces", deadline, async () => {
     const reading = findClusters(host, signal).then((clusters) => ({ clusters }));
-    // Of named members nothing can be said without their Clusters.
+    // Named members cannot be judged without their Clusters.
     const found = await (members === undefined ? readable(reading) : asViewer(reading));
     if (found !== undefined && found.clusters === undefined) {
       const what = `Legation is not installed: the host does not serve ${clusterResource.plural}.${clusterResource.group}`;
