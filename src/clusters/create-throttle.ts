@@ -1,4 +1,4 @@
-import { AbortCallbacks } from "../kube/abort.ts";
+import { onAbort } from "../kube/abort.ts";
 import { isKubeError, KubeError } from "../kube/errors.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 
@@ -37,7 +37,6 @@ export interface ThrottledCreate {
 export class CreateThrottle {
   readonly #member: string;
   readonly #clock: Clock;
-  readonly #aborts = new AbortCallbacks();
   /** A queue by namespace: creates that hang in one do not delay the others. */
   readonly #waiting = new Map<string, Set<Waiter>>();
   /** Creates in flight, without those that hang. */
@@ -118,7 +117,7 @@ export class CreateThrottle {
           reject(new KubeError(detail, { code, cluster: this.#member, verb: "create", resource }));
         },
       };
-      const forget = this.#aborts.add(signal, () => {
+      const forget = onAbort(signal, () => {
         this.#leave(namespace, waiter);
         waiter.giveUp("Aborted", "the caller gave up");
       });

@@ -6,34 +6,34 @@ import type { Resource } from "./resources.ts";
 import type { TableEvent, TablePage } from "./tables.ts";
 
 export interface RequestOptions {
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Deadline of the whole request, including the wait for a slot, in milliseconds. Default: the client's. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** Skips the queue and the rate limit. For probes and node heartbeats, which a backlog must not delay. */
-  readonly outOfTurn?: boolean;
+  readonly outOfTurn?: boolean | undefined;
 }
 
 /** Options for the objects in a response. */
 interface AnswerOptions {
   /** Removes `metadata.managedFields` before the response is parsed, which halves memory and work. */
-  readonly dropManagedFields?: boolean;
+  readonly dropManagedFields?: boolean | undefined;
   /** Asks for the metadata of objects only (PartialObjectMetadata), which is cheaper to encode and parse. */
-  readonly metadataOnly?: boolean;
+  readonly metadataOnly?: boolean | undefined;
 }
 
 /** The objects to list or watch. */
 interface Selection extends AnswerOptions {
   /** All namespaces when absent. */
-  readonly namespace?: string;
-  readonly labelSelector?: string;
-  readonly fieldSelector?: string;
+  readonly namespace?: string | undefined;
+  readonly labelSelector?: string | undefined;
+  readonly fieldSelector?: string | undefined;
 }
 
 export interface ListOptions extends RequestOptions, Selection {
   /** Page size. Default: no paging. */
-  readonly limit?: number;
-  readonly continue?: string;
-  readonly resourceVersion?: string;
+  readonly limit?: number | undefined;
+  readonly continue?: string | undefined;
+  readonly resourceVersion?: string | undefined;
 }
 
 export interface ListPage<T extends KubeObject> {
@@ -46,14 +46,14 @@ export interface ListPage<T extends KubeObject> {
 }
 
 export interface WriteOptions extends RequestOptions, AnswerOptions {
-  readonly fieldManager?: string;
-  readonly dryRun?: boolean;
+  readonly fieldManager?: string | undefined;
+  readonly dryRun?: boolean | undefined;
   /** Such as `status`, `binding` or `token`. */
-  readonly subresource?: string;
+  readonly subresource?: string | undefined;
   /** Clients that hold creates back ask it when the turn of one has come: false rejects the create with NotSent. */
-  readonly isWanted?: () => boolean;
+  readonly isWanted?: (() => boolean) | undefined;
   /** Called with each warning in the response to a success, such as `unknown field "spec.x"`. */
-  readonly onWarning?: (text: string) => void;
+  readonly onWarning?: ((text: string) => void) | undefined;
 }
 
 /** A patch of one of the API server's four types. `apply` is server-side apply. */
@@ -63,11 +63,11 @@ export type Patch =
   | { readonly type: "apply"; readonly body: object; readonly force?: boolean };
 
 export interface DeleteOptions extends RequestOptions {
-  readonly gracePeriodSeconds?: number;
+  readonly gracePeriodSeconds?: number | undefined;
   /** Preconditions: the server answers Conflict when they do not hold. */
-  readonly uid?: string;
-  readonly resourceVersion?: string;
-  readonly propagationPolicy?: "Foreground" | "Background" | "Orphan";
+  readonly uid?: string | undefined;
+  readonly resourceVersion?: string | undefined;
+  readonly propagationPolicy?: "Foreground" | "Background" | "Orphan" | undefined;
 }
 
 export interface RawRequest extends RequestOptions {
@@ -75,9 +75,9 @@ export interface RawRequest extends RequestOptions {
   /** Path with query, such as `/readyz` or `/apis/authentication.k8s.io/v1/tokenreviews`. */
   readonly path: string;
   readonly body?: object;
-  readonly contentType?: string;
+  readonly contentType?: string | undefined;
   /** Media types of the response; default JSON. */
-  readonly accept?: string;
+  readonly accept?: string | undefined;
 }
 
 /** An event of a watch. */
@@ -93,11 +93,11 @@ export type WatchEvent<T extends KubeObject> =
 export interface WatchOptions extends Selection {
   readonly resourceVersion: string;
   /** Seconds after which the server ends the watch. */
-  readonly timeoutSeconds?: number;
+  readonly timeoutSeconds?: number | undefined;
   /** Silence after which the connection counts as dead, in milliseconds. Default: slightly more than `timeoutSeconds`. */
-  readonly idleTimeoutMs?: number;
+  readonly idleTimeoutMs?: number | undefined;
   /** Called when the server accepts the watch. */
-  readonly onOpen?: () => void;
+  readonly onOpen?: (() => void) | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -112,9 +112,9 @@ export interface UpgradeOptions {
   readonly protocol: string;
   /** Additional headers of the protocol; one header line per value. */
   readonly headers: Readonly<Record<string, string[]>>;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Deadline of the response in milliseconds; the upgraded stream has none. Default: the client's. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
 }
 
 /** The result of an upgrade request: the connection under its new protocol, or an ordinary response. */
@@ -126,9 +126,9 @@ export type UpgradeAnswer =
 export interface StreamOptions {
   readonly query: URLSearchParams;
   /** Ends the stream, including an open one. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Deadline of the response's first byte in milliseconds; the rest has none. Default: none. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
 }
 
 /** The result of a stream request: the body of a success, or the error response. The caller must read or destroy a body. */
@@ -206,7 +206,7 @@ export interface PathUpgrades {
 /** The user whom the API server takes a forwarded request for. It acts with that user's rights and no others. */
 export interface Impersonation {
   readonly user: string;
-  readonly uid?: string;
+  readonly uid?: string | undefined;
   readonly groups: readonly string[];
   readonly extra: Readonly<Record<string, readonly string[]>>;
 }
@@ -220,7 +220,7 @@ export interface ForwardedRequest {
   readonly headers: readonly string[];
   readonly impersonation: Impersonation;
   /** Sent as it is read, never gathered. Destroyed when the request fails. */
-  readonly body?: Readable;
+  readonly body?: Readable | undefined;
   /** Ends the request, and the stream of its response. */
   readonly signal: AbortSignal;
 }
@@ -249,7 +249,7 @@ export interface Forwarder {
 
 /** The objects that a table is to have: those of a list, or the one of a name. */
 export interface TableOptions extends ListOptions {
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Part of each row's object to send: its metadata, or the whole of it. */
   readonly includeObject: "Metadata" | "Object";
 }

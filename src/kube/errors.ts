@@ -48,27 +48,15 @@ export const RETRY_CLASS: Readonly<Record<KubeErrorCode, RetryClass>> = {
 
 /**
  * Codes that mean the API server refused a write, and would refuse it again: missing rights, a quota, a policy, or invalid
- * content. NotFound, AlreadyExists and Conflict are no refusals; callers handle them by name. A new code must be listed here.
+ * content. NotFound, AlreadyExists and Conflict are no refusals; callers handle them by name.
  */
-const IS_REFUSAL: Readonly<Record<KubeErrorCode, boolean>> = {
-  BadRequest: true,
-  Unauthorized: false,
-  Forbidden: true,
-  NotFound: false,
-  MethodNotAllowed: true,
-  AlreadyExists: false,
-  Conflict: false,
-  Gone: false,
-  TooLarge: true,
-  Unprocessable: true,
-  TooManyRequests: false,
-  ServerError: false,
-  NotSent: false,
-  AnswerLost: false,
-  Aborted: false,
-  BadAnswer: false,
-  BadCredentials: false,
-};
+const REFUSALS: ReadonlySet<KubeErrorCode> = new Set([
+  "BadRequest",
+  "Forbidden",
+  "MethodNotAllowed",
+  "TooLarge",
+  "Unprocessable",
+]);
 
 /** The parts of a Status object's `details` that say more than its words. */
 export interface StatusDetails {
@@ -98,17 +86,17 @@ export interface KubeErrorFields {
   /** Plural, with the subresource: `pods/eviction`. The path or file of a request for what is no resource. */
   readonly resource: string;
   /** Namespace of the object or list, if it has one. */
-  readonly namespace?: string;
+  readonly namespace?: string | undefined;
   /** Name of the object, unless the request was for a list. */
-  readonly objectName?: string;
+  readonly objectName?: string | undefined;
   /** HTTP status of the response, if there was one. */
-  readonly status?: number;
+  readonly status?: number | undefined;
   /** `reason` of the Status object, if there was one. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
   /** `details` of the Status object, when there were any. */
-  readonly details?: StatusDetails;
+  readonly details?: StatusDetails | undefined;
   /** The server's Retry-After in milliseconds. */
-  readonly retryAfterMs?: number;
+  readonly retryAfterMs?: number | undefined;
   readonly cause?: unknown;
 }
 
@@ -153,14 +141,11 @@ export class KubeError extends Error {
   }
 }
 
-/** The target of a request. */
-interface Target {
-  readonly resource: string;
-  readonly namespace?: string | undefined;
-  readonly objectName?: string | undefined;
-}
-
-function targetOf({ resource, namespace, objectName }: Target): string {
+function targetOf({
+  resource,
+  namespace,
+  objectName,
+}: Pick<KubeErrorFields, "resource" | "namespace" | "objectName">): string {
   if (objectName === undefined) return namespace === undefined ? resource : `${resource} in ${namespace}`;
   return namespace === undefined ? `${resource} ${objectName}` : `${resource} ${namespace}/${objectName}`;
 }
@@ -172,7 +157,7 @@ export function isKubeError(error: unknown, ...codes: KubeErrorCode[]): error is
 
 /** Reports whether the API server refused the request and would refuse it again. An immediate retry is useless. */
 export function isRefusal(error: unknown): error is KubeError {
-  return error instanceof KubeError && IS_REFUSAL[error.code];
+  return error instanceof KubeError && REFUSALS.has(error.code);
 }
 
 /** Reports whether the refusal is final: like `isRefusal`, without refusals that a starting API server also gives. */

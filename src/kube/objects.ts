@@ -146,7 +146,7 @@ export interface WireLabelSelector {
 
 /** Identifies an object in a cluster. Cluster-scoped objects have no namespace. */
 export interface ObjectRef {
-  readonly namespace?: string;
+  readonly namespace?: string | undefined;
   readonly name: string;
 }
 
@@ -162,7 +162,7 @@ declare const objectKeyBrand: unique symbol;
 /** `namespace/name`, or `name` for cluster-scoped objects: the key of stores and work queues. */
 export type ObjectKey = string & { readonly [objectKeyBrand]: true };
 
-export function objectKey(ref: { readonly namespace?: string; readonly name?: string }): ObjectKey {
+export function objectKey(ref: { readonly namespace?: string | undefined; readonly name?: string }): ObjectKey {
   return ((ref.namespace ?? "") === "" ? (ref.name ?? "") : `${ref.namespace}/${ref.name ?? ""}`) as ObjectKey;
 }
 

@@ -87,152 +87,91 @@ export function isWellFormed<T extends KubeObject>(resource: Resource<T>, object
   return metadataShape(object.metadata) && resource.shape?.(object) !== false;
 }
 
-const core = { group: "", version: "v1" } as const;
-export const pods: Resource<Pod> = { ...core, plural: "pods", kind: "Pod", namespaced: true, shape: podShape };
-export const nodes: Resource<KubeNode> = {
-  ...core,
-  plural: "nodes",
-  kind: "Node",
-  namespaced: false,
-  shape: nodeShape,
-};
-export const namespaces: Resource<Namespace> = { ...core, plural: "namespaces", kind: "Namespace", namespaced: false };
-export const secrets: Resource<Secret> = {
-  ...core,
-  plural: "secrets",
-  kind: "Secret",
-  namespaced: true,
-  shape: dataShape,
-};
-export const configMaps: Resource<ConfigMap> = {
-  ...core,
-  plural: "configmaps",
-  kind: "ConfigMap",
-  namespaced: true,
-  shape: dataShape,
-};
-export const serviceAccounts: Resource<KubeObject> = {
-  ...core,
-  plural: "serviceaccounts",
-  kind: "ServiceAccount",
-  namespaced: true,
-};
-export const persistentVolumeClaims: Resource<PersistentVolumeClaim> = {
-  ...core,
-  plural: "persistentvolumeclaims",
-  kind: "PersistentVolumeClaim",
-  namespaced: true,
-  shape: claimShape,
-};
-const apps = { group: "apps", version: "v1", namespaced: true } as const;
-export const deployments: Resource<Deployment> = { ...apps, plural: "deployments", kind: "Deployment" };
-export const replicaSets: Resource<KubeObject> = { ...apps, plural: "replicasets", kind: "ReplicaSet" };
-export const statefulSets: Resource<KubeObject> = { ...apps, plural: "statefulsets", kind: "StatefulSet" };
-export const replicationControllers: Resource<KubeObject> = {
-  ...core,
-  plural: "replicationcontrollers",
-  kind: "ReplicationController",
-  namespaced: true,
-};
-export const jobs: Resource<Job> = {
-  group: "batch",
-  version: "v1",
-  plural: "jobs",
-  kind: "Job",
-  namespaced: true,
-  shape: jobShape,
-};
-export const cronJobs: Resource<CronJob> = {
-  group: "batch",
-  version: "v1",
-  plural: "cronjobs",
-  kind: "CronJob",
-  namespaced: true,
-  shape: cronJobShape,
-};
-export const events: Resource<KubeEvent> = {
-  ...core,
-  plural: "events",
-  kind: "Event",
-  namespaced: true,
-  shape: eventShape,
-};
-export const services: Resource<Service> = {
-  ...core,
-  plural: "services",
-  kind: "Service",
-  namespaced: true,
-  shape: serviceShape,
-};
-export const endpointSlices: Resource<EndpointSlice> = {
-  group: "discovery.k8s.io",
-  version: "v1",
-  plural: "endpointslices",
-  kind: "EndpointSlice",
-  namespaced: true,
-  shape: endpointSliceShape,
-};
+export const pods: Resource<Pod> = namespaced("", "pods", "Pod", podShape);
+export const nodes: Resource<KubeNode> = clusterScoped("", "nodes", "Node", nodeShape);
+export const namespaces: Resource<Namespace> = clusterScoped("", "namespaces", "Namespace");
+export const secrets: Resource<Secret> = namespaced("", "secrets", "Secret", dataShape);
+export const configMaps: Resource<ConfigMap> = namespaced("", "configmaps", "ConfigMap", dataShape);
+export const serviceAccounts: Resource<KubeObject> = namespaced("", "serviceaccounts", "ServiceAccount");
+export const persistentVolumeClaims: Resource<PersistentVolumeClaim> = namespaced(
+  "",
+  "persistentvolumeclaims",
+  "PersistentVolumeClaim",
+  claimShape,
+);
+export const events: Resource<KubeEvent> = namespaced("", "events", "Event", eventShape);
+export const services: Resource<Service> = namespaced("", "services", "Service", serviceShape);
+export const replicationControllers: Resource<KubeObject> = namespaced(
+  "",
+  "replicationcontrollers",
+  "ReplicationController",
+);
+export const deployments: Resource<Deployment> = namespaced("apps", "deployments", "Deployment");
+export const replicaSets: Resource<KubeObject> = namespaced("apps", "replicasets", "ReplicaSet");
+export const statefulSets: Resource<KubeObject> = namespaced("apps", "statefulsets", "StatefulSet");
+export const jobs: Resource<Job> = namespaced("batch", "jobs", "Job", jobShape);
+export const cronJobs: Resource<CronJob> = namespaced("batch", "cronjobs", "CronJob", cronJobShape);
+export const endpointSlices: Resource<EndpointSlice> = namespaced(
+  "discovery.k8s.io",
+  "endpointslices",
+  "EndpointSlice",
+  endpointSliceShape,
+);
+export const networkPolicies: Resource<NetworkPolicy> = namespaced(
+  "networking.k8s.io",
+  "networkpolicies",
+  "NetworkPolicy",
+  networkPolicyShape,
+);
+export const leases: Resource<Lease> = namespaced("coordination.k8s.io", "leases", "Lease");
+export const priorityClasses: Resource<PriorityClass> = clusterScoped(
+  "scheduling.k8s.io",
+  "priorityclasses",
+  "PriorityClass",
+);
+export const runtimeClasses: Resource<RuntimeClass> = clusterScoped("node.k8s.io", "runtimeclasses", "RuntimeClass");
+export const certificateSigningRequests: Resource<CertificateSigningRequest> = clusterScoped(
+  "certificates.k8s.io",
+  "certificatesigningrequests",
+  "CertificateSigningRequest",
+);
+export const customResourceDefinitions: Resource<KubeObject> = clusterScoped(
+  "apiextensions.k8s.io",
+  "customresourcedefinitions",
+  "CustomResourceDefinition",
+);
+
+const MULTICLUSTER = { group: "multicluster.x-k8s.io", namespaced: true } as const;
 /**
  * A resource of the Multi-Cluster Services API (KEP-1645). Both versions have the same fields (sigs.k8s.io/mcs-api, config/crd); its
  * release 0.4 and older serve only v1alpha1.
  */
 export const serviceExports: OptionalResource<ServiceExport> = {
-  group: "multicluster.x-k8s.io",
+  ...MULTICLUSTER,
   versions: ["v1beta1", "v1alpha1"],
   plural: "serviceexports",
   kind: "ServiceExport",
-  namespaced: true,
   shape: serviceExportShape,
 };
 /** A resource of the Cluster Inventory API (KEP-4322). */
 export const clusterProfiles: OptionalResource<ClusterProfile> = {
-  group: "multicluster.x-k8s.io",
+  ...MULTICLUSTER,
   versions: ["v1alpha1"],
   plural: "clusterprofiles",
   kind: "ClusterProfile",
-  namespaced: true,
   shape: clusterProfileShape,
 };
-export const networkPolicies: Resource<NetworkPolicy> = {
-  group: "networking.k8s.io",
-  version: "v1",
-  plural: "networkpolicies",
-  kind: "NetworkPolicy",
-  namespaced: true,
-  shape: networkPolicyShape,
-};
-export const priorityClasses: Resource<PriorityClass> = {
-  group: "scheduling.k8s.io",
-  version: "v1",
-  plural: "priorityclasses",
-  kind: "PriorityClass",
-  namespaced: false,
-};
-export const runtimeClasses: Resource<RuntimeClass> = {
-  group: "node.k8s.io",
-  version: "v1",
-  plural: "runtimeclasses",
-  kind: "RuntimeClass",
-  namespaced: false,
-};
-export const leases: Resource<Lease> = {
-  group: "coordination.k8s.io",
-  version: "v1",
-  plural: "leases",
-  kind: "Lease",
-  namespaced: true,
-};
-export const certificateSigningRequests: Resource<CertificateSigningRequest> = {
-  group: "certificates.k8s.io",
-  version: "v1",
-  plural: "certificatesigningrequests",
-  kind: "CertificateSigningRequest",
-  namespaced: false,
-};
-export const customResourceDefinitions: Resource<KubeObject> = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  plural: "customresourcedefinitions",
-  kind: "CustomResourceDefinition",
-  namespaced: false,
-};
+
+function namespaced<T extends KubeObject>(group: string, plural: string, kind: string, shape?: JsonCheck): Resource<T> {
+  return { ...clusterScoped<T>(group, plural, kind, shape), namespaced: true };
+}
+
+/** Returns a resource in version v1. */
+function clusterScoped<T extends KubeObject>(
+  group: string,
+  plural: string,
+  kind: string,
+  shape?: JsonCheck,
+): Resource<T> {
+  return { group, version: "v1", plural, kind, namespaced: false, ...(shape === undefined ? {} : { shape }) };
+}

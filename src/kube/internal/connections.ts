@@ -13,13 +13,19 @@ const OUT_OF_TURN = 4;
 const SHARE_OF_AN_ADDRESS = 0.3;
 
 /** Connections to one API server under one TLS identity. */
-interface Generation {
-  readonly requests: Dispatcher;
-  readonly watches: Dispatcher;
-  readonly upgrades: Dispatcher;
+interface Generation extends Readonly<Record<ConnectionUse, Dispatcher>> {
   readonly ca: string | undefined;
   readonly cert: string | undefined;
   readonly key: string | undefined;
+}
+
+export type ConnectionUse = "requests" | "watches" | "upgrades";
+
+export interface ConnectionsOptions {
+  readonly credentials: ClusterCredentials;
+  readonly limits: ClientLimits;
+  /** Reaches the server by another way than its address. */
+  readonly dial?: Dial | undefined;
 }
 
 /**
@@ -35,15 +41,14 @@ export class ServerConnections {
   #current: Generation | undefined;
   #destroyed = false;
 
-  /** Takes `dial` to reach the server by another way than its address. */
-  constructor(credentials: ClusterCredentials, limits: ClientLimits, dial: Dial | undefined) {
+  constructor({ credentials, limits, dial }: ConnectionsOptions) {
     this.#credentials = credentials;
     this.#limits = limits;
     this.#dial = dial;
   }
 
   /** Returns the dispatcher for a request, a watch or an upgrade under `identity`. Throws after `destroy`. */
-  for(use: "requests" | "watches" | "upgrades", identity: RequestIdentity): Dispatcher {
+  for(use: ConnectionUse, identity: RequestIdentity): Dispatcher {
     const current = this.#current;
     if (
       current !== undefined &&
@@ -60,7 +65,7 @@ export class ServerConnections {
   async destroy(reason: Error): Promise<void> {
     this.#destroyed = true;
     this.#current = undefined;
-    const all = [...this.#generations].flatMap(({ requests, watches, upgrades }) => [requests, watches, upgrades]);
+    const all = [...this.#generations].flatMap(dispatchersOf);
     this.#generations.clear();
     await Promise.all(all.map((dispatcher) => dispatcher.destroy(reason)));
   }
@@ -88,9 +93,8 @@ export class ServerConnections {
     this.#generations.add(next);
     this.#current = next;
     if (previous !== undefined) {
-      void Promise.all([previous.requests.close(), previous.watches.close(), previous.upgrades.close()]).then(() =>
-        this.#generations.delete(previous),
-      );
+      const closed = dispatchersOf(previous).map((dispatcher) => dispatcher.close());
+      void Promise.all(closed).then(() => this.#generations.delete(previous));
     }
     return next;
   }
@@ -172,6 +176,10 @@ export class ServerConnections {
       requestTls: { ...tls, timeout: connectTimeout },
     });
   }
+}
+
+function dispatchersOf({ requests, watches, upgrades }: Generation): Dispatcher[] {
+  return [requests, watches, upgrades];
 }
 
 function hasConnector(options: object): options is { readonly connect: buildConnector.connector } {

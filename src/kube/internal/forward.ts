@@ -1,38 +1,28 @@
-import { AbortCallbacks } from "../abort.ts";
+import { onAbort } from "../abort.ts";
 import type { ForwardedRequest, ForwardedResponse, UpgradeAnswer } from "../client.ts";
 import type { RequestIdentity } from "../credentials.ts";
 import { forwardedHeaders, withoutHopByHop } from "./forward-headers.ts";
 import type { ApiRequest } from "./request-sender.ts";
-import { StreamHandler, type StreamOutcome } from "./stream-handler.ts";
-import type { Transport } from "./transport.ts";
+import { type StreamBegun, StreamHandler, type StreamOutcome } from "./stream-handler.ts";
+import { gaveUp, type Transport } from "./transport.ts";
 import { UpgradeHandler, type UpgradeOutcome } from "./upgrade.ts";
 
 type UpgradeRequest = Omit<ForwardedRequest, "body">;
 
-const aborts = new AbortCallbacks();
-
 /** Forwards a request; see `Forwarder.forward`. */
 export async function forward(transport: Transport, request: ForwardedRequest): Promise<ForwardedResponse> {
-  const { signal, body = null } = request;
-  const outcome = await send<StreamOutcome>(transport, request, (headers, identity, settle) => {
-    const isFinal = (status: number): boolean => status >= 200;
-    const handler = new StreamHandler(() => {}, settle, isFinal);
-    const onAbort = (): void => handler.end("aborted", gaveUp(signal));
-    const forget = aborts.add(signal, onAbort);
-    if (signal.aborted) onAbort();
-    else transport.sender.forward({ ...request, headers, body }, identity, handler);
-    return (ended) => {
-      // An open stream keeps its abort callback until it ends.
-      if ("body" in ended) ended.body.once("close", forget);
-      else forget();
-    };
-  });
-  if ("body" in outcome) {
-    const { status, rawHeaders, body: answer } = outcome;
-    return { status, headers: withoutHopByHop(rawHeaders), body: answer };
+  const isFinal = (status: number): boolean => status >= 200;
+  const outcome = await send<StreamOutcome>(
+    transport,
+    request,
+    (settle) => new StreamHandler(() => {}, settle, isFinal),
+  );
+  if (isBegun(outcome)) {
+    const { status, rawHeaders, body } = outcome;
+    return { status, headers: withoutHopByHop(rawHeaders), body };
   }
   const cause = outcome.failure?.cause ?? new Error("the response has no body");
-  body?.destroy(cause);
+  request.body?.destroy(cause);
   throw transport.failure(outcome.failure ?? { sent: true, by: "cut", cause }, subjectOf(request));
 }
 
@@ -42,15 +32,11 @@ export async function forwardUpgrade(
   request: UpgradeRequest,
   protocol: string,
 ): Promise<UpgradeAnswer> {
-  const { signal } = request;
-  const outcome = await send<UpgradeOutcome>(transport, request, (headers, identity, settle) => {
-    const handler = new UpgradeHandler(transport.arriving, settle);
-    const onAbort = (): void => handler.end("aborted", gaveUp(signal));
-    const forget = aborts.add(signal, onAbort);
-    if (signal.aborted) onAbort();
-    else transport.sender.forward({ ...request, headers, body: null, upgrade: protocol }, identity, handler);
-    return forget;
-  });
+  const outcome = await send<UpgradeOutcome>(
+    transport,
+    { ...request, upgrade: protocol },
+    (settle) => new UpgradeHandler(transport.arriving, settle),
+  );
   if ("socket" in outcome) {
     transport.sender.keep(outcome.socket);
     return outcome;
@@ -60,24 +46,31 @@ export async function forwardUpgrade(
   throw transport.failure(outcome.failure, subjectOf(request), true);
 }
 
-/** Sends with `dispatch`, which returns the clean-up once there is an outcome. */
-async function send<Ended>(
+/** Resolves to the outcome that the handler settles with. */
+async function send<Ended extends object>(
   transport: Transport,
-  request: UpgradeRequest,
-  dispatch: (
-    headers: string[],
-    identity: RequestIdentity,
-    settle: (outcome: Ended) => void,
-  ) => (outcome: Ended) => void,
+  request: ForwardedRequest & { readonly upgrade?: string },
+  handlerOf: (settle: (outcome: Ended) => void) => StreamHandler | UpgradeHandler,
 ): Promise<Ended> {
+  const { signal, body = null } = request;
   const subject = subjectOf(request);
   const identity = await transport.identity(subject);
   const headers = headersOf(transport, request, identity, subject);
   const settled = Promise.withResolvers<Ended>();
-  const cleanUp = dispatch(headers, identity, settled.resolve);
+  const handler = handlerOf(settled.resolve);
+  const giveUp = (): void => handler.end("aborted", gaveUp(signal));
+  const forget = onAbort(signal, giveUp);
+  if (signal.aborted) giveUp();
+  else transport.sender.forward({ ...request, headers, body }, identity, handler);
   const outcome = await settled.promise;
-  cleanUp(outcome);
+  // An open stream keeps its abort callback until it ends.
+  if (isBegun(outcome)) outcome.body.once("close", forget);
+  else forget();
   return outcome;
+}
+
+function isBegun(outcome: object): outcome is StreamBegun {
+  return "body" in outcome;
 }
 
 function headersOf(
@@ -91,10 +84,6 @@ function headersOf(
   } catch (cause) {
     throw transport.error("NotSent", cause instanceof Error ? cause.message : String(cause), subject, cause);
   }
-}
-
-function gaveUp(signal: AbortSignal): Error {
-  return new Error("the caller gave up", { cause: signal.reason });
 }
 
 const VERBS = { GET: "get", HEAD: "get", POST: "create", PUT: "update", PATCH: "patch", DELETE: "delete" } as const;

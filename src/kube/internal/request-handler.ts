@@ -3,6 +3,7 @@ import type { Dispatcher } from "undici";
 import { ResponseTooLarge } from "../errors.ts";
 import type { ByteBudget } from "../limits.ts";
 import { ByteBuffer } from "./byte-buffer.ts";
+import type { ExchangeHandler } from "./request-sender.ts";
 
 /** A complete response. */
 export interface ServerAnswer {
@@ -29,7 +30,7 @@ export type RequestEnd =
  * A request and its response on one connection. Uses undici's dispatch handler rather than `request`: it needs no stream
  * per response, and `onRequestStart`, called just before the first byte, separates "not sent" from "answer lost".
  */
-export class RequestHandler implements Dispatcher.DispatchHandler {
+export class RequestHandler implements ExchangeHandler {
   readonly #settle: (outcome: RequestEnd) => void;
   readonly #mayStart: () => boolean;
   readonly #budget: ByteBudget;
@@ -60,9 +61,8 @@ export class RequestHandler implements Dispatcher.DispatchHandler {
     this.#controller?.abort(cause);
   }
 
-  /** Ends a request that could not begin. */
-  refuse(cause: unknown): void {
-    this.#fail({ sent: false, by: "cut", cause: cause instanceof Error ? cause : new Error(String(cause)) });
+  refuse(cause: Error): void {
+    this.#fail({ sent: false, by: "cut", cause });
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {

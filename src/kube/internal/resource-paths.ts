@@ -1,3 +1,4 @@
+import type { ListOptions } from "../client.ts";
 import type { KubeObject, ObjectRef } from "../objects.ts";
 import type { Resource } from "../resources.ts";
 
@@ -10,6 +11,13 @@ export function collectionPath(resource: Resource<KubeObject>, namespace?: strin
   return resource.namespaced && namespace !== undefined
     ? `${root}/namespaces/${encodeURIComponent(namespace)}/${resource.plural}`
     : `${root}/${resource.plural}`;
+}
+
+/** Returns the path of a list, with its query. */
+export function listPath(resource: Resource<KubeObject>, options: ListOptions, added: Query = {}): string {
+  const { namespace, labelSelector, fieldSelector, limit, continue: token, resourceVersion } = options;
+  const query = { labelSelector, fieldSelector, limit, continue: token, resourceVersion, ...added };
+  return withQuery(collectionPath(resource, namespace), query);
 }
 
 /** Returns the path of one object, or of one of its subresources. */

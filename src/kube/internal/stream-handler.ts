@@ -3,6 +3,7 @@ import { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 import { ByteBuffer } from "./byte-buffer.ts";
 import type { NoResponse, RequestEnd } from "./request-handler.ts";
+import type { ExchangeHandler } from "./request-sender.ts";
 
 /** The outcome of a stream request. */
 export type StreamOutcome = RequestEnd | StreamBegun;
@@ -22,7 +23,7 @@ const UNREAD_BYTES = 64 * 1024;
 const MOST_REFUSAL_BYTES = 64 * 1024;
 
 /** A response as a stream with backpressure, or as text when it is not a success. */
-export class StreamHandler implements Dispatcher.DispatchHandler {
+export class StreamHandler implements ExchangeHandler {
   readonly #settle: (outcome: StreamOutcome) => void;
   readonly #onConnected: () => void;
   readonly #isStream: (status: number) => boolean;
@@ -54,6 +55,10 @@ export class StreamHandler implements Dispatcher.DispatchHandler {
     this.#fail({ sent: this.#controller !== undefined, by, cause });
     this.#body?.destroy(cause);
     this.#controller?.abort(cause);
+  }
+
+  refuse(cause: Error): void {
+    this.end("cut", cause);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {

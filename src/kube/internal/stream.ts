@@ -1,14 +1,11 @@
-import { AbortCallbacks } from "../abort.ts";
+import { onAbort } from "../abort.ts";
 import type { StreamAnswer, StreamOptions } from "../client.ts";
 import { Slots } from "../limits.ts";
 import { startTimer } from "../timer.ts";
 import type { ApiRequest } from "./request-sender.ts";
 import { withSearch } from "./resource-paths.ts";
 import { StreamHandler, type StreamOutcome } from "./stream-handler.ts";
-import type { Transport } from "./transport.ts";
-
-/** The subresource to read as a stream. */
-export type StreamedSubresource = Pick<ApiRequest, "plural" | "namespace" | "name" | "path"> & StreamOptions;
+import { gaveUp, type Transport } from "./transport.ts";
 
 // A thousand concurrent handshakes would all finish late, and delay other requests' connections.
 const CONNECTING_AT_ONCE = 16;
@@ -17,14 +14,15 @@ const CONNECTING_AT_ONCE = 16;
 export class StreamOpener {
   readonly #transport: Transport;
   readonly #connecting = new Slots(CONNECTING_AT_ONCE);
-  readonly #aborts = new AbortCallbacks();
 
   constructor(transport: Transport) {
     this.#transport = transport;
   }
 
   /** Returns the response as a stream; see `ClusterClient.stream`. */
-  async open(target: StreamedSubresource): Promise<StreamAnswer> {
+  async open(
+    target: Pick<ApiRequest, "plural" | "namespace" | "name" | "path"> & StreamOptions,
+  ): Promise<StreamAnswer> {
     const transport = this.#transport;
     const { plural, namespace, name, path, query, signal, timeoutMs } = target;
     const request: ApiRequest = {
@@ -34,12 +32,14 @@ export class StreamOpener {
       namespace,
       name,
       path: withSearch(path, query),
+      // Logs are plain text; errors are JSON.
+      accept: "*/*",
       signal,
     };
     const endsAt = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
     return transport.open(request, async (identity) => {
       const outcome = await this.#send(request, endsAt, (handler) =>
-        transport.sender.stream(request, identity, handler),
+        transport.sender.send("watches", request, identity, handler),
       );
       return "body" in outcome ? { opened: outcome } : outcome;
     });
@@ -65,7 +65,7 @@ export class StreamOpener {
         else outcome.body.once("close", () => forget());
         resolve(outcome);
       });
-      const onAbort = (): void => handler.end("aborted", new Error("the caller gave up", { cause: signal?.reason }));
+      const giveUp = (): void => handler.end("aborted", gaveUp(signal));
       const late = (): void => handler.end("late", new Error("no answer in time"));
       const timer = endsAt === undefined ? undefined : startTimer(endsAt - performance.now(), late);
       const begin = (): void => {
@@ -74,10 +74,10 @@ export class StreamOpener {
       };
       const waiter = { namespace, granted: begin };
       if (signal?.aborted === true) {
-        onAbort();
+        giveUp();
         return;
       }
-      forget = this.#aborts.add(signal, onAbort);
+      forget = onAbort(signal, giveUp);
       if (this.#connecting.take(waiter)) begin();
     });
   }

@@ -1,12 +1,12 @@
 import type { TableOptions, WatchOptions } from "../client.ts";
-import { ResponseTooLarge } from "../errors.ts";
 import { yieldToEventLoop } from "../event-loop.ts";
-import { cutManagedFields, heapBytesOf, isRecord, parseJson } from "../json.ts";
+import { isRecord } from "../json.ts";
 import type { KubeObject } from "../objects.ts";
 import type { Resource } from "../resources.ts";
 import { parseTable, type TableEvent, type TablePage } from "../tables.ts";
+import { jsonOf } from "./answers.ts";
 import type { ApiRequest } from "./request-sender.ts";
-import { collectionPath, objectPath, withQuery } from "./resource-paths.ts";
+import { listPath, objectPath, withQuery } from "./resource-paths.ts";
 import type { Transport } from "./transport.ts";
 import { parseLine, unexpectedEvent, watchLines, watchRequest } from "./watch.ts";
 
@@ -19,19 +19,11 @@ export async function listTable(
   resource: Resource<KubeObject>,
   options: TableOptions,
 ): Promise<TablePage> {
-  const { namespace, name, labelSelector, fieldSelector, limit, includeObject } = options;
-  const place = namespace === undefined ? {} : { namespace };
+  const { namespace, name, includeObject, signal, timeoutMs, dropManagedFields } = options;
   const path =
     name === undefined
-      ? withQuery(collectionPath(resource, namespace), {
-          labelSelector,
-          fieldSelector,
-          limit,
-          continue: options.continue,
-          resourceVersion: options.resourceVersion,
-          includeObject,
-        })
-      : withQuery(objectPath(resource, { ...place, name }), { includeObject });
+      ? listPath(resource, options, { includeObject })
+      : withQuery(objectPath(resource, { namespace, name }), { includeObject });
   const request: ApiRequest = {
     verb: name === undefined ? "list" : "get",
     method: "GET",
@@ -40,24 +32,12 @@ export async function listTable(
     name,
     path,
     accept: ACCEPT,
-    signal: options.signal,
-    timeoutMs: options.timeoutMs,
+    signal,
+    timeoutMs,
   };
   const { text } = await transport.send(request);
   await yieldToEventLoop();
-  const kept = options.dropManagedFields === true ? cutManagedFields(text) : text;
-  const { most } = transport.arriving;
-  if (transport.untrusted && heapBytesOf(kept) > most) {
-    const cause = new ResponseTooLarge(most);
-    throw transport.error("AnswerLost", cause.message, request, cause);
-  }
-  let body: unknown;
-  try {
-    body = parseJson(kept);
-  } catch (cause) {
-    throw transport.error("BadAnswer", "the answer is not JSON", request, cause);
-  }
-  const table = parseTable(body);
+  const table = parseTable(jsonOf(transport, { text, request, dropManagedFields }));
   if (table === undefined) throw transport.error("BadAnswer", "the answer is not a table", request);
   return table;
 }

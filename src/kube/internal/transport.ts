@@ -1,23 +1,26 @@
-import { AbortCallbacks } from "../abort.ts";
+import { onAbort } from "../abort.ts";
 import type { ClientMetrics, Dial } from "../client.ts";
 import type { ClusterCredentials, RequestIdentity } from "../credentials.ts";
 import { DeadlinePassed, KubeError, type KubeErrorCode, mayBeStarting } from "../errors.ts";
-import { ByteBudget, type ClientLimits, Slots, TokenBucket, type Waiter } from "../limits.ts";
+import { ByteBudget, type ClientLimits, DEFAULT_LIMITS, Slots, TokenBucket } from "../limits.ts";
 import { startTimer } from "../timer.ts";
 import { type NoResponse, type RequestEnd, RequestHandler, type ServerAnswer } from "./request-handler.ts";
 import { type ApiRequest, RequestSender } from "./request-sender.ts";
 import { type ErrorSubject, errorFromAnswer } from "./status.ts";
 
-/** The dependencies and limits of a transport. */
-export interface TransportOptions {
+/** The settings of a cluster's client. */
+export interface ConnectOptions {
+  /** The cluster's name in errors and metrics. */
   readonly cluster: string;
   readonly credentials: ClusterCredentials;
-  readonly limits: ClientLimits;
-  readonly userAgent: string;
-  readonly metrics?: ClientMetrics | undefined;
+  readonly limits?: Partial<ClientLimits>;
+  readonly userAgent?: string;
+  readonly metrics?: ClientMetrics;
   /** Returns the rest of the leader's lease in ms, which limits every write. Undefined: no limit. */
-  readonly leaseLeftMs?: (() => number | undefined) | undefined;
-  readonly untrusted?: boolean | undefined;
+  readonly leaseLeftMs?: () => number | undefined;
+  /** The server is under foreign control: responses are validated and limited in size. */
+  readonly untrusted?: boolean;
+  /** Opens the connections; without it, the address of the credentials is connected to. */
   readonly dial?: Dial | undefined;
 }
 
@@ -35,26 +38,29 @@ export class Transport {
   readonly cluster: string;
   /** Sends streams, watches and upgrades as they are. */
   readonly sender: RequestSender;
-  readonly #options: TransportOptions;
+  readonly #options: ConnectOptions;
+  readonly #limits: ClientLimits;
   readonly #slots: Slots;
-  readonly #aborts = new AbortCallbacks();
   readonly #bucket: TokenBucket;
   /** Callbacks that end the waits between two attempts. */
   readonly #waking = new Set<() => void>();
   /** Byte budget of the responses in flight. */
   readonly arriving: ByteBudget;
 
-  constructor(options: TransportOptions) {
-    this.cluster = options.cluster;
-    this.sender = new RequestSender(options);
+  constructor(options: ConnectOptions) {
+    const { cluster, credentials, dial, userAgent = "kube-client" } = options;
+    const limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.cluster = cluster;
+    this.sender = new RequestSender({ credentials, limits, dial }, userAgent);
     this.#options = options;
-    this.#slots = new Slots(options.limits.concurrency);
+    this.#limits = limits;
+    this.#slots = new Slots(limits.concurrency);
     this.arriving = new ByteBudget(options.untrusted === true ? MOST_UNTRUSTED_BYTES : Number.POSITIVE_INFINITY);
-    this.#bucket = new TokenBucket(options.limits.perSecond, options.limits.burst, performance.now());
+    this.#bucket = new TokenBucket(limits.perSecond, limits.burst, performance.now());
   }
 
   get timeoutMs(): number {
-    return this.#options.limits.timeoutMs;
+    return this.#limits.timeoutMs;
   }
 
   /** Responses are validated and limited in size. */
@@ -77,13 +83,7 @@ export class Transport {
 
   /** Returns what errors say of the request. */
   subject({ verb, plural, namespace, name }: ApiRequest): ErrorSubject {
-    return {
-      cluster: this.cluster,
-      verb,
-      resource: plural,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(name === undefined ? {} : { objectName: name }),
-    };
+    return { cluster: this.cluster, verb, resource: plural, namespace, objectName: name };
   }
 
   /**
@@ -93,7 +93,7 @@ export class Transport {
   async identity(request: ApiRequest, leftMs: number = this.timeoutMs): Promise<RequestIdentity> {
     try {
       const identity = this.#options.credentials.identity();
-      return identity instanceof Promise ? await this.#inTime(identity, request, leftMs) : identity;
+      return identity instanceof Promise ? await this.#inTime(identity, request, leftMs, "no credentials") : identity;
     } catch (cause) {
       if (cause instanceof KubeError && cause.code !== "BadCredentials") throw cause;
       const detail = cause instanceof KubeError ? `${cause.resource}: ${cause.detail}` : String(cause);
@@ -155,17 +155,12 @@ export class Transport {
   }
 
   #observe(request: ApiRequest, result: string, startedAt: number): void {
-    this.#options.metrics?.observeRequest(
-      this.cluster,
-      request.verb,
-      request.plural,
-      result,
-      (performance.now() - startedAt) / 1000,
-    );
+    const seconds = (performance.now() - startedAt) / 1000;
+    this.#options.metrics?.observeRequest(this.cluster, request.verb, request.plural, result, seconds);
   }
 
   async #attempts(request: ApiRequest, startedAt: number): Promise<ServerAnswer> {
-    let endsAt = startedAt + (request.timeoutMs ?? this.#options.limits.timeoutMs);
+    let endsAt = startedAt + (request.timeoutMs ?? this.timeoutMs);
     let unconnected: NoResponse | undefined;
     let reconnects = 0;
     let denials = 0;
@@ -251,27 +246,19 @@ export class Transport {
     endsAt: number,
   ): Promise<{ readonly queuedMs: number; readonly release: () => void }> {
     if (request.outOfTurn === true) return { queuedMs: 0, release: () => undefined };
-    const { signal, timeoutMs, namespace = "" } = request;
+    const { timeoutMs, namespace = "" } = request;
     const release = (): void => this.#slots.release({ namespace });
-    const queueMs = timeoutMs === undefined ? this.#options.limits.queueTimeoutMs : endsAt - performance.now();
+    const granted = Promise.withResolvers<void>();
+    const waiter = { namespace, granted: granted.resolve };
+    if (this.#slots.take(waiter)) return { queuedMs: 0, release };
     const startedAt = performance.now();
-    await new Promise<void>((resolve, reject) => {
-      const settle = (end: () => void): void => {
-        clearTimeout(timer);
-        forget();
-        end();
-      };
-      const waiter: Waiter = { namespace, granted: () => settle(resolve) };
-      const giveUp = (error: KubeError): void => {
-        if (this.#slots.leave(waiter)) settle(() => reject(error));
-      };
-      const onAbort = (): void => giveUp(this.error("Aborted", "the caller gave up", request, signal?.reason));
-      const timer = startTimer(queueMs, () =>
-        giveUp(this.error("NotSent", `no free slot within ${Math.round(queueMs)} ms`, request)),
-      );
-      const forget = this.#aborts.add(signal, onAbort);
-      if (this.#slots.take(waiter)) settle(resolve);
-    });
+    const queueMs = timeoutMs === undefined ? this.#limits.queueTimeoutMs : endsAt - startedAt;
+    try {
+      await this.#inTime(granted.promise, request, queueMs, "no free slot");
+    } catch (error) {
+      // Otherwise the slot was granted at the same moment.
+      if (this.#slots.leave(waiter)) throw error;
+    }
     return { queuedMs: timeoutMs === undefined ? performance.now() - startedAt : 0, release };
   }
 
@@ -288,8 +275,6 @@ export class Transport {
         forget();
         resolve(outcome);
       });
-      const onAbort = (): void =>
-        handler.end("aborted", new Error("the caller gave up", { cause: request.signal?.reason }));
       // The nominal deadline, not the rest after queueing, so that equal failures have equal messages.
       const allowedMs = request.timeoutMs ?? this.timeoutMs;
       const late = (): void => {
@@ -310,8 +295,9 @@ export class Transport {
         });
       };
       wait(leftMs);
-      const forget = this.#aborts.add(request.signal, onAbort);
-      this.sender.send(request, identity, handler);
+      const { signal } = request;
+      const forget = onAbort(signal, () => handler.end("aborted", gaveUp(signal)));
+      this.sender.send("requests", request, identity, handler);
     });
   }
 
@@ -335,24 +321,20 @@ export class Transport {
     return this.error(failure.sent ? "AnswerLost" : "NotSent", message, request, failure.cause);
   }
 
-  #inTime<T>(promise: Promise<T>, request: ApiRequest, leftMs: number): Promise<T> {
+  /** Settles as `awaited` does, unless the caller gives up or the time passes first: `late` within so many ms. */
+  async #inTime<T>(awaited: Promise<T>, request: ApiRequest, leftMs: number, late: string): Promise<T> {
     const { signal } = request;
-    return new Promise((resolve, reject) => {
-      const settle = (end: () => void): void => {
-        clearTimeout(timer);
-        forget();
-        end();
-      };
-      const giveUp = (code: "Aborted" | "NotSent", message: string): void =>
-        settle(() => reject(this.error(code, message, request, signal?.reason)));
-      const onAbort = (): void => giveUp("Aborted", "the caller gave up");
-      const timer = startTimer(leftMs, () => giveUp("NotSent", `no credentials within ${Math.round(leftMs)} ms`));
-      const forget = this.#aborts.add(signal, onAbort);
-      promise.then(
-        (value) => settle(() => resolve(value)),
-        (error: unknown) => settle(() => reject(error)),
-      );
-    });
+    const over = Promise.withResolvers<never>();
+    const giveUp = (code: "Aborted" | "NotSent", message: string): void =>
+      over.reject(this.error(code, message, request, signal?.reason));
+    const timer = startTimer(leftMs, () => giveUp("NotSent", `${late} within ${Math.round(leftMs)} ms`));
+    const forget = onAbort(signal, () => giveUp("Aborted", "the caller gave up"));
+    try {
+      return await Promise.race([awaited, over.promise]);
+    } finally {
+      clearTimeout(timer);
+      forget();
+    }
   }
 
   #pause(ms: number, request: ApiRequest): Promise<void> {
@@ -367,9 +349,14 @@ export class Transport {
       };
       const timer = startTimer(ms, wake);
       this.#waking.add(wake);
-      const forget = this.#aborts.add(signal, wake);
+      const forget = onAbort(signal, wake);
     });
   }
+}
+
+/** Returns the cause of the end of an exchange whose caller's signal has fired. */
+export function gaveUp(signal: AbortSignal | undefined): Error {
+  return new Error("the caller gave up", { cause: signal?.reason });
 }
 
 function isRead({ method }: ApiRequest): boolean {

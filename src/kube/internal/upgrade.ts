@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Dispatcher } from "undici";
-import { AbortCallbacks } from "../abort.ts";
+import { onAbort } from "../abort.ts";
 import type { UpgradeAnswer, UpgradeOptions } from "../client.ts";
 import type { RequestIdentity } from "../credentials.ts";
 import type { ByteBudget } from "../limits.ts";
@@ -9,15 +9,13 @@ import { startTimer } from "../timer.ts";
 import { type RequestEnd, RequestHandler } from "./request-handler.ts";
 import type { ApiRequest } from "./request-sender.ts";
 import { withSearch } from "./resource-paths.ts";
-import type { Transport } from "./transport.ts";
+import { gaveUp, type Transport } from "./transport.ts";
 
 /** The subresource whose connection is upgraded. */
-export type UpgradeTarget = Pick<ApiRequest, "plural" | "namespace" | "name" | "path"> & UpgradeOptions;
+type UpgradeTarget = Pick<ApiRequest, "plural" | "namespace" | "name" | "path"> & UpgradeOptions;
 
 /** The outcome of an upgrade request. */
 export type UpgradeOutcome = RequestEnd | { readonly socket: Duplex; readonly headers: IncomingHttpHeaders };
-
-const aborts = new AbortCallbacks();
 
 /** A request that ends with an upgraded connection or an ordinary response. */
 export class UpgradeHandler extends RequestHandler {
@@ -50,6 +48,8 @@ export async function upgrade(transport: Transport, target: UpgradeTarget): Prom
     namespace,
     name,
     path: withSearch(path, query),
+    // The stream is not JSON, and API servers reject a request that does not accept their media type.
+    accept: "*/*",
     signal,
   };
   const endsAt = performance.now() + timeoutMs;
@@ -69,9 +69,8 @@ function send(
   target: UpgradeTarget,
   leftMs: number,
 ): Promise<UpgradeOutcome> {
+  const { signal } = request;
   return new Promise((resolve) => {
-    const onAbort = (): void =>
-      attempt.end("aborted", new Error("the caller gave up", { cause: request.signal?.reason }));
     const attempt = new UpgradeHandler(transport.arriving, (outcome) => {
       clearTimeout(timer);
       forget();
@@ -79,7 +78,7 @@ function send(
     });
     const late = new Error(`no answer within ${Math.round(target.timeoutMs ?? transport.timeoutMs)} ms`);
     const timer = startTimer(leftMs, () => attempt.end("late", late));
-    const forget = aborts.add(request.signal, onAbort);
-    transport.sender.upgrade(request, identity, target, attempt);
+    const forget = onAbort(signal, () => attempt.end("aborted", gaveUp(signal)));
+    transport.sender.send("upgrades", request, identity, attempt, target);
   });
 }

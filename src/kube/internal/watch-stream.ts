@@ -5,6 +5,7 @@ import type { ByteBudget } from "../limits.ts";
 import { startTimer } from "../timer.ts";
 import { ByteBuffer } from "./byte-buffer.ts";
 import { LineSplitter } from "./line-splitter.ts";
+import type { ExchangeHandler } from "./request-sender.ts";
 
 // Unread bytes beyond which the server has to wait, so that a slow consumer does not fill the heap.
 const MOST_UNREAD_BYTES = 4 * 2 ** 20;
@@ -44,7 +45,7 @@ export interface StreamTimeouts {
 }
 
 /** The response to a watch request as batches of lines, for one consumer. */
-export class WatchStream implements Dispatcher.DispatchHandler {
+export class WatchStream implements ExchangeHandler {
   readonly #opened = Promise.withResolvers<Opened>();
   readonly #timeouts: StreamTimeouts;
   readonly #budget: ByteBudget;
@@ -101,6 +102,10 @@ export class WatchStream implements Dispatcher.DispatchHandler {
   cancel(reason: string, cause?: unknown): void {
     const cut = new StreamCut(reason, this.#controller !== undefined, cause);
     if (this.#finish(cut)) this.#controller?.abort(cut);
+  }
+
+  refuse(cause: Error): void {
+    this.cancel(cause.message, cause);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {

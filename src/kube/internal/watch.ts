@@ -75,7 +75,7 @@ export async function* watchLines(
       const identity = await transport.identity(request);
       stream = new WatchStream({ openMs: transport.timeoutMs, idleMs }, transport.arriving);
       if (signal.aborted) onAbort();
-      else transport.sender.watch(request, identity, stream);
+      else transport.sender.send("watches", request, identity, stream);
       const { status, headers, refusal } = await stream.opened;
       if (refusal === undefined) break;
       if (status !== 401 || attempt > 0) {

@@ -2,8 +2,8 @@ import type { AnyObject } from "../../../src/api/delegated-type.ts";
 
 /** The parts of objects that a client asks for. */
 export interface AnswerParts {
-  readonly dropManagedFields?: boolean;
-  readonly metadataOnly?: boolean;
+  readonly dropManagedFields?: boolean | undefined;
+  readonly metadataOnly?: boolean | undefined;
 }
 
 /** Returns the part of an object that the client asked for. */

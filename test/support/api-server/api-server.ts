@@ -287,7 +287,8 @@ export class ApiServer {
     const by = this.#manager(write, "Apply");
     const { status, ...rest } = onWire(body);
     const wanted = write.subresource === "status" && status !== undefined ? { ...rest, status } : rest;
-    const metadata = { ...body.metadata, ...place };
+    const { namespace, name } = place;
+    const metadata = { ...body.metadata, ...(namespace === undefined ? {} : { namespace }), name };
     const found = this.find(resource, place);
     if (found === undefined) {
       if (write.subresource !== undefined) throw notFound(resource, place.name);
@@ -360,7 +361,7 @@ export class ApiServer {
 function checkPatched(
   resource: ServedResource,
   before: StoredObject,
-  { uid = "", resourceVersion = "" }: { readonly uid?: string; readonly resourceVersion?: string },
+  { uid = "", resourceVersion = "" }: Pick<DeleteOptions, "uid" | "resourceVersion">,
 ): void {
   checkPreconditions(resource, before, { resourceVersion });
   if (uid === "" || uid === before.metadata.uid) return;
@@ -370,7 +371,7 @@ function checkPatched(
 function checkPreconditions(
   resource: ServedResource,
   { metadata }: StoredObject,
-  { uid = "", resourceVersion = "" }: { readonly uid?: string; readonly resourceVersion?: string },
+  { uid = "", resourceVersion = "" }: Pick<DeleteOptions, "uid" | "resourceVersion">,
 ): void {
   const { name } = metadata;
   if (resourceVersion !== "" && resourceVersion !== metadata.resourceVersion) {

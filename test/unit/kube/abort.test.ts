@@ -1,16 +1,15 @@
 import { describe, expect, test, vi } from "vitest";
-import { AbortCallbacks, unlessAborted } from "../../../src/kube/abort.ts";
+import { onAbort, unlessAborted } from "../../../src/kube/abort.ts";
 
 describe("callbacks of one signal", () => {
   test("are called once each when it fires, by a single listener, and not those that were removed", () => {
     const { signal } = new AbortController();
     const controller = new AbortController();
     const added = vi.spyOn(controller.signal, "addEventListener");
-    const callbacks = new AbortCallbacks();
     const called: string[] = [];
-    callbacks.add(controller.signal, () => called.push("one"));
-    const remove = callbacks.add(controller.signal, () => called.push("two"));
-    callbacks.add(signal, () => called.push("of another signal"));
+    onAbort(controller.signal, () => called.push("one"));
+    const remove = onAbort(controller.signal, () => called.push("two"));
+    onAbort(signal, () => called.push("of another signal"));
     remove();
     controller.abort();
     expect([called, added.mock.calls.length]).toEqual([["one"], 1]);
@@ -18,9 +17,8 @@ describe("callbacks of one signal", () => {
 
   test("are ignored after it has fired, and without one", () => {
     const callback = vi.fn();
-    const callbacks = new AbortCallbacks();
-    callbacks.add(AbortSignal.abort(), callback)();
-    callbacks.add(undefined, callback)();
+    onAbort(AbortSignal.abort(), callback)();
+    onAbort(undefined, callback)();
     expect(callback).not.toHaveBeenCalled();
   });
 });

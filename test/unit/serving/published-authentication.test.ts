@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ConfigMap, Stored } from "../../../src/api/kubernetes.ts";
-import type { WatchEvent } from "../../../src/kube/client.ts";
+import type { WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
 import { PublishedAuthentication } from "../../../src/serving/published-authentication.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { fakeClient } from "../../support/clients/fake-client.ts";
@@ -32,7 +32,7 @@ test("trusts the client authorities that the host publishes now, and keeps the l
   const authority: PublishedAuthentication = new PublishedAuthentication({
     host: fakeClient({
       list: async () => ({ items: [published(1, first.pem)], resourceVersion: "1", size: 0 }),
-      watch: async function* (_resource: unknown, { onOpen }: { onOpen?: () => void }) {
+      watch: async function* (_resource: unknown, { onOpen }: WatchOptions) {
         onOpen?.();
         for (const [index, [type, pem]] of events.entries()) {
           yield { type, object: published(index + 2, pem), size: 0 };

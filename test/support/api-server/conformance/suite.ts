@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from "vitest";
-import type { ConfigMap, KubeObject, ObjectRef, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import type { ConfigMap, KubeObject, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { ClusterClient, WatchEvent } from "../../../../src/kube/client.ts";
 import { isKubeError, type KubeError } from "../../../../src/kube/errors.ts";
 import { configMaps, pods, type Resource } from "../../../../src/kube/resources.ts";
@@ -36,7 +36,7 @@ export interface Suite {
   /** A name of its own in the suite's namespace, with further metadata. */
   readonly named: (parts?: object) => { namespace: string; name: string };
   readonly note: (parts?: Partial<Note>) => Promise<Stored<Note>>;
-  readonly noteOf: (metadata: ObjectRef & object) => Note;
+  readonly noteOf: (metadata: NonNullable<KubeObject["metadata"]>) => Note;
   readonly configMap: (data?: ConfigMap["data"], metadata?: object) => Promise<Stored<ConfigMap>>;
   readonly merge: <T extends KubeObject>(
     resource: Resource<T>,
@@ -73,7 +73,7 @@ export function setScene(setUp: () => Promise<Scene>): Suite {
   }
   const note = (parts: Partial<Note> = {}): Promise<Stored<Note>> =>
     client.create(notes, { ...noteOf(named()), ...parts });
-  const noteOf = (metadata: ObjectRef & object): Note => {
+  const noteOf = (metadata: NonNullable<KubeObject["metadata"]>): Note => {
     return { apiVersion: "conformance.legation.dev/v1", kind: "Note", metadata: { ...metadata } };
   };
   const configMap = (data: ConfigMap["data"] = {}, metadata: object = {}): Promise<Stored<ConfigMap>> =>

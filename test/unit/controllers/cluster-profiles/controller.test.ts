@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import { CLUSTER_PROFILES_LABEL, CLUSTER_PROFILES_VALUE } from "../../../../src/api/keys.ts";
-import { type ObjectMeta, objectKey, type Stored } from "../../../../src/api/kubernetes.ts";
+import { type ObjectRef, objectKey, type Stored } from "../../../../src/api/kubernetes.ts";
 import { ClusterProfileController } from "../../../../src/controllers/cluster-profiles/controller.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
@@ -30,7 +30,7 @@ class ProfileHost extends MemoryCluster {
     super("host", "host-1");
     this.serve(profiles, false);
     const client = clientOf(this);
-    const write = (verb: string, { namespace, name }: ObjectMeta = {}): void => {
+    const write = (verb: string, { namespace, name }: Partial<ObjectRef> = {}): void => {
       this.writes.push(`${verb} ${namespace}/${name}`);
     };
     this.client = {
