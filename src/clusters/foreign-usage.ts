@@ -137,7 +137,7 @@ export class ForeignUsage {
       timeoutMs: LIST_TIMEOUT_MS,
       dropManagedFields: true,
       signal: this.#abort.signal,
-      ...(token === undefined ? {} : { continue: token }),
+      continue: token,
     });
   }
 }

@@ -4,14 +4,14 @@ import { KubeError } from "./errors.ts";
 /** Credentials for one request: the client's identity, and the CA that the server must present. */
 export interface RequestIdentity {
   /** Value of the Authorization header. */
-  readonly authorization?: string;
+  readonly authorization?: string | undefined;
   /** PEM bundle to trust instead of the system's authorities. */
-  readonly ca?: string;
+  readonly ca?: string | undefined;
   /** PEM client certificate and its key. */
-  readonly cert?: string;
-  readonly key?: string;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
   /** Impersonation headers. */
-  readonly headers?: Readonly<Record<string, string | string[]>>;
+  readonly headers?: Readonly<Record<string, string | string[]>> | undefined;
 }
 
 /** The address of an API server and a source of identities for it. Values from files or plugins change over time. */
@@ -21,14 +21,14 @@ export interface ClusterCredentials {
   /** The origin of the credentials, for messages: file and context, or the service account's folder. */
   readonly source: string;
   /** The context's namespace, or the pod's own inside a cluster. */
-  readonly namespace?: string;
+  readonly namespace?: string | undefined;
   /** Name of the cluster entry in the kubeconfig; absent inside a cluster. */
-  readonly clusterName?: string;
+  readonly clusterName?: string | undefined;
   readonly insecureSkipTlsVerify: boolean;
-  readonly tlsServerName?: string;
-  readonly proxyUrl?: string;
+  readonly tlsServerName?: string | undefined;
+  readonly proxyUrl?: string | undefined;
   /** The proxy from this process's environment, used without a `proxyUrl`. Not part of credentials handed to others. */
-  readonly environmentProxyUrl?: string;
+  readonly environmentProxyUrl?: string | undefined;
   /** Returns the current identity; a promise only when a plugin must run. Throws or rejects with KubeError `BadCredentials`. */
   identity(): RequestIdentity | Promise<RequestIdentity>;
   /** Drops cached values. Called when the API server answers 401, and when one that is dialled presents an untrusted certificate. */

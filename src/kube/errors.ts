@@ -61,20 +61,20 @@ const REFUSALS: ReadonlySet<KubeErrorCode> = new Set([
 /** The parts of a Status object's `details` that say more than its words. */
 export interface StatusDetails {
   /** Plural of the resource that the answer is about, which need not be the request's: `namespaces`, say. */
-  readonly kind?: string;
+  readonly kind?: string | undefined;
   readonly causes: readonly StatusCause[];
   /** The answer had further causes, which are dropped. */
-  readonly isCut?: boolean;
+  readonly isCut?: boolean | undefined;
 }
 
 /** A cause of a refusal. */
 export interface StatusCause {
   /** The cause as programs read it: `NamespaceTerminating`, `FieldValueNotSupported`. */
-  readonly type?: string;
+  readonly type?: string | undefined;
   /** Path of the refused field: `spec.trafficDistribution`. */
-  readonly field?: string;
+  readonly field?: string | undefined;
   /** The cause for people, at most 300 characters. */
-  readonly message?: string;
+  readonly message?: string | undefined;
 }
 
 export interface KubeErrorFields {

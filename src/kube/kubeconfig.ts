@@ -1,10 +1,10 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { homedir } from "node:os";
-import { delimiter, dirname, join, resolve } from "node:path";
-import { parse, YAMLParseError } from "yaml";
+import { delimiter, join } from "node:path";
 import { badCredentials, type ClusterCredentials } from "./credentials.ts";
 import type { Environment } from "./environment-proxy.ts";
 import { inClusterCredentials, SERVICE_ACCOUNT_FOLDER } from "./internal/in-cluster.ts";
+import { NO_FILE, parseDocument, readDocument } from "./internal/kubeconfig-document.ts";
 import { type KubeConfig, kubeConfigSchema, problemsOf } from "./internal/kubeconfig-schema.ts";
 import { contextCredentials } from "./internal/kubeconfig-user.ts";
 
@@ -62,18 +62,9 @@ export function kubeconfigPaths({
   // As in kubectl, some files of the list may be missing, but not all.
   const present = listed.filter((path) => existsSync(path));
   if (present.length > 0) return present;
-  if (listed.length > 0) {
-    throw badCredentials(NO_FILE, listed.join(delimiter));
-  }
+  if (listed.length > 0) throw badCredentials(NO_FILE, listed.join(delimiter));
   const home = homeKubeconfig(env);
   return existsSync(home) ? [home] : undefined;
-}
-
-// The same words wherever it is named: a flag, a variable.
-const NO_FILE = "there is no such file";
-
-function words(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
 }
 
 function homeKubeconfig(env: Environment): string {
@@ -86,7 +77,7 @@ function homeKubeconfig(env: Environment): string {
  */
 export function credentialsFromKubeconfigText(text: string, options: TextOptions): ClusterCredentials {
   const source = options.source ?? "kubeconfig";
-  const config = parseKubeConfig(text, source);
+  const config = checked(parseDocument(text, source), source);
   const { context, env, allowExec: mayActHere } = options;
   return contextCredentials(config, { context, source, mayActHere, env });
 }
@@ -95,15 +86,7 @@ function fromFiles(
   paths: readonly string[],
   { context: chosen, preferredContext, env, onPluginStderr }: LoadOptions,
 ): ClusterCredentials {
-  const configs = paths.map((path) => {
-    let text: string;
-    try {
-      text = readFileSync(path, "utf8");
-    } catch (cause) {
-      throw badCredentials(existsSync(path) ? `cannot read it: ${words(cause)}` : NO_FILE, path, cause);
-    }
-    return absolutePaths(parseKubeConfig(text, path), dirname(resolve(path)));
-  });
+  const configs = paths.map((path) => checked(readDocument(path), path));
   const merged: KubeConfig = {
     clusters: configs.flatMap((config) => config.clusters),
     contexts: configs.flatMap((config) => config.contexts),
@@ -115,50 +98,8 @@ function fromFiles(
   return contextCredentials(merged, { context, source, mayActHere: true, env, onPluginStderr });
 }
 
-function parseKubeConfig(text: string, source: string): KubeConfig {
-  let document: unknown;
-  try {
-    // Warnings are off as well, since they quote the text.
-    document = parse(text, { logLevel: "error" });
-  } catch (error) {
-    throw badCredentials(`not YAML: see ${placeOf(error)}; it is not shown, since it may hold a secret`, source);
-  }
-  const parsed = kubeConfigSchema.safeParse(document ?? {});
+function checked(document: unknown, source: string): KubeConfig {
+  const parsed = kubeConfigSchema.safeParse(document);
   if (!parsed.success) throw badCredentials(problemsOf(parsed.error), source);
   return parsed.data;
-}
-
-/** Describes where a text is not YAML, without quoting it. */
-function placeOf(error: unknown): string {
-  const [start] = (error instanceof YAMLParseError && error.linePos) || [];
-  // Errors without a position concern aliases, which are resolved last.
-  return start === undefined ? "its aliases, values that begin with *" : `line ${start.line}, column ${start.col}`;
-}
-
-/** Resolves file names relative to the kubeconfig's folder. */
-function absolutePaths(config: KubeConfig, folder: string): KubeConfig {
-  const absolute = (path: string | undefined): string | undefined => (path ? resolve(folder, path) : undefined);
-  return {
-    ...config,
-    clusters: config.clusters.map(({ cluster, ...entry }) => {
-      if (cluster === undefined) return entry;
-      return { ...entry, cluster: { ...cluster, "certificate-authority": absolute(cluster["certificate-authority"]) } };
-    }),
-    users: config.users.map(({ user, ...entry }) => {
-      if (user === undefined) return entry;
-      const absoluteUser = {
-        ...user,
-        tokenFile: absolute(user.tokenFile),
-        "client-certificate": absolute(user["client-certificate"]),
-        "client-key": absolute(user["client-key"]),
-        ...(user.exec === undefined ? {} : { exec: { ...user.exec, command: command(user.exec.command, folder) } }),
-      };
-      return { ...entry, user: absoluteUser };
-    }),
-  };
-}
-
-/** Resolves a plugin's command as kubectl does: relative to the kubeconfig with a slash, from PATH without. */
-function command(name: string, folder: string): string {
-  return name.includes("/") ? resolve(folder, name) : name;
 }

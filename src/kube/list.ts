@@ -1,5 +1,5 @@
 import type { ClusterClient, ListOptions } from "./client.ts";
-import type { KubeObject, Stored } from "./objects.ts";
+import type { KubeObject, ObjectRef, Stored } from "./objects.ts";
 import type { Resource } from "./resources.ts";
 
 /** Objects of one request of a list, as kubectl's --chunk-size. */
@@ -16,12 +16,11 @@ export async function* listPages<T extends KubeObject>(
 ): AsyncGenerator<readonly Stored<T>[]> {
   let token: string | undefined;
   do {
-    const following = token === undefined ? {} : { continue: token };
     const page = await client.list(resource, {
       timeoutMs: LIST_TIMEOUT_MS,
       ...options,
       limit: PAGE_SIZE,
-      ...following,
+      continue: token,
     });
     yield page.items;
     token = page.continue;
@@ -44,30 +43,19 @@ export async function listAll<T extends KubeObject>(
 export async function findByList<T extends KubeObject>(
   client: ClusterClient,
   resource: Resource<T>,
-  { namespace, name }: { readonly namespace?: string; readonly name: string },
+  { namespace, name }: ObjectRef,
   signal: AbortSignal,
   answer: Pick<ListOptions, "metadataOnly"> = {},
 ): Promise<Stored<T> | undefined> {
-  const place = namespace === undefined ? {} : { namespace };
   const fieldSelector = `metadata.name=${name}`;
-  const { items } = await client.list(resource, { ...place, ...answer, fieldSelector, signal });
+  const { items } = await client.list(resource, { namespace, ...answer, fieldSelector, signal });
   return items[0];
 }
 
 /** The objects of a resource that are listed and watched. */
 export type Selection = Pick<ListOptions, "namespace" | "labelSelector" | "fieldSelector">;
 
-/** Returns the selection alone; keys without a value are left out. */
-export function selectionOf({
-  namespace,
-  labelSelector,
-  fieldSelector,
-}: {
-  readonly [Key in keyof Selection]: Selection[Key] | undefined;
-}): Selection {
-  return {
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(labelSelector === undefined ? {} : { labelSelector }),
-    ...(fieldSelector === undefined ? {} : { fieldSelector }),
-  };
+/** Returns the selection alone. */
+export function selectionOf({ namespace, labelSelector, fieldSelector }: Selection): Selection {
+  return { namespace, labelSelector, fieldSelector };
 }

@@ -3,14 +3,13 @@ import type { ClusterClient, ListOptions, WatchEvent } from "../kube/client.ts";
 import { isKubeError, KubeError } from "../kube/errors.ts";
 import { TimeSlice } from "../kube/event-loop.ts";
 import type { ByteBudget } from "../kube/limits.ts";
-import { PAGE_SIZE, selectionOf } from "../kube/list.ts";
+import { PAGE_SIZE, type Selection, selectionOf } from "../kube/list.ts";
 import { type KubeObject, type ObjectKey, objectKey, type Stored } from "../kube/objects.ts";
 import { ServedResource } from "../kube/optional-resource.ts";
 import type { OptionalResource, Resource } from "../kube/resources.ts";
 import type { LineLog } from "../telemetry/silent-log.ts";
 import { ConnectionBackoff } from "./backoff.ts";
-import type { Clock } from "./clock.ts";
-import { InterruptibleSleep } from "./clock.ts";
+import { type Clock, InterruptibleSleep } from "./clock.ts";
 import { FailureLogLimiter } from "./internal/failure-log-limiter.ts";
 import { RelistPolicy, WATCH_IDLE_MS } from "./internal/relist-policy.ts";
 import { overBudget, StagedList, StoreCharges } from "./internal/store-budget.ts";
@@ -31,14 +30,10 @@ export type { ReflectorEvent } from "./store.ts";
  */
 export type ReflectorState = "idle" | "listing" | "watching" | "backing-off" | "not-served" | "stopped";
 
-export interface ReflectorOptions<T extends KubeObject> {
+export interface ReflectorOptions<T extends KubeObject> extends Selection {
   readonly client: ClusterClient;
   /** An optional resource is read in the version that the API server serves. */
   readonly resource: Resource<T> | OptionalResource<T>;
-  /** All namespaces when absent. */
-  readonly namespace?: string;
-  readonly labelSelector?: string;
-  readonly fieldSelector?: string;
   /** Shrinks objects before they are stored; may mutate its argument. */
   readonly transform?: (object: Stored<T>) => Stored<T>;
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
@@ -237,8 +232,8 @@ export class Reflector<T extends KubeObject> {
         timeoutMs: this.#policy.listTimeoutMs,
         ...selectionOf(this.#options),
         ...this.#answer(),
-        ...(pageSize === undefined ? {} : { limit: pageSize }),
-        ...(token === undefined ? {} : { continue: token }),
+        limit: pageSize,
+        continue: token,
       });
       this.#policy.heard();
       // The budget counts the total, so the page's size is split evenly.
@@ -251,10 +246,7 @@ export class Reflector<T extends KubeObject> {
 
   #answer(): Pick<ListOptions, "dropManagedFields" | "metadataOnly"> {
     const { keepManagedFields, metadataOnly } = this.#options;
-    return {
-      dropManagedFields: keepManagedFields !== true,
-      ...(metadataOnly === undefined ? {} : { metadataOnly }),
-    };
+    return { dropManagedFields: keepManagedFields !== true, metadataOnly };
   }
 
   #stage(staged: StagedList<T>, item: Stored<T>, size: number, isListedAgain: boolean): void {

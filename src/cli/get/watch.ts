@@ -1,5 +1,4 @@
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
-import { selectionOf } from "../../kube/list.ts";
 import type { TableColumn, TablePage, TableRow } from "../../kube/tables.ts";
 import { ConnectionBackoff } from "../../runtime/backoff.ts";
 import type { ReadCluster } from "../multicluster/clusters.ts";
@@ -164,7 +163,9 @@ export class ClusterWatch {
         includeObject,
         dropManagedFields: true,
         signal: AbortSignal.any([this.#context.signal, ended.signal]),
-        ...selectionOf({ namespace, labelSelector, fieldSelector }),
+        namespace,
+        labelSelector,
+        fieldSelector,
       });
       for await (const event of events) {
         const { resourceVersion: seen } = event.type === "BOOKMARK" ? event : event.table;

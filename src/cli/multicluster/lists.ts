@@ -1,7 +1,7 @@
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { noAnswer } from "../../api/wording.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
-import { PAGE_SIZE, selectionOf } from "../../kube/list.ts";
+import { PAGE_SIZE } from "../../kube/list.ts";
 import { kindName, type Resource } from "../../kube/resources.ts";
 import type { TablePage, TableRow } from "../../kube/tables.ts";
 import type { Gaps } from "../shared/gaps.ts";
@@ -110,7 +110,9 @@ export function readPage(
     limit: PAGE_SIZE,
     includeObject,
     dropManagedFields: true,
-    ...selectionOf({ namespace, labelSelector, fieldSelector }),
+    namespace,
+    labelSelector,
+    fieldSelector,
     ...options,
   });
 }

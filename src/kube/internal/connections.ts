@@ -76,11 +76,7 @@ export class ServerConnections {
     const { ca, cert, key } = identity;
     const { concurrency } = this.#limits;
     // Shared by all connections: parsing the CA bundle costs more than the rest of a handshake.
-    const secureContext = createSecureContext({
-      ...this.#trusted(ca),
-      ...(cert === undefined ? {} : { cert }),
-      ...(key === undefined ? {} : { key }),
-    });
+    const secureContext = createSecureContext({ ...this.#trusted(ca), cert, key });
     const next = {
       requests: this.#open(secureContext, concurrency + OUT_OF_TURN),
       watches: this.#open(secureContext, null),

@@ -104,9 +104,9 @@ export class ExecPlugin {
       throw this.#error("answered neither status.token nor status.clientCertificateData with clientKeyData");
     }
     const identity: RequestIdentity = {
-      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-      ...(clientCertificateData === undefined ? {} : { cert: clientCertificateData }),
-      ...(clientKeyData === undefined ? {} : { key: clientKeyData }),
+      authorization: token === undefined ? undefined : `Bearer ${token}`,
+      cert: clientCertificateData,
+      key: clientKeyData,
     };
     const expiresAt = expirationTimestamp === undefined ? Number.POSITIVE_INFINITY : Date.parse(expirationTimestamp);
     if (Number.isNaN(expiresAt)) throw this.#error(`status.expirationTimestamp "${expirationTimestamp}" is not a time`);

@@ -1,7 +1,7 @@
 import { z } from "zod";
+import { isRecord } from "../json.ts";
 import { type ExecConfig, execConfigSchema } from "./exec-plugin.ts";
 
-/** The section `clusters[].cluster`. */
 export interface ClusterEntry {
   readonly server: string;
   readonly "certificate-authority"?: string | undefined;
@@ -13,7 +13,6 @@ export interface ClusterEntry {
   readonly extensions?: readonly { readonly name: string; readonly extension?: unknown }[] | undefined;
 }
 
-/** The section `users[].user`. */
 export interface UserEntry {
   readonly token?: string | undefined;
   readonly tokenFile?: string | undefined;
@@ -31,8 +30,7 @@ export interface UserEntry {
   readonly "auth-provider"?: unknown;
 }
 
-/** The section `contexts[].context`. */
-export interface ContextEntry {
+interface ContextEntry {
   readonly cluster: string;
   readonly user?: string | undefined;
   readonly namespace?: string | undefined;
@@ -51,15 +49,7 @@ export interface KubeConfig {
   readonly "current-context"?: string | undefined;
 }
 
-// kubectl writes null and "" for unset fields.
-const text = z
-  .string()
-  .nullish()
-  .transform((value) => (value === null || value === "" ? undefined : value));
-const flag = z
-  .boolean()
-  .nullish()
-  .transform((value) => value ?? false);
+const text = z.string().optional();
 
 const clusterSchema = z.object({
   server: z
@@ -67,13 +57,10 @@ const clusterSchema = z.object({
     .regex(/^https?:\/\/[^/]/, { error: 'write a URL that starts with https://, e.g. "https://10.0.0.1:6443"' }),
   "certificate-authority": text,
   "certificate-authority-data": text,
-  "insecure-skip-tls-verify": flag,
+  "insecure-skip-tls-verify": z.boolean().default(false),
   "tls-server-name": text,
   "proxy-url": text,
-  extensions: z
-    .array(z.object({ name: z.string(), extension: z.unknown() }))
-    .nullish()
-    .transform((value) => value ?? undefined),
+  extensions: z.array(z.object({ name: z.string(), extension: z.unknown() })).optional(),
 });
 
 const userSchema = z.object({
@@ -87,19 +74,21 @@ const userSchema = z.object({
   password: text,
   as: text,
   "as-uid": text,
-  "as-groups": z
-    .array(z.string())
-    .nullish()
-    .transform((value) => value ?? undefined),
-  "as-user-extra": z
-    .record(z.string(), z.array(z.string()))
-    .nullish()
-    .transform((value) => value ?? undefined),
-  exec: execConfigSchema.nullish().transform((value) => value ?? undefined),
+  "as-groups": z.array(z.string()).optional(),
+  "as-user-extra": z.record(z.string(), z.array(z.string())).optional(),
+  exec: execConfigSchema.optional(),
   "auth-provider": z.unknown().optional(),
 });
 
-const contextSchema = z.object({ cluster: z.string(), user: text, namespace: text });
+const contextSchema = z.object({ cluster: z.string().default(""), user: text, namespace: text });
+
+/** Accepts fields as `schema` does. kubectl writes null and "" for unset ones. */
+function withoutUnset<Fields>(schema: z.ZodType<Fields>): z.ZodType<Fields> {
+  const isSet = ([, value]: readonly [string, unknown]): boolean => value !== null && value !== "";
+  const present = (value: unknown): unknown =>
+    isRecord(value) ? Object.fromEntries(Object.entries(value).filter(isSet)) : (value ?? {});
+  return z.preprocess(present, schema);
+}
 
 /** Returns the schema of a list of named entries, each validated by itself. */
 function entries<Name extends string, Entry>(
@@ -108,18 +97,17 @@ function entries<Name extends string, Entry>(
   schema: z.ZodType<Entry>,
 ): z.ZodType<readonly Named<Name, Entry>[]> {
   const loose = z.looseObject({ name: z.string() });
+  const read = (entry: z.output<typeof loose>, index: number): Named<Name, Entry> => {
+    const parsed = withoutUnset(schema).safeParse(entry[field]);
+    const content = parsed.success
+      ? { [field]: parsed.data }
+      : { problem: problemsOf(parsed.error, [list, index, field]) };
+    return { name: entry.name, ...content } as Named<Name, Entry>;
+  };
   return z
     .array(loose)
-    .nullish()
-    .transform((found) =>
-      (found ?? []).map((entry, index) => {
-        const parsed = schema.safeParse(entry[field]);
-        const content = parsed.success
-          ? { [field]: parsed.data }
-          : { problem: problemsOf(parsed.error, [list, index, field]) };
-        return { name: entry.name, ...content } as Named<Name, Entry>;
-      }),
-    );
+    .default([])
+    .transform((found) => found.map(read));
 }
 
 /** Formats all problems on one line: `clusters[0].cluster.server: write ...`. */
@@ -128,19 +116,14 @@ export function problemsOf(error: z.ZodError, under: readonly PropertyKey[] = []
 }
 
 /** The schema of a kubeconfig. Invalid cluster and user entries get a problem instead of content. */
-export const kubeConfigSchema: z.ZodType<KubeConfig> = z.object({
-  clusters: entries("clusters", "cluster", clusterSchema),
-  contexts: z
-    .array(z.object({ name: z.string(), context: contextSchema }))
-    .nullish()
-    .transform((value) => value ?? []),
-  users: entries(
-    "users",
-    "user",
-    userSchema.nullish().transform((user) => user ?? userSchema.parse({})),
-  ),
-  "current-context": text,
-});
+export const kubeConfigSchema: z.ZodType<KubeConfig> = withoutUnset(
+  z.object({
+    clusters: entries("clusters", "cluster", clusterSchema),
+    contexts: z.array(z.object({ name: z.string(), context: withoutUnset(contextSchema) })).default([]),
+    users: entries("users", "user", userSchema),
+    "current-context": text,
+  }),
+);
 
 function fieldPath(path: readonly PropertyKey[]): string {
   return path

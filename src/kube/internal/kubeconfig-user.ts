@@ -30,20 +30,14 @@ export function contextCredentials(config: KubeConfig, options: ContextOptions):
   const context = config.contexts.find(({ name }) => name === contextName)?.context;
   if (context === undefined)
     throw badCredentials(`no context ${contextName}; it has ${names(config.contexts)}`, source);
-  const cluster = usable(
-    config.clusters.find(({ name }) => name === context.cluster),
-    source,
-  )?.cluster;
+  const { cluster } = named(config.clusters, context.cluster, source) ?? {};
   if (cluster === undefined) {
     throw badCredentials(
       `contexts[${contextName}].cluster: no cluster ${context.cluster}; it has ${names(config.clusters)}`,
       source,
     );
   }
-  const user = usable(
-    config.users.find(({ name }) => name === context.user),
-    source,
-  )?.user;
+  const { user } = named(config.users, context.user, source) ?? {};
   if (context.user !== undefined && user === undefined) {
     throw badCredentials(
       `contexts[${contextName}].user: no user ${context.user}; it has ${names(config.users)}`,
@@ -59,12 +53,12 @@ export function contextCredentials(config: KubeConfig, options: ContextOptions):
   return {
     server: cluster.server.replace(/\/+$/, ""),
     source: `${source} (context ${contextName})`,
-    ...(context.namespace === undefined ? {} : { namespace: context.namespace }),
+    namespace: context.namespace,
     clusterName: context.cluster,
     insecureSkipTlsVerify: cluster["insecure-skip-tls-verify"],
-    ...(cluster["tls-server-name"] === undefined ? {} : { tlsServerName: cluster["tls-server-name"] }),
-    ...(proxyUrl === undefined ? {} : { proxyUrl }),
-    ...(environmentProxyUrl === undefined ? {} : { environmentProxyUrl }),
+    tlsServerName: cluster["tls-server-name"],
+    proxyUrl,
+    environmentProxyUrl,
     identity: () => {
       const fromUser = proof?.identity() ?? {};
       return fromUser instanceof Promise ? fromUser.then((found) => withTls(found, tls)) : withTls(fromUser, tls);
@@ -76,11 +70,13 @@ export function contextCredentials(config: KubeConfig, options: ContextOptions):
   };
 }
 
-/** Returns the chosen entry, or throws its problem. Problems of other entries are ignored. */
-function usable<Entry extends { readonly problem?: string }>(
-  entry: Entry | undefined,
+/** Returns the entry of the name, or throws its problem. Problems of other entries are ignored. */
+function named<Entry extends { readonly name: string; readonly problem?: string }>(
+  entries: readonly Entry[],
+  name: string | undefined,
   source: string,
 ): Entry | undefined {
+  const entry = entries.find((each) => each.name === name);
   if (entry?.problem !== undefined) throw badCredentials(entry.problem, source);
   return entry;
 }
@@ -93,15 +89,8 @@ function names(entries: readonly { readonly name: string }[]): string {
 }
 
 function withTls(identity: RequestIdentity, tls: TlsValues): RequestIdentity {
-  const ca = tls.ca?.read();
-  const cert = identity.cert ?? tls.cert?.read();
-  const key = identity.key ?? tls.key?.read();
-  return {
-    ...identity,
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
-  };
+  const { cert = tls.cert?.read(), key = tls.key?.read() } = identity;
+  return { ...identity, ca: tls.ca?.read(), cert, key };
 }
 
 function checkCluster(cluster: ClusterEntry, { source, clusterField }: Fields): void {
@@ -174,7 +163,7 @@ function userProof(
 ): { identity(): RequestIdentity | Promise<RequestIdentity>; refresh(): void } | undefined {
   const { source, userField } = at;
   const headers = impersonation(user, at);
-  if (user["auth-provider"] !== undefined && user["auth-provider"] !== null) {
+  if (user["auth-provider"] !== undefined) {
     throw badCredentials(
       `${userField}.auth-provider: not supported; use an exec plugin, a token or a client certificate`,
       source,
@@ -220,23 +209,14 @@ function userProof(
 
 function impersonation(user: UserEntry, { source, userField }: Fields): Pick<RequestIdentity, "headers"> {
   const { as, "as-uid": uid, "as-groups": groups = [], "as-user-extra": extra = {} } = user;
-  if (as !== undefined) {
-    return {
-      headers: {
-        "impersonate-user": as,
-        ...(uid === undefined ? {} : { "impersonate-uid": uid }),
-        ...(groups.length === 0 ? {} : { "impersonate-group": [...groups] }),
-        ...extraHeaders(extra),
-      },
-    };
-  }
-  const given = {
-    "as-uid": uid !== undefined,
-    "as-groups": groups.length > 0,
-    "as-user-extra": Object.keys(extra).length > 0,
+  const headers = {
+    ...(uid === undefined ? {} : { "impersonate-uid": uid }),
+    ...(groups.length === 0 ? {} : { "impersonate-group": [...groups] }),
+    ...extraHeaders(extra),
   };
-  const field = Object.entries(given).find(([, isGiven]) => isGiven)?.[0];
-  if (field === undefined) return {};
+  if (as !== undefined) return { headers: { "impersonate-user": as, ...headers } };
+  if (Object.keys(headers).length === 0) return {};
+  const field = [uid !== undefined && "as-uid", groups.length > 0 && "as-groups", "as-user-extra"].find(Boolean);
   throw badCredentials(`${userField}.${field}: impersonates nobody; write the user as \`as\`, or remove it`, source);
 }
 

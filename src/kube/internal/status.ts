@@ -41,11 +41,11 @@ const LONGEST_TEXT = 300;
 
 /** The part of a `Status` object that an error carries. */
 interface Status {
-  readonly code?: number;
-  readonly reason?: string;
-  readonly message?: string;
-  readonly details?: StatusDetails;
-  readonly retryAfterSeconds?: number;
+  readonly code?: number | undefined;
+  readonly reason?: string | undefined;
+  readonly message?: string | undefined;
+  readonly details?: StatusDetails | undefined;
+  readonly retryAfterSeconds?: number | undefined;
 }
 
 // Characters of an error response that are read. A hostile server may send more, and each line of it takes memory.
@@ -65,16 +65,14 @@ export function errorFromAnswer(
     // A proxy in between answers in HTML or plain text.
   }
   const { message, reason, details, retryAfterSeconds } = readStatus(body);
-  const retryAfterMs = longestWait(
-    retryAfterHeader(headers) ?? (retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000),
-  );
+  const retryAfterMs = waitMs(retryAfterHeader(headers) ?? retryAfterSeconds);
   return new KubeError(message ?? plainText(status, text), {
     ...subject,
     code: status === 404 && !isStatus(body) && !isNotServed(path, text) ? "BadAnswer" : codeOf(status, reason),
     status,
-    ...(reason === undefined ? {} : { reason }),
-    ...(details === undefined ? {} : { details }),
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    reason,
+    details,
+    retryAfterMs,
   });
 }
 
@@ -87,18 +85,17 @@ function isNotServed(path: string, text: string): boolean {
 export function errorFromStatus(object: unknown, subject: ErrorSubject): KubeError {
   const { code, message, reason, retryAfterSeconds } = readStatus(object);
   const status = code ?? 500;
-  const retryAfterMs = longestWait(retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000);
   return new KubeError(message ?? "the watch ended with an error without a message", {
     ...subject,
     code: codeOf(status, reason),
     status,
-    ...(reason === undefined ? {} : { reason }),
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    reason,
+    retryAfterMs: waitMs(retryAfterSeconds),
   });
 }
 
-function longestWait(ms: number | undefined): number | undefined {
-  return ms === undefined ? undefined : Math.min(ms, LONGEST_RETRY_AFTER_MS);
+function waitMs(seconds: number | undefined): number | undefined {
+  return seconds === undefined ? undefined : Math.min(seconds * 1000, LONGEST_RETRY_AFTER_MS);
 }
 
 function codeOf(status: number, reason: string | undefined): KubeErrorCode {
@@ -116,11 +113,11 @@ function readStatus(body: unknown): Status {
   const { code, reason, message, details } = body;
   const seconds = isRecord(details) ? details.retryAfterSeconds : undefined;
   return {
-    ...(typeof code === "number" ? { code } : {}),
-    ...(typeof reason === "string" && reason !== "" ? { reason } : {}),
-    ...(typeof message === "string" && message !== "" ? { message: readable(message).slice(0, LONGEST_MESSAGE) } : {}),
-    ...(isRecord(details) ? { details: readDetails(details) } : {}),
-    ...(typeof seconds === "number" && seconds > 0 ? { retryAfterSeconds: seconds } : {}),
+    code: typeof code === "number" ? code : undefined,
+    reason: textOf(reason) || undefined,
+    message: textOf(message, LONGEST_MESSAGE) || undefined,
+    details: isRecord(details) ? readDetails(details) : undefined,
+    retryAfterSeconds: typeof seconds === "number" && seconds > 0 ? seconds : undefined,
   };
 }
 
@@ -128,29 +125,30 @@ function readStatus(body: unknown): Status {
 function readDetails({ kind, causes }: Readonly<Record<string, unknown>>): StatusDetails {
   const all: unknown[] = Array.isArray(causes) ? causes : [];
   const read = all.slice(0, MOST_CAUSES).filter(isRecord).map(readCause);
-  const isCut = all.length > MOST_CAUSES ? { isCut: true } : {};
-  return { ...(typeof kind === "string" ? { kind } : {}), causes: read, ...isCut };
+  return { kind: textOf(kind), causes: read, isCut: all.length > MOST_CAUSES || undefined };
 }
 
 function readCause({ reason, field, message }: Readonly<Record<string, unknown>>): StatusCause {
-  return {
-    ...(typeof reason === "string" ? { type: reason } : {}),
-    ...(typeof field === "string" ? { field } : {}),
-    ...(typeof message === "string" ? { message: readable(message).slice(0, LONGEST_TEXT) } : {}),
-  };
+  return { type: textOf(reason), field: textOf(field), message: textOf(message, LONGEST_TEXT) };
+}
+
+/** Returns as much of a text as `most` characters hold. */
+function textOf(value: unknown, most?: number): string | undefined {
+  if (typeof value !== "string") return undefined;
+  return most === undefined ? value : readable(value).slice(0, most);
 }
 
 function isStatus(body: unknown): body is Record<string, unknown> {
   return isRecord(body) && body.kind === "Status";
 }
 
-/** Returns `Retry-After` in milliseconds. API servers send seconds, proxies may send a date. */
+/** Returns `Retry-After` in seconds. API servers send seconds, proxies may send a date. */
 function retryAfterHeader(headers: IncomingHttpHeaders): number | undefined {
   const value = headers["retry-after"];
   if (value === undefined || value === "") return undefined;
-  if (/^\d+$/.test(value)) return Number(value) * 1000;
+  if (/^\d+$/.test(value)) return Number(value);
   const date = Date.parse(value);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now());
+  return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now()) / 1000;
 }
 
 /** Returns the failed checks of a /readyz response, which may list fifty checks; else the beginning of the text. */

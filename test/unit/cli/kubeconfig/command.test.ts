@@ -116,6 +116,6 @@ describe("legation kubeconfig", () => {
   test("tells nothing of a file that is no YAML", async () => {
     const file = join(folder, "bad.yaml");
     writeFileSync(file, "users: [secret-token: {");
-    await expect(kubeconfig({ kubeconfig: file })).rejects.toThrow(/cannot be read as YAML/);
+    await expect(kubeconfig({ kubeconfig: file })).rejects.toThrow(/not YAML/);
   });
 });
