@@ -24,35 +24,28 @@ export class LatencyMonitor {
     let late = 0;
     const timer = this.#clock.after(LATE_MS, () => {
       late = 1;
-      this.#change(() => {
-        this.#late += 1;
-      });
+      this.#change(this.#late + late, this.#failed);
     });
     try {
       return await answer;
     } finally {
       timer.cancel();
-      this.#change(() => {
-        this.#late -= late;
-      });
+      this.#change(this.#late - late, this.#failed);
     }
   }
 
   failed(): void {
-    this.#change(() => {
-      this.#failed = true;
-    });
+    this.#change(this.#late, true);
   }
 
   answered(): void {
-    this.#change(() => {
-      this.#failed = false;
-    });
+    this.#change(this.#late, false);
   }
 
-  #change(change: () => void): void {
+  #change(late: number, failed: boolean): void {
     const before = this.overdue;
-    change();
+    this.#late = late;
+    this.#failed = failed;
     if (this.overdue !== before) this.#onChange();
   }
 }

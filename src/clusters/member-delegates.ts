@@ -28,21 +28,15 @@ export interface MemberDelegatesOptions {
 
 /** The watched pods of a member with this host's label, indexed by namespace and by dependency. */
 export class MemberDelegates {
-  readonly #hostId: string;
-  readonly #requests: DelegateRequests;
+  readonly #options: MemberDelegatesOptions;
   readonly #reflector: Reflector<Pod>;
-  readonly #onChange: MemberDelegatesOptions["onChange"];
-  readonly #onEnded: MemberDelegatesOptions["onEnded"];
   readonly #tombstones = new Tombstones();
   readonly #ends: RecentEnds;
   #endedVersion = 0;
 
   constructor(options: MemberDelegatesOptions) {
-    const { client, hostId, requests, budget, clock, log, onChange, onEnded, onState } = options;
-    this.#hostId = hostId;
-    this.#requests = requests;
-    this.#onChange = onChange;
-    this.#onEnded = onEnded;
+    const { client, hostId, budget, clock, log, onState } = options;
+    this.#options = options;
     this.#ends = new RecentEnds(clock);
     this.#reflector = new Reflector({
       client,
@@ -135,24 +129,25 @@ export class MemberDelegates {
   }
 
   #ifDelegate(pod: Stored<Pod> | undefined): Stored<Pod> | undefined {
-    return pod !== undefined && madeByHost(pod, this.#hostId) ? pod : undefined;
+    return pod !== undefined && madeByHost(pod, this.#options.hostId) ? pod : undefined;
   }
 
   #onEvent(event: ReflectorEvent<Pod>): void {
+    const { hostId, requests, onChange, onEnded } = this.#options;
     const { object } = event;
     const key = objectKey(object.metadata);
     let freed: boolean;
     if (event.type === "deleted") {
-      freed = this.#requests.forget(object);
+      freed = requests.forget(object);
       this.#tombstones.keep(key, object);
     } else {
-      freed = this.#requests.count(object, madeByHost(object, this.#hostId) ? ownerOf(object)?.uid : undefined);
+      freed = requests.count(object, madeByHost(object, hostId) ? ownerOf(object)?.uid : undefined);
     }
-    this.#onChange(key);
+    onChange(key);
     if (!freed) return;
     this.#ends.note(object.metadata.namespace ?? "");
     // An unscheduled delegate freed no node.
     if (isBound(object)) this.#endedVersion += 1;
-    this.#onEnded(object);
+    onEnded(object);
   }
 }

@@ -13,7 +13,7 @@ import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/event-bus.ts";
 import { Mutex } from "../runtime/mutex.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { ConfirmedClient } from "./confirmed-client.ts";
+import { confirmedClient } from "./confirmed-client.ts";
 import { CreateThrottle } from "./create-throttle.ts";
 import { DelegateRequests } from "./delegate-requests.ts";
 import { ForeignUsage, recordedForeignUsage } from "./foreign-usage.ts";
@@ -101,7 +101,7 @@ export class Member {
     const throttle: Pick<CreateThrottle, "of"> = {
       of: (create, send) => this.#createThrottle.of(create, () => this.answerOf(send())),
     };
-    const client = new ConfirmedClient(options.client, this.#identity, throttle);
+    const client = confirmedClient(options.client, this.#identity, throttle);
     this.client = client;
     this.#reachability = new Reachability(clock);
     this.#events = events;

@@ -1,6 +1,7 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../api/cluster.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
+import { isRecord } from "../kube/json.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 
 export interface ProbeSettings {
@@ -18,11 +19,11 @@ export function probeSettingsOf({ spec }: Pick<Cluster, "spec">): ProbeSettings 
 export interface ProbeResult {
   readonly reachable: boolean;
   /** The member has not answered yet, nor failed often enough to count as unreachable. */
-  readonly undecided?: true;
+  readonly undecided?: true | undefined;
   /** The failure of the last probe; absent after a success. */
-  readonly message?: string;
+  readonly message?: string | undefined;
   /** The member's `gitVersion`, once read. */
-  readonly version?: string;
+  readonly version?: string | undefined;
 }
 
 // A server of several that shuts down still serves for a while, so the member is ready.
@@ -36,15 +37,19 @@ const CUT_MS = 3_000;
 // The version is written to the virtual node, so anything else counts as none.
 const VERSION = /^[\w.+-]{1,64}$/;
 
+interface ProbeOptions {
+  readonly client: ClusterClient;
+  readonly settings: () => ProbeSettings;
+  readonly clock: Clock;
+  readonly onResult: (result: ProbeResult) => void;
+}
+
 /**
  * Probes a member's `/readyz`. One success makes it reachable; `failureThreshold` failures in a row make it
  * unreachable.
  */
 export class Probe {
-  readonly #client: ClusterClient;
-  readonly #settings: () => ProbeSettings;
-  readonly #clock: Clock;
-  readonly #onResult: (result: ProbeResult) => void;
+  readonly #options: ProbeOptions;
   readonly #abort = new AbortController();
   #timer: Timer | undefined;
   #failures = 0;
@@ -55,16 +60,8 @@ export class Probe {
   #probing = false;
   #lastStartMs = Number.NEGATIVE_INFINITY;
 
-  constructor(options: {
-    readonly client: ClusterClient;
-    readonly settings: () => ProbeSettings;
-    readonly clock: Clock;
-    readonly onResult: (result: ProbeResult) => void;
-  }) {
-    this.#client = options.client;
-    this.#settings = options.settings;
-    this.#clock = options.clock;
-    this.#onResult = options.onResult;
+  constructor(options: ProbeOptions) {
+    this.#options = options;
   }
 
   start(): void {
@@ -79,24 +76,25 @@ export class Probe {
   hurry(): void {
     if (this.#probing || this.#abort.signal.aborted) return;
     const earliest = this.#lastStartMs + HURRIED_PERIOD_MS;
-    this.#plan(Math.max(0, earliest - this.#clock.now()));
+    this.#plan(Math.max(0, earliest - this.#options.clock.now()));
   }
 
   #plan(delayMs: number): void {
     this.#timer?.cancel();
-    this.#timer = this.#clock.after(delayMs, () => void this.#run());
+    this.#timer = this.#options.clock.after(delayMs, () => void this.#run());
   }
 
   async #run(): Promise<void> {
-    const { periodMs, timeoutMs, failureThreshold } = this.#settings();
+    const { clock, settings, onResult } = this.#options;
+    const { periodMs, timeoutMs, failureThreshold } = settings();
     const { signal } = this.#abort;
     this.#probing = true;
-    this.#lastStartMs = this.#clock.now();
+    this.#lastStartMs = clock.now();
     let message: string | undefined;
     try {
-      await this.#client.raw({ method: "GET", path: READY_PATH, timeoutMs, signal, outOfTurn: true });
+      await this.#read(READY_PATH, timeoutMs);
       if (!this.#reachable || this.#version === undefined) this.#version = await this.#readVersion(timeoutMs);
-      else if (this.#clock.now() >= this.#versionReadMs + VERSION_AGAIN_MS) await this.#rereadVersion(timeoutMs);
+      else if (clock.now() >= this.#versionReadMs + VERSION_AGAIN_MS) await this.#rereadVersion(timeoutMs);
     } catch (error) {
       message = wordsOf(error);
     }
@@ -106,11 +104,11 @@ export class Probe {
     if (message === undefined) this.#reachable = true;
     else if (this.#failures >= failureThreshold) this.#reachable = false;
     if (message === undefined || this.#failures >= failureThreshold) this.#undecided = false;
-    this.#onResult({
+    onResult({
       reachable: this.#reachable,
-      ...(this.#undecided ? { undecided: true as const } : {}),
-      ...(message === undefined ? {} : { message }),
-      ...(this.#version === undefined ? {} : { version: this.#version }),
+      undecided: this.#undecided || undefined,
+      message,
+      version: this.#version,
     });
     // Failed probes follow each other without the idle time, until the threshold is reached.
     const failing = message !== undefined && (this.#reachable || this.#undecided);
@@ -119,17 +117,21 @@ export class Probe {
 
   /** Keeps the known version on failure, since the member is ready. */
   async #rereadVersion(timeoutMs: number): Promise<void> {
-    this.#versionReadMs = this.#clock.now();
+    this.#versionReadMs = this.#options.clock.now();
     const version = await this.#readVersion(timeoutMs).catch(() => undefined);
     this.#version = version ?? this.#version;
   }
 
   async #readVersion(timeoutMs: number): Promise<string | undefined> {
+    const answer = await this.#read("/version", timeoutMs);
+    this.#versionReadMs = this.#options.clock.now();
+    const version = isRecord(answer) ? answer.gitVersion : undefined;
+    return typeof version === "string" && VERSION.test(version) ? version : undefined;
+  }
+
+  #read(path: string, timeoutMs: number): Promise<unknown> {
     const { signal } = this.#abort;
-    const answer = await this.#client.raw({ method: "GET", path: "/version", timeoutMs, signal, outOfTurn: true });
-    this.#versionReadMs = this.#clock.now();
-    if (typeof answer !== "object" || answer === null || !("gitVersion" in answer)) return undefined;
-    return typeof answer.gitVersion === "string" && VERSION.test(answer.gitVersion) ? answer.gitVersion : undefined;
+    return this.#options.client.raw({ method: "GET", path, timeoutMs, signal, outOfTurn: true });
   }
 }
 

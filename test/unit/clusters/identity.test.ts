@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import type { Cluster } from "../../../src/api/cluster.ts";
 import { HOST_LABEL, OWNER_ANNOTATION } from "../../../src/api/keys.ts";
 import type { KubeObject, ObjectKey, Stored } from "../../../src/api/kubernetes.ts";
-import { ConfirmedClient } from "../../../src/clusters/confirmed-client.ts";
+import { confirmedClient } from "../../../src/clusters/confirmed-client.ts";
 import { JoinedIdentity } from "../../../src/clusters/identity.ts";
 import { Member, type MemberEvents } from "../../../src/clusters/member.ts";
 import type { ClusterClient, WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
@@ -270,7 +270,7 @@ test("reaches no other cluster by any method of the client", async () => {
   });
   // The client behind it gets no request.
   const identity = { problem: "another cluster answers", mistaken: AbortSignal.abort(), confirm: async () => {} };
-  const confirmed = new ConfirmedClient(fakeClient({}), identity, { of: (_, send) => send() });
+  const confirmed = confirmedClient(fakeClient({}), identity, { of: (_, send) => send() });
   for (const request of Object.values(requestsBy(confirmed))) {
     await expect(request()).rejects.toThrow("another cluster answers");
   }
