@@ -55,7 +55,7 @@ export class DelegateRequests {
     this.release(proxyUid);
     const entry = { requests, namespace, counted: waits ? this.#waitingCount(requests) : requests, waits };
     this.#reserved.set(proxyUid, entry);
-    this.#add(entry);
+    this.#sum(entry, 1);
   }
 
   /** Returns false when there was no reservation. */
@@ -63,7 +63,7 @@ export class DelegateRequests {
     const entry = this.#reserved.get(proxyUid);
     if (entry === undefined) return false;
     this.#reserved.delete(proxyUid);
-    this.#subtract(entry);
+    this.#sum(entry, -1);
     return true;
   }
 
@@ -95,7 +95,7 @@ export class DelegateRequests {
       this.#waiting.set(uid, entry);
     }
     this.#counted.set(uid, entry);
-    this.#add(entry);
+    this.#sum(entry, 1);
     return false;
   }
 
@@ -106,7 +106,7 @@ export class DelegateRequests {
     if (entry === undefined) return false;
     this.#counted.delete(uid);
     this.#waiting.delete(uid);
-    this.#subtract(entry);
+    this.#sum(entry, -1);
     return true;
   }
 
@@ -119,41 +119,25 @@ export class DelegateRequests {
   }
 
   #recount(entry: Counted, requests: Amounts, waits: boolean): void {
-    this.#subtract(entry);
+    this.#sum(entry, -1);
     entry.requests = requests;
     entry.counted = waits ? this.#waitingCount(requests) : requests;
-    this.#add(entry);
+    this.#sum(entry, 1);
   }
 
-  #add({ requests, counted, namespace, priority }: Counted): void {
-    addAmounts(this.used, counted);
-    addAmounts(this.#requested, requests);
-    addTo(this.#namespaces, namespace, requests);
-    if (priority !== undefined) addTo(this.#priorities, priority, counted);
-  }
-
-  #subtract({ requests, counted, namespace, priority }: Counted): void {
-    addAmounts(this.used, counted, -1);
-    addAmounts(this.#requested, requests, -1);
-    subtractFrom(this.#namespaces, namespace, requests);
-    if (priority !== undefined) subtractFrom(this.#priorities, priority, counted);
+  #sum({ requests, counted, namespace, priority }: Counted, sign: 1 | -1): void {
+    addAmounts(this.used, counted, sign);
+    addAmounts(this.#requested, requests, sign);
+    addTo(this.#namespaces, namespace, requests, sign);
+    if (priority !== undefined) addTo(this.#priorities, priority, counted, sign);
   }
 }
 
-function addTo<Key>(sums: Map<Key, Record<string, number>>, key: Key, amounts: Amounts): void {
-  let sum = sums.get(key);
-  if (sum === undefined) {
-    sum = {};
-    sums.set(key, sum);
-  }
-  addAmounts(sum, amounts);
-}
-
-function subtractFrom<Key>(sums: Map<Key, Record<string, number>>, key: Key, amounts: Amounts): void {
-  const sum = sums.get(key);
-  if (sum === undefined) return;
-  addAmounts(sum, amounts, -1);
-  if ((sum.pods ?? 0) <= 0) sums.delete(key);
+function addTo<Key>(sums: Map<Key, Record<string, number>>, key: Key, amounts: Amounts, sign: 1 | -1): void {
+  const sum = sums.get(key) ?? {};
+  addAmounts(sum, amounts, sign);
+  if (sign === -1 && (sum.pods ?? 0) <= 0) sums.delete(key);
+  else sums.set(key, sum);
 }
 
 function isLess(now: Amounts, before: Amounts): boolean {

@@ -24,8 +24,8 @@ export function memberKubeconfig(
   access: MemberAddress & { readonly token: string; readonly as?: ImpersonatedUser },
 ): string {
   const { cluster, server, certificateAuthority, skipsTlsVerify, tlsServerName, proxyUrl, token, as } = access;
-  const impersonated =
-    as === undefined ? {} : { as: as.user, "as-uid": as.uid, "as-groups": as.groups, "as-user-extra": as.extra };
+  const impersonated = as && { as: as.user, "as-uid": as.uid, "as-groups": as.groups, "as-user-extra": as.extra };
+  // Fields without a value are left out.
   return stringify({
     apiVersion: "v1",
     kind: "Config",
@@ -34,12 +34,10 @@ export function memberKubeconfig(
         name: cluster,
         cluster: {
           server,
-          ...(certificateAuthority === undefined
-            ? {}
-            : { "certificate-authority-data": Buffer.from(certificateAuthority).toString("base64") }),
-          ...(skipsTlsVerify === true ? { "insecure-skip-tls-verify": true } : {}),
-          ...(tlsServerName === undefined ? {} : { "tls-server-name": tlsServerName }),
-          ...(proxyUrl === undefined ? {} : { "proxy-url": proxyUrl }),
+          "certificate-authority-data": certificateAuthority && Buffer.from(certificateAuthority).toString("base64"),
+          "insecure-skip-tls-verify": skipsTlsVerify || undefined,
+          "tls-server-name": tlsServerName,
+          "proxy-url": proxyUrl,
         },
       },
     ],

@@ -1,5 +1,5 @@
 import { Counter, type Registry } from "prom-client";
-import { counterPerCluster, gaugePerCluster } from "./per-cluster.ts";
+import { metricsPerCluster } from "./per-cluster.ts";
 
 /** The connections of a member's agent. */
 export interface AgentTraffic {
@@ -25,80 +25,56 @@ export class AgentMetrics {
 
   constructor(registry: Registry) {
     const states = (): Iterable<AgentTraffic> => this.#states?.() ?? [];
-    gaugePerCluster({
-      registry,
-      name: "legation_agent_connected",
-      help: "1 while the agent of the member is connected",
-      states,
-      read: ({ connected }) => (connected ? 1 : 0),
-    });
-    gaugePerCluster({
-      registry,
-      name: "legation_agent_streams",
-      help: "Connections to the member's API server through its agent",
-      states,
-      read: ({ streams }) => streams,
-    });
-    counterPerCluster({
-      registry,
-      name: "legation_agent_connections_total",
-      help: "How often the agent of the member has connected",
-      states,
-      read: ({ connections }) => connections,
-    });
-    gaugePerCluster({
-      registry,
-      name: "legation_agent_home_streams",
-      help: "Connections of the member's pods to the home API through its agent",
-      states,
-      read: ({ homeStreams }) => homeStreams,
-    });
-    gaugePerCluster({
-      registry,
-      name: "legation_agent_certificate_expiration_timestamp_seconds",
-      help: "When the certificate with which the agent of the member is connected expires",
-      states,
-      read: ({ certificateExpires }) => (certificateExpires === undefined ? undefined : certificateExpires / 1000),
-    });
-    this.#countBytes(registry, {
-      name: "legation_agent_bytes_total",
-      help: "Bytes of connections through the agent of the member, as encrypted by its API server and this process",
-      read: ({ receivedBytes, sentBytes }) => ({ received: receivedBytes, sent: sentBytes }),
-    });
-    this.#countBytes(registry, {
-      name: "legation_agent_home_bytes_total",
-      help: "Bytes of connections of the member's pods to the home API through its agent",
-      read: ({ homeReceivedBytes, homeSentBytes }) => ({ received: homeReceivedBytes, sent: homeSentBytes }),
-    });
-  }
-
-  #countBytes(
-    registry: Registry,
-    {
-      name,
-      help,
-      read,
-    }: {
-      readonly name: string;
-      readonly help: string;
-      readonly read: (state: AgentTraffic) => { readonly received: number; readonly sent: number };
-    },
-  ): void {
-    const states = (): Iterable<AgentTraffic> => this.#states?.() ?? [];
-    new Counter({
-      name,
-      help,
-      labelNames: ["cluster", "direction"],
-      registers: [registry],
-      collect(): void {
-        this.reset();
-        for (const state of states()) {
-          const { received, sent } = read(state);
-          this.inc({ cluster: state.name, direction: "received" }, received);
-          this.inc({ cluster: state.name, direction: "sent" }, sent);
-        }
-      },
-    });
+    const { gauge, counter } = metricsPerCluster(registry, states);
+    gauge("legation_agent_connected", "1 while the agent of the member is connected", ({ connected }) =>
+      connected ? 1 : 0,
+    );
+    gauge(
+      "legation_agent_streams",
+      "Connections to the member's API server through its agent",
+      ({ streams }) => streams,
+    );
+    counter(
+      "legation_agent_connections_total",
+      "How often the agent of the member has connected",
+      ({ connections }) => connections,
+    );
+    gauge(
+      "legation_agent_home_streams",
+      "Connections of the member's pods to the home API through its agent",
+      ({ homeStreams }) => homeStreams,
+    );
+    gauge(
+      "legation_agent_certificate_expiration_timestamp_seconds",
+      "When the certificate with which the agent of the member is connected expires",
+      ({ certificateExpires }) => (certificateExpires === undefined ? undefined : certificateExpires / 1000),
+    );
+    const countBytes = (name: string, help: string, read: (state: AgentTraffic) => readonly [number, number]): void => {
+      new Counter({
+        name,
+        help,
+        labelNames: ["cluster", "direction"],
+        registers: [registry],
+        collect(): void {
+          this.reset();
+          for (const state of states()) {
+            const [received, sent] = read(state);
+            this.inc({ cluster: state.name, direction: "received" }, received);
+            this.inc({ cluster: state.name, direction: "sent" }, sent);
+          }
+        },
+      });
+    };
+    countBytes(
+      "legation_agent_bytes_total",
+      "Bytes of connections through the agent of the member, as encrypted by its API server and this process",
+      ({ receivedBytes, sentBytes }) => [receivedBytes, sentBytes],
+    );
+    countBytes(
+      "legation_agent_home_bytes_total",
+      "Bytes of connections of the member's pods to the home API through its agent",
+      ({ homeReceivedBytes, homeSentBytes }) => [homeReceivedBytes, homeSentBytes],
+    );
   }
 
   /** Reads `states` at each scrape. Undefined while this process does not lead. */

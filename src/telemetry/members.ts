@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
-import { counterPerCluster, gaugePerCluster } from "./per-cluster.ts";
+import { metricsPerCluster } from "./per-cluster.ts";
 
 /** The current state of a member. */
 export interface MemberState {
@@ -82,35 +82,17 @@ export class MemberMetrics {
       labelNames,
       registers,
     });
-    const states = (): Iterable<MemberState> => state()?.members() ?? [];
-    gaugePerCluster({
-      registry,
-      name: "legation_member_reachable",
-      help: "1 while the member answers and its watches are up to date",
-      states,
-      read: ({ reachable }) => (reachable ? 1 : 0),
-    });
-    counterPerCluster({
-      registry,
-      name: "legation_member_unresponsive_seconds_total",
-      help: "How long the member was late to answer or answered nothing, so that other members were preferred",
-      states,
-      read: ({ unresponsiveSeconds }) => unresponsiveSeconds,
-    });
-    gaugePerCluster({
-      registry,
-      name: "legation_delegates",
-      help: "Delegates in the member",
-      states,
-      read: ({ delegates }) => delegates,
-    });
-    gaugePerCluster({
-      registry,
-      name: "legation_proxies",
-      help: "Proxies that are bound to the member",
-      states,
-      read: ({ proxies }) => proxies,
-    });
+    const { gauge, counter } = metricsPerCluster(registry, () => state()?.members() ?? []);
+    gauge("legation_member_reachable", "1 while the member answers and its watches are up to date", ({ reachable }) =>
+      reachable ? 1 : 0,
+    );
+    counter(
+      "legation_member_unresponsive_seconds_total",
+      "How long the member was late to answer or answered nothing, so that other members were preferred",
+      ({ unresponsiveSeconds }) => unresponsiveSeconds,
+    );
+    gauge("legation_delegates", "Delegates in the member", ({ delegates }) => delegates);
+    gauge("legation_proxies", "Proxies that are bound to the member", ({ proxies }) => proxies);
     new Gauge({
       name: "legation_proxies_waiting",
       help: "Proxies that no member has taken yet",

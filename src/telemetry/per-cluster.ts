@@ -1,46 +1,30 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 
-/** A metric with one series for each cluster that is there at a scrape. Series of clusters that left are dropped. */
-export interface PerCluster<State> {
-  readonly registry: Registry;
-  readonly name: string;
-  readonly help: string;
-  readonly states: () => Iterable<State>;
-  /** Undefined: the cluster has no sample. */
-  readonly read: (state: State) => number | undefined;
-}
+/** Registers a metric that is read at each scrape. Undefined: the cluster has no sample. */
+type Register<State> = (name: string, help: string, read: (state: State) => number | undefined) => void;
 
-/** Registers a gauge that is read at each scrape. */
-export function gaugePerCluster<State extends { readonly name: string }>(options: PerCluster<State>): void {
-  const { registry, name, help, states, read } = options;
-  new Gauge({
+/** Returns how to register metrics with one series for each cluster that is there at a scrape. */
+export function metricsPerCluster<State extends { readonly name: string }>(
+  registry: Registry,
+  states: () => Iterable<State>,
+): { readonly gauge: Register<State>; readonly counter: Register<State> } {
+  const settings = (name: string, help: string, read: Parameters<Register<State>>[2]) => ({
     name,
     help,
     labelNames: ["cluster"],
     registers: [registry],
-    collect(): void {
+    collect(this: Pick<Gauge, "reset" | "inc">): void {
       this.reset();
       for (const state of states()) {
         const value = read(state);
-        if (value !== undefined) this.set({ cluster: state.name }, value);
+        if (value !== undefined) this.inc({ cluster: state.name }, value);
       }
     },
   });
-}
-
-/** Registers a counter whose totals are read at each scrape. */
-export function counterPerCluster<State extends { readonly name: string }>(options: PerCluster<State>): void {
-  const { registry, name, help, states, read } = options;
-  new Counter({
-    name,
-    help,
-    labelNames: ["cluster"],
-    registers: [registry],
-    collect(): void {
-      this.reset();
-      for (const state of states()) this.inc({ cluster: state.name }, read(state) ?? 0);
-    },
-  });
+  return {
+    gauge: (...metric) => void new Gauge(settings(...metric)),
+    counter: (...metric) => void new Counter(settings(...metric)),
+  };
 }
 
 /** Drops all series of a cluster that left. */

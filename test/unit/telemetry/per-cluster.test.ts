@@ -1,6 +1,6 @@
 import { Histogram, Registry } from "prom-client";
 import { expect, test } from "vitest";
-import { counterPerCluster, dropCluster, gaugePerCluster } from "../../../src/telemetry/per-cluster.ts";
+import { dropCluster, metricsPerCluster } from "../../../src/telemetry/per-cluster.ts";
 
 const help = "Help.";
 
@@ -8,8 +8,9 @@ test("a scrape has a sample of each cluster that is there then and has a value",
   const registry = new Registry();
   let states: { readonly name: string; readonly value: number | undefined }[] = [];
   const read = ({ value }: (typeof states)[number]) => value;
-  gaugePerCluster({ registry, name: "lag", help, states: () => states, read });
-  counterPerCluster({ registry, name: "sent_total", help, states: () => states, read });
+  const { gauge, counter } = metricsPerCluster(registry, () => states);
+  gauge("lag", help, read);
+  counter("sent_total", help, read);
   states = [
     { name: "west", value: 3 },
     { name: "east", value: undefined },
