@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { connect, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ClusterClient, PathUpgrades } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
@@ -9,9 +9,9 @@ import { joinSockets } from "../runtime/joined-sockets.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ControlChannel } from "./control-channel.ts";
 import { DialPace } from "./dial-pace.ts";
+import { DIAL_MS, type DialTarget, dialTcp } from "./dialled.ts";
 import type { HomeApiListener } from "./home-api-listener.ts";
 import {
-  type AgentFacts,
   type AgentMessage,
   CONTROL_PATH,
   CONTROL_PROTOCOL,
@@ -26,12 +26,6 @@ import {
   upgradeTo,
 } from "./messages.ts";
 
-/** The API server that an agent connects to, and no other address. */
-export interface AgentTarget {
-  readonly host: string;
-  readonly port: number;
-}
-
 /** How an agent leads pods to the home API. */
 export interface AgentHomeApi {
   readonly listener: Pick<HomeApiListener, "open" | "cut">;
@@ -41,7 +35,7 @@ export interface AgentHomeApi {
 
 export interface AgentOptions {
   readonly hub: Pick<ClusterClient & PathUpgrades, "upgradePath">;
-  readonly target: AgentTarget;
+  readonly target: DialTarget;
   readonly version: string;
   /** Leads pods of the member to the home API. */
   readonly home?: AgentHomeApi | undefined;
@@ -53,7 +47,6 @@ export interface AgentOptions {
   readonly log: Logger;
 }
 
-const CONNECT_MS = 10_000;
 // At once after a cut, since the hub's controller may just have been replaced; then slower, with jitter.
 const BACKOFF = { initialMs: 1_000, maxMs: 10_000, healthyMs: 10_000 };
 /** Delays after refusals by the hub: its Cluster may have left for good, and a new join starts a new agent. */
@@ -116,7 +109,7 @@ export class Agent {
     const ending = new AbortController();
     const ended = AbortSignal.any([signal, ending.signal]);
     try {
-      const answer = await hub.upgradePath(CONTROL_PATH, { ...upgradeTo(CONTROL_PROTOCOL, CONNECT_MS), signal });
+      const answer = await hub.upgradePath(CONTROL_PATH, { ...upgradeTo(CONTROL_PROTOCOL, DIAL_MS), signal });
       if (answer.socket === undefined) {
         const reason = `the hub refuses this agent: ${messageOf(answer.text)}`;
         return { reason, isRefused: answer.status === FORBIDDEN };
@@ -165,24 +158,31 @@ export class Agent {
 
   /** Tells the hub where pods reach the home API, once that is known. */
   async #tellHomeAddress(channel: ControlChannel<AgentMessage, HubMessage>, signal: AbortSignal): Promise<void> {
-    const { home, version, clock, log } = this.#options;
+    const { home, version } = this.#options;
     if (home === undefined) return;
+    await this.#repeat(signal, "the address at which pods reach the home API is not known", async () => {
+      channel.send({ type: "facts", version, homeAddress: await home.address(signal) });
+    });
+  }
+
+  /** Repeats `act` until it succeeds, or the signal fires. */
+  async #repeat(signal: AbortSignal, failure: string, act: () => Promise<void>): Promise<void> {
+    const { clock, log } = this.#options;
     const backoff = new Backoff(BACKOFF);
     while (!signal.aborted) {
       try {
-        const facts: AgentFacts = { version, homeAddress: await home.address(signal) };
-        channel.send({ type: "facts", ...facts });
+        await act();
         return;
       } catch (error) {
         if (signal.aborted) return;
-        log.warn({ err: error }, "the address at which pods reach the home API is not known");
+        log.warn({ err: error }, failure);
         await clock.sleep(backoff.next(), signal).catch(() => {});
       }
     }
   }
 
   async #dialBack(id: string, channel: ControlChannel<AgentMessage, HubMessage>, signal: AbortSignal): Promise<void> {
-    const { hub, clock } = this.#options;
+    const { hub, target, clock } = this.#options;
     const refuse = (message: string): void =>
       channel.send({ type: "refused", id, message: message.slice(0, LONGEST_MESSAGE) });
     if (this.#opening >= MOST_OPENING) {
@@ -190,13 +190,14 @@ export class Agent {
       return;
     }
     this.#opening += 1;
-    const server = this.#connect();
+    let server: Socket | undefined;
     try {
-      const inTime = AbortSignal.any([signal, AbortSignal.timeout(CONNECT_MS)]);
+      const inTime = AbortSignal.any([signal, AbortSignal.timeout(DIAL_MS)]);
       // The own API server first, so that the hub is told when that cannot be reached.
-      await once(server, "connect", { signal: inTime });
+      server = await dialTcp(target, inTime);
+      this.#track(server);
       const answer = await hub.upgradePath(`${STREAM_PATH}${id}`, {
-        ...upgradeTo(STREAM_PROTOCOL, CONNECT_MS),
+        ...upgradeTo(STREAM_PROTOCOL, DIAL_MS),
         signal: inTime,
       });
       if (answer.socket === undefined) {
@@ -211,18 +212,11 @@ export class Agent {
         joinSockets(answer.socket, server, clock);
       }
     } catch (error) {
-      server.destroy();
+      server?.destroy();
       refuse(isKubeError(error) ? error.detail : error instanceof Error ? error.message : String(error));
     } finally {
       this.#opening -= 1;
     }
-  }
-
-  #connect(): Socket {
-    const server = connect({ ...this.#options.target, noDelay: true, keepAlive: true, keepAliveInitialDelay: 30_000 });
-    server.on("error", () => {});
-    this.#track(server);
-    return server;
   }
 
   #track(socket: Duplex): void {
@@ -235,21 +229,13 @@ export class Agent {
     channel: ControlChannel<AgentMessage, HubMessage>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { credentials, clock, log } = this.#options;
+    const { credentials } = this.#options;
     if (this.#requesting.get(account) === signal) return;
     this.#requesting.set(account, signal);
-    const backoff = new Backoff(BACKOFF);
-    while (!signal.aborted) {
-      try {
-        const requested = await credentials(account, signal);
-        if (requested !== undefined) channel.send({ type: "credentials", account, credentials: requested });
-        if (this.#requesting.get(account) === signal) this.#requesting.delete(account);
-        return;
-      } catch (error) {
-        if (signal.aborted) return;
-        log.warn({ err: error, account }, "no token of the host's service account");
-        await clock.sleep(backoff.next(), signal).catch(() => {});
-      }
-    }
+    await this.#repeat(signal, `no token of the host's service account (${account})`, async () => {
+      const requested = await credentials(account, signal);
+      if (requested !== undefined) channel.send({ type: "credentials", account, credentials: requested });
+      if (this.#requesting.get(account) === signal) this.#requesting.delete(account);
+    });
   }
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
+import type { Dial } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { HttpsListener } from "../runtime/https-listener.ts";
 import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
@@ -10,7 +11,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { type AgentIdentity, AgentSession } from "./agent-session.ts";
 import { clientOf, type HubClient } from "./client-certificate.ts";
 import { ClusterAgents, type ConnectedAgent, MOST_TURNS } from "./cluster-agents.ts";
-import { connectToHomeApi, type HomeApiTarget, MOST_HOME_STREAMS } from "./home-api.ts";
+import { type DialTarget, dialTcp, joinDialled } from "./dialled.ts";
 import {
   CERTIFICATE_PATH,
   type CertificateAnswer,
@@ -25,7 +26,7 @@ import {
   STREAM_PROTOCOL,
   type TokenAccount,
 } from "./messages.ts";
-import { RELAY_NAME, RELAY_PATH, RELAY_PROTOCOL, serveRelay } from "./relay.ts";
+import { RELAY_NAME, RELAY_PATH, RELAY_PROTOCOL } from "./relay.ts";
 
 /** The token of a join, for an agent's first certificate. */
 export interface TokenProof {
@@ -67,7 +68,7 @@ export interface HubTls {
 
 export interface HubOptions {
   /** Where this host's API server listens for pods of members. Undefined: the hub does not lead there. */
-  readonly homeApi?: HomeApiTarget | undefined;
+  readonly homeApi?: DialTarget | undefined;
   readonly onChange: (cluster: string) => void;
   readonly clock: Clock;
   readonly log: Logger;
@@ -84,6 +85,8 @@ const LIMITS = {
   noDelay: true,
 };
 const MAX_BODY_BYTES = 32_768;
+/** The most open connections of pods to the home API: of one member, and in all. */
+const MOST_HOME_STREAMS = { ofMember: 500, inAll: 2_000 } as const;
 // Connections that are no agent's control connection or stream, nor one of `legation access`: agents have them for a moment only.
 const MOST_STRANGERS = 2_000;
 
@@ -220,10 +223,10 @@ export class Hub {
     if (head.length > 0) socket.unshift(head);
     if (url.startsWith(RELAY_PATH) && headers.upgrade === RELAY_PROTOCOL && client.commonName === RELAY_NAME) {
       const cluster = url.slice(RELAY_PATH.length);
-      const { clock } = this.#options;
       this.#noteKnown(socket);
       const refusal = this.#gatekeeper.relayRefusal(cluster);
-      void serveRelay(socket, { refusal, dial: (signal) => this.dial(cluster, signal), clock });
+      if (refusal === undefined) this.#join(socket, RELAY_PROTOCOL, (signal) => this.dial(cluster, signal));
+      else this.#refuse(socket, "Forbidden", refusal);
       return;
     }
     const { agent, problem } = client;
@@ -237,6 +240,10 @@ export class Hub {
       this.#stream(agent, url.slice(STREAM_PATH.length), socket);
     } else if (url === HOME_PATH && headers.upgrade === HOME_PROTOCOL) this.#home(agent, socket);
     else this.#refuse(socket, "NotFound", `the hub has no ${url}`);
+  }
+
+  #join(socket: Duplex, protocol: string, dial: Dial): void {
+    void joinDialled(socket, { protocol, dial, clock: this.#options.clock });
   }
 
   #noteKnown(socket: Duplex): void {
@@ -298,7 +305,7 @@ export class Hub {
 
   /** Connects a pod of the agent's member to the home API. */
   #home({ cluster }: AgentIdentity, socket: Duplex): void {
-    const { homeApi, clock } = this.#options;
+    const { homeApi } = this.#options;
     const session = this.#agents.get(cluster)?.sessions.at(-1);
     const refusal = this.#gatekeeper.homeApiRefusal(cluster);
     if (refusal !== undefined) this.#refuse(socket, "Forbidden", refusal);
@@ -324,7 +331,11 @@ export class Hub {
       socket.once("close", () => {
         this.#homeStreams -= 1;
       });
-      connectToHomeApi(socket, homeApi, clock);
+      this.#join(socket, HOME_PROTOCOL, (signal) =>
+        dialTcp(homeApi, signal).catch((error: unknown) => {
+          throw new Error(`the host's API server cannot be reached: ${error instanceof Error ? error.message : error}`);
+        }),
+      );
     }
   }
 }

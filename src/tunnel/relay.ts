@@ -1,9 +1,6 @@
 import { Socket } from "node:net";
-import type { Duplex } from "node:stream";
 import type { Dial, PathUpgrades } from "../kube/client.ts";
-import type { Clock } from "../runtime/clock.ts";
-import { joinSockets } from "../runtime/joined-sockets.ts";
-import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
+import { DIAL_MS } from "./dialled.ts";
 import { messageOf, upgradeTo } from "./messages.ts";
 
 /** Connections of `legation access` to members with agents, through the hub. */
@@ -13,38 +10,6 @@ export const RELAY_PROTOCOL = "legation-relay";
 export const RELAY_PATH = "/relay/v1/clusters/";
 /** Common name of the client certificate of `legation access`. No Cluster can have it, so no agent. */
 export const RELAY_NAME = "legation:access";
-
-const DIAL_MS = 10_000;
-
-/** Connects `legation access` to the API server of a member. */
-export async function serveRelay(
-  socket: Duplex,
-  options: {
-    /** Why users do not reach the member by this way. */
-    readonly refusal: string | undefined;
-    readonly dial: Dial;
-    readonly clock: Clock;
-  },
-): Promise<void> {
-  const { refusal, dial, clock } = options;
-  const fail = (reason: "Forbidden" | "ServiceUnavailable", message: string): void =>
-    refuse(socket, statusAnswer(reason, message), clock);
-  if (refusal !== undefined) {
-    fail("Forbidden", refusal);
-    return;
-  }
-  try {
-    const server = await dial(AbortSignal.timeout(DIAL_MS));
-    if (socket.destroyed) {
-      server.destroy();
-      return;
-    }
-    switchProtocols(socket, { connection: "Upgrade", upgrade: RELAY_PROTOCOL });
-    joinSockets(socket, server, clock);
-  } catch (error) {
-    fail("ServiceUnavailable", error instanceof Error ? error.message : String(error));
-  }
-}
 
 /** Returns how a member's API server is reached through the hub. `hub` presents the relay's certificate. */
 export function relayDial(hub: PathUpgrades, cluster: string): Dial {

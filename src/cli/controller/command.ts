@@ -18,7 +18,7 @@ import { NOT_PLACED_REASONS } from "../../pods/proxy-conditions.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { createLogger, type Logger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
-import type { HomeApiTarget } from "../../tunnel/home-api.ts";
+import type { DialTarget } from "../../tunnel/dialled.ts";
 import { Hub } from "../../tunnel/hub.ts";
 import { hostOfAddress } from "../../tunnel/hub-address.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
@@ -117,7 +117,7 @@ function connectMember(
 }
 
 /** Returns where the hub connects for pods of members. Undefined where this process needs a proxy, which pods cannot use. */
-function homeApiTarget({ server, proxyUrl, environmentProxyUrl }: ClusterCredentials): HomeApiTarget | undefined {
+function homeApiTarget({ server, proxyUrl, environmentProxyUrl }: ClusterCredentials): DialTarget | undefined {
   const { host, port } = new URL(server);
   if (proxyUrl !== undefined || environmentProxyUrl !== undefined) return undefined;
   return { host: hostOfAddress(host), port: Number(port || 443) };
@@ -127,11 +127,7 @@ function homeApiTarget({ server, proxyUrl, environmentProxyUrl }: ClusterCredent
 function hubOf(
   hubListen: ListenAddress | undefined,
   hubService: string | undefined,
-  {
-    env,
-    homeApi,
-    log,
-  }: { readonly env: Environment; readonly homeApi: HomeApiTarget | undefined; readonly log: Logger },
+  { env, homeApi, log }: { readonly env: Environment; readonly homeApi: DialTarget | undefined; readonly log: Logger },
 ): HubServing | undefined {
   if (hubListen === undefined) return undefined;
   const { host, port } = hubListen;

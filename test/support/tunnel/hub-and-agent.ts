@@ -13,7 +13,7 @@ import {
 import type { Dial } from "../../../src/kube/client.ts";
 import { realClock } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
-import type { AgentTarget } from "../../../src/tunnel/agent.ts";
+import type { DialTarget } from "../../../src/tunnel/dialled.ts";
 import { Hub } from "../../../src/tunnel/hub.ts";
 import { serveDial } from "./dial-socket.ts";
 
@@ -29,7 +29,7 @@ const CLUSTER = "west";
 const LIFETIME_MS = 86_400_000;
 
 /** Starts both and waits until they are connected. */
-export async function startHubAndAgent(target: AgentTarget): Promise<HubAndAgent> {
+export async function startHubAndAgent(target: DialTarget): Promise<HubAndAgent> {
   const validity = { now: Date.now(), lifetimeMs: LIFETIME_MS };
   const authority = await issueAuthority("hub", validity);
   const serving = await issueServing(authority, ["127.0.0.1"], validity);

@@ -14,9 +14,9 @@ import type { ClusterCredentials, RequestIdentity } from "../../../src/kube/cred
 import { createClusterClient } from "../../../src/kube/http-client.ts";
 import { type Clock, realClock } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
-import { Agent, type AgentTarget } from "../../../src/tunnel/agent.ts";
+import { Agent } from "../../../src/tunnel/agent.ts";
 import type { AgentIdentity } from "../../../src/tunnel/agent-session.ts";
-import type { HomeApiTarget } from "../../../src/tunnel/home-api.ts";
+import type { DialTarget } from "../../../src/tunnel/dialled.ts";
 import { HomeApiListener } from "../../../src/tunnel/home-api-listener.ts";
 import { type Gatekeeper, Hub } from "../../../src/tunnel/hub.ts";
 import type { MemberCredentials } from "../../../src/tunnel/messages.ts";
@@ -71,7 +71,7 @@ export async function startHub({
   readonly clock?: Clock;
   readonly port?: number;
   readonly gatekeeper?: Partial<Gatekeeper>;
-  readonly homeApi?: HomeApiTarget;
+  readonly homeApi?: DialTarget;
 } = {}): Promise<HubRig> {
   const refusals = new Map<string, string>();
   const changes: string[] = [];
@@ -132,7 +132,7 @@ export interface AgentRig {
 export function runAgent(
   url: string,
   identity: RequestIdentity,
-  target: AgentTarget,
+  target: DialTarget,
   {
     clock = realClock,
     credentials = () => Promise.reject(new Error("not in this test")),
@@ -169,7 +169,7 @@ export function runAgent(
 }
 
 /** Starts a member's API server, which answers each request with its path. */
-export async function startMember(): Promise<{ readonly server: Server; readonly target: AgentTarget }> {
+export async function startMember(): Promise<{ readonly server: Server; readonly target: DialTarget }> {
   const server = createServer({ ...(await memberServing), ALPNProtocols: ["h2", "http/1.1"] }, (request, response) => {
     response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ path: request.url }));
   });

@@ -6,7 +6,8 @@ import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { issueAuthority } from "../../../src/certificates/issue.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
-import { Agent, type AgentTarget } from "../../../src/tunnel/agent.ts";
+import { Agent } from "../../../src/tunnel/agent.ts";
+import type { DialTarget } from "../../../src/tunnel/dialled.ts";
 import type { Hub } from "../../../src/tunnel/hub.ts";
 import { CONTROL_PATH } from "../../../src/tunnel/messages.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
@@ -19,7 +20,7 @@ const never = new AbortController().signal;
 const MIB = 2 ** 20;
 
 /** A TCP server in the place of the member's API server. */
-async function tcpServer(onConnection: (socket: Socket) => void): Promise<AgentTarget & { readonly server: Server }> {
+async function tcpServer(onConnection: (socket: Socket) => void): Promise<DialTarget & { readonly server: Server }> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);

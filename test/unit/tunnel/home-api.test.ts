@@ -5,7 +5,7 @@ import { connect as connectTls, type TLSSocket } from "node:tls";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { issueAuthority, issueServing } from "../../../src/certificates/issue.ts";
 import type { UpgradeAnswer } from "../../../src/kube/client.ts";
-import type { HomeApiTarget } from "../../../src/tunnel/home-api.ts";
+import type { DialTarget } from "../../../src/tunnel/dialled.ts";
 import type { Hub } from "../../../src/tunnel/hub.ts";
 import { HOME_PATH, HOME_PROTOCOL, upgradeTo } from "../../../src/tunnel/messages.ts";
 import type { FakeClock } from "../../support/clock/fake-clock.ts";
@@ -26,7 +26,7 @@ function portOf(server: Pick<Server, "address">): number {
 /** A TCP server in the place of the host's API server. */
 async function tcpServer(
   onConnection: (socket: Socket) => void,
-): Promise<HomeApiTarget & { readonly sockets: Set<Socket> }> {
+): Promise<DialTarget & { readonly sockets: Set<Socket> }> {
   const sockets = new Set<Socket>();
   const server = createTcpServer({ noDelay: true }, (socket) => {
     sockets.add(socket);
@@ -54,7 +54,7 @@ interface Way {
 }
 
 /** Starts a hub and an agent that leads pods to the home API. */
-async function startWay(homeApi?: HomeApiTarget, clock?: FakeClock): Promise<Way> {
+async function startWay(homeApi?: DialTarget, clock?: FakeClock): Promise<Way> {
   const homeRefusals = new Map<string, string>();
   const told: string[] = [];
   const { hub, url, refusals } = await startHub({
