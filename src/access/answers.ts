@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { UpgradeAnswer } from "../kube/client.ts";
 import type { KubeError } from "../kube/errors.ts";
 import { statusMessage } from "../kube/json.ts";
+import { headerPairs } from "../kube/raw-headers.ts";
 import { type PlainAnswer, statusAnswer } from "../runtime/upgrade-answers.ts";
 
 // Paths of discovery in a member: /api, /api/v1, /apis, /apis/GROUP and /apis/GROUP/VERSION.
@@ -43,7 +44,7 @@ export function unsafeResponse(
     );
   }
   // A client would follow it with its credentials for the host.
-  const isRedirect = status >= 300 && status < 400 && headerNames.some((name) => LOCATION.test(name));
+  const isRedirect = status >= 300 && status < 400 && headerNames.some((name) => name.toLowerCase() === "location");
   return isRedirect
     ? statusAnswer("ServiceUnavailable", `Cluster ${member} answered with a redirect, which is not passed on`)
     : undefined;
@@ -55,26 +56,26 @@ export function unsafeResponse(
  */
 export function slashedPath(path: string, status: number, headers: readonly string[]): string | undefined {
   const slashed = path.replace(/(\?.*)?$/, "/$1");
-  const location = headers.find((_each, at) => at % 2 === 1 && LOCATION.test(headers[at - 1] ?? ""));
+  const [, location] = [...headerPairs(headers)].find(([name]) => name === "location") ?? [];
   return status === 301 && location === slashed ? slashed : undefined;
 }
 
-const LOCATION = /^location$/i;
 // Orders to browsers and other clients that hold for all of the host's address, or lead elsewhere.
 const ORDER =
   /^(set-cookie2?|clear-site-data|strict-transport-security|alt-svc|refresh|service-worker-allowed|nel|report-to|reporting-endpoints)$/i;
 // The host's API server adds a response's headers to its own, which has the Audit-ID already.
-const AUDIT_ID = /^audit-id$/i;
+const AUDIT_ID = "audit-id";
 
 /** Returns the names of headers: names and values in turn. */
 export function headerNames(headers: readonly string[]): string[] {
-  return headers.filter((_each, at) => at % 2 === 0);
+  return [...headerPairs(headers)].map(([name]) => name);
 }
 
 /** Leaves out the Audit-ID, and what would give clients orders about the host, such as cookies. Names and values in turn. */
 export function safeHeaders(headers: readonly string[]): string[] {
-  const isKept = (name: string): boolean => !ORDER.test(name) && !AUDIT_ID.test(name);
-  return headers.filter((_each, at) => isKept(headers[at - (at % 2)] ?? ""));
+  return [...headerPairs(headers)].flatMap(([name, value, spelled]) =>
+    ORDER.test(name) || name === AUDIT_ID ? [] : [spelled, value],
+  );
 }
 
 /** Returns the response to an upgrade as it is passed on. The host's API server adds no headers to it, so the Audit-ID stays. */

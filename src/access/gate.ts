@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { ACCESS_GROUP, ACCESS_VERSION } from "../api/access.ts";
 import type { ForwardedRequest } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
+import { headerPairs } from "../kube/raw-headers.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type PlainAnswer, statusAnswer } from "../runtime/upgrade-answers.ts";
 import type { AccessReviews, User } from "../serving/access-reviews.ts";
@@ -110,12 +111,9 @@ export class AccessGate {
   /** Drops the host's own headers, which have other names where an operator chose them. */
   #withoutIdentity(rawHeaders: readonly string[]): string[] {
     const headers = this.#options.requestHeaders();
-    const kept: string[] = [];
-    for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
-      const [name = "", value = ""] = rawHeaders.slice(index, index + 2);
-      if (headers === undefined || !isIdentityHeader(headers, name.toLowerCase())) kept.push(name, value);
-    }
-    return kept;
+    return [...headerPairs(rawHeaders)].flatMap(([name, value, spelled]) =>
+      headers !== undefined && isIdentityHeader(headers, name) ? [] : [spelled, value],
+    );
   }
 }
 

@@ -1,5 +1,7 @@
+import type { AccessReviews, User } from "../serving/access-reviews.ts";
+
 /** The right to any one of the subresources is enough. */
-export interface RequestAttributes {
+interface RequestAttributes {
   readonly verb: string;
   readonly subresources: readonly string[];
 }
@@ -37,4 +39,17 @@ export function attributesOf(method: string, path: string): RequestAttributes {
     verb: ACTING.has(first) ? "create" : (VERBS.get(method) ?? ""),
     subresources: SUBRESOURCES.get(first) ?? ["proxy"],
   };
+}
+
+/** Reports whether the host lets a user do this at a virtual node. Rejects with KubeError when the host does not answer. */
+export async function isAllowed(
+  reviews: AccessReviews,
+  user: User,
+  node: string,
+  { verb, subresources }: RequestAttributes,
+): Promise<boolean> {
+  for (const subresource of subresources) {
+    if (await reviews.allows(user, { verb, version: "v1", resource: "nodes", subresource, name: node })) return true;
+  }
+  return false;
 }

@@ -6,12 +6,12 @@ import type { Pod } from "../api/kubernetes.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { refuse } from "../runtime/upgrade-answers.ts";
+import type { AccessReviews } from "../serving/access-reviews.ts";
 import { CertifiedServer, type TlsMaterial } from "../serving/certified-server.ts";
 import { KubeletMetrics } from "../telemetry/kubelet.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { attributesOf } from "./attributes.ts";
+import { attributesOf, isAllowed } from "./attributes.ts";
 import type { Authentication } from "./authentication.ts";
-import type { Authorization } from "./authorization.ts";
 import { answerText, serveLog } from "./logs.ts";
 import { type Endpoint, endpointOf, metricPathOf } from "./path.ts";
 import { type Lookup, lookUpPod, type PodSource } from "./pod-lookup.ts";
@@ -29,7 +29,7 @@ import { UsageReader } from "./usage-reader.ts";
 export interface NodeServerOptions {
   readonly source: PodSource;
   readonly authentication: Authentication;
-  readonly authorization: Authorization;
+  readonly reviews: AccessReviews;
   readonly streams: Streams;
   readonly clock: Clock;
   readonly log: Logger;
@@ -133,12 +133,12 @@ export class NodeServer {
 
   /** Returns undefined when the request is allowed. */
   async #refusal(request: IncomingMessage): Promise<Refusal | undefined> {
-    const { authentication, authorization, log } = this.#options;
+    const { authentication, reviews, log } = this.#options;
     try {
       const user = await authentication.userOf(request, this.#server.takesCertificates);
       if (user === undefined) return { status: 401, text: "Unauthorized" };
       const attributes = attributesOf(request.method ?? "", pathOf(request));
-      if (await authorization.allows(user, virtualNodeName(this.#cluster), attributes)) return undefined;
+      if (await isAllowed(reviews, user, virtualNodeName(this.#cluster), attributes)) return undefined;
       const { verb, subresources } = attributes;
       const needed = `verb=${verb}, resource=nodes, subresource(s)=[${subresources.join(" ")}]`;
       return { status: 403, text: `Forbidden (user=${user.name}, ${needed})` };

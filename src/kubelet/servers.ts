@@ -3,13 +3,13 @@ import type { KubeletEndpoint, NodeAddressType } from "../api/virtual-node.ts";
 import type { Certificate } from "../certificates/issue.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
+import { AccessReviews } from "../serving/access-reviews.ts";
 import { CertificateKeeper } from "../serving/certificate-keeper.ts";
 import type { TlsMaterial } from "../serving/certified-server.ts";
 import { PublishedAuthentication } from "../serving/published-authentication.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { Authentication } from "./authentication.ts";
-import { Authorization } from "./authorization.ts";
 import { NodeServer, type NodeServerOptions } from "./node-server.ts";
 import type { PodSource } from "./pod-lookup.ts";
 import { type KubeletCertificate, kubeletSource } from "./serving-certificate.ts";
@@ -46,6 +46,8 @@ interface Served {
 
 const LAST_PORT = 65_535;
 const LISTEN_AGAIN_MS = 5_000;
+// The kubelet's defaults (authorization.webhook.cacheAuthorizedTTL and cacheUnauthorizedTTL).
+const REVIEW_LIFETIMES = { allowedLifetimeMs: 300_000, deniedLifetimeMs: 30_000 };
 
 /** One server per virtual node, because requests for a node's own state identify the node only by port. */
 export class NodeServers {
@@ -78,7 +80,7 @@ export class NodeServers {
     this.#shared = {
       source,
       authentication: new Authentication({ host, clock }),
-      authorization: new Authorization({ host, clock }),
+      reviews: new AccessReviews({ host, clock, ...REVIEW_LIFETIMES }),
       streams: this.#streams,
       clock,
       log,

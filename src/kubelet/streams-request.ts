@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { UpgradeOptions } from "../kube/client.ts";
+import { headerPairs } from "../kube/raw-headers.ts";
 
 export interface SubresourceRequest extends Pick<UpgradeOptions, "method" | "query" | "protocol" | "headers"> {
   readonly subresource: "exec" | "attach" | "portforward";
@@ -61,11 +62,8 @@ function forwarded(asked: URLSearchParams): URLSearchParams {
 /** Returns the forwarded headers, one line per value: API servers before 1.28 read no lists of stream protocols. */
 function passedHeaders(rawHeaders: readonly string[]): Record<string, string[]> {
   const passed: Record<string, string[]> = {};
-  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index]?.toLowerCase() ?? "";
-    const value = rawHeaders[index + 1];
-    if (value === undefined || !PASSED.test(name)) continue;
-    passed[name] = [...(passed[name] ?? []), value];
+  for (const [name, value] of headerPairs(rawHeaders)) {
+    if (PASSED.test(name)) passed[name] = [...(passed[name] ?? []), value];
   }
   return passed;
 }

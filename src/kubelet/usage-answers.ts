@@ -1,4 +1,5 @@
-import { containerStatuses, type NodeUsage, sumOf, type Usage } from "./usage.ts";
+import { allStatuses } from "../pods/pod-state.ts";
+import { type NodeUsage, sumOf, type Usage } from "./usage.ts";
 
 /** The media type of Prometheus' text format, as kubelets send it. */
 export const METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
@@ -39,7 +40,7 @@ export function resourceMetrics({ failed, node, pods }: NodeUsage): string {
       "container_start_time_seconds",
       "gauge",
       "[STABLE] Start time of the container since unix epoch in seconds",
-      containers.map(({ labels, startedAt }) => ({ labels, value: startedAt / 1000 })),
+      containers.map(startTime),
     ),
     family(
       "node_cpu_usage_seconds_total",
@@ -76,10 +77,10 @@ export function resourceMetrics({ failed, node, pods }: NodeUsage): string {
 
 /** Renders `/metrics/cadvisor`: the families of cAdvisor's that the member's metrics API knows. */
 export function cadvisorMetrics({ failed, pods }: NodeUsage): string {
-  const containers = pods.flatMap(({ pod: { metadata, status }, containers: all }) =>
+  const containers = pods.flatMap(({ pod, containers: all }) =>
     all.map(({ name, startedAt, usage }) => {
-      const { image = "" } = containerStatuses(status).find((container) => container.name === name) ?? {};
-      return { labels: { container: name, image, ...podLabels(metadata) }, startedAt, ...usage };
+      const { image = "" } = allStatuses(pod).find((container) => container.name === name) ?? {};
+      return { labels: { container: name, image, ...podLabels(pod.metadata) }, startedAt, ...usage };
     }),
   );
   return [
@@ -94,7 +95,7 @@ export function cadvisorMetrics({ failed, pods }: NodeUsage): string {
       "container_start_time_seconds",
       "gauge",
       "Start time of the container since unix epoch in seconds.",
-      containers.map(({ labels, startedAt }) => ({ labels, value: startedAt / 1000 })),
+      containers.map(startTime),
     ),
     family("container_scrape_error", "gauge", "1 if there was an error while getting container metrics, 0 otherwise", [
       { value: failed ? 1 : 0 },
@@ -143,6 +144,10 @@ function podLabels(metadata: NodeUsage["pods"][number]["pod"]["metadata"]): Reco
 
 function cpu({ coreSeconds: value, at, labels = {} }: Usage & Pick<Sample, "labels">): Sample {
   return { labels, value, at };
+}
+
+function startTime({ labels, startedAt }: Required<Pick<Sample, "labels">> & { readonly startedAt: number }): Sample {
+  return { labels, value: startedAt / 1000 };
 }
 
 function memory({ memoryBytes, at, labels = {} }: Usage & Pick<Sample, "labels">): Sample {

@@ -1,4 +1,5 @@
-import type { ContainerStatus, Pod, PodStatus } from "../api/kubernetes.ts";
+import type { Pod } from "../api/kubernetes.ts";
+import { allStatuses } from "../pods/pod-state.ts";
 import type { RunningPods } from "../telemetry/kubelet.ts";
 
 export interface Usage {
@@ -71,28 +72,23 @@ function next(before: Count | undefined, { at, cores }: Measured, startedAt: num
 }
 
 /** Returns epoch ms by name. Ignores containers that the proxy does not have: the member's status is not trusted. */
-export function runningSince({ spec }: Pod, { status }: Pod): Map<string, number> {
+export function runningSince({ spec }: Pod, delegate: Pod): Map<string, number> {
   const { containers = [], initContainers = [], ephemeralContainers = [] } = spec ?? {};
   const own = new Set([...containers, ...initContainers, ...ephemeralContainers].map(({ name }) => name));
   const started = new Map<string, number>();
-  for (const { name, state } of containerStatuses(status)) {
+  for (const { name, state } of allStatuses(delegate)) {
     const at = Date.parse(state?.running?.startedAt ?? "");
     if (own.has(name) && !Number.isNaN(at)) started.set(name, at);
   }
   return started;
 }
 
-export function containerStatuses(status: PodStatus | undefined): readonly ContainerStatus[] {
-  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status ?? {};
-  return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses];
-}
-
 /** Counts the pods that have a running container, and the containers by state. */
 export function podsOfNode(pods: readonly Pod[]): RunningPods {
   let running = 0;
   const containers = { running: 0, exited: 0 };
-  for (const { status } of pods) {
-    const states = containerStatuses(status).map(({ state }) => state);
+  for (const pod of pods) {
+    const states = allStatuses(pod).map(({ state }) => state);
     const runningHere = states.filter((state) => state?.running !== undefined).length;
     if (runningHere > 0) running += 1;
     containers.running += runningHere;

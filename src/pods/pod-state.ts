@@ -93,8 +93,9 @@ export function isReplaced(pod: Pod): boolean {
   return owner !== undefined && REPLACING.has(`${owner.apiVersion} ${owner.kind}`);
 }
 
-function allStatuses(pod: Pod): ContainerStatus[] {
-  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = pod.status ?? {};
+/** Returns the statuses of all containers. */
+export function allStatuses({ status }: Pod): ContainerStatus[] {
+  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status ?? {};
   return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses];
 }
 

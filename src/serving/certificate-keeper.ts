@@ -27,7 +27,7 @@ export interface CertificateKeeperOptions {
   readonly name?: string;
   /** Called with the expiry of each served certificate, epoch ms. */
   readonly onExpiry?: ((expiresAt: number | undefined) => void) | undefined;
-  readonly clock: Pick<Clock, "wall" | "after">;
+  readonly clock: Pick<Clock, "wall" | "after" | "sleep">;
   readonly log: Logger;
 }
 
@@ -118,7 +118,7 @@ export class CertificateKeeper {
     // A certificate served before it is trusted fails every call.
     const isOfOther =
       next.certificate.cert !== this.#serving?.certificate.cert && next.caBundle !== this.#serving?.caBundle;
-    if (this.#trusted && isOfOther) await this.#pause(TRUST_MS);
+    if (this.#trusted && isOfOther) await this.#options.clock.sleep(TRUST_MS, signal).catch(() => {});
     return { next, trusted: installed };
   }
 
@@ -130,15 +130,5 @@ export class CertificateKeeper {
   #trustOf({ caBundle }: Material): Trust | undefined {
     if (caBundle === undefined) return undefined;
     return (trusted) => addToBundle(trusted, caBundle, this.#options.clock.wall());
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = this.#options.clock.after(ms, resolve);
-      this.#abort.signal.addEventListener("abort", () => {
-        timer.cancel();
-        resolve();
-      });
-    });
   }
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { headerPairs } from "../kube/raw-headers.ts";
 import type { User } from "./access-reviews.ts";
 
 /** The headers in which the host's API server says whom a request is from, and the certificates that may say so. */
@@ -56,15 +57,17 @@ export function isIdentityHeader({ user, uid, group, extraPrefixes }: RequestHea
  * them. Undefined without exactly one name: which of two counts would be a guess.
  */
 export function userOf(rawHeaders: readonly string[], headers: RequestHeaders): User | undefined {
+  // Bytes of UTF-8, which Node.js reads as Latin-1.
+  const entries = [...headerPairs(rawHeaders)].map(
+    ([header, value]) => [header, Buffer.from(value, "latin1").toString("utf8")] as const,
+  );
   const values = (wanted: readonly string[]): string[] =>
-    [...entriesOf(rawHeaders)]
-      .filter(([name, value]) => wanted.includes(name) && value !== "")
-      .map(([, value]) => value);
+    entries.filter(([header, value]) => wanted.includes(header) && value !== "").map(([, value]) => value);
   const [name, ...otherNames] = values(headers.user);
   const [uid, ...otherUids] = values(headers.uid);
   if (name === undefined || otherNames.length > 0 || otherUids.length > 0) return undefined;
   const extra = new Map<string, string[]>();
-  for (const [header, value] of entriesOf(rawHeaders)) {
+  for (const [header, value] of entries) {
     const prefix = headers.extraPrefixes.find((each) => header.startsWith(each));
     if (prefix === undefined) continue;
     const key = unescaped(header.slice(prefix.length));
@@ -76,14 +79,6 @@ export function userOf(rawHeaders: readonly string[], headers: RequestHeaders): 
     ...(uid === undefined ? {} : { uid }),
     ...(extra.size === 0 ? {} : { extra: Object.fromEntries(extra) }),
   };
-}
-
-/** Yields names in lower case with their values: bytes of UTF-8, which Node.js reads as Latin-1. */
-function* entriesOf(rawHeaders: readonly string[]): Generator<readonly [name: string, value: string]> {
-  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index]?.toLowerCase() ?? "";
-    yield [name, Buffer.from(rawHeaders[index + 1] ?? "", "latin1").toString("utf8")];
-  }
 }
 
 /** Returns the key that a header's name escapes (k8s.io/apiserver, unescapeExtraKey). */

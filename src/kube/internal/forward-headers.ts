@@ -1,4 +1,5 @@
 import type { Impersonation } from "../client.ts";
+import { headerPairs } from "../raw-headers.ts";
 
 // Hop-by-hop headers (RFC 9110, 7.6.1). Expect is answered by each hop, and Upgrade is sent with the protocol alone.
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
@@ -34,7 +35,7 @@ export function forwardedHeaders(
 }
 
 function withoutBearerProtocols(headers: readonly string[]): string[] {
-  return [...pairs(headers)].flatMap(([name, value, spelled]) => {
+  return [...headerPairs(headers)].flatMap(([name, value, spelled]) => {
     if (name !== WEBSOCKET_PROTOCOLS || !value.includes(BEARER_PROTOCOL)) return [spelled, value];
     const protocols = value.split(",").map((protocol) => protocol.trim());
     const kept = protocols.filter((protocol) => !protocol.startsWith(BEARER_PROTOCOL));
@@ -48,11 +49,11 @@ export function withoutHopByHop(
   isDropped: (name: string) => boolean = () => false,
 ): string[] {
   const named = new Set<string>();
-  for (const [name, value] of pairs(headers)) {
+  for (const [name, value] of headerPairs(headers)) {
     if (name === "connection") for (const each of value.split(",")) named.add(each.trim().toLowerCase());
   }
   const kept: string[] = [];
-  for (const [name, value, spelled] of pairs(headers)) {
+  for (const [name, value, spelled] of headerPairs(headers)) {
     if (!HOP_BY_HOP.has(name) && !named.has(name) && !isDropped(name)) kept.push(spelled, value);
   }
   return kept;
@@ -68,13 +69,6 @@ function impersonationHeaders({ user, uid, groups, extra }: Impersonation): stri
     for (const value of values) headers.push(`impersonate-extra-${escaped(key)}`, encoded(value));
   }
   return headers;
-}
-
-function* pairs(headers: readonly string[]): Generator<readonly [name: string, value: string, spelled: string]> {
-  for (let index = 0; index + 1 < headers.length; index += 2) {
-    const spelled = headers[index] ?? "";
-    yield [spelled.toLowerCase(), headers[index + 1] ?? "", spelled];
-  }
 }
 
 /** Returns a value as header bytes: UTF-8, each byte as one character. */

@@ -219,7 +219,7 @@ describe("a proxy of the environment", () => {
     const cluster = { "proxy-url": "http://own:3128" };
     const named = loadKubeConfig({ kubeconfig: write("c", config({ cluster })), env });
     expect(named).toMatchObject({ proxyUrl: "http://own:3128" });
-    expect(named).not.toHaveProperty("environmentProxyUrl");
+    expect(named.environmentProxyUrl).toBeUndefined();
   });
 
   test("is used for stored kubeconfigs, too", () => {

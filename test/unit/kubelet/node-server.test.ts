@@ -4,10 +4,10 @@ import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { Authentication } from "../../../src/kubelet/authentication.ts";
-import { Authorization } from "../../../src/kubelet/authorization.ts";
 import { NodeServer } from "../../../src/kubelet/node-server.ts";
 import { Streams } from "../../../src/kubelet/streams.ts";
 import { Store } from "../../../src/runtime/store.ts";
+import { AccessReviews } from "../../../src/serving/access-reviews.ts";
 import type { TlsMaterial } from "../../../src/serving/certified-server.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
@@ -71,7 +71,7 @@ function nodeServer(clientAuthority: string | undefined): NodeServer {
         proxiesOn: () => [],
       },
       authentication: new Authentication({ host, clock }),
-      authorization: new Authorization({ host, clock }),
+      reviews: new AccessReviews({ host, clock, allowedLifetimeMs: 300_000, deniedLifetimeMs: 30_000 }),
       streams: new Streams({ clock, log }),
       clock,
       log,
