@@ -77,7 +77,6 @@ export function parseReview(body: unknown): ParsedReview {
 // Bounds the message: a hostile body can have a million problems.
 const MOST_ISSUES = 10;
 
-/** Formats zod's issues as one line. */
 export function issues(error: z.ZodError): string {
   return error.issues
     .slice(0, MOST_ISSUES)

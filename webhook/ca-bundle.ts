@@ -4,7 +4,6 @@ import type { Resource } from "../src/kube/resources.ts";
 import { retryOnConflict } from "../src/kube/retry.ts";
 import type { Callers, Trust } from "../src/serving/certificate-keeper.ts";
 
-/** An entry of a webhook configuration. */
 export interface WebhookEntry {
   readonly name: string;
   readonly clientConfig: {

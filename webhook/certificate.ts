@@ -1,7 +1,6 @@
 import { SYSTEM_NAMESPACE } from "../src/api/keys.ts";
 import type { CertificateSecret } from "../src/serving/certificate-secret.ts";
 
-/** The Secret with the webhook's serving certificate. */
 export const WEBHOOK_CERTIFICATE_SECRET: CertificateSecret = {
   namespace: SYSTEM_NAMESPACE,
   name: "legation-webhook-certificate",

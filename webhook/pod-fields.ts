@@ -87,7 +87,6 @@ const podSpec: z.ZodType<PodFields> = z.object({
   initContainers: z.array(container).nullish(),
 });
 
-/** Returns the fields, or their problem. */
 export function readPodSpec(spec: unknown): PodFields | string {
   const parsed = podSpec.safeParse(spec);
   return parsed.success ? parsed.data : `spec: ${issues(parsed.error)}`;
@@ -110,7 +109,6 @@ export function fieldsOfMarks({ metadata }: ReviewedObject, { schedulerName, tol
   };
 }
 
-/** Reports whether the name is a virtual node's. */
 export function isVirtualNode(nodeName: string): boolean {
   return nodeName.startsWith(VIRTUAL_NODE_PREFIX);
 }

@@ -24,14 +24,12 @@ const UNMANAGED: WholeKind = { part: [], managedBy: undefined, isOfServices: fal
 export const MARKED_JOB: WholeKind = { ...UNMANAGED, managedBy: ["spec", "managedBy"] };
 export const MARKED_JOB_TEMPLATE: WholeKind = { ...MARKED_JOB, part: ["spec", "jobTemplate"] };
 
-/** Returns the kind of objects of a group and kind. */
 export function wholeKindOf({ group, kind }: AdmissionRequest["kind"], find: FindType): WholeKind {
   if (group === "batch") return kind === "CronJob" ? MARKED_JOB_TEMPLATE : MARKED_JOB;
   const type = find(group, kind);
   return typeof type === "object" ? kindOfType(type) : UNMANAGED;
 }
 
-/** Returns the kind of a type's objects. */
 export function kindOfType(type: DelegatedType): WholeKind {
   const { managedBy } = type.spec;
   const path = managedBy === undefined ? undefined : pathOfPointer(managedBy);

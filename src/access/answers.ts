@@ -66,7 +66,6 @@ const ORDER =
 // The host's API server adds a response's headers to its own, which has the Audit-ID already.
 const AUDIT_ID = "audit-id";
 
-/** Returns the names of headers: names and values in turn. */
 export function headerNames(headers: readonly string[]): string[] {
   return [...headerPairs(headers)].map(([name]) => name);
 }

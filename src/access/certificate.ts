@@ -1,7 +1,6 @@
 import { ACCESS_NAMESPACE } from "../api/access.ts";
 import type { CertificateSecret } from "../serving/certificate-secret.ts";
 
-/** The Secret with the serving certificate of `legation access`. */
 export const ACCESS_CERTIFICATE_SECRET: CertificateSecret = {
   namespace: ACCESS_NAMESPACE,
   name: "legation-access-certificate",

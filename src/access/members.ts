@@ -35,7 +35,6 @@ export interface AccessMember {
   trouble(): string | undefined;
 }
 
-/** A member, or why it takes no requests. */
 export type FoundMember =
   | { readonly member: AccessMember }
   | {
@@ -54,7 +53,6 @@ export interface AccessMembersOptions {
   readonly env: Environment;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Called whenever a Cluster has changed. */
   readonly onChange: (name: string) => void;
 }
 
@@ -128,7 +126,6 @@ export class AccessMembers {
     await this.#relay.close();
   }
 
-  /** Reports whether there is a Cluster of the name. */
   exists(name: string): boolean {
     return this.#cluster(name) !== undefined;
   }

@@ -15,7 +15,6 @@ export class Relay {
   #access: HubAccess | undefined;
   #client: (ClusterClient & PathUpgrades) | undefined;
 
-  /** Takes the relay's Secret, as it is now. */
   update(secret: Secret | undefined): void {
     const access = readAccess(secret);
     if (access?.address !== this.#access?.address) {
@@ -25,7 +24,6 @@ export class Relay {
     this.#access = access;
   }
 
-  /** Returns the way to a member. */
   dial(cluster: string): Dial {
     return (signal) =>
       this.#client === undefined

@@ -74,12 +74,10 @@ export class AccessServer {
     });
   }
 
-  /** Rejects when the port is not available. */
   listen(host: string, port: number): Promise<number> {
     return this.#server.listen(host, port);
   }
 
-  /** Throws when `tls` is unusable. */
   renew(tls: TlsMaterial): void {
     this.#server.renew(tls);
   }

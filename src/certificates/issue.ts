@@ -178,7 +178,6 @@ export async function issueClientWithKey(
   return { cert: issueClient(authority, pem, subject, options), key: pemOfKey(privateKey) };
 }
 
-/** Signs certificates. */
 interface Issuer {
   readonly name: Name;
   readonly key: KeyObject;

@@ -1,6 +1,5 @@
 import { X509Certificate } from "node:crypto";
 
-/** A day; ms. */
 export const DAY_MS: number = 24 * 60 * 60_000;
 /**
  * How much earlier than its issue a certificate is valid at most, in milliseconds. Tolerates clocks behind the issuer's, such as the
@@ -8,7 +7,6 @@ export const DAY_MS: number = 24 * 60 * 60_000;
  */
 export const BACKDATE_MS: number = 30 * DAY_MS;
 
-/** The reason to replace a certificate. */
 export type RenewalReason = "unreadable" | "early" | "expiring" | "hosts" | "authority";
 
 /**

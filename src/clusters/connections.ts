@@ -2,7 +2,6 @@ import type { Cluster } from "../api/cluster.ts";
 import type { Stored } from "../api/kubernetes.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
-/** A connection to a member. */
 export interface RenewableConnection {
   /** Switches to a kubeconfig. Returns false when it is for another server, which needs a new connection. Throws when unusable. */
   renew(kubeconfig: string): boolean;

@@ -149,7 +149,6 @@ export class JoinedIdentity {
   }
 }
 
-/** Reports whether a member's answer may be a uid. */
 export function isUid(uid: string): boolean {
   return UID.test(uid);
 }

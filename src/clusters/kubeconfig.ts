@@ -1,6 +1,5 @@
 import { stringify } from "yaml";
 
-/** How a member's API server is reached. */
 export interface MemberAddress {
   readonly cluster: string;
   readonly server: string;
@@ -11,7 +10,6 @@ export interface MemberAddress {
   readonly proxyUrl?: string | undefined;
 }
 
-/** A user whom a kubeconfig impersonates. */
 export interface ImpersonatedUser {
   readonly user: string;
   readonly uid: string;

@@ -11,7 +11,6 @@ export interface VirtualNode {
   readonly taints: readonly Taint[];
 }
 
-/** The state of a member's connection, node and watches. */
 export interface MemberState {
   readonly cluster: Stored<Cluster>;
   readonly virtualNode: VirtualNode | undefined;

@@ -16,7 +16,6 @@ export interface StoredToken {
     | undefined;
 }
 
-/** Changes of a Secret by a renewal. */
 export interface RenewedToken {
   readonly secret: Stored<Secret>;
   /** Empty: the Secret is an operator's own. */

@@ -80,7 +80,6 @@ export interface RawRequest extends RequestOptions {
   readonly accept?: string | undefined;
 }
 
-/** An event of a watch. */
 export type WatchEvent<T extends KubeObject> =
   | {
       readonly type: "ADDED" | "MODIFIED" | "DELETED";

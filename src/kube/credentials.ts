@@ -10,7 +10,6 @@ export interface RequestIdentity {
   /** PEM client certificate and its key. */
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
-  /** Impersonation headers. */
   readonly headers?: Readonly<Record<string, string | string[]>> | undefined;
 }
 

@@ -1,7 +1,6 @@
 import { BlockList, isIP } from "node:net";
 import { badCredentials } from "./credentials.ts";
 
-/** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Reports whether the text is a proxy URL of a supported scheme. */

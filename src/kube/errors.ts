@@ -79,21 +79,16 @@ export interface StatusCause {
 
 export interface KubeErrorFields {
   readonly code: KubeErrorCode;
-  /** Name of the cluster the request went to. */
   readonly cluster: string;
   /** Kubernetes verb: get, list, watch, create, update, patch, delete. */
   readonly verb: string;
   /** Plural, with the subresource: `pods/eviction`. The path or file of a request for what is no resource. */
   readonly resource: string;
-  /** Namespace of the object or list, if it has one. */
   readonly namespace?: string | undefined;
   /** Name of the object, unless the request was for a list. */
   readonly objectName?: string | undefined;
-  /** HTTP status of the response, if there was one. */
   readonly status?: number | undefined;
-  /** `reason` of the Status object, if there was one. */
   readonly reason?: string | undefined;
-  /** `details` of the Status object, when there were any. */
   readonly details?: StatusDetails | undefined;
   /** The server's Retry-After in milliseconds. */
   readonly retryAfterMs?: number | undefined;

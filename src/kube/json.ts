@@ -112,14 +112,19 @@ export function heapBytesOfObject(object: object): number {
   return heapBytesOf(JSON.stringify(object));
 }
 
-/** Returns the message of a `Status`. Undefined when the text is none. */
-export function statusMessage(text: string): string | undefined {
+/** Returns the JSON value of a text. Undefined when it is none. */
+export function jsonOrNothing(text: string): unknown {
   try {
-    const status: unknown = JSON.parse(text);
-    return isRecord(status) && status.kind === "Status" && typeof status.message === "string"
-      ? status.message
-      : undefined;
+    return JSON.parse(text);
   } catch {
     return undefined;
   }
+}
+
+/** Returns the message of a `Status`. Undefined when the text is none. */
+export function statusMessage(text: string): string | undefined {
+  const status = jsonOrNothing(text);
+  return isRecord(status) && status.kind === "Status" && typeof status.message === "string"
+    ? status.message
+    : undefined;
 }

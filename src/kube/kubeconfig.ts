@@ -25,7 +25,6 @@ export interface LoadOptions {
   readonly onPluginStderr?: ((text: string) => void) | undefined;
 }
 
-/** The trust in a kubeconfig's text. */
 export interface TextOptions {
   /** Allows the text to run programs and to name files on this machine. */
   readonly allowExec: boolean;

@@ -56,7 +56,6 @@ export class TokenBucket {
 export interface Waiter {
   /** Namespace of the request; empty for cluster-scoped requests and for all namespaces. */
   readonly namespace: string;
-  /** Called when the waiter gets its slot. */
   readonly granted: () => void;
 }
 
@@ -105,7 +104,6 @@ export class Slots {
     return true;
   }
 
-  /** Releases the waiter's slot. */
   release({ namespace }: Pick<Waiter, "namespace">): void {
     this.#hold(namespace, -1);
     // Each free slot raises every namespace's limit.
@@ -150,20 +148,16 @@ export class Slots {
 
 /** A limit of bytes held at the same time. */
 export class ByteBudget {
-  readonly #most: number;
+  readonly most: number;
   #held = 0;
 
   constructor(most: number) {
-    this.#most = most;
-  }
-
-  get most(): number {
-    return this.#most;
+    this.most = most;
   }
 
   /** Adds `bytes`, which may be negative. Returns false, and adds nothing, when the limit would be exceeded. */
   hold(bytes: number): boolean {
-    if (this.#held + bytes > this.#most) return false;
+    if (this.#held + bytes > this.most) return false;
     this.#held += bytes;
     return true;
   }

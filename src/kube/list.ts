@@ -55,7 +55,6 @@ export async function findByList<T extends KubeObject>(
 /** The objects of a resource that are listed and watched. */
 export type Selection = Pick<ListOptions, "namespace" | "labelSelector" | "fieldSelector">;
 
-/** Returns the selection alone. */
 export function selectionOf({ namespace, labelSelector, fieldSelector }: Selection): Selection {
   return { namespace, labelSelector, fieldSelector };
 }

@@ -108,7 +108,7 @@ export interface ClusterProfileStatus {
   readonly version?: { readonly kubernetes?: string };
   readonly properties?: readonly ClusterProperty[] | null;
   readonly accessProviders?: readonly AccessProvider[] | null;
-  readonly conditions?: readonly ProfileCondition[] | null;
+  readonly conditions?: readonly ExportCondition[] | null;
 }
 export interface ClusterProperty {
   readonly name: string;
@@ -119,13 +119,8 @@ export interface AccessProvider {
   readonly name: string;
   readonly cluster?: object;
 }
-export interface ProfileCondition {
-  readonly type: string;
-  readonly status: string;
-  readonly reason?: string;
-  readonly message?: string;
-  readonly lastTransitionTime?: string | null;
-}
+
+export type ProfileCondition = ExportCondition;
 
 /** A NetworkPolicy, as far as it is read. client-node's type renames the field `from`. */
 export interface NetworkPolicy extends KubeObject {

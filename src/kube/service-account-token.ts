@@ -1,6 +1,7 @@
 import { parse } from "yaml";
 import { z } from "zod";
 import type { ClusterClient } from "./client.ts";
+import { jsonOrNothing } from "./json.ts";
 import type { ObjectRef, TokenClaims } from "./objects.ts";
 import { serviceAccounts } from "./resources.ts";
 
@@ -14,7 +15,7 @@ export function tokenClaims(text: string): TokenClaims | undefined {
   const token = readToken(text);
   const payload = token?.split(".")[1];
   if (payload === undefined) return undefined;
-  const parsed = claims.safeParse(json(Buffer.from(payload, "base64url").toString("utf8")));
+  const parsed = claims.safeParse(jsonOrNothing(Buffer.from(payload, "base64url").toString("utf8")));
   if (!parsed.success) return undefined;
   const { sub, iat, exp } = parsed.data;
   const [system, kind, namespace, name] = sub.split(":");
@@ -57,12 +58,4 @@ function readToken(text: string): string | undefined {
   }
   const parsed = kubeconfig.safeParse(value);
   return parsed.success ? parsed.data.users[0].user.token : undefined;
-}
-
-function json(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -2,14 +2,12 @@ import { metadataShape } from "./internal/object-shapes.ts";
 import { isRecord } from "./json.ts";
 import type { KubeObject } from "./objects.ts";
 
-/** A column of a table. */
 export interface TableColumn {
   readonly name: string;
   /** Zero for columns that always matter; the others are shown where there is room. */
   readonly priority: number;
 }
 
-/** A row of a table. */
 export interface TableRow {
   readonly cells: readonly unknown[];
   /** The row's object: its metadata, or the whole of it, as requested. */

@@ -15,7 +15,6 @@ import type { PodSource } from "./pod-lookup.ts";
 import { type KubeletCertificate, kubeletSource } from "./serving-certificate.ts";
 import { Streams } from "./streams.ts";
 
-/** The settings of the virtual nodes' kubelet API. */
 export interface ServersOptions {
   readonly listen: {
     readonly host: string;

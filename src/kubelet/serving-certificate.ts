@@ -32,14 +32,12 @@ export interface KubeletSourceOptions {
   readonly log: Logger;
 }
 
-/** Returns the source of the virtual nodes' certificate. */
 export function kubeletSource(certificate: KubeletCertificate, options: KubeletSourceOptions): CertificateSource {
   if (certificate.kind === "files") return new FileSource(certificate);
   if (certificate.kind === "own") return new SelfSignedSource(certificate.hosts, options.clock);
   return new SignerSource(certificate, options);
 }
 
-/** Requests certificates from a signer. */
 class SignerSource implements CertificateSource {
   readonly #request: SigningRequest;
   readonly #unsigned: SelfSignedSource;

@@ -1,7 +1,6 @@
 import { allStatuses } from "../pods/pod-state.ts";
 import { type NodeUsage, sumOf, type Usage } from "./usage.ts";
 
-/** The media type of Prometheus' text format, as kubelets send it. */
 export const METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 interface Sample {

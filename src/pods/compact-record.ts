@@ -73,7 +73,6 @@ export function expanded(record: ForwardedRecord, proxy: Pod, delegate: Pod): Fo
   };
 }
 
-/** Returns the digest of forwarded keys. */
 export function keysPrint({ labels, annotations }: Pick<ForwardedRecord, "labels" | "annotations">): string {
   return fingerprint([labels.toSorted(), annotations.toSorted()]);
 }

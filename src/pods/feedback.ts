@@ -166,7 +166,6 @@ function isUnfinishedDisruption(delegate: Pod, { type, status, reason }: PodCond
   return !isTerminal(delegate);
 }
 
-/** Undefined if no generation is known. */
 type HostGeneration = (observed: number | undefined) => number | undefined;
 
 /** Generations of two objects compare only when both are the newest and no change is in flight. */

@@ -2,7 +2,6 @@ import { sortedKeys } from "../api/json.ts";
 import type { Pod, PodSpec } from "../api/kubernetes.ts";
 import { forwardedTolerations } from "./failover.ts";
 
-/** Fingerprints of the proxy's spec, by path, e.g. `image/main`. */
 export type Fingerprints = Readonly<Record<string, string>>;
 
 /** Core/v1 validation of pods, pods/resize and pods/ephemeralcontainers. */

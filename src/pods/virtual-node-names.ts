@@ -9,33 +9,53 @@ const NAME_FIELD = "metadata.name";
 /** The prefix `legation-` is reserved. Returns the same object if no virtual node is named. */
 export function namedByLabel(spec: PodSpec): PodSpec {
   const nodeSelector = selectorByLabel(spec.nodeSelector);
-  const nodeAffinity = spec.affinity?.nodeAffinity;
-  const {
-    requiredDuringSchedulingIgnoredDuringExecution: required,
-    preferredDuringSchedulingIgnoredDuringExecution: preferred,
-  } = nodeAffinity ?? {};
-  const terms = required?.nodeSelectorTerms ?? [];
+  const { nodeAffinity } = spec.affinity ?? {};
+  const { required, preferred } = termsOf(nodeAffinity);
   const isNamed =
     nodeSelector !== spec.nodeSelector ||
-    [...terms, ...(preferred ?? []).map(({ preference }) => preference)].some(namesVirtualNode);
+    [...required, ...preferred.map(({ preference }) => preference)].some(namesVirtualNode);
   if (!isNamed) return spec;
-  const own = {
-    ...nodeAffinity,
-    ...(required === undefined
-      ? {}
-      : { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms.flatMap(alternativesByLabel) } }),
-    ...(preferred === undefined
-      ? {}
-      : {
-          preferredDuringSchedulingIgnoredDuringExecution: preferred.flatMap((wish) =>
-            alternativesByLabel(wish.preference).map((preference) => ({ ...wish, preference })),
-          ),
-        }),
-  };
+  const own = withTerms(nodeAffinity ?? {}, {
+    required: required.flatMap(alternativesByLabel),
+    preferred: preferred.flatMap((wish) =>
+      alternativesByLabel(wish.preference).map((preference) => ({ ...wish, preference })),
+    ),
+  });
   return {
     ...spec,
     ...(nodeSelector === undefined ? {} : { nodeSelector }),
     ...(nodeAffinity === undefined ? {} : { affinity: { ...spec.affinity, nodeAffinity: own } }),
+  };
+}
+
+export type NodeAffinity = NonNullable<NonNullable<PodSpec["affinity"]>["nodeAffinity"]>;
+
+/** The terms of a node affinity under shorter names. */
+interface Terms {
+  readonly required: readonly NodeSelectorTerm[];
+  readonly preferred: readonly NonNullable<NodeAffinity["preferredDuringSchedulingIgnoredDuringExecution"]>[number][];
+}
+
+export function termsOf(nodeAffinity: NodeAffinity | undefined): Terms {
+  return {
+    required: nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [],
+    preferred: nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? [],
+  };
+}
+
+/** Returns the node affinity with these terms in place of its own. A field without terms is left out. */
+export function withTerms(nodeAffinity: NodeAffinity, { required, preferred }: Terms): NodeAffinity {
+  const {
+    requiredDuringSchedulingIgnoredDuringExecution: _required,
+    preferredDuringSchedulingIgnoredDuringExecution: _preferred,
+    ...others
+  } = nodeAffinity;
+  return {
+    ...others,
+    ...(required.length === 0
+      ? {}
+      : { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [...required] } }),
+    ...(preferred.length === 0 ? {} : { preferredDuringSchedulingIgnoredDuringExecution: [...preferred] }),
   };
 }
 

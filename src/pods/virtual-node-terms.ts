@@ -7,10 +7,8 @@ import { selectorMatches } from "../api/label-selector.ts";
 import { labelsFromCluster, OTHER_ROLES, VIRTUAL_NODE_KIND } from "../api/virtual-node.ts";
 import type { VirtualNodeWish } from "../api/virtual-node-wish.ts";
 import { withMergedKeys } from "./label-keys.ts";
-import { namedByLabel } from "./virtual-node-names.ts";
+import { type NodeAffinity, namedByLabel, termsOf, withTerms } from "./virtual-node-names.ts";
 
-type Affinity = NonNullable<PodSpec["affinity"]>;
-type NodeAffinity = NonNullable<Affinity["nodeAffinity"]>;
 type SpreadConstraint = NonNullable<PodSpec["topologySpreadConstraints"]>[number];
 type Labels = Readonly<Record<string, string>>;
 
@@ -151,11 +149,6 @@ function termsBeside(
   if (nodeAffinity === undefined || ![...required, ...preferred.map(({ preference }) => preference)].some(speaks)) {
     return { weight: 0, changed: false, ...(nodeAffinity === undefined ? {} : { nodeAffinity }) };
   }
-  const {
-    requiredDuringSchedulingIgnoredDuringExecution: _required,
-    preferredDuringSchedulingIgnoredDuringExecution: wishes,
-    ...others
-  } = nodeAffinity;
   const saysNothingElse = (term: NodeSelectorTerm): boolean =>
     speaks(term) && isEmptyTerm(withoutTermsOver(labels, term));
   const all = alternatives(required);
@@ -164,25 +157,11 @@ function termsBeside(
   const terms = matching.length === 0 ? all : matching;
   const matched = preferred.filter(({ preference }) => unmetKey(labels, preference) === undefined);
   const kept = matched.filter(({ preference }) => !saysNothingElse(preference));
-  const own = {
-    ...others,
+  const own = withTerms(nodeAffinity, {
     // A term with nothing else matches every node.
-    ...(terms.length === 0 || terms.some(saysNothingElse)
-      ? {}
-      : {
-          requiredDuringSchedulingIgnoredDuringExecution: {
-            nodeSelectorTerms: terms.map((term) => withoutTermsOver(labels, term)),
-          },
-        }),
-    ...(wishes === undefined || kept.length === 0
-      ? {}
-      : {
-          preferredDuringSchedulingIgnoredDuringExecution: kept.map((wish) => ({
-            ...wish,
-            preference: withoutTermsOver(labels, wish.preference),
-          })),
-        }),
-  };
+    required: terms.some(saysNothingElse) ? [] : terms.map((term) => withoutTermsOver(labels, term)),
+    preferred: kept.map((wish) => ({ ...wish, preference: withoutTermsOver(labels, wish.preference) })),
+  });
   const [refused] = matching.length === 0 ? all.flatMap((term) => unmetKey(labels, term) ?? []) : [];
   const weight = matched
     .filter(({ preference }) => saysNothingElse(preference))
@@ -212,16 +191,6 @@ function keepsAway(term: NodeSelectorTerm): boolean {
     !isAbout(NAME_ALONE)(term) &&
     matchExpressions.some(({ key, operator }) => key === VIRTUAL_NODE_LABEL && operator === AWAY)
   );
-}
-
-function termsOf(nodeAffinity: NodeAffinity | undefined): {
-  readonly required: readonly NodeSelectorTerm[];
-  readonly preferred: NonNullable<NodeAffinity["preferredDuringSchedulingIgnoredDuringExecution"]>;
-} {
-  return {
-    required: nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [],
-    preferred: nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? [],
-  };
 }
 
 function expressionsOver(labels: Labels, { matchExpressions = [] }: NodeSelectorTerm): LabelExpression[] {

@@ -4,10 +4,8 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { QueueLoad, QueueMetrics, WorkqueueMetrics } from "../telemetry/workqueue.ts";
 import { Backoff } from "./backoff.ts";
 import type { Clock, Timer } from "./clock.ts";
-import { ReconcileContext } from "./internal/reconcile-context.ts";
 import { countDone, WorkQueue } from "./internal/work-queue.ts";
 
-/** The result of one reconcile. */
 export interface Decision<Action> {
   /** Executed in this order; the first that fails ends the reconcile. */
   readonly actions: readonly Action[];
@@ -160,7 +158,6 @@ export class Controller<Key extends string, Observed, Action> {
     return this.isRunning(key) || this.#keys.get(key)?.awaiting !== undefined;
   }
 
-  /** Returns how many reconciles are executing their actions. */
   get running(): number {
     return this.#running.size;
   }
@@ -266,12 +263,8 @@ export class Controller<Key extends string, Observed, Action> {
     }
     const interruption = new AbortController();
     state.interruption = interruption;
-    const context = new ReconcileContext(key, {
-      signal: interruption.signal,
-      heardAt: state.heardAt,
-      log: this.#log,
-      bindings: { ...this.#spec.identify?.(observed), reconcile },
-    });
+    const bindings = { object: key, ...this.#spec.identify?.(observed), reconcile };
+    const context = contextOf(key, interruption.signal, state.heardAt, () => this.#log.child(bindings));
     state.runningSince = now;
     const run = this.#execute(state, decision, context);
     this.#running.add(run);
@@ -295,7 +288,7 @@ export class Controller<Key extends string, Observed, Action> {
     return state;
   }
 
-  async #execute(state: KeyState<Observed>, decision: Decision<Action>, context: ReconcileContext<Key>): Promise<void> {
+  async #execute(state: KeyState<Observed>, decision: Decision<Action>, context: ActionContext<Key>): Promise<void> {
     const { key } = context;
     const started = this.#clock.now();
     let delayMs: number | undefined;
@@ -344,8 +337,7 @@ export class Controller<Key extends string, Observed, Action> {
     if (dirtySince !== undefined || state.awaiting !== undefined) this.#add(key, dirtySince ?? this.#clock.now());
   }
 
-  /** Returns the milliseconds until a reconcile that failed is retried. */
-  #failed(error: unknown, state: KeyState<Observed>, started: number, { log }: ReconcileContext<Key>): number {
+  #failed(error: unknown, state: KeyState<Observed>, started: number, { log }: ActionContext<Key>): number {
     this.#metrics?.retried();
     const delayMs = this.#delayAfter(error, state, this.#clock.now() - started);
     if (isKubeError(error)) {
@@ -375,4 +367,18 @@ export class Controller<Key extends string, Observed, Action> {
     state.timer?.cancel();
     state.timer = this.#clock.after(delayMs, () => this.enqueue(key));
   }
+}
+
+/** Returns a context that makes its logger on demand: most reconciles log nothing, and a child logger is dear. */
+function contextOf<Key>(key: Key, signal: AbortSignal, heardAt: number, makeLog: () => Logger): ActionContext<Key> {
+  let log: Logger | undefined;
+  return {
+    key,
+    signal,
+    heardAt,
+    get log() {
+      log ??= makeLog();
+      return log;
+    },
+  };
 }

@@ -2,7 +2,6 @@ import type { Clock } from "./clock.ts";
 import { KeyedTimers } from "./keyed-timers.ts";
 
 export interface DepartedClustersOptions {
-  /** Reports whether there is a Cluster of the name. */
   readonly exists: (name: string) => boolean;
   readonly metrics: { forgetCluster(name: string): Promise<void> };
   readonly clock: Pick<Clock, "after">;

@@ -12,9 +12,7 @@ export interface HttpsListenerOptions {
   readonly maxHeadersCount?: number;
   readonly onRequest: (request: IncomingMessage, response: ServerResponse) => void;
   readonly onUpgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
-  /** Called after a TLS handshake. */
   readonly onSecure?: (socket: TLSSocket) => void;
-  /** Called for errors of the listening socket. */
   readonly onError: (error: Error) => void;
   /** Most connections that are not verified at a time. Default: no limit. */
   readonly mostStrangers?: number | undefined;
@@ -107,7 +105,6 @@ export class HttpsListener {
     await closed;
   }
 
-  /** Closes every connection. */
   async closeAll(): Promise<void> {
     const closed = this.#closed();
     this.#cutHandshakes();

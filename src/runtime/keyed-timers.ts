@@ -1,6 +1,5 @@
 import type { Clock, Timer } from "./clock.ts";
 
-/** Keeps one timer for each key. */
 export class KeyedTimers<Key> {
   readonly #clock: Pick<Clock, "after">;
   readonly #timers = new Map<Key, Timer>();
@@ -10,7 +9,6 @@ export class KeyedTimers<Key> {
     this.#clock = clock;
   }
 
-  /** Timers that are pending. */
   get size(): number {
     return this.#timers.size;
   }

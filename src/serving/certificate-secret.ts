@@ -24,7 +24,6 @@ export interface OwnMaterial {
 
 export interface OwnCertificateOptions {
   readonly secret: CertificateSecret;
-  /** DNS names and addresses of the certificate. */
   readonly hosts: readonly string[];
   /** Epoch ms. */
   readonly now: number;

@@ -35,7 +35,6 @@ const CALM_MS = 10_000;
 const SELF_SIGNED_PERIOD_MS = 60_000;
 const SELF_SIGNED_LIFETIME_MS = 365 * DAY_MS;
 
-/** Reads a certificate from files. */
 export class FileSource implements CertificateSource {
   readonly periodMs: number = CALM_MS;
   readonly #files: Extract<TlsSource, { kind: "files" }>;

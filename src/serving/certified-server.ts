@@ -13,7 +13,6 @@ export interface TlsMaterial {
 export interface CertifiedServerOptions {
   readonly onRequest: (request: IncomingMessage, response: ServerResponse) => void;
   readonly onUpgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
-  /** Called for errors of the listening socket. */
   readonly onError: (error: Error) => void;
   /** Milliseconds for a client to send a whole request; 0 for no limit. Default: Node.js'. */
   readonly requestTimeoutMs?: number;
@@ -65,12 +64,10 @@ export class CertifiedServer {
     });
   }
 
-  /** Reports whether client certificates are verified. */
   get takesCertificates(): boolean {
     return this.#clientAuthority !== undefined;
   }
 
-  /** Rejects when the port is not available. */
   listen(host: string, port: number): Promise<number> {
     return this.#listener.listen(host, port);
   }

@@ -1,7 +1,6 @@
 import { Counter, type Registry } from "prom-client";
 import { metricsPerCluster } from "./per-cluster.ts";
 
-/** The connections of a member's agent. */
 export interface AgentTraffic {
   readonly name: string;
   readonly connected: boolean;

@@ -3,7 +3,6 @@ import type { Metrics } from "./metrics.ts";
 // An import would evaluate all exports, and WebSocket loads an HTTP client of Node.js' own, which takes 7 MB.
 const { createServer } = process.getBuiltinModule("node:http");
 
-/** The settings of the health endpoint. */
 export interface HealthOptions {
   readonly host: string;
   /** Port to listen on; 0 picks a free one. */
@@ -13,7 +12,6 @@ export interface HealthOptions {
   readonly notReady: () => string | undefined;
 }
 
-/** A running health endpoint. */
 export interface HealthEndpoint {
   readonly port: number;
   close(): Promise<void>;

@@ -1,6 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
-/** Pods and containers of a node at this moment. */
 export interface RunningPods {
   readonly running: number;
   /** Containers by a kubelet's name of their state. */
@@ -70,7 +69,6 @@ export class KubeletMetrics {
     };
   }
 
-  /** Returns all of it in Prometheus' text format. */
   text(): Promise<string> {
     return this.registry.metrics();
   }

@@ -1,7 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { metricsPerCluster } from "./per-cluster.ts";
 
-/** The current state of a member. */
 export interface MemberState {
   readonly name: string;
   /** The member's API server answers and its watches are current. */

@@ -90,7 +90,6 @@ export class Metrics {
     this.#leading = new Gauge({ name: "legation_leader", help: "1 while this process leads", registers });
   }
 
-  /** Drops the series of a cluster that left. */
   forgetCluster(cluster: string): Promise<void> {
     return dropCluster(this.registry, cluster);
   }

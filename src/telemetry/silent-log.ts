@@ -1,6 +1,5 @@
 import type { Logger } from "./logger.ts";
 
-/** The part of a logger that writes lines. */
 export type LineLog = Pick<Logger, "debug" | "info" | "warn" | "error">;
 
 const drop = (): void => {};

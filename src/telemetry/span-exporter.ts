@@ -64,7 +64,6 @@ export class QuietExporter implements SpanExporter {
     this.#timer ??= setTimeout(() => this.#giveUp(), LAST_EXPORT_MS);
   }
 
-  /** Stops sending. */
   shutdown(): Promise<void> {
     clearTimeout(this.#timer);
     for (const agent of this.#agents) agent.destroy();

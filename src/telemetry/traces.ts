@@ -1,7 +1,6 @@
 /** Attributes of a span. Never contains values from Secrets or annotations. */
 export type SpanAttributes = Readonly<Record<string, string | number>>;
 
-/** The pod that a span belongs to. */
 export interface TracedPod {
   /** The proxy's uid. The trace id derives from it, so all processes agree without propagation. */
   readonly uid: string;
@@ -9,7 +8,6 @@ export interface TracedPod {
   readonly name: string;
 }
 
-/** A step of a pod's life. */
 export interface Step {
   readonly name: string;
   /** Epoch ms. */
@@ -17,7 +15,6 @@ export interface Step {
   readonly attributes?: SpanAttributes;
 }
 
-/** A finished step. */
 export interface FinishedStep extends Step {
   /** Epoch ms. */
   readonly endedAt: number;
@@ -29,7 +26,6 @@ export interface FinishedStep extends Step {
 
 /** The object of an admission review, as far as it is known before creation. */
 export interface ReviewedName {
-  /** The review's uid. */
   readonly uid: string;
   readonly kind: string;
   readonly namespace: string | undefined;
@@ -40,10 +36,8 @@ export interface ReviewedName {
   readonly traceparent: string | undefined;
 }
 
-/** An answered admission review. */
 export interface Review extends ReviewedName {
   readonly path: string;
-  /** The outcome: allowed, patched or denied. */
   readonly verdict: string;
   readonly seconds: number;
 }
@@ -52,7 +46,6 @@ export interface Review extends ReviewedName {
 export interface Traces {
   /** Runs `run` inside a span. Requests made meanwhile become its children. */
   step<T>(pod: TracedPod, step: Step, run: () => Promise<T>): Promise<T>;
-  /** Reports a finished step. */
   finishedStep(pod: TracedPod, step: FinishedStep): void;
   /** Reports a finished API request. `code` is the HTTP status, or the error code without one. */
   request(cluster: string, verb: string, resource: string, code: string, seconds: number): void;

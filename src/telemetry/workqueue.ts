@@ -1,22 +1,15 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 
-/** The metrics of one controller's work queue. */
 export interface QueueMetrics {
-  /** Counts a key that entered the queue. */
   added(): void;
-  /** Observes a key taken from the queue. */
   taken(waitedSeconds: number): void;
-  /** Counts a retry after a failed action. */
   retried(): void;
-  /** Observes a finished reconcile. */
   worked(outcome: string, seconds: number): void;
   /** Stops reading the queue's load. */
   ended(): void;
 }
 
-/** The current state of a queue. */
 export interface QueueLoad {
-  /** The number of queued keys. */
   readonly depth: number;
   /** Duration of each running reconcile so far. */
   readonly runningSeconds: readonly number[];

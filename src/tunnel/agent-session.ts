@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { onAbort } from "../kube/abort.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { ControlChannel } from "./control-channel.ts";
 import { DialPace } from "./dial-pace.ts";
@@ -157,13 +158,10 @@ export class AgentSession {
     return new Promise<Socket>((resolve, reject) => {
       const settle = (act: () => void): void => {
         this.#dialled.delete(id);
-        signal.removeEventListener("abort", onAbort);
+        forget();
         act();
       };
-      const onAbort = (): void => {
-        settle(() => reject(late()));
-      };
-      signal.addEventListener("abort", onAbort, { once: true });
+      const forget = onAbort(signal, () => settle(() => reject(late())));
       this.#dialled.set(id, {
         resolve: (socket) => settle(() => resolve(socket)),
         reject: (error) => settle(() => reject(error)),
@@ -175,7 +173,6 @@ export class AgentSession {
     });
   }
 
-  /** Reports whether a connection of this id is still to come. */
   awaits(id: string): boolean {
     return this.#dialled.has(id);
   }

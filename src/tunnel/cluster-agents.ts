@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { onAbort } from "../kube/abort.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { AgentTraffic } from "../telemetry/agents.ts";
 import type { AgentSession } from "./agent-session.ts";
@@ -133,12 +134,12 @@ export class ClusterAgents {
       const end = (): void => {
         timer.cancel();
         this.#awaiting.delete(end);
-        signal.removeEventListener("abort", end);
+        forget();
         resolve();
       };
       const timer = this.#clock.after(leftMs, end);
       this.#awaiting.add(end);
-      signal.addEventListener("abort", end, { once: true });
+      const forget = onAbort(signal, end);
     });
   }
 

@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import type { z } from "zod";
-import { isRecord } from "../kube/json.ts";
+import { isRecord, jsonOrNothing } from "../kube/json.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 import { PING_MS, SILENCE_MS } from "./messages.ts";
 
@@ -79,7 +79,7 @@ export class ControlChannel<Sent extends { readonly type: string }, Received ext
   }
 
   #onLine(line: string): void {
-    const written = parsed(line);
+    const written = jsonOrNothing(line);
     const { success, data, error } = this.#options.receives.safeParse(written);
     if (success) {
       if (data.type !== "ping") this.#options.onMessage(data);
@@ -93,12 +93,4 @@ export class ControlChannel<Sent extends { readonly type: string }, Received ext
 
 function isOfType({ path }: { readonly path: readonly PropertyKey[] }): boolean {
   return path.length === 1 && path[0] === "type";
-}
-
-function parsed(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return undefined;
-  }
 }

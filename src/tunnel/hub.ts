@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import type { Dial } from "../kube/client.ts";
+import { jsonOrNothing } from "../kube/json.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { HttpsListener } from "../runtime/https-listener.ts";
 import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
@@ -123,7 +124,6 @@ export class Hub {
     return listening;
   }
 
-  /** Serves new connections with another certificate. */
   renew(tls: HubTls): void {
     this.#listener.renew(tlsOptions(tls));
     for (const { sessions } of this.#agents.values()) {
@@ -140,12 +140,10 @@ export class Hub {
     return this.#agentsOf(cluster).state;
   }
 
-  /** Returns the cluster's agent. Undefined while none is connected. */
   agent(cluster: string): ConnectedAgent | undefined {
     return this.#agents.get(cluster)?.agent;
   }
 
-  /** Asks the cluster's agent for a token of an account. */
   askForCredentials(cluster: string, account: TokenAccount): void {
     this.#agents.get(cluster)?.sessions.at(-1)?.askForCredentials(account);
   }
@@ -303,7 +301,6 @@ export class Hub {
     session.accept(id, socket);
   }
 
-  /** Connects a pod of the agent's member to the home API. */
   #home({ cluster }: AgentIdentity, socket: Duplex): void {
     const { homeApi } = this.#options;
     const session = this.#agents.get(cluster)?.sessions.at(-1);
@@ -363,9 +360,5 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
     if (size > MAX_BODY_BYTES) throw new AgentRefusal("the request is too large");
     chunks.push(bytes);
   }
-  try {
-    return JSON.parse(Buffer.concat(chunks).toString("utf8"));
-  } catch {
-    return undefined;
-  }
+  return jsonOrNothing(Buffer.concat(chunks).toString("utf8"));
 }

@@ -53,7 +53,6 @@ export const hubMessage: z.ZodType<HubMessage> = z.discriminatedUnion("type", [
   z.object({ type: z.literal("ping") }),
 ]);
 
-/** A token of an account in the member. */
 export interface MemberCredentials {
   /** URL of the API server, as the agent names it. The host never connects to it: the name is for certificates. */
   readonly server: string;
@@ -72,7 +71,6 @@ export interface AgentFacts {
   readonly homeAddress?: string | undefined;
 }
 
-/** A message of an agent. */
 export type AgentMessage =
   | ({ readonly type: "facts" } & AgentFacts)
   | { readonly type: "refused"; readonly id: string; readonly message: string }

@@ -7,7 +7,6 @@ import type { ApiRequest } from "./request-sender.ts";
 import type { Transport } from "./transport.ts";
 import { METADATA_ONLY } from "./watch.ts";
 
-/** The media type of lists of metadata. */
 export const METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /** The text of an answer, its request, and which parts of its objects are kept. */

@@ -14,7 +14,6 @@ export class ByteBuffer {
   #filled = 0;
   #length = 0;
 
-  /** The number of bytes collected. */
   get length(): number {
     return this.#length;
   }

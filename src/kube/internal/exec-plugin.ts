@@ -3,6 +3,7 @@ import { Socket } from "node:net";
 import { z } from "zod";
 import { badCredentials, type RequestIdentity } from "../credentials.ts";
 import type { Environment } from "../environment-proxy.ts";
+import { jsonOrNothing } from "../json.ts";
 import { startTimer } from "../timer.ts";
 
 /** The section `users[].user.exec` of a kubeconfig. */
@@ -15,7 +16,6 @@ export interface ExecConfig {
   readonly provideClusterInfo?: boolean | null | undefined;
 }
 
-/** Checks an `exec` section. */
 export const execConfigSchema: z.ZodType<ExecConfig> = z.object({
   apiVersion: z.enum(["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"], {
     error: 'write "client.authentication.k8s.io/v1", the version that the plugin and this client both speak',
@@ -38,7 +38,6 @@ const credentialSchema = z.object({
   }),
 });
 
-/** Time limits of a plugin. */
 interface PluginTimes {
   readonly timeoutMs: number;
   /** Grace for its output after it exits: a child process may hold the pipe open. */
@@ -47,7 +46,6 @@ interface PluginTimes {
 
 const TIMES: PluginTimes = { timeoutMs: 60_000, outputMs: 1_000 };
 
-/** The environment and callbacks of a plugin. */
 export interface ExecPluginOptions {
   /** Returns the cluster info for a plugin with `provideClusterInfo`. */
   readonly cluster: () => Readonly<Record<string, unknown>>;
@@ -63,7 +61,6 @@ export interface ExecPluginOptions {
   readonly times?: PluginTimes;
 }
 
-/** An identity, and the time after which the plugin must run again. */
 interface Expiring {
   readonly identity: RequestIdentity;
   readonly expiresAt: number;
@@ -115,13 +112,9 @@ export class ExecPlugin {
   }
 
   #parse(text: string): z.infer<typeof credentialSchema> {
-    let json: unknown;
-    try {
-      json = JSON.parse(text);
-    } catch {
-      // The message omits the output, which may hold a credential.
-      throw this.#error("did not write an ExecCredential as JSON on its standard output");
-    }
+    const json = jsonOrNothing(text);
+    // The message omits the output, which may hold a credential.
+    if (json === undefined) throw this.#error("did not write an ExecCredential as JSON on its standard output");
     const parsed = credentialSchema.safeParse(json);
     if (!parsed.success) throw this.#error(`wrote no valid ExecCredential: ${z.prettifyError(parsed.error)}`);
     if (parsed.data.apiVersion !== this.#config.apiVersion) {

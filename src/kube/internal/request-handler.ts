@@ -5,7 +5,6 @@ import type { ByteBudget } from "../limits.ts";
 import { ByteBuffer } from "./byte-buffer.ts";
 import type { ExchangeHandler } from "./request-sender.ts";
 
-/** A complete response. */
 export interface ServerAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -21,7 +20,6 @@ export interface NoResponse {
   readonly cause: Error;
 }
 
-/** The end of one request. */
 export type RequestEnd =
   | { readonly answer: ServerAnswer; readonly failure?: never }
   | { readonly failure: NoResponse; readonly answer?: never };

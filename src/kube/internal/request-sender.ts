@@ -5,7 +5,6 @@ import { type ConnectionsOptions, type ConnectionUse, ServerConnections } from "
 
 /** A request, with its name in errors and metrics. */
 export interface ApiRequest {
-  /** Kubernetes verb. */
   readonly verb: "get" | "list" | "watch" | "create" | "update" | "patch" | "delete";
   /** Plural, with its subresource when there is one. */
   readonly plural: string;

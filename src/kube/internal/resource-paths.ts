@@ -31,7 +31,6 @@ export function withSearch(path: string, query: URLSearchParams): string {
   return query.size === 0 ? path : `${path}?${query}`;
 }
 
-/** Appends a query string. */
 export function withQuery(path: string, query: Query): string {
   let result = path;
   let separator = "?";

@@ -5,10 +5,8 @@ import { ByteBuffer } from "./byte-buffer.ts";
 import type { NoResponse, RequestEnd } from "./request-handler.ts";
 import type { ExchangeHandler } from "./request-sender.ts";
 
-/** The outcome of a stream request. */
 export type StreamOutcome = RequestEnd | StreamBegun;
 
-/** A response whose body is read as a stream. */
 export interface StreamBegun {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -50,7 +48,6 @@ export class StreamHandler implements ExchangeHandler {
     this.#settle = settle;
   }
 
-  /** Ends the stream and its connection. */
   end(by: NoResponse["by"], cause: Error): void {
     this.#fail({ sent: this.#controller !== undefined, by, cause });
     this.#body?.destroy(cause);

@@ -36,7 +36,6 @@ const STARTING_DELAYS_MS = [100, 400, 1_500];
 /** Sends requests to one API server within its limits and deadlines. Retries only what is certainly safe to repeat. */
 export class Transport {
   readonly cluster: string;
-  /** Sends streams, watches and upgrades as they are. */
   readonly sender: RequestSender;
   readonly #options: ConnectOptions;
   readonly #limits: ClientLimits;
@@ -101,7 +100,6 @@ export class Transport {
     }
   }
 
-  /** Drops cached credentials after a 401. */
   refreshCredentials(): void {
     this.#options.credentials.refresh();
   }
@@ -141,12 +139,10 @@ export class Transport {
     await closed;
   }
 
-  /** Records an accepted watch. */
   watchOpened({ plural }: ApiRequest): void {
     this.#options.metrics?.countWatch(this.cluster, plural);
   }
 
-  /** Records the lines that a watch delivered. */
   watchBrought({ plural }: ApiRequest, lines: readonly Buffer[]): void {
     const { metrics } = this.#options;
     if (metrics === undefined) return;

@@ -11,10 +11,8 @@ import type { ApiRequest } from "./request-sender.ts";
 import { withSearch } from "./resource-paths.ts";
 import { gaveUp, type Transport } from "./transport.ts";
 
-/** The subresource whose connection is upgraded. */
 type UpgradeTarget = Pick<ApiRequest, "plural" | "namespace" | "name" | "path"> & UpgradeOptions;
 
-/** The outcome of an upgrade request. */
 export type UpgradeOutcome = RequestEnd | { readonly socket: Duplex; readonly headers: IncomingHttpHeaders };
 
 /** A request that ends with an upgraded connection or an ordinary response. */

@@ -36,7 +36,6 @@ export class StreamCut extends Error {
   }
 }
 
-/** The deadlines of one stream. */
 export interface StreamTimeouts {
   /** Milliseconds until the response must begin. */
   readonly openMs: number;

@@ -9,7 +9,6 @@ import { errorFromAnswer, errorFromStatus } from "./status.ts";
 import type { Transport } from "./transport.ts";
 import { StreamCut, WatchStream } from "./watch-stream.ts";
 
-/** Media type of an object's metadata alone. */
 export const METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 // Shorter than the server's default of 30 to 60 minutes, so that a dead socket is found in minutes.
