@@ -50,14 +50,12 @@ export async function ensureCaBundle(
   trust: Trust | undefined,
   signal: AbortSignal,
 ): Promise<Callers> {
-  const hosts = new Set<string>();
-  let installed = false;
+  const found: WebhookEntry[][] = [];
   for (const configuration of CONFIGURATIONS) {
     const entries = await ensureIn(configuration, client, trust, signal);
-    installed ||= entries !== undefined;
-    for (const host of (entries ?? []).map(hostOf)) if (host !== undefined) hosts.add(host);
+    if (entries !== undefined) found.push([...entries]);
   }
-  return { installed, hosts: [...hosts] };
+  return { installed: found.length > 0, hosts: [...new Set(found.flat().flatMap((entry) => hostOf(entry) ?? []))] };
 }
 
 /** Returns the entries of a configuration, updated. Undefined if it is not installed. */

@@ -52,9 +52,9 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
     shutdown,
     notReady: () =>
       keeper.trusted ? undefined : "Legation's webhook configurations are missing or do not trust this webhook yet",
-    ...(findType === undefined ? {} : { findType }),
+    findType,
     log,
-    ...(onReview === undefined ? {} : { onReview }),
+    onReview,
   });
   try {
     await server.listen({ host: options.host, port: options.port });

@@ -20,15 +20,11 @@ export function mutateOverflow(
   placement: RequestedPlacement,
   problems: readonly string[],
 ): Verdict {
-  const { nodeName = "" } = spec;
-  const nodeProblem = isVirtualNode(nodeName ?? "") ? nodeNameProblem(nodeName ?? "") : undefined;
-  const all = [
-    ...problems,
-    ...(nodeProblem === undefined ? [] : [nodeProblem]),
-    ...overflowProblems(placement, spec.tolerations ?? []),
-  ];
+  const nodeName = spec.nodeName ?? "";
+  const nodeProblem = isVirtualNode(nodeName) ? nodeNameProblem(nodeName) : undefined;
+  const all = [...problems, nodeProblem ?? [], overflowProblems(placement, spec.tolerations ?? [])].flat();
   if (all.length > 0) return denied(all);
-  if (nodeName != null && nodeName !== "") {
+  if (nodeName !== "") {
     return allowed([`spec.nodeName: the pod has its node ${JSON.stringify(nodeName)}, so it is never delegated`]);
   }
   const warnings = [

@@ -7,63 +7,40 @@ import {
   VIRTUAL_NODE_LABEL,
   VIRTUAL_NODE_PREFIX,
 } from "../src/api/keys.ts";
-import type { Pod, Toleration } from "../src/api/kubernetes.ts";
+import type { Container, Pod, PodSpec, Toleration } from "../src/api/kubernetes.ts";
 import { OTHER_ROLES, VIRTUAL_NODE_KIND } from "../src/api/virtual-node.ts";
 import { issues, type ReviewedObject } from "./admission-review.ts";
 
-interface PodTermFields {
-  readonly topologyKey?: string | null | undefined;
-}
+/** A part of one of Kubernetes' types as authors write it: any field may be absent, or null. */
+type Written<T> = T extends readonly (infer Item)[]
+  ? readonly Written<Item>[]
+  : T extends object
+    ? { readonly [Key in keyof T]?: Written<T[Key]> | null | undefined }
+    : T;
 
-interface PodTermsFields {
-  readonly requiredDuringSchedulingIgnoredDuringExecution?: readonly PodTermFields[] | null | undefined;
-  readonly preferredDuringSchedulingIgnoredDuringExecution?:
-    | readonly { readonly podAffinityTerm?: PodTermFields | null | undefined }[]
-    | null
-    | undefined;
-}
-
-interface AffinityFields {
-  readonly podAffinity?: PodTermsFields | null | undefined;
-  readonly podAntiAffinity?: PodTermsFields | null | undefined;
-}
-
-interface ContainerFields {
-  readonly ports?: readonly { readonly hostPort?: number | null | undefined }[] | null | undefined;
-}
+type Affinity = NonNullable<PodSpec["affinity"]>;
+type PodTerms = Written<NonNullable<Affinity["podAffinity"]>>;
 
 /** The fields of a pod's spec that admission reads. The API server checks the rest. */
-export interface PodFields {
-  readonly schedulerName?: string | null | undefined;
-  readonly nodeName?: string | null | undefined;
+export type PodFields = Written<
+  Pick<PodSpec, "schedulerName" | "nodeName" | "hostNetwork" | "volumes" | "resourceClaims"> & {
+    readonly affinity: Pick<Affinity, "podAffinity" | "podAntiAffinity">;
+    readonly containers: readonly Pick<Container, "ports">[];
+    readonly initContainers: readonly Pick<Container, "ports">[];
+  }
+> & {
   readonly nodeSelector?: Readonly<Record<string, unknown>> | null | undefined;
-  readonly hostNetwork?: boolean | null | undefined;
-  readonly volumes?:
-    | readonly {
-        readonly name?: string | null | undefined;
-        readonly hostPath?: unknown;
-        readonly persistentVolumeClaim?: unknown;
-        readonly ephemeral?: unknown;
-      }[]
-    | null
-    | undefined;
-  readonly resourceClaims?: readonly { readonly name?: string | null | undefined }[] | null | undefined;
   readonly tolerations?: readonly Toleration[] | null | undefined;
-  readonly affinity?: AffinityFields | null | undefined;
-  readonly containers?: readonly ContainerFields[] | null | undefined;
-  readonly initContainers?: readonly ContainerFields[] | null | undefined;
-}
+};
 
-const container: z.ZodType<ContainerFields> = z.object({
-  ports: z.array(z.object({ hostPort: z.number().nullish() })).nullish(),
-});
+type Volume = NonNullable<NonNullable<PodFields["volumes"]>[number]>;
 
-const podTerm: z.ZodType<PodTermFields> = z.object({ topologyKey: z.string().nullish() });
-const podTerms: z.ZodType<PodTermsFields> = z.object({
+const container = z.object({ ports: z.array(z.object({ hostPort: z.number().nullish() })).nullish() });
+const podTerm = z.object({ topologyKey: z.string().nullish() });
+const podTerms = z.object({
   requiredDuringSchedulingIgnoredDuringExecution: z.array(podTerm).nullish(),
   preferredDuringSchedulingIgnoredDuringExecution: z.array(z.object({ podAffinityTerm: podTerm.nullish() })).nullish(),
 });
-
 const podSpec: z.ZodType<PodFields> = z.object({
   schedulerName: z.string().nullish(),
   nodeName: z.string().nullish(),
@@ -73,9 +50,10 @@ const podSpec: z.ZodType<PodFields> = z.object({
     .array(
       z.object({
         name: z.string().nullish(),
-        hostPath: z.unknown().optional(),
-        persistentVolumeClaim: z.unknown().optional(),
-        ephemeral: z.unknown().optional(),
+        // Only their presence counts.
+        hostPath: z.custom<Volume["hostPath"]>().optional(),
+        persistentVolumeClaim: z.custom<Volume["persistentVolumeClaim"]>().optional(),
+        ephemeral: z.custom<Volume["ephemeral"]>().optional(),
       }),
     )
     .nullish(),
@@ -162,7 +140,7 @@ const OTHER_VIRTUAL_NODES: readonly (readonly [key: string, value?: string])[] =
 ];
 
 /** Warns of pod affinity over virtual nodes: the member's nodes lack that label. */
-function podTermWarnings(affinity: AffinityFields | null | undefined): string[] {
+function podTermWarnings(affinity: PodFields["affinity"]): string[] {
   const warnings: string[] = [];
   const { podAffinity, podAntiAffinity } = affinity ?? {};
   if (isAboutVirtualNodes(podAffinity)) {
@@ -180,7 +158,7 @@ function podTermWarnings(affinity: AffinityFields | null | undefined): string[] 
   return warnings;
 }
 
-function isAboutVirtualNodes(terms: PodTermsFields | null | undefined): boolean {
+function isAboutVirtualNodes(terms: PodTerms | null | undefined): boolean {
   const required = terms?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
   const preferred = terms?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
   const all = [...required, ...preferred.map(({ podAffinityTerm }) => podAffinityTerm)];

@@ -48,12 +48,14 @@ export interface WebhookServerOptions {
   /** Returns why `/readyz` must fail. */
   readonly notReady: () => string | undefined;
   /** Default: no DelegatedType is known. */
-  readonly findType?: FindType;
+  readonly findType?: FindType | undefined;
   readonly log: Logger;
   /** Undefined if it never shuts down. */
   readonly shutdown?: GracefulShutdown;
   /** Called after each review, for metrics and traces. */
-  readonly onReview?: (path: string, verdict: Verdict["kind"], seconds: number, review: ReviewedName) => void;
+  readonly onReview?:
+    | ((path: string, verdict: Verdict["kind"], seconds: number, review: ReviewedName) => void)
+    | undefined;
 }
 
 /** Returns the webhook's HTTPS server, not yet listening. It keeps no state and calls no API. */
