@@ -24,10 +24,7 @@ export interface Read {
   readonly problems: readonly string[];
 }
 
-/**
- * Parses an author's annotations. Legation's own are problems, too, unless the pod is a proxy already: admission may
- * run twice.
- */
+/** Parses an author's annotations. Legation's own are problems, unless the pod is a proxy: admission may run twice. */
 export function readAnnotations(annotations: Annotations, options: { readonly proxy?: boolean } = {}): Read {
   const internal = [...INTERNAL_ANNOTATIONS]
     .filter((key) => annotations[key] !== undefined && !(options.proxy === true && key === SCHEDULER_NAME_ANNOTATION))

@@ -5,10 +5,7 @@ import { pods, type Resource } from "../kube/resources.ts";
 import type { CreateThrottle } from "./create-throttle.ts";
 import type { JoinedIdentity } from "./identity.ts";
 
-/**
- * Returns a client that sends nothing to another cluster. Callers take absence from its lists and watches as proof of
- * deletion.
- */
+/** Returns a client that sends nothing to another cluster: callers take absence from its answers as deletion. */
 export function confirmedClient(
   client: ClusterClient,
   identity: Pick<JoinedIdentity, "problem" | "mistaken" | "confirm">,

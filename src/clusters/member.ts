@@ -42,10 +42,7 @@ export interface MemberEvents {
 const SHARE_OF_HEAP = 0.5;
 const NOT_PROBED: ProbeResult = { reachable: false, undecided: true, message: "not yet asked" };
 
-/**
- * The connection to one member cluster. Shares no connection, queue or deadline with others: a hanging member delays
- * none.
- */
+/** The connection to one member. Shares no connection, queue or deadline with others: a hanging member delays none. */
 export class Member {
   readonly name: string;
   /** Sends nothing to a cluster other than the one that joined. */

@@ -44,10 +44,7 @@ interface ProbeOptions {
   readonly onResult: (result: ProbeResult) => void;
 }
 
-/**
- * Probes a member's `/readyz`. One success makes it reachable; `failureThreshold` failures in a row make it
- * unreachable.
- */
+/** Probes a member's `/readyz`. One success makes it reachable, `failureThreshold` failures in a row unreachable. */
 export class Probe {
   readonly #options: ProbeOptions;
   readonly #abort = new AbortController();

@@ -15,10 +15,7 @@ declare global {
 // inside a string, such as a digest, costs time but changes nothing.
 const LONG_INTEGER = /[:,[]\s?-?\d{16}/;
 
-/**
- * Parses JSON and preserves integers beyond 2^53 as `JSON.rawJSON` values, which stringify to the same digits. Throws
- * SyntaxError.
- */
+/** Parses JSON. Integers beyond 2^53 become `JSON.rawJSON` values, with the same digits. Throws SyntaxError. */
 export function parseJson(text: string): unknown {
   return LONG_INTEGER.test(text) ? JSON.parse(text, keepLongInteger) : JSON.parse(text);
 }

@@ -122,10 +122,8 @@ export function missingObject(message: string): MissingObject | undefined {
 /** The namespace of the request does not exist (apimachinery/pkg/api/errors/errors.go, NewNotFound). */
 export const isNamespaceMissing: Says = says(/^namespaces ".*" not found$/);
 
-/**
- * The API server does not serve the resource or subresource: the object itself may exist (apimachinery/pkg/api/errors/errors.go,
- * NewGenericServerResponse).
- */
+// apimachinery/pkg/api/errors/errors.go, NewGenericServerResponse.
+/** The API server does not serve the resource or subresource: the object itself may exist. */
 export const isNotServed: Says = says(/could not find the requested resource/);
 
 /** A text that is no Status says that the API server serves no such path (net/http/server.go of Go, NotFound). */
@@ -134,10 +132,8 @@ export const isUnknownPath: Says = says(/^404 page not found\s*$/);
 /** A kubelet's authorizer refused its own API server, alone or quoted by it (pkg/kubelet/server/server.go, InstallAuthFilter). */
 export const isKubeletRefusal: Says = says(/Forbidden \(user=/);
 
-/**
- * kube-scheduler found no node for reasons that depend on labels of pods: those of interpodaffinity and podtopologyspread
- * (pkg/scheduler/framework/plugins).
- */
+// pkg/scheduler/framework/plugins: reasons of interpodaffinity and podtopologyspread.
+/** kube-scheduler found no node for reasons that depend on labels of pods. */
 export const dependsOnPodLabels: Says = says(/affinity rules|pod topology spread constraints/);
 
 // pkg/scheduler/framework/plugins/noderesources/fit.go, fitsRequest.
@@ -172,14 +168,10 @@ export function cutAt(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, most - 1).toWellFormed()}…`;
 }
 
-/**
- * Names the field that the API server does not know and has dropped, in a warning about one
- * (sigs.k8s.io/json/internal/golang/encoding/json/kubernetes_patch.go, saveStrictError).
- */
+// sigs.k8s.io/json/internal/golang/encoding/json/kubernetes_patch.go, saveStrictError.
+/** Names the field that the API server does not know and has dropped, in a warning about one. */
 export const unknownFieldOf: Names = names(/^unknown field "([^"]+)"$/);
 
-/**
- * Names the manager of a field, in the cause of a conflict between field managers
- * (apimachinery/pkg/util/managedfields/internal/conflict.go, printManager).
- */
+// apimachinery/pkg/util/managedfields/internal/conflict.go, printManager.
+/** Names the manager of a field, in the cause of a conflict between field managers. */
 export const fieldManagerIn: Names = names(/^conflict with "((?:[^"\\]|\\.)*)"/);

@@ -30,9 +30,7 @@ const SUBRESOURCES: ReadonlyMap<string, readonly string[]> = new Map([
   ["configz", ["configz", "proxy"]],
 ]);
 
-/**
- * Unlike the kubelet, demands `create` for exec, attach and port-forward by GET: a read right must not run commands.
- */
+/** Unlike the kubelet, demands `create` for exec, attach and port-forward by GET: a read right runs no commands. */
 export function attributesOf(method: string, path: string): RequestAttributes {
   const first = path.split("/")[1] ?? "";
   return {

@@ -22,10 +22,7 @@ export type Lookup =
   | { readonly member: Member; readonly proxyUid: string; readonly problem?: never }
   | { readonly problem: "notFound" | "notRunning" | "unavailable"; readonly message: string };
 
-/**
- * Finds the delegate of a proxy bound to the node of `cluster`. Returns only the pod whose uid the proxy records, never another
- * pod of that name.
- */
+/** Finds the delegate of a proxy on the node of `cluster`: the pod whose uid it records, never another of that name. */
 export function lookUpPod(
   source: PodSource,
   cluster: string,

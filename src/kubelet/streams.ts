@@ -23,9 +23,7 @@ export interface StreamTarget {
 // A kubelet answers within a second; the rest is patience for an overloaded node.
 const STREAM_ANSWER_TIMEOUT_MS = 20_000;
 
-/**
- * Exec, attach and port-forward: joins a connection from the host's API server to one to the member's, byte by byte.
- */
+/** Exec, attach and port-forward: joins a connection of the host's API server to one of the member's, byte by byte. */
 export class Streams {
   readonly #log: Logger;
   readonly #streams: UpgradedStreams;

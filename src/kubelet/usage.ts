@@ -35,10 +35,7 @@ const LEAST_CORE_SECONDS = 1e-6;
 // metrics-server assumes a counter of 0 at the start of a container younger than its scrape interval, by default this long.
 const YOUNG_MS = 60_000;
 
-/**
- * Converts rates to counters, from which readers of a kubelet compute rates. A round that does not ask for one drops
- * it.
- */
+/** Converts rates to counters, as readers of a kubelet expect. A round that does not ask for one drops it. */
 export class CpuCounters {
   #counts = new Map<string, Count>();
   #kept = new Map<string, Count>();
@@ -61,10 +58,7 @@ export class CpuCounters {
   }
 }
 
-/**
- * A young container's counter starts with its rate times its age, any other near zero: readers treat a drop as a
- * restart.
- */
+/** A young container's counter starts with rate times age, any other near zero: readers take a drop for a restart. */
 function next(before: Count | undefined, { at, cores }: Measured, startedAt: number): Count {
   const since = before?.at ?? (at - startedAt <= YOUNG_MS ? startedAt : at);
   const soFar = before?.coreSeconds ?? LEAST_CORE_SECONDS;

@@ -157,10 +157,7 @@ function withRefused(
   return [...conditions.filter(({ type }) => type !== RESIZE_PENDING), pending];
 }
 
-/**
- * Reports whether a disruption is not final: the host removes it after two minutes from a pod that neither ended nor
- * is deleted.
- */
+/** Reports whether a disruption is not final: the host removes it after two minutes from a pod that goes on. */
 function isUnfinishedDisruption(delegate: Pod, { type, status, reason }: PodCondition): boolean {
   if (type !== "DisruptionTarget" || status !== "True" || reason === "TerminationByKubelet") return false;
   return !isTerminal(delegate);

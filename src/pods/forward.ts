@@ -18,10 +18,7 @@ export interface ResizeRefusal {
   readonly since: string;
 }
 
-/**
- * Returns the patches that make the delegate follow its proxy, in order; the last writes the record. A `refused`
- * resize is left out.
- */
+/** Returns patches by which the delegate follows its proxy but for a `refused` resize. The last writes the record. */
 export function forwardPatches(
   proxy: Pod,
   delegate: Stored<Pod>,

@@ -140,10 +140,7 @@ const FOR_ALL = 0o004;
 const READ_BY_ALL = 0o444;
 const OWNER_ONLY = 0o600;
 
-/**
- * A kubelet's token belongs to the containers' user; a Secret's file is root's, so other users need it readable by
- * all.
- */
+/** A kubelet's token belongs to the containers' user; a Secret's file is root's, so others need it readable by all. */
 function tokenMode(spec: PodSpec, defaultMode: number): number | undefined {
   const user = soleUser(spec);
   if (spec.securityContext?.fsGroup !== undefined || user === 0) return OWNER_ONLY;

@@ -77,9 +77,7 @@ interface KeyState<Observed> {
   backoff: Backoff | undefined;
 }
 
-/**
- * Runs one reconcile per key at a time and any number of keys concurrently: no slow cluster holds up another's keys.
- */
+/** Runs one reconcile per key at a time and any number of keys at once: no slow cluster holds up another's keys. */
 export class Controller<Key extends string, Observed, Action> {
   readonly #spec: ControllerSpec<Key, Observed, Action>;
   readonly #metrics: QueueMetrics | undefined;
@@ -115,10 +113,7 @@ export class Controller<Key extends string, Observed, Action> {
     this.#add(key, this.#clock.now());
   }
 
-  /**
-   * Calls `done` once all keys were reconciled, with the milliseconds that those without an event kept the process
-   * busy.
-   */
+  /** Calls `done` once all keys were reconciled, with the ms that those without an event kept the process busy. */
   enqueueBehind(keys: Iterable<Key>, done: (busyMs: number) => void): void {
     if (this.#abort.signal.aborted) return;
     const now = this.#clock.now();

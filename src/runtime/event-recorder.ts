@@ -52,10 +52,7 @@ const GIVE_UP_AFTER_MS = 10 * 60_000;
 // Some 2 MB. The oldest keys are dropped first, and their events may be recorded again.
 const MOST_KEYS = 10_000;
 
-/**
- * Records events about objects, as client-go's EventRecorder: `record` returns at once and never throws. Failed ones
- * are sent again.
- */
+/** Records events as client-go's EventRecorder: `record` returns at once and never throws. Failed ones are repeated. */
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #log: Logger;

@@ -51,10 +51,7 @@ function defaultIdentity(): string {
   return `${hostname()}_${crypto.randomUUID()}`;
 }
 
-/**
- * Leader election on a Lease, interoperable with client-go's. Never trusts a remote clock: a lease expires after its
- * whole duration unchanged.
- */
+/** Leader election on a Lease, as client-go's. Trusts no remote clock: a lease expires after its whole duration. */
 export class LeaderElector {
   readonly #options: LeaderElectorOptions;
   readonly identity: string;
@@ -94,10 +91,7 @@ export class LeaderElector {
     return (this.leftMs() ?? 0) > 0;
   }
 
-  /**
-   * Milliseconds that this leader may still write, from before the last successful renewal was sent. Undefined until
-   * it leads.
-   */
+  /** Milliseconds that this leader may still write, by when its last renewal was sent. Undefined until it leads. */
   leftMs(): number | undefined {
     if (this.#phase === "following") return undefined;
     if (this.#phase === "finished" || this.#doubted) return 0;

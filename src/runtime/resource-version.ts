@@ -17,10 +17,7 @@ export function sameUid(a: Stored<KubeObject>, b: Stored<KubeObject>): boolean {
   return a.metadata.uid === b.metadata.uid;
 }
 
-/**
- * An older server (etcd was restored from a backup) accepts a watch from `version`, and stays silent until it reaches
- * it.
- */
+/** A server whose etcd was restored accepts a watch from `version`, and stays silent until it reaches that. */
 export async function rolledBackTo<T extends KubeObject>(
   client: ClusterClient,
   resource: Resource<T>,

@@ -10,10 +10,7 @@ export interface Told extends Words {
   readonly at?: number;
 }
 
-/**
- * Milliseconds. kube-apiserver keeps events for an hour (--event-ttl), so one that still holds is repeated a little
- * earlier.
- */
+/** Milliseconds. kube-apiserver keeps events for an hour (--event-ttl): one that still holds is repeated before. */
 export const REPEAT_EVENT_AFTER_MS: number = 50 * 60_000;
 
 /** Reports whether an event of then can still be read. */

@@ -95,10 +95,7 @@ export class WriteGuard<Key extends string = string, W extends Words = Words> {
     return refusal.reported !== before?.reported || refusal.reportedAt !== before.reportedAt;
   }
 
-  /**
-   * Judges a failed write. Failures before `reachableSince`, when the cluster last became reachable (epoch ms), do not
-   * count.
-   */
+  /** Judges a failed write. Failures before `reachableSince`, the cluster's last return (epoch ms), do not count. */
   failed(object: Key, write: string, error: KubeError, reachableSince = 0): FailureClass {
     if (isLastingRefusal(error)) return "refused";
     const key = mayBeStarting(error) ? rightOf(error) : failureKey(object, write);
@@ -130,10 +127,7 @@ export class WriteGuard<Key extends string = string, W extends Words = Words> {
     return entry.refusal !== undefined;
   }
 
-  /**
-   * Records a successful write. Returns true after five for the same purpose within a minute: another manager undoes
-   * them, and the write is held.
-   */
+  /** Records a successful write. Holds it, and returns true, after five in a minute that another manager undoes. */
   written(object: Key, write: string, wanted: Wanted, hold: Hold = {}): boolean {
     this.done(object, write);
     if (!this.#undone.note(object, wanted, this.#options.clock.now())) return false;

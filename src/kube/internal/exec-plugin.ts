@@ -66,10 +66,7 @@ interface Expiring {
   readonly expiresAt: number;
 }
 
-/**
- * Credentials from an exec plugin (client.authentication.k8s.io), cached until they expire or are refused. The plugin gets no
- * terminal.
- */
+/** Credentials from an exec plugin (client.authentication.k8s.io) without a terminal, kept until they expire. */
 export class ExecPlugin {
   readonly #config: ExecConfig;
   readonly #options: ExecPluginOptions;

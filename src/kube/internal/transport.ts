@@ -85,10 +85,7 @@ export class Transport {
     return { cluster: this.cluster, verb, resource: plural, namespace, objectName: name };
   }
 
-  /**
-   * Returns the identity for `request`. Rejects with KubeError: `BadCredentials`, or `NotSent` when a plugin takes longer than
-   * the request may.
-   */
+  /** Returns the identity for `request`. Rejects with KubeError, `NotSent` when a plugin takes longer than it may. */
   async identity(request: ApiRequest, leftMs: number = this.timeoutMs): Promise<RequestIdentity> {
     try {
       const identity = this.#options.credentials.identity();
