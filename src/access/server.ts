@@ -3,7 +3,7 @@ import { type Duplex, PassThrough } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { UpgradeAnswer } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
-import type { Clock, Timer } from "../runtime/clock.ts";
+import { type Clock, every, type Timer } from "../runtime/clock.ts";
 import { type PlainAnswer, refuse, statusAnswer } from "../runtime/upgrade-answers.ts";
 import { CertifiedServer, type TlsMaterial } from "../serving/certified-server.ts";
 import { GracefulShutdown } from "../serving/graceful-shutdown.ts";
@@ -236,13 +236,10 @@ export class AccessServer {
 
   /** Gives a request up whose response has not begun, once the controller knows that the member does not answer. */
   #onTrouble(member: AccessMember, abort: AbortController): Timer {
-    let timer: Timer;
-    const look = (): void => {
-      if (member.trouble() === undefined) timer = this.#options.clock.after(TROUBLED_MS, look);
-      else abort.abort();
-    };
-    timer = this.#options.clock.after(TROUBLED_MS, look);
-    return { cancel: () => timer.cancel() };
+    return every(this.#options.clock, TROUBLED_MS, () => {
+      if (member.trouble() !== undefined) abort.abort();
+      return !abort.signal.aborted;
+    });
   }
 
   async #noteEnd(ended: Promise<void>): Promise<void> {

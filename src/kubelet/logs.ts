@@ -6,7 +6,7 @@ import { isKubeError } from "../kube/errors.ts";
 import { statusMessage } from "../kube/json.ts";
 import { withoutInternalError } from "../kube/messages.ts";
 import { pods } from "../kube/resources.ts";
-import type { Clock, Timer } from "../runtime/clock.ts";
+import { type Clock, every, type Timer } from "../runtime/clock.ts";
 import { accessProblem } from "./access-problem.ts";
 import type { PodRef } from "./pod-lookup.ts";
 
@@ -50,7 +50,7 @@ export async function serveLog(
   const follows = searchParams.get("follow") === "true";
   const abort = new AbortController();
   response.once("close", () => abort.abort());
-  const unwatch = abortWhenLost(member, abort, clock);
+  const watching = abortWhenLost(member, abort, clock);
   let answer: StreamAnswer;
   try {
     answer = await member.client.stream(pods, { namespace, name }, "log", {
@@ -65,7 +65,7 @@ export async function serveLog(
     answerText(response, 500, `cluster ${member.name} did not answer: ${message}`);
     return;
   } finally {
-    unwatch();
+    watching.cancel();
   }
   if (answer.body === undefined) {
     const { status, text } = translated(answer, member.name);
@@ -87,14 +87,11 @@ export function answerText(response: ServerResponse, status: number, text: strin
   response.writeHead(status, { "content-type": "text/plain; charset=utf-8" }).end(text);
 }
 
-function abortWhenLost(member: ProxyLog["member"], abort: AbortController, clock: Clock): () => void {
-  let timer: Timer;
-  const check = (): void => {
-    if (member.probed.reachable) timer = clock.after(PROBE_CHECK_MS, check);
-    else abort.abort();
-  };
-  timer = clock.after(PROBE_CHECK_MS, check);
-  return () => timer.cancel();
+function abortWhenLost(member: ProxyLog["member"], abort: AbortController, clock: Clock): Timer {
+  return every(clock, PROBE_CHECK_MS, () => {
+    if (!member.probed.reachable) abort.abort();
+    return !abort.signal.aborted;
+  });
 }
 
 /** The host's API server shows the message for 400 and 500, and its own for other codes. */

@@ -153,43 +153,35 @@ export class NodeServer {
       answerText(response, 405, "405: Method Not Allowed");
       return;
     }
+    const node = virtualNodeName(this.#cluster);
     switch (endpoint.kind) {
       case "healthz":
-        answerText(response, 200, "ok");
-        return;
+        return answerText(response, 200, "ok");
       case "metrics":
-        answerMetrics(response, await this.#metrics.text());
-        return;
+        return answerMetrics(response, await this.#metrics.text());
       case "resource":
-        answerMetrics(response, resourceMetrics(await this.#usage.read()));
-        return;
+        return answerMetrics(response, resourceMetrics(await this.#usage.read()));
       case "cadvisor":
-        answerMetrics(response, cadvisorMetrics(await this.#usage.read()));
-        return;
+        return answerMetrics(response, cadvisorMetrics(await this.#usage.read()));
       case "probes":
-        answerMetrics(response, PROBE_METRICS);
-        return;
+        return answerMetrics(response, PROBE_METRICS);
       case "stats":
         response
           .writeHead(200, { "content-type": "application/json" })
-          .end(JSON.stringify(statsSummary(virtualNodeName(this.#cluster), await this.#usage.read())));
+          .end(JSON.stringify(statsSummary(node, await this.#usage.read())));
         return;
       case "pods":
-        await servePods(response, this.#options.source.proxiesOn(virtualNodeName(this.#cluster)));
-        return;
+        return servePods(response, this.#options.source.proxiesOn(node));
       case "stream":
-        answerText(response, 400, "Upgrade request required");
-        return;
+        return answerText(response, 400, "Upgrade request required");
       case "unknown":
-        answerText(response, 404, "404 page not found");
-        return;
+        return answerText(response, 404, "404 page not found");
       case "log": {
         const { pod, container } = endpoint;
         const found = lookUpPod(this.#options.source, this.#cluster, pod, container);
         if (found.problem !== undefined) {
           const { status, text } = refusalOf(found);
-          answerText(response, status, text);
-          return;
+          return answerText(response, status, text);
         }
         await serveLog(request, response, { member: found.member, pod, container }, this.#options.clock);
       }

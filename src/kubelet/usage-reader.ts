@@ -35,26 +35,23 @@ const USAGE_FRESH_MS = 5_000;
 
 const NODE = "";
 
+interface UsageReaderOptions {
+  readonly cluster: string;
+  readonly source: PodSource;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
 /** Reads the usage of a virtual node and its proxies from the member's metrics API. */
 export class UsageReader {
-  readonly #cluster: string;
-  readonly #source: PodSource;
-  readonly #log: Logger;
+  readonly #options: UsageReaderOptions;
   readonly #answers: AnswerCache<NodeUsage>;
   readonly #counters = new CpuCounters();
   #complaint: string | undefined;
 
-  constructor(options: {
-    readonly cluster: string;
-    readonly source: PodSource;
-    readonly clock: Clock;
-    readonly log: Logger;
-  }) {
-    const { cluster, source, clock, log } = options;
-    this.#cluster = cluster;
-    this.#source = source;
-    this.#log = log;
-    this.#answers = new AnswerCache({ lifetimeMs: () => USAGE_FRESH_MS, most: 1, clock });
+  constructor(options: UsageReaderOptions) {
+    this.#options = options;
+    this.#answers = new AnswerCache({ lifetimeMs: () => USAGE_FRESH_MS, most: 1, clock: options.clock });
   }
 
   /** Returns the current usage. Empty for a member without a metrics API; marked failed when the member does not answer. */
@@ -63,7 +60,8 @@ export class UsageReader {
   }
 
   async #read(): Promise<NodeUsage> {
-    const member = this.#source.registry.member(this.#cluster);
+    const { cluster, source, log } = this.#options;
+    const member = source.registry.member(cluster);
     if (member === undefined || member.probed.message !== undefined) return { failed: true, pods: [] };
     try {
       const [pods, nodes] = await Promise.all([
@@ -77,7 +75,7 @@ export class UsageReader {
       return { failed: false, ...(node === undefined ? {} : { node }), pods: this.#podsOf(member, pods?.items ?? []) };
     } catch (error) {
       const complaint = isKubeError(error) ? error.detail : "its metrics cannot be read";
-      if (complaint !== this.#complaint) this.#log.warn({ err: error, member: this.#cluster }, "usage is not known");
+      if (complaint !== this.#complaint) log.warn({ err: error, member: cluster }, "usage is not known");
       this.#complaint = complaint;
       return { failed: true, pods: [] };
     }
@@ -85,7 +83,8 @@ export class UsageReader {
 
   #podsOf(member: Member, items: readonly PodMetrics[]): NodeUsage["pods"] {
     const metrics = new Map<ObjectKey, PodMetrics>(items.map((item) => [objectKey(item.metadata), item]));
-    return this.#source.proxiesOn(virtualNodeName(this.#cluster)).flatMap((pod) => {
+    const { cluster, source } = this.#options;
+    return source.proxiesOn(virtualNodeName(cluster)).flatMap((pod) => {
       const key = objectKey(pod.metadata);
       const delegate = member.delegates.get(key);
       if (delegate === undefined || delegate.metadata.uid !== pod.metadata.annotations?.[DELEGATE_UID_ANNOTATION]) {

@@ -74,6 +74,18 @@ export class InterruptibleSleep {
   }
 }
 
+/** Calls `look` every `ms` for as long as it returns true. */
+export function every(clock: Pick<Clock, "after">, ms: number, look: () => boolean): Timer {
+  let timer: Timer;
+  const wait = (): void => {
+    timer = clock.after(ms, () => {
+      if (look()) wait();
+    });
+  };
+  wait();
+  return { cancel: () => timer.cancel() };
+}
+
 // Interval between two comparisons of the clocks.
 const COMPARE_CLOCKS_MS = 30_000;
 // Time synchronisation slews a clock by less than this between two comparisons.
@@ -83,13 +95,10 @@ const STEP_MS = 5_000;
 export function onClockStep(clock: Clock, callback: () => void): Timer {
   const ahead = (): number => clock.wall() - clock.now();
   let before = ahead();
-  let timer: Timer;
-  const look = (): void => {
+  return every(clock, COMPARE_CLOCKS_MS, () => {
     const step = ahead() - before;
     before += step;
-    timer = clock.after(COMPARE_CLOCKS_MS, look);
     if (Math.abs(step) >= STEP_MS) callback();
-  };
-  timer = clock.after(COMPARE_CLOCKS_MS, look);
-  return { cancel: () => timer.cancel() };
+    return true;
+  });
 }

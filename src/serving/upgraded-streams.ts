@@ -18,28 +18,26 @@ export interface StreamRequest {
   readonly ask: (signal: AbortSignal) => Promise<UpgradeAnswer>;
 }
 
+interface UpgradedStreamsOptions {
+  readonly clock: Clock;
+  /** Message for clients whose stream does not open, since the process ends. */
+  readonly stopping: string;
+  /** Opens (1) and ends (-1), for metrics. */
+  readonly onStream?: ((member: string, change: 1 | -1) => void) | undefined;
+}
+
 // Shorter than the idle timeout of common load balancers.
 const KEEP_ALIVE_MS = 30_000;
 
 /** Upgraded connections: exec, attach and port-forward. Each joins a client's connection to one of a member, byte by byte. */
 export class UpgradedStreams {
-  readonly #clock: Clock;
-  /** Message for clients whose stream does not open, since the process ends. */
-  readonly #stopping: string;
-  readonly #onStream: ((member: string, change: 1 | -1) => void) | undefined;
+  readonly #options: UpgradedStreamsOptions;
   readonly #open = new Set<JoinedSockets>();
   readonly #opening = new Set<AbortController>();
   #closed = false;
 
-  constructor(options: {
-    readonly clock: Clock;
-    readonly stopping: string;
-    /** Opens (1) and ends (-1), for metrics. */
-    readonly onStream?: ((member: string, change: 1 | -1) => void) | undefined;
-  }) {
-    this.#clock = options.clock;
-    this.#stopping = options.stopping;
-    this.#onStream = options.onStream;
+  constructor(options: UpgradedStreamsOptions) {
+    this.#options = options;
   }
 
   get size(): number {
@@ -59,7 +57,7 @@ export class UpgradedStreams {
       const answer = await this.#ask(socket, ask);
       if (answer.socket === undefined) {
         log.debug({ status: answer.status }, "stream refused");
-        refuse(socket, answer, this.#clock);
+        refuse(socket, answer, this.#options.clock);
         return;
       }
       if (this.#closed || socket.destroyed || answer.socket.destroyed) {
@@ -87,7 +85,7 @@ export class UpgradedStreams {
   }
 
   async #ask(socket: Duplex, ask: StreamRequest["ask"]): Promise<UpgradeAnswer> {
-    if (this.#closed) return statusAnswer("ServiceUnavailable", this.#stopping);
+    if (this.#closed) return statusAnswer("ServiceUnavailable", this.#options.stopping);
     const abort = new AbortController();
     const gone = (): void => abort.abort();
     this.#opening.add(abort);
@@ -95,7 +93,9 @@ export class UpgradedStreams {
     try {
       const answer = await ask(abort.signal);
       // The request was given up for this reason.
-      return this.#closed && answer.socket === undefined ? statusAnswer("ServiceUnavailable", this.#stopping) : answer;
+      return this.#closed && answer.socket === undefined
+        ? statusAnswer("ServiceUnavailable", this.#options.stopping)
+        : answer;
     } finally {
       this.#opening.delete(abort);
       socket.removeListener("close", gone);
@@ -103,14 +103,14 @@ export class UpgradedStreams {
   }
 
   async #join(client: Duplex, server: Duplex, member: string): Promise<void> {
-    const stream = joinSockets(client, server, this.#clock);
+    const stream = joinSockets(client, server, this.#options.clock);
     this.#open.add(stream);
-    this.#onStream?.(member, 1);
+    this.#options.onStream?.(member, 1);
     try {
       await stream.closed;
     } finally {
       this.#open.delete(stream);
-      this.#onStream?.(member, -1);
+      this.#options.onStream?.(member, -1);
     }
   }
 }

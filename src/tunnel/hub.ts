@@ -12,7 +12,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { type AgentIdentity, AgentSession } from "./agent-session.ts";
 import { clientOf, type HubClient } from "./client-certificate.ts";
 import { ClusterAgents, type ConnectedAgent, MOST_TURNS } from "./cluster-agents.ts";
-import { type DialTarget, dialTcp, joinDialled } from "./dialled.ts";
+import { DIAL_MS, type DialTarget, dialTcp, joinDialled } from "./dialled.ts";
 import {
   CERTIFICATE_PATH,
   type CertificateAnswer,
@@ -223,7 +223,9 @@ export class Hub {
       const cluster = url.slice(RELAY_PATH.length);
       this.#noteKnown(socket);
       const refusal = this.#gatekeeper.relayRefusal(cluster);
-      if (refusal === undefined) this.#join(socket, RELAY_PROTOCOL, (signal) => this.dial(cluster, signal));
+      // Goes on when the client has gone: an agent that is given up early would be asked last.
+      const dial = (): Promise<Socket> => this.dial(cluster, AbortSignal.timeout(DIAL_MS));
+      if (refusal === undefined) this.#join(socket, RELAY_PROTOCOL, dial);
       else this.#refuse(socket, "Forbidden", refusal);
       return;
     }

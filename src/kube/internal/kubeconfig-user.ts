@@ -24,25 +24,19 @@ interface ContextOptions {
 /** Returns the credentials of one context of a kubeconfig. Throws KubeError `BadCredentials`. */
 export function contextCredentials(config: KubeConfig, options: ContextOptions): ClusterCredentials {
   const { source } = options;
+  const bad = (detail: string): Error => badCredentials(detail, source);
   const contextName = options.context ?? config["current-context"];
-  if (contextName === undefined)
-    throw badCredentials("current-context is not set; name a context with --context", source);
+  if (contextName === undefined) throw bad("current-context is not set; name a context with --context");
   const context = config.contexts.find(({ name }) => name === contextName)?.context;
-  if (context === undefined)
-    throw badCredentials(`no context ${contextName}; it has ${names(config.contexts)}`, source);
+  if (context === undefined) throw bad(`no context ${contextName}; it has ${names(config.contexts)}`);
+  const field = `contexts[${contextName}]`;
   const { cluster } = named(config.clusters, context.cluster, source) ?? {};
   if (cluster === undefined) {
-    throw badCredentials(
-      `contexts[${contextName}].cluster: no cluster ${context.cluster}; it has ${names(config.clusters)}`,
-      source,
-    );
+    throw bad(`${field}.cluster: no cluster ${context.cluster}; it has ${names(config.clusters)}`);
   }
   const { user } = named(config.users, context.user, source) ?? {};
   if (context.user !== undefined && user === undefined) {
-    throw badCredentials(
-      `contexts[${contextName}].user: no user ${context.user}; it has ${names(config.users)}`,
-      source,
-    );
+    throw bad(`${field}.user: no user ${context.user}; it has ${names(config.users)}`);
   }
   const at = { ...options, clusterField: `clusters[${context.cluster}]`, userField: `users[${context.user}]` };
   checkCluster(cluster, at);
