@@ -5,14 +5,12 @@ const LATE_MS = 3_000;
 
 /** Tracks whether a member answers in time: a hint for placement, earlier than the probe. */
 export class LatencyMonitor {
-  readonly #clock: Clock;
-  readonly #onChange: () => void;
+  readonly #options: { readonly clock: Clock; readonly onChange: () => void };
   #late = 0;
   #failed = false;
 
   constructor(options: { readonly clock: Clock; readonly onChange: () => void }) {
-    this.#clock = options.clock;
-    this.#onChange = options.onChange;
+    this.#options = options;
   }
 
   /** A response is overdue, or the last request got none. */
@@ -22,7 +20,7 @@ export class LatencyMonitor {
 
   async of<T>(answer: Promise<T>): Promise<T> {
     let late = 0;
-    const timer = this.#clock.after(LATE_MS, () => {
+    const timer = this.#options.clock.after(LATE_MS, () => {
       late = 1;
       this.#change(this.#late + late, this.#failed);
     });
@@ -46,7 +44,7 @@ export class LatencyMonitor {
     const before = this.overdue;
     this.#late = late;
     this.#failed = failed;
-    if (this.overdue !== before) this.#onChange();
+    if (this.overdue !== before) this.#options.onChange();
   }
 }
 

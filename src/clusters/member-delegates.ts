@@ -29,7 +29,7 @@ export interface MemberDelegatesOptions {
 /** The watched pods of a member with this host's label, indexed by namespace and by dependency. */
 export class MemberDelegates {
   readonly #options: MemberDelegatesOptions;
-  readonly #reflector: Reflector<Pod>;
+  readonly reflector: Reflector<Pod>;
   readonly #tombstones = new Tombstones();
   readonly #ends: RecentEnds;
   #endedVersion = 0;
@@ -38,7 +38,7 @@ export class MemberDelegates {
     const { client, hostId, budget, clock, log, onState } = options;
     this.#options = options;
     this.#ends = new RecentEnds(clock);
-    this.#reflector = new Reflector({
+    this.reflector = new Reflector({
       client,
       resource: pods,
       labelSelector: delegateSelector(hostId),
@@ -55,33 +55,13 @@ export class MemberDelegates {
     });
   }
 
-  start(): void {
-    this.#reflector.start();
-  }
-
-  stop(): Promise<void> {
-    return this.#reflector.stop();
-  }
-
-  retry(): void {
-    this.#reflector.retry();
-  }
-
   get watched(): boolean {
-    return this.#reflector.state === "watching";
+    return this.reflector.state === "watching";
   }
 
   /** The pods were listed since the connection began. */
   get read(): boolean {
-    return this.#reflector.store.synced;
-  }
-
-  get failing(): Reflector<Pod>["failing"] {
-    return this.#reflector.failing;
-  }
-
-  get listingSince(): number | undefined {
-    return this.#reflector.listingSince;
+    return this.reflector.store.synced;
   }
 
   /** Grows when a scheduled delegate ends or is deleted. */
@@ -90,29 +70,29 @@ export class MemberDelegates {
   }
 
   get size(): number {
-    return this.#reflector.store.size;
+    return this.reflector.store.size;
   }
 
   list(): Stored<Pod>[] {
-    return this.#reflector.store.list();
+    return this.reflector.store.list();
   }
 
   /** Returns undefined for a pod that another host created, or a client of the member derived from a delegate. */
   get(key: ObjectKey): Stored<Pod> | undefined {
-    return this.#ifDelegate(this.#reflector.store.get(key));
+    return this.#ifDelegate(this.reflector.store.get(key));
   }
 
   using(key: DependencyKey): Stored<Pod>[] {
-    return this.#reflector.store.byIndex(USES_INDEX, key);
+    return this.reflector.store.byIndex(USES_INDEX, key);
   }
 
   /** Returns the number of unfinished delegates that use the dependency. */
   usersOf(key: DependencyKey): number {
-    return this.#reflector.store.countByIndex(USES_INDEX, key);
+    return this.reflector.store.countByIndex(USES_INDEX, key);
   }
 
   liveIn(namespace: string): number {
-    return this.#reflector.store.countByIndex(NAMESPACE_INDEX, namespace);
+    return this.reflector.store.countByIndex(NAMESPACE_INDEX, namespace);
   }
 
   /** A ResourceQuota may still count it. */

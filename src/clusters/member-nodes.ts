@@ -37,10 +37,10 @@ function nextVersion(): number {
 
 /** The watched nodes of one member, and their sums. */
 export class MemberNodes {
-  readonly #reflector: Reflector<KubeNode>;
+  readonly reflector: Reflector<KubeNode>;
   readonly #clock: Clock;
   readonly #onChange: () => void;
-  readonly #fits: NodeFits = new NodeFits(() => this.#reflector.store.list());
+  readonly #fits: NodeFits = new NodeFits(() => this.reflector.store.list());
   /** Pods name few keys. */
   readonly #labelled = new Map<string, boolean>();
   #totals: NodeTotals | undefined;
@@ -52,7 +52,7 @@ export class MemberNodes {
   constructor({ client, budget, clock, log, onChange, onState }: MemberNodesOptions) {
     this.#clock = clock;
     this.#onChange = onChange;
-    this.#reflector = new Reflector({
+    this.reflector = new Reflector({
       client,
       resource: nodes,
       // A member that is itself a host has virtual nodes, which do not count.
@@ -67,29 +67,13 @@ export class MemberNodes {
     });
   }
 
-  start(): void {
-    this.#reflector.start();
-  }
-
   stop(): Promise<void> {
     this.#timer?.cancel();
-    return this.#reflector.stop();
-  }
-
-  retry(): void {
-    this.#reflector.retry();
+    return this.reflector.stop();
   }
 
   get read(): boolean {
-    return this.#reflector.store.synced;
-  }
-
-  get failing(): Reflector<KubeNode>["failing"] {
-    return this.#reflector.failing;
-  }
-
-  get listingSince(): number | undefined {
-    return this.#reflector.listingSince;
+    return this.reflector.store.synced;
   }
 
   /** Changes with each change that matters to placement. Never equal to another member's. */
@@ -98,7 +82,7 @@ export class MemberNodes {
   }
 
   get totals(): NodeTotals {
-    this.#totals ??= totalsOf(this.#reflector.store.list());
+    this.#totals ??= totalsOf(this.reflector.store.list());
     return this.#totals;
   }
 
@@ -107,7 +91,7 @@ export class MemberNodes {
     const now = this.#clock.now();
     const { version, at = Number.NEGATIVE_INFINITY } = this.#kinds ?? {};
     if (version !== this.#version && now - at >= KINDS_EVERY_MS) {
-      this.#kinds = { version: this.#version, at: now, value: nodeKindsOf(this.#reflector.store.list()) };
+      this.#kinds = { version: this.#version, at: now, value: nodeKindsOf(this.reflector.store.list()) };
     }
     return this.#kinds?.value;
   }
@@ -117,7 +101,7 @@ export class MemberNodes {
   have(key: string): boolean {
     let known = this.#labelled.get(key);
     if (known === undefined) {
-      known = this.#reflector.store.list().some(({ metadata }) => metadata.labels?.[key] !== undefined);
+      known = this.reflector.store.list().some(({ metadata }) => metadata.labels?.[key] !== undefined);
       this.#labelled.set(key, known);
     }
     return known;

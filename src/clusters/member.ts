@@ -145,7 +145,7 @@ export class Member {
       },
       log,
     });
-    this.watches.add(this.delegates).add(this.#nodes).add(this.#foreign);
+    this.watches.add(this.delegates.reflector).add(this.#nodes.reflector).add(this.#foreign);
     this.#watchHealth = new WatchHealth({
       clock,
       mistaken: () => this.mistaken,
@@ -161,8 +161,8 @@ export class Member {
   }
 
   start(): void {
-    this.delegates.start();
-    this.#nodes.start();
+    this.delegates.reflector.start();
+    this.#nodes.reflector.start();
     this.#probe.start();
     this.#foreign.start();
   }
@@ -172,7 +172,7 @@ export class Member {
     this.#identity.stop();
     this.#stopped = true;
     this.#watchHealth.stop();
-    await Promise.all([this.delegates.stop(), this.#nodes.stop(), this.#foreign.stop()]);
+    await Promise.all([this.delegates.reflector.stop(), this.#nodes.stop(), this.#foreign.stop()]);
     await this.client.close();
   }
 
@@ -252,11 +252,12 @@ export class Member {
 
   #failing(): ReturnType<WatchHealthOptions["failing"]> {
     const { periodMs, failureThreshold } = probeSettingsOf(this.#cluster);
-    const nodes = this.nodesRead ? undefined : this.#nodes;
+    const pods = this.delegates.reflector;
+    const nodes = this.nodesRead ? undefined : this.#nodes.reflector;
     return {
-      pods: this.delegates.failing,
+      pods: pods.failing,
       nodes: nodes?.failing,
-      listing: { pods: this.delegates.listingSince, nodes: nodes?.listingSince },
+      listing: { pods: pods.listingSince, nodes: nodes?.listingSince },
       patienceMs: periodMs * failureThreshold,
     };
   }

@@ -1,5 +1,6 @@
 import type {
   ClusterClient,
+  Forwarder,
   ListOptions,
   Patch,
   PathUpgrades,
@@ -11,6 +12,7 @@ import type {
 import { isKubeError } from "./errors.ts";
 import { yieldToEventLoop } from "./event-loop.ts";
 import { jsonOf, jsonOrText, METADATA_LIST, objectOf, pageOf } from "./internal/answers.ts";
+import { forward, forwardUpgrade } from "./internal/forward.ts";
 import type { ApiRequest } from "./internal/request-sender.ts";
 import { collectionPath, listPath, objectPath, withQuery } from "./internal/resource-paths.ts";
 import { StreamOpener } from "./internal/stream.ts";
@@ -155,6 +157,18 @@ export function createClusterClient(options: ConnectOptions): ClusterClient & Pa
     close: () => transport.close(),
   };
   return client;
+}
+
+/** Creates a forwarder. Opens no connection before the first request. */
+export function createForwarder(
+  options: Pick<ConnectOptions, "cluster" | "credentials" | "dial" | "limits">,
+): Forwarder {
+  const transport = new Transport({ ...options, untrusted: true });
+  return {
+    forward: (request) => forward(transport, request),
+    upgrade: (request, protocol) => forwardUpgrade(transport, request, protocol),
+    close: () => transport.close(),
+  };
 }
 
 function plural(resource: Resource<KubeObject>, subresource: string | undefined): string {

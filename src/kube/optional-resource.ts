@@ -10,19 +10,6 @@ const groupList = z.object({
 });
 const resourceList = z.object({ resources: z.array(z.object({ name: z.string() })) });
 
-/**
- * Returns the resource in the version that client-go's RESTMapper would choose: the group's preferred version first, then the
- * others in the API server's order, of those understood. Undefined if none is served. Rejects with KubeError.
- */
-async function findServed<T extends KubeObject>(
-  client: ClusterClient,
-  { versions, ...resource }: OptionalResource<T>,
-  signal: AbortSignal,
-): Promise<Resource<T> | undefined> {
-  const version = await findVersion(client, resource, signal, versions);
-  return version === undefined ? undefined : { ...resource, version };
-}
-
 /** Reports whether the API server serves the resource in any version. Rejects with KubeError. */
 export async function isServed(
   client: ClusterClient,
@@ -32,6 +19,10 @@ export async function isServed(
   return (await findVersion(client, resource, signal)) !== undefined;
 }
 
+/**
+ * Returns the version that client-go's RESTMapper would choose: the group's preferred version first, then the others in the API
+ * server's order, of those understood. Undefined if none is served. Rejects with KubeError.
+ */
 async function findVersion(
   client: ClusterClient,
   resource: Pick<Resource<KubeObject>, "group" | "plural">,
@@ -87,7 +78,10 @@ export class ServedResource<T extends KubeObject> {
   /** Returns the resource in its served version; undefined if none is served. Rejects with KubeError. */
   async find(signal: AbortSignal): Promise<Resource<T> | undefined> {
     if ("version" in this.#resource) return this.#resource;
-    this.#found ??= await findServed(this.#client, this.#resource, signal);
+    if (this.#found !== undefined) return this.#found;
+    const { versions, ...resource } = this.#resource;
+    const version = await findVersion(this.#client, resource, signal, versions);
+    this.#found = version === undefined ? undefined : { ...resource, version };
     return this.#found;
   }
 

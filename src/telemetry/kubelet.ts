@@ -18,23 +18,21 @@ export class KubeletMetrics {
 
   constructor(node: string, pods: () => RunningPods) {
     const registers = [this.registry];
+    const ofRequests = { labelNames: LABELS, registers };
     this.#requests = new Counter({
+      ...ofRequests,
       name: "kubelet_http_requests_total",
       help: "Number of the http requests received since the server started",
-      labelNames: LABELS,
-      registers,
     });
     this.#inFlight = new Gauge({
+      ...ofRequests,
       name: "kubelet_http_inflight_requests",
       help: "Number of the inflight http requests",
-      labelNames: LABELS,
-      registers,
     });
     this.#durations = new Histogram({
+      ...ofRequests,
       name: "kubelet_http_requests_duration_seconds",
       help: "Duration in seconds to serve http requests",
-      labelNames: LABELS,
-      registers,
     });
     const nodeName = { name: "kubelet_node_name", help: "The node's name. The count is always 1." };
     new Gauge({ ...nodeName, labelNames: ["node"], registers }).set({ node }, 1);

@@ -6,7 +6,7 @@ import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { AccessGate } from "../../../src/access/gate.ts";
 import type { FoundMember } from "../../../src/access/members.ts";
 import { AccessServer } from "../../../src/access/server.ts";
-import { createForwarder } from "../../../src/kube/forwarder.ts";
+import { createForwarder } from "../../../src/kube/http-client.ts";
 import { credentialsFromKubeconfigText } from "../../../src/kube/kubeconfig.ts";
 import { type Clock, realClock } from "../../../src/runtime/clock.ts";
 import type { RequestHeaders } from "../../../src/serving/request-headers.ts";

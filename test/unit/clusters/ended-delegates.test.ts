@@ -60,11 +60,11 @@ test.each([
     onEnded: nothing,
     onState: nothing,
   });
-  delegates.start();
+  delegates.reflector.start();
   await clock.advance(999);
   expect(delegates.size).toBe(1);
   expect(delegates.endedLately("team")).toBe(false);
   await clock.advance(1);
   expect(delegates.endedLately("team")).toBe(true);
-  await delegates.stop();
+  await delegates.reflector.stop();
 });

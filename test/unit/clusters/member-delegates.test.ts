@@ -45,9 +45,9 @@ test("has no delegate in a pod that someone derived from one with its marks, nei
     onEnded: () => {},
     onState: () => {},
   });
-  onTestFinished(() => delegates.stop());
+  onTestFinished(() => delegates.reflector.stop());
   const keys = all.map(({ metadata }) => objectKey(metadata));
-  delegates.start();
+  delegates.reflector.start();
   await expect.poll(() => changed).toEqual(keys);
   expect(keys.map((key) => delegates.get(key) !== undefined)).toEqual([true, false, false]);
   goes.resolve();

@@ -47,7 +47,7 @@ test("sums frequent node changes up once a second, and a single change at once",
     resolve(node(index, cpu, version));
     await clock.advance(0);
   }
-  nodes.start();
+  nodes.reflector.start();
   await clock.advance(10_000);
   expect([changed <= 2, nodes.totals.allocatable]).toEqual([true, { cpu: 200 }]);
 
