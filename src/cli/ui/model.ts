@@ -1,5 +1,4 @@
-import type { MemberCredentials } from "../explain/credentials.ts";
-import type { Trouble } from "../explain/model.ts";
+import type { MemberDocument } from "../explain/member.ts";
 import type { Journey } from "../explain/pod.ts";
 import type { ComparedLine } from "./compare.ts";
 
@@ -164,24 +163,7 @@ export interface MemberNode {
 }
 
 /** A member, beyond its row. */
-export interface MemberPageView {
-  readonly name: string;
-  readonly troubles: readonly Trouble[];
-  readonly credentials: MemberCredentials;
-  readonly connection?: "Direct" | "Agent" | undefined;
-  readonly agentVersion?: string | undefined;
-  /** RFC 3339. */
-  readonly connectedSince?: string | undefined;
-  /** Undefined: users do not reach it through the host. */
-  readonly accessPrefix?: string | undefined;
-  readonly conditions: readonly {
-    readonly type: string;
-    readonly status: string;
-    readonly message: string;
-    readonly since: string;
-  }[];
-  /** Events of its Cluster. Undefined: the user may not read them. */
-  readonly events: Journey["events"] | undefined;
+export interface MemberPageView extends MemberDocument {
   /** Undefined: not read. */
   readonly nodes?: readonly MemberNode[];
   readonly nodesNotRead?: string;

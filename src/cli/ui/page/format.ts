@@ -29,3 +29,8 @@ export function zonedTime(at: string, zone?: string): string {
 export function counted(count: number, noun: string, plural?: string): string {
   return plainlyCounted(count, noun, plural, count.toLocaleString());
 }
+
+/** Returns words as the beginning of a sentence. */
+export function capital(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

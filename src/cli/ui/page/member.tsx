@@ -19,6 +19,8 @@ export function MemberPage({ name }: { name: string }): JSX.Element {
   const row = members?.find((each) => each.name === name);
   const reading = useReading<MemberPageView>(`/api/members/${encodeURIComponent(name)}`, row?.ready, READ_EVERY_MS);
   const own = [...pods.values()].filter(({ member }) => member === name);
+  // A trouble below tells the reason, with its time and remedy.
+  const reason = (reading.value?.troubles.length ?? 0) === 0 ? row?.reason : undefined;
   const copies = whole.rows.filter((object) => object.members.some(({ member }) => member === name));
   return (
     <>
@@ -29,7 +31,7 @@ export function MemberPage({ name }: { name: string }): JSX.Element {
       </header>
       {row !== undefined && (
         <div class="cards">
-          <Member {...row} />
+          <Member {...row} reason={reason} />
         </div>
       )}
       <Loaded reading={reading} what="the member">
@@ -46,6 +48,7 @@ export function MemberPage({ name }: { name: string }): JSX.Element {
 function Details({ value }: { value: MemberPageView }): JSX.Element {
   const now = useNow();
   const { name, troubles, conditions, events, nodes, nodesNotRead } = value;
+  const isTold = (message: string): boolean => troubles.some(({ what }) => what.includes(message));
   return (
     <>
       <Troubles of={troubles} />
@@ -81,7 +84,7 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
         none="No controller has reported on it."
         rows={conditions.map(({ type, status, since, message }) => ({
           key: type,
-          cells: [type, status, ageOf(since, now) ?? "–", message],
+          cells: [type, status, ageOf(since, now) ?? "–", isTold(message) ? "as above" : message],
         }))}
       />
       <h2>Events</h2>

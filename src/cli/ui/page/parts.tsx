@@ -5,7 +5,8 @@ import type { Trouble } from "../../explain/model.ts";
 import { saidText } from "../../explain/text.ts";
 import type { PodRow, ResourceUse } from "../model.ts";
 import { type Reading, readDocument } from "./document.ts";
-import { localTime, zonedTime } from "./format.ts";
+import { filledColumns, type PageRow } from "./filled-columns.ts";
+import { capital, localTime, zonedTime } from "./format.ts";
 import { whyLastKnown, whyOld } from "./freshness.ts";
 import { useLive } from "./live.ts";
 
@@ -80,13 +81,10 @@ export function Choice({
   );
 }
 
-/** A row of a table: a cell for each column, and what tells it from other rows. */
-export interface PageRow {
-  readonly key: string;
-  readonly cells: readonly ComponentChildren[];
-}
-
-/** A table whose last column takes the room that is left. `isMuted`: the cells of that column are asides. `none`: words for no rows. */
+/**
+ * A table without the columns of which all cells are empty. Its last column takes the room that is left. `isMuted`: the cells of that
+ * column are asides. `none`: words for no rows.
+ */
 export function Table({
   columns,
   rows,
@@ -111,14 +109,15 @@ export function Table({
       </>
     );
   }
+  const filled = filledColumns(columns, rows);
   return (
     <table class={as}>
       {caption !== undefined && <caption>{caption}</caption>}
       <thead>
         <tr>
-          {columns.map((column, index) => (
-            <th key={column} class={index === last ? "wide" : undefined}>
-              {column}
+          {filled.map((index) => (
+            <th key={index} class={index === last ? "wide" : undefined}>
+              {columns[index]}
             </th>
           ))}
         </tr>
@@ -126,8 +125,8 @@ export function Table({
       <tbody>
         {rows.map(({ key, cells }) => (
           <tr key={key}>
-            {columns.map((column, index) => (
-              <td key={column} data-label={column} class={isMuted && index === last ? "muted" : undefined}>
+            {filled.map((index) => (
+              <td key={index} data-label={columns[index]} class={isMuted && index === last ? "muted" : undefined}>
                 {cells[index]}
               </td>
             ))}
@@ -244,11 +243,6 @@ export function Loaded<T>({
       {problem === undefined ? children(value) : <div class="loaded old">{children(value)}</div>}
     </>
   );
-}
-
-/** Returns words as the beginning of a sentence. */
-export function capital(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /** A list that the live connection has not delivered yet, and why if it takes long. */
