@@ -139,7 +139,9 @@ export class LiveView {
   #publishHidden(): void {
     const members = isHidden(this.#clusters);
     const ofMembers = members ? [MEMBERS] : isHidden(this.#nodes) ? [ofViewers("virtual nodes")] : [];
-    const line = hiddenLine([...ofMembers, ...this.#whole.hidden]);
+    const { isConfined, namespace } = this.#options;
+    const ofOthers = isConfined === true ? [ofViewers(`pods outside namespace ${namespace}`)] : [];
+    const line = hiddenLine([...ofOthers, ...ofMembers, ...this.#whole.hidden]);
     if (line === this.#hidden.line) return;
     this.#hidden = { line, members };
     for (const reader of this.#readers) reader.onHidden(this.#hidden);

@@ -31,7 +31,7 @@ export async function serveUsers(options: ServeUsersOptions): Promise<void> {
   const { signal, terminal } = session;
   const gate = new TokenSignIn({
     hosts: hosts.map((host) => host.toLowerCase()),
-    open: (token) => openTokenUser(connection, token, { only }),
+    open: (token, namespace) => openTokenUser(connection, token, { only: only ?? namespace }),
     clock: realClock,
   });
   let certificate = await servingCertificate(certificateFiles, hosts, realClock.wall());

@@ -13,7 +13,7 @@ function runningIn(namespace: string): Stored<Pod> {
 }
 
 /** The live view of a user, and what a reader of it was told last. */
-async function viewed(namespace: string | undefined, more: readonly string[] = []) {
+async function viewed(namespace: string | undefined, more: readonly string[] = [], isConfined = false) {
   const session = accountInTeam(
     [
       [pods, runningIn("team")],
@@ -23,7 +23,7 @@ async function viewed(namespace: string | undefined, more: readonly string[] = [
   );
   const { client: host } = await session.connect({}, "host");
   const clock = new FakeClock();
-  const view = new LiveView({ host, namespace, clock });
+  const view = new LiveView({ host, namespace, isConfined, clock });
   onTestFinished(() => view.stop());
   const told: { members?: readonly MemberRow[]; hidden?: HiddenFromUser; problem?: string | undefined } = {};
   view.start();
@@ -51,6 +51,11 @@ describe("the live view of a user with rights in one namespace alone", () => {
         "not shown: the members, their share and their state, objects of delegated types, " +
         "which the ClusterRole legation-viewer lets you read",
     });
+  });
+
+  test("names the pods of other namespaces as hidden where the user did not choose the namespace", async () => {
+    const { told } = await viewed("team", [], true);
+    expect(told.hidden?.line).toMatch(/^not shown: pods outside namespace team, the members, .* which the ClusterRole/);
   });
 
   test("has the members where they may be read", async () => {
