@@ -29,10 +29,11 @@ async function viewed(namespace: string | undefined, more: readonly string[] = [
   view.start();
   view.subscribe({
     onPod: () => {},
-    onMembers: (members) => (told.members = members),
-    onWhole: () => {},
-    onHidden: (hidden) => (told.hidden = hidden),
-    onProblem: (problem) => (told.problem = problem),
+    onNews: (message) => {
+      if (message.type === "members") told.members = message.members;
+      if (message.type === "hidden") told.hidden = message;
+      if (message.type === "problem") told.problem = message.message;
+    },
   });
   await clock.advance(3_000);
   return { view, told, clock };
@@ -46,6 +47,7 @@ describe("the live view of a user with rights in one namespace alone", () => {
     expect(told.members).toBeUndefined();
     expect(told.problem).toBeUndefined();
     expect(told.hidden).toEqual({
+      type: "hidden",
       members: true,
       line:
         "not shown: the members, their share and their state, objects of delegated types, " +
@@ -61,7 +63,7 @@ describe("the live view of a user with rights in one namespace alone", () => {
   test("has the members where they may be read", async () => {
     const { view, told } = await viewed("team", MEMBERS_TOO);
     expect(view.isComplete).toBe(true);
-    expect(told.members).toMatchObject([{ name: "east" }, { name: "west", unfinished: 1 }]);
+    expect(told.members).toMatchObject([{ name: "east" }, { name: "west", pods: { unfinished: 1 } }]);
     expect(told.hidden).toMatchObject({ members: false, line: expect.stringContaining("not shown: objects of") });
   });
 

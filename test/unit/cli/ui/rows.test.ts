@@ -152,7 +152,7 @@ test("sums up a member's room: used by this host, by others, and extended resour
     { resource: "nvidia.com/gpu", allocatable: 4, ours: 1, others: 0 },
   ]);
   expect(row).toMatchObject({
-    unfinished: 1,
+    pods: { unfinished: 1 },
     labels: { region: "eu" },
     taints: ["gpu=only:NoSchedule"],
     ready: "True",
