@@ -65,7 +65,7 @@ function Page(): JSX.Element {
         </button>
         <Connection />
         {session?.by === "token" && (
-          <button type="button" class="sign-out" title={session.user} onClick={() => void live.signOut()}>
+          <button type="button" title={session.user} onClick={() => void live.signOut()}>
             Sign out
           </button>
         )}

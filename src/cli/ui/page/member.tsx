@@ -7,7 +7,7 @@ import { counted } from "./format.ts";
 import { NodeLink } from "./links.tsx";
 import { useLive } from "./live.ts";
 import { Member } from "./members.tsx";
-import { Loaded, ReadyBadge, Table, Time, Troubles, useNow, useReading } from "./parts.tsx";
+import { Events, Loaded, ReadyBadge, Table, Troubles, useNow, useReading } from "./parts.tsx";
 import { ObjectList, PodList } from "./pod-list.tsx";
 import { reachedWords } from "./reached.ts";
 
@@ -93,13 +93,7 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
       ) : events.length === 0 ? (
         <p class="muted">None of its Cluster. API servers keep events for an hour by default.</p>
       ) : (
-        <Table
-          columns={["Time", "Type", "Reason", "Message"]}
-          rows={events.map(({ at, type, reason, message }) => ({
-            key: at + reason + message,
-            cells: [<Time at={at} key="time" />, type, reason, message],
-          }))}
-        />
+        <Events of={events} />
       )}
     </>
   );

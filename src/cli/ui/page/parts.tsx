@@ -1,6 +1,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { age, amountText } from "../../../api/wording.ts";
+import type { ToldEvent } from "../../explain/events.ts";
 import type { Trouble } from "../../explain/model.ts";
 import { saidText } from "../../explain/text.ts";
 import type { PodRow, ResourceUse } from "../model.ts";
@@ -57,26 +58,29 @@ export function Search({ value, onSearch }: { value: string; onSearch: (words: s
   );
 }
 
-/** Chooses one of some values, or any. */
+/** Chooses one of some values, or any. `besides`: a further value, and its words. */
 export function Choice({
   label,
   any,
   value,
   of,
+  besides,
   onChoice,
 }: {
   label: string;
-  any: string;
+  any?: string;
   value: string;
   of: readonly string[];
+  besides?: readonly [value: string, words: string];
   onChoice: (value: string) => void;
 }): JSX.Element {
   return (
     <select aria-label={label} value={value} onChange={({ currentTarget }) => onChoice(currentTarget.value)}>
-      <option value="">{any}</option>
+      {any !== undefined && <option value="">{any}</option>}
       {of.map((each) => (
         <option key={each}>{each}</option>
       ))}
+      {besides !== undefined && <option value={besides[0]}>{besides[1]}</option>}
     </select>
   );
 }
@@ -176,6 +180,19 @@ export function Time({ at, isZoned = false }: { at: string; isZoned?: boolean })
     <time dateTime={at} title={zonedTime(at)}>
       {isZoned ? zonedTime(at) : localTime(at, Date.now())}
     </time>
+  );
+}
+
+/** Events, each with where it was told if some have that. */
+export function Events({ of }: { of: readonly (ToldEvent & { readonly where?: string })[] }): JSX.Element {
+  return (
+    <Table
+      columns={["Time", "Where", "Type", "Reason", "Message"]}
+      rows={of.map(({ at, where = "", type, reason, message }) => ({
+        key: at + where + reason + message,
+        cells: [<Time at={at} key="time" />, where, type, reason, message],
+      }))}
+    />
   );
 }
 

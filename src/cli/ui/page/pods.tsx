@@ -131,27 +131,21 @@ export function Pods({ route }: { route: Route }): JSX.Element {
             of={workloads}
             onChoice={(chosen) => set({ workload: chosen })}
           />
-          <select
-            aria-label="Member"
+          <Choice
+            label="Member"
+            any="every member"
             value={member}
-            onChange={({ currentTarget }) => set({ member: currentTarget.value })}
-          >
-            <option value="">every member</option>
-            {members?.map(({ name }) => (
-              <option key={name}>{name}</option>
-            ))}
-            <option value="–">no member yet</option>
-          </select>
-          <select
-            aria-label="State"
+            of={members?.map(({ name }) => name) ?? []}
+            besides={["–", "no member yet"]}
+            onChoice={(chosen) => set({ member: chosen })}
+          />
+          <Choice
+            label="State"
+            any="every state"
             value={state}
-            onChange={({ currentTarget }) => set({ state: currentTarget.value })}
-          >
-            <option value="">every state</option>
-            {STATES.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
+            of={STATES}
+            onChoice={(chosen) => set({ state: chosen })}
+          />
         </div>
         <CopyButtons commands={podsCommands(namespace || undefined)} />
       </header>
