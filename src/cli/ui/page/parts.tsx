@@ -174,6 +174,19 @@ export function Empty({
   );
 }
 
+/** The first steps where nothing is delegated. */
+export function NothingDelegated({ title, steps }: { title: string; steps: string }): JSX.Element {
+  return (
+    <Empty title={title}>
+      <p>{steps}</p>
+      <pre>
+        kubectl label namespace shop legation.dev/delegation=annotated{"\n"}
+        kubectl -n shop annotate deployment web legation.dev/delegate=true
+      </pre>
+    </Empty>
+  );
+}
+
 /** A moment as local time, in full as its tooltip and on demand. */
 export function Time({ at, isZoned = false }: { at: string; isZoned?: boolean }): JSX.Element {
   return (
