@@ -261,7 +261,7 @@ function merge(
     }
   }
   const removed = Object.entries(before)
-    .filter(([key, value]) => !(key in written) && current[key] === value && !isAuthors(key))
+    .filter(([key, value]) => !Object.hasOwn(written, key) && current[key] === value && !isAuthors(key))
     .map(([key]) => key);
   for (const key of removed) delete annotations[key];
   return { annotations, warnings, removed };

@@ -120,7 +120,8 @@ export function specWarnings(spec: PodFields): string[] {
 
 /** Warns of selectors for other projects' virtual nodes: the member's nodes mostly lack those labels. */
 function selectorWarnings(selector: Readonly<Record<string, unknown>>): string[] {
-  const isAnswered = (key: string): boolean => selector.type === VIRTUAL_NODE_KIND.type && key in OTHER_ROLES;
+  const isAnswered = (key: string): boolean =>
+    selector.type === VIRTUAL_NODE_KIND.type && Object.hasOwn(OTHER_ROLES, key);
   return Object.entries(selector)
     .filter(([key, value]) => OTHER_VIRTUAL_NODES.some(([known, of]) => known === key && (of ?? value) === value))
     .filter(([key]) => !isAnswered(key))

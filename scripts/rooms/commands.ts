@@ -144,7 +144,7 @@ export const COMMAND_ROOMS: readonly Room[] = [
     room: "cli/ui",
     purpose: "`legation ui`: the page's server, which shows what `explain`, `logs` and `plan` read",
     foundation: "command",
-    imports: ["cli/logs", "cli/plan", "cli/simulation", "cli/explain", "certificates", "placement"],
+    imports: ["cli/logs", "cli/plan", "cli/simulation", "cli/explain", "certificates", "placement", "serving"],
     packages: ["fastify"],
   },
   {

@@ -21,10 +21,15 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Returns a record by names that others choose: unlike in `{}`, `constructor` is absent until it is written. */
+export function byName<T>(record: Readonly<Record<string, T>> = {}): Record<string, T> {
+  return Object.assign(Object.create(null), record);
+}
+
 /** Returns the value at a path of fields. */
 export function valueAt(object: JsonObject, path: readonly string[]): unknown {
   let value: unknown = object;
-  for (const field of path) value = isJsonObject(value) ? value[field] : undefined;
+  for (const field of path) value = isJsonObject(value) && Object.hasOwn(value, field) ? value[field] : undefined;
   return value;
 }
 

@@ -45,7 +45,10 @@ export function parseAmounts(list: Readonly<Record<string, string | number>> | u
 
 /** Adds `factor` times `amounts` to `sum`, in place. */
 export function addAmounts(sum: Record<string, number>, amounts: Amounts, factor = 1): void {
-  for (const name in amounts) sum[name] = (sum[name] ?? 0) + factor * (amounts[name] ?? 0);
+  for (const name in amounts) {
+    const before = Object.hasOwn(sum, name) ? (sum[name] ?? 0) : 0;
+    sum[name] = before + factor * (amounts[name] ?? 0);
+  }
 }
 
 /** Formats base units as a canonical quantity: cpu in milli if needed, memory in Ki if divisible. */

@@ -1,3 +1,4 @@
+import { byName } from "../api/json.ts";
 import type { KubeNode } from "../api/kubernetes.ts";
 import { type Amounts, addAmounts, isWithin, parseAmounts } from "../api/quantity.ts";
 import { closedBy, isNodeReady } from "../placement/node-fit.ts";
@@ -14,9 +15,9 @@ export interface NodeTotals {
 }
 
 export function totalsOf(nodes: Iterable<KubeNode>): NodeTotals {
-  const capacity: Record<string, number> = {};
-  const allocatable: Record<string, number> = {};
-  const largestNode: Record<string, number> = {};
+  const capacity: Record<string, number> = byName();
+  const allocatable: Record<string, number> = byName();
+  const largestNode: Record<string, number> = byName();
   let count = 0;
   let features: readonly string[] | undefined;
   for (const node of nodes) {

@@ -168,7 +168,8 @@ export function objectRef(key: ObjectKey): ObjectRef {
 
 /** Returns a key of a Secret as text. Undefined without the Secret or the key. */
 export function secretText(secret: Secret | undefined, key: string): string | undefined {
-  const encoded = secret?.data?.[key];
+  const data = secret?.data ?? {};
+  const encoded = Object.hasOwn(data, key) ? data[key] : undefined;
   return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
 }
 

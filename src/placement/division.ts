@@ -1,3 +1,4 @@
+import { byName } from "../api/json.ts";
 import { preferencesFor, type SchedulingPreferences } from "../api/preferences.ts";
 
 export type Replicas = Readonly<Record<string, number>>;
@@ -19,9 +20,9 @@ export interface Division {
 
 /** Divides replicas like KubeFed's planner with `rebalance`, but one replica more never takes one from a cluster. */
 export function divide(input: DivideInput): Division {
-  const { total, clusters, capacities = {} } = input;
+  const { total, clusters, capacities = byName() } = input;
   const replicas = take(shares(input, capacities), total);
-  const shortfall: Record<string, number> = {};
+  const shortfall: Record<string, number> = byName();
   if (Object.keys(capacities).length > 0) {
     // `minReplicas` without room are not moved; only the rest falls short.
     const wanted = take(shares(input, capacities, false), total);
@@ -44,7 +45,7 @@ export interface DivisionShare {
 export function divisionShares(
   preferences: SchedulingPreferences,
   clusters: readonly string[],
-  { capacities = {}, key }: Pick<DivideInput, "capacities" | "key">,
+  { capacities = byName(), key }: Pick<DivideInput, "capacities" | "key">,
 ): DivisionShare[] {
   return shares({ preferences, clusters, key }, capacities);
 }
@@ -102,7 +103,7 @@ export function* sequence(shares: readonly DivisionShare[]): Generator<string, v
 }
 
 function take(shares: readonly DivisionShare[], total: number): Record<string, number> {
-  const replicas: Record<string, number> = {};
+  const replicas: Record<string, number> = byName();
   if (total <= 0) return replicas;
   let left = total;
   for (const cluster of sequence(shares)) {
@@ -120,7 +121,7 @@ export function sum(replicas: Replicas): number {
 }
 
 function all(clusters: readonly string[], replicas: Replicas): Replicas {
-  return Object.fromEntries(clusters.map((cluster) => [cluster, replicas[cluster] ?? 0]));
+  return byName(Object.fromEntries(clusters.map((cluster) => [cluster, replicas[cluster] ?? 0])));
 }
 
 /** KubeFed's hash, mixed so that workloads `web-1`, `web-2` begin with different clusters. */

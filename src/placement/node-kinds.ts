@@ -1,4 +1,5 @@
 import type { NodeKind } from "../api/cluster.ts";
+import { byName } from "../api/json.ts";
 import type { KubeNode, Taint } from "../api/kubernetes.ts";
 import { type Amounts, formatAmounts, parseAmounts } from "../api/quantity.ts";
 import { taintText } from "../pods/scheduling.ts";
@@ -113,7 +114,7 @@ function merged(groups: readonly Group[]): Group[] {
     const id = JSON.stringify([labels, group.taints.map(taintText), group.sizes]);
     const same = known.get(id);
     if (same === undefined) {
-      known.set(id, { ...group, allocatable: { ...group.allocatable } });
+      known.set(id, { ...group, allocatable: byName(group.allocatable) });
       continue;
     }
     same.count += group.count;

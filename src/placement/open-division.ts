@@ -1,3 +1,4 @@
+import { byName } from "../api/json.ts";
 import type { SchedulingPreferences } from "../api/preferences.ts";
 import { type Amounts, ROUNDING } from "../api/quantity.ts";
 import type { Candidate } from "./candidate.ts";
@@ -34,11 +35,11 @@ export function divideOpen(input: OpenDivisionInput): Division {
     capacities: Object.fromEntries(candidates.map((candidate) => [candidate.name, totalsOf(candidate, input)])),
     key,
   });
-  return { replicas: { ...replicas, ...staying }, shortfall };
+  return { replicas: byName({ ...replicas, ...staying }), shortfall };
 }
 
 export function stayingIn(closed: ReadonlySet<string>, placed: Replicas): Replicas {
-  return Object.fromEntries(Object.entries(placed).filter(([member]) => closed.has(member)));
+  return byName(Object.fromEntries(Object.entries(placed).filter(([member]) => closed.has(member))));
 }
 
 function totalsOf(candidate: Candidate, { placed, full, requests, requestsIn, key }: OpenDivisionInput): number {

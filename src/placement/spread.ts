@@ -19,7 +19,7 @@ export function spreadRule({ spread, counts, countsItself, eligible }: SpreadFac
   const { topologyKey, maxSkew = 1, whenUnsatisfiable = "DoNotSchedule", minDomains = 1 } = spread;
   const domains = new Map<string, number>();
   const domainOf = ({ name, labels }: Candidate): string | undefined =>
-    topologyKey === VIRTUAL_NODE_LABEL ? name : labels[topologyKey];
+    topologyKey === VIRTUAL_NODE_LABEL ? name : Object.hasOwn(labels, topologyKey) ? labels[topologyKey] : undefined;
   for (const candidate of eligible) {
     const value = domainOf(candidate);
     if (value !== undefined) domains.set(value, (domains.get(value) ?? 0) + (counts.get(candidate.name) ?? 0));

@@ -1,3 +1,4 @@
+import { byName } from "../api/json.ts";
 import type { Replicas } from "./division.ts";
 import type { DivisionOrder } from "./division-order.ts";
 
@@ -120,7 +121,7 @@ function countOf(replicas: Replicas, clusters: readonly string[]): number {
 }
 
 function countsOf(leaving: readonly string[]): Record<string, number> {
-  const counts: Record<string, number> = {};
+  const counts: Record<string, number> = byName();
   for (const cluster of leaving) counts[cluster] = (counts[cluster] ?? 0) + 1;
   return counts;
 }

@@ -40,7 +40,7 @@ export function withMergedKeys(
   const { matchExpressions = [] } = selector;
   const missing = keys.filter((key) => !matchExpressions.some((one) => isFor(one, key, "In")));
   const own = missing.flatMap((key) => {
-    const value = labels[key];
+    const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
     return value === undefined ? [] : [{ key, operator: "In", values: [value] }];
   });
   return own.length === 0 ? selector : { ...selector, matchExpressions: [...matchExpressions, ...own] };

@@ -1,3 +1,4 @@
+import { byName } from "../api/json.ts";
 import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../api/keys.ts";
 import type { Pod, Stored } from "../api/kubernetes.ts";
 import type { SchedulingPreferences } from "../api/preferences.ts";
@@ -33,12 +34,12 @@ export class Divisions {
     requestsIn?: (candidate: Candidate) => Amounts,
   ): Rule {
     const owner = controllerOf(proxy)?.uid;
-    const placed: Record<string, number> = { ...(owner === undefined ? {} : this.proxies.placed(owner)) };
+    const placed = byName(owner === undefined ? {} : this.proxies.placed(owner));
     const { member } = this.proxies.get(proxy.metadata.uid) ?? {};
     if (member !== undefined) placed[member] = (placed[member] ?? 0) - 1;
     const requests = podRequests(proxy);
     const others = owner === undefined ? [] : this.proxies.others(owner);
-    const capacities: Record<string, number> = {};
+    const capacities: Record<string, number> = byName();
     for (const candidate of candidates) {
       const { name } = candidate;
       if (hasRoom(requestsIn?.(candidate) ?? requests, candidate)) continue;

@@ -49,7 +49,7 @@ export function groupOf(
   if (group !== undefined) return { id: `${namespace}/group/${group}`, text: `group ${group}` };
   if (groupBy === undefined) return undefined;
   if (groupBy.by === "label") {
-    const value = labels[groupBy.key];
+    const value = Object.hasOwn(labels, groupBy.key) ? labels[groupBy.key] : undefined;
     if (value === undefined) return undefined;
     const text = `${groupBy.key}=${value}`;
     return { id: `${namespace}/label/${text}`, text: `the group of ${text}` };

@@ -1,3 +1,4 @@
+import { byName } from "../api/json.ts";
 import type { Refusal } from "../placement/candidate.ts";
 import type { WaitReason } from "../placement/needs.ts";
 import type { RefusedWrite } from "../pods/proxy-conditions.ts";
@@ -71,7 +72,7 @@ export class Memories {
       if (earlier !== undefined && earlier.refusal === undefined) return { ...memory, lastReserved: member, attempts };
       const { refusalCount = 0, hurried } = earlier ?? {};
       const kept = { refusalCount, ...(hurried === true ? { hurried } : {}), ...(parked ? { parked } : {}) };
-      return { ...memory, lastReserved: member, attempts: { ...attempts, [member]: { since: now, ...kept } } };
+      return { ...memory, lastReserved: member, attempts: byName({ ...attempts, [member]: { since: now, ...kept } }) };
     });
   }
 
@@ -116,7 +117,7 @@ export class Memories {
       const attempt = memory.attempts[member];
       const isUnderWay = attempt !== undefined && attempt.refusal === undefined;
       const attempts = isUnderWay
-        ? { ...memory.attempts, [member]: { since: lost.at, refusalCount: attempt.refusalCount } }
+        ? byName({ ...memory.attempts, [member]: { since: lost.at, refusalCount: attempt.refusalCount } })
         : memory.attempts;
       return { ...memory, uncertain: member, uncertainCreate, attempts };
     });
@@ -154,7 +155,7 @@ export class Memories {
     if (uncertain !== member && attempts[member] !== undefined) return;
     this.#change(proxyUid, (memory) => ({
       ...(uncertain === member ? withoutUncertain(memory) : memory),
-      attempts: { ...memory.attempts, [member]: memory.attempts[member] ?? { since: now, refusalCount: 0 } },
+      attempts: byName({ ...memory.attempts, [member]: memory.attempts[member] ?? { since: now, refusalCount: 0 } }),
     }));
   }
 
@@ -173,7 +174,7 @@ export class Memories {
   noteGivenUp(proxyUid: string): void {
     const refused = Object.entries(this.of(proxyUid).attempts).filter(([, { refusal }]) => refusal !== undefined);
     this.#memories.delete(proxyUid);
-    if (refused.length > 0) this.#memories.set(proxyUid, { ...NOTHING, attempts: Object.fromEntries(refused) });
+    if (refused.length > 0) this.#memories.set(proxyUid, { ...NOTHING, attempts: byName(Object.fromEntries(refused)) });
   }
 
   noteReported(proxyUid: string, { reason, message, refusals }: WaitReason, now: number): void {
@@ -200,7 +201,7 @@ export class Memories {
   }
 
   #attempt(proxyUid: string, member: string, attempt: Attempt): void {
-    this.#change(proxyUid, (memory) => ({ ...memory, attempts: { ...memory.attempts, [member]: attempt } }));
+    this.#change(proxyUid, (memory) => ({ ...memory, attempts: byName({ ...memory.attempts, [member]: attempt }) }));
   }
 
   #changeKnown(proxyUid: string, change: (memory: Memory) => Memory): void {
@@ -221,5 +222,5 @@ function finished({ attempts, uncertain }: Memory, except?: string): Memory["att
   const kept = Object.entries(attempts).filter(
     ([member, { refusal }]) => member === except || refusal !== undefined || member === uncertain,
   );
-  return Object.fromEntries(kept);
+  return byName(Object.fromEntries(kept));
 }

@@ -1,3 +1,4 @@
+import { byName } from "../api/json.ts";
 import type { Refusal } from "../placement/candidate.ts";
 import type { WaitRefusal } from "../placement/needs.ts";
 import type { RefusedWrite } from "../pods/proxy-conditions.ts";
@@ -81,7 +82,7 @@ export const DELEGATE_MARKS = "patch marks";
 export const RESIZE = "resize";
 
 /** The memory of a proxy that came while this controller leads. */
-export const NOTHING: Memory = { fresh: true, attempts: {} };
+export const NOTHING: Memory = { fresh: true, attempts: byName() };
 
 /** Names the create of a delegate in a member among the writes that fail. */
 export function delegateCreationIn(member: string): string {

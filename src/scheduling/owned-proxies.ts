@@ -1,3 +1,4 @@
+import { byName } from "../api/json.ts";
 import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../api/kubernetes.ts";
 import type { Replicas } from "../placement/division.ts";
@@ -42,7 +43,7 @@ interface Family {
   largest: number;
 }
 
-const NONE: Replicas = {};
+const NONE: Replicas = byName();
 
 /** The live proxies of each owner, by member. Updated by each placement decision, too, so that a burst is counted. */
 export class OwnedProxies {
@@ -186,7 +187,7 @@ export class OwnedProxies {
     let owner = this.#owners.get(uid);
     if (owner === undefined) {
       const family = this.#family(updatedOf(proxy));
-      owner = { uid, family, proxies: new Map(), placed: {}, total: 0, ready: 0, leaving: undefined };
+      owner = { uid, family, proxies: new Map(), placed: byName(), total: 0, ready: 0, leaving: undefined };
       this.#owners.set(uid, owner);
       family?.owners.add(owner);
     }

@@ -54,7 +54,7 @@ export function requestMutation(sent: Pod, stored: Pod): RequestMutation | undef
   const limited = limitedBy(sent, stored);
   const causeOf = (resource: string): MutatedBy => {
     if (limited.has(resource)) return "LimitRange";
-    return isOther(before, podRequests(withoutOverhead(stored)), resource) || !(resource in byOverhead)
+    return isOther(before, podRequests(withoutOverhead(stored)), resource) || !Object.hasOwn(byOverhead, resource)
       ? "Admission"
       : "RuntimeClass";
   };

@@ -11,8 +11,8 @@ import { findMembers, type MemberStatus, memberStatus, troublesOfMember } from "
 import type { Trouble } from "./model.ts";
 import { countBy, kubectlStatus } from "./pod-status.ts";
 
-/** A member with all that the host's objects tell of it, as `legation status NAME` shows it. */
-export interface MemberDetail extends MemberStatus {
+/** A member with all that its Cluster, its node and its credentials' Secret tell of it. */
+export interface MemberDocument extends Pick<MemberStatus, "name" | "connection" | "agent" | "access"> {
   /** The host's node that stands for it. */
   readonly node: string;
   /** Address of its API server. */
@@ -21,21 +21,31 @@ export interface MemberDetail extends MemberStatus {
   readonly nodeKinds: readonly NodeKind[];
   /** Requests of other tenants' pods in it, as last read. */
   readonly requestedByOthers: Readonly<Record<string, string>>;
-  /** The host's pods in it, by their status as kubectl shows it. */
-  readonly statuses: Replicas;
   readonly credentials: MemberCredentials;
   readonly troubles: readonly Trouble[];
-  /** Events of its Cluster and its node. */
-  readonly events: readonly ToldEvent[];
+  readonly conditions: readonly {
+    readonly type: string;
+    readonly status: string;
+    readonly message: string;
+    readonly since: string;
+  }[];
+  /** Events of its Cluster and its node. Undefined: the user may not read them. */
+  readonly events: readonly ToldEvent[] | undefined;
 }
 
-/** The host's objects of one member. */
+/** A member with what the host's pods use of it, as `legation status NAME` shows it. */
+export type MemberDetail = MemberStatus &
+  MemberDocument & {
+    /** The host's pods in it, by their status as kubectl shows it. */
+    readonly statuses: Replicas;
+  };
+
+/** The host's objects of one member, but for its pods. */
 export interface MemberFacts {
   readonly cluster: Stored<Cluster>;
   readonly node: Stored<KubeNode> | undefined;
-  /** Proxies that are bound to it. */
-  readonly proxies: readonly Stored<Pod>[];
-  readonly told: readonly KubeEvent[];
+  /** Undefined: the user may not read them. */
+  readonly told: readonly KubeEvent[] | undefined;
   readonly credentials: MemberCredentials;
   /** Epoch ms. */
   readonly now: number;
@@ -44,34 +54,71 @@ export interface MemberFacts {
 // A single word is the name of a member.
 const OF_OTHERS = "for a workload or an object write its type and name, e.g. `legation status deployment/web`";
 
-/** Reads one member. Rejects with `Failure` where it has not joined, or the account may not read it. */
+/** Reads one member and its pods. Rejects with `Failure` where it has not joined, or the account may not read it. */
 export async function readMemberDetail(host: ClusterClient, name: string, signal: AbortSignal): Promise<MemberDetail> {
-  const [{ clusters, nodes }, proxies] = await asViewer(
-    Promise.all([findMembers(host, [name], signal), listProxies(host, { node: virtualNodeName(name), signal })]),
-  );
-  const [cluster] = clusters;
-  if (cluster === undefined) throw notJoined(name, await asViewer(listClusters(host, signal)), OF_OTHERS);
-  const [credentials, ...told] = await Promise.all([
-    readCredentials(host, cluster, signal),
-    ...[cluster, ...nodes].map((object) => readable(readEvents(host, object, signal))),
+  const [facts, proxies] = await Promise.all([
+    readFacts(host, name, signal, OF_OTHERS),
+    asViewer(listProxies(host, { node: virtualNodeName(name), signal })),
   ]);
-  const events = told.flatMap((some) => some ?? []);
-  return memberDetail({ cluster, node: nodes[0], proxies, told: events, credentials, now: Date.now() });
+  return memberDetail(facts, proxies);
 }
 
-/** Sums up what the host's objects tell of one member. */
-export function memberDetail({ cluster, node, proxies, told, credentials, now }: MemberFacts): MemberDetail {
-  const { name } = cluster.metadata;
-  const { server, nodeKinds = [], requestedByOthers = {} } = cluster.status ?? {};
+/** Reads one member without its pods. Rejects like `readMemberDetail`. */
+export async function readMemberDocument(
+  host: ClusterClient,
+  name: string,
+  signal: AbortSignal,
+): Promise<MemberDocument> {
+  return memberDocument(await readFacts(host, name, signal));
+}
+
+async function readFacts(
+  host: ClusterClient,
+  name: string,
+  signal: AbortSignal,
+  otherwise?: string,
+): Promise<MemberFacts> {
+  const {
+    clusters: [cluster],
+    nodes: [node],
+  } = await asViewer(findMembers(host, [name], signal));
+  if (cluster === undefined) throw notJoined(name, await asViewer(listClusters(host, signal)), otherwise);
+  const told = [cluster, ...(node === undefined ? [] : [node])].map((object) => readEvents(host, object, signal));
+  const [credentials, events] = await Promise.all([
+    readCredentials(host, cluster, signal),
+    readable(Promise.all(told)),
+  ]);
+  return { cluster, node, told: events?.flat(), credentials, now: Date.now() };
+}
+
+function memberDocument({ cluster, node, told, credentials, now }: MemberFacts): MemberDocument {
+  const { metadata, spec, status = {} } = cluster;
+  const { connection, agent, server, nodeKinds = [], requestedByOthers = {}, conditions = [] } = status;
   return {
-    ...memberStatus(cluster, useByNode(proxies.map(countedPod))(virtualNodeName(name)), node),
-    node: virtualNodeName(name),
+    name: metadata.name,
+    node: virtualNodeName(metadata.name),
+    connection,
+    agent,
+    access: spec.access,
     server,
     nodeKinds,
     requestedByOthers,
-    statuses: countBy(proxies.map(kubectlStatus)),
     credentials,
     troubles: [...troublesOfMember(cluster, node), ...credentialsTroubles(cluster, credentials, now)],
-    events: toldEvents(told),
+    conditions: conditions.map(({ type, status: is, message, lastTransitionTime: since }) => {
+      return { type, status: is, message, since };
+    }),
+    events: told && toldEvents(told),
+  };
+}
+
+/** Sums up what the host's objects tell of one member. `proxies`: those that are bound to it. */
+export function memberDetail(facts: MemberFacts, proxies: readonly Stored<Pod>[]): MemberDetail {
+  const document = memberDocument(facts);
+  const use = useByNode(proxies.map(countedPod))(document.node);
+  return {
+    ...memberStatus(facts.cluster, use, facts.node),
+    ...document,
+    statuses: countBy(proxies.map(kubectlStatus)),
   };
 }

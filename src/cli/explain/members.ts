@@ -10,13 +10,13 @@ import type { KubeNode, Stored } from "../../api/kubernetes.ts";
 import { parseAmounts } from "../../api/quantity.ts";
 import { clusters as resources } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { nodes } from "../../kube/resources.ts";
+import { nodes as nodeResource } from "../../kube/resources.ts";
 import { CORDONED } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { isBound, isGated } from "../../pods/pod-state.ts";
 import { asViewer, listClusters, listProxies, listVirtualNodes, unfinished } from "../shared/reading.ts";
 import type { HostState } from "../simulation/host-state.ts";
-import { countedPod, type MemberUse, useByNode } from "./member-use.ts";
+import { type CountedPod, countedPod, type MemberUse, useByNode } from "./member-use.ts";
 import type { Trouble } from "./model.ts";
 
 /** A resource of a member in cores or bytes: allocatable, and free of this host's pods. */
@@ -73,30 +73,35 @@ export async function findMembers(
 ): Promise<HostMembers> {
   const [found, virtual] = await Promise.all([
     Promise.all(names.map((name) => host.find(resources, { name }, { signal }))),
-    Promise.all(names.map((name) => host.find(nodes, { name: virtualNodeName(name) }, { signal }))),
+    Promise.all(names.map((name) => host.find(nodeResource, { name: virtualNodeName(name) }, { signal }))),
   ]);
   return { clusters: found.flatMap((cluster) => cluster ?? []), nodes: virtual.flatMap((node) => node ?? []) };
 }
 
 /** Sums up what members have and what proxies use of it. */
-export function hostStatus({
-  clusters,
-  nodes: virtualNodes,
-  proxies,
-}: HostMembers & Pick<HostState, "proxies">): HostStatus {
-  const useOf = useByNode(proxies.map(countedPod));
-  const byName = new Map(virtualNodes.map((node) => [node.metadata.name, node]));
+export function hostStatus({ clusters, nodes, proxies }: HostMembers & Pick<HostState, "proxies">): HostStatus {
   const unbound = unfinished(proxies).filter((proxy) => !isBound(proxy));
   const gated = unbound.filter(isGated).length;
   return {
-    clusters: clusters
-      .map((cluster) => {
-        const node = virtualNodeName(cluster.metadata.name);
-        return memberStatus(cluster, useOf(node), byName.get(node));
-      })
-      .sort((a, b) => (a.name < b.name ? -1 : 1)),
+    clusters: ofMembers({ clusters, nodes }, proxies.map(countedPod), memberStatus),
     waiting: { unplaced: unbound.length - gated, gated },
   };
+}
+
+/** Describes each member by its Cluster, what proxies use of it, and its node, in the order of their names. */
+export function ofMembers<T extends { readonly name: string }>(
+  { clusters, nodes }: HostMembers,
+  proxies: Iterable<CountedPod>,
+  describe: (cluster: Stored<Cluster>, use: MemberUse, node: Stored<KubeNode> | undefined) => T,
+): T[] {
+  const useOf = useByNode(proxies);
+  const byName = new Map(nodes.map((node) => [node.metadata.name, node]));
+  return clusters
+    .map((cluster) => {
+      const node = virtualNodeName(cluster.metadata.name);
+      return describe(cluster, useOf(node), byName.get(node));
+    })
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** Sums up what one member has, and what its unfinished proxies leave of it. */
@@ -133,7 +138,7 @@ const UNHEARD = "does `legation controller` run?";
 export const NOT_REPORTED: string = `no controller has reported on it: ${UNHEARD}`;
 
 /** Returns a member's readiness as it is shown: the reason of one that leaves is its removal. */
-export function shownReadiness(
+function shownReadiness(
   cluster: Stored<Cluster>,
   node: Stored<KubeNode> | undefined,
 ): Pick<MemberStatus, "ready" | "reason"> {

@@ -1,6 +1,7 @@
 import { MIRROR_ANNOTATION } from "../../../webhook/mutate-pod.ts";
 import { type Annotations, asksForDelegation, isAuthorKey, parsePlacement } from "../../api/annotations.ts";
 import { delegationModeOf } from "../../api/delegation-mode.ts";
+import { byName } from "../../api/json.ts";
 import { DELEGATE_ANNOTATION, DELEGATION_LABEL, HOST_LABEL } from "../../api/keys.ts";
 import type { Namespace, ObjectMeta, Stored } from "../../api/kubernetes.ts";
 import { controllerOf } from "../../pods/pod-state.ts";
@@ -118,14 +119,14 @@ function notInTemplate(namespace: string, { kind, name, metadata }: OwnWorkload)
   const owner = metadata?.ownerReferences?.find(({ controller }) => controller === true);
   const outer = owner === undefined ? { kind, name } : { kind: owner.kind, name: owner.name ?? "" };
   const object = `${outer.kind.toLowerCase()} ${outer.name} -n ${namespace}`;
-  const remedy: Readonly<Record<string, string>> = {
+  const remedy = byName({
     Deployment: `write \`kubectl rollout restart ${object}\``,
     StatefulSet: `write \`kubectl rollout restart ${object}\``,
     Job: "a Job's template cannot change, so delete the Job and create it anew",
     CronJob: `write \`kubectl annotate ${object} touched="$(date)" --overwrite\`; its next run has them`,
     ReplicaSet: `write \`kubectl annotate ${object} touched="$(date)" --overwrite\`, then delete its pods`,
     ReplicationController: `write \`kubectl annotate ${object} touched="$(date)" --overwrite\`, then delete its pods`,
-  };
+  });
   const theirs = `${outer.kind} ${outer.name} makes that template: write them into its own pod template`;
   return `the annotations of ${kind} ${name} are not in its pod template: ${remedy[outer.kind] ?? theirs}`;
 }

@@ -1,3 +1,4 @@
+import { byName } from "../../api/json.ts";
 import type { ContainerStatus, Pod } from "../../api/kubernetes.ts";
 import type { Replicas } from "../../placement/division.ts";
 import { isBound, isDeleting, isGated, isTerminal } from "../../pods/pod-state.ts";
@@ -36,5 +37,7 @@ function reasonOf(status: ContainerStatus | undefined): string | undefined {
 
 /** Counts how often each of some words occurs. */
 export function countBy(words: readonly string[]): Replicas {
-  return Object.fromEntries([...Map.groupBy(words, (word) => word)].map(([word, those]) => [word, those.length]));
+  const counts: Record<string, number> = byName();
+  for (const word of words) counts[word] = (counts[word] ?? 0) + 1;
+  return counts;
 }

@@ -83,7 +83,8 @@ export class SimulatedMember implements PlacementMember {
     const kinds: NodeKinds = { kinds: nodeKinds, unlistedLabels: unlistedNodeLabels };
     const fits = new NodeFits(() => nodesOf(kinds, nodes));
     return {
-      nodesHave: (key) => unlistedNodeLabels.includes(key) || nodeKinds.some(({ labels = {} }) => key in labels),
+      nodesHave: (key) =>
+        unlistedNodeLabels.includes(key) || nodeKinds.some(({ labels = {} }) => Object.hasOwn(labels, key)),
       nodesFor: (needs) => {
         const unknown = untold(needs, kinds);
         if (unknown === undefined) return fits.fit(needs);

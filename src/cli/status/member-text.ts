@@ -12,7 +12,7 @@ import { countsText } from "./workload-text.ts";
 
 /** Formats all that is known of one member for people. */
 export function memberText(member: MemberDetail, now: number, terminal: Terminal): string {
-  const { name, node, server, agent, credentials, nodeKinds, statuses, troubles, events } = member;
+  const { name, node, server, agent, credentials, nodeKinds, statuses, troubles, events = [] } = member;
   // A trouble tells the reason below, with its time and remedy.
   const row = { ...member, reason: troubles.length === 0 ? member.reason : undefined };
   return [

@@ -86,8 +86,15 @@ export const command: Equip = equipped({
     saveMemory();
     const connection = await session.connect(options, "host");
     if (options.signIn === "address") return serveOne(connection, options, session);
-    const { listen = EVERYWHERE, hosts, trustedProxies, namespace, tlsCertFile: cert, tlsKeyFile: key } = options;
-    const certificateFiles = cert === undefined || key === undefined ? undefined : { cert, key };
+    const {
+      listen = EVERYWHERE,
+      hosts,
+      trustedProxies,
+      namespace,
+      tlsCertFile: certFile,
+      tlsKeyFile: keyFile,
+    } = options;
+    const certificateFiles = certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile };
     // Certificates cost memory that the page for one user does not need.
     const { serveUsers } = await import("./serve-users.ts");
     return serveUsers({ connection, listen, hosts, trustedProxies, certificateFiles, namespace, session });

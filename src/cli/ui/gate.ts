@@ -30,12 +30,18 @@ export interface PageRequest {
   readonly port: number;
 }
 
+/** A bearer token for the host, and the only namespace that its user asks to see. */
+export interface GivenToken {
+  readonly token: string;
+  readonly namespace?: string | undefined;
+}
+
 /** Decides who may use the page. */
 export interface PageGate {
   readonly by: SignedIn["by"];
   admit(request: PageRequest): Admission;
   /** Signs a browser in with a token. Absent: no token is taken. */
-  signIn?(token: string, request: PageRequest): Promise<Extract<Admission, { kind: "signIn" }> | RefusedAdmission>;
+  signIn?(given: GivenToken, request: PageRequest): Promise<Extract<Admission, { kind: "signIn" }> | RefusedAdmission>;
   /** Ends the session of a request. Returns the cookie that removes the browser's. */
   signOut?(request: PageRequest): string;
 }

@@ -47,10 +47,10 @@ export class LiveStream {
         this.#changed.set(uid, row);
         this.#schedule();
       },
-      onMembers: (members) => this.#note({ type: "members", members }),
-      onHidden: (hidden) => this.#note({ type: "hidden", ...hidden }),
-      onWhole: (whole) => this.#note({ type: "whole", ...whole }),
-      onProblem: (message) => this.#note({ type: "problem", message }),
+      onNews: (message) => {
+        this.#latest.set(message.type, message);
+        this.#schedule();
+      },
     });
     this.#isWriting = true;
     this.#sendAll().catch(() => response.destroy());
@@ -82,11 +82,6 @@ export class LiveStream {
     }
     await this.#send({ type: "complete" });
     this.#isWriting = false;
-    this.#schedule();
-  }
-
-  #note(message: LiveMessage): void {
-    this.#latest.set(message.type, message);
     this.#schedule();
   }
 

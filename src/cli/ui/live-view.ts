@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Cluster } from "../../api/cluster.ts";
 import { PROXY_LABEL, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { KubeNode, KubeObject } from "../../api/kubernetes.ts";
@@ -9,7 +10,7 @@ import type { ReadStore } from "../../runtime/store.ts";
 import { SILENT_LOG } from "../../telemetry/silent-log.ts";
 import { hiddenLine, MEMBERS, ofViewers } from "../shared/hidden.ts";
 import { Heartbeat, type Watched } from "./heartbeat.ts";
-import type { HiddenFromUser, MemberRow, PodRow, WholeRows } from "./model.ts";
+import type { LiveMessage, PodRow } from "./model.ts";
 import { memberRows } from "./rows.ts";
 import { type ShownPod, StoredPods } from "./stored-pod.ts";
 import { type ViewOptions, WholeView } from "./whole-view.ts";
@@ -18,13 +19,8 @@ import { type ViewOptions, WholeView } from "./whole-view.ts";
 export interface LiveReader {
   /** Called when a pod was changed (with its row) or is gone. */
   onPod(uid: string, row: PodRow | undefined): void;
-  /** Called at most once a second. */
-  onMembers(members: readonly MemberRow[]): void;
-  /** Called at most once a second. */
-  onWhole(whole: WholeRows): void;
-  /** Called whenever the user may see more, or less. */
-  onHidden(hidden: HiddenFromUser): void;
-  onProblem(message: string | undefined): void;
+  /** Called with members, whole objects, what the user may not see, or a problem, at most once a second for each. */
+  onNews(message: LiveMessage): void;
 }
 
 // A member's sums cost a pass over all pods.
@@ -41,11 +37,14 @@ export class LiveView {
   readonly #pods: Reflector<ShownPod>;
   readonly #whole: WholeView;
   readonly #heartbeat: Heartbeat;
+  /** The latest message of each type. */
+  readonly #news = new Map<LiveMessage["type"], LiveMessage>([
+    ["problem", { type: "problem", message: undefined }],
+    ["whole", { type: "whole", rows: [], notRead: [] }],
+    ["hidden", { type: "hidden", line: undefined, members: false }],
+  ]);
   #isWholeChanged = false;
-  #members: readonly MemberRow[] | undefined;
-  #hidden: HiddenFromUser = { members: false };
   #isStopped = false;
-  #problem: string | undefined;
   #timer: Timer | undefined;
 
   constructor(options: ViewOptions) {
@@ -103,10 +102,7 @@ export class LiveView {
 
   subscribe(reader: LiveReader): () => void {
     this.#readers.add(reader);
-    reader.onProblem(this.#problem);
-    if (this.#members !== undefined) reader.onMembers(this.#members);
-    reader.onWhole(this.#whole.current);
-    reader.onHidden(this.#hidden);
+    for (const message of this.#news.values()) reader.onNews(message);
     return () => this.#readers.delete(reader);
   }
 
@@ -122,44 +118,40 @@ export class LiveView {
     if (this.#isStopped) return;
     this.#timer ??= this.#options.clock.after(MEMBERS_EVERY_MS, () => {
       this.#timer = undefined;
-      this.#publishMembers();
-      this.#publishWhole();
-      this.#publishHidden();
-      this.#publishProblem();
+      this.#publish();
     });
   }
 
-  #publishMembers(): void {
-    if (!this.#clusters.store.synced) return;
-    const counted = this.#pods.store.list().flatMap((pod) => pod.counted ?? []);
-    this.#members = memberRows(this.#clusters.store.list(), this.#nodes.store.list(), counted);
-    for (const reader of this.#readers) reader.onMembers(this.#members);
-  }
-
-  #publishHidden(): void {
-    const members = isHidden(this.#clusters);
-    const ofMembers = members ? [MEMBERS] : isHidden(this.#nodes) ? [ofViewers("virtual nodes")] : [];
-    const line = hiddenLine([...ofMembers, ...this.#whole.hidden]);
-    if (line === this.#hidden.line) return;
-    this.#hidden = { line, members };
-    for (const reader of this.#readers) reader.onHidden(this.#hidden);
-  }
-
-  #publishWhole(): void {
-    if (!this.#isWholeChanged) return;
+  #publish(): void {
+    const [ofClusters, ofNodes] = [this.#clusters.store, this.#nodes.store];
+    if (ofClusters.synced) {
+      const counted = this.#pods.store.list().flatMap((pod) => pod.counted ?? []);
+      this.#tell({ type: "members", members: memberRows(ofClusters.list(), ofNodes.list(), counted) });
+    }
+    if (this.#isWholeChanged) this.#tell({ type: "whole", ...this.#whole.current });
     this.#isWholeChanged = false;
-    const whole = this.#whole.current;
-    for (const reader of this.#readers) reader.onWhole(whole);
-  }
-
-  #publishProblem(): void {
+    this.#tell({ type: "hidden", line: this.#hiddenLine, members: isHidden(this.#clusters) });
     const failing = [this.#clusters, this.#nodes, this.#pods].filter((reflector) => reflector.failing !== undefined);
     // A failing reflector has no events, so the timer looks again.
     if (failing.length > 0) this.#touchMembers();
     const problem = failing.find((reflector) => reflector === this.#pods || !isHidden(reflector))?.failing?.reason;
-    if (problem === this.#problem) return;
-    this.#problem = problem;
-    for (const reader of this.#readers) reader.onProblem(problem);
+    this.#tell({ type: "problem", message: problem });
+  }
+
+  get #hiddenLine(): string | undefined {
+    const { isConfined, namespace } = this.#options;
+    return hiddenLine([
+      ...(isConfined === true ? [ofViewers(`pods outside namespace ${namespace}`)] : []),
+      ...(isHidden(this.#clusters) ? [MEMBERS] : isHidden(this.#nodes) ? [ofViewers("virtual nodes")] : []),
+      ...this.#whole.hidden,
+    ]);
+  }
+
+  /** Tells all readers what they were not told last. */
+  #tell(message: LiveMessage): void {
+    if (isDeepStrictEqual(this.#news.get(message.type), message)) return;
+    this.#news.set(message.type, message);
+    for (const reader of this.#readers) reader.onNews(message);
   }
 }
 

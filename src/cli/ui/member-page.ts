@@ -5,39 +5,15 @@ import { nodes, pods } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isTerminal } from "../../pods/pod-state.ts";
-import { credentialsTroubles, readCredentials } from "../explain/credentials.ts";
-import { readEvents, toldEvents } from "../explain/events.ts";
-import { findMembers, troublesOfMember } from "../explain/members.ts";
-import { asViewer, notOnHost, readable } from "../shared/reading.ts";
+import { readMemberDocument } from "../explain/member.ts";
 import { whyNotRead } from "./compared.ts";
 import type { MemberNode, MemberPageView } from "./model.ts";
 import type { Viewer } from "./viewer.ts";
 
 /** Reads a member for its view. Rejects with `Failure` when there is no such member, else with KubeError. */
 export async function readMemberPage(viewer: Viewer, name: string, signal: AbortSignal): Promise<MemberPageView> {
-  const { clusters, nodes: virtual } = await asViewer(findMembers(viewer.host, [name], signal));
-  const [cluster] = clusters;
-  if (cluster === undefined) throw notOnHost(`Cluster ${name}`);
-  const [credentials, events, inMember] = await Promise.all([
-    readCredentials(viewer.host, cluster, signal),
-    readable(readEvents(viewer.host, cluster, signal).then(toldEvents)),
-    nodesOf(viewer, name, signal),
-  ]);
-  const { spec, status = {} } = cluster;
-  return {
-    name,
-    troubles: [...troublesOfMember(cluster, virtual[0]), ...credentialsTroubles(cluster, credentials, Date.now())],
-    credentials,
-    connection: status.connection,
-    agentVersion: status.agent?.version,
-    connectedSince: status.agent?.connectedSince,
-    accessPrefix: spec.access?.prefix,
-    conditions: (status.conditions ?? []).map(({ type, status: is, message, lastTransitionTime }) => {
-      return { type, status: is, message, since: lastTransitionTime };
-    }),
-    events,
-    ...inMember,
-  };
+  const document = await readMemberDocument(viewer.host, name, signal);
+  return { ...document, ...(await nodesOf(viewer, name, signal)) };
 }
 
 /** Reads the nodes of a member and what its pods request of them, with the user's own rights. */

@@ -1,5 +1,5 @@
-import type { MemberCredentials } from "../explain/credentials.ts";
-import type { Trouble } from "../explain/model.ts";
+import type { MemberDocument } from "../explain/member.ts";
+import type { MemberStatus } from "../explain/members.ts";
 import type { Journey } from "../explain/pod.ts";
 import type { ComparedLine } from "./compare.ts";
 
@@ -15,26 +15,16 @@ export interface ResourceUse {
   readonly others: number;
 }
 
-export interface MemberRow {
-  readonly name: string;
-  readonly ready: string;
-  /** Why the member is not ready, or takes no pods. */
-  readonly reason?: string | undefined;
+/** A member with what its card shows beyond its status. */
+export interface MemberRow extends MemberStatus {
   /** Since when the member is, or is not, ready. RFC 3339. */
   readonly since?: string | undefined;
-  readonly version?: string | undefined;
-  readonly nodes?: number | undefined;
   readonly server?: string | undefined;
-  readonly hasAgent: boolean;
   readonly isCordoned: boolean;
   readonly labels: Readonly<Record<string, string>>;
   /** As `key=value:effect`. */
   readonly taints: readonly string[];
   readonly use: readonly ResourceUse[];
-  readonly running: number;
-  readonly unfinished: number;
-  /** RFC 3339. */
-  readonly created?: string | undefined;
 }
 
 export interface PodRow {
@@ -164,24 +154,7 @@ export interface MemberNode {
 }
 
 /** A member, beyond its row. */
-export interface MemberPageView {
-  readonly name: string;
-  readonly troubles: readonly Trouble[];
-  readonly credentials: MemberCredentials;
-  readonly connection?: "Direct" | "Agent" | undefined;
-  readonly agentVersion?: string | undefined;
-  /** RFC 3339. */
-  readonly connectedSince?: string | undefined;
-  /** Undefined: users do not reach it through the host. */
-  readonly accessPrefix?: string | undefined;
-  readonly conditions: readonly {
-    readonly type: string;
-    readonly status: string;
-    readonly message: string;
-    readonly since: string;
-  }[];
-  /** Events of its Cluster. Undefined: the user may not read them. */
-  readonly events: Journey["events"] | undefined;
+export interface MemberPageView extends MemberDocument {
   /** Undefined: not read. */
   readonly nodes?: readonly MemberNode[];
   readonly nodesNotRead?: string;

@@ -21,7 +21,8 @@ export interface Routes {
 
 const namespaceName = z.string().min(1).max(63);
 const objectName = z.string().min(1).max(253);
-const ref = z.object({ namespace: namespaceName, name: objectName });
+const member = z.object({ name: objectName });
+const ref = member.extend({ namespace: namespaceName });
 const NO_DIVISION = "has no division, since it is none of Kubernetes' own workloads; its delegated pods are below";
 const workload = ref.extend({ kind: z.string().refine(isWorkloadKind, NO_DIVISION) });
 // `_` stands for no namespace, which none can be named.
@@ -42,54 +43,48 @@ const MOST_MANIFEST_BYTES = 2 ** 21;
 
 /** Adds the routes that read one object, or plan a manifest. Their code takes memory once it is asked for. */
 export function addReads({ server, viewerOf, streamTo }: Routes): void {
-  server.get("/api/pods/:namespace/:name", async (request): Promise<PodPageView> => {
-    const { host, members, signal } = viewerOf(request);
+  const read = (path: string, answer: (viewer: Viewer, params: unknown) => Promise<object>): void =>
+    void server.get(`/api/${path}`, (request) => answer(viewerOf(request), request.params));
+  read("pods/:namespace/:name", async ({ host, members, signal }, params): Promise<PodPageView> => {
     const { readJourney } = await import("../explain/read-pod.ts");
     const open = (name: string): ReturnType<typeof members.client> => members.client(name);
-    const { pod, journey } = await readJourney(host, ref.parse(request.params), { open, signal });
+    const { pod, journey } = await readJourney(host, ref.parse(params), { open, signal });
     const [defaultContainer] = chosenContainers(pod, { all: false });
     return { journey, containers: containersOf(pod), defaultContainer };
   });
-  server.get("/api/pods/:namespace/:name/delegate", async (request): Promise<ComparedView> => {
-    const viewer = viewerOf(request);
+  read("pods/:namespace/:name/delegate", async (viewer, params): Promise<ComparedView> => {
     const { compareDelegate } = await import("./compared.ts");
-    return await compareDelegate(viewer, ref.parse(request.params), viewer.signal);
+    return compareDelegate(viewer, ref.parse(params), viewer.signal);
   });
   server.get("/api/pods/:namespace/:name/log", (request, reply) => {
     const viewer = viewerOf(request);
     const target = ref.parse(request.params);
     return sendLog(viewer, target, logQuery.parse(request.query), { reply, stream: () => streamTo(request, reply) });
   });
-  server.get("/api/members/:name", async (request): Promise<MemberPageView> => {
-    const viewer = viewerOf(request);
+  read("members/:name", async (viewer, params): Promise<MemberPageView> => {
     const { readMemberPage } = await import("./member-page.ts");
-    return await readMemberPage(viewer, z.object({ name: objectName }).parse(request.params).name, viewer.signal);
+    return readMemberPage(viewer, member.parse(params).name, viewer.signal);
   });
-  server.get("/api/jobs", async (request): Promise<readonly JobRow[]> => {
-    const { host, only, signal } = viewerOf(request);
+  read("jobs", async ({ host, only, signal }): Promise<readonly JobRow[]> => {
     const { readJobRows } = await import("./job-rows.ts");
-    return await readJobRows(host, only, signal);
+    return readJobRows(host, only, signal);
   });
-  server.get("/api/warnings", async (request): Promise<readonly WarningRow[]> => {
-    const { host, only, signal } = viewerOf(request);
+  read("warnings", async ({ host, only, signal }): Promise<readonly WarningRow[]> => {
     const { readWarnings } = await import("./warnings.ts");
-    return await readWarnings(host, only, signal);
+    return readWarnings(host, only, signal);
   });
-  server.get("/api/workloads/:kind/:namespace/:name", async (request) => {
-    const { host, signal } = viewerOf(request);
+  read("workloads/:kind/:namespace/:name", async ({ host, signal }, params) => {
     const { readWorkload } = await import("../explain/read-workload.ts");
-    return await readWorkload(host, workload.parse(request.params), signal);
+    return readWorkload(host, workload.parse(params), signal);
   });
-  server.get("/api/objects/:type/:namespace/:name", async (request) => {
-    const { host, signal } = viewerOf(request);
-    const { type: word, namespace = "", name } = whole.parse(request.params);
+  read("objects/:type/:namespace/:name", async ({ host, signal }, params) => {
+    const { type: word, namespace = "", name } = whole.parse(params);
     const { readWholeObject } = await import("../explain/whole-object.ts");
-    return await readWholeObject(host, { word, namespace, name }, signal);
+    return readWholeObject(host, { word, namespace, name }, signal);
   });
-  server.get("/api/objects/:type/:namespace/:name/in/:member", async (request): Promise<ComparedView> => {
-    const viewer = viewerOf(request);
+  read("objects/:type/:namespace/:name/in/:member", async (viewer, params): Promise<ComparedView> => {
     const { compareObject } = await import("./compared.ts");
-    return await compareObject(viewer, copy.parse(request.params), viewer.signal);
+    return compareObject(viewer, copy.parse(params), viewer.signal);
   });
   server.addContentTypeParser("application/yaml", { parseAs: "string" }, (_request, body, done) => done(null, body));
   server.post("/api/plan", { bodyLimit: MOST_MANIFEST_BYTES }, async (request): Promise<Plan> => {
@@ -98,7 +93,7 @@ export function addReads({ server, viewerOf, streamTo }: Routes): void {
     const { parseDocuments } = await import("../shared/documents.ts");
     const objects = parseDocuments(z.string().parse(request.body), MANIFEST);
     checkHasWork(objects, MANIFEST);
-    return await readPlan(host, objects, { namespace, signal });
+    return readPlan(host, objects, { namespace, signal });
   });
 }
 

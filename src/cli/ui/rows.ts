@@ -1,11 +1,11 @@
 import type { Cluster } from "../../api/cluster.ts";
-import { MEMBER_NODE_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
+import { MEMBER_NODE_ANNOTATION } from "../../api/keys.ts";
 import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { type Amounts, parseAmounts } from "../../api/quantity.ts";
 import { controllerOf, isBound, isDeleting } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import { type CountedPod, type MemberUse, useByNode } from "../explain/member-use.ts";
-import { shownReadiness } from "../explain/members.ts";
+import type { CountedPod, MemberUse } from "../explain/member-use.ts";
+import { memberStatus, ofMembers } from "../explain/members.ts";
 import { kubectlStatus } from "../explain/pod-status.ts";
 import { problemOf } from "../explain/trouble.ts";
 import { whyWithoutMember } from "../explain/waiting.ts";
@@ -68,37 +68,19 @@ export function memberRows(
   nodes: readonly Stored<KubeNode>[],
   proxies: Iterable<CountedPod>,
 ): MemberRow[] {
-  const useOf = useByNode(proxies);
-  const nodeOf = new Map(nodes.map((node) => [node.metadata.name, node]));
-  return clusters
-    .map((cluster) => {
-      const node = virtualNodeName(cluster.metadata.name);
-      return memberRow(cluster, nodeOf.get(node), useOf(node));
-    })
-    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  return ofMembers({ clusters, nodes }, proxies, memberRow);
 }
 
-function memberRow(
-  cluster: Stored<Cluster>,
-  node: Stored<KubeNode> | undefined,
-  { running, unfinished, requests }: MemberUse,
-): MemberRow {
+function memberRow(cluster: Stored<Cluster>, use: MemberUse, node: Stored<KubeNode> | undefined): MemberRow {
   const { metadata, spec, status = {} } = cluster;
   return {
-    name: metadata.name,
-    ...shownReadiness(cluster, node),
+    ...memberStatus(cluster, use, node),
     since: status.conditions?.find(({ type }) => type === "Ready")?.lastTransitionTime,
-    version: status.version,
-    nodes: status.nodes,
     server: status.server,
-    hasAgent: spec.agent !== undefined,
     isCordoned: node?.spec?.unschedulable === true,
     labels: metadata.labels ?? {},
     taints: (spec.taints ?? []).map(({ key, value, effect }) => `${key}${value ? `=${value}` : ""}:${effect}`),
-    use: resourcesOf(cluster, requests),
-    running,
-    unfinished,
-    created: metadata.creationTimestamp,
+    use: resourcesOf(cluster, use.requests),
   };
 }
 

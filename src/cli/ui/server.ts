@@ -52,7 +52,15 @@ const REQUEST_MS = 60_000;
 const CHECK_CONNECTIONS_MS = 5_000;
 // The longest name of an object, with each character escaped.
 const LONGEST_PARAMETER = 3 * 253;
-const token = z.object({ token: z.string().trim().min(1).max(LONGEST_TOKEN) });
+const givenToken = z.object({
+  token: z.string().trim().min(1).max(LONGEST_TOKEN),
+  namespace: z
+    .string()
+    .trim()
+    .max(63)
+    .optional()
+    .transform((name) => name || undefined),
+});
 
 /** Returns the page's server, not yet listening. All that it reads is read with the user's own rights, and it stores nothing. */
 export function createPageServer(options: PageServerOptions): FastifyInstance {
@@ -168,7 +176,7 @@ function addSignIn(
   );
   server.post(SESSION_ROUTE, async (request, reply) => {
     if (gate.signIn === undefined) return reply.code(404).send({ message: "tokens are not taken here" });
-    const admission = await gate.signIn(token.parse(request.body).token, pageRequest(request));
+    const admission = await gate.signIn(givenToken.parse(request.body), pageRequest(request));
     if (admission.kind === "refused") return reply.code(admission.status).send({ message: admission.message });
     return reply.header("set-cookie", admission.cookie).send({});
   });

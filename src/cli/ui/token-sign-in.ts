@@ -6,6 +6,7 @@ import { networkOf } from "../../runtime/strangers.ts";
 import {
   type Admission,
   cookieOf,
+  type GivenToken,
   isForeign,
   isNavigation,
   type PageGate,
@@ -27,8 +28,8 @@ export interface TokenUser {
 export interface TokenSignInOptions {
   /** Names by which browsers reach the page. Those of this machine, as by `kubectl port-forward`, always are. */
   readonly hosts: readonly string[];
-  /** Rejects with KubeError if the API server refuses the token. */
-  readonly open: (token: string) => Promise<TokenUser>;
+  /** Rejects with KubeError if the API server refuses the token. `namespace`: the one that the user asks to see. */
+  readonly open: (token: string, namespace: string | undefined) => Promise<TokenUser>;
   readonly clock: Clock;
 }
 
@@ -89,7 +90,7 @@ export class TokenSignIn implements PageGate {
   }
 
   async signIn(
-    token: string,
+    { token, namespace }: GivenToken,
     { from, headers }: PageRequest,
   ): Promise<Extract<Admission, { kind: "signIn" }> | RefusedAdmission> {
     const { clock, open } = this.#options;
@@ -108,7 +109,7 @@ export class TokenSignIn implements PageGate {
     }
     this.#signingIn.push(address);
     try {
-      const user = await open(token);
+      const user = await open(token, namespace);
       this.#endOldest(user.viewer.user);
       const id = randomBytes(32).toString("base64url");
       const now = clock.now();

@@ -6,6 +6,7 @@ import { realClock } from "../../runtime/clock.ts";
 import { memberOpener } from "../shared/open-member.ts";
 import type { Connection } from "../shared/session.ts";
 import { LiveView } from "./live-view.ts";
+import { accountNamespace, confinedTo } from "./shown-namespace.ts";
 import type { TokenUser } from "./token-sign-in.ts";
 import { ViewInUse } from "./view-in-use.ts";
 import { MemberClients } from "./viewer.ts";
@@ -18,7 +19,10 @@ const review = z.looseObject({
   status: z.looseObject({ userInfo: z.looseObject({ username: z.string() }) }),
 });
 
-/** Opens the host as the user of a token. Nothing of the connection's own identity is used. Rejects with KubeError. */
+/**
+ * Opens the host as the user of a token. Nothing of the connection's own identity is used. `only`: the namespace to show; absent, all, or
+ * the one in which the user's rights end. Rejects with KubeError.
+ */
 export async function openTokenUser(
   {
     server,
@@ -31,7 +35,7 @@ export async function openTokenUser(
     namespace,
   }: Connection,
   token: string,
-  { only }: { readonly only: string | undefined },
+  { only: asked }: { readonly only: string | undefined },
 ): Promise<TokenUser> {
   const ended = new AbortController();
   const { signal } = ended;
@@ -65,12 +69,19 @@ export async function openTokenUser(
       clients.push(client);
       return client;
     };
-    const view = new ViewInUse(() => new LiveView({ host, namespace: only, clock: realClock }), realClock);
+    const own = accountNamespace(user);
+    const confined =
+      asked === undefined
+        ? await confinedTo(host, [...(own === undefined ? [] : [own]), namespace], signal)
+        : undefined;
+    const only = asked ?? confined;
+    const isConfined = confined !== undefined;
+    const view = new ViewInUse(() => new LiveView({ host, namespace: only, isConfined, clock: realClock }), realClock);
     return {
       viewer: {
         host,
         hostName: clusterName,
-        namespace,
+        namespace: only ?? namespace,
         only,
         user,
         view,

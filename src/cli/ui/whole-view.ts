@@ -18,6 +18,8 @@ export interface ViewOptions {
   readonly host: ClusterClient;
   /** All namespaces when absent. */
   readonly namespace?: string | undefined;
+  /** The namespace was chosen since the user may not list the pods of all. */
+  readonly isConfined?: boolean;
   readonly clock: Clock;
 }
 

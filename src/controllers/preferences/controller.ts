@@ -1,3 +1,4 @@
+import { byName } from "../../api/json.ts";
 import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../api/keys.ts";
 import { type ObjectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { claimNames } from "../../copies/claims.ts";
@@ -188,7 +189,7 @@ export class PreferencesController {
     const { owned } = this.#options;
     const uids = owned.others(owner);
     if (uids.length === 0) return {};
-    const placed = uids.map((uid) => ({ ...owned.placed(uid) }));
+    const placed = uids.map((uid) => byName(owned.placed(uid)));
     const unready = uids.reduce((sum, uid) => sum + owned.unready(uid), 0);
     const total = owned.total(owner);
     const larger = uids.some((uid) => owned.total(uid) > total || (owned.total(uid) === total && uid < owner));

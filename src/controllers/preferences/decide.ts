@@ -1,3 +1,4 @@
+import { byName } from "../../api/json.ts";
 import { preferencesFor, type SchedulingPreferences } from "../../api/preferences.ts";
 import { divisionShares, type Replicas, sum } from "../../placement/division.ts";
 import { DivisionOrder } from "../../placement/division-order.ts";
@@ -143,7 +144,7 @@ function hasLimits(preferences: SchedulingPreferences, members: readonly string[
 }
 
 function together(parts: readonly Replicas[]): Record<string, number> {
-  const all: Record<string, number> = {};
+  const all: Record<string, number> = byName();
   for (const part of parts) {
     for (const [member, count] of Object.entries(part)) all[member] = (all[member] ?? 0) + count;
   }
@@ -151,7 +152,7 @@ function together(parts: readonly Replicas[]): Record<string, number> {
 }
 
 function countsOf(replicas: readonly Replica[]): Record<string, number> {
-  const counts: Record<string, number> = {};
+  const counts: Record<string, number> = byName();
   for (const { member } of replicas) counts[member] = (counts[member] ?? 0) + 1;
   return counts;
 }

@@ -140,7 +140,7 @@ function withRemovals(current: ClusterStatus, wanted: Partial<ClusterStatus>): o
   const entries = Object.entries(wanted).map(([field, value]) => {
     const before: unknown = current[field as keyof ClusterStatus];
     if (!isMap(value) || !isMap(before)) return [field, value];
-    const gone = Object.keys(before).filter((name) => !(name in value));
+    const gone = Object.keys(before).filter((name) => !Object.hasOwn(value, name));
     return [field, { ...value, ...Object.fromEntries(gone.map((name) => [name, null])) }];
   });
   return Object.fromEntries(entries);

@@ -137,7 +137,7 @@ function nodePatch(observed: Observed, node: Stored<KubeNode>, heartbeatDue: boo
   for (const [key, value] of Object.entries(wanted)) if (current[key] !== value) labels[key] = value;
   const keys = Object.keys(wanted).join(",");
   const earlier = (annotations[NODE_LABELS_ANNOTATION] ?? "").split(",");
-  for (const key of earlier) if (key in current && !(key in wanted)) labels[key] = null;
+  for (const key of earlier) if (Object.hasOwn(current, key) && !Object.hasOwn(wanted, key)) labels[key] = null;
   const taints = desiredTaints(observed);
   const own = clusterTaints(observed.cluster);
   const written = own.length === 0 ? null : JSON.stringify(own);
@@ -199,7 +199,7 @@ function replacingAddresses({ addresses }: NodeStatus): object {
 /** Removes by name what the member no longer has. */
 function withRemovals(node: KubeNode, wanted: NodeStatusParts): Pick<NodeStatus, "declaredFeatures"> {
   const remove = (current: ResourceList = {}, next: ResourceList): Record<string, string | null> => {
-    const gone = Object.keys(current).filter((name) => !(name in next));
+    const gone = Object.keys(current).filter((name) => !Object.hasOwn(next, name));
     return { ...next, ...Object.fromEntries(gone.map((name) => [name, null])) };
   };
   const { capacity, allocatable } = wanted;

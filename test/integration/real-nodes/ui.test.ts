@@ -293,6 +293,7 @@ onRealNodes((realNodes) => {
 
   describe("for a team, which signs in with tokens", () => {
     let team: OpenPage;
+    let nobody: string;
     const account = (name: string): string => `system:serviceaccount:${here.namespace}:${name}`;
     const token = async (name: string): Promise<string> =>
       (await kubectl(here.cluster, ["-n", here.namespace, "create", "token", name])).trim();
@@ -313,9 +314,9 @@ onRealNodes((realNodes) => {
       await bindClusterRole(west, "view", { kind: "User", name: `legation:${reader.name}` });
       const { server, caData } = host;
       // An API server, and nobody to be there.
-      const file = join(host.directory, "nobody.kubeconfig");
-      writeFileSync(file, kubeconfigText({ name: "host", server, caData, user: "nobody", token: "" }));
-      team = await openPage(file, { args: ["--sign-in=token", "--listen=127.0.0.1:0", "-n=kube-public"] });
+      nobody = join(host.directory, "nobody.kubeconfig");
+      writeFileSync(nobody, kubeconfigText({ name: "host", server, caData, user: "nobody", token: "" }));
+      team = await openPage(nobody, { args: ["--sign-in=token", "--listen=127.0.0.1:0", "-n=kube-public"] });
     });
     afterAll(async () => {
       await team?.close();
@@ -357,6 +358,31 @@ onRealNodes((realNodes) => {
       await page.getByRole("button", { name: "Sign out" }).click();
       await page.getByLabel("Token").waitFor();
       expect(await page.evaluate("fetch('/api/session').then(({ status }) => status)")).toBe(401);
+    });
+
+    test("shows a user with rights in one namespace alone that namespace, with one line on what is hidden", async () => {
+      await kubectl(here.cluster, ["-n", here.namespace, "create", "serviceaccount", "tenant"]);
+      const bind = ["create", "rolebinding", "tenant", "--clusterrole=view"];
+      await kubectl(here.cluster, ["-n", here.namespace, ...bind, `--serviceaccount=${here.namespace}:tenant`]);
+      const all = await openPage(nobody, { args: ["--sign-in=token", "--listen=127.0.0.1:0"] });
+      try {
+        const { page, show } = all;
+        await page.getByLabel("Token").fill(await token("tenant"));
+        await page.getByRole("button", { name: "Sign in" }).click();
+        await page.getByRole("heading", { name: "Overview" }).waitFor();
+        const line = new RegExp(
+          `^Not shown: pods outside namespace ${here.namespace}, the members, .* legation-viewer`,
+        );
+        await page.getByText(line).waitFor();
+        expect(await page.getByText(/The host cannot be read/).count()).toBe(0);
+        await show("#/pods");
+        await page.getByRole("row", { name: /clock 2\/2 Running/ }).waitFor();
+        expect(await accessibilityProblems(page)).toEqual([]);
+        await show(`#/pods/${here.namespace}/clock`);
+        await page.getByText(/^scheduled in west/).waitFor();
+      } finally {
+        await all.close();
+      }
     });
 
     test("shows nothing to a user without rights, and says what is missing", async () => {

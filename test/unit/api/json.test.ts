@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { jsonEqual, pathOfPointer, setAt, sortedKeys, valueAt, withoutNulls } from "../../../src/api/json.ts";
+import { byName, jsonEqual, pathOfPointer, setAt, sortedKeys, valueAt, withoutNulls } from "../../../src/api/json.ts";
 
 test.each<[unknown, unknown, boolean]>([
   [{ a: 1 }, { a: 1, b: undefined }, true],
@@ -61,4 +61,9 @@ test("null fields are left out at any depth, and a value without one stays the s
   expect(withoutNulls({ a: null, list: [{ b: null, c: 1 }, null] })).toEqual({ list: [{ c: 1 }, null] });
   const value = { a: [1, null] };
   expect(withoutNulls(value)).toBe(value);
+});
+
+test("finds no field that an object only inherits", () => {
+  expect(valueAt({}, ["constructor"])).toBeUndefined();
+  expect(byName({ west: 1 }).constructor).toBeUndefined();
 });

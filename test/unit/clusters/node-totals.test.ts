@@ -80,3 +80,10 @@ describe("a node with a taint", () => {
     expect(fitOf(needs, [tainted("nvidia.com/gpu")]).tolerated).toBe(0);
   });
 });
+
+test("sums up a resource named like a field of every object", () => {
+  const allocatable = { constructor: "2" };
+  const of: KubeNode = { status: { allocatable, conditions: [{ type: "Ready", status: "True" }] } };
+  const { allocatable: sum, largestNode } = totalsOf([of, of]);
+  expect([sum, largestNode]).toEqual([{ constructor: 4 }, { constructor: 2 }]);
+});

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { byName } from "../../../src/api/json.ts";
 import type { ClusterPreferences } from "../../../src/api/preferences.ts";
 import { type DivideInput, divide, type Replicas } from "../../../src/placement/division.ts";
 
@@ -188,4 +189,11 @@ describe("the division of any total", () => {
       }),
     );
   });
+});
+
+test("divides over a cluster named like a field of every object", () => {
+  const divided = divide({ ...input(anyOne, 4, ""), clusters: ["constructor", "west"] });
+  expect(divided).toEqual({ replicas: { constructor: 2, west: 2 }, shortfall: {} });
+  const full = divide({ ...input(anyOne, 4, ""), clusters: ["constructor", "west"], capacities: byName({ west: 1 }) });
+  expect(full).toEqual({ replicas: { constructor: 3, west: 1 }, shortfall: { west: 1 } });
 });

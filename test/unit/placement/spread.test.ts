@@ -90,3 +90,8 @@ describe("a soft spread", () => {
     expect(score?.(nowhere)).toBeLessThan(-1000);
   });
 });
+
+test("a member without the topology label has no domain, whatever the label is called", () => {
+  const { filter } = ruleOf({}, { topologyKey: "constructor" });
+  expect(filter?.(west)).toMatchObject({ message: expect.stringContaining("constructor") });
+});

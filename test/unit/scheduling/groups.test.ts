@@ -45,6 +45,7 @@ describe("the group of a pod", () => {
     ["is its owner's, if the owner is not known", ownedBy(owner("Pod", "gone")), byOwner, "team/owner/gone"],
     ["is its label's", ownedBy(), { groupBy: { by: "label", key: "app" } }, "team/label/app=web"],
     ["is none if it lacks the label", ownedBy(), { groupBy: { by: "label", key: "tier" } }, undefined],
+    ["is none if it lacks a label named toString", ownedBy(), { groupBy: { by: "label", key: "toString" } }, undefined],
   ])("%s", (_, pod, placement, id) => {
     expect(groupOf(pod, placement, (uid) => known.get(uid))?.id).toBe(id);
   });

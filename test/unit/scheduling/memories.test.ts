@@ -128,3 +128,12 @@ test("a Binding that was done stays known until the host shows it, and nothing e
   memories.noteDone(UID, "binding");
   expect(memory()).toEqual({ ...NOTHING, binding });
 });
+
+test("a member named like a field of every object was not tried before", () => {
+  const { memories, memory } = remembering();
+  expect(memory().attempts.constructor).toBeUndefined();
+  memories.noteAttempt(UID, "west", 10);
+  expect(memory().attempts.constructor).toBeUndefined();
+  memories.noteRefusal(UID, { ...refusal, cluster: "constructor" }, 1, 30);
+  expect(memory().attempts.constructor).toMatchObject({ since: 30, refusalCount: 1 });
+});

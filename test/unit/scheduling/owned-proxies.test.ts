@@ -134,3 +134,9 @@ describe("the ReplicaSets of one Deployment", () => {
     expect([owned.has("old"), owned.atOnce("new")]).toEqual([false, 1]);
   });
 });
+
+test("counts replicas of a member named like a field of every object", () => {
+  const owned = counting(replica("a", { member: "constructor" }), replica("b", { member: "constructor" }));
+  expect(owned.placed("web")).toEqual({ constructor: 2 });
+  expect(owned.placed("other").constructor).toBeUndefined();
+});

@@ -3,14 +3,13 @@ import { ACCESS_CERTIFICATE_SECRET } from "../../../access/certificate.ts";
 import { ACCESS_NAMESPACE } from "../../../api/access.ts";
 import type { Cluster } from "../../../api/cluster.ts";
 import { HUB_SECRET, SYSTEM_NAMESPACE } from "../../../api/keys.ts";
-import { type Stored, secretText } from "../../../api/kubernetes.ts";
+import type { Stored } from "../../../api/kubernetes.ts";
 import { readAuthorities, trusted } from "../../../controllers/agents/authority.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
 import { secrets } from "../../../kube/resources.ts";
-import { readable } from "../../shared/reading.ts";
-import { authoritiesFinding, certificateFinding } from "./certificates.ts";
-import { type Finding, fail, forbidden, ok, skip } from "./finding.ts";
-import { mountedCertificate } from "./mounted-certificate.ts";
+import { authoritiesFinding } from "./certificates.ts";
+import { type Finding, fail, ok } from "./finding.ts";
+import { judgeServed } from "./served-certificate.ts";
 
 /** Checks the access of users to members: the APIService and its certificate. Rejects with KubeError. */
 export async function accessFindings(
@@ -28,27 +27,11 @@ export async function accessFindings(
           `APIService ${API_SERVICE} is not available: ${available?.message ?? "the API server has not reported on it"}`,
           restart,
         );
-  const { namespace } = ACCESS_CERTIFICATE_SECRET;
-  const mounted = await readable(mountedCertificate(host, { namespace, name: "legation-access" }, signal));
-  const { secret: name, certificate: key } = mounted ?? {
-    secret: ACCESS_CERTIFICATE_SECRET.name,
-    certificate: "tls.crt",
-  };
-  if (name === undefined) {
-    return [
-      state,
-      skip("certificate of `legation access`: no Secret has it, as with --tls-cert-file; no other place is known here"),
-    ];
-  }
-  const secret = await readable(host.find(secrets, { namespace, name }, { signal }).then((read) => ({ read })));
-  const subject = `certificate of \`legation access\` (Secret ${namespace}/${name})`;
-  if (secret === undefined) return [state, forbidden(`${subject}: you may not read it`)];
-  const certificate = secretText(secret.read, key);
-  const source = `see what makes Secret ${namespace}/${name}`;
-  if (certificate === undefined)
-    return mounted === undefined ? [state] : [state, fail(`${subject} is missing`, source)];
-  const remedy = mounted === undefined ? restart : source;
-  return [state, certificateFinding(subject, certificate, { now, remedy })];
+  const { namespace, name: ownSecret } = ACCESS_CERTIFICATE_SECRET;
+  const server = { namespace, deployment: "legation-access", ownSecret };
+  const how = { now, remedy: restart, signal };
+  const { finding } = await judgeServed(host, "certificate of `legation access`", server, how);
+  return [state, finding];
 }
 
 /** Checks the authority of the hub and its agents. Rejects with KubeError. */

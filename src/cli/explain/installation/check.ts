@@ -14,6 +14,9 @@ export interface Deadline {
   readonly command: AbortSignal;
 }
 
+/** The limits of one request. */
+export type Limits = Pick<Deadline, "signal" | "timeoutMs">;
+
 /** Starts the deadline of one part. */
 export function deadlineOf(command: AbortSignal, timeoutMs: number): Deadline {
   return { signal: AbortSignal.any([command, AbortSignal.timeout(timeoutMs)]), timeoutMs, command };
@@ -39,6 +42,15 @@ export async function checked(
     }
     return isKubeError(error) ? [unreadable(subject, error)] : [];
   }
+}
+
+/** Runs checks at the same time, each by its subject. Rejects like `checked`. */
+export async function checkedAll(
+  deadline: Deadline,
+  checks: Readonly<Record<string, () => Promise<readonly Finding[]>>>,
+): Promise<readonly Finding[]> {
+  const parts = Object.entries(checks).map(([subject, check]) => checked(subject, deadline, check));
+  return (await Promise.all(parts)).flat();
 }
 
 function unreadable(subject: string, error: KubeError): Finding {

@@ -1,5 +1,6 @@
 import type { ClusterClient } from "../../../kube/client.ts";
 import { namespaces } from "../../../kube/resources.ts";
+import type { Limits } from "./check.ts";
 import { type Finding, fail, ok, warn } from "./finding.ts";
 
 /** The clock of an API server, compared with this machine's. */
@@ -19,11 +20,7 @@ const HARMFUL_MS = 60_000;
 /** Reads an API server's clock from the Date header of an answer. Undefined without such a header. Rejects with KubeError. */
 export async function readClock(
   client: ClusterClient,
-  {
-    signal,
-    timeoutMs,
-    now = Date.now,
-  }: { readonly signal: AbortSignal; readonly timeoutMs: number; readonly now?: () => number },
+  { signal, timeoutMs, now = Date.now }: Limits & { readonly now?: () => number },
 ): Promise<ClockOffset | undefined> {
   const before = now();
   // Any answer has the header, also a refusal.

@@ -15,7 +15,7 @@ import { asViewer, clusterId, findClusters, listNamespaces, listVirtualNodes, re
 import type { Session } from "../../shared/session.ts";
 import { didYouMean } from "../../shared/suggestion.ts";
 import { accessFindings, hubFindings } from "./access.ts";
-import { checked, type Deadline, deadlineOf, problemOf } from "./check.ts";
+import { checked, checkedAll, type Deadline, deadlineOf, problemOf } from "./check.ts";
 import { type ClockOffset, clockFinding, readClock } from "./clock.ts";
 import { controllerFindings } from "./controller.ts";
 import { typeFindings } from "./delegated-types.ts";
@@ -25,12 +25,11 @@ import {
   installedObjectFindings,
   partFinding,
   policyWarnings,
-  type RunningPart,
   readInstallation,
   readParts,
   repairOf,
 } from "./installed-objects.ts";
-import { type CheckedMember, checkMember } from "./member.ts";
+import { checkMember } from "./member.ts";
 import { namespaceFindings } from "./namespaces.ts";
 import { type Right, rightsOf } from "./rights.ts";
 import { hostVersion, installedVersions, readVersion } from "./versions.ts";
@@ -110,7 +109,10 @@ export async function examine(
       controllerFindings(host, { now, inCluster: installation.url === undefined, signal: shared.signal }),
     ),
     checkMembers(facts, chosen, deadline, session),
-    checkShared(facts, shared),
+    checkedAll(shared, {
+      hub: () => hubFindings(host, clusters, { now, signal: shared.signal }),
+      "access for users": () => accessFindings(host, { now, signal: shared.signal }),
+    }),
     checked("home API", shared, () => homeApiFindings(host, chosen, shared.signal)),
     checked("delegated types", shared, () => typeFindings(host, { now, signal: shared.signal })),
   ]);
@@ -211,23 +213,22 @@ async function checkInstallation(
     ({ before }) => repairOf(before.helmRelease),
     () => repairOf(undefined),
   );
-  const [parts, objects] = await Promise.all([
-    checked("Deployments", deadline, async () => {
+  const findings = await checkedAll(deadline, {
+    Deployments: async () => {
       const found = await readParts(host, signal);
-      const versions = new Map(found.map((part: RunningPart) => [part.name, part.version]));
+      const versions = new Map(found.map((part) => [part.name, part.version]));
       return [...installedVersions(version, versions, await repair), ...found.map(partFinding)];
-    }),
-    checked("installation", deadline, async () => {
+    },
+    installation: async () => {
       const installation = await reading;
       url = installation.before.webhookUrl;
-      const all = await Promise.all([
-        checked("objects", deadline, () => installedObjectFindings(host, version, installation, signal)),
-        checked("policies", deadline, () => policyWarnings(host, installation.wanted, signal)),
-      ]);
-      return all.flat();
-    }),
-  ]);
-  return { findings: [...parts, ...objects], url, repair: await repair };
+      return checkedAll(deadline, {
+        objects: () => installedObjectFindings(host, version, installation, signal),
+        policies: () => policyWarnings(host, installation.wanted, signal),
+      });
+    },
+  });
+  return { findings, url, repair: await repair };
 }
 
 async function checkWebhook(
@@ -239,15 +240,12 @@ async function checkWebhook(
     ({ metadata }) => delegationModeOf(metadata.labels) !== undefined && metadata.deletionTimestamp === undefined,
   );
   const context: WebhookContext = { now, url, repair, namespace, signal: deadline.signal };
-  const parts = await Promise.all([
-    checked("webhook configurations", deadline, () => configurationFindings(host, context)),
-    checked("reachability of the webhook", deadline, () => reachFindings(host, context)),
+  return checkedAll(deadline, {
+    "webhook configurations": () => configurationFindings(host, context),
+    "reachability of the webhook": () => reachFindings(host, context),
     // Others, which the user may not see, may be opted in.
-    checked("admission of a pod", deadline, async () =>
-      namespace === undefined && !areAllNamespaces ? [] : podFindings(host, context),
-    ),
-  ]);
-  return parts.flat();
+    "admission of a pod": async () => (namespace === undefined && !areAllNamespaces ? [] : podFindings(host, context)),
+  });
 }
 
 async function checkMembers(
@@ -273,26 +271,15 @@ async function checkMembers(
     const [member, ofKubelet] = await Promise.all([checkMember(context), kubelet]);
     return { name, member, ofKubelet };
   });
-  const found = new Map(results.map(({ name, member }) => [name, member]));
-  const twice = twiceFindings(clusters, found);
-  const groups = results.map(({ name, member, ofKubelet }) => ({
-    name: `Member ${name}`,
-    findings: [...member.findings, ...(twice.get(name) ?? []), ...ofKubelet],
-  }));
+  const found = new Map(results.map(({ name, member }) => [name, member.found]));
+  const twice = joinedTwice(clusters.map((cluster) => ({ cluster, found: found.get(cluster.metadata.name) })));
+  const groups = results.map(({ name, member, ofKubelet }) => {
+    const keeper = twice.get(name);
+    const again = `${name}: ${joinedTwiceProblem(name, keeper ?? "")}`;
+    const ofTwice = keeper === undefined ? [] : [fail(again, `legation unjoin ${name}`)];
+    return { name: `Member ${name}`, findings: [...member.findings, ...ofTwice, ...ofKubelet] };
+  });
   return problems.length === 0 ? groups : [{ name: "Members", findings: problems }, ...groups];
-}
-
-function twiceFindings(
-  clusters: readonly Stored<Cluster>[],
-  members: ReadonlyMap<string, CheckedMember>,
-): ReadonlyMap<string, readonly Finding[]> {
-  const joined = clusters.map((cluster) => ({ cluster, found: members.get(cluster.metadata.name)?.found }));
-  return new Map(
-    [...joinedTwice(joined)].map(([name, keeper]) => [
-      name,
-      [fail(`${name}: ${joinedTwiceProblem(name, keeper)}`, `legation unjoin ${name}`)],
-    ]),
-  );
 }
 
 /** Returns the rights that `legation join` gives the host in a member. */
@@ -300,13 +287,4 @@ async function neededRights(host: ClusterClient, signal: AbortSignal): Promise<r
   const role = await loadMemberRole();
   const hostId = await clusterId(host, signal);
   return rightsOf(accessObjects(role, { hostId, hostName: "", cluster: "" }).role.rules);
-}
-
-async function checkShared({ host, clusters, now }: HostFacts, deadline: Deadline): Promise<readonly Finding[]> {
-  const { signal } = deadline;
-  const parts = await Promise.all([
-    checked("hub", deadline, () => hubFindings(host, clusters, { now, signal })),
-    checked("access for users", deadline, () => accessFindings(host, { now, signal })),
-  ]);
-  return parts.flat();
 }

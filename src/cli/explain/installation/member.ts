@@ -14,7 +14,7 @@ import { clusterId, readable } from "../../shared/reading.ts";
 import type { Connection, Session } from "../../shared/session.ts";
 import { notReady, readinessOf, removing } from "../members.ts";
 import { tokenFinding } from "./certificates.ts";
-import { checked, type Deadline, problemOf } from "./check.ts";
+import { checked, checkedAll, type Deadline, problemOf } from "./check.ts";
 import { between, type ClockOffset, clockFinding, readClock } from "./clock.ts";
 import { type Finding, fail, ok, skip, warn } from "./finding.ts";
 import { findLacking, type Right, rightsText } from "./rights.ts";
@@ -84,9 +84,10 @@ export function readyFinding(cluster: Stored<Cluster>, node: Stored<KubeNode> | 
   return ok(`${name} is ready${reached}`);
 }
 
-type Opened =
-  | { readonly connection: Connection; readonly findings: readonly Finding[] }
-  | { readonly connection?: never; readonly findings: readonly Finding[] };
+interface Opened {
+  readonly connection?: Connection;
+  readonly findings: readonly Finding[];
+}
 
 /** Opens the member with the credentials of its Secret. */
 async function open({ host, cluster, now, deadline, session }: MemberContext): Promise<Opened> {
@@ -137,45 +138,35 @@ async function checkThere({ client, server }: Connection, context: MemberContext
         found: undefined,
       };
     }
-    return {
-      findings: [unreachable(name, server, error.code, problemOf(error), signal.aborted ? timeoutMs : undefined)],
-      found: undefined,
-    };
+    const problem = signal.aborted ? noAnswer(timeoutMs) : problemOf(error);
+    return { findings: [unreachable(name, server, error.code, problem)], found: undefined };
   }
   let found: FoundIdentity = { uid: undefined, server };
-  const parts = await Promise.all([
-    checked(`${name}: version`, deadline, async () => [memberVersion(name, await readVersion(client, limits))]),
-    checked(`${name}: identity`, deadline, async () => {
+  const findings = await checkedAll(deadline, {
+    [`${name}: version`]: async () => [memberVersion(name, await readVersion(client, limits))],
+    [`${name}: identity`]: async () => {
       const uid = await readable(clusterId(client, signal));
       found = { uid, server };
       return identityFindings(cluster, uid);
-    }),
-    checked(`${name}: rights`, deadline, async () =>
+    },
+    [`${name}: rights`]: async () =>
       rights === undefined ? [] : rightsFindings(name, await findLacking(client, rights, limits)),
-    ),
-    checked(`${name}: clock`, deadline, async () => {
+    [`${name}: clock`]: async () => {
       const clock = await readClock(client, limits);
       if (clock === undefined || hostClock === undefined) return [skip(`${name}: its clock: no Date header`)];
       return [clockFinding(`${name}: its clock`, "the host's", between(clock, hostClock))];
-    }),
-  ]);
-  return { findings: [ok(`${name} answers at ${server}`), ...parts.flat()], found };
+    },
+  });
+  return { findings: [ok(`${name} answers at ${server}`), ...findings], found };
 }
 
 const UNKNOWN_NAME = /\bgetaddrinfo (ENOTFOUND|EAI_AGAIN)\b/;
 
-function unreachable(
-  name: string,
-  server: string,
-  code: string,
-  problem: string,
-  afterMs: number | undefined,
-): Finding {
+function unreachable(name: string, server: string, code: string, problem: string): Finding {
   if (code === "Unauthorized")
     return fail(`${name}: its credentials are refused at ${server}: ${problem}`, rejoin(name));
-  const late = afterMs === undefined ? problem : noAnswer(afterMs);
   return fail(
-    `${name} does not answer at ${server}: ${late}`,
+    `${name} does not answer at ${server}: ${problem}`,
     `start its API server or mend the way there; at another address: \`${rejoin(name)} --member-server URL\``,
   );
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { ClusterClient } from "../../../kube/client.ts";
 import { atMost } from "../../shared/at-most.ts";
+import type { Limits } from "./check.ts";
 
 const strings = z
   .array(z.string())
@@ -98,7 +99,7 @@ const AT_ONCE = 8;
 export async function findLacking(
   client: ClusterClient,
   wanted: readonly Right[],
-  { signal, timeoutMs }: { readonly signal: AbortSignal; readonly timeoutMs: number },
+  { signal, timeoutMs }: Limits,
 ): Promise<readonly Right[]> {
   const ask = (kind: string, plural: string, spec: object): Promise<unknown> => {
     const body = { apiVersion: "authorization.k8s.io/v1", kind, spec };

@@ -3,7 +3,7 @@ import type { KubeNode, Stored } from "../../../api/kubernetes.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
 import { isKubeError, mayBeStarting } from "../../../kube/errors.ts";
 import { isAddressNotAllowed, isKubeletRefusal } from "../../../kube/messages.ts";
-import { problemOf } from "./check.ts";
+import { type Limits, problemOf } from "./check.ts";
 import { type Finding, fail, ok, skip, warn } from "./finding.ts";
 
 /** Has the host's API server call a virtual node's kubelet API. Rejects with KubeError. */
@@ -11,7 +11,7 @@ export async function kubeletFindings(
   host: ClusterClient,
   cluster: string,
   node: Stored<KubeNode> | undefined,
-  { signal, timeoutMs }: { readonly signal: AbortSignal; readonly timeoutMs: number },
+  { signal, timeoutMs }: Limits,
 ): Promise<readonly Finding[]> {
   const name = virtualNodeName(cluster);
   if (node === undefined)

@@ -1,18 +1,17 @@
 import { randomBytes } from "node:crypto";
 import { CONFIGURATIONS, type WebhookEntry } from "../../../../webhook/ca-bundle.ts";
 import { WEBHOOK_CERTIFICATE_SECRET } from "../../../../webhook/certificate.ts";
-import { DELEGATE_ANNOTATION, GROUP, GROUP_BY_ANNOTATION, PROXY_LABEL, SYSTEM_NAMESPACE } from "../../../api/keys.ts";
-import { type Namespace, type Pod, type Stored, secretText } from "../../../api/kubernetes.ts";
+import { DELEGATE_ANNOTATION, GROUP, GROUP_BY_ANNOTATION, PROXY_LABEL } from "../../../api/keys.ts";
+import type { Namespace, Pod, Stored } from "../../../api/kubernetes.ts";
 import { certificatesOf } from "../../../certificates/bundle.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
 import { isKubeError, mayBeStarting } from "../../../kube/errors.ts";
 import { denyingPolicy, isDeniedByWebhook, isOfWebhook, webhookOf } from "../../../kube/messages.ts";
-import { namespaces, pods, secrets } from "../../../kube/resources.ts";
-import { readable } from "../../shared/reading.ts";
-import { authoritiesFinding, certificateFinding } from "./certificates.ts";
+import { namespaces, pods } from "../../../kube/resources.ts";
+import { authoritiesFinding } from "./certificates.ts";
 import { problemOf } from "./check.ts";
-import { type Finding, fail, forbidden, ok, skip, warn } from "./finding.ts";
-import { type MountedCertificate, mountedCertificate } from "./mounted-certificate.ts";
+import { type Finding, fail, ok, skip, warn } from "./finding.ts";
+import { judgeServed } from "./served-certificate.ts";
 
 /** Input of the checks of the webhook. */
 export interface WebhookContext {
@@ -39,46 +38,20 @@ export async function configurationFindings(
   host: ClusterClient,
   { now, url, repair, signal }: WebhookContext,
 ): Promise<readonly Finding[]> {
-  const mounted =
-    url === undefined
-      ? await readable(mountedCertificate(host, { namespace: SYSTEM_NAMESPACE, name: "legation-webhook" }, signal))
-      : undefined;
-  const { secret: name, certificate: certificateKey, authority: authorityKey } = mounted ?? OWN_CERTIFICATE;
-  const { namespace } = WEBHOOK_CERTIFICATE_SECRET;
-  const secret =
-    name === undefined
-      ? { found: undefined }
-      : await readable(host.find(secrets, { name, namespace }, { signal }).then((found) => ({ found })));
-  const authority = authorityKey === undefined ? undefined : secretText(secret?.found, authorityKey);
+  const { namespace, name: ownSecret } = WEBHOOK_CERTIFICATE_SECRET;
+  const deployment = url === undefined ? "legation-webhook" : undefined;
+  const remedy = restart(url);
+  const server = { namespace, deployment, ownSecret };
+  const { finding, authority } = await judgeServed(host, "webhook's certificate", server, { now, remedy, signal });
   const found: Finding[] = [];
   for (const { resource, name: configuration } of CONFIGURATIONS) {
     const stored = await host.find(resource, { name: configuration }, { signal });
     const subject = `${resource.kind} ${configuration}`;
     if (stored === undefined) found.push(fail(`${subject} is missing`, repair));
-    else found.push(...trustFindings(subject, stored.webhooks ?? [], { authority, now, remedy: restart(url), repair }));
+    else found.push(...trustFindings(subject, stored.webhooks ?? [], { authority, now, remedy, repair }));
   }
-  const certificate = secretText(secret?.found, certificateKey);
-  const subject = `webhook's certificate (Secret ${namespace}/${name})`;
-  if (secret === undefined) found.push(forbidden(`${subject}: you may not read it`));
-  else if (name === undefined || (certificate === undefined && mounted === undefined)) {
-    found.push(skip("webhook's certificate: no Secret has it, as with --tls-cert-file; no other place is known here"));
-  } else if (certificate === undefined) {
-    found.push(fail(`${subject} is missing`, `see what makes Secret ${namespace}/${name}`));
-  } else {
-    // Another issuer's file may hold a chain, whose first certificate the authority has not signed.
-    const signer = mounted === undefined && authority !== undefined ? { authority } : {};
-    const remedy = mounted === undefined ? restart(url) : `see what renews Secret ${namespace}/${name}`;
-    found.push(certificateFinding(subject, certificate, { now, remedy, ...signer }));
-  }
-  return found;
+  return [...found, finding];
 }
-
-// Keys of the Secret that the webhook makes itself.
-const OWN_CERTIFICATE: MountedCertificate = {
-  secret: WEBHOOK_CERTIFICATE_SECRET.name,
-  certificate: "tls.crt",
-  authority: "ca.crt",
-};
 
 /** Judges the caBundle of each entry. `authority`: PEM of the webhook's own, if it has one. */
 export function trustFindings(

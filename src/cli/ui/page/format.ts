@@ -14,18 +14,17 @@ export function localTime(at: string, now: number): string {
 /** Formats a timestamp (RFC 3339) with its date and time zone. */
 export function zonedTime(at: string, zone?: string): string {
   if (Number.isNaN(Date.parse(at))) return NO_TIME;
-  const [day, month, year, ...rest] = [
-    ...new Intl.DateTimeFormat("en-GB", {
-      dateStyle: "short",
-      timeStyle: "long",
-      ...(zone === undefined ? {} : { timeZone: zone }),
-    }).formatToParts(new Date(at)),
-  ].filter(({ type }) => type !== "literal");
-  const [hour, minute, second, name] = rest.map(({ value }) => value);
-  return `${year?.value}-${month?.value}-${day?.value} ${hour}:${minute}:${second} ${name}`;
+  // Sweden writes dates as ISO 8601 does.
+  const format = { dateStyle: "short", timeStyle: "long", ...(zone === undefined ? {} : { timeZone: zone }) } as const;
+  return new Date(at).toLocaleString("sv-SE", format);
 }
 
 /** Formats a count with the reader's separators of digits: `1 pod`, `3,000 pods`. */
 export function counted(count: number, noun: string, plural?: string): string {
   return plainlyCounted(count, noun, plural, count.toLocaleString());
+}
+
+/** Returns words as the beginning of a sentence. */
+export function capital(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }

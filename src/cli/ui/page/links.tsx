@@ -3,17 +3,33 @@ import { whyLost } from "./freshness.ts";
 import { useLive } from "./live.ts";
 import { linkTo } from "./route.ts";
 
+/** A link to a view by its path. A dash while a part of the path is unknown. */
+function Link({
+  to,
+  name,
+  title = name,
+}: {
+  to: readonly (string | undefined)[];
+  name: string | undefined;
+  title?: string | undefined;
+}): JSX.Element {
+  const path = to.flatMap((part) => part || []);
+  return name === undefined || path.length < to.length ? (
+    <>–</>
+  ) : (
+    <a href={linkTo(path)} title={title}>
+      {name}
+    </a>
+  );
+}
+
 /** A member's name as a link, marked while the member is lost. */
 export function MemberLink({ name }: { name: string | undefined }): JSX.Element {
-  const { members } = useLive();
-  if (name === undefined) return <>–</>;
-  const lost = whyLost(name, members);
+  const lost = whyLost(name ?? "", useLive().members);
   return (
     <span>
-      <a href={linkTo(["members", name])} title={name}>
-        {name}
-      </a>
-      {lost !== undefined && (
+      <Link to={["members", name]} name={name} />
+      {name !== undefined && lost !== undefined && (
         <span class="chip lost" title={lost}>
           lost
         </span>
@@ -23,42 +39,20 @@ export function MemberLink({ name }: { name: string | undefined }): JSX.Element 
 }
 
 export function NamespaceLink({ name }: { name: string | undefined }): JSX.Element {
-  return name ? (
-    <a href={linkTo(["namespaces", name])} title={name}>
-      {name}
-    </a>
-  ) : (
-    <>–</>
-  );
+  return <Link to={["namespaces", name]} name={name} />;
 }
 
 /** A node in a member. */
 export function NodeLink({ member, name }: { member: string | undefined; name: string | undefined }): JSX.Element {
-  return member === undefined || name === undefined ? (
-    <>–</>
-  ) : (
-    <a href={linkTo(["nodes", member, name])} title={name}>
-      {name}
-    </a>
-  );
+  return <Link to={["nodes", member, name]} name={name} />;
 }
 
 /** A workload, named as `Deployment/web`. */
 export function WorkloadLink({ namespace, of }: { namespace: string; of: string | undefined }): JSX.Element {
-  const [kind = "", name = ""] = (of ?? "").split("/");
-  return of === undefined ? (
-    <>–</>
-  ) : (
-    <a href={linkTo(["workloads", kind, namespace, name])} title={of}>
-      {of}
-    </a>
-  );
+  const [kind, name] = of?.split("/") ?? [];
+  return <Link to={["workloads", kind, namespace, name]} name={of} />;
 }
 
 export function PodLink({ namespace, name }: { namespace: string; name: string }): JSX.Element {
-  return (
-    <a href={linkTo(["pods", namespace, name])} title={`${namespace}/${name}`}>
-      {name}
-    </a>
-  );
+  return <Link to={["pods", namespace, name]} name={name} title={`${namespace}/${name}`} />;
 }

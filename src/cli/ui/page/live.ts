@@ -60,12 +60,12 @@ export class LiveData implements Heard {
     if (this.signedOut === undefined) setTimeout(() => this.#connect(), CONNECT_AGAIN_MS);
   }
 
-  /** Signs in with a token. Resolves to the reason if that is refused. */
-  async signIn(token: string): Promise<string | undefined> {
+  /** Signs in with a token, to see all or one namespace. Resolves to the reason if that is refused. */
+  async signIn(token: string, namespace: string): Promise<string | undefined> {
     const response = await fetch("/api/session", {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ token }),
+      body: JSON.stringify({ token, namespace }),
     });
     if (!response.ok) return String((await response.json()).message);
     location.reload();

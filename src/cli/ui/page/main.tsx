@@ -1,13 +1,14 @@
 import { type JSX, render } from "preact";
 import { useEffect } from "preact/hooks";
 import { FindField, FindPage } from "./find.tsx";
+import { capital } from "./format.ts";
 import { connectionWords, whyOld } from "./freshness.ts";
 import { Keys, onKey, openKeys, VIEWS } from "./keys.tsx";
 import { live, useLive } from "./live.ts";
 import { MemberPage } from "./member.tsx";
 import { MembersView } from "./members.tsx";
 import { Overview } from "./overview.tsx";
-import { capital, Empty, useNow } from "./parts.tsx";
+import { Empty, useNow } from "./parts.tsx";
 import { NamespacePage, NodePage } from "./places.tsx";
 import { PlanPage } from "./plan.tsx";
 import { PodPage } from "./pod.tsx";
@@ -64,7 +65,7 @@ function Page(): JSX.Element {
         </button>
         <Connection />
         {session?.by === "token" && (
-          <button type="button" class="sign-out" title={session.user} onClick={() => void live.signOut()}>
+          <button type="button" title={session.user} onClick={() => void live.signOut()}>
             Sign out
           </button>
         )}

@@ -7,7 +7,7 @@ import { counted } from "./format.ts";
 import { NodeLink } from "./links.tsx";
 import { useLive } from "./live.ts";
 import { Member } from "./members.tsx";
-import { Loaded, ReadyBadge, Table, Time, Troubles, useNow, useReading } from "./parts.tsx";
+import { Events, Loaded, ReadyBadge, Table, Troubles, useNow, useReading } from "./parts.tsx";
 import { ObjectList, PodList } from "./pod-list.tsx";
 import { reachedWords } from "./reached.ts";
 
@@ -19,6 +19,8 @@ export function MemberPage({ name }: { name: string }): JSX.Element {
   const row = members?.find((each) => each.name === name);
   const reading = useReading<MemberPageView>(`/api/members/${encodeURIComponent(name)}`, row?.ready, READ_EVERY_MS);
   const own = [...pods.values()].filter(({ member }) => member === name);
+  // A trouble below tells the reason, with its time and remedy.
+  const reason = (reading.value?.troubles.length ?? 0) === 0 ? row?.reason : undefined;
   const copies = whole.rows.filter((object) => object.members.some(({ member }) => member === name));
   return (
     <>
@@ -29,7 +31,7 @@ export function MemberPage({ name }: { name: string }): JSX.Element {
       </header>
       {row !== undefined && (
         <div class="cards">
-          <Member {...row} />
+          <Member {...row} reason={reason} />
         </div>
       )}
       <Loaded reading={reading} what="the member">
@@ -46,6 +48,7 @@ export function MemberPage({ name }: { name: string }): JSX.Element {
 function Details({ value }: { value: MemberPageView }): JSX.Element {
   const now = useNow();
   const { name, troubles, conditions, events, nodes, nodesNotRead } = value;
+  const isTold = (message: string): boolean => troubles.some(({ what }) => what.includes(message));
   return (
     <>
       <Troubles of={troubles} />
@@ -81,7 +84,7 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
         none="No controller has reported on it."
         rows={conditions.map(({ type, status, since, message }) => ({
           key: type,
-          cells: [type, status, ageOf(since, now) ?? "–", message],
+          cells: [type, status, ageOf(since, now) ?? "–", isTold(message) ? "as above" : message],
         }))}
       />
       <h2>Events</h2>
@@ -90,13 +93,7 @@ function Details({ value }: { value: MemberPageView }): JSX.Element {
       ) : events.length === 0 ? (
         <p class="muted">None of its Cluster. API servers keep events for an hour by default.</p>
       ) : (
-        <Table
-          columns={["Time", "Type", "Reason", "Message"]}
-          rows={events.map(({ at, type, reason, message }) => ({
-            key: at + reason + message,
-            cells: [<Time at={at} key="time" />, type, reason, message],
-          }))}
-        />
+        <Events of={events} />
       )}
     </>
   );

@@ -52,6 +52,8 @@ export function MembersView(): JSX.Element {
   );
 }
 
+const REACHED = { Agent: "by its agent", Direct: "directly", Unknown: "–" };
+
 /** A member as a card. */
 export function Member(member: MemberRow): JSX.Element {
   const now = useNow();
@@ -77,11 +79,11 @@ export function Member(member: MemberRow): JSX.Element {
         <dt>Nodes</dt>
         <dd>{member.nodes ?? "–"}</dd>
         <dt>Reached</dt>
-        <dd title={member.server}>{member.hasAgent ? "by its agent" : "directly"}</dd>
+        <dd title={member.server}>{REACHED[member.connection ?? "Unknown"]}</dd>
         <dt>Pods</dt>
         <dd>
           <a href={linkTo(["pods"], { member: member.name })}>
-            {member.running} running of {member.unfinished}
+            {member.pods.running} running of {member.pods.unfinished}
           </a>
         </dd>
         <dt>Joined</dt>

@@ -1,11 +1,13 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { age, amountText } from "../../../api/wording.ts";
+import type { ToldEvent } from "../../explain/events.ts";
 import type { Trouble } from "../../explain/model.ts";
 import { saidText } from "../../explain/text.ts";
 import type { PodRow, ResourceUse } from "../model.ts";
 import { type Reading, readDocument } from "./document.ts";
-import { localTime, zonedTime } from "./format.ts";
+import { filledColumns, type PageRow } from "./filled-columns.ts";
+import { capital, localTime, zonedTime } from "./format.ts";
 import { whyLastKnown, whyOld } from "./freshness.ts";
 import { useLive } from "./live.ts";
 
@@ -56,37 +58,37 @@ export function Search({ value, onSearch }: { value: string; onSearch: (words: s
   );
 }
 
-/** Chooses one of some values, or any. */
+/** Chooses one of some values, or any. `besides`: a further value, and its words. */
 export function Choice({
   label,
   any,
   value,
   of,
+  besides,
   onChoice,
 }: {
   label: string;
-  any: string;
+  any?: string;
   value: string;
   of: readonly string[];
+  besides?: readonly [value: string, words: string];
   onChoice: (value: string) => void;
 }): JSX.Element {
   return (
     <select aria-label={label} value={value} onChange={({ currentTarget }) => onChoice(currentTarget.value)}>
-      <option value="">{any}</option>
+      {any !== undefined && <option value="">{any}</option>}
       {of.map((each) => (
         <option key={each}>{each}</option>
       ))}
+      {besides !== undefined && <option value={besides[0]}>{besides[1]}</option>}
     </select>
   );
 }
 
-/** A row of a table: a cell for each column, and what tells it from other rows. */
-export interface PageRow {
-  readonly key: string;
-  readonly cells: readonly ComponentChildren[];
-}
-
-/** A table whose last column takes the room that is left. `isMuted`: the cells of that column are asides. `none`: words for no rows. */
+/**
+ * A table without the columns of which all cells are empty. Its last column takes the room that is left. `isMuted`: the cells of that
+ * column are asides. `none`: words for no rows.
+ */
 export function Table({
   columns,
   rows,
@@ -111,14 +113,15 @@ export function Table({
       </>
     );
   }
+  const filled = filledColumns(columns, rows);
   return (
     <table class={as}>
       {caption !== undefined && <caption>{caption}</caption>}
       <thead>
         <tr>
-          {columns.map((column, index) => (
-            <th key={column} class={index === last ? "wide" : undefined}>
-              {column}
+          {filled.map((index) => (
+            <th key={index} class={index === last ? "wide" : undefined}>
+              {columns[index]}
             </th>
           ))}
         </tr>
@@ -126,8 +129,8 @@ export function Table({
       <tbody>
         {rows.map(({ key, cells }) => (
           <tr key={key}>
-            {columns.map((column, index) => (
-              <td key={column} data-label={column} class={isMuted && index === last ? "muted" : undefined}>
+            {filled.map((index) => (
+              <td key={index} data-label={columns[index]} class={isMuted && index === last ? "muted" : undefined}>
                 {cells[index]}
               </td>
             ))}
@@ -171,12 +174,38 @@ export function Empty({
   );
 }
 
+/** The first steps where nothing is delegated. */
+export function NothingDelegated({ title, steps }: { title: string; steps: string }): JSX.Element {
+  return (
+    <Empty title={title}>
+      <p>{steps}</p>
+      <pre>
+        kubectl label namespace shop legation.dev/delegation=annotated{"\n"}
+        kubectl -n shop annotate deployment web legation.dev/delegate=true
+      </pre>
+    </Empty>
+  );
+}
+
 /** A moment as local time, in full as its tooltip and on demand. */
 export function Time({ at, isZoned = false }: { at: string; isZoned?: boolean }): JSX.Element {
   return (
     <time dateTime={at} title={zonedTime(at)}>
       {isZoned ? zonedTime(at) : localTime(at, Date.now())}
     </time>
+  );
+}
+
+/** Events, each with where it was told if some have that. */
+export function Events({ of }: { of: readonly (ToldEvent & { readonly where?: string })[] }): JSX.Element {
+  return (
+    <Table
+      columns={["Time", "Where", "Type", "Reason", "Message"]}
+      rows={of.map(({ at, where = "", type, reason, message }) => ({
+        key: at + where + reason + message,
+        cells: [<Time at={at} key="time" />, where, type, reason, message],
+      }))}
+    />
   );
 }
 
@@ -244,11 +273,6 @@ export function Loaded<T>({
       {problem === undefined ? children(value) : <div class="loaded old">{children(value)}</div>}
     </>
   );
-}
-
-/** Returns words as the beginning of a sentence. */
-export function capital(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /** A list that the live connection has not delivered yet, and why if it takes long. */

@@ -24,21 +24,29 @@ export function PodList({
   return (
     <>
       <Table
+        as="list pods"
         columns={["Pod", "Status", "Namespace", "Workload", "Member", "Node", "Why"]}
-        rows={pods.slice(0, MOST_ROWS).map((row) => ({
-          key: row.uid,
-          cells: [
-            <PodLink key="pod" {...row} />,
-            <Status key="status" row={row} />,
-            <NamespaceLink key="namespace" name={row.namespace} />,
-            <WorkloadLink key="workload" namespace={row.namespace} of={row.workload} />,
-            <MemberLink key="member" name={row.member} />,
-            <NodeLink key="node" member={row.member} name={row.node} />,
-            <span key="why" title={row.why}>
-              {whyOf(row, members) ?? ""}
-            </span>,
-          ],
-        }))}
+        rows={pods.slice(0, MOST_ROWS).map((row) => {
+          const why = whyOf(row, members);
+          return {
+            key: row.uid,
+            cells: [
+              <PodLink key="pod" {...row} />,
+              <Status key="status" row={row} />,
+              <NamespaceLink key="namespace" name={row.namespace} />,
+              <WorkloadLink key="workload" namespace={row.namespace} of={row.workload} />,
+              <MemberLink key="member" name={row.member} />,
+              <NodeLink key="node" member={row.member} name={row.node} />,
+              why === undefined ? (
+                ""
+              ) : (
+                <span key="why" title={row.why}>
+                  {why}
+                </span>
+              ),
+            ],
+          };
+        })}
       />
       {pods.length > MOST_ROWS && (
         <p>

@@ -8,7 +8,7 @@ import { CopyButtons } from "./copy.tsx";
 import { MemberLink, NamespaceLink, NodeLink, WorkloadLink } from "./links.tsx";
 import { useLive } from "./live.ts";
 import { Log } from "./log.tsx";
-import { Empty, Loaded, Status, Table, Time, Troubles, useReading } from "./parts.tsx";
+import { Empty, Events, Loaded, Status, Time, Troubles, useReading } from "./parts.tsx";
 import { Reasons } from "./reasons.tsx";
 import { changeQuery, type Route } from "./route.ts";
 
@@ -141,14 +141,14 @@ function Both({
         tab === "yaml" ? (
           <Compared view={value} what={["Pod", "delegate"]} />
         ) : (
-          <Events journey={journey} delegate={value} />
+          <EventsOfBoth journey={journey} delegate={value} />
         )
       }
     </Loaded>
   );
 }
 
-function Events({ journey, delegate }: { journey: Journey; delegate: ComparedView }): JSX.Element {
+function EventsOfBoth({ journey, delegate }: { journey: Journey; delegate: ComparedView }): JSX.Element {
   const { member = "", events: told, notRead } = delegate;
   const all = [
     ...journey.events.map((event) => ({ ...event, where: "host" })),
@@ -165,13 +165,7 @@ function Events({ journey, delegate }: { journey: Journey; delegate: ComparedVie
       {all.length === 0 ? (
         <Empty title="No events">API servers keep events for an hour by default.</Empty>
       ) : (
-        <Table
-          columns={["Time", "Where", "Type", "Reason", "Message"]}
-          rows={all.map(({ at, where, type, reason, message }) => ({
-            key: at + where + reason + message,
-            cells: [<Time at={at} key="time" />, where, type, reason, message],
-          }))}
-        />
+        <Events of={all} />
       )}
     </>
   );

@@ -8,9 +8,9 @@ import { counted } from "./format.ts";
 import { wordsOf } from "./found.ts";
 import { MemberLink, NamespaceLink, NodeLink, PodLink, WorkloadLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Awaited, Choice, Empty, Search, Status, useNow } from "./parts.tsx";
+import { Awaited, Choice, NothingDelegated, Search, Status, useNow } from "./parts.tsx";
 import { changeQuery, linkTo, type Route } from "./route.ts";
-import { type Column, type Order, ordered, Rows } from "./rows.tsx";
+import { type Column, ordered, orderOf, Rows } from "./rows.tsx";
 import { whyOf } from "./summary.ts";
 
 const STATES: readonly PodRow["state"][] = ["waiting", "starting", "running", "failed", "succeeded", "ending"];
@@ -84,7 +84,7 @@ export function Pods({ route }: { route: Route }): JSX.Element {
     sort = "-Age",
   } = Object.fromEntries(route.query);
   const columns = useMemo(() => columnsAt(now, members), [now, members]);
-  const order: Order = { column: sort.replace(/^-/, ""), isDescending: sort.startsWith("-") };
+  const order = orderOf(sort);
   const shown = useMemo(() => {
     const words = wordsOf(q);
     const matching = [...pods.values()].filter(
@@ -131,38 +131,29 @@ export function Pods({ route }: { route: Route }): JSX.Element {
             of={workloads}
             onChoice={(chosen) => set({ workload: chosen })}
           />
-          <select
-            aria-label="Member"
+          <Choice
+            label="Member"
+            any="every member"
             value={member}
-            onChange={({ currentTarget }) => set({ member: currentTarget.value })}
-          >
-            <option value="">every member</option>
-            {members?.map(({ name }) => (
-              <option key={name}>{name}</option>
-            ))}
-            <option value="–">no member yet</option>
-          </select>
-          <select
-            aria-label="State"
+            of={members?.map(({ name }) => name) ?? []}
+            besides={["–", "no member yet"]}
+            onChoice={(chosen) => set({ member: chosen })}
+          />
+          <Choice
+            label="State"
+            any="every state"
             value={state}
-            onChange={({ currentTarget }) => set({ state: currentTarget.value })}
-          >
-            <option value="">every state</option>
-            {STATES.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
+            of={STATES}
+            onChoice={(chosen) => set({ state: chosen })}
+          />
         </div>
         <CopyButtons commands={podsCommands(namespace || undefined)} />
       </header>
       {isComplete && pods.size === 0 ? (
-        <Empty title="No pod is delegated">
-          <p>Opt a namespace in, and say which of its pods go to members:</p>
-          <pre>
-            kubectl label namespace shop legation.dev/delegation=annotated{"\n"}
-            kubectl -n shop annotate deployment web legation.dev/delegate=true
-          </pre>
-        </Empty>
+        <NothingDelegated
+          title="No pod is delegated"
+          steps="Opt a namespace in, and say which of its pods go to members:"
+        />
       ) : (
         <Rows
           label="Pods"
@@ -171,7 +162,7 @@ export function Pods({ route }: { route: Route }): JSX.Element {
           keyOf={(row) => row.uid}
           order={order}
           none={{ words: "No pod is like this.", link: linkTo(["pods"]) }}
-          onOrder={({ column, isDescending }) => set({ sort: `${isDescending ? "-" : ""}${column}` })}
+          onOrder={(sorted) => set({ sort: sorted })}
         />
       )}
     </div>

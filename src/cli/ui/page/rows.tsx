@@ -17,6 +17,11 @@ export interface Order {
   readonly isDescending: boolean;
 }
 
+/** Reads the order that an address names: `Age`, or `-Age` for descending. */
+export function orderOf(sort: string): Order {
+  return { column: sort.replace(/^-/, ""), isDescending: sort.startsWith("-") };
+}
+
 const ROW_PX = 36;
 const SPARE_ROWS = 12;
 // Cards of a narrow window have a line for each column. All are of one height, since only visible ones are in the page.
@@ -31,7 +36,8 @@ export function Rows<Row>(props: {
   readonly rows: readonly Row[];
   readonly keyOf: (row: Row) => string;
   readonly order: Order;
-  readonly onOrder: (order: Order) => void;
+  /** Takes the order as an address names it. */
+  readonly onOrder: (sort: string) => void;
   /** CSS width below which the table scrolls sideways. */
   readonly minWidth?: string;
   /** Words for no rows, and the view without filters. */
@@ -126,23 +132,20 @@ function Head<Row>({
 }: {
   column: Column<Row>;
   order: Order;
-  onOrder: (order: Order) => void;
+  onOrder: (sort: string) => void;
 }): JSX.Element {
   const isSorted = order.column === name;
   const sort = isSorted ? (order.isDescending ? "descending" : "ascending") : "none";
-  if (by === undefined) {
-    return (
-      <th scope="col" title={name}>
-        {name}
-      </th>
-    );
-  }
   return (
-    <th scope="col" aria-sort={sort} title={name}>
-      <button type="button" onClick={() => onOrder({ column: name, isDescending: isSorted && !order.isDescending })}>
-        {name}
-        <span aria-hidden="true">{isSorted ? (order.isDescending ? " ↓" : " ↑") : ""}</span>
-      </button>
+    <th scope="col" aria-sort={by && sort} title={name}>
+      {by === undefined ? (
+        name
+      ) : (
+        <button type="button" onClick={() => onOrder(isSorted && !order.isDescending ? `-${name}` : name)}>
+          {name}
+          <span aria-hidden="true">{isSorted ? (order.isDescending ? " ↓" : " ↑") : ""}</span>
+        </button>
+      )}
     </th>
   );
 }

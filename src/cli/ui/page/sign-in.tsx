@@ -7,9 +7,12 @@ export function SignInPage(): JSX.Element {
   const [problem, setProblem] = useState("");
   const [isAsking, setAsking] = useState(false);
   const field = useRef<HTMLInputElement>(null);
+  const namespace = useRef<HTMLInputElement>(null);
   const signIn = async (): Promise<void> => {
     setAsking(true);
-    const why = await live.signIn(field.current?.value ?? "").catch((error: unknown) => String(error));
+    const why = await live
+      .signIn(field.current?.value ?? "", namespace.current?.value ?? "")
+      .catch((error: unknown) => String(error));
     setProblem(why ?? "");
     setAsking(false);
     field.current?.focus();
@@ -32,6 +35,12 @@ export function SignInPage(): JSX.Element {
           autocomplete="off"
           spellcheck={false}
           required
+        />
+        <input
+          ref={namespace}
+          aria-label="Namespace"
+          placeholder="Namespace, if your rights end with one"
+          spellcheck={false}
         />
         <button type="submit" class="main" disabled={isAsking}>
           {isAsking ? "Signing in…" : "Sign in"}

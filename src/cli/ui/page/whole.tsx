@@ -9,7 +9,7 @@ import { objectCommands } from "./commands.ts";
 import { Compared } from "./compared.tsx";
 import { CopyButtons } from "./copy.tsx";
 import { MemberLink } from "./links.tsx";
-import { Badge, Loaded, Table, Troubles, useNow, useReading } from "./parts.tsx";
+import { Badge, Choice, Loaded, Table, Troubles, useNow, useReading } from "./parts.tsx";
 import { Reasons } from "./reasons.tsx";
 import { changeQuery, type Route } from "./route.ts";
 
@@ -179,15 +179,12 @@ function MemberCopies({
     <section>
       <div class="compare-title">
         <h2>Copies</h2>
-        <select
-          aria-label="Member of the copy"
+        <Choice
+          label="Member of the copy"
           value={member}
-          onChange={({ currentTarget }) => changeQuery(route, { member: currentTarget.value })}
-        >
-          {members.map((each) => (
-            <option key={each}>{each}</option>
-          ))}
-        </select>
+          of={members}
+          onChoice={(chosen) => changeQuery(route, { member: chosen })}
+        />
       </div>
       <CopyIn path={`${path}/in/${encodeURIComponent(member)}`} kind={kind} />
     </section>

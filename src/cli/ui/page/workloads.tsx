@@ -8,9 +8,9 @@ import { wordsOf } from "./found.ts";
 import { whyLost } from "./freshness.ts";
 import { NamespaceLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Awaited, Choice, Empty, Search, useReading } from "./parts.tsx";
+import { Awaited, Choice, NothingDelegated, Search, useReading } from "./parts.tsx";
 import { changeQuery, linkTo, type Route } from "./route.ts";
-import { type Column, type Order, ordered, Rows } from "./rows.tsx";
+import { type Column, ordered, orderOf, Rows } from "./rows.tsx";
 import { byKey, jobWorkloads, podWorkloads, type WorkloadRow, wholeWorkload } from "./workload-rows.ts";
 
 const FIRST: readonly Column<WorkloadRow>[] = [
@@ -73,7 +73,7 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
     () => [...FIRST, ...names.map((name) => memberColumn(name, whyLost(name, members)))],
     [names.join(), members],
   );
-  const order: Order = { column: sort.replace(/^-/, ""), isDescending: sort.startsWith("-") };
+  const order = orderOf(sort);
   const shown = useMemo(() => {
     const words = wordsOf(q);
     const matching = all.filter((row) => {
@@ -109,14 +109,10 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
         </p>
       ))}
       {isComplete && all.length === 0 ? (
-        <Empty title="No workload has delegated pods">
-          <p>Opt a namespace in, and say which workloads go to members:</p>
-          <pre>
-            kubectl label namespace shop legation.dev/delegation=annotated{"\n"}
-            kubectl -n shop annotate deployment web legation.dev/delegate=true
-          </pre>
-          <p>Pods without a workload are under Pods.</p>
-        </Empty>
+        <NothingDelegated
+          title="No workload has delegated pods"
+          steps="Pods without a workload are under Pods. Opt a namespace in, and say which workloads go to members:"
+        />
       ) : (
         <Rows
           label="Workloads"
@@ -125,7 +121,7 @@ export function Workloads({ route }: { route: Route }): JSX.Element {
           keyOf={({ key, isWhole }) => `${key}${isWhole}`}
           order={order}
           none={{ words: "No workload is like this.", link: linkTo(["workloads"]) }}
-          onOrder={({ column, isDescending }) => changeQuery(route, { sort: `${isDescending ? "-" : ""}${column}` })}
+          onOrder={(sorted) => changeQuery(route, { sort: sorted })}
           minWidth={`${FIRST_REM + MEMBER_REM * names.length}rem`}
         />
       )}

@@ -52,7 +52,6 @@ function facts(ready: "True" | "False", told: readonly KubeEvent[] = []): Member
       },
     },
     node,
-    proxies: pods,
     told,
     credentials: { secret: "west", state: "renewed", expires: "2026-01-31T00:00:00Z", since: SINCE },
     now: Date.parse(SINCE),
@@ -60,7 +59,7 @@ function facts(ready: "True" | "False", told: readonly KubeEvent[] = []): Member
 }
 
 function text(of: MemberFacts): string {
-  return memberText(memberDetail(of), Date.parse("2026-01-01T01:00:00Z"), recordedSession().terminal);
+  return memberText(memberDetail(of, pods), Date.parse("2026-01-01T01:00:00Z"), recordedSession().terminal);
 }
 
 test("a member's detail has its nodes by kind, this cluster's pods by status, and what others ask for", () => {

@@ -133,6 +133,7 @@ describe("a workload whose annotations are not in its pod template", () => {
       { ownerReferences: [{ ...job, kind: "Workflow", name: "w" }] },
       "Workflow w makes that template: write them into its own pod template",
     ],
+    ["Job", { ownerReferences: [{ ...job, kind: "toString", name: "w" }] }, "toString w makes that template"],
   ])("says how those of a %s get there (%#)", (kind, more, advice) => {
     const said = says(kind, more);
     expect(said).toContain(`the annotations of ${kind} web are not in its pod template: `);

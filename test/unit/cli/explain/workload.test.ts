@@ -221,3 +221,13 @@ test("shows the Jobs of a CronJob, newest first, with the members of whole ones"
   expect(rows[0]).toMatch(/^web-2 +Running +0 +0 +west +60m$/);
   expect(rows[1]).toMatch(/^web-1 +Complete +1 +0 +- +120m$/);
 });
+
+test("counts the pods of a member named like a field of every object", () => {
+  const shown = status({ constructor: {}, west: {} }, { clusters: { "*": { weight: 1 } } }, ["constructor", "west"], 2);
+  expect(shown.clusters).toMatchObject([
+    { cluster: "constructor", wanted: 1, has: 1, overflow: undefined },
+    { cluster: "west", wanted: 1, has: 1, overflow: undefined },
+  ]);
+  const empty = status({ constructor: {} }, { clusters: { "*": { weight: 1 } } }, [], 1);
+  expect(empty.clusters).toMatchObject([{ cluster: "constructor", has: 0, overflow: undefined }]);
+});

@@ -13,7 +13,7 @@ function runningIn(namespace: string): Stored<Pod> {
 }
 
 /** The live view of a user, and what a reader of it was told last. */
-async function viewed(namespace: string | undefined, more: readonly string[] = []) {
+async function viewed(namespace: string | undefined, more: readonly string[] = [], isConfined = false) {
   const session = accountInTeam(
     [
       [pods, runningIn("team")],
@@ -23,16 +23,17 @@ async function viewed(namespace: string | undefined, more: readonly string[] = [
   );
   const { client: host } = await session.connect({}, "host");
   const clock = new FakeClock();
-  const view = new LiveView({ host, namespace, clock });
+  const view = new LiveView({ host, namespace, isConfined, clock });
   onTestFinished(() => view.stop());
   const told: { members?: readonly MemberRow[]; hidden?: HiddenFromUser; problem?: string | undefined } = {};
   view.start();
   view.subscribe({
     onPod: () => {},
-    onMembers: (members) => (told.members = members),
-    onWhole: () => {},
-    onHidden: (hidden) => (told.hidden = hidden),
-    onProblem: (problem) => (told.problem = problem),
+    onNews: (message) => {
+      if (message.type === "members") told.members = message.members;
+      if (message.type === "hidden") told.hidden = message;
+      if (message.type === "problem") told.problem = message.message;
+    },
   });
   await clock.advance(3_000);
   return { view, told, clock };
@@ -46,6 +47,7 @@ describe("the live view of a user with rights in one namespace alone", () => {
     expect(told.members).toBeUndefined();
     expect(told.problem).toBeUndefined();
     expect(told.hidden).toEqual({
+      type: "hidden",
       members: true,
       line:
         "not shown: the members, their share and their state, objects of delegated types, " +
@@ -53,10 +55,15 @@ describe("the live view of a user with rights in one namespace alone", () => {
     });
   });
 
+  test("names the pods of other namespaces as hidden where the user did not choose the namespace", async () => {
+    const { told } = await viewed("team", [], true);
+    expect(told.hidden?.line).toMatch(/^not shown: pods outside namespace team, the members, .* which the ClusterRole/);
+  });
+
   test("has the members where they may be read", async () => {
     const { view, told } = await viewed("team", MEMBERS_TOO);
     expect(view.isComplete).toBe(true);
-    expect(told.members).toMatchObject([{ name: "east" }, { name: "west", unfinished: 1 }]);
+    expect(told.members).toMatchObject([{ name: "east" }, { name: "west", pods: { unfinished: 1 } }]);
     expect(told.hidden).toMatchObject({ members: false, line: expect.stringContaining("not shown: objects of") });
   });
 

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { readMemberDetail } from "../../../../src/cli/explain/member.ts";
 import type { OpenMember } from "../../../../src/cli/shared/open-member.ts";
 import { readMemberPage } from "../../../../src/cli/ui/member-page.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
@@ -9,14 +10,17 @@ import { viewerOf } from "./viewer.ts";
 
 const signal = new AbortController().signal;
 
-function read(parts: MemberParts, openMember: OpenMember, list: FakeMethods["list"] = async () => NONE) {
+function hostOf(parts: MemberParts, list: FakeMethods["list"] = async () => NONE) {
   const { clusters, nodes } = host({ west: parts });
-  const client = fakeClient({
+  return fakeClient({
     find: async ({ kind }) => (kind === "Cluster" ? clusters : nodes)[0] ?? undefined,
     list: async (resource, options) =>
       resource.kind === "Secret" ? { ...NONE, items: [SECRET] } : await list(resource, options),
   });
-  return readMemberPage(viewerOf(client, openMember), "west", signal);
+}
+
+function read(parts: MemberParts, openMember: OpenMember, list?: FakeMethods["list"]) {
+  return readMemberPage(viewerOf(hostOf(parts, list), openMember), "west", signal);
 }
 
 const SECRET = {
@@ -86,4 +90,18 @@ test("names what is wrong with it, and the remedy", async () => {
     { what: `west is not ready: ${message}`, since: "2026-01-01T00:00:00Z", by: "legation controller" },
     { remedy: expect.stringContaining("kubectl uncordon") },
   ]);
+});
+
+test("shows the document that `legation status` shows", async () => {
+  const message = "kubelet stopped posting node status.";
+  const list: FakeMethods["list"] = async ({ kind }) =>
+    kind === "Event" ? { ...NONE, items: [{ ...node, message }] } : NONE;
+  const {
+    nodes: _,
+    nodesNotRead: __,
+    ...document
+  } = await read({}, () => Promise.reject(kubeError("AnswerLost")), list);
+  const status = await readMemberDetail(hostOf({}, list), "west", signal);
+  expect(status).toMatchObject(document);
+  expect(document.events).toMatchObject([{ message }, { message }]);
 });

@@ -1,73 +1,9 @@
 import { expect, test } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
-import type { KubeNode, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
 import { countedPod } from "../../../../src/cli/explain/member-use.ts";
-import { kubectlStatus } from "../../../../src/cli/explain/pod-status.ts";
 import { memberRows, podRow } from "../../../../src/cli/ui/rows.ts";
-import { containerStatus, endedStatus, pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
-
-const waiting = (reason: string, message?: string) =>
-  containerStatus({ state: { waiting: { reason, ...(message === undefined ? {} : { message }) } } });
-
-// The words of kubectl's printer (k8s.io/kubernetes/pkg/printers/internalversion).
-test.each<[string, Pod]>([
-  ["Running", pod({ spec: { nodeName: "legation-west" }, status: runningStatus() })],
-  ["Pending", pod({})],
-  ["SchedulingGated", pod({ spec: { schedulingGates: [{ name: "wait" }] } })],
-  ["Completed", pod({ status: endedStatus(0) })],
-  ["Error", pod({ status: endedStatus(1) })],
-  ["Evicted", pod({ status: { phase: "Failed", reason: "Evicted" } })],
-  ["Terminating", pod({ metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" }, status: runningStatus() })],
-  ["Unknown", pod({ metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" }, status: { reason: "NodeLost" } })],
-  ["ImagePullBackOff", pod({ status: { phase: "Pending", containerStatuses: [waiting("ImagePullBackOff")] } })],
-  [
-    "Init:0/2",
-    pod({
-      status: { phase: "Pending", initContainerStatuses: [waiting("PodInitializing"), waiting("PodInitializing")] },
-    }),
-  ],
-  [
-    "Init:CrashLoopBackOff",
-    pod({ status: { phase: "Pending", initContainerStatuses: [waiting("CrashLoopBackOff")] } }),
-  ],
-  [
-    "PodInitializing",
-    pod({
-      status: {
-        phase: "Pending",
-        initContainerStatuses: [containerStatus({ state: { terminated: { exitCode: 0 } } })],
-        containerStatuses: [waiting("PodInitializing")],
-      },
-    }),
-  ],
-  [
-    "Signal:9",
-    pod({
-      status: {
-        phase: "Failed",
-        containerStatuses: [containerStatus({ state: { terminated: { exitCode: 137, signal: 9 } } })],
-      },
-    }),
-  ],
-  [
-    "ExitCode:3",
-    pod({
-      status: { phase: "Failed", containerStatuses: [containerStatus({ state: { terminated: { exitCode: 3 } } })] },
-    }),
-  ],
-])("shows %s as kubectl does", (status, shown) => {
-  expect(kubectlStatus(shown)).toBe(status);
-});
-
-test("goes on to the containers once a sidecar has started", () => {
-  const sidecar = containerStatus({ started: true, state: { running: {} } });
-  const status = {
-    phase: "Running",
-    initContainerStatuses: [sidecar],
-    containerStatuses: [containerStatus({ ready: true, state: { running: {} } })],
-  };
-  expect(kubectlStatus(pod({ status }))).toBe("Running");
-});
+import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 
 test("names the Deployment of a ReplicaSet's pod, its member and its node there", () => {
   const row = podRow(
@@ -152,7 +88,7 @@ test("sums up a member's room: used by this host, by others, and extended resour
     { resource: "nvidia.com/gpu", allocatable: 4, ours: 1, others: 0 },
   ]);
   expect(row).toMatchObject({
-    unfinished: 1,
+    pods: { unfinished: 1 },
     labels: { region: "eu" },
     taints: ["gpu=only:NoSchedule"],
     ready: "True",

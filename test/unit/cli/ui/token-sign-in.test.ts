@@ -15,10 +15,12 @@ function servedPage(trustedProxies: readonly string[] = []) {
   const clock = new FakeClock();
   const revoked = new Set<string>();
   const closed: string[] = [];
+  const asked: (string | undefined)[] = [];
   const gate: PageGate & TokenSignIn = new TokenSignIn({
     hosts: [HOST],
     clock,
-    open: async (token): Promise<TokenUser> => {
+    open: async (token, namespace): Promise<TokenUser> => {
+      asked.push(namespace);
       if (token === "slow") await new Promise(() => {});
       if (token !== "alice" && token !== "bob" && !token.startsWith("user-")) throw kubeError("Unauthorized");
       return {
@@ -46,7 +48,7 @@ function servedPage(trustedProxies: readonly string[] = []) {
     const { headers } = await signIn(token);
     return String(headers["set-cookie"]).split(";", 1)[0] ?? "";
   };
-  return { server, clock, revoked, closed, ask, signIn, cookieOf };
+  return { server, clock, revoked, closed, asked, ask, signIn, cookieOf };
 }
 
 test("serves the page to everybody, and nothing of a cluster without a session", async () => {
@@ -58,6 +60,16 @@ test("serves the page to everybody, and nothing of a cluster without a session",
     expect(answer.statusCode, url).toBe(401);
     expect(answer.headers["www-authenticate"]).toBe("Bearer");
   }
+});
+
+test("passes the namespace on that a user asks to see, and none for an empty field", async () => {
+  const { server, asked } = servedPage();
+  const headers = { host: HOST, "content-type": "application/json" };
+  for (const namespace of [" shop ", "", undefined]) {
+    const payload = JSON.stringify({ token: "alice", namespace });
+    expect((await server.inject({ method: "POST", url: "/api/session", headers, payload })).statusCode).toBe(200);
+  }
+  expect(asked).toEqual(["shop", undefined, undefined]);
 });
 
 test.each([

@@ -646,9 +646,9 @@ test("keeps labels by which tools find their objects off the node, and removes t
     "type",
   ]);
   const node = stored();
-  const earlier = "region,app.kubernetes.io/instance";
+  const earlier = "region,app.kubernetes.io/instance,toString";
   const annotations = { ...node.metadata.annotations, "legation.dev/node-labels": earlier };
-  const bears = { ...node.metadata.labels, "app.kubernetes.io/instance": "clusters" };
+  const bears = { ...node.metadata.labels, "app.kubernetes.io/instance": "clusters", toString: "a" };
   const { actions } = decide(
     { ...there, node: { ...node, metadata: { ...node.metadata, annotations, labels: bears } } },
     now,
@@ -656,7 +656,9 @@ test("keeps labels by which tools find their objects off the node, and removes t
   expect(actions).toContainEqual({
     type: "patchNode",
     patch: expect.objectContaining({
-      metadata: expect.objectContaining({ labels: expect.objectContaining({ "app.kubernetes.io/instance": null }) }),
+      metadata: expect.objectContaining({
+        labels: expect.objectContaining({ "app.kubernetes.io/instance": null, toString: null }),
+      }),
     }),
   });
 });

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
-import type { MemberRow, PodRow, WholeRow } from "../../../../../src/cli/ui/model.ts";
+import type { PodRow, WholeRow } from "../../../../../src/cli/ui/model.ts";
 import { findAll } from "../../../../../src/cli/ui/page/found.ts";
 import { podWorkloads } from "../../../../../src/cli/ui/page/workload-rows.ts";
 import { podRow } from "../../../../../src/cli/ui/rows.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
+import { memberRow } from "./member-row.ts";
 
 const pod = (name: string): PodRow => ({
   ...podRow(proxyPod()),
@@ -15,17 +16,7 @@ const pod = (name: string): PodRow => ({
   workload: "Deployment/web",
 });
 const pods = [pod("web-b"), pod("web-a")];
-const member: MemberRow = {
-  name: "west",
-  ready: "True",
-  hasAgent: false,
-  isCordoned: false,
-  labels: {},
-  taints: [],
-  use: [],
-  running: 0,
-  unfinished: 0,
-};
+const member = memberRow("west");
 const settings: WholeRow = {
   uid: "1",
   type: "configmaps",

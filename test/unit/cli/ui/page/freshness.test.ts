@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { MemberRow } from "../../../../../src/cli/ui/model.ts";
 import { connectionWords, type Heard, isOld, whyLost, whyOld } from "../../../../../src/cli/ui/page/freshness.ts";
+import { memberRow } from "./member-row.ts";
 
 const NOW = 1_000_000;
 const heard = (fields: Partial<Heard> = {}): Heard => ({
@@ -55,18 +55,7 @@ describe("what the page says of its age", () => {
 });
 
 describe("a member's pods", () => {
-  const member = (name: string, ready: string, reason?: string): MemberRow => ({
-    name,
-    ready,
-    reason,
-    hasAgent: false,
-    isCordoned: false,
-    labels: {},
-    taints: [],
-    use: [],
-    running: 0,
-    unfinished: 0,
-  });
+  const member = (name: string, ready: string, reason?: string) => memberRow(name, { ready, reason });
   const members = [
     member("east", "False", "no answer"),
     member("west", "True", "cordoned"),

@@ -1,27 +1,22 @@
 import { expect, test } from "vitest";
-import type { MemberPageView } from "../../../../../src/cli/ui/model.ts";
+import type { MemberCredentials } from "../../../../../src/cli/explain/credentials.ts";
 import { reachedWords } from "../../../../../src/cli/ui/page/reached.ts";
 
-const view: MemberPageView = {
-  name: "west",
-  troubles: [],
-  credentials: {
-    secret: "member-west",
-    state: "renewed",
-    expires: "2026-01-31T00:00:00Z",
-    since: "2026-01-01T00:00:00Z",
-  },
-  conditions: [],
-  events: [],
+const credentials: MemberCredentials = {
+  secret: "member-west",
+  state: "renewed",
+  expires: "2026-01-31T00:00:00Z",
+  since: "2026-01-01T00:00:00Z",
 };
 
-function words(parts: Partial<MemberPageView>): string[] {
-  return reachedWords({ ...view, ...parts }, Date.parse("2026-01-01T01:05:00Z"), "UTC");
+function words(parts: Partial<Parameters<typeof reachedWords>[0]>): string[] {
+  const member = { connection: undefined, agent: undefined, access: undefined, credentials, ...parts };
+  return reachedWords(member, Date.parse("2026-01-01T01:05:00Z"), "UTC");
 }
 
 test("a member behind an agent has the agent's version and time, and when its token ends and is renewed", () => {
-  const agent = { connection: "Agent", agentVersion: "0.2.0", connectedSince: "2026-01-01T01:00:00Z" } as const;
-  expect(words({ ...agent, accessPrefix: "legation:" })).toEqual([
+  const agent = { version: "0.2.0", connectedSince: "2026-01-01T01:00:00Z" };
+  expect(words({ connection: "Agent", agent, access: { prefix: "legation:" } })).toEqual([
     "By its agent of version 0.2.0, connected since 2026-01-01 01:00:00 UTC (5m).",
     "Open to users of the host as legation:USER.",
     "Its token is in Secret legation-system/member-west, valid until 2026-01-31 00:00:00 UTC, made at " +

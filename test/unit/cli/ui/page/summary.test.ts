@@ -1,26 +1,15 @@
 import { describe, expect, test } from "vitest";
-import type { MemberRow, PodRow, WarningRow, WholeRow } from "../../../../../src/cli/ui/model.ts";
+import type { PodRow, WarningRow, WholeRow } from "../../../../../src/cli/ui/model.ts";
 import { byReason, ofShown, troubled, waitingCopies, whyOf } from "../../../../../src/cli/ui/page/summary.ts";
 import { podRow } from "../../../../../src/cli/ui/rows.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
+import { memberRow as member } from "./member-row.ts";
 
 const row = (fields: Partial<PodRow> = {}): PodRow => ({
   ...podRow(proxyPod()),
   namespace: "shop",
   why: undefined,
   state: "waiting",
-  ...fields,
-});
-const member = (name: string, fields: Partial<MemberRow> = {}): MemberRow => ({
-  name,
-  ready: "True",
-  hasAgent: false,
-  isCordoned: false,
-  labels: {},
-  taints: [],
-  use: [],
-  running: 0,
-  unfinished: 0,
   ...fields,
 });
 const MEMBERS = [member("west"), member("east", { ready: "False", reason: "no answer: ECONNREFUSED" })];

@@ -1,0 +1,50 @@
+import { expect, test } from "vitest";
+import type { PodRow } from "../../../../../src/cli/ui/model.ts";
+import { jobWorkloads, podWorkloads, wholeWorkload } from "../../../../../src/cli/ui/page/workload-rows.ts";
+import { podRow } from "../../../../../src/cli/ui/rows.ts";
+import { proxyPod } from "../../../../support/builders/pod.ts";
+
+const pod = (uid: string, fields: Partial<PodRow>): PodRow => {
+  return { ...podRow(proxyPod({ uid })), namespace: "shop", workload: "Deployment/web", ...fields };
+};
+
+test("a workload has its pods by member, and the shortest reason of those that do not run", () => {
+  const [web, ...others] = podWorkloads([
+    pod("a", { member: "west", state: "running", why: undefined }),
+    pod("b", { member: "west", state: "ending", why: undefined }),
+    pod("c", { member: undefined, state: "waiting", why: "east: full; west: cpu: 8 requested, 4 left" }),
+    pod("d", { member: "east", state: "succeeded" }),
+  ]);
+  expect(others).toEqual([]);
+  expect(web).toMatchObject({ key: "shop/Deployment/web", total: 3, waiting: 1, leaving: 1 });
+  expect(web?.why).toBe("east: full, and 1 more");
+  expect([...(web?.places ?? [])].map(([member, { text, tone }]) => [member, text, tone])).toEqual([
+    ["west", "1/2", "starting"],
+  ]);
+});
+
+test("a workload whose pods have all succeeded is finished, with its pods", () => {
+  const [row] = podWorkloads([pod("a", { member: "west", state: "succeeded" })]);
+  expect(row).toMatchObject({ total: 1, why: "finished" });
+});
+
+test("a finished Job is shown if its author asks for delegation, and its CronJob with it", () => {
+  const job = { namespace: "shop", state: "Complete: 1 succeeded", hasFailed: false } as const;
+  const rows = [
+    { ...job, kind: "Job", name: "report-1", asks: true, cronJob: "report" },
+    { ...job, kind: "CronJob", name: "report", asks: false },
+    { ...job, kind: "Job", name: "own", asks: false },
+  ] as const;
+  expect(jobWorkloads(rows, []).map(({ key }) => key)).toEqual(["shop/Job/report-1", "shop/CronJob/report"]);
+});
+
+test("a whole object has a state for each member, and one of a Job its completions", () => {
+  const whole = { uid: "1", type: "jobs", kind: "Job", namespace: "shop", name: "sum", created: "", isEnding: false };
+  const row = wholeWorkload({
+    ...whole,
+    members: [{ member: "west", tone: "running", state: "Running", wanted: 4, has: 1 }],
+  });
+  expect(row).toMatchObject({ isWhole: true, total: 1, waiting: 0, link: "#/workloads/Job/shop/sum" });
+  expect(row.places.get("west")).toMatchObject({ text: "1/4", part: 0.25 });
+  expect(wholeWorkload({ ...whole, members: [] }).waiting).toBe(1);
+});
