@@ -12,6 +12,7 @@ import {
   refusedCreationIn,
   type SentBinding,
   type SentRecord,
+  type Telling,
 } from "./memory.ts";
 import { type BackoffGrowth, backoffAfterRefusal } from "./retries/backoff.ts";
 
@@ -176,9 +177,18 @@ export class Memories {
     if (refused.length > 0) this.#memories.set(proxyUid, { ...NOTHING, attempts: Object.fromEntries(refused) });
   }
 
-  noteReported(proxyUid: string, { reason, message, refusals }: WaitReason, now: number): void {
-    const next = { reason, message, at: now, ...(refusals === undefined ? {} : { refusals }) };
-    this.#change(proxyUid, (memory) => ({ ...memory, reported: next }));
+  noteReported(
+    proxyUid: string,
+    { reason, message, refusals, again, amounts }: WaitReason & Telling,
+    now: number,
+  ): void {
+    const next = { reason, message, ...(refusals === undefined ? {} : { refusals }) };
+    this.#change(proxyUid, ({ reported, ...memory }) => {
+      if (again === true) return { ...memory, reported: { ...(reported ?? next), at: now } };
+      if (amounts !== true) return { ...memory, reported: { ...next, at: now } };
+      const count = (reported?.amounts?.count ?? 0) + 1;
+      return { ...memory, reported: { ...next, at: reported?.at ?? now, amounts: { count, at: now } } };
+    });
   }
 
   /** Reports whether the author was told this last, in an event that has not expired. */

@@ -281,19 +281,18 @@ export class Executor {
   async #report(action: ActionOf<"report">, context: Context): Result {
     const { clock, recorder } = this.#options;
     const { key, log } = context;
-    const { proxyUid, reason, message, refusals, again } = action;
+    const { proxyUid, reason, message } = action;
     let expectation: Awaited<Result> = () => true;
     try {
-      if (again !== true) expectation = await this.#condition(action, context);
+      if (action.again !== true) expectation = await this.#condition(action, context);
     } catch (error) {
       if (!isLastingRefusal(error)) throw error;
       log.warn({ reason }, `this cluster refuses the condition that tells why the pod waits: ${error.detail}`);
     }
     const { namespace = "", name } = objectRef(key);
     const seeAlso = `legation status pod ${name} -n ${namespace}`;
-    recorder.record({ namespace, name, uid: proxyUid }, { reason, message, seeAlso });
-    const reported = { reason, message, ...(refusals === undefined ? {} : { refusals }) };
-    this.#memories.noteReported(proxyUid, reported, clock.now());
+    if (action.amounts !== true) recorder.record({ namespace, name, uid: proxyUid }, { reason, message, seeAlso });
+    this.#memories.noteReported(proxyUid, action, clock.now());
     return expectation;
   }
 
