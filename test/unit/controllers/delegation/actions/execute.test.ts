@@ -727,7 +727,10 @@ test("costs an event and no write of the pod to repeat why it waits", async () =
 });
 
 test("costs the condition and no event to write other numbers", async () => {
-  const { execute, told, writes, memories, clock } = executorOf({ patch: async () => proxyPod({ uid: proxyUid }) });
+  const { execute, told, writes, memories, clock } = executorOf({
+    proxyOf: () => proxyPod(),
+    patch: async () => proxyPod(),
+  });
   memories.noteReported(proxyUid, { reason: "NotPlaced", message: "west: 3 left" }, clock.now - 60_000);
   await execute({ type: "report", proxyUid, reason: "NotPlaced", message: "west: 2 left", amounts: true });
   expect(told).toEqual([]);
