@@ -1,5 +1,6 @@
 import type { Cluster } from "../api/cluster.ts";
 import { limitAmounts } from "../api/cluster-policy.ts";
+import { defined } from "../api/defined.ts";
 import { VIRTUAL_NODE_TAINT } from "../api/keys.ts";
 import type { KubeNode, Taint } from "../api/kubernetes.ts";
 import { selectorOf } from "../api/label-expressions.ts";
@@ -61,9 +62,9 @@ export function candidateOf(facts: MemberFacts): Candidate {
   return {
     name: cluster.metadata.name ?? "",
     labels: cluster.metadata.labels ?? {},
-    ...(closed === undefined ? {} : { closed }),
+    ...defined({ closed }),
     ...(overdue ? { overdue } : {}),
-    ...(foreign === undefined ? {} : { foreign }),
+    ...defined({ foreign }),
     ...(taints.length === 0 ? {} : { taints }),
     ...(namespaceSelector === undefined ? {} : { admits: selectorOf(namespaceSelector) }),
     ...(limits === undefined ? {} : { limits: limitAmounts(limits) }),

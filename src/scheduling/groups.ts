@@ -1,4 +1,5 @@
 import type { RequestedPlacement } from "../api/annotations.ts";
+import { defined } from "../api/defined.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
 import { asksHostFirst } from "../pods/overflow.ts";
 import { controllerOf, isBound, isDeleting } from "../pods/pod-state.ts";
@@ -144,7 +145,7 @@ export class Groups {
     if (home !== undefined) return { text, home, others: [] };
     const others = [...group.unbound.values()].filter((other) => other.uid !== uid);
     const first = others.find(({ member }) => member !== undefined)?.key;
-    return { text, ...(first === undefined ? {} : { first }), others: others.map((other) => other.uid) };
+    return { text, ...defined({ first }), others: others.map((other) => other.uid) };
   }
 
   /** Reports whether the pod may get a delegate in the member now. */

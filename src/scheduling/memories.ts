@@ -1,3 +1,4 @@
+import { defined } from "../api/defined.ts";
 import type { Refusal } from "../placement/candidate.ts";
 import type { WaitReason } from "../placement/needs.ts";
 import type { RefusedWrite } from "../pods/proxy-conditions.ts";
@@ -182,7 +183,7 @@ export class Memories {
     { reason, message, refusals, again, amounts }: WaitReason & Telling,
     now: number,
   ): void {
-    const next = { reason, message, ...(refusals === undefined ? {} : { refusals }) };
+    const next = { reason, message, ...defined({ refusals }) };
     this.#change(proxyUid, ({ reported, ...memory }) => {
       if (again === true) return { ...memory, reported: { ...(reported ?? next), at: now } };
       if (amounts !== true) return { ...memory, reported: { ...next, at: now } };

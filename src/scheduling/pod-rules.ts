@@ -1,6 +1,7 @@
 import { annotationRoomProblem } from "../api/annotation-room.ts";
 import { type Annotations, type ParsedPlacement, parsePlacement, type RequestedPlacement } from "../api/annotations.ts";
 import type { ClusterSpread } from "../api/cluster-spread.ts";
+import { defined } from "../api/defined.ts";
 import { GROUP_ANNOTATION, GROUP_BY_ANNOTATION } from "../api/keys.ts";
 import { type Namespace, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
 import { defaultPlacement, PLACEMENT_DEFAULTS_NAME, type PlacementDefaults } from "../api/placement-defaults.ts";
@@ -209,7 +210,7 @@ function withOwnTerms(placement: RequestedPlacement, pod: Pod): RequestedPlaceme
   const spread = virtualNodeSpread(pod);
   return {
     ...placement,
-    ...(virtualNode === undefined ? {} : { virtualNode }),
+    ...defined({ virtualNode }),
     ...(spread.length === 0 ? {} : { spread: [...(placement.spread ?? []), ...spread] }),
   };
 }

@@ -1,4 +1,5 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
+import { defined } from "../../api/defined.ts";
 import { virtualNodeName } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
@@ -93,9 +94,9 @@ export class Observer {
       members: sources.map((source) => this.#memberView(source, proxy, memory, eligibility)),
       memory,
       wallOffsetMs: clock.wall() - clock.now(),
-      ...(waitingSince === undefined ? {} : { waitingSince }),
+      ...defined({ waitingSince }),
       ...placementFacts(eligibility),
-      ...(merged === undefined ? {} : { merged }),
+      ...defined({ merged }),
     };
   }
 
@@ -113,12 +114,7 @@ export class Observer {
     const excluded = mayHold(memory, name) ? eligibility.never?.(candidate) : undefined;
     const repels = isFor(view.delegate, proxy) ? repelledBy(candidate, proxy) : undefined;
     const apiPending = memory.uncertain === name && this.#options.placementState.eligibilities.apiPending(proxy, name);
-    return {
-      ...view,
-      ...(excluded === undefined ? {} : { excluded }),
-      ...(repels === undefined ? {} : { repels }),
-      ...(apiPending ? { apiPending } : {}),
-    };
+    return { ...view, ...defined({ excluded, repels }), ...(apiPending ? { apiPending } : {}) };
   }
 
   #mutation(
@@ -148,7 +144,7 @@ export class Observer {
     const isPending =
       placementState.eligibilities.apiPending(proxy, name) && (needs === undefined || needs.state === "there");
     const preparation = isPending ? "unprepared" : preparationIn(needs, name);
-    const own = { preparation, ...(misfit === undefined ? {} : { misfit }) };
+    const own = { preparation, ...defined({ misfit }) };
     const members = view.members.map((member) => (member.name === name ? { ...member, ...own } : member));
     return { ...view, ...stateOf(needs), members };
   }
@@ -236,9 +232,9 @@ function rankedFacts(
     return {
       ...member,
       ...(needs?.state === "there" ? { preparation: needs.in(name) } : {}),
-      ...(requests === undefined ? {} : { requests }),
+      ...defined({ requests }),
       ...(learnt === undefined ? {} : { learntUntil: learnt.until }),
-      ...(before === undefined ? {} : { refusedBefore: before }),
+      ...defined({ refusedBefore: before }),
     };
   });
   return { ...stateOf(needs), members, ranking: rank(rankInput(view.proxy, eligibility, candidates, needs)) };
@@ -256,8 +252,7 @@ function sourceOf(member: Member, key: ObjectKey): ObservedMember {
     reachableSince,
     read,
     ...(candidate.closed !== undefined && isFaltering(member) ? { faltering: true } : {}),
-    ...(delegate === undefined ? {} : { delegate }),
-    ...(departed === undefined ? {} : { departed }),
+    ...defined({ delegate, departed }),
     scheduleTimeoutMs: scheduleTimeoutSeconds * 1000,
     nodesVersion,
     ...factsOf(candidate),

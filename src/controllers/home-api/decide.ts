@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import { RENEW_AT_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
 import type { Pod, Secret, Stored } from "../../api/kubernetes.ts";
 import { ownerOf } from "../../pods/delegate.ts";
@@ -41,7 +42,7 @@ export function decide(
   }
   if (untold !== undefined) actions.push({ type: "tell", proxyUid, ...untold });
   const outcome = actions.length > 0 ? "Issuing" : requeueAt === undefined ? "Idle" : "Valid";
-  return { actions, outcome, ...(requeueAt === undefined ? {} : { requeueAt }) };
+  return { actions, outcome, ...defined({ requeueAt }) };
 }
 
 /** The API server issues tokens with `kubernetes.io.node` only after the Binding (token.go of Kubernetes). */

@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -176,6 +177,6 @@ export class OverflowController {
     const group = this.#options.placement.groupOf(pod, find);
     if (group === undefined || group.home !== undefined) return undefined;
     const onHost = this.#groups.has(pod.metadata.namespace ?? "", group.id);
-    return { text: group.text, ...(onHost === undefined ? {} : { onHost }) };
+    return { text: group.text, ...defined({ onHost }) };
   }
 }

@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isGated, isLive, unschedulableMessage } from "../../pods/pod-state.ts";
@@ -74,7 +75,7 @@ function decideMember(observed: Observed, now: number): OverflowDecision {
     return {
       actions: tell(observed, noRoomEither(allRefusals(ranking, view, now))),
       outcome: "Waiting",
-      ...(requeueAt === undefined ? {} : { requeueAt }),
+      ...defined({ requeueAt }),
     };
   }
   if (group !== undefined && group.onHost === undefined) {

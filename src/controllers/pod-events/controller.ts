@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import { type KubeEvent, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { MemberWatches } from "../../clusters/member-watches.ts";
@@ -53,7 +54,7 @@ export class PodEventController {
     this.#options = options;
     const { host, clock, onOutcome } = options;
     this.#log = options.log.child({ controller: "pod-events" });
-    this.#writer = new EventWriter({ host, clock, log: this.#log, ...(onOutcome === undefined ? {} : { onOutcome }) });
+    this.#writer = new EventWriter({ host, clock, log: this.#log, ...defined({ onOutcome }) });
     this.#followers = new MemberWatches((member) => this.#follower(member));
     for (const name of ["cluster", "connection"] as const) options.events.on(name, () => this.#refresh());
   }

@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, KubeError } from "../../kube/errors.ts";
@@ -97,7 +98,7 @@ export class EventFollower {
         timeoutMs: LIST_TIMEOUT_MS,
         dropManagedFields: true,
         signal,
-        ...(token === undefined ? {} : { continue: token }),
+        ...defined({ continue: token }),
       });
       for (const event of page.items) if (observedAt(event) >= since) this.#tell(event, false);
       token = page.continue;

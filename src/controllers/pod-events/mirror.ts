@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import { CLUSTER_ANNOTATION } from "../../api/keys.ts";
 import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
 import type { HostOwner } from "../../pods/delegate.ts";
@@ -43,14 +44,7 @@ export function mirror(event: Stored<KubeEvent>, proxy: HostOwner, cluster: stri
       namespace,
       annotations: { [CLUSTER_ANNOTATION]: cluster },
     },
-    involvedObject: {
-      apiVersion: "v1",
-      kind: "Pod",
-      namespace,
-      name,
-      uid,
-      ...(fieldPath === undefined ? {} : { fieldPath }),
-    },
+    involvedObject: { apiVersion: "v1", kind: "Pod", namespace, name, uid, ...defined({ fieldPath }) },
   };
 }
 

@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../api/keys.ts";
 import { type ObjectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { claimNames } from "../../copies/claims.ts";
@@ -158,7 +159,7 @@ export class PreferencesController {
           ready: conditionOf(proxy, "Ready")?.status === "True",
           createdAt: createdAt(proxy),
           ...(excludes?.(proxy, member) === true ? { excluded: true } : {}),
-          ...(cost === undefined ? {} : { cost }),
+          ...defined({ cost }),
         },
       ];
     });

@@ -1,4 +1,5 @@
 import { type ClusterCondition, type ClusterStatus, RELEASED_CONDITION, SLOW } from "../../api/cluster.ts";
+import { defined } from "../../api/defined.ts";
 import { jsonEqual } from "../../api/json.ts";
 import { virtualNodeName } from "../../api/keys.ts";
 import { timestamp } from "../../api/kubernetes.ts";
@@ -40,7 +41,7 @@ export function clusterStatus(
   const { largestNode, nodeKinds, foreign, held = 0 } = facts;
   const counters: Partial<ClusterStatus> = {
     // An earlier leader's counts stay until this one has counted.
-    ...(facts.proxies === undefined ? {} : { pods: facts.proxies }),
+    ...defined({ pods: facts.proxies }),
     ...(facts.nodesRead || current.nodes === undefined
       ? {
           nodes: facts.nodes,
@@ -82,7 +83,7 @@ export function clusterStatus(
   ): ClusterCondition => ({
     ...next,
     lastTransitionTime: earlier?.status === next.status ? earlier.lastTransitionTime : at,
-    ...(cluster.metadata.generation === undefined ? {} : { observedGeneration: cluster.metadata.generation }),
+    ...defined({ observedGeneration: cluster.metadata.generation }),
   });
   return {
     urgent,
@@ -90,8 +91,7 @@ export function clusterStatus(
       ...withRemovals(current, counters),
       ...way.body,
       observedGeneration: cluster.metadata.generation,
-      ...(facts.version === undefined ? {} : { version: facts.version }),
-      ...(facts.server === undefined ? {} : { server: facts.server }),
+      ...defined({ version: facts.version, server: facts.server }),
       conditions: [
         condition({ type: "Ready", ...ready }, before),
         ...(remaining === undefined

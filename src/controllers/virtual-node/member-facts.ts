@@ -1,4 +1,5 @@
 import { JOINED_TWICE } from "../../api/cluster.ts";
+import { defined } from "../../api/defined.ts";
 import { virtualNodeName } from "../../api/keys.ts";
 import type { Pod } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
@@ -61,20 +62,18 @@ export function memberFacts(name: string, trouble: string | undefined, sources: 
   return {
     reachable,
     answers: isHeard(member),
-    ...(slow === undefined ? {} : { slow }),
+    ...defined({ slow }),
     ...agent,
     nodesRead: member.nodesRead,
-    ...(message === undefined ? {} : { message }),
+    ...defined({ message }),
     ...(member.mistaken === undefined ? {} : { notMember: "AnotherCluster" as const }),
-    ...(spared === undefined ? {} : { spared }),
-    ...(version === undefined ? {} : { version }),
-    ...(server === undefined ? {} : { server }),
+    ...defined({ spared, version, server }),
     nodes: count,
     capacity,
     allocatable,
     // Values that a member has not confirmed since this controller began stay.
-    ...(count === 0 ? {} : { largestNode, ...(nodeKinds === undefined ? {} : { nodeKinds }) }),
-    ...(foreign === undefined ? {} : { foreign }),
+    ...(count === 0 ? {} : { largestNode, ...defined({ nodeKinds }) }),
+    ...defined({ foreign }),
     features,
     proxies,
     waiting,

@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import type { AnyObject, DelegatedType, DelegatedTypeStatus } from "../../api/delegated-type.ts";
 import { jsonEqual } from "../../api/json.ts";
 import { TYPE_FINALIZER, WHOLE_KEY } from "../../api/keys.ts";
@@ -125,7 +126,7 @@ export class TypesController {
     const objects = new WholeController(adapter, options);
     const follows = type.spec.definition === "Follow";
     const definition = follows ? new DefinitionFollower(type.metadata.name, options) : undefined;
-    const running = { type, adapter, objects, ...(definition === undefined ? {} : { definition }) };
+    const running = { type, adapter, objects, ...defined({ definition }) };
     this.#running.set(key, running);
     objects.start();
     definition?.start();
@@ -235,12 +236,7 @@ function statusOf(type: Stored<DelegatedType>, running: Running, wall: number): 
     const before = type.status?.conditions?.find((condition) => condition.type === state.type);
     const lastTransitionTime = before?.status === state.status ? before.lastTransitionTime : timestamp(wall);
     const message = cutAt(state.message, LONGEST_MESSAGE);
-    return {
-      ...state,
-      message,
-      lastTransitionTime,
-      ...(generation === undefined ? {} : { observedGeneration: generation }),
-    };
+    return { ...state, message, lastTransitionTime, ...defined({ observedGeneration: generation }) };
   });
   return { conditions, objects: objects.objects().length, ...adapter.counts() };
 }

@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import type { Job, Stored } from "../../api/kubernetes.ts";
 import { preferencesFor, type SchedulingPreferences } from "../../api/preferences.ts";
 import { isFailing, type JobShare } from "../../copies/job-shares.ts";
@@ -42,7 +43,7 @@ export function moveShare(
   if (part === undefined) return { member };
   const { maxReplicas: _, ...kept } = part;
   const { maxReplicas } = (preferences && preferencesFor(preferences, member)) ?? {};
-  return { member, part: { ...kept, ...(maxReplicas === undefined ? {} : { maxReplicas }) } };
+  return { member, part: { ...kept, ...defined({ maxReplicas }) } };
 }
 
 /** Returns the Job as the share's member runs it. Shares of a Job that fails are suspended, which ends their pods. */

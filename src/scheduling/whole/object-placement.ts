@@ -1,4 +1,5 @@
 import { type ParsedPlacement, placementExcludes, problemsText } from "../../api/annotations.ts";
+import { defined } from "../../api/defined.ts";
 import { type AnyObject, type DelegatedType, replicasOf } from "../../api/delegated-type.ts";
 import { OVERRIDES_ANNOTATION, PREFERENCES_ANNOTATION } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
@@ -62,13 +63,9 @@ export function placementOf(place: ObjectToPlace): ObjectPlacement {
   const members = judged.map(({ candidate, unselected }): MemberPlacement => {
     const share = shares && (shares[candidate.name] ?? 0);
     const excluded = exclusionOf(place, { name: candidate.name, unselected, share });
-    return {
-      candidate,
-      ...(excluded === undefined ? {} : { excluded }),
-      ...(share === undefined ? {} : { share }),
-    };
+    return { candidate, ...defined({ excluded, share }) };
   });
-  return { ...(problem === undefined ? {} : { problem }), members };
+  return { ...defined({ problem }), members };
 }
 
 /** Returns why no member is looked for. */

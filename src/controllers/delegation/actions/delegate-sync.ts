@@ -1,3 +1,4 @@
+import { defined } from "../../../api/defined.ts";
 import { type ObjectKey, objectRef, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { ownedKeys } from "../../../copies/owned-keys.ts";
@@ -75,7 +76,7 @@ export class DelegateSync {
     const { subresource, body } = action.patch;
     const { resourceVersion } = action;
     const { uid } = body.metadata;
-    const options = { signal, metadataOnly: true, ...(subresource === undefined ? {} : { subresource }) };
+    const options = { signal, metadataOnly: true, ...defined({ subresource }) };
     // The precondition keeps a late write from undoing later ones.
     const metadata = await this.#withRemovals(member, action.patch, context);
     const conditional = { ...body, metadata: { ...metadata, resourceVersion } };

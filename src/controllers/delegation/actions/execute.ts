@@ -1,3 +1,4 @@
+import { defined } from "../../../api/defined.ts";
 import {
   CLUSTER_ANNOTATION,
   DELEGATE_FINALIZER,
@@ -151,10 +152,7 @@ export class Executor {
     const { member: name, uid, graceSeconds, resourceVersion } = action;
     const member = this.#member(name);
     if (member === undefined) return undefined;
-    const options = {
-      ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
-    };
+    const options = defined({ gracePeriodSeconds: graceSeconds, resourceVersion });
     try {
       await member.client.delete(pods, objectRef(key), { uid, signal, ...options });
     } catch (error) {

@@ -1,3 +1,4 @@
+import { defined } from "../../../api/defined.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { isKubeError } from "../../../kube/errors.ts";
@@ -137,7 +138,7 @@ export class PreviousLeader {
       expectations.push(expectInMember(member.name, isOf(proxyUid)));
     }
     const failure = mostPatient(failures);
-    return { expectations, ...(failure === undefined ? {} : { failure }) };
+    return { expectations, ...defined({ failure }) };
   }
 
   async #find(member: Member, proxyUid: string, context: Context): Promise<Delegate> {

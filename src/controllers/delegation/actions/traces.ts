@@ -1,3 +1,4 @@
+import { defined } from "../../../api/defined.ts";
 import { type ObjectKey, objectRef, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import { deletionAskedAt, isBound, isTerminal } from "../../../pods/pod-state.ts";
 import { memberOf } from "../../../pods/proxy.ts";
@@ -103,7 +104,7 @@ export class PodTraces {
       startedAt: since,
       endedAt: until,
       attributes: this.#attributes({ member }),
-      ...(failure === undefined ? {} : { failure }),
+      ...defined({ failure }),
     });
   }
 
@@ -116,7 +117,7 @@ export class PodTraces {
       startedAt: createdAt(proxy) ?? clock.now(),
       endedAt: clock.now(),
       attributes: this.#attributes(member === undefined ? {} : { member }),
-      ...(failure === undefined ? {} : { failure }),
+      ...defined({ failure }),
     });
   }
 

@@ -1,3 +1,4 @@
+import { defined } from "../../../api/defined.ts";
 import { type Pod, type Stored, timestamp } from "../../../api/kubernetes.ts";
 import { forwardPatches, type ResizeRefusal, resizeNeeded } from "../../../pods/forward.ts";
 import { isDeleting } from "../../../pods/pod-state.ts";
@@ -29,7 +30,7 @@ export function forwards(
   const { patch, purpose } = next;
   const { uid: proxyUid } = proxy.metadata;
   const { resourceVersion } = delegate.metadata;
-  return [{ type: "forward", member, proxyUid, patch, resourceVersion, ...(purpose === undefined ? {} : { purpose }) }];
+  return [{ type: "forward", member, proxyUid, patch, resourceVersion, ...defined({ purpose }) }];
 }
 
 export function refusedResize(

@@ -1,3 +1,4 @@
+import { defined } from "../../../api/defined.ts";
 import { virtualNodeName } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { WaitReason } from "../../../placement/needs.ts";
@@ -57,7 +58,7 @@ export function report(why: WaitReason, view: PodView, now: number): Report {
   const againAt = nextReportAt(view, now);
   const telling = tellingOf(why, view, now);
   const actions = telling === undefined ? [] : [reportAction(why, view.proxy, telling)];
-  return { actions, ...(againAt === undefined ? {} : { againAt }) };
+  return { actions, ...defined({ againAt }) };
 }
 
 function reportAction({ reason, message, refusals }: WaitReason, proxy: Stored<Pod>, telling: Telling): Action {

@@ -1,3 +1,4 @@
+import { defined } from "../../../api/defined.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import {
   askedGrace,
@@ -73,9 +74,7 @@ function deleteDelegate(member: string, delegate: Stored<Pod>, proxy: Stored<Pod
   const { uid } = delegate.metadata;
   const isShorter = graceSeconds !== undefined && graceSeconds < (deletionGrace(delegate) ?? 0);
   const deletes: Action[] =
-    isDeleting(delegate) && !isShorter
-      ? []
-      : [{ type: "delete", member, uid, ...(graceSeconds === undefined ? {} : { graceSeconds }) }];
+    isDeleting(delegate) && !isShorter ? [] : [{ type: "delete", member, uid, ...defined({ graceSeconds }) }];
   return bound && isRecorded(delegate, proxy) ? [...deletes, ...feedback(proxy, delegate)] : deletes;
 }
 

@@ -1,3 +1,4 @@
+import { defined } from "../../../api/defined.ts";
 import type { AnyObject, DelegatedType } from "../../../api/delegated-type.ts";
 import type { JsonObject } from "../../../api/json.ts";
 import { NOT_WHOLE_VALUE, WHOLE_KEY, WHOLE_VALUE } from "../../../api/keys.ts";
@@ -114,11 +115,9 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string, JsonObject
     const staleMembers = this.#noteMembers(key, nextMembers(object, places, ""));
     return {
       ...known,
-      ...(problem === undefined ? {} : { problem }),
-      ...(choice === undefined ? {} : { choice }),
+      ...defined({ problem, choice }),
       places,
-      ...(status === undefined ? {} : { status }),
-      ...(staleMembers === undefined ? {} : { staleMembers }),
+      ...defined({ status, staleMembers }),
       isBusy: copier.writesInFlight >= BUSY_WRITES,
     };
   }
@@ -204,7 +203,7 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string, JsonObject
       const isClosed = isEnding && copies.isDenied(member) && !isOnRecord(object, member.name);
       return {
         member: member.name,
-        ...(excluded === undefined ? {} : { excluded }),
+        ...defined({ excluded }),
         ...(source?.state === "unknown" && source.message !== undefined ? { misfit: source.message } : {}),
         isUsable,
         isKnown: !copies.isBeingRead(member),
@@ -212,10 +211,7 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string, JsonObject
         ...(found === undefined || !ofSource ? {} : { copy: found, health: this.statuses.healthOf(found) }),
         inStep: ofSource && isInStep,
         ...(refusal === undefined ? {} : { refusal: refusal.message }),
-        ...(contested === undefined ? {} : { contested }),
-        ...(failing === undefined ? {} : { failing }),
-        ...(deletionRefusal === undefined ? {} : { deletionRefusal }),
-        ...(settlesAt === undefined ? {} : { settlesAt }),
+        ...defined({ contested, failing, deletionRefusal, settlesAt }),
         ...(isEnding ? { isLost: member.lost, isClosed } : {}),
       };
     });
