@@ -193,9 +193,7 @@ export class PodRules {
     const { owned, pods, memories } = this.#options;
     const { uid } = proxy.metadata;
     const owner = controllerOf(proxy)?.uid ?? "";
-    const counts = new Map(Object.entries(owned.placed(owner)));
-    const own = owned.get(uid)?.member;
-    if (own !== undefined) counts.set(own, (counts.get(own) ?? 0) - 1);
+    const counts = owned.counts(owner).without(uid);
     for (const pod of pods.joining) {
       const isCounted = pod.metadata.uid !== uid && controllerOf(pod)?.uid === owner && isLive(pod);
       const member = isCounted ? (memberOf(pod) ?? memories.of(pod.metadata.uid).lastReserved) : undefined;

@@ -189,7 +189,7 @@ export class PreferencesController {
     const { owned } = this.#options;
     const uids = owned.others(owner);
     if (uids.length === 0) return {};
-    const placed = uids.map((uid) => ({ ...owned.placed(uid) }));
+    const placed = uids.map((uid) => owned.placed(uid));
     const unready = uids.reduce((sum, uid) => sum + owned.unready(uid), 0);
     const total = owned.total(owner);
     const larger = uids.some((uid) => owned.total(uid) > total || (owned.total(uid) === total && uid < owner));
@@ -202,11 +202,11 @@ export class PreferencesController {
     if (moved === undefined) return;
     this.#moved.delete(owner);
     const { owned } = this.#options;
-    const placed = owned.placed(owner);
+    const { counts } = owned.counts(owner);
     // Fewer replicas than before the moves: the workload was scaled down, so no member refused one.
     const isSmaller = owned.of(owner).length < moved.total - moved.evicted.size;
     for (const [member, before] of moved.had) {
-      if ((placed[member] ?? 0) > before) this.#moves.done(owner, member);
+      if ((counts.get(member) ?? 0) > before) this.#moves.done(owner, member);
       else if (!isSmaller) this.#moves.hold(owner, member, "NoEffect", MOVE_HOLD);
     }
   }
@@ -229,7 +229,7 @@ export class PreferencesController {
       deleteOptions: { preconditions: { uid } },
     };
     const total = this.#options.owned.of(owner).length;
-    const before = to === undefined ? 0 : (this.#options.owned.placed(owner)[to] ?? 0);
+    const before = to === undefined ? 0 : (this.#options.owned.counts(owner).counts.get(to) ?? 0);
     try {
       await this.#options.host.createSubresource(pods, ref, "eviction", body, { signal });
     } catch (error) {
