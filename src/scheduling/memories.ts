@@ -147,9 +147,7 @@ export class Memories {
     this.#endFailures(proxyUid, member);
   }
 
-  /**
-   * An earlier leader's delegate gets its time from now on. One that `ends` without a node gives the proxy no place.
-   */
+  /** An earlier leader's delegate gets its time from now on. One that `ends` without a node gives the proxy no place. */
   noteFound(proxyUid: string, member: string, now: number, ends = false): void {
     const { uncertain, reserved, attempts } = this.of(proxyUid);
     if (reserved === undefined && !ends) this.#onPlace(proxyUid, member);

@@ -40,10 +40,7 @@ export interface UserAccessOptions {
   readonly log: Logger;
 }
 
-/**
- * Gives `legation access` what it needs for members with agents: a certificate for the hub, and the first token in each member. It
- * renews tokens itself.
- */
+/** Gives `legation access` the certificate for the hub, and the first token in each member with an agent. It renews tokens itself. */
 export class UserAccess {
   readonly #options: UserAccessOptions;
   readonly #abort = new AbortController();

@@ -36,10 +36,7 @@ const WAKING = [
   "wishes",
 ] as const;
 
-/**
- * Binds pods without a node on the host to virtual nodes. Watches them only while they have none: pods that the host
- * runs cost nothing.
- */
+/** Binds pods that the host has no node for to virtual nodes. Watches them only while they have none. */
 export class OverflowController {
   readonly #options: OverflowOptions;
   readonly #pods: Reflector<Pod>;

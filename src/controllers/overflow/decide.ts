@@ -43,9 +43,7 @@ export function isUnplaced(pod: Pod): boolean {
   return !isGated(pod) && !nominated && unschedulableMessage(pod) !== undefined;
 }
 
-/**
- * The condition's time survives a restart, but may be older than a lifted gate: it counts within what was seen here.
- */
+/** The condition's time survives a restart, but may be older than a lifted gate: it counts within what was seen here. */
 export function unschedulableSince(pod: Pod, { otherwiseAt = 0, unplacedAt }: Seen, aheadMs = 0): number {
   const reportedAt = Date.parse(conditionOf(pod, "PodScheduled")?.lastTransitionTime ?? "") + aheadMs;
   return Math.min(Math.max(Number.isNaN(reportedAt) ? unplacedAt : reportedAt, otherwiseAt), unplacedAt);

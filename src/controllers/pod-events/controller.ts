@@ -111,9 +111,7 @@ export class PodEventController {
     return true;
   }
 
-  /**
-   * Reports whether the proxy may have its delegate in the member: a hostile member could claim any pod of the host.
-   */
+  /** Reports whether the proxy may have its delegate in the member: a hostile member could claim any pod of the host. */
   #isPlacedIn(member: string, owner: HostOwner): boolean {
     const proxy = this.#options.proxies.get(objectKey(owner));
     if (proxy?.metadata.uid !== owner.uid) return false;

@@ -19,10 +19,7 @@ export function concernsHost({ reason }: KubeEvent): boolean {
 // A kubelet tries a mount again after half a second, a second and so on; the Secret comes a moment after the Binding.
 const TOKEN_COMES_WITHIN_MS = 10_000;
 
-/**
- * Reports whether the event is of a kubelet that was faster than the Secret with the pod's token, which comes after the Binding. A
- * kubelet has its token at once on a plain cluster. The event of a Secret that stays away is no such event.
- */
+/** Reports whether a kubelet was faster than the Secret with the pod's token, which comes after the Binding. On a plain cluster it has its token at once. */
 export function awaitsToken(event: Stored<KubeEvent>, { uid }: HostOwner): boolean {
   const { message = "", firstTimestamp, eventTime, metadata } = event;
   if (!message.includes(apiSecretName(uid))) return false;

@@ -16,10 +16,7 @@ interface Bucket {
   readonly at: number;
 }
 
-/**
- * Limits a member's events by the host's uid of the pod, since a hostile member may write any source and uid into
- * them.
- */
+/** Limits a member's events by the host's uid of the pod: a hostile member may write any source and uid into them. */
 export class SpamFilter {
   readonly #buckets = new Map<string, Bucket>();
   readonly #members = new Map<string, TokenBucket>();

@@ -100,10 +100,7 @@ function isSameTaint(a: Taint, b: Taint): boolean {
   return a.key === b.key && a.effect === b.effect && (a.value ?? "") === (b.value ?? "");
 }
 
-/**
- * Ready is Unknown, as for a lost kubelet, while the member's API server does not answer. If most are lost, it stays
- * True.
- */
+/** Ready is Unknown, as for a lost kubelet, while the member's API server does not answer. If most are lost, it stays True. */
 export function desiredStatus(
   { name, facts, endpoint, nodePods }: Observed,
   node: KubeNode | undefined,

@@ -25,10 +25,7 @@ const MEMBER_INDEX = "member";
 // A copy that the host has after all, or that an operator has to look at, is asked for again.
 const RELEASE_KEPT_MS = 60_000;
 
-/**
- * Gives objects of one kind to members whole, and writes the status of their copies back. The copier creates, changes and deletes
- * the copies.
- */
+/** Gives objects of one kind to members whole, and writes the status of their copies back. The copier writes the copies. */
 export class WholeController<T extends KubeObject, Assignment, Shown, O extends Observed<T, Shown>> {
   readonly #adapter: WholeAdapter<T, Assignment, Shown, O>;
   readonly #options: WholeOptions;

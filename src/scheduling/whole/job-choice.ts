@@ -67,10 +67,7 @@ export function newShares(
   return fitting.slice(0, 1).map((member) => ({ member }));
 }
 
-/**
- * Returns the members that may have the Job, best first. It may wait in one without room, since its pods do not all run at once
- * anyway, and not in one whose nodes are all too small for a pod.
- */
+/** Returns the members that may have the Job, best first. It may wait in one without room, but not in one whose nodes are all too small. */
 export function mayHave({ fitting, full, refusals }: Ranking): readonly string[] {
   const tooSmall = new Set(refusals.filter(({ reason }) => reason === "TooLarge").map(({ cluster }) => cluster));
   return [...fitting, ...full.filter((member) => !tooSmall.has(member))];

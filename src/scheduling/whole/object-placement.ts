@@ -90,10 +90,7 @@ function exclusionOf(
   return recorded === undefined ? "no member has the object yet" : `${recorded} has the object`;
 }
 
-/**
- * Divides the object's replicas over the selected members by its author's preferences. A member that does not answer keeps its
- * share: it may run its replicas.
- */
+/** Divides the replicas over the selected members by the author's preferences. A member that does not answer keeps its share. */
 function sharesOf({ object, type, parsed }: ObjectToPlace, selected: readonly string[]): Replicas | undefined {
   const total = replicasOf(object, type);
   // Preferences of a namespace are for pods.

@@ -235,10 +235,7 @@ export class Creation {
     log.info({ member: name, reason: refused.reason }, refused.message);
   }
 
-  /**
-   * Creates the delegate, and its namespace if need be. Returns undefined if the namespace was new, and so lacks copies
-   * that the pod needs.
-   */
+  /** Creates the delegate, and its namespace if need be. Returns undefined if that was new, and so lacks copies that the pod needs. */
   #make(
     member: Member,
     delegate: Pod,
@@ -282,10 +279,7 @@ export class Creation {
     this.#options.recorder.record({ ...objectRef(key), uid: proxyUid }, { reason: "FieldsDropped", message, dedupe });
   }
 
-  /**
-   * Starts copying the service account or class that the API server misses. `awaited`: not all copies are there.
-   * `seen late`: the copy is there, and the API server's cache lags. Undefined otherwise.
-   */
+  /** Starts copying what the API server misses. `awaited`: not all copies are there. `seen late`: the API server's cache lags. */
   #lackOf(
     error: unknown,
     delegate: Pod,
@@ -318,10 +312,7 @@ export class Creation {
     }
   }
 
-  /**
-   * Throws while the create of a bound pod may still succeed, so that it is retried: the member may still count the
-   * earlier delegate.
-   */
+  /** Throws while the create of a bound pod may still succeed: the member may still count the earlier delegate. */
   #retryBoundPod({ proxyUid }: ActionOf<"create">, member: Member, why: Failed, key: ObjectKey): void {
     const { error, refused, passing } = why;
     // Other pods of its shape must not wait for this one: it may be tried for long.

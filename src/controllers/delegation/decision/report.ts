@@ -68,10 +68,7 @@ function reportAction({ reason, message, refusals }: WaitReason, proxy: Stored<P
   return { type: "report", proxyUid, reason, message, ...named, ...bound, ...telling };
 }
 
-/**
- * Returns the writes of the report that is due; undefined if none is. Unlike `isTold`: each report is a write, too, and
- * a message of many members says how new it is.
- */
+/** Returns the writes of the report that is due; undefined if none is. Each report is a write, unlike those of `isTold`. */
 function tellingOf(
   why: WaitReason,
   { proxy, memory: { reported }, members }: PodView,

@@ -47,10 +47,7 @@ export function confirmGoneIn(
   return decided("Looking", [restore]);
 }
 
-/**
- * The delegate went although no client deleted the proxy: the pod fails, as after an eviction on a node. A bare pod
- * that had not started does not come here: `recreate` precedes this phase.
- */
+/** The delegate went although no client deleted the proxy: the pod fails, as after an eviction. `recreate` serves a bare pod that had not started. */
 export const vanished: Phase = (view, now) => {
   const { proxy } = view;
   const member = boundMember(view);

@@ -28,10 +28,7 @@ export interface ExportStatusOptions extends ControllerOptions {
 
 type ExportKey = `${string}/${string}`;
 
-/**
- * Writes members' export status to the host. A field manager per condition: a conflict holds back that condition
- * alone.
- */
+/** Writes members' export status to the host. A field manager per condition: a conflict holds back that condition alone. */
 export class ExportStatus {
   readonly #options: ExportStatusOptions;
   readonly #loop: Controller<ExportKey, ObservedExport, ReportAction>;
