@@ -1,6 +1,6 @@
 import { type ClusterCondition, type ClusterStatus, RELEASED_CONDITION, SLOW } from "../../api/cluster.ts";
 import { defined } from "../../api/defined.ts";
-import { jsonEqual } from "../../api/json.ts";
+import { isJsonObject, type JsonObject, jsonEqual } from "../../api/json.ts";
 import { virtualNodeName } from "../../api/keys.ts";
 import { timestamp } from "../../api/kubernetes.ts";
 import { formatAmounts } from "../../api/quantity.ts";
@@ -135,17 +135,14 @@ function remainingPods({ name, cluster, facts }: Observed): string | undefined {
   return parts.length === 0 ? undefined : parts.join("; ");
 }
 
-/** The status is a merge patch: what is gone is removed by name. */
-function withRemovals(current: ClusterStatus, wanted: Partial<ClusterStatus>): object {
+/** A patch of a status keeps what it does not name: what is gone from its maps is removed by name. */
+export function withRemovals(current: object, wanted: object): object {
+  const shown: JsonObject = { ...current };
   const entries = Object.entries(wanted).map(([field, value]) => {
-    const before: unknown = current[field as keyof ClusterStatus];
-    if (!isMap(value) || !isMap(before)) return [field, value];
+    const before = shown[field];
+    if (!isJsonObject(value) || !isJsonObject(before)) return [field, value];
     const gone = Object.keys(before).filter((name) => !(name in value));
     return [field, { ...value, ...Object.fromEntries(gone.map((name) => [name, null])) }];
   });
   return Object.fromEntries(entries);
-}
-
-function isMap(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

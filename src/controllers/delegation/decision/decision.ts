@@ -3,7 +3,7 @@ import type { Refusal } from "../../../placement/candidate.ts";
 import type { WaitRefusal } from "../../../placement/needs.ts";
 import type { StatusPatch } from "../../../pods/feedback.ts";
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
-import { lookAgain } from "../../../runtime/requeue.ts";
+import { type Decision, lookAgain } from "../../../runtime/requeue.ts";
 import type { SentBinding, Telling } from "../../../scheduling/memory.ts";
 import type { SharedBy } from "../../../scheduling/placement-view.ts";
 import type { PodView } from "./view.ts";
@@ -13,12 +13,7 @@ import type { Purpose } from "./write-purpose.ts";
 export type Phase = (view: PodView, now: number) => DelegationDecision | undefined;
 
 /** A phase's answer: what is done now, and when the pod is looked at again. */
-export interface DelegationDecision {
-  readonly actions: readonly Action[];
-  readonly outcome: DecisionOutcome;
-  /** Epoch ms. */
-  readonly requeueAt?: number;
-}
+export type DelegationDecision = Decision<Action, DecisionOutcome>;
 
 /** The state of a pod after a decision, as metrics and logs name it. */
 export type DecisionOutcome =
