@@ -7,21 +7,18 @@ import { pods } from "../../../kube/resources.ts";
 import type { KeysOfMaps } from "../../../pods/compact-record.ts";
 import type { StatusPatch } from "../../../pods/feedback.ts";
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
-import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
+import type { Expectation } from "../../../runtime/controller.ts";
 import type { HoldReason } from "../../../runtime/held-writes.ts";
 import { FORGET_HELD_FAILURE_MS, WriteGuard } from "../../../runtime/write-guard.ts";
 import type { Memories } from "../../../scheduling/memories.ts";
 import { RESIZE } from "../../../scheduling/memory.ts";
 import type { ActionOf } from "../decision/decision.ts";
-import { isFutile } from "../decision/futile-writes.ts";
 import type { View } from "../decision/view.ts";
-import { type Purpose, statusPurpose, undone } from "../decision/write-purpose.ts";
-import type { ActionOptions } from "../options.ts";
+import { isFutile, type Purpose, statusPurpose, undone } from "../decision/write-purpose.ts";
+import type { ActionOptions, Context, Result } from "../options.ts";
 import { expectChanged, expectInMember, expectOnProxy, isAtLeast } from "./expectations.ts";
 import { forwardRefusal, forwardUndone, isUnknownSubresource, resizeReason } from "./forward-messages.ts";
 
-type Context = ActionContext<ObjectKey>;
-type Result = Promise<Expectation<View> | undefined>;
 const atOnce: Expectation<View> = () => true;
 const END_FIELDS: ReadonlySet<string> = new Set(["phase", "reason", "message", "conditions"]);
 

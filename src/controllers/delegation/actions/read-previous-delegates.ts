@@ -7,18 +7,17 @@ import { listPages } from "../../../kube/list.ts";
 import { pods } from "../../../kube/resources.ts";
 import { delegateSelector, madeByHost, ownerOf } from "../../../pods/delegate.ts";
 import { isDeleting } from "../../../pods/pod-state.ts";
-import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
+import type { Expectation } from "../../../runtime/controller.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
 import type { Memories } from "../../../scheduling/memories.ts";
 import type { ActionOf, AskedMember } from "../decision/decision.ts";
 import type { View } from "../decision/view.ts";
-import type { ActionOptions } from "../options.ts";
+import type { ActionOptions, Context } from "../options.ts";
 import type { DelegateSync } from "./delegate-sync.ts";
 import { expectInMember } from "./expectations.ts";
 import { findDelegate } from "./restore-delegate-marks.ts";
 
 type ReadAction = ActionOf<"readPreviousDelegate">;
-type Context = ActionContext<ObjectKey>;
 
 interface PreviousLeaderOptions extends Pick<ActionOptions, "registry" | "identity" | "clock"> {
   readonly memories: Memories;

@@ -3,14 +3,13 @@ import { type ObjectKey, objectRef, type Pod, type Stored } from "../../../api/k
 import { deletionAskedAt, isBound, isTerminal } from "../../../pods/pod-state.ts";
 import { memberOf } from "../../../pods/proxy.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
 import type { Memories } from "../../../scheduling/memories.ts";
 import type { WaitingProxies } from "../../../scheduling/retries/waiting-proxies.ts";
 import type { FinishedStep, SpanAttributes, Step, TracedPod, Traces } from "../../../telemetry/traces.ts";
 import type { Action } from "../decision/decision.ts";
 import { awaitsDelegate } from "../decision/delegates.ts";
-import type { View } from "../decision/view.ts";
+import type { Context, Result } from "../options.ts";
 
 export interface PodTracesOptions {
   readonly traces: Traces;
@@ -20,8 +19,6 @@ export interface PodTracesOptions {
   readonly waiting: Pick<WaitingProxies, "since">;
   readonly clock: Pick<Clock, "now">;
 }
-
-type Result = Promise<Expectation<View> | undefined>;
 
 interface About {
   readonly member?: string;
@@ -59,7 +56,7 @@ export class PodTraces {
     this.#options = options;
   }
 
-  async follow(action: Action, { key }: ActionContext<ObjectKey>, run: () => Result): Result {
+  async follow(action: Action, { key }: Context, run: () => Result): Result {
     const { traces, proxies, memories, clock } = this.#options;
     const proxy = proxies.get(key);
     const uid = "proxyUid" in action ? action.proxyUid : proxy?.metadata.uid;

@@ -6,9 +6,8 @@ import { gatePatch } from "../../../pods/readiness-gates.ts";
 import { heldWrite } from "../../../runtime/held-writes.ts";
 import { RESIZE } from "../../../scheduling/memory.ts";
 import type { Action } from "./decision.ts";
-import { isFutile } from "./futile-writes.ts";
 import { type View, wallTime } from "./view.ts";
-import { purposeOf } from "./write-purpose.ts";
+import { isFutile, purposeOf } from "./write-purpose.ts";
 
 /** Returns the next change of the proxy that its delegate lacks, readiness gates first. */
 export function forwards(

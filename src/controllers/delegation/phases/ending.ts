@@ -21,8 +21,8 @@ import {
   surplusAwaitedUntil,
 } from "../decision/delegates.ts";
 import { feedback, notReadyWrite } from "../decision/feedback.ts";
-import { writeAgainAt } from "../decision/futile-writes.ts";
 import { type MemberView, type PodView, wallTime } from "../decision/view.ts";
+import { writeAgainAt } from "../decision/write-purpose.ts";
 
 // The kubelet's own minimum (calculateEffectiveGracePeriod in kubelet/pod_workers.go): with less, the pod goes before its end is shown.
 const SHORTEST_GRACE_SECONDS = 1;

@@ -7,8 +7,8 @@ import { DELEGATE_MARKS } from "../../../scheduling/memory.ts";
 import { type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { boundMember, isFor, lastRecorded } from "../decision/delegates.ts";
 import { feedback, finalStatusWrite } from "../decision/feedback.ts";
-import { writeAgainAt } from "../decision/futile-writes.ts";
 import { type MemberView, type PodView, refusalOfOwnMember, wallTime } from "../decision/view.ts";
+import { writeAgainAt } from "../decision/write-purpose.ts";
 
 /** The recorded delegate ended before it went: its last status is the pod's. */
 export const endedBeforeItWent: Phase = (view, now) => {

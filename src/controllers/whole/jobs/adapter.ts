@@ -99,10 +99,9 @@ export class JobAdapter implements WholeAdapter<Job, readonly JobShare[], Shown,
       member: recorded,
       share,
       state: isUsable ? "usable" : "silent",
-      ...(found === undefined || ownerOf(found)?.uid !== job.metadata.uid ? {} : { copy: found }),
+      ...defined({ copy: found && ownerOf(found)?.uid === job.metadata.uid ? found : undefined, settlesAt }),
       ...(copier.isChanging(member, name) ? { isChanging: true } : {}),
-      ...defined({ settlesAt }),
-      ...(given?.state === "unknown" && given.message !== undefined ? { problem: given.message } : {}),
+      ...defined({ problem: given?.state === "unknown" ? given.message : undefined }),
       ...(isRefused && refusedUntil !== undefined
         ? { refusal: { message: refusal.message, until: refusedUntil } }
         : {}),

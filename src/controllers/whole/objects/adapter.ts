@@ -201,17 +201,15 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string, JsonObject
       const isEnding = !isWantedInMembers(object);
       const settlesAt = isEnding ? copier.settlesAt(member, name) : undefined;
       const isClosed = isEnding && copies.isDenied(member) && !isOnRecord(object, member.name);
+      const misfit = source?.state === "unknown" ? source.message : undefined;
       return {
         member: member.name,
-        ...defined({ excluded }),
-        ...(source?.state === "unknown" && source.message !== undefined ? { misfit: source.message } : {}),
         isUsable,
         isKnown: !copies.isBeingRead(member),
         hasCopy: found !== undefined,
         ...(found === undefined || !ofSource ? {} : { copy: found, health: this.statuses.healthOf(found) }),
         inStep: ofSource && isInStep,
-        ...(refusal === undefined ? {} : { refusal: refusal.message }),
-        ...defined({ contested, failing, deletionRefusal, settlesAt }),
+        ...defined({ excluded, misfit, refusal: refusal?.message, contested, failing, deletionRefusal, settlesAt }),
         ...(isEnding ? { isLost: member.lost, isClosed } : {}),
       };
     });
