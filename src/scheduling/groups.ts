@@ -156,11 +156,9 @@ export class Groups {
   #add(proxy: Stored<Pod>, { id, text }: GroupName): Entry {
     const { uid } = proxy.metadata;
     const entry: Entry = { uid, key: objectKey(proxy.metadata), group: id, bound: false };
-    let group = this.#groups.get(id);
-    if (group === undefined) {
-      group = { text, unbound: new Map(), bound: new MemberCounts(), home: undefined };
-      this.#groups.set(id, group);
-    }
+    const made: Group = { text, unbound: new Map(), bound: new MemberCounts(), home: undefined };
+    const group = this.#groups.get(id) ?? made;
+    this.#groups.set(id, group);
     group.unbound.set(uid, entry);
     this.#pods.set(uid, entry);
     return entry;

@@ -200,11 +200,8 @@ export class OwnedProxies {
   #family(updated: Updated | undefined): Family | undefined {
     if (updated === undefined) return undefined;
     const key = `${updated.kind} ${updated.name}`;
-    let family = this.#families.get(key);
-    if (family === undefined) {
-      family = { key, owners: new Set(), atOnce: 0, largest: 0 };
-      this.#families.set(key, family);
-    }
+    const family: Family = this.#families.get(key) ?? { key, owners: new Set(), atOnce: 0, largest: 0 };
+    this.#families.set(key, family);
     return family;
   }
 

@@ -129,7 +129,6 @@ export class PlacementState {
 export interface PlacementAccess {
   readonly placementState: PlacementState;
   readonly identity: HostIdentity;
-  readonly namespaces: ReadStore<Namespace>;
   readonly proxies: ReadStore<Pod>;
   readonly observe: (key: ObjectKey, pod: Stored<Pod>) => PlacementView;
   readonly events: SchedulingEmitter;

@@ -157,7 +157,7 @@ export class OverflowController {
     return {
       pod,
       supported: this.#supported,
-      optedIn: placement.optedIn(namespace),
+      optedIn: placement.optedIn(pod),
       seen: this.#unschedulable.of(uid, clock.now()),
       afterMs: placement.overflowAfterSeconds(pod) * 1000,
       reported: this.#reported.has(uid),

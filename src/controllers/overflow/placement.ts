@@ -19,8 +19,8 @@ export class OverflowPlacement {
     this.#options = options;
   }
 
-  optedIn(namespace: string): boolean {
-    return this.#options.namespaces.get(objectKey({ name: namespace })) !== undefined;
+  optedIn(pod: Stored<Pod>): boolean {
+    return this.#options.placementState.podRules.optedIn(pod);
   }
 
   /** The default where the annotations cannot be read. */

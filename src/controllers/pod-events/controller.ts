@@ -6,7 +6,8 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { type HostOwner, ownerOf } from "../../pods/delegate.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import type { ControllerOptions } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -22,15 +23,13 @@ const MOST_WAITING_PER_MEMBER = 1_000;
 // The longest events of kubelets carry 10 KiB of a probe's output. The host stores events for an hour.
 const LARGEST_EVENT = 32 * 1024;
 
-export interface PodEventOptions {
+export interface PodEventOptions extends ControllerOptions {
   /** A client for events alone: they must not delay other requests. */
   readonly host: ClusterClient;
   readonly registry: Pick<Registry, "members">;
   readonly proxies: Pick<ReadStore<Pod>, "get">;
   readonly events: Events<ControllerEvents>;
   readonly warningsOnly: boolean;
-  readonly clock: Clock;
-  readonly log: Logger;
   readonly onOutcome?: (outcome: EventOutcome) => void;
 }
 

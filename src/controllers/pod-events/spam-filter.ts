@@ -41,9 +41,7 @@ export class SpamFilter {
   }
 
   #memberOf(member: string, now: number): TokenBucket {
-    const known = this.#members.get(member);
-    if (known !== undefined) return known;
-    const bucket = new TokenBucket(PER_MEMBER.perSecond, PER_MEMBER.burst, now);
+    const bucket = this.#members.get(member) ?? new TokenBucket(PER_MEMBER.perSecond, PER_MEMBER.burst, now);
     this.#members.set(member, bucket);
     return bucket;
   }

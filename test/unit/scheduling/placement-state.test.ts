@@ -231,7 +231,6 @@ test("does not try a pod for a while where its name is taken, and tries others o
   const overflow = new OverflowPlacement({
     placementState: made,
     identity: HOST,
-    namespaces: new Store(),
     proxies,
     observe: () => expect.unreachable(),
     events: new Events<SchedulingEvents>(),
