@@ -62,12 +62,10 @@ export function candidateOf(facts: MemberFacts): Candidate {
   return {
     name: cluster.metadata.name ?? "",
     labels: cluster.metadata.labels ?? {},
-    ...defined({ closed }),
+    ...defined({ closed, foreign, admits: namespaceSelector && selectorOf(namespaceSelector) }),
+    ...defined({ limits: limits && limitAmounts(limits) }),
     ...(overdue ? { overdue } : {}),
-    ...defined({ foreign }),
     ...(taints.length === 0 ? {} : { taints }),
-    ...(namespaceSelector === undefined ? {} : { admits: selectorOf(namespaceSelector) }),
-    ...(limits === undefined ? {} : { limits: limitAmounts(limits) }),
     ...known,
   };
 }

@@ -94,9 +94,8 @@ export class Observer {
       members: sources.map((source) => this.#memberView(source, proxy, memory, eligibility)),
       memory,
       wallOffsetMs: clock.wall() - clock.now(),
-      ...defined({ waitingSince }),
       ...placementFacts(eligibility),
-      ...defined({ merged }),
+      ...defined({ waitingSince, merged }),
     };
   }
 
@@ -226,16 +225,13 @@ function rankedFacts(
   const members = view.members.map((member, index) => {
     const { name } = member;
     const candidate = candidates[index];
-    const before = refusedBefore?.(name);
-    const requests = candidate && requestsIn?.(candidate);
-    const learnt = candidate && learntIn?.(candidate);
-    return {
-      ...member,
-      ...(needs?.state === "there" ? { preparation: needs.in(name) } : {}),
-      ...defined({ requests }),
-      ...(learnt === undefined ? {} : { learntUntil: learnt.until }),
-      ...defined({ refusedBefore: before }),
+    const facts = {
+      preparation: needs?.state === "there" ? needs.in(name) : undefined,
+      requests: candidate && requestsIn?.(candidate),
+      learntUntil: candidate && learntIn?.(candidate)?.until,
+      refusedBefore: refusedBefore?.(name),
     };
+    return { ...member, ...defined(facts) };
   });
   return { ...stateOf(needs), members, ranking: rank(rankInput(view.proxy, eligibility, candidates, needs)) };
 }
