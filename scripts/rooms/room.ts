@@ -34,7 +34,12 @@ export const FOUNDATIONS: Readonly<Record<"decision" | "controller" | "command",
     ...["api", "pods", "placement", "copies"],
     ...["kube/request-ends.ts", "runtime/backoff.ts", "runtime/held-writes.ts"],
     ...["runtime/requeue.ts", "runtime/told.ts", "runtime/undone-writes.ts"],
-    ...["scheduling/memory.ts", "scheduling/retries/pause.ts", "scheduling/overflow-reasons.ts"],
+    ...[
+      "scheduling/memory.ts",
+      "scheduling/retries/backoff.ts",
+      "scheduling/retries/pause.ts",
+      "scheduling/overflow-reasons.ts",
+    ],
     ...["scheduling/placement-view.ts", "scheduling/whole"],
   ],
   controller: [

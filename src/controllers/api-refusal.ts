@@ -43,10 +43,7 @@ export function isOfQuota(detail: string): boolean {
   return refusal === "exceeded" || refusal === "unknown";
 }
 
-/**
- * Reports whether the refusal holds for every pod with the same spec. A policy may object to labels or name of this
- * one.
- */
+/** Reports whether the refusal holds for every pod with the same spec. A policy may object to this one's labels or name. */
 export function isOfAllAlike(error: KubeError): boolean {
   const { detail, details, resource } = error;
   if (resource === "namespaces" || details?.kind === "namespaces") return true;
@@ -56,10 +53,7 @@ export function isOfAllAlike(error: KubeError): boolean {
   return words !== undefined && (quotaRefusal(words) !== undefined || missingObject(words) !== undefined);
 }
 
-/**
- * Reports whether a quota's figures may be old: a new one, or the end of a pod (`endedLately`), is counted moments
- * later.
- */
+/** Reports whether a quota's figures may be old: a new one, or the end of a pod (`endedLately`), is counted moments later. */
 export function mayQuotaLag(detail: string, endedLately: boolean): boolean {
   const refusal = quotaRefusal(withoutPodName(detail));
   return refusal === "unknown" || (endedLately && refusal === "exceeded");

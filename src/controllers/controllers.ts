@@ -1,4 +1,5 @@
 import type { Cluster } from "../api/cluster.ts";
+import { defined } from "../api/defined.ts";
 import { virtualNodeName } from "../api/keys.ts";
 import type { Pod, Stored } from "../api/kubernetes.ts";
 import { renewMemberTokens } from "../clusters/member-tokens.ts";
@@ -81,7 +82,7 @@ export class Controllers {
     this.#proxies = proxies;
     const recorder = new EventRecorder({ client: host, source: EVENT_SOURCE, clock, log });
     this.#recorder = recorder;
-    const running = { host, registry, events, clock, log, ...(metrics === undefined ? {} : { metrics }) };
+    const running = { host, registry, events, clock, log, ...defined({ metrics }) };
     if (metrics !== undefined) {
       const departed = new DepartedClusters({ exists: (name) => registry.cluster(name) !== undefined, metrics, clock });
       events.on("cluster", (name) => departed.noteChange(name));
@@ -141,7 +142,7 @@ export class Controllers {
       kept,
       endpoint: (name) => kubelets?.endpoint(name),
       agent: (name) => this.#agents.agent(name),
-      ...(options.nodePods === undefined ? {} : { nodePods: options.nodePods }),
+      ...defined({ nodePods: options.nodePods }),
     });
     this.#delegation = new DelegationController({
       ...running,

@@ -8,8 +8,6 @@ export interface Preparer {
   needs(proxy: Stored<Pod>): Needs | undefined;
   /** Has it copied to the member, and kept there until the proxy is bound or gone. Reports whether all of it is there. */
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean;
-  /**
-   * Handles a member's answer that it lacks an object. Reports whether a copy is there: the API server's cache lags.
-   */
+  /** Handles a member's answer that it lacks an object. Reports whether a copy is there: the API server's cache lags. */
   onMissing?(delegate: Pod, member: string, kind: DependencyKind): boolean;
 }

@@ -3,20 +3,17 @@ import type { Pod } from "../api/kubernetes.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { pods } from "../kube/resources.ts";
 import { USES_INDEX, usesOf } from "../pods/dependencies.ts";
-import type { Clock } from "../runtime/clock.ts";
+import type { ControllerOptions } from "../runtime/controller.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { ReadStore } from "../runtime/store.ts";
 import { PLACEMENT_INDEXES } from "../scheduling/known-pods.ts";
-import type { Logger } from "../telemetry/logger.ts";
 import type { Emitter } from "./events.ts";
 
 export const NODE_INDEX = "node";
 
-export interface ProxiesOptions {
+export interface ProxiesOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly events: Emitter;
-  readonly clock: Clock;
-  readonly log: Logger;
 }
 
 /** The reflector has still to be started. */

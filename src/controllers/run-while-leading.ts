@@ -1,3 +1,4 @@
+import { defined } from "../api/defined.ts";
 import { CONTROLLER_LEASE, LEADERLESS_ANNOTATION, SYSTEM_NAMESPACE } from "../api/keys.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -35,7 +36,7 @@ export async function runWhileLeading(
     client: electionClient,
     namespace: SYSTEM_NAMESPACE,
     name: CONTROLLER_LEASE,
-    ...(options.identity === undefined ? {} : { identity: options.identity }),
+    ...defined({ identity: options.identity }),
     // The proportions of client-go's defaults: 15, 10 and 2 seconds.
     leaseDurationMs,
     renewDeadlineMs: (leaseDurationMs * 2) / 3,

@@ -10,10 +10,7 @@ export function isUntryable(error: unknown): boolean {
   return isKubeError(error) && hasNoDryRun(error.detail);
 }
 
-/**
- * Returns the delegate as the member would store it. Rejects with Unprocessable also if the member would drop fields
- * that its version or feature gates do not know.
- */
+/** Returns the delegate as the member would store it. Rejects with Unprocessable also if the member would drop fields. */
 export async function tryDelegate(member: Member, delegate: Pod, signal: AbortSignal): Promise<Stored<Pod>> {
   const { spec = { containers: [] } } = delegate;
   const answer = await member.client.create(pods, delegate, { signal, dryRun: true, dropManagedFields: true });

@@ -23,9 +23,7 @@ export interface Others {
   readonly roomy: readonly string[];
 }
 
-/**
- * Gives a replica to the cluster whose next one comes first. The first n are the division of n, so no total is needed.
- */
+/** Gives a replica to the cluster whose next one comes first. The first n are the division of n, so no total is needed. */
 export function divisionRule({ preferences, order, placed, others }: DivisionRuleInput): Rule {
   let all = 0;
   for (const cluster in placed) all += placed[cluster] ?? 0;

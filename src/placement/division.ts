@@ -66,9 +66,7 @@ function shares(
   return ordered.sort((a, b) => b.weight - a.weight || a.order - b.order || (a.cluster < b.cluster ? -1 : 1));
 }
 
-/**
- * Yields the cluster of each next replica by the quota method (Balinski and Young 1975): no share shrinks as n grows.
- */
+/** Yields the cluster of each next replica by the quota method (Balinski and Young 1975): no share shrinks as n grows. */
 export function* sequence(shares: readonly DivisionShare[]): Generator<string, void, undefined> {
   for (const { cluster, least } of shares) for (let n = 0; n < least; n++) yield cluster;
   const extras = shares.map(() => 0);

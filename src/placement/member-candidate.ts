@@ -1,5 +1,6 @@
 import type { Cluster } from "../api/cluster.ts";
 import { limitAmounts } from "../api/cluster-policy.ts";
+import { defined } from "../api/defined.ts";
 import { VIRTUAL_NODE_TAINT } from "../api/keys.ts";
 import type { KubeNode, Taint } from "../api/kubernetes.ts";
 import { selectorOf } from "../api/label-expressions.ts";
@@ -61,12 +62,10 @@ export function candidateOf(facts: MemberFacts): Candidate {
   return {
     name: cluster.metadata.name ?? "",
     labels: cluster.metadata.labels ?? {},
-    ...(closed === undefined ? {} : { closed }),
+    ...defined({ closed, foreign, admits: namespaceSelector && selectorOf(namespaceSelector) }),
+    ...defined({ limits: limits && limitAmounts(limits) }),
     ...(overdue ? { overdue } : {}),
-    ...(foreign === undefined ? {} : { foreign }),
     ...(taints.length === 0 ? {} : { taints }),
-    ...(namespaceSelector === undefined ? {} : { admits: selectorOf(namespaceSelector) }),
-    ...(limits === undefined ? {} : { limits: limitAmounts(limits) }),
     ...known,
   };
 }

@@ -1,4 +1,5 @@
 import { isEmptyTerm } from "../api/cluster-affinity.ts";
+import { defined } from "../api/defined.ts";
 import type { KubeNode, NodeSelectorTerm, Pod, Toleration } from "../api/kubernetes.ts";
 import { isKnownExpression, requirementOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
@@ -42,7 +43,7 @@ export function nodeRequirements(pod: Pod, requests: Amounts): NodeRequirements 
   const terms = spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
   const needs = {
     nodeSelector: spec?.nodeSelector ?? {},
-    ...(terms === undefined ? {} : { terms }),
+    ...defined({ terms }),
     // A pod in overflow mode cannot move on, so possible tolerations do not count.
     tolerations: [...(spec?.tolerations ?? []), ...(isOverflow(pod) ? [] : deviceTolerations(requests))],
     requests,

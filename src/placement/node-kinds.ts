@@ -129,9 +129,7 @@ function valuesOf(nodes: readonly KubeNode[]): Map<string, Set<string>> {
   const values = new Map<string, Set<string>>();
   for (const { metadata } of nodes) {
     for (const [key, value] of Object.entries(metadata?.labels ?? {})) {
-      const known = values.get(key);
-      if (known === undefined) values.set(key, new Set([value]));
-      else known.add(value);
+      values.set(key, (values.get(key) ?? new Set<string>()).add(value));
     }
   }
   return values;

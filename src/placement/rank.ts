@@ -29,9 +29,7 @@ export interface RankInput {
   readonly candidates: readonly Candidate[];
 }
 
-/**
- * Ranks members: prompt ones first, then by the rules' scores, then those whose other tenants were read, then by load.
- */
+/** Ranks members: prompt ones first, then by the rules' scores, then those whose other tenants were read, then by load. */
 export function rank(input: RankInput): Ranking {
   const { requests: written, requestsIn, mutationIn, priority, rules = [], candidates } = input;
   const refusals: Refusal[] = [];

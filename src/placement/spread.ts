@@ -11,10 +11,7 @@ export interface SpreadFacts {
   readonly eligible: readonly Candidate[];
 }
 
-/**
- * Applies a spread constraint like kube-scheduler: a domain may exceed the smallest by maxSkew; a soft one scores
- * by the excess.
- */
+/** Applies a spread constraint like kube-scheduler: a domain may exceed the smallest by maxSkew; a soft one scores by the excess. */
 export function spreadRule({ spread, counts, countsItself, eligible }: SpreadFacts): Rule {
   const { topologyKey, maxSkew = 1, whenUnsatisfiable = "DoNotSchedule", minDomains = 1 } = spread;
   const domains = new Map<string, number>();

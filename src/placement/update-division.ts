@@ -20,10 +20,7 @@ interface Due {
   readonly until: number;
 }
 
-/**
- * Returns the cluster of the next replica: its division's next, unless another would be late to keep all owners within
- * one.
- */
+/** Returns the next of the replica's division, unless another would be late to keep all owners within one. */
 export function nextInUpdate(input: UpdateInput): string | undefined {
   const { choices, leaving, atOnce } = input;
   const first = nextOfOwn(input, choices);

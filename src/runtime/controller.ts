@@ -5,14 +5,7 @@ import type { QueueLoad, QueueMetrics, WorkqueueMetrics } from "../telemetry/wor
 import { Backoff } from "./backoff.ts";
 import type { Clock, Timer } from "./clock.ts";
 import { countDone, WorkQueue } from "./internal/work-queue.ts";
-
-export interface Decision<Action> {
-  /** Executed in this order; the first that fails ends the reconcile. */
-  readonly actions: readonly Action[];
-  readonly outcome: string;
-  /** When to reconcile again without an event; epoch ms. */
-  readonly requeueAt?: number;
-}
+import type { Decision } from "./requeue.ts";
 
 /** An expectation: reports whether the stores show a write. Until they do, the key is not reconciled again. */
 export type Expectation<Observed> = (observed: Observed) => boolean;

@@ -1,3 +1,12 @@
+/** The result of one reconcile. */
+export interface Decision<Action, Outcome extends string = string> {
+  /** Executed in this order; the first that fails ends the reconcile. */
+  readonly actions: readonly Action[];
+  readonly outcome: Outcome;
+  /** When to reconcile again without an event; epoch ms. */
+  readonly requeueAt?: number;
+}
+
 /** Returns the first of these times; undefined if there is none. */
 export function soonest(...times: readonly (number | undefined)[]): number | undefined {
   const known = times.filter((time) => time !== undefined);

@@ -34,19 +34,15 @@ export class Divisions {
     requestsIn?: (candidate: Candidate) => Amounts,
   ): Rule {
     const owner = controllerOf(proxy)?.uid;
-    const placed = byName(owner === undefined ? {} : this.proxies.placed(owner));
-    const { member } = this.proxies.get(proxy.metadata.uid) ?? {};
-    if (member !== undefined) placed[member] = (placed[member] ?? 0) - 1;
+    const placed: Replicas = byName(Object.fromEntries(this.proxies.counts(owner ?? "").without(proxy.metadata.uid)));
     const requests = podRequests(proxy);
     const others = owner === undefined ? [] : this.proxies.others(owner);
     const capacities: Record<string, number> = byName();
     for (const candidate of candidates) {
       const { name } = candidate;
       if (hasRoom(requestsIn?.(candidate) ?? requests, candidate)) continue;
-      capacities[name] = others.reduce(
-        (sum, other) => sum + (this.proxies.placed(other)[name] ?? 0),
-        placed[name] ?? 0,
-      );
+      const counts = others.map((other) => this.proxies.counts(other).counts.get(name) ?? 0);
+      capacities[name] = counts.reduce((sum, count) => sum + count, placed[name] ?? 0);
     }
     const order = this.#order(proxy, preferences, candidates, capacities);
     if (owner === undefined || others.length === 0) return divisionRule({ preferences, order, placed });

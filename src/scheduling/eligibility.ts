@@ -1,4 +1,5 @@
 import { type ApiMode, placementExcludes, problemsText, type RequestedPlacement } from "../api/annotations.ts";
+import { defined } from "../api/defined.ts";
 import { jsonEqual } from "../api/json.ts";
 import { OVERRIDES_ANNOTATION } from "../api/keys.ts";
 import type { Pod, Stored } from "../api/kubernetes.ts";
@@ -66,14 +67,7 @@ export interface Eligibility extends PlacementFacts {
 
 /** Returns the parts of an eligibility that are plain data. */
 export function placementFacts({ optedIn, unseen, invalid, named, syncing, follows }: Eligibility): PlacementFacts {
-  return {
-    ...(unseen === undefined ? {} : { unseen }),
-    ...(optedIn === undefined ? {} : { optedIn }),
-    ...(invalid === undefined ? {} : { invalid }),
-    ...(named === undefined ? {} : { named }),
-    ...(syncing === undefined ? {} : { syncing }),
-    ...(follows === undefined ? {} : { follows }),
-  };
+  return defined({ unseen, optedIn, invalid, named, syncing, follows });
 }
 
 /** Returns the input of a ranking of these members for a proxy. */
@@ -95,7 +89,7 @@ export function rankInput(
   return {
     requests: podRequests(proxy),
     ...(preemptionPolicy === "Never" ? {} : { priority }),
-    ...(requestsIn === undefined ? {} : { requestsIn }),
+    ...defined({ requestsIn }),
     ...(learntIn === undefined ? {} : { mutationIn: (candidate) => learntIn(candidate)?.mutation }),
     rules: [selection, ...(rules?.() ?? [])],
     candidates,
@@ -189,9 +183,9 @@ export class Eligibilities {
       excludes: (candidate) => placementExcludes(placement, candidate),
       never: (candidate) => placementExcludes(this.#options.podRules.fixed(proxy), candidate),
       lacks: (candidate) => this.#lacks(proxy, placement, candidate),
-      ...(named === undefined ? {} : { named }),
+      ...defined({ named }),
       ...this.#requests(proxy, placement),
-      ...(refusedBefore === undefined ? {} : { refusedBefore }),
+      ...defined({ refusedBefore }),
       follows: this.#options.groups.placeOf(proxy.metadata.uid)?.first !== undefined,
       ...this.#division(proxy, placement),
     };

@@ -1,8 +1,10 @@
 import type { RequestedPlacement } from "../api/annotations.ts";
+import { defined } from "../api/defined.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
 import { asksHostFirst } from "../pods/overflow.ts";
 import { controllerOf, isBound, isDeleting } from "../pods/pod-state.ts";
 import { memberOf } from "../pods/proxy.ts";
+import { MemberCounts } from "./member-counts.ts";
 
 /** A group as a pod names it. */
 export interface GroupName {
@@ -35,7 +37,7 @@ interface Entry {
 interface Group {
   readonly text: string;
   readonly unbound: Map<string, Entry>;
-  readonly bound: Map<string, number>;
+  readonly bound: MemberCounts;
   home: string | undefined;
 }
 
@@ -98,7 +100,7 @@ export class Groups {
     group.unbound.delete(uid);
     own.bound = true;
     own.member = member;
-    group.bound.set(member, (group.bound.get(member) ?? 0) + 1);
+    group.bound.move(uid, member);
     this.#chooseHome(group);
   }
 
@@ -126,11 +128,7 @@ export class Groups {
     if (entry === undefined || group === undefined) return;
     this.#pods.delete(uid);
     group.unbound.delete(uid);
-    if (entry.bound && entry.member !== undefined) {
-      const left = (group.bound.get(entry.member) ?? 0) - 1;
-      if (left > 0) group.bound.set(entry.member, left);
-      else group.bound.delete(entry.member);
-    }
+    group.bound.move(uid, undefined);
     if (group.unbound.size === 0 && group.bound.size === 0) this.#groups.delete(entry.group);
     else if (entry.bound) this.#chooseHome(group);
     else if (group.home === undefined && entry.member !== undefined) this.#tell(group);
@@ -144,7 +142,7 @@ export class Groups {
     if (home !== undefined) return { text, home, others: [] };
     const others = [...group.unbound.values()].filter((other) => other.uid !== uid);
     const first = others.find(({ member }) => member !== undefined)?.key;
-    return { text, ...(first === undefined ? {} : { first }), others: others.map((other) => other.uid) };
+    return { text, ...defined({ first }), others: others.map((other) => other.uid) };
   }
 
   /** Reports whether the pod may get a delegate in the member now. */
@@ -158,11 +156,9 @@ export class Groups {
   #add(proxy: Stored<Pod>, { id, text }: GroupName): Entry {
     const { uid } = proxy.metadata;
     const entry: Entry = { uid, key: objectKey(proxy.metadata), group: id, bound: false };
-    let group = this.#groups.get(id);
-    if (group === undefined) {
-      group = { text, unbound: new Map(), bound: new Map(), home: undefined };
-      this.#groups.set(id, group);
-    }
+    const made: Group = { text, unbound: new Map(), bound: new MemberCounts(), home: undefined };
+    const group = this.#groups.get(id) ?? made;
+    this.#groups.set(id, group);
     group.unbound.set(uid, entry);
     this.#pods.set(uid, entry);
     return entry;
@@ -170,7 +166,7 @@ export class Groups {
 
   /** The member of most bound pods is the home. Several have some only if the group was named later. */
   #chooseHome(group: Group): void {
-    const [home] = [...group.bound].sort(([a, some], [b, more]) => more - some || (a < b ? -1 : 1))[0] ?? [];
+    const [home] = [...group.bound.counts].sort(([a, some], [b, more]) => more - some || (a < b ? -1 : 1))[0] ?? [];
     if (home === group.home) return;
     group.home = home;
     this.#tell(group);

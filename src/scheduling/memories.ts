@@ -1,3 +1,4 @@
+import { defined } from "../api/defined.ts";
 import { byName } from "../api/json.ts";
 import type { Refusal } from "../placement/candidate.ts";
 import type { WaitReason } from "../placement/needs.ts";
@@ -13,6 +14,7 @@ import {
   refusedCreationIn,
   type SentBinding,
   type SentRecord,
+  type Telling,
 } from "./memory.ts";
 import { type BackoffGrowth, backoffAfterRefusal } from "./retries/backoff.ts";
 
@@ -146,9 +148,7 @@ export class Memories {
     this.#endFailures(proxyUid, member);
   }
 
-  /**
-   * An earlier leader's delegate gets its time from now on. One that `ends` without a node gives the proxy no place.
-   */
+  /** An earlier leader's delegate gets its time from now on. One that `ends` without a node gives the proxy no place. */
   noteFound(proxyUid: string, member: string, now: number, ends = false): void {
     const { uncertain, reserved, attempts } = this.of(proxyUid);
     if (reserved === undefined && !ends) this.#onPlace(proxyUid, member);
@@ -177,9 +177,18 @@ export class Memories {
     if (refused.length > 0) this.#memories.set(proxyUid, { ...NOTHING, attempts: byName(Object.fromEntries(refused)) });
   }
 
-  noteReported(proxyUid: string, { reason, message, refusals }: WaitReason, now: number): void {
-    const next = { reason, message, at: now, ...(refusals === undefined ? {} : { refusals }) };
-    this.#change(proxyUid, (memory) => ({ ...memory, reported: next }));
+  noteReported(
+    proxyUid: string,
+    { reason, message, refusals, again, amounts }: WaitReason & Telling,
+    now: number,
+  ): void {
+    const next = { reason, message, ...defined({ refusals }) };
+    this.#change(proxyUid, ({ reported, ...memory }) => {
+      if (again === true) return { ...memory, reported: { ...(reported ?? next), at: now } };
+      if (amounts !== true) return { ...memory, reported: { ...next, at: now } };
+      const count = (reported?.amounts?.count ?? 0) + 1;
+      return { ...memory, reported: { ...next, at: reported?.at ?? now, amounts: { count, at: now } } };
+    });
   }
 
   /** Reports whether the author was told this last, in an event that has not expired. */

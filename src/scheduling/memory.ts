@@ -69,11 +69,21 @@ export interface Memory {
   readonly held?: HeldWrites<RefusedWrite>;
 }
 
-/** The last reason that was reported to the author. */
+/** The writes of a report to the author: condition and event, or one of them. */
+export interface Telling {
+  /** The event alone, before the API server forgets it. */
+  readonly again?: true;
+  /** The condition alone: only numbers of the message differ. */
+  readonly amounts?: true;
+}
+
+/** The last reason that was reported to the author. `message` is the condition's, `at` the time of the event. */
 export interface Reported extends Told {
   /** Absent where it is no reason to wait. */
   readonly reason?: string;
   readonly refusals?: readonly WaitRefusal[];
+  /** How often the condition alone got other numbers since, and when it last did; epoch ms. Absent: never. */
+  readonly amounts?: { readonly count: number; readonly at: number };
 }
 
 /** Stands for the delegate's marks among the held writes. */

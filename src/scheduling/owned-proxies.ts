@@ -1,9 +1,9 @@
-import { byName } from "../api/json.ts";
 import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../api/kubernetes.ts";
 import type { Replicas } from "../placement/division.ts";
 import { conditionOf, controllerOf, isBound, isLive } from "../pods/pod-state.ts";
 import { memberOf } from "../pods/proxy.ts";
+import { MemberCounts } from "./member-counts.ts";
 import { type Updated, updatedOf } from "./workload.ts";
 
 /** A live proxy: neither ended nor being deleted. */
@@ -27,8 +27,7 @@ interface Owner {
   readonly uid: string;
   readonly family: Family | undefined;
   readonly proxies: Map<string, OwnedProxy>;
-  readonly placed: Record<string, number>;
-  total: number;
+  readonly placed: MemberCounts;
   ready: number;
   /** Members of its replicas in the order of their deletion. Computed on demand. */
   leaving: readonly string[] | undefined;
@@ -43,7 +42,7 @@ interface Family {
   largest: number;
 }
 
-const NONE: Replicas = byName();
+const NONE = new MemberCounts();
 
 /** The live proxies of each owner, by member. Updated by each placement decision, too, so that a burst is counted. */
 export class OwnedProxies {
@@ -122,12 +121,16 @@ export class OwnedProxies {
     return this.#proxies.get(uid);
   }
 
-  placed(owner: string): Replicas {
+  counts(owner: string): Pick<MemberCounts, "counts" | "size" | "without"> {
     return this.#owners.get(owner)?.placed ?? NONE;
   }
 
+  placed(owner: string): Replicas {
+    return Object.fromEntries(this.counts(owner).counts);
+  }
+
   total(owner: string): number {
-    return this.#owners.get(owner)?.total ?? 0;
+    return this.counts(owner).size;
   }
 
   /** Counts replicas without a member, too. */
@@ -140,7 +143,7 @@ export class OwnedProxies {
     const own = this.#owners.get(owner);
     const owners = own?.family?.owners;
     if (own === undefined || owners === undefined || owners.size === 1) return [];
-    return [...owners].flatMap((other) => (other !== own && other.total > 0 ? [other.uid] : []));
+    return [...owners].flatMap((other) => (other !== own && other.placed.size > 0 ? [other.uid] : []));
   }
 
   /** Counts the replicas that changed at once, as far as seen in the update. */
@@ -187,7 +190,7 @@ export class OwnedProxies {
     let owner = this.#owners.get(uid);
     if (owner === undefined) {
       const family = this.#family(updatedOf(proxy));
-      owner = { uid, family, proxies: new Map(), placed: byName(), total: 0, ready: 0, leaving: undefined };
+      owner = { uid, family, proxies: new Map(), placed: new MemberCounts(), ready: 0, leaving: undefined };
       this.#owners.set(uid, owner);
       family?.owners.add(owner);
     }
@@ -197,11 +200,8 @@ export class OwnedProxies {
   #family(updated: Updated | undefined): Family | undefined {
     if (updated === undefined) return undefined;
     const key = `${updated.kind} ${updated.name}`;
-    let family = this.#families.get(key);
-    if (family === undefined) {
-      family = { key, owners: new Set(), atOnce: 0, largest: 0 };
-      this.#families.set(key, family);
-    }
+    const family: Family = this.#families.get(key) ?? { key, owners: new Set(), atOnce: 0, largest: 0 };
+    this.#families.set(key, family);
     return family;
   }
 
@@ -210,21 +210,14 @@ export class OwnedProxies {
     if (own.member === member || owner === undefined) return;
     owner.leaving = undefined;
     const { placed } = owner;
-    if (own.member !== undefined) {
-      owner.total -= 1;
-      const left = (placed[own.member] ?? 0) - 1;
-      if (left > 0) placed[own.member] = left;
-      else delete placed[own.member];
-    }
+    placed.move(own.uid, member);
     if (member === undefined) {
       delete own.member;
       return;
     }
     own.member = member;
-    own.nth = (placed[member] ?? 0) + 1;
-    placed[member] = own.nth;
-    owner.total += 1;
-    own.ordinal = owner.total;
+    own.nth = placed.counts.get(member) ?? 0;
+    own.ordinal = placed.size;
   }
 }
 

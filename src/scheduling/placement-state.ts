@@ -53,18 +53,7 @@ export class PlacementState {
   readonly #proxies: ReadStore<Pod>;
 
   constructor(options: PlacementStateOptions) {
-    const {
-      registry,
-      namespaces,
-      defaults,
-      classes,
-      wishes,
-      proxies,
-      homeApi,
-      clock,
-      writes,
-      onGroup = () => undefined,
-    } = options;
+    const { proxies, clock, writes, onGroup = () => undefined } = options;
     const { divisions, mutations } = this;
     const groups = new Groups(onGroup);
     const pods = new KnownPods(proxies);
@@ -80,38 +69,16 @@ export class PlacementState {
       podsIn: (namespace) => pods.in(namespace),
       podOf: (uid) => pods.get(uid),
     });
-    this.spread = spread;
-    const owned = divisions.proxies;
-    const podRules = new PodRules({
-      registry,
-      namespaces,
-      defaults,
-      classes,
-      wishes,
-      pods,
-      owned,
-      memories,
-      mutations,
-      groups,
-      spread,
-      clock,
-    });
+    const retries = new Retries({ ...options, memories });
+    const shared = { ...options, divisions, groups, memories, mutations, pods, retries, spread };
+    const podRules = new PodRules({ ...shared, owned: divisions.proxies });
     this.groups = groups;
     this.memories = memories;
-    const retries = new Retries({ registry, memories, clock });
     this.retries = retries;
-    this.reservations = new Reservations({ registry, memories, retries, mutations, clock });
+    this.spread = spread;
     this.podRules = podRules;
-    this.eligibilities = new Eligibilities({
-      registry,
-      podRules,
-      divisions,
-      groups,
-      retries,
-      mutations,
-      homeApi,
-      clock,
-    });
+    this.reservations = new Reservations(shared);
+    this.eligibilities = new Eligibilities({ ...shared, podRules });
   }
 
   noteDelegate(uid: string, member: string): void {
@@ -162,7 +129,6 @@ export class PlacementState {
 export interface PlacementAccess {
   readonly placementState: PlacementState;
   readonly identity: HostIdentity;
-  readonly namespaces: ReadStore<Namespace>;
   readonly proxies: ReadStore<Pod>;
   readonly observe: (key: ObjectKey, pod: Stored<Pod>) => PlacementView;
   readonly events: SchedulingEmitter;

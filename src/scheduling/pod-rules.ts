@@ -1,6 +1,7 @@
 import { annotationRoomProblem } from "../api/annotation-room.ts";
 import { type Annotations, type ParsedPlacement, parsePlacement, type RequestedPlacement } from "../api/annotations.ts";
 import type { ClusterSpread } from "../api/cluster-spread.ts";
+import { defined } from "../api/defined.ts";
 import { GROUP_ANNOTATION, GROUP_BY_ANNOTATION } from "../api/keys.ts";
 import { type Namespace, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
 import { defaultPlacement, PLACEMENT_DEFAULTS_NAME, type PlacementDefaults } from "../api/placement-defaults.ts";
@@ -192,9 +193,7 @@ export class PodRules {
     const { owned, pods, memories } = this.#options;
     const { uid } = proxy.metadata;
     const owner = controllerOf(proxy)?.uid ?? "";
-    const counts = new Map(Object.entries(owned.placed(owner)));
-    const own = owned.get(uid)?.member;
-    if (own !== undefined) counts.set(own, (counts.get(own) ?? 0) - 1);
+    const counts = owned.counts(owner).without(uid);
     for (const pod of pods.joining) {
       const isCounted = pod.metadata.uid !== uid && controllerOf(pod)?.uid === owner && isLive(pod);
       const member = isCounted ? (memberOf(pod) ?? memories.of(pod.metadata.uid).lastReserved) : undefined;
@@ -209,7 +208,7 @@ function withOwnTerms(placement: RequestedPlacement, pod: Pod): RequestedPlaceme
   const spread = virtualNodeSpread(pod);
   return {
     ...placement,
-    ...(virtualNode === undefined ? {} : { virtualNode }),
+    ...defined({ virtualNode }),
     ...(spread.length === 0 ? {} : { spread: [...(placement.spread ?? []), ...spread] }),
   };
 }

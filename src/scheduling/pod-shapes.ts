@@ -40,11 +40,8 @@ export class ShapeMap<T> {
   }
 
   set(member: string, shape: string, value: T): void {
-    let shapes = this.#members.get(member);
-    if (shapes === undefined) {
-      shapes = new Map();
-      this.#members.set(member, shapes);
-    }
+    const shapes = this.#members.get(member) ?? new Map<string, T>();
+    this.#members.set(member, shapes);
     shapes.delete(shape);
     shapes.set(shape, value);
     for (const oldest of shapes.keys()) {

@@ -29,10 +29,7 @@ export interface ReservationsOptions {
   readonly clock: Pick<Clock, "now">;
 }
 
-/**
- * Reserves what a pod will take, until its outcome is known: room, its place in group and workload, the trial of its
- * shape.
- */
+/** Reserves what a pod will take until its outcome is known: room, its place in group and workload, the trial of its shape. */
 export class Reservations {
   readonly #options: ReservationsOptions;
 

@@ -3,6 +3,7 @@ import { type LabelSelector, selectorOf } from "../api/label-expressions.ts";
 import { type Selector, selectorMatches } from "../api/label-selector.ts";
 import { isBound, isLive } from "../pods/pod-state.ts";
 import { memberOf } from "../pods/proxy.ts";
+import { MemberCounts } from "./member-counts.ts";
 
 export interface SpreadCountsOptions {
   readonly podsIn: (namespace: string) => Iterable<Stored<Pod>>;
@@ -11,8 +12,7 @@ export interface SpreadCountsOptions {
 
 interface Counted {
   readonly selector: Selector;
-  readonly members: Map<string, string>;
-  readonly counts: Map<string, number>;
+  readonly pods: MemberCounts;
 }
 
 // Each costs time at every change of a pod in its namespace.
@@ -41,17 +41,14 @@ export class SpreadCounts {
       if (known.size <= MOST_SELECTORS) break;
       known.delete(oldest);
     }
-    const counts = new Map(counted.counts);
-    const own = counted.members.get(uid);
-    if (own !== undefined) counts.set(own, (counts.get(own) ?? 0) - 1);
-    return counts;
+    return counted.pods.without(uid);
   }
 
   update(pod: Stored<Pod>): void {
     const { namespace = "", uid } = pod.metadata;
     if (isBound(pod)) this.#places.delete(uid);
     for (const counted of this.#counted.get(namespace)?.values() ?? [])
-      move(counted, uid, this.#memberOf(counted, pod));
+      counted.pods.move(uid, this.#memberOf(counted, pod));
   }
 
   /** Notes the member where an unbound pod has its delegate, or is about to; undefined: none any more. */
@@ -74,7 +71,7 @@ export class SpreadCounts {
 
   remove({ namespace = "", uid }: Stored<Pod>["metadata"]): void {
     this.#places.delete(uid);
-    for (const counted of this.#counted.get(namespace)?.values() ?? []) move(counted, uid, undefined);
+    for (const { pods } of this.#counted.get(namespace)?.values() ?? []) pods.move(uid, undefined);
   }
 
   forget(namespace: string): void {
@@ -82,8 +79,9 @@ export class SpreadCounts {
   }
 
   #count(namespace: string, selector: Selector): Counted {
-    const counted: Counted = { selector, members: new Map(), counts: new Map() };
-    for (const pod of this.#options.podsIn(namespace)) move(counted, pod.metadata.uid, this.#memberOf(counted, pod));
+    const counted: Counted = { selector, pods: new MemberCounts() };
+    for (const pod of this.#options.podsIn(namespace))
+      counted.pods.move(pod.metadata.uid, this.#memberOf(counted, pod));
     return counted;
   }
 
@@ -92,20 +90,4 @@ export class SpreadCounts {
     if (!isLive(pod) || !selectorMatches(selector, labels)) return undefined;
     return isBound(pod) ? memberOf(pod) : this.#places.get(uid);
   }
-}
-
-function move({ members, counts }: Counted, uid: string, member: string | undefined): void {
-  const before = members.get(uid);
-  if (before === member) return;
-  if (before !== undefined) {
-    const left = (counts.get(before) ?? 0) - 1;
-    if (left > 0) counts.set(before, left);
-    else counts.delete(before);
-  }
-  if (member === undefined) {
-    members.delete(uid);
-    return;
-  }
-  members.set(uid, member);
-  counts.set(member, (counts.get(member) ?? 0) + 1);
 }

@@ -1,3 +1,4 @@
+import { defined } from "../api/defined.ts";
 import { WISHES_OF_ANNOTATION } from "../api/keys.ts";
 import type { KubeObject, Pod, Stored } from "../api/kubernetes.ts";
 import { isWishingKind, readWishesOf, type WorkloadRef, wishesOfText } from "../api/workload-wishes.ts";
@@ -84,7 +85,7 @@ export function wishesOf(pod: Stored<Pod>, find: FindWorkload): FoundWishes {
     if (found !== undefined && isSame) return { annotations: found.annotations };
   }
   const unseen = namedWorkload(pod);
-  return { annotations: {}, ...(unseen === undefined ? {} : { unseen }) };
+  return { annotations: {}, ...defined({ unseen }) };
 }
 
 /** Returns a key for a workload of a namespace. */

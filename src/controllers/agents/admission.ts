@@ -7,23 +7,20 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { secrets } from "../../kube/resources.ts";
-import type { Clock } from "../../runtime/clock.ts";
-import type { Logger } from "../../telemetry/logger.ts";
+import type { ControllerOptions } from "../../runtime/controller.ts";
 import type { AgentIdentity } from "../../tunnel/agent-session.ts";
 import { AgentRefusal, type Proof, type TokenProof } from "../../tunnel/hub.ts";
 import type { CertificateAnswer } from "../../tunnel/messages.ts";
 import { type HubAuthorities, trusted } from "./authority.ts";
 import { sha256, tokenProblem } from "./credentials.ts";
 
-export interface AdmissionOptions {
+export interface AdmissionOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly registry: Pick<Registry, "cluster" | "secret">;
   readonly authorities: () => HubAuthorities | undefined;
   /** Called when an agent has shown its join token. `isFirst`: it ends the connections of agents of earlier joins. */
   readonly onJoin: (cluster: string, isFirst: boolean) => void;
   readonly signal: AbortSignal;
-  readonly clock: Clock;
-  readonly log: Logger;
 }
 
 const AGENT_LIFETIME_MS = 90 * DAY_MS;

@@ -58,10 +58,7 @@ export function trusted({ current, next, earlier }: HubAuthorities): string {
   return current.cert + (next?.cert ?? "") + earlier;
 }
 
-/**
- * Returns the Secret's next data when a step of a renewal is due: first another authority is announced, and thirty days later
- * it signs. `now`: epoch ms. Undefined if nothing is due.
- */
+/** Returns the Secret's next data when a step is due: another authority is announced, and signs thirty days later. `now`: epoch ms. */
 export async function renewed(
   { current, next, earlier }: HubAuthorities,
   now: number,

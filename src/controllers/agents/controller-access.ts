@@ -6,18 +6,15 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { secrets } from "../../kube/resources.ts";
 import { tokenClaims, withToken } from "../../kube/service-account-token.ts";
-import type { Clock } from "../../runtime/clock.ts";
-import type { Logger } from "../../telemetry/logger.ts";
+import type { ControllerOptions } from "../../runtime/controller.ts";
 import type { MemberCredentials } from "../../tunnel/messages.ts";
 
-export interface ControllerAccessOptions {
+export interface ControllerAccessOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly registry: Pick<Registry, "cluster" | "secret">;
   /** Called when credentials name another address or authority than those before. */
   readonly onMoved: (cluster: string) => void;
   readonly signal: AbortSignal;
-  readonly clock: Clock;
-  readonly log: Logger;
 }
 
 const ASK_EVERY_MS = 30_000;

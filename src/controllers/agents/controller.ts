@@ -39,10 +39,7 @@ export interface AgentControllerOptions {
 
 const ASK_AGAIN_MS = 30_000;
 
-/**
- * Lets agents of joined clusters connect: their certificates, the hub's own, and the credentials for their members. State is in the
- * hub's Secret and in those of the members.
- */
+/** Lets agents of joined clusters connect. State is in the hub's Secret and in those of the members. */
 export class AgentController implements Gatekeeper {
   readonly #options: AgentControllerOptions;
   readonly #abort = new AbortController();

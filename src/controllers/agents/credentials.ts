@@ -7,10 +7,7 @@ export function sha256(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/**
- * Returns why a token gives no certificate: it is not the member's, has ended, or was used by an agent with another key. The same
- * agent may use it again, since it may have lost the answer. `wall`: epoch ms.
- */
+/** Returns why a token gives no certificate. The agent that used it may use it again: it may have lost the answer. `wall`: epoch ms. */
 export function tokenProblem(
   secret: Secret | undefined,
   { token, key }: { readonly token: string; readonly key?: string | undefined },

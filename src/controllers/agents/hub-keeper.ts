@@ -4,6 +4,7 @@ import { HUB_SECRET, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { currentServing } from "../../certificates/current.ts";
 import { DAY_MS, expiresAt } from "../../certificates/validity.ts";
 import type { Registry } from "../../clusters/registry.ts";
+import { unlessAborted } from "../../kube/abort.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { secrets } from "../../kube/resources.ts";
 import { Backoff } from "../../runtime/backoff.ts";
@@ -99,7 +100,8 @@ export class HubKeeper {
   /** Opens a connection to a member. Rejects with the reason why there is none. */
   async dial(name: string, signal: AbortSignal): Promise<Socket> {
     // Members are probed before: a new leader that opens the hub must not take them for lost.
-    if (this.#hub === undefined && this.#options.serving !== undefined) await this.#firstLoad(signal);
+    if (this.#hub === undefined && this.#options.serving !== undefined)
+      await unlessAborted(this.#loaded.promise, signal).catch(() => undefined);
     if (this.#hub !== undefined) return this.#hub.dial(name, signal);
     throw new Error(this.#absence(name));
   }
@@ -126,14 +128,6 @@ export class HubKeeper {
     if (this.#options.serving === undefined) return "this controller takes no agents: start it with --hub-listen";
     if (this.#problem !== undefined) return `the hub does not serve: ${this.#problem}`;
     return `Secret ${SYSTEM_NAMESPACE}/${HUB_SECRET} is missing: run \`legation join ${name} --agent\``;
-  }
-
-  /** Resolves after the first attempt to open the hub, or when the signal fires. */
-  async #firstLoad(signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return;
-    const gaveUp = Promise.withResolvers<void>();
-    signal.addEventListener("abort", () => gaveUp.resolve(), { once: true });
-    await Promise.race([this.#loaded.promise, gaveUp.promise]);
   }
 
   /** Brings the hub in step with its Secret, and the Secret with the time. */

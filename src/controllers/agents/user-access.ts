@@ -7,7 +7,7 @@ import {
   RELAY_SECRET,
 } from "../../api/access.ts";
 import { INSTALLED_LABELS, SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
-import { type Secret, secretData, secretText } from "../../api/kubernetes.ts";
+import { secretData, secretText } from "../../api/kubernetes.ts";
 import { issueClientWithKey } from "../../certificates/issue.ts";
 import { DAY_MS, renewalReason } from "../../certificates/validity.ts";
 import { memberKubeconfig } from "../../clusters/kubeconfig.ts";
@@ -15,10 +15,9 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { secrets } from "../../kube/resources.ts";
 import { tokenClaims } from "../../kube/service-account-token.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import type { ControllerOptions } from "../../runtime/controller.ts";
 import { KeyedTimers } from "../../runtime/keyed-timers.ts";
 import { Mutex } from "../../runtime/mutex.ts";
-import type { Logger } from "../../telemetry/logger.ts";
 import type { MemberCredentials } from "../../tunnel/messages.ts";
 import { RELAY_NAME } from "../../tunnel/relay.ts";
 import { type HubAuthorities, trusted } from "./authority.ts";
@@ -28,7 +27,7 @@ const RENEW_AGAIN_MS = 30_000;
 // An agent that brings useless tokens does not cost as many writes.
 const STORE_EVERY_MS = 30_000;
 
-export interface UserAccessOptions {
+export interface UserAccessOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly hostId: string;
   readonly registry: Pick<Registry, "cluster">;
@@ -36,14 +35,9 @@ export interface UserAccessOptions {
   readonly hub: () => { readonly authorities: HubAuthorities; readonly address: string } | undefined;
   /** Asks the cluster's agent for a token of the account by which `legation access` acts for users. */
   readonly ask: (cluster: string) => void;
-  readonly clock: Clock;
-  readonly log: Logger;
 }
 
-/**
- * Gives `legation access` what it needs for members with agents: a certificate for the hub, and the first token in each member. It
- * renews tokens itself.
- */
+/** Gives `legation access` the certificate for the hub, and the first token in each member with an agent. It renews tokens itself. */
 export class UserAccess {
   readonly #options: UserAccessOptions;
   readonly #abort = new AbortController();
@@ -90,8 +84,7 @@ export class UserAccess {
 
   /** Stores a token that the member's agent brought. Another account's is never stored: users would act with its rights. */
   async store(name: string, { server, certificateAuthority, token, expires }: MemberCredentials): Promise<void> {
-    const { host, hostId, clock, log } = this.#options;
-    const { signal } = this.#abort;
+    const { hostId, clock, log } = this.#options;
     if (this.refusal(name) !== undefined) return;
     const kubeconfig = memberKubeconfig({ cluster: name, server, certificateAuthority, token });
     const claims = tokenClaims(kubeconfig);
@@ -110,7 +103,7 @@ export class UserAccess {
       labels: { [VIRTUAL_NODE_LABEL]: name },
       annotations: { [TOKEN_EXPIRES_ANNOTATION]: expires },
     };
-    await this.#apply({ metadata, data: secretData({ [ACCESS_KUBECONFIG_KEY]: kubeconfig }) }, host, signal);
+    await this.#apply(metadata, secretData({ [ACCESS_KUBECONFIG_KEY]: kubeconfig }));
     this.#stale.delete(name);
     log.info({ member: name, expires }, "credentials for users' requests received from the agent");
   }
@@ -152,22 +145,15 @@ export class UserAccess {
     const texts = { [RELAY_KEYS.authorities]: bundle, [RELAY_KEYS.address]: address };
     const issued = isDue ? await issueRelay(authorities, now) : {};
     const metadata = { ...ref, labels: { ...INSTALLED_LABELS } };
-    await this.#apply({ metadata, data: { ...found?.data, ...secretData({ ...texts, ...issued }) } }, host, signal);
+    await this.#apply(metadata, { ...found?.data, ...secretData({ ...texts, ...issued }) });
     log.info({ address }, "certificate issued for users' connections through the hub");
   }
 
-  async #apply(
-    {
-      metadata,
-      data,
-    }: { readonly metadata: { readonly namespace: string; readonly name: string }; readonly data: object },
-    host: ClusterClient,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const body = { apiVersion: "v1", kind: "Secret", metadata, type: "Opaque", data } satisfies object;
+  async #apply(metadata: { readonly namespace: string; readonly name: string }, data: object): Promise<void> {
+    const body = { apiVersion: "v1", kind: "Secret", metadata, type: "Opaque", data };
     const { namespace, name } = metadata;
-    const write = { fieldManager: "legation", signal };
-    await host.patch<Secret>(secrets, { namespace, name }, { type: "apply", body, force: true }, write);
+    const write = { fieldManager: "legation", signal: this.#abort.signal };
+    await this.#options.host.patch(secrets, { namespace, name }, { type: "apply", body, force: true }, write);
   }
 }
 

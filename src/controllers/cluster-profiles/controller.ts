@@ -36,10 +36,7 @@ type Result = Promise<Expectation<Observed> | undefined>;
 
 const WRITES = ["create", "patch", "status", "delete"] as const;
 
-/**
- * Keeps a ClusterProfile (KEP-4322) per Cluster in `legation-system` and in each namespace that asks for them, while the host
- * serves that API. The key is the profile's.
- */
+/** Keeps a ClusterProfile (KEP-4322) per Cluster in each namespace that asks for them, while the host serves that API. The key is the profile's. */
 export class ClusterProfileController {
   readonly #options: ClusterProfileOptions;
   readonly #profiles: Reflector<ClusterProfile>;

@@ -1,5 +1,6 @@
 import { clusterProxyPath } from "../../api/access.ts";
 import { type Cluster, JOINED_TWICE, SLOW } from "../../api/cluster.ts";
+import { defined } from "../../api/defined.ts";
 import { isJsonObject, jsonEqual } from "../../api/json.ts";
 import { MEMBER_UID_ANNOTATION, MEMBER_UID_PROPERTY } from "../../api/keys.ts";
 import {
@@ -159,7 +160,7 @@ export function withTimes(
   });
   const { version, properties, accessProviders } = wanted;
   return {
-    ...(version === undefined ? {} : { version }),
+    ...defined({ version }),
     ...(properties.length === 0 ? {} : { properties }),
     ...(accessProviders.length === 0 ? {} : { accessProviders }),
     conditions,

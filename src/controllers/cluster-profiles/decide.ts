@@ -1,6 +1,7 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { CLUSTER_MANAGER, CLUSTER_MANAGER_LABEL, GROUP } from "../../api/keys.ts";
 import type { ClusterProfile, ClusterProfileStatus, ObjectMeta, OwnerReference, Stored } from "../../api/kubernetes.ts";
+import type { Decision } from "../../runtime/requeue.ts";
 import { statusDiffers, type WantedStatus, withTimes } from "./decide-status.ts";
 
 export interface Observed {
@@ -23,15 +24,8 @@ export type Action =
   | { readonly type: "delete"; readonly profile: Stored<ClusterProfile> }
   | { readonly type: "tell"; readonly cluster: Stored<Cluster>; readonly message: string };
 
-export interface ProfileDecision {
-  readonly actions: readonly Action[];
-  readonly outcome: string;
-  /** Epoch ms. */
-  readonly requeueAt?: number;
-}
-
 /** Keeps the ClusterProfile of one Cluster in one namespace. Profiles of other managers stay as they are. */
-export function decide(observed: Observed, now: number, wall: number = now): ProfileDecision {
+export function decide(observed: Observed, now: number, wall: number = now): Decision<Action> {
   const { profile, cluster, status } = observed;
   if (cluster === undefined || status === undefined) {
     const isSurplus =
@@ -54,7 +48,7 @@ export function decide(observed: Observed, now: number, wall: number = now): Pro
 }
 
 /** Leaves out actions that are held. */
-function due(actions: readonly Action[], outcome: string, { heldUntil }: Observed, now: number): ProfileDecision {
+function due(actions: readonly Action[], outcome: string, { heldUntil }: Observed, now: number): Decision<Action> {
   const held = actions.map(({ type }) => heldUntil[type] ?? 0).filter((until) => until > now);
   if (held.length === 0) return { actions, outcome };
   const ready = actions.filter(({ type }) => (heldUntil[type] ?? 0) <= now);

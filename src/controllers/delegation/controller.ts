@@ -110,7 +110,6 @@ export class DelegationController {
     this.placementAccess = {
       placementState: this.placementState,
       identity,
-      namespaces: this.#namespaces.store,
       proxies,
       observe: (key, pod) => observer.seen(key, pod),
       events,

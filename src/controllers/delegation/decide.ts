@@ -76,10 +76,7 @@ const RUNNING: readonly Phase[] = [
 
 const ENDING: readonly Phase[] = [showRefusedWrites, releaseForced, released, ending, confirmEnd, release];
 
-/**
- * Decides on one proxy by the first phase that answers. Stray delegates go last: a member that keeps one must not
- * hold up the proxy.
- */
+/** Decides by the first phase that answers. Stray delegates go last: a member that keeps one must not hold up the proxy. */
 export function decide(view: View, now: number): DelegationDecision {
   const strays = sweep(view);
   if (!hasProxy(view)) return decided("Orphaned", strays);

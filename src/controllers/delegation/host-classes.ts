@@ -3,14 +3,11 @@ import { unlessAborted } from "../../kube/abort.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { priorityClasses, type Resource, runtimeClasses } from "../../kube/resources.ts";
 import type { HostAdmission } from "../../pods/host-admission.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import type { ControllerOptions } from "../../runtime/controller.ts";
 import { Reflector } from "../../runtime/reflector.ts";
-import type { Logger } from "../../telemetry/logger.ts";
 
-export interface HostClassesOptions {
+export interface HostClassesOptions extends ControllerOptions {
   readonly host: ClusterClient;
-  readonly clock: Clock;
-  readonly log: Logger;
 }
 
 /** The host's RuntimeClasses and PriorityClasses, by which its admission completes pods. */

@@ -1,4 +1,5 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
+import { defined } from "../../api/defined.ts";
 import { virtualNodeName } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
@@ -93,9 +94,8 @@ export class Observer {
       members: sources.map((source) => this.#memberView(source, proxy, memory, eligibility)),
       memory,
       wallOffsetMs: clock.wall() - clock.now(),
-      ...(waitingSince === undefined ? {} : { waitingSince }),
       ...placementFacts(eligibility),
-      ...(merged === undefined ? {} : { merged }),
+      ...defined({ waitingSince, merged }),
     };
   }
 
@@ -113,12 +113,7 @@ export class Observer {
     const excluded = mayHold(memory, name) ? eligibility.never?.(candidate) : undefined;
     const repels = isFor(view.delegate, proxy) ? repelledBy(candidate, proxy) : undefined;
     const apiPending = memory.uncertain === name && this.#options.placementState.eligibilities.apiPending(proxy, name);
-    return {
-      ...view,
-      ...(excluded === undefined ? {} : { excluded }),
-      ...(repels === undefined ? {} : { repels }),
-      ...(apiPending ? { apiPending } : {}),
-    };
+    return { ...view, ...defined({ excluded, repels }), ...(apiPending ? { apiPending } : {}) };
   }
 
   #mutation(
@@ -148,7 +143,7 @@ export class Observer {
     const isPending =
       placementState.eligibilities.apiPending(proxy, name) && (needs === undefined || needs.state === "there");
     const preparation = isPending ? "unprepared" : preparationIn(needs, name);
-    const own = { preparation, ...(misfit === undefined ? {} : { misfit }) };
+    const own = { preparation, ...defined({ misfit }) };
     const members = view.members.map((member) => (member.name === name ? { ...member, ...own } : member));
     return { ...view, ...stateOf(needs), members };
   }
@@ -230,16 +225,13 @@ function rankedFacts(
   const members = view.members.map((member, index) => {
     const { name } = member;
     const candidate = candidates[index];
-    const before = refusedBefore?.(name);
-    const requests = candidate && requestsIn?.(candidate);
-    const learnt = candidate && learntIn?.(candidate);
-    return {
-      ...member,
-      ...(needs?.state === "there" ? { preparation: needs.in(name) } : {}),
-      ...(requests === undefined ? {} : { requests }),
-      ...(learnt === undefined ? {} : { learntUntil: learnt.until }),
-      ...(before === undefined ? {} : { refusedBefore: before }),
+    const facts = {
+      preparation: needs?.state === "there" ? needs.in(name) : undefined,
+      requests: candidate && requestsIn?.(candidate),
+      learntUntil: candidate && learntIn?.(candidate)?.until,
+      refusedBefore: refusedBefore?.(name),
     };
+    return { ...member, ...defined(facts) };
   });
   return { ...stateOf(needs), members, ranking: rank(rankInput(view.proxy, eligibility, candidates, needs)) };
 }
@@ -256,8 +248,7 @@ function sourceOf(member: Member, key: ObjectKey): ObservedMember {
     reachableSince,
     read,
     ...(candidate.closed !== undefined && isFaltering(member) ? { faltering: true } : {}),
-    ...(delegate === undefined ? {} : { delegate }),
-    ...(departed === undefined ? {} : { departed }),
+    ...defined({ delegate, departed }),
     scheduleTimeoutMs: scheduleTimeoutSeconds * 1000,
     nodesVersion,
     ...factsOf(candidate),

@@ -1,4 +1,4 @@
-import type { KubeNode, Pod } from "../../api/kubernetes.ts";
+import type { KubeNode, ObjectKey, Pod } from "../../api/kubernetes.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -6,7 +6,7 @@ import type { HostIdentity } from "../../pods/delegate.ts";
 import type { HomeApi } from "../../pods/home-api.ts";
 import type { NotPlacedReason } from "../../pods/proxy-conditions.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { ControllerOptions } from "../../runtime/controller.ts";
+import type { ActionContext, ControllerOptions, Expectation } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { Reflector } from "../../runtime/reflector.ts";
@@ -20,6 +20,7 @@ import type { ControllerEvents } from "../events.ts";
 import type { Preparer } from "../preparer.ts";
 import type { RefusedWrites } from "../refused-writes.ts";
 import type { KeptDelegates, RestoredHost } from "../restored-host.ts";
+import type { View } from "./decision/view.ts";
 
 export interface DelegationOptions extends ControllerOptions {
   readonly host: ClusterClient;
@@ -45,6 +46,11 @@ export interface DelegationOptions extends ControllerOptions {
   readonly homeApi: (member: string) => HomeApi;
   readonly traces?: Traces | undefined;
 }
+
+export type Context = ActionContext<ObjectKey>;
+
+/** The promise of an action: what the stores show once its effect is seen. */
+export type Result = Promise<Expectation<View> | undefined>;
 
 /** The part of the options with which actions are carried out. */
 export interface ActionOptions

@@ -5,7 +5,7 @@ import { unlessAborted } from "../../kube/abort.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { findByList } from "../../kube/list.ts";
 import { isBound } from "../../pods/pod-state.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import type { ControllerOptions } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import {
   type FoundWishes,
@@ -15,12 +15,9 @@ import {
   wishesOf,
   workloadKey,
 } from "../../scheduling/workload.ts";
-import type { Logger } from "../../telemetry/logger.ts";
 
-export interface WorkloadWishesOptions {
+export interface WorkloadWishesOptions extends ControllerOptions {
   readonly host: ClusterClient;
-  readonly clock: Clock;
-  readonly log: Logger;
   /** Called when a workload's wishes are known or have changed. */
   readonly onChange: (namespace: string) => void;
 }

@@ -1,4 +1,5 @@
 import type { ApiMode } from "../../api/annotations.ts";
+import { defined } from "../../api/defined.ts";
 import { type ObjectKey, objectKey, objectRef, type Pod, type Secret, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { notReadYet } from "../../clusters/readiness.ts";
@@ -147,15 +148,7 @@ export class HomeApiController {
       // Pods of a member that does not answer still run, and need their tokens.
       const readable = member.probed.reachable && this.#secrets.read(member);
       const leftUntil = this.#guard.heldUntil(key, SECRET, delegate.metadata.uid);
-      return [
-        {
-          member: member.name,
-          readable,
-          delegate,
-          ...(secret === undefined ? {} : { secret }),
-          ...(leftUntil === undefined ? {} : { leftUntil }),
-        },
-      ];
+      return [{ member: member.name, readable, delegate, ...defined({ secret, leftUntil }) }];
     });
     if (proxy === undefined || delegates.length === 0) {
       this.#issued.delete(key);
@@ -165,14 +158,7 @@ export class HomeApiController {
     const untold = delegates.map((view) => this.#untold(proxy, view)).find((message) => message !== undefined);
     const notBefore = this.#guard.heldUntil(key, TOKEN);
     const issued = this.#issued.get(key);
-    return {
-      ref,
-      proxy,
-      delegates,
-      ...(untold === undefined ? {} : { untold }),
-      ...(notBefore === undefined ? {} : { notBefore }),
-      ...(issued === undefined ? {} : { issued }),
-    };
+    return { ref, proxy, delegates, ...defined({ untold, notBefore, issued }) };
   }
 
   /** Returns undefined if the author chose that, or the namespace was told lately. */

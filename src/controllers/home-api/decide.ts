@@ -1,8 +1,10 @@
+import { defined } from "../../api/defined.ts";
 import { RENEW_AT_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
 import type { Pod, Secret, Stored } from "../../api/kubernetes.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { mountsApiSecret } from "../../pods/home-api.ts";
 import { isDeleting, isTerminal } from "../../pods/pod-state.ts";
+import type { Decision } from "../../runtime/requeue.ts";
 import type { Action, DelegateView, IssuedTokens, Observed } from "./model.ts";
 
 // A kubelet renews a token at 80 % of its life, and after a day at the latest.
@@ -20,7 +22,7 @@ export function decide(
   { proxy, delegates, untold, issued, notBefore = Number.NEGATIVE_INFINITY }: Observed,
   now: number,
   wall: number = now,
-): { readonly actions: readonly Action[]; readonly outcome: string; readonly requeueAt?: number } {
+): Decision<Action> {
   const { uid: proxyUid } = proxy.metadata;
   const actions: Action[] = [];
   let requeueAt: number | undefined;
@@ -41,7 +43,7 @@ export function decide(
   }
   if (untold !== undefined) actions.push({ type: "tell", proxyUid, ...untold });
   const outcome = actions.length > 0 ? "Issuing" : requeueAt === undefined ? "Idle" : "Valid";
-  return { actions, outcome, ...(requeueAt === undefined ? {} : { requeueAt }) };
+  return { actions, outcome, ...defined({ requeueAt }) };
 }
 
 /** The API server issues tokens with `kubernetes.io.node` only after the Binding (token.go of Kubernetes). */

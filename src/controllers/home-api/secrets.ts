@@ -6,16 +6,13 @@ import { heapBytesOfObject } from "../../kube/json.ts";
 import { secrets } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { apiSecretName } from "../../pods/home-api.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import type { ControllerOptions } from "../../runtime/controller.ts";
 import { Reflector } from "../../runtime/reflector.ts";
-import type { Logger } from "../../telemetry/logger.ts";
 
-export interface MemberSecretsOptions {
+export interface MemberSecretsOptions extends ControllerOptions {
   readonly hostId: string;
   readonly onSecret: (key: ObjectKey) => void;
   readonly onRead: (member: Member) => void;
-  readonly clock: Clock;
-  readonly log: Logger;
 }
 
 /** Watches the Secrets with delegates' tokens in all members, without the tokens. */

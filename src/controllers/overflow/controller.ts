@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -35,10 +36,7 @@ const WAKING = [
   "wishes",
 ] as const;
 
-/**
- * Binds pods without a node on the host to virtual nodes. Watches them only while they have none: pods that the host
- * runs cost nothing.
- */
+/** Binds pods that the host has no node for to virtual nodes. Watches them only while they have none. */
 export class OverflowController {
   readonly #options: OverflowOptions;
   readonly #pods: Reflector<Pod>;
@@ -159,7 +157,7 @@ export class OverflowController {
     return {
       pod,
       supported: this.#supported,
-      optedIn: placement.optedIn(namespace),
+      optedIn: placement.optedIn(pod),
       seen: this.#unschedulable.of(uid, clock.now()),
       afterMs: placement.overflowAfterSeconds(pod) * 1000,
       reported: this.#reported.has(uid),
@@ -176,6 +174,6 @@ export class OverflowController {
     const group = this.#options.placement.groupOf(pod, find);
     if (group === undefined || group.home !== undefined) return undefined;
     const onHost = this.#groups.has(pod.metadata.namespace ?? "", group.id);
-    return { text: group.text, ...(onHost === undefined ? {} : { onHost }) };
+    return { text: group.text, ...defined({ onHost }) };
   }
 }

@@ -2,7 +2,7 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isGated, isLive, unschedulableMessage } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import { UNTOLD_MS } from "../../runtime/requeue.ts";
+import { lookAgain, UNTOLD_MS } from "../../runtime/requeue.ts";
 import { noRoomEither, staysForClaim } from "../../scheduling/overflow-reasons.ts";
 import { allRefusals, nextRetry, openMembers } from "../../scheduling/retries/pause.ts";
 import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";
@@ -42,9 +42,7 @@ export function isUnplaced(pod: Pod): boolean {
   return !isGated(pod) && !nominated && unschedulableMessage(pod) !== undefined;
 }
 
-/**
- * The condition's time survives a restart, but may be older than a lifted gate: it counts within what was seen here.
- */
+/** The condition's time survives a restart, but may be older than a lifted gate: it counts within what was seen here. */
 export function unschedulableSince(pod: Pod, { otherwiseAt = 0, unplacedAt }: Seen, aheadMs = 0): number {
   const reportedAt = Date.parse(conditionOf(pod, "PodScheduled")?.lastTransitionTime ?? "") + aheadMs;
   return Math.min(Math.max(Number.isNaN(reportedAt) ? unplacedAt : reportedAt, otherwiseAt), unplacedAt);
@@ -70,12 +68,8 @@ function decideMember(observed: Observed, now: number): OverflowDecision {
   const member = open.find((name) => !occupied.has(name));
   if (member === undefined && open.length > 0) return { actions: [], outcome: "Waiting", requeueAt: soon };
   if (member === undefined) {
-    const requeueAt = nextRetry(view, now);
-    return {
-      actions: tell(observed, noRoomEither(allRefusals(ranking, view, now))),
-      outcome: "Waiting",
-      ...(requeueAt === undefined ? {} : { requeueAt }),
-    };
+    const actions = tell(observed, noRoomEither(allRefusals(ranking, view, now)));
+    return { actions, outcome: "Waiting", ...lookAgain(nextRetry(view, now)) };
   }
   if (group !== undefined && group.onHost === undefined) {
     return { actions: [{ type: "readHostGroups", uid: pod.metadata.uid }], outcome: "Seeking" };

@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -80,5 +81,5 @@ export class HostGroups {
 }
 
 function ownedOnly({ metadata: { name, uid, resourceVersion, ownerReferences } }: Stored<Pod>): Stored<Pod> {
-  return { metadata: { name, uid, resourceVersion, ...(ownerReferences === undefined ? {} : { ownerReferences }) } };
+  return { metadata: { name, uid, resourceVersion, ...defined({ ownerReferences }) } };
 }

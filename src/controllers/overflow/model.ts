@@ -1,5 +1,5 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import type { Decision } from "../../runtime/controller.ts";
+import type { Decision } from "../../runtime/requeue.ts";
 import type { PlacementView } from "../../scheduling/placement-view.ts";
 
 /** Times at which this controller saw the pod schedulable or not; epoch ms by its own clock. */

@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import { objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { DEFAULT_OVERFLOW_AFTER_SECONDS } from "../../api/overflow.ts";
 import type { Member } from "../../clusters/member.ts";
@@ -18,8 +19,8 @@ export class OverflowPlacement {
     this.#options = options;
   }
 
-  optedIn(namespace: string): boolean {
-    return this.#options.namespaces.get(objectKey({ name: namespace })) !== undefined;
+  optedIn(pod: Stored<Pod>): boolean {
+    return this.#options.placementState.podRules.optedIn(pod);
   }
 
   /** The default where the annotations cannot be read. */
@@ -37,7 +38,7 @@ export class OverflowPlacement {
     const { podRules, groups } = this.#options.placementState;
     const group = podRules.groupOf(pod, find);
     const home = groups.placeOf(pod.metadata.uid)?.home;
-    return group === undefined ? undefined : { ...group, ...(home === undefined ? {} : { home }) };
+    return group === undefined ? undefined : { ...group, ...defined({ home }) };
   }
 
   delegateIn(pod: Stored<Pod>, member: Pick<Member, "candidate">): Pod {

@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import { type KubeEvent, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { MemberWatches } from "../../clusters/member-watches.ts";
@@ -5,7 +6,8 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { type HostOwner, ownerOf } from "../../pods/delegate.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import type { ControllerOptions } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -21,15 +23,13 @@ const MOST_WAITING_PER_MEMBER = 1_000;
 // The longest events of kubelets carry 10 KiB of a probe's output. The host stores events for an hour.
 const LARGEST_EVENT = 32 * 1024;
 
-export interface PodEventOptions {
+export interface PodEventOptions extends ControllerOptions {
   /** A client for events alone: they must not delay other requests. */
   readonly host: ClusterClient;
   readonly registry: Pick<Registry, "members">;
   readonly proxies: Pick<ReadStore<Pod>, "get">;
   readonly events: Events<ControllerEvents>;
   readonly warningsOnly: boolean;
-  readonly clock: Clock;
-  readonly log: Logger;
   readonly onOutcome?: (outcome: EventOutcome) => void;
 }
 
@@ -53,7 +53,7 @@ export class PodEventController {
     this.#options = options;
     const { host, clock, onOutcome } = options;
     this.#log = options.log.child({ controller: "pod-events" });
-    this.#writer = new EventWriter({ host, clock, log: this.#log, ...(onOutcome === undefined ? {} : { onOutcome }) });
+    this.#writer = new EventWriter({ host, clock, log: this.#log, ...defined({ onOutcome }) });
     this.#followers = new MemberWatches((member) => this.#follower(member));
     for (const name of ["cluster", "connection"] as const) options.events.on(name, () => this.#refresh());
   }
@@ -110,9 +110,7 @@ export class PodEventController {
     return true;
   }
 
-  /**
-   * Reports whether the proxy may have its delegate in the member: a hostile member could claim any pod of the host.
-   */
+  /** Reports whether the proxy may have its delegate in the member: a hostile member could claim any pod of the host. */
   #isPlacedIn(member: string, owner: HostOwner): boolean {
     const proxy = this.#options.proxies.get(objectKey(owner));
     if (proxy?.metadata.uid !== owner.uid) return false;

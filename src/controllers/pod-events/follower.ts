@@ -1,13 +1,13 @@
+import { defined } from "../../api/defined.ts";
 import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, KubeError } from "../../kube/errors.ts";
 import { LIST_TIMEOUT_MS, PAGE_SIZE } from "../../kube/list.ts";
 import { events } from "../../kube/resources.ts";
 import { ConnectionBackoff } from "../../runtime/backoff.ts";
-import type { Clock } from "../../runtime/clock.ts";
 import { InterruptibleSleep } from "../../runtime/clock.ts";
+import type { ControllerOptions } from "../../runtime/controller.ts";
 import { rolledBackTo } from "../../runtime/resource-version.ts";
-import type { Logger } from "../../telemetry/logger.ts";
 import { observedAt } from "./mirror.ts";
 
 // API servers send no bookmarks for events, which have no watch cache: a quiet watch is silent for long.
@@ -17,11 +17,9 @@ const BACKOFF = { initialMs: 500, maxMs: 60_000, healthyMs: 10_000 };
 // leaders, by clocks that differ.
 const OVERLAP_MS = 60_000;
 
-export interface FollowerOptions {
+export interface FollowerOptions extends ControllerOptions {
   readonly client: ClusterClient;
   readonly fieldSelector: string;
-  readonly clock: Clock;
-  readonly log: Logger;
   /** `isNew`: created while it was watched. An event of a list may have been passed on before, by an earlier leader, too. */
   readonly onEvent: (event: Stored<KubeEvent>, isNew: boolean) => void;
 }
@@ -97,7 +95,7 @@ export class EventFollower {
         timeoutMs: LIST_TIMEOUT_MS,
         dropManagedFields: true,
         signal,
-        ...(token === undefined ? {} : { continue: token }),
+        ...defined({ continue: token }),
       });
       for (const event of page.items) if (observedAt(event) >= since) this.#tell(event, false);
       token = page.continue;

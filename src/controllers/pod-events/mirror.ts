@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import { CLUSTER_ANNOTATION } from "../../api/keys.ts";
 import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
 import type { HostOwner } from "../../pods/delegate.ts";
@@ -18,10 +19,7 @@ export function concernsHost({ reason }: KubeEvent): boolean {
 // A kubelet tries a mount again after half a second, a second and so on; the Secret comes a moment after the Binding.
 const TOKEN_COMES_WITHIN_MS = 10_000;
 
-/**
- * Reports whether the event is of a kubelet that was faster than the Secret with the pod's token, which comes after the Binding. A
- * kubelet has its token at once on a plain cluster. The event of a Secret that stays away is no such event.
- */
+/** Reports whether a kubelet was faster than the Secret with the pod's token, which comes after the Binding. On a plain cluster it has its token at once. */
 export function awaitsToken(event: Stored<KubeEvent>, { uid }: HostOwner): boolean {
   const { message = "", firstTimestamp, eventTime, metadata } = event;
   if (!message.includes(apiSecretName(uid))) return false;
@@ -43,14 +41,7 @@ export function mirror(event: Stored<KubeEvent>, proxy: HostOwner, cluster: stri
       namespace,
       annotations: { [CLUSTER_ANNOTATION]: cluster },
     },
-    involvedObject: {
-      apiVersion: "v1",
-      kind: "Pod",
-      namespace,
-      name,
-      uid,
-      ...(fieldPath === undefined ? {} : { fieldPath }),
-    },
+    involvedObject: { apiVersion: "v1", kind: "Pod", namespace, name, uid, ...defined({ fieldPath }) },
   };
 }
 

@@ -19,9 +19,7 @@ interface Share {
   bytes: number;
 }
 
-/**
- * A fair queue: if it is full, the member with most events loses its oldest, so that a flood of one drops no other's.
- */
+/** A fair queue: if it is full, the member with most events loses its oldest, so that a flood of one drops no other's. */
 export class EventQueue {
   readonly #shares = new Map<string, Share>();
   #size = 0;

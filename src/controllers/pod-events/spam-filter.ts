@@ -16,10 +16,7 @@ interface Bucket {
   readonly at: number;
 }
 
-/**
- * Limits a member's events by the host's uid of the pod, since a hostile member may write any source and uid into
- * them.
- */
+/** Limits a member's events by the host's uid of the pod: a hostile member may write any source and uid into them. */
 export class SpamFilter {
   readonly #buckets = new Map<string, Bucket>();
   readonly #members = new Map<string, TokenBucket>();
@@ -44,9 +41,7 @@ export class SpamFilter {
   }
 
   #memberOf(member: string, now: number): TokenBucket {
-    const known = this.#members.get(member);
-    if (known !== undefined) return known;
-    const bucket = new TokenBucket(PER_MEMBER.perSecond, PER_MEMBER.burst, now);
+    const bucket = this.#members.get(member) ?? new TokenBucket(PER_MEMBER.perSecond, PER_MEMBER.burst, now);
     this.#members.set(member, bucket);
     return bucket;
   }

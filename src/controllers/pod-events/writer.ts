@@ -2,9 +2,8 @@ import { type KubeEvent, type ObjectKey, objectKey } from "../../api/kubernetes.
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { Backoff } from "../../runtime/backoff.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import type { ControllerOptions } from "../../runtime/controller.ts";
 import { createEvent, patchEvent } from "../../runtime/event-requests.ts";
-import type { Logger } from "../../telemetry/logger.ts";
 import { recurrence, recurs } from "./mirror.ts";
 import { EventQueue, type Pending } from "./queue.ts";
 import { SpamFilter } from "./spam-filter.ts";
@@ -125,10 +124,8 @@ export class EventWriter {
   }
 }
 
-export interface WriterOptions {
+export interface WriterOptions extends ControllerOptions {
   readonly host: ClusterClient;
-  readonly clock: Clock;
-  readonly log: Logger;
   readonly onOutcome?: (outcome: EventOutcome) => void;
 }
 

@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import { byName } from "../../api/json.ts";
 import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../api/keys.ts";
 import { type ObjectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
@@ -159,7 +160,7 @@ export class PreferencesController {
           ready: conditionOf(proxy, "Ready")?.status === "True",
           createdAt: createdAt(proxy),
           ...(excludes?.(proxy, member) === true ? { excluded: true } : {}),
-          ...(cost === undefined ? {} : { cost }),
+          ...defined({ cost }),
         },
       ];
     });
@@ -202,11 +203,11 @@ export class PreferencesController {
     if (moved === undefined) return;
     this.#moved.delete(owner);
     const { owned } = this.#options;
-    const placed = owned.placed(owner);
+    const { counts } = owned.counts(owner);
     // Fewer replicas than before the moves: the workload was scaled down, so no member refused one.
     const isSmaller = owned.of(owner).length < moved.total - moved.evicted.size;
     for (const [member, before] of moved.had) {
-      if ((placed[member] ?? 0) > before) this.#moves.done(owner, member);
+      if ((counts.get(member) ?? 0) > before) this.#moves.done(owner, member);
       else if (!isSmaller) this.#moves.hold(owner, member, "NoEffect", MOVE_HOLD);
     }
   }
@@ -229,7 +230,7 @@ export class PreferencesController {
       deleteOptions: { preconditions: { uid } },
     };
     const total = this.#options.owned.of(owner).length;
-    const before = to === undefined ? 0 : (this.#options.owned.placed(owner)[to] ?? 0);
+    const before = to === undefined ? 0 : (this.#options.owned.counts(owner).counts.get(to) ?? 0);
     try {
       await this.#options.host.createSubresource(pods, ref, "eviction", body, { signal });
     } catch (error) {

@@ -3,7 +3,7 @@ import { preferencesFor, type SchedulingPreferences } from "../../api/preference
 import { divisionShares, type Replicas, sum } from "../../placement/division.ts";
 import { DivisionOrder } from "../../placement/division-order.ts";
 import { divideOpen, stayingIn } from "../../placement/open-division.ts";
-import { lookAgain } from "../../runtime/requeue.ts";
+import { type Decision, lookAgain } from "../../runtime/requeue.ts";
 import type { Action, Observed, Replica } from "./model.ts";
 
 // The share of replicas that moves at a time; at least one does.
@@ -15,12 +15,7 @@ const UPDATED_MS = 10_000;
 // Replicas by which a workload may be off its division in an update, whatever is done.
 const OFF_IN_UPDATE = 1;
 
-export interface PreferencesDecision {
-  readonly actions: readonly Action[];
-  readonly outcome: "Moving" | "Ordering" | "Changing" | "Divided";
-  /** Epoch ms. */
-  readonly requeueAt?: number;
-}
+export type PreferencesDecision = Decision<Action, "Moving" | "Ordering" | "Changing" | "Divided">;
 
 /** Keeps deletion costs such that scaling down keeps the division. */
 export function decide(observed: Observed, now: number): PreferencesDecision {

@@ -1,5 +1,6 @@
 import { type ObjectKey, objectRef } from "../../api/kubernetes.ts";
-import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { KeyedTimers } from "../../runtime/keyed-timers.ts";
 
 export interface WaitLimitOptions {
   readonly clock: Clock;
@@ -12,64 +13,72 @@ const LONGEST_SERVICES_WAIT_MS = 5_000;
 /** Limits how long pods wait for the copies of their Services, and for members whose copies cannot be read. */
 export class WaitLimit {
   readonly #options: WaitLimitOptions;
-  readonly #pods = new Map<string, { readonly key: ObjectKey; over: boolean; readonly timer: Timer }>();
-  readonly #members = new Map<object, { over: boolean; readonly timer: Timer }>();
+  /** The pods that have begun to wait, by uid. */
+  readonly #pods = new Map<string, ObjectKey>();
+  readonly #members = new Set<object>();
+  /** Pods and members whose time is over. */
+  readonly #over = new Set<string | object>();
+  readonly #timers: KeyedTimers<string | object>;
 
   constructor(options: WaitLimitOptions) {
     this.#options = options;
+    this.#timers = new KeyedTimers(options.clock);
   }
 
   wait(key: ObjectKey, uid: string): void {
     if (this.#pods.has(uid)) return;
-    const timer = this.#options.clock.after(LONGEST_SERVICES_WAIT_MS, () => {
-      const pod = this.#pods.get(uid);
-      if (pod !== undefined) pod.over = true;
-      this.#options.onChange(key);
-    });
-    this.#pods.set(uid, { key, over: false, timer });
+    this.#pods.set(uid, key);
+    this.#start(uid, () => this.#options.onChange(key));
   }
 
   over(uid: string): boolean {
-    return this.#pods.get(uid)?.over === true;
+    return this.#over.has(uid);
   }
 
   /** The first call starts the wait. */
   overFor(member: object): boolean {
-    const waiting = this.#members.get(member);
-    if (waiting !== undefined) return waiting.over;
-    const timer = this.#options.clock.after(LONGEST_SERVICES_WAIT_MS, () => {
-      this.#members.set(member, { over: true, timer });
-      this.wakeAll();
-    });
-    this.#members.set(member, { over: false, timer });
-    return false;
+    if (!this.#members.has(member)) this.#start(member, () => this.wakeAll());
+    this.#members.add(member);
+    return this.#over.has(member);
   }
 
   follow(members: readonly object[]): void {
-    for (const [member, { timer }] of this.#members) {
+    for (const member of this.#members) {
       if (members.includes(member)) continue;
-      timer.cancel();
       this.#members.delete(member);
+      this.#end(member);
     }
   }
 
   forget(uid: string): void {
-    this.#pods.get(uid)?.timer.cancel();
     this.#pods.delete(uid);
+    this.#end(uid);
   }
 
   wake(namespace: string): void {
-    for (const { key, over } of this.#pods.values()) {
-      if (!over && objectRef(key).namespace === namespace) this.#options.onChange(key);
+    for (const [uid, key] of this.#pods) {
+      if (!this.over(uid) && objectRef(key).namespace === namespace) this.#options.onChange(key);
     }
   }
 
   wakeAll(): void {
-    for (const { key, over } of this.#pods.values()) if (!over) this.#options.onChange(key);
+    for (const [uid, key] of this.#pods) if (!this.over(uid)) this.#options.onChange(key);
   }
 
   stop(): void {
-    for (const { timer } of [...this.#pods.values(), ...this.#members.values()]) timer.cancel();
+    this.#timers.stop();
     this.#pods.clear();
+  }
+
+  #start(one: string | object, onOver: () => void): void {
+    this.#timers.start(one, LONGEST_SERVICES_WAIT_MS, () => {
+      this.#over.add(one);
+      onOver();
+    });
+  }
+
+  #end(one: string | object): void {
+    this.#timers.cancel(one);
+    this.#over.delete(one);
   }
 }

@@ -1,5 +1,6 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { writtenTaintsSchema } from "../../api/cluster-policy.ts";
+import { defined } from "../../api/defined.ts";
 import {
   EXCLUDE_DISRUPTION_LABEL,
   NODE_LABELS_ANNOTATION,
@@ -68,11 +69,7 @@ export function desiredLabels({ name, cluster, node, hostNodes }: Observed): Rec
 const VIRTUAL_TAINT: Taint = { key: VIRTUAL_NODE_TAINT, effect: "NoSchedule" };
 
 export function clusterTaints(cluster: Cluster | undefined): Taint[] {
-  return (cluster?.spec.taints ?? []).map(({ key, value, effect }) => ({
-    key,
-    ...(value === undefined ? {} : { value }),
-    effect,
-  }));
+  return (cluster?.spec.taints ?? []).map(({ key, value, effect }) => ({ key, ...defined({ value }), effect }));
 }
 
 /** Returns the node's taints if they must change. Taints of other managers stay. */
@@ -103,10 +100,7 @@ function isSameTaint(a: Taint, b: Taint): boolean {
   return a.key === b.key && a.effect === b.effect && (a.value ?? "") === (b.value ?? "");
 }
 
-/**
- * Ready is Unknown, as for a lost kubelet, while the member's API server does not answer. If most are lost, it stays
- * True.
- */
+/** Ready is Unknown, as for a lost kubelet, while the member's API server does not answer. If most are lost, it stays True. */
 export function desiredStatus(
   { name, facts, endpoint, nodePods }: Observed,
   node: KubeNode | undefined,

@@ -1,5 +1,6 @@
 import { type ClusterCondition, type ClusterStatus, RELEASED_CONDITION, SLOW } from "../../api/cluster.ts";
-import { jsonEqual } from "../../api/json.ts";
+import { defined } from "../../api/defined.ts";
+import { isJsonObject, type JsonObject, jsonEqual } from "../../api/json.ts";
 import { virtualNodeName } from "../../api/keys.ts";
 import { timestamp } from "../../api/kubernetes.ts";
 import { formatAmounts } from "../../api/quantity.ts";
@@ -40,7 +41,7 @@ export function clusterStatus(
   const { largestNode, nodeKinds, foreign, held = 0 } = facts;
   const counters: Partial<ClusterStatus> = {
     // An earlier leader's counts stay until this one has counted.
-    ...(facts.proxies === undefined ? {} : { pods: facts.proxies }),
+    ...defined({ pods: facts.proxies }),
     ...(facts.nodesRead || current.nodes === undefined
       ? {
           nodes: facts.nodes,
@@ -82,7 +83,7 @@ export function clusterStatus(
   ): ClusterCondition => ({
     ...next,
     lastTransitionTime: earlier?.status === next.status ? earlier.lastTransitionTime : at,
-    ...(cluster.metadata.generation === undefined ? {} : { observedGeneration: cluster.metadata.generation }),
+    ...defined({ observedGeneration: cluster.metadata.generation }),
   });
   return {
     urgent,
@@ -90,8 +91,7 @@ export function clusterStatus(
       ...withRemovals(current, counters),
       ...way.body,
       observedGeneration: cluster.metadata.generation,
-      ...(facts.version === undefined ? {} : { version: facts.version }),
-      ...(facts.server === undefined ? {} : { server: facts.server }),
+      ...defined({ version: facts.version, server: facts.server }),
       conditions: [
         condition({ type: "Ready", ...ready }, before),
         ...(remaining === undefined
@@ -135,17 +135,14 @@ function remainingPods({ name, cluster, facts }: Observed): string | undefined {
   return parts.length === 0 ? undefined : parts.join("; ");
 }
 
-/** The status is a merge patch: what is gone is removed by name. */
-function withRemovals(current: ClusterStatus, wanted: Partial<ClusterStatus>): object {
+/** A patch of a status keeps what it does not name: what is gone from its maps is removed by name. */
+export function withRemovals(current: object, wanted: object): object {
+  const shown: JsonObject = { ...current };
   const entries = Object.entries(wanted).map(([field, value]) => {
-    const before: unknown = current[field as keyof ClusterStatus];
-    if (!isMap(value) || !isMap(before)) return [field, value];
+    const before = shown[field];
+    if (!isJsonObject(value) || !isJsonObject(before)) return [field, value];
     const gone = Object.keys(before).filter((name) => !Object.hasOwn(value, name));
     return [field, { ...value, ...Object.fromEntries(gone.map((name) => [name, null])) }];
   });
   return Object.fromEntries(entries);
-}
-
-function isMap(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

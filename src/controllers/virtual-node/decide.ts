@@ -1,10 +1,11 @@
+import { defined } from "../../api/defined.ts";
 import { jsonEqual } from "../../api/json.ts";
 import { CLUSTER_FINALIZER, NODE_LABELS_ANNOTATION, NODE_TAINTS_ANNOTATION } from "../../api/keys.ts";
 import type { KubeNode, NodeCondition, NodeStatus, ResourceList, Stored } from "../../api/kubernetes.ts";
 import { parseAmounts } from "../../api/quantity.ts";
 import { isOutOfService } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
-import { lookAgain } from "../../runtime/requeue.ts";
+import { type Decision, lookAgain } from "../../runtime/requeue.ts";
 import {
   clusterTaints,
   desiredLabels,
@@ -14,7 +15,7 @@ import {
   endpointStatus,
   type NodeStatusParts,
 } from "./decide-node.ts";
-import { clusterStatus } from "./decide-status.ts";
+import { clusterStatus, withRemovals } from "./decide-status.ts";
 import type { Action, Observed } from "./model.ts";
 
 /** A kubelet's defaults: a Lease of 40 s renewed every 10 s, and a status heartbeat every 5 min without changes. */
@@ -28,11 +29,7 @@ const WITHDRAWN_AGAIN_MS = 500;
 const AWAITED_AGAIN_MS = 10_000;
 const KUBELET_CONDITIONS: ReadonlySet<string> = new Set(["MemoryPressure", "DiskPressure", "PIDPressure"]);
 
-export function decide(
-  observed: Observed,
-  now: number,
-  wall: number = now,
-): { readonly actions: readonly Action[]; readonly outcome: string; readonly requeueAt?: number } {
+export function decide(observed: Observed, now: number, wall: number = now): Decision<Action> {
   const { cluster, node, facts } = observed;
   if (observed.unread === true) return read(observed, now);
   if (cluster === undefined) return { actions: removal(node), outcome: "Removed" };
@@ -70,7 +67,9 @@ export function decide(
     const unknowns = alive ? unknownConditions(node) : [];
     if (heartbeatDue || unknowns.length > 0 || statusDiffers(node, status, observed.features)) {
       const conditions = [...status.conditions, ...unknowns.map((type) => ({ type, $patch: "delete" }))];
-      const parts = { ...withRemovals(node, status), ...replacingAddresses(status), conditions };
+      const amounts = defined({ capacity: status.capacity, allocatable: status.allocatable });
+      const removals = withRemovals(node.status ?? {}, amounts);
+      const parts = { ...status, ...removals, ...replacingAddresses(status), conditions };
       actions.push({ type: "patchNodeStatus", patch: { status: parts } });
     }
   }
@@ -87,7 +86,7 @@ export function decide(
 }
 
 /** Keeps a Ready node alive by the member's probe alone, while a new leader has not read its pods: a list may take minutes. */
-function read(observed: Observed, now: number): ReturnType<typeof decide> {
+function read(observed: Observed, now: number): Decision<Action> {
   const { node, facts } = observed;
   const endpoint = endpointPatch(observed);
   if (node === undefined || facts.answers !== true || !isNodeReady(node))
@@ -113,7 +112,7 @@ function endpointPatch({ node, endpoint }: Observed): Action[] {
   return [{ type: "patchNodeEndpoint", patch: { status: { ...parts, ...replacingAddresses(parts) } } }];
 }
 
-function decideRemoval({ cluster, node, facts }: Observed): { actions: Action[]; outcome: string } {
+function decideRemoval({ cluster, node, facts }: Observed): Decision<Action> {
   const outcome = "Removed";
   const held = cluster?.metadata.finalizers?.includes(CLUSTER_FINALIZER) ?? false;
   if (!held) return { actions: [], outcome };
@@ -194,20 +193,6 @@ function conditionsDiffer(current: readonly NodeCondition[] = [], wanted: readon
 /** Replaces all addresses: a strategic merge patch alone would keep those of other types, which API servers would try. */
 function replacingAddresses({ addresses }: NodeStatus): object {
   return addresses === undefined ? {} : { addresses: [{ $patch: "replace" }, ...addresses] };
-}
-
-/** Removes by name what the member no longer has. */
-function withRemovals(node: KubeNode, wanted: NodeStatusParts): Pick<NodeStatus, "declaredFeatures"> {
-  const remove = (current: ResourceList = {}, next: ResourceList): Record<string, string | null> => {
-    const gone = Object.keys(current).filter((name) => !Object.hasOwn(next, name));
-    return { ...next, ...Object.fromEntries(gone.map((name) => [name, null])) };
-  };
-  const { capacity, allocatable } = wanted;
-  return {
-    ...wanted,
-    ...(capacity === undefined ? {} : { capacity: remove(node.status?.capacity, capacity) }),
-    ...(allocatable === undefined ? {} : { allocatable: remove(node.status?.allocatable, allocatable) }),
-  };
 }
 
 // The node lifecycle controller stops evictions in a zone of which more is lost than this share, and more than two nodes.

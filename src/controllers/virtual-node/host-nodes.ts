@@ -1,17 +1,15 @@
 import { EXCLUDE_DISRUPTION_LABEL, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { nodes } from "../../kube/resources.ts";
-import type { Clock, Timer } from "../../runtime/clock.ts";
-import type { Logger } from "../../telemetry/logger.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import type { ControllerOptions } from "../../runtime/controller.ts";
 
 // A host rarely gets its first node, or loses its last.
 const READ_EVERY_MS = 30_000;
 const COUNTED = `!${VIRTUAL_NODE_LABEL},!${EXCLUDE_DISRUPTION_LABEL}`;
 
-export interface HostNodesOptions {
+export interface HostNodesOptions extends ControllerOptions {
   readonly host: ClusterClient;
-  readonly clock: Clock;
-  readonly log: Logger;
   readonly onChange: () => void;
 }
 

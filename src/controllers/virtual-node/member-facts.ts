@@ -1,4 +1,5 @@
 import { JOINED_TWICE } from "../../api/cluster.ts";
+import { defined } from "../../api/defined.ts";
 import { virtualNodeName } from "../../api/keys.ts";
 import type { Pod } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
@@ -30,14 +31,12 @@ export function memberFacts(name: string, trouble: string | undefined, sources: 
   const { version: agentVersion, since } = sources.agent?.(name) ?? {};
   const agent = agentVersion === undefined || since === undefined ? {} : { agent: { version: agentVersion, since } };
   if (member === undefined) {
-    const message = registry.problem(name) ?? "it is not connected";
     const isRefused = registry.joinedAs(name) !== undefined;
     return {
       reachable: false,
-      message,
+      message: registry.problem(name) ?? "it is not connected",
       ...agent,
-      ...(isRefused ? { notMember: JOINED_TWICE } : {}),
-      ...(trouble === undefined || isRefused ? {} : { spared: trouble }),
+      ...(isRefused ? { notMember: JOINED_TWICE } : defined({ spared: trouble })),
       nodesRead: false,
       nodes: 0,
       capacity: {},
@@ -48,10 +47,8 @@ export function memberFacts(name: string, trouble: string | undefined, sources: 
     };
   }
   const { nodes: count, capacity, allocatable, largestNode, features } = member.nodeTotals;
-  const { foreign } = member;
   const nodeKinds = count === 0 ? undefined : member.nodeKinds;
   const { version } = member.probed;
-  const server = registry.server(name);
   const failure = member.mistaken ?? member.probed.message ?? member.unreadable.pods;
   const problem = registry.problem(name);
   const message = failure === undefined || problem === undefined ? failure : `${failure}; ${problem}`;
@@ -61,20 +58,15 @@ export function memberFacts(name: string, trouble: string | undefined, sources: 
   return {
     reachable,
     answers: isHeard(member),
-    ...(slow === undefined ? {} : { slow }),
     ...agent,
     nodesRead: member.nodesRead,
-    ...(message === undefined ? {} : { message }),
     ...(member.mistaken === undefined ? {} : { notMember: "AnotherCluster" as const }),
-    ...(spared === undefined ? {} : { spared }),
-    ...(version === undefined ? {} : { version }),
-    ...(server === undefined ? {} : { server }),
+    ...defined({ slow, message, spared, version, server: registry.server(name), foreign: member.foreign }),
     nodes: count,
     capacity,
     allocatable,
     // Values that a member has not confirmed since this controller began stay.
-    ...(count === 0 ? {} : { largestNode, ...(nodeKinds === undefined ? {} : { nodeKinds }) }),
-    ...(foreign === undefined ? {} : { foreign }),
+    ...(count === 0 ? {} : { largestNode, ...defined({ nodeKinds }) }),
     features,
     proxies,
     waiting,

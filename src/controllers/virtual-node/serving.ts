@@ -1,22 +1,19 @@
 import { virtualNodeName } from "../../api/keys.ts";
 import { type KubeNode, objectKey } from "../../api/kubernetes.ts";
 import type { Registry } from "../../clusters/registry.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import type { ControllerOptions } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import type { Logger } from "../../telemetry/logger.ts";
 import type { ControllerEvents } from "../events.ts";
 import type { Kubelets } from "./model.ts";
 
 const SERVE_AGAIN_MS = 5_000;
 
-export interface NodeServingOptions {
+export interface NodeServingOptions extends ControllerOptions {
   readonly kubelets: Kubelets;
   readonly registry: Pick<Registry, "cluster" | "clusters">;
   readonly nodes: ReadStore<KubeNode>;
   readonly events: Events<ControllerEvents>;
-  readonly clock: Clock;
-  readonly log: Logger;
 }
 
 /** Serves the kubelet API of every Cluster's node, in the background: pods do not need it to run. */

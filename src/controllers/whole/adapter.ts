@@ -9,35 +9,20 @@ import type { Demand, ObjectName } from "../copying/model.ts";
 import type { Observed, WholeDecision } from "./model.ts";
 import type { PatchOutcome, SourcePatchOptions } from "./source-writer.ts";
 
-/**
- * A kind of objects that go to members whole. The engine watches, records, merges and releases; the adapter says who gets an object,
- * what a member gets of it, and what its copies mean for it.
- */
+/** A kind of whole objects. The engine watches, records and releases; the adapter says who gets what of an object, and what copies mean for it. */
 export interface WholeAdapter<T extends KubeObject, Assignment, Shown, O extends Observed<T, Shown>> {
   /** The controller of the objects and that of their copies, in logs and metrics. */
   readonly names: { readonly objects: string; readonly copies: string };
   readonly writes: WholeWrites<T, Assignment, Shown>;
-  /**
-   * A copy of this very object of which a fixed field differs is deleted and made again. A kind with `fixed` needs it, or such a
-   * copy stays. Copies of an earlier object of the name are replaced in any case.
-   */
+  /** Has a copy of this very object made again if a fixed field differs. Copies of an earlier object of the name are replaced in any case. */
   readonly replacesCopies: boolean;
   /** Returns further fields of log lines. */
   identify?(): Readonly<Record<string, string>>;
-  /**
-   * Returns the members on record: a change of another one does not concern the object, and it waits while it has none. Absent:
-   * each member concerns each object.
-   */
+  /** Returns the members on record: changes of others do not concern the object. Absent: each member concerns each object. */
   membersOnRecord?(object: T): readonly string[];
-  /**
-   * Returns whether a member's copy is made (`needed`), only follows the object where it is (`kept`), stays as it is (`frozen`) or goes
-   * (`unused`). Never `needed` before the finalizer holds the object: its release asks members for copies.
-   */
+  /** Never returns `needed` before the finalizer holds the object: its release asks members for copies. */
   demandFor(object: Stored<T>, member: string): Demand;
-  /**
-   * Returns the object as the member is given it: the same object while it is the same, since what the copier knows of a copy is kept
-   * by it. `missing`: the member is not given it, and a copy goes. `unknown`: that is not known yet, and a copy stays.
-   */
+  /** Returns the object for the member, the same one while nothing changes. `missing`: a copy goes. `unknown`: a copy stays. */
   sourceFor(object: Stored<T>, member: Member, copier: KnownCopies<T>): Source<T>;
   observe(known: Observed<T, Shown>, copier: Copier<T>): O;
   decide(observed: O, now: number, wall: number): WholeDecision<T, Assignment, Shown>;
@@ -49,10 +34,7 @@ export interface WholeAdapter<T extends KubeObject, Assignment, Shown, O extends
   onChange?(): void;
   /** Reports whether the member is to have an object that was read just now: where `sourceFor` is not `missing`. */
   isWantedIn(object: Stored<T>, member: Member): boolean;
-  /**
-   * Reports whether an unwanted copy is the author's doing. Else it stays on a host that was restored from a backup, which may not know
-   * it yet. `found`: the host's object of that name. `isOfCopy`: the copy was made of it, and not of an earlier one.
-   */
+  /** Reports whether an unwanted copy is the author's doing: else a restored host may not know it yet. `isOfCopy`: the copy was made of `found`. */
   isTakenBack(found: Stored<T> | undefined, isOfCopy: boolean): boolean;
   /** Leaves an unwanted copy in its member, and reports whether it did. Rejects with KubeError. Default: it is deleted. */
   leave?(copy: UnwantedCopy<T>): Promise<boolean>;

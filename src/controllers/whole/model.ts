@@ -1,7 +1,7 @@
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { MemberRecord } from "../../copies/object-members.ts";
-import type { Decision } from "../../runtime/controller.ts";
 import type { HeldWrites } from "../../runtime/held-writes.ts";
+import type { Decision } from "../../runtime/requeue.ts";
 
 /** The write of a status, to the write guard. */
 export const STATUS = "status";

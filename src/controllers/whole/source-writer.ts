@@ -42,10 +42,7 @@ export class SourceWriter<T extends KubeObject> {
     this.#options = options;
   }
 
-  /**
-   * Asks members for copies before the source is let go, and reports whether none has one. The author is told of a member that
-   * goes on failing to say so. Rejects with KubeError.
-   */
+  /** Asks members for copies before the source is let go, and reports whether none has one. Rejects with KubeError. */
   async confirmAbsence(
     source: Stored<T>,
     members: readonly string[],

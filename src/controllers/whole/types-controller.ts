@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import type { AnyObject, DelegatedType, DelegatedTypeStatus } from "../../api/delegated-type.ts";
 import { jsonEqual } from "../../api/json.ts";
 import { TYPE_FINALIZER, WHOLE_KEY } from "../../api/keys.ts";
@@ -7,11 +8,12 @@ import { hasWholeFinalizer } from "../../copies/objects.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
 import type { Resource } from "../../kube/resources.ts";
-import { type ActionContext, Controller, type Decision, type Expectation } from "../../runtime/controller.ts";
+import { type ActionContext, Controller, type Expectation } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import { KeyedTimers } from "../../runtime/keyed-timers.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
 import { Reflector } from "../../runtime/reflector.ts";
+import type { Decision } from "../../runtime/requeue.ts";
 import type { ControllerEvents } from "../events.ts";
 import { DefinitionFollower } from "./definition-follower.ts";
 import { ObjectAdapter, type ObjectAdapterOptions, type WholeObjects } from "./objects/adapter.ts";
@@ -125,7 +127,7 @@ export class TypesController {
     const objects = new WholeController(adapter, options);
     const follows = type.spec.definition === "Follow";
     const definition = follows ? new DefinitionFollower(type.metadata.name, options) : undefined;
-    const running = { type, adapter, objects, ...(definition === undefined ? {} : { definition }) };
+    const running = { type, adapter, objects, ...defined({ definition }) };
     this.#running.set(key, running);
     objects.start();
     definition?.start();
@@ -235,12 +237,7 @@ function statusOf(type: Stored<DelegatedType>, running: Running, wall: number): 
     const before = type.status?.conditions?.find((condition) => condition.type === state.type);
     const lastTransitionTime = before?.status === state.status ? before.lastTransitionTime : timestamp(wall);
     const message = cutAt(state.message, LONGEST_MESSAGE);
-    return {
-      ...state,
-      message,
-      lastTransitionTime,
-      ...(generation === undefined ? {} : { observedGeneration: generation }),
-    };
+    return { ...state, message, lastTransitionTime, ...defined({ observedGeneration: generation }) };
   });
   return { conditions, objects: objects.objects().length, ...adapter.counts() };
 }

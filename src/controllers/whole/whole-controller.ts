@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import { type KubeObject, type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { findByList } from "../../kube/list.ts";
@@ -24,10 +25,7 @@ const MEMBER_INDEX = "member";
 // A copy that the host has after all, or that an operator has to look at, is asked for again.
 const RELEASE_KEPT_MS = 60_000;
 
-/**
- * Gives objects of one kind to members whole, and writes the status of their copies back. The copier creates, changes and deletes
- * the copies.
- */
+/** Gives objects of one kind to members whole, and writes the status of their copies back. The copier writes the copies. */
 export class WholeController<T extends KubeObject, Assignment, Shown, O extends Observed<T, Shown>> {
   readonly #adapter: WholeAdapter<T, Assignment, Shown, O>;
   readonly #options: WholeOptions;
@@ -219,12 +217,7 @@ export class WholeController<T extends KubeObject, Assignment, Shown, O extends 
     }
     const sent = this.#sent.get(key);
     const held = this.#guard.of(key);
-    const known = {
-      object: source.object,
-      isRetired: this.#isRetired,
-      ...(sent === undefined ? {} : { sent }),
-      ...(held === undefined ? {} : { held }),
-    };
+    const known = { object: source.object, isRetired: this.#isRetired, ...defined({ sent, held }) };
     return this.#adapter.observe(known, this.#copier);
   }
 
@@ -245,7 +238,7 @@ export class WholeController<T extends KubeObject, Assignment, Shown, O extends 
     const isTakenBack = this.#adapter.isTakenBack(found, object !== undefined);
     if (!isTakenBack && restoredHost.keeps(member.name, `a ${resource.kind}`, copy.metadata)) return RELEASE_KEPT_MS;
     if (found === undefined) await restoredHost.confirm(member.name, resource.plural, signal);
-    const unwanted = { host, member, copy, signal, ...(object === undefined ? {} : { object }) };
+    const unwanted = { host, member, copy, signal, ...defined({ object }) };
     return (await this.#adapter.leave?.(unwanted)) === true ? RELEASE_KEPT_MS : undefined;
   }
 }

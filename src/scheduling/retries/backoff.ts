@@ -14,7 +14,11 @@ export function backoffAfterRefusal(
 ): { readonly restMs: number; readonly refusalCount: number; readonly hurried?: true } {
   const isBrief = growth === "brief" && !wasHurried;
   const refusalCount = before + (isBrief || growth === "steady" ? 0 : 1);
-  const growingMs = Math.min(RETRY_AFTER_MAX_MS, RETRY_AFTER_MS * 2 ** Math.max(0, refusalCount - 1));
-  const restMs = isBrief ? RETRY_SOON_MS : growth === "steady" ? RETRY_AFTER_MS : growingMs;
+  const restMs = isBrief ? RETRY_SOON_MS : growth === "steady" ? RETRY_AFTER_MS : growingPauseMs(refusalCount);
   return { restMs, refusalCount, ...(isBrief || wasHurried ? { hurried: true } : {}) };
+}
+
+/** Returns the pause after so many attempts in vain; ms. */
+export function growingPauseMs(attempts: number): number {
+  return Math.min(RETRY_AFTER_MAX_MS, RETRY_AFTER_MS * 2 ** Math.max(0, attempts - 1));
 }

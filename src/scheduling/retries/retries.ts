@@ -22,10 +22,7 @@ export interface RetriesOptions {
   readonly clock: Pick<Clock, "now">;
 }
 
-/**
- * Keeps what members refused, of each pod and of each shape of pods, and until when. Decisions ask by `pause.ts`;
- * `WaitingProxies` hears of events that may change the answer.
- */
+/** Keeps what members refused, of each pod and of each shape of pods, and until when. Decisions ask by `pause.ts`. */
 export class Retries {
   readonly #options: RetriesOptions;
   readonly #shapes = new ShapeRefusals();

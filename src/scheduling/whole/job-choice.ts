@@ -1,4 +1,5 @@
 import { placementExcludes, problemsText, type RequestedPlacement } from "../../api/annotations.ts";
+import { defined } from "../../api/defined.ts";
 import { CLUSTER_ANNOTATION, OVERRIDES_ANNOTATION, PREFERENCES_ANNOTATION } from "../../api/keys.ts";
 import type { Job, Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
 import type { SchedulingPreferences } from "../../api/preferences.ts";
@@ -54,7 +55,7 @@ export function choiceFor(job: Stored<Job>, { rules, candidates, unread }: Choic
   };
   const { policy, wishes } = rules.of(pod, placement);
   const input = { requests: podRequests(pod), rules: [selection, ...policy, ...wishes], candidates };
-  return { input, ranking: rank(input), ...(preferences === undefined ? {} : { preferences }) };
+  return { input, ranking: rank(input), ...defined({ preferences }) };
 }
 
 /** Returns the shares of a Job that no member has yet: all of it for the best member, or a part for each that gets one. */
@@ -66,10 +67,7 @@ export function newShares(
   return fitting.slice(0, 1).map((member) => ({ member }));
 }
 
-/**
- * Returns the members that may have the Job, best first. It may wait in one without room, since its pods do not all run at once
- * anyway, and not in one whose nodes are all too small for a pod.
- */
+/** Returns the members that may have the Job, best first. It may wait in one without room, but not in one whose nodes are all too small. */
 export function mayHave({ fitting, full, refusals }: Ranking): readonly string[] {
   const tooSmall = new Set(refusals.filter(({ reason }) => reason === "TooLarge").map(({ cluster }) => cluster));
   return [...fitting, ...full.filter((member) => !tooSmall.has(member))];

@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import type { Job, Stored } from "../../api/kubernetes.ts";
 import { preferencesFor, type SchedulingPreferences } from "../../api/preferences.ts";
 import { isFailing, type JobShare } from "../../copies/job-shares.ts";
@@ -7,10 +8,7 @@ import { divide } from "../../placement/division.ts";
 // The API server's own limit for Indexed Jobs (pkg/apis/batch/validation, maxParallelismForIndexedJob).
 const MOST_AT_ONCE = 100_000;
 
-/**
- * Divides the Job over members that may have it: as many pods at once as the preferences give to each, and completions in these
- * proportions. Returns nothing if the preferences give none.
- */
+/** Divides the pods at once by the preferences, and completions in these proportions. Returns nothing if the preferences give none. */
 export function divideJob(
   { metadata, spec }: Stored<Job>,
   preferences: SchedulingPreferences,
@@ -42,7 +40,7 @@ export function moveShare(
   if (part === undefined) return { member };
   const { maxReplicas: _, ...kept } = part;
   const { maxReplicas } = (preferences && preferencesFor(preferences, member)) ?? {};
-  return { member, part: { ...kept, ...(maxReplicas === undefined ? {} : { maxReplicas }) } };
+  return { member, part: { ...kept, ...defined({ maxReplicas }) } };
 }
 
 /** Returns the Job as the share's member runs it. Shares of a Job that fails are suspended, which ends their pods. */
@@ -54,10 +52,7 @@ export function jobOfShare(job: Stored<Job>, share: JobShare, shares: readonly J
   return { ...job, spec: { ...job.spec, completions: part.completions, parallelism, ...stops } };
 }
 
-/**
- * Returns the share as a member with this copy gets it: a copy that was resumed is suspended after its Job controller shows the
- * resumption. Before, the copy shows `Suspended` and no pods even if some have started.
- */
+/** Suspends a resumed copy only after its Job controller shows the resumption: before, `Suspended` holds even if pods have started. */
 export function afterResumption(share: Stored<Job>, copy: Stored<Job> | undefined): Stored<Job> {
   const isResuming = copy !== undefined && copy.spec?.suspend !== true && isMarkedTrue(copy.status, "Suspended");
   if (!isResuming || share.spec?.suspend !== true) return share;

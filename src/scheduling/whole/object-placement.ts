@@ -1,4 +1,5 @@
 import { type ParsedPlacement, placementExcludes, problemsText } from "../../api/annotations.ts";
+import { defined } from "../../api/defined.ts";
 import { type AnyObject, type DelegatedType, replicasOf } from "../../api/delegated-type.ts";
 import { OVERRIDES_ANNOTATION, PREFERENCES_ANNOTATION } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
@@ -62,13 +63,9 @@ export function placementOf(place: ObjectToPlace): ObjectPlacement {
   const members = judged.map(({ candidate, unselected }): MemberPlacement => {
     const share = shares && (shares[candidate.name] ?? 0);
     const excluded = exclusionOf(place, { name: candidate.name, unselected, share });
-    return {
-      candidate,
-      ...(excluded === undefined ? {} : { excluded }),
-      ...(share === undefined ? {} : { share }),
-    };
+    return { candidate, ...defined({ excluded, share }) };
   });
-  return { ...(problem === undefined ? {} : { problem }), members };
+  return { ...defined({ problem }), members };
 }
 
 /** Returns why no member is looked for. */
@@ -93,10 +90,7 @@ function exclusionOf(
   return recorded === undefined ? "no member has the object yet" : `${recorded} has the object`;
 }
 
-/**
- * Divides the object's replicas over the selected members by its author's preferences. A member that does not answer keeps its
- * share: it may run its replicas.
- */
+/** Divides the replicas over the selected members by the author's preferences. A member that does not answer keeps its share. */
 function sharesOf({ object, type, parsed }: ObjectToPlace, selected: readonly string[]): Replicas | undefined {
   const total = replicasOf(object, type);
   // Preferences of a namespace are for pods.

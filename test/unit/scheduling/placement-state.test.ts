@@ -1,14 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { CLUSTER_SPREAD_ANNOTATION, OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../../src/api/keys.ts";
 import type { Namespace, Pod, Stored } from "../../../src/api/kubernetes.ts";
-import { OverflowPlacement } from "../../../src/controllers/overflow/placement.ts";
 import type { Candidate } from "../../../src/placement/candidate.ts";
 import { rank } from "../../../src/placement/rank.ts";
-import { Events } from "../../../src/runtime/event-bus.ts";
 import { Store } from "../../../src/runtime/store.ts";
-import type { SchedulingEvents } from "../../../src/scheduling/events.ts";
 import type { PlacementState } from "../../../src/scheduling/placement-state.ts";
-import { HOST } from "../../support/builders/claim.ts";
 import { pod, proxyPod } from "../../support/builders/pod.ts";
 import { placementOver } from "./placement-over.ts";
 
@@ -224,31 +220,4 @@ test.each<[string, boolean, string]>([
     if (uid === "earlier" && inherited) all.memories.noteInherited(uid);
     if (uid === "fresh") expect(placed(proxy)).toBe(place);
   }
-});
-
-test("does not try a pod for a while where its name is taken, and tries others of its shape", () => {
-  const { placementState: made, proxies } = placing();
-  const overflow = new OverflowPlacement({
-    placementState: made,
-    identity: HOST,
-    namespaces: new Store(),
-    proxies,
-    observe: () => expect.unreachable(),
-    events: new Events<SchedulingEvents>(),
-  });
-  const [first, second] = [overflowing("a", {}), overflowing("b", {})];
-  const own = ({ metadata: { uid } }: Stored<Pod>) => made.memories.of(uid).attempts.west;
-  const shared = (waiting: Stored<Pod>) => made.eligibilities.of(waiting).refusedBefore?.("west")?.refusal.reason;
-  const taken = { cluster: "west", reason: "NameTaken", message: "a pod of that name is there" } as const;
-  for (const restMs of [30_000, 60_000]) {
-    overflow.reserve(first, "west", first);
-    overflow.refusedBy(first, taken);
-    overflow.giveUp(first.metadata.uid, "west");
-    expect(own(first)).toMatchObject({ refusal: taken, until: restMs });
-  }
-  expect([own(second), shared(second)]).toEqual([undefined, undefined]);
-  overflow.refusedBy(first, { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" }, "spec");
-  expect([shared(first), shared(second)]).toEqual(["RefusedByMember", "RefusedByMember"]);
-  overflow.leave(first.metadata.uid);
-  expect(own(first)).toBeUndefined();
 });

@@ -1,5 +1,4 @@
-import type { ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
-import { objectRef } from "../../../api/kubernetes.ts";
+import { type ObjectKey, objectRef, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { isKubeError, isNamespaceTerminating, type KubeError } from "../../../kube/errors.ts";
 import { unknownFieldOf } from "../../../kube/messages.ts";
@@ -9,7 +8,8 @@ import { isPreparedIn } from "../../../placement/needs.ts";
 import { podRequests } from "../../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../../pods/delegate.ts";
 import { droppable } from "../../../pods/dropped-fields.ts";
-import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
+import type { Expectation } from "../../../runtime/controller.ts";
+import { MemberCounts } from "../../../scheduling/member-counts.ts";
 import type { Memories } from "../../../scheduling/memories.ts";
 import { DELEGATE_MARKS, delegateCreationIn, refusedCreationIn } from "../../../scheduling/memory.ts";
 import type { MadeDelegate, Reservations } from "../../../scheduling/reservations.ts";
@@ -30,13 +30,10 @@ import { isUntryable, tryDelegate } from "../../try-delegate.ts";
 import type { ActionOf } from "../decision/decision.ts";
 import { isBoundWithDelegate } from "../decision/delegates.ts";
 import type { View } from "../decision/view.ts";
-import type { ActionOptions, ActionState } from "../options.ts";
+import type { ActionOptions, ActionState, Context, Result } from "../options.ts";
 import { expectInMember, expectPrepared } from "./expectations.ts";
 import { findDelegate, mark } from "./restore-delegate-marks.ts";
 import { SupportedFields } from "./supported-fields.ts";
-
-type Context = ActionContext<ObjectKey>;
-type Result = Promise<Expectation<View> | undefined>;
 
 // Leaves room in the event's message, which has 1024 bytes.
 const MOST_FIELDS = 8;
@@ -67,29 +64,34 @@ interface CreateHooks {
 export class Creation {
   readonly #options: ActionOptions;
   readonly #state: ActionState;
+  readonly #memories: Memories;
+  readonly #reservations: Reservations;
+  readonly #retries: Retries;
   readonly #supportedFields: SupportedFields;
-  readonly #under = new Map<string, number>();
+  /** Creates in flight, by the pods' keys. */
+  readonly #under = new MemberCounts();
 
   constructor(options: ActionOptions, state: ActionState) {
     this.#options = options;
     this.#state = state;
+    const { memories, reservations, retries } = state.placementState;
+    this.#memories = memories;
+    this.#reservations = reservations;
+    this.#retries = retries;
     this.#supportedFields = new SupportedFields(options.clock);
   }
 
   under(member: string): number {
-    return this.#under.get(member) ?? 0;
+    return this.#under.counts.get(member) ?? 0;
   }
 
   /** Creates a delegate, unless what it needs has gone since the decision. */
   async create(action: ActionOf<"create">, context: Context): Result {
-    const { member } = action;
-    this.#under.set(member, this.under(member) + 1);
+    this.#under.move(context.key, action.member);
     try {
       return await this.#create(action, context);
     } finally {
-      const rest = this.under(member) - 1;
-      if (rest === 0) this.#under.delete(member);
-      else this.#under.set(member, rest);
+      this.#under.move(context.key, undefined);
     }
   }
 
@@ -102,18 +104,6 @@ export class Creation {
       this.#retries.refuse(proxyUid, refusal, { nodesVersion: member.nodesVersion });
     }
     return this.#unmade(member, proxyUid);
-  }
-
-  get #memories(): Memories {
-    return this.#state.placementState.memories;
-  }
-
-  get #reservations(): Reservations {
-    return this.#state.placementState.reservations;
-  }
-
-  get #retries(): Retries {
-    return this.#state.placementState.retries;
   }
 
   async #find(member: Member, proxyUid: string, context: Context): Result {
@@ -131,7 +121,7 @@ export class Creation {
     const { member: name, proxyUid, parked } = action;
     const { registry, identity, events, clock } = this.#options;
     const { placementState, proxies, waiting } = this.#state;
-    const { memories, reservations } = placementState;
+    const [memories, reservations] = [this.#memories, this.#reservations];
     const member = registry.member(name);
     const delegate = member && placementState.delegateIn(context.key, proxyUid, member.candidate(), identity);
     if (member === undefined || delegate === undefined) return undefined;
@@ -235,10 +225,7 @@ export class Creation {
     log.info({ member: name, reason: refused.reason }, refused.message);
   }
 
-  /**
-   * Creates the delegate, and its namespace if need be. Returns undefined if the namespace was new, and so lacks copies
-   * that the pod needs.
-   */
+  /** Creates the delegate, and its namespace if need be. Returns undefined if that was new, and so lacks copies that the pod needs. */
   #make(
     member: Member,
     delegate: Pod,
@@ -282,10 +269,7 @@ export class Creation {
     this.#options.recorder.record({ ...objectRef(key), uid: proxyUid }, { reason: "FieldsDropped", message, dedupe });
   }
 
-  /**
-   * Starts copying the service account or class that the API server misses. `awaited`: not all copies are there.
-   * `seen late`: the copy is there, and the API server's cache lags. Undefined otherwise.
-   */
+  /** Starts copying what the API server misses. `awaited`: not all copies are there. `seen late`: the API server's cache lags. */
   #lackOf(
     error: unknown,
     delegate: Pod,
@@ -318,10 +302,7 @@ export class Creation {
     }
   }
 
-  /**
-   * Throws while the create of a bound pod may still succeed, so that it is retried: the member may still count the
-   * earlier delegate.
-   */
+  /** Throws while the create of a bound pod may still succeed: the member may still count the earlier delegate. */
   #retryBoundPod({ proxyUid }: ActionOf<"create">, member: Member, why: Failed, key: ObjectKey): void {
     const { error, refused, passing } = why;
     // Other pods of its shape must not wait for this one: it may be tried for long.

@@ -1,3 +1,4 @@
+import { defined } from "../../../api/defined.ts";
 import { type ObjectKey, objectRef, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { ownedKeys } from "../../../copies/owned-keys.ts";
@@ -6,21 +7,18 @@ import { pods } from "../../../kube/resources.ts";
 import type { KeysOfMaps } from "../../../pods/compact-record.ts";
 import type { StatusPatch } from "../../../pods/feedback.ts";
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
-import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
+import type { Expectation } from "../../../runtime/controller.ts";
 import type { HoldReason } from "../../../runtime/held-writes.ts";
 import { FORGET_HELD_FAILURE_MS, WriteGuard } from "../../../runtime/write-guard.ts";
 import type { Memories } from "../../../scheduling/memories.ts";
 import { RESIZE } from "../../../scheduling/memory.ts";
 import type { ActionOf } from "../decision/decision.ts";
-import { isFutile } from "../decision/futile-writes.ts";
 import type { View } from "../decision/view.ts";
-import { type Purpose, statusPurpose, undone } from "../decision/write-purpose.ts";
-import type { ActionOptions } from "../options.ts";
+import { isFutile, type Purpose, statusPurpose, undone } from "../decision/write-purpose.ts";
+import type { ActionOptions, Context, Result } from "../options.ts";
 import { expectChanged, expectInMember, expectOnProxy, isAtLeast } from "./expectations.ts";
 import { forwardRefusal, forwardUndone, isUnknownSubresource, resizeReason } from "./forward-messages.ts";
 
-type Context = ActionContext<ObjectKey>;
-type Result = Promise<Expectation<View> | undefined>;
 const atOnce: Expectation<View> = () => true;
 const END_FIELDS: ReadonlySet<string> = new Set(["phase", "reason", "message", "conditions"]);
 
@@ -75,7 +73,7 @@ export class DelegateSync {
     const { subresource, body } = action.patch;
     const { resourceVersion } = action;
     const { uid } = body.metadata;
-    const options = { signal, metadataOnly: true, ...(subresource === undefined ? {} : { subresource }) };
+    const options = { signal, metadataOnly: true, ...defined({ subresource }) };
     // The precondition keeps a late write from undoing later ones.
     const metadata = await this.#withRemovals(member, action.patch, context);
     const conditional = { ...body, metadata: { ...metadata, resourceVersion } };

@@ -1,3 +1,4 @@
+import { defined } from "../../../api/defined.ts";
 import {
   CLUSTER_ANNOTATION,
   DELEGATE_FINALIZER,
@@ -6,14 +7,12 @@ import {
   PLACED_CONDITION,
   virtualNodeName,
 } from "../../../api/keys.ts";
-import { type ObjectKey, objectRef, type Pod } from "../../../api/kubernetes.ts";
-import type { Member } from "../../../clusters/member.ts";
+import { objectRef, type Pod } from "../../../api/kubernetes.ts";
 import { isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
 import { pods } from "../../../kube/resources.ts";
 import { conditionOf, deletionGrace, isBound, isDeleting } from "../../../pods/pod-state.ts";
 import { memberOf } from "../../../pods/proxy.ts";
 import { notPlacedCondition } from "../../../pods/proxy-conditions.ts";
-import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import type { Memories } from "../../../scheduling/memories.ts";
 import type { Memory } from "../../../scheduling/memory.ts";
 import type { Reservations } from "../../../scheduling/reservations.ts";
@@ -21,8 +20,7 @@ import { failedAdmission } from "../../api-refusal.ts";
 import type { Action, ActionOf } from "../decision/decision.ts";
 import { isForced } from "../decision/delegates.ts";
 import { notBound } from "../decision/report.ts";
-import type { View } from "../decision/view.ts";
-import type { ActionOptions, ActionState } from "../options.ts";
+import type { ActionOptions, ActionState, Context, Result } from "../options.ts";
 import { Creation } from "./create-delegate.ts";
 import { DelegateSync, patchProxy } from "./delegate-sync.ts";
 import {
@@ -37,15 +35,14 @@ import { PreviousLeader } from "./read-previous-delegates.ts";
 import { RefusedActions } from "./refused-actions.ts";
 import { restoreDelegateMarks } from "./restore-delegate-marks.ts";
 
-type Context = ActionContext<ObjectKey>;
-type Result = Promise<Expectation<View> | undefined>;
-
 // Most members answer sooner. The deletion is sent again after SWEEP_AGAIN_MS.
 const SWEEP_MS = 2_000;
 /** Carries out the delegation controller's actions: the only I/O. */
 export class Executor {
   readonly #options: ActionOptions;
   readonly #state: ActionState;
+  readonly #memories: Memories;
+  readonly #reservations: Reservations;
   readonly #sync: DelegateSync;
   readonly #creation: Creation;
   readonly #previousLeader: PreviousLeader;
@@ -54,7 +51,9 @@ export class Executor {
   constructor(options: ActionOptions, state: ActionState) {
     this.#options = options;
     this.#state = state;
-    const { memories } = state.placementState;
+    const { memories, reservations } = state.placementState;
+    this.#memories = memories;
+    this.#reservations = reservations;
     this.#sync = new DelegateSync(options, memories);
     this.#creation = new Creation(options, state);
     this.#refused = new RefusedActions(options.refusedWrites, state.proxies);
@@ -88,7 +87,8 @@ export class Executor {
         return Promise.resolve(undefined);
       }
       case "prepare":
-        return this.#prepare(action, context);
+        this.#options.preparer.prepare(context.key, action.proxyUid, action.member);
+        return Promise.resolve(expectPrepared(action.member));
       case "delete":
         if (action.surplus === true || action.forced === true) return this.#deleteBriefly(action, context);
         return this.#delete(action, context);
@@ -136,27 +136,19 @@ export class Executor {
     const proxy = this.#state.proxies.get(context.key);
     const member = proxy && memberOf(proxy);
     // Only Clusters' names become labels, to bound cardinality.
-    if (expectation !== undefined && member !== undefined && this.#member(member) !== undefined) {
+    if (expectation !== undefined && member !== undefined && this.#options.registry.member(member) !== undefined) {
       metrics?.members.observeStage("status", member, (clock.now() - context.heardAt) / 1000);
     }
     return expectation;
   }
 
-  #prepare({ member, proxyUid }: ActionOf<"prepare">, { key }: Context): Result {
-    this.#options.preparer.prepare(key, proxyUid, member);
-    return Promise.resolve(expectPrepared(member));
-  }
-
   async #delete(action: ActionOf<"delete">, { key, signal }: Context): Result {
     const { member: name, uid, graceSeconds, resourceVersion } = action;
-    const member = this.#member(name);
+    const member = this.#options.registry.member(name);
     if (member === undefined) return undefined;
-    const options = {
-      ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
-    };
     try {
-      await member.client.delete(pods, objectRef(key), { uid, signal, ...options });
+      const options = { uid, signal, ...defined({ gracePeriodSeconds: graceSeconds, resourceVersion }) };
+      await member.client.delete(pods, objectRef(key), options);
     } catch (error) {
       member.noteFailure(error);
       if (resourceVersion !== undefined && isKubeError(error, "Conflict")) {
@@ -205,8 +197,7 @@ export class Executor {
     const ref = objectRef(key);
     const annotations = {
       [CLUSTER_ANNOTATION]: member,
-      ...(delegateUid === undefined ? {} : { [DELEGATE_UID_ANNOTATION]: delegateUid }),
-      ...(memberNode === undefined ? {} : { [MEMBER_NODE_ANNOTATION]: memberNode }),
+      ...defined({ [DELEGATE_UID_ANNOTATION]: delegateUid, [MEMBER_NODE_ANNOTATION]: memberNode }),
       ...this.#state.placementState.divisions.costAnnotations(proxyUid),
     };
     const body = {
@@ -281,19 +272,18 @@ export class Executor {
   async #report(action: ActionOf<"report">, context: Context): Result {
     const { clock, recorder } = this.#options;
     const { key, log } = context;
-    const { proxyUid, reason, message, refusals, again } = action;
+    const { proxyUid, reason, message } = action;
     let expectation: Awaited<Result> = () => true;
     try {
-      if (again !== true) expectation = await this.#condition(action, context);
+      if (action.again !== true) expectation = await this.#condition(action, context);
     } catch (error) {
       if (!isLastingRefusal(error)) throw error;
       log.warn({ reason }, `this cluster refuses the condition that tells why the pod waits: ${error.detail}`);
     }
     const { namespace = "", name } = objectRef(key);
     const seeAlso = `legation status pod ${name} -n ${namespace}`;
-    recorder.record({ namespace, name, uid: proxyUid }, { reason, message, seeAlso });
-    const reported = { reason, message, ...(refusals === undefined ? {} : { refusals }) };
-    this.#memories.noteReported(proxyUid, reported, clock.now());
+    if (action.amounts !== true) recorder.record({ namespace, name, uid: proxyUid }, { reason, message, seeAlso });
+    this.#memories.noteReported(proxyUid, action, clock.now());
     return expectation;
   }
 
@@ -334,14 +324,9 @@ export class Executor {
   }
 
   #patchProxy(proxyUid: string, body: object, { key, signal }: Context, subresource?: "status"): Result {
-    const options = { signal, dropManagedFields: true, metadataOnly: true };
+    const options = { signal, dropManagedFields: true, metadataOnly: true, ...defined({ subresource }) };
     return patchProxy(proxyUid, () =>
-      this.#options.host.patch(
-        pods,
-        objectRef(key),
-        { type: "strategic", body },
-        subresource === undefined ? options : { ...options, subresource },
-      ),
+      this.#options.host.patch(pods, objectRef(key), { type: "strategic", body }, options),
     );
   }
 
@@ -361,18 +346,6 @@ export class Executor {
     const since = attempts[member]?.since;
     if (metrics === undefined || since === undefined || !fresh) return;
     metrics.members.observeStage("bind", member, (clock.now() - since) / 1000);
-  }
-
-  #member(name: string): Member | undefined {
-    return this.#options.registry.member(name);
-  }
-
-  get #memories(): Memories {
-    return this.#state.placementState.memories;
-  }
-
-  get #reservations(): Reservations {
-    return this.#state.placementState.reservations;
   }
 }
 

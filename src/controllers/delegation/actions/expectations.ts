@@ -39,9 +39,7 @@ export function expectOnProxy(proxyUid: string, holds: (proxy: Stored<Pod>) => b
   return ({ proxy }) => proxy === undefined || proxy.metadata.uid !== proxyUid || holds(proxy);
 }
 
-/**
- * The resourceVersion does not tell: the API server deletes in place of writing, and answers with the version before.
- */
+/** The resourceVersion does not tell: the API server deletes in place of writing, and answers with the version before. */
 export function expectFinalizerRemoved(proxyUid: string): Expectation<View> {
   return expectOnProxy(proxyUid, ({ metadata }) => !metadata.finalizers?.includes(DELEGATE_FINALIZER));
 }

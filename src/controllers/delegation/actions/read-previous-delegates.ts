@@ -1,3 +1,4 @@
+import { defined } from "../../../api/defined.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { isKubeError } from "../../../kube/errors.ts";
@@ -6,18 +7,17 @@ import { listPages } from "../../../kube/list.ts";
 import { pods } from "../../../kube/resources.ts";
 import { delegateSelector, madeByHost, ownerOf } from "../../../pods/delegate.ts";
 import { isDeleting } from "../../../pods/pod-state.ts";
-import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
+import type { Expectation } from "../../../runtime/controller.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
 import type { Memories } from "../../../scheduling/memories.ts";
 import type { ActionOf, AskedMember } from "../decision/decision.ts";
 import type { View } from "../decision/view.ts";
-import type { ActionOptions } from "../options.ts";
+import type { ActionOptions, Context } from "../options.ts";
 import type { DelegateSync } from "./delegate-sync.ts";
 import { expectInMember } from "./expectations.ts";
 import { findDelegate } from "./restore-delegate-marks.ts";
 
 type ReadAction = ActionOf<"readPreviousDelegate">;
-type Context = ActionContext<ObjectKey>;
 
 interface PreviousLeaderOptions extends Pick<ActionOptions, "registry" | "identity" | "clock"> {
   readonly memories: Memories;
@@ -137,7 +137,7 @@ export class PreviousLeader {
       expectations.push(expectInMember(member.name, isOf(proxyUid)));
     }
     const failure = mostPatient(failures);
-    return { expectations, ...(failure === undefined ? {} : { failure }) };
+    return { expectations, ...defined({ failure }) };
   }
 
   async #find(member: Member, proxyUid: string, context: Context): Promise<Delegate> {

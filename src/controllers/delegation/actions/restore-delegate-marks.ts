@@ -1,22 +1,19 @@
 import { HOST_LABEL } from "../../../api/keys.ts";
-import type { ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
-import { objectRef } from "../../../api/kubernetes.ts";
+import { objectRef, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
 import { pods } from "../../../kube/resources.ts";
 import { madeByHost, marksOf, ownerOf } from "../../../pods/delegate.ts";
-import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
+import type { Expectation } from "../../../runtime/controller.ts";
 import type { Memories } from "../../../scheduling/memories.ts";
 import { DELEGATE_MARKS } from "../../../scheduling/memory.ts";
 import type { RefusedWrites } from "../../refused-writes.ts";
 import type { ActionOf } from "../decision/decision.ts";
 import type { View } from "../decision/view.ts";
-import type { ActionOptions } from "../options.ts";
+import type { ActionOptions, Context, Result } from "../options.ts";
 import { expectInMember } from "./expectations.ts";
 
 type RestoreAction = ActionOf<"restoreMarks">;
-type Context = ActionContext<ObjectKey>;
-type Result = Promise<Expectation<View> | undefined>;
 
 interface RestoreOptions extends Pick<ActionOptions, "registry" | "identity"> {
   readonly memories: Memories;
@@ -114,7 +111,7 @@ function tellUnmarked(
 export async function findDelegate(
   { client }: Member,
   proxyUid: string,
-  { key, signal }: ActionContext<ObjectKey>,
+  { key, signal }: Context,
 ): Promise<Stored<Pod> | undefined> {
   const pod = await client.find(pods, objectRef(key), { signal });
   return pod !== undefined && ownerOf(pod)?.uid === proxyUid ? pod : undefined;

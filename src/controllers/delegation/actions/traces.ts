@@ -1,15 +1,15 @@
+import { defined } from "../../../api/defined.ts";
 import { type ObjectKey, objectRef, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import { deletionAskedAt, isBound, isTerminal } from "../../../pods/pod-state.ts";
 import { memberOf } from "../../../pods/proxy.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
 import type { Memories } from "../../../scheduling/memories.ts";
 import type { WaitingProxies } from "../../../scheduling/retries/waiting-proxies.ts";
-import type { SpanAttributes, Step, TracedPod, Traces } from "../../../telemetry/traces.ts";
+import type { FinishedStep, SpanAttributes, Step, TracedPod, Traces } from "../../../telemetry/traces.ts";
 import type { Action } from "../decision/decision.ts";
 import { awaitsDelegate } from "../decision/delegates.ts";
-import type { View } from "../decision/view.ts";
+import type { Context, Result } from "../options.ts";
 
 export interface PodTracesOptions {
   readonly traces: Traces;
@@ -20,7 +20,15 @@ export interface PodTracesOptions {
   readonly clock: Pick<Clock, "now">;
 }
 
-type Result = Promise<Expectation<View> | undefined>;
+interface About {
+  readonly member?: string;
+  readonly phase?: string;
+}
+
+type Ended = Pick<FinishedStep, "name" | "root"> &
+  Partial<Record<"startedAt" | "endedAt", number | undefined>> & { readonly failure?: string | undefined };
+
+const SCHEDULE = "schedule delegate";
 
 /** Names of the actions that are requests; the others change memory only. */
 const NAMES: Readonly<Partial<Record<Action["type"], string>>> = {
@@ -48,7 +56,7 @@ export class PodTraces {
     this.#options = options;
   }
 
-  async follow(action: Action, { key }: ActionContext<ObjectKey>, run: () => Result): Result {
+  async follow(action: Action, { key }: Context, run: () => Result): Result {
     const { traces, proxies, memories, clock } = this.#options;
     const proxy = proxies.get(key);
     const uid = "proxyUid" in action ? action.proxyUid : proxy?.metadata.uid;
@@ -60,7 +68,8 @@ export class PodTraces {
     if (action.type === "create" && Object.keys(memory.attempts).length === 0) this.#waited(pod, key, proxy);
     if (action.type === "noteRefusal") {
       const { cluster, reason } = action.refusal;
-      this.#scheduled(pod, cluster, memory.attempts[cluster]?.since, reason);
+      const startedAt = memory.attempts[cluster]?.since;
+      this.#finished(pod, { name: SCHEDULE, startedAt, failure: reason }, { member: cluster });
     }
     const stepName = NAMES[action.type];
     if (stepName === undefined) return run();
@@ -69,7 +78,7 @@ export class PodTraces {
     const expectation = await traces.step(pod, step, run);
     if (proxy?.metadata.uid !== uid) return expectation;
     if (action.type === "bind" && action.delegateUid !== undefined) {
-      this.#scheduled(pod, action.member, attempt?.since, undefined, startedAt);
+      this.#finished(pod, { name: SCHEDULE, startedAt: attempt?.since, endedAt: startedAt }, action);
       this.#placed(pod, proxy, action.member);
     }
     if (action.type === "recordDelegate" && awaitsDelegate(proxy)) this.#placed(pod, proxy, memberOf(proxy));
@@ -79,70 +88,40 @@ export class PodTraces {
   }
 
   #waited(pod: TracedPod, key: ObjectKey, proxy: Stored<Pod> | undefined): void {
-    const { traces, memories, waiting, clock } = this.#options;
-    const since = memories.of(pod.uid).fresh ? waiting.since(key) : createdAt(proxy);
-    if (since === undefined) return;
-    traces.finishedStep(pod, {
-      name: "wait for placement",
-      startedAt: since,
-      endedAt: clock.now(),
-      attributes: this.#attributes(),
-    });
-  }
-
-  #scheduled(
-    pod: TracedPod,
-    member: string,
-    since: number | undefined,
-    failure: string | undefined,
-    until: number = this.#options.clock.now(),
-  ): void {
-    if (since === undefined) return;
-    this.#options.traces.finishedStep(pod, {
-      name: "schedule delegate",
-      startedAt: since,
-      endedAt: until,
-      attributes: this.#attributes({ member }),
-      ...(failure === undefined ? {} : { failure }),
-    });
+    const { memories, waiting } = this.#options;
+    const since = memories.of(pod.uid).fresh ? waiting.since(key) : timeOf(proxy?.metadata.creationTimestamp);
+    this.#finished(pod, { name: "wait for placement", startedAt: since });
   }
 
   /** Records the root span, from creation to Binding, as soon as it is known. */
   #placed(pod: TracedPod, proxy: Stored<Pod>, member?: string, failure?: string): void {
-    const { traces, clock } = this.#options;
-    traces.finishedStep(pod, {
-      name: "place pod",
-      root: true,
-      startedAt: createdAt(proxy) ?? clock.now(),
-      endedAt: clock.now(),
-      attributes: this.#attributes(member === undefined ? {} : { member }),
-      ...(failure === undefined ? {} : { failure }),
-    });
+    const startedAt = timeOf(proxy.metadata.creationTimestamp) ?? this.#options.clock.now();
+    this.#finished(pod, { name: "place pod", root: true, startedAt, failure }, defined({ member }));
   }
 
   #ended(pod: TracedPod, proxy: Stored<Pod>, phase: unknown): void {
     if (isTerminal(proxy) || (phase !== "Succeeded" && phase !== "Failed")) return;
-    const { traces, clock } = this.#options;
-    const startedAt = Date.parse(String(proxy.status?.startTime ?? ""));
-    if (Number.isNaN(startedAt)) return;
-    traces.finishedStep(pod, {
-      name: "run",
-      startedAt,
-      endedAt: clock.now(),
-      attributes: this.#attributes({ phase }),
-      ...(phase === "Failed" ? { failure: "Failed" } : {}),
-    });
+    const failure = phase === "Failed" ? phase : undefined;
+    this.#finished(pod, { name: "run", startedAt: timeOf(proxy.status?.startTime), failure }, { phase });
   }
 
   #gone(pod: TracedPod, proxy: Stored<Pod>): void {
-    const { traces, clock } = this.#options;
     if (!isBound(proxy)) this.#placed(pod, proxy, undefined, "DeletedBeforePlacement");
-    const startedAt = deletionAskedAt(proxy);
-    if (startedAt === undefined) return;
-    traces.finishedStep(pod, { name: "delete pod", startedAt, endedAt: clock.now(), attributes: this.#attributes() });
+    this.#finished(pod, { name: "delete pod", startedAt: deletionAskedAt(proxy) });
   }
 
-  #attributes(about: Action | { readonly member?: string; readonly phase?: string } = {}): SpanAttributes {
+  /** Records a step that ends now unless it says when. One whose start is not known is left out. */
+  #finished(
+    pod: TracedPod,
+    { startedAt, endedAt = this.#options.clock.now(), failure, ...step }: Ended,
+    about?: About,
+  ): void {
+    if (startedAt === undefined) return;
+    const attributes = this.#attributes(about);
+    this.#options.traces.finishedStep(pod, { ...step, startedAt, endedAt, attributes, ...defined({ failure }) });
+  }
+
+  #attributes(about: Action | About = {}): SpanAttributes {
     const phase =
       "patch" in about && "status" in about.patch ? about.patch.status.phase : "phase" in about && about.phase;
     return {
@@ -153,7 +132,7 @@ export class PodTraces {
   }
 }
 
-function createdAt(proxy: Stored<Pod> | undefined): number | undefined {
-  const at = Date.parse(proxy?.metadata.creationTimestamp ?? "");
+function timeOf(text: unknown): number | undefined {
+  const at = Date.parse(String(text ?? ""));
   return Number.isNaN(at) ? undefined : at;
 }

@@ -3,8 +3,8 @@ import type { Refusal } from "../../../placement/candidate.ts";
 import type { WaitRefusal } from "../../../placement/needs.ts";
 import type { StatusPatch } from "../../../pods/feedback.ts";
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
-import { lookAgain } from "../../../runtime/requeue.ts";
-import type { SentBinding } from "../../../scheduling/memory.ts";
+import { type Decision, lookAgain } from "../../../runtime/requeue.ts";
+import type { SentBinding, Telling } from "../../../scheduling/memory.ts";
 import type { SharedBy } from "../../../scheduling/placement-view.ts";
 import type { PodView } from "./view.ts";
 import type { Purpose } from "./write-purpose.ts";
@@ -13,12 +13,7 @@ import type { Purpose } from "./write-purpose.ts";
 export type Phase = (view: PodView, now: number) => DelegationDecision | undefined;
 
 /** A phase's answer: what is done now, and when the pod is looked at again. */
-export interface DelegationDecision {
-  readonly actions: readonly Action[];
-  readonly outcome: DecisionOutcome;
-  /** Epoch ms. */
-  readonly requeueAt?: number;
-}
+export type DelegationDecision = Decision<Action, DecisionOutcome>;
 
 /** The state of a pod after a decision, as metrics and logs name it. */
 export type DecisionOutcome =
@@ -127,8 +122,8 @@ export type Action =
     }
   /** `resourceVersion` is that of the proxy. */
   | { readonly type: "status"; readonly patch: StatusPatch; readonly resourceVersion: string }
-  /** Tells the author why the pod waits: condition and event. `again`: the event alone, before the API server forgets it. */
-  | {
+  /** Tells the author why the pod waits. */
+  | (Telling & {
       readonly type: "report";
       readonly proxyUid: string;
       readonly reason: string;
@@ -136,8 +131,7 @@ export type Action =
       readonly refusals?: readonly WaitRefusal[];
       /** The proxy is bound, and waits in its member. */
       readonly bound?: true;
-      readonly again?: true;
-    }
+    })
   /** Tells the author in an event, such as which members refused a pod that another one has now. */
   | {
       readonly type: "announce";

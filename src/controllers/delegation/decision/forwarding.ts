@@ -1,3 +1,4 @@
+import { defined } from "../../../api/defined.ts";
 import { type Pod, type Stored, timestamp } from "../../../api/kubernetes.ts";
 import { forwardPatches, type ResizeRefusal, resizeNeeded } from "../../../pods/forward.ts";
 import { isDeleting } from "../../../pods/pod-state.ts";
@@ -5,9 +6,8 @@ import { gatePatch } from "../../../pods/readiness-gates.ts";
 import { heldWrite } from "../../../runtime/held-writes.ts";
 import { RESIZE } from "../../../scheduling/memory.ts";
 import type { Action } from "./decision.ts";
-import { isFutile } from "./futile-writes.ts";
 import { type View, wallTime } from "./view.ts";
-import { purposeOf } from "./write-purpose.ts";
+import { isFutile, purposeOf } from "./write-purpose.ts";
 
 /** Returns the next change of the proxy that its delegate lacks, readiness gates first. */
 export function forwards(
@@ -29,7 +29,7 @@ export function forwards(
   const { patch, purpose } = next;
   const { uid: proxyUid } = proxy.metadata;
   const { resourceVersion } = delegate.metadata;
-  return [{ type: "forward", member, proxyUid, patch, resourceVersion, ...(purpose === undefined ? {} : { purpose }) }];
+  return [{ type: "forward", member, proxyUid, patch, resourceVersion, ...defined({ purpose }) }];
 }
 
 export function refusedResize(

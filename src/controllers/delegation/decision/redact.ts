@@ -14,10 +14,7 @@ export interface DecisionRecord {
 const OWN_PREFIX = "legation.dev/";
 const SECRET_FIELDS: ReadonlySet<string> = new Set(["env", "command", "args", "httpHeaders"]);
 
-/**
- * Leaves out what containers run and their environment; others' annotations become fingerprints. Equal values stay
- * equal, so the decision does, too.
- */
+/** Leaves out what containers run and their environment; others' annotations become fingerprints: equal values stay equal. */
 export function redacted<T extends object>(value: T): T {
   return JSON.parse(JSON.stringify(value, redact));
 }

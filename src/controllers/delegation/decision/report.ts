@@ -1,14 +1,16 @@
+import { defined } from "../../../api/defined.ts";
 import { virtualNodeName } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { WaitReason } from "../../../placement/needs.ts";
 import { isBound } from "../../../pods/pod-state.ts";
 import { soonest } from "../../../runtime/requeue.ts";
 import { dedupeKey, REPEAT_EVENT_AFTER_MS } from "../../../runtime/told.ts";
-import type { Reported } from "../../../scheduling/memory.ts";
+import type { Reported, Telling } from "../../../scheduling/memory.ts";
+import { growingPauseMs } from "../../../scheduling/retries/backoff.ts";
 import { type Action, type DecisionOutcome, type DelegationDecision, decided } from "./decision.ts";
 import type { MemberView, PodView } from "./view.ts";
 
-// Each report is two writes. A message that differs in numbers only, or in which members answer, is reported this often.
+// Each report is two writes. A message that differs only in which members answer is reported this often.
 const REPORT_AGAIN_MS = 60_000;
 // Spreads the repeated events of pods that began to wait together.
 const SPREAD_MS = 9 * 60_000;
@@ -54,30 +56,44 @@ export function waitingSince({ waitingSince: since, proxy: { metadata } }: PodVi
 /** Reports nothing while the last report says the same and its event has not expired. */
 export function report(why: WaitReason, view: PodView, now: number): Report {
   const againAt = nextReportAt(view, now);
-  const actions = isDue(why, view, now) ? [reportAction(why, view)] : [];
-  return { actions, ...(againAt === undefined ? {} : { againAt }) };
+  const telling = tellingOf(why, view, now);
+  const actions = telling === undefined ? [] : [reportAction(why, view.proxy, telling)];
+  return { actions, ...defined({ againAt }) };
 }
 
-function reportAction({ reason, message, refusals }: WaitReason, { proxy, memory }: PodView): Action {
+function reportAction({ reason, message, refusals }: WaitReason, proxy: Stored<Pod>, telling: Telling): Action {
   const { uid: proxyUid } = proxy.metadata;
   const bound: { bound?: true } = isBound(proxy) ? { bound: true } : {};
-  const again: { again?: true } = memory.reported?.message === message ? { again: true } : {};
   const named = refusals === undefined ? {} : { refusals };
-  return { type: "report", proxyUid, reason, message, ...named, ...bound, ...again };
+  return { type: "report", proxyUid, reason, message, ...named, ...bound, ...telling };
 }
 
-/** Unlike `isTold`: each report is a write, too, and a message of many members says how new it is. */
-function isDue(why: WaitReason, { proxy, memory: { reported }, members }: PodView, now: number): boolean {
-  if (reported === undefined) return true;
-  if (reported.message === why.message) return reported.at !== undefined && now >= repeatAt(proxy, reported.at);
+/** Returns the writes of the report that is due; undefined if none is. Each report is a write, unlike those of `isTold`. */
+function tellingOf(
+  why: WaitReason,
+  { proxy, memory: { reported }, members }: PodView,
+  now: number,
+): Telling | undefined {
+  if (reported === undefined) return {};
+  const { at = 0, message, reason } = reported;
+  if (message === why.message || (reason === why.reason && isSame(reported, why))) {
+    if (reported.at !== undefined && now >= repeatAt(proxy, at)) return { again: true };
+    return message !== why.message && now >= amountsAt(reported) ? { amounts: true } : undefined;
+  }
   const novelty = noveltyOf(why, reported, members);
-  return novelty === "news" || (novelty === "little" && now >= (reported.at ?? 0) + REPORT_AGAIN_MS);
+  return novelty === "news" || (novelty === "little" && now >= at + REPORT_AGAIN_MS) ? {} : undefined;
 }
 
 /** Returns when the next report may be due; epoch ms. */
 function nextReportAt({ proxy, memory: { reported } }: PodView, now: number): number | undefined {
   if (reported?.at === undefined) return undefined;
-  return soonest(...[reported.at + REPORT_AGAIN_MS, repeatAt(proxy, reported.at)].filter((at) => now < at));
+  const { at } = reported;
+  return soonest(...[at + REPORT_AGAIN_MS, amountsAt(reported), repeatAt(proxy, at)].filter((time) => now < time));
+}
+
+/** Returns when a message that differs in numbers alone is written next: after pauses that grow as those of retries. */
+function amountsAt({ at = 0, amounts }: Reported): number {
+  return (amounts?.at ?? at) + growingPauseMs(2 + (amounts?.count ?? 0));
 }
 
 /** Returns when a report is repeated, before the API server forgets its event; epoch ms. */

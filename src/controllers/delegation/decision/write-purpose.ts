@@ -5,7 +5,10 @@ import type { StatusPatch } from "../../../pods/feedback.ts";
 import { fingerprint } from "../../../pods/fingerprints.ts";
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
 import { conditionOf } from "../../../pods/pod-state.ts";
+import { HOLD_MS } from "../../../runtime/held-writes.ts";
+import { soonest } from "../../../runtime/requeue.ts";
 import type { Wanted } from "../../../runtime/undone-writes.ts";
+import { isWriteHeld, type Memory } from "../../../scheduling/memory.ts";
 
 /** The purpose of a write. A write for the same purpose, with no other between, means that another writer undid the first. */
 export interface Purpose {
@@ -59,4 +62,24 @@ export function statusPurpose({ status }: StatusPatch): Purpose {
   ];
   const parts = [...Object.keys(fields), ...conditions.map(({ type }) => type)];
   return { parts, wanted: Object.fromEntries(wanted) };
+}
+
+// A write without effect is held by then, and the next decision is another one.
+const CHECKED_MS = HOLD_MS + 1000;
+
+/** Reports whether a patch is held: it was refused lately, had no effect, or is undone each time. */
+export function isFutile(memory: Memory, patch: object, purpose: Purpose | undefined, now: number): boolean {
+  const writes = [JSON.stringify(patch), ...(purpose === undefined ? [] : [undone(purpose)])];
+  return writes.some((write) => isWriteHeld(memory, write, now));
+}
+
+/** Returns when a held write may be sent again, or when to see whether a write had an effect; epoch ms. */
+export function writeAgainAt(
+  { held = {} }: Memory,
+  actions: readonly { readonly type: string }[],
+  now: number,
+): number | undefined {
+  const times = Object.values(held).flatMap(({ until }) => (until > now ? [until] : []));
+  const writes = actions.some(({ type }) => type === "status" || type === "forward");
+  return soonest(...times, writes ? now + CHECKED_MS : undefined);
 }

@@ -2,8 +2,7 @@ import { everRan } from "../../../pods/pod-state.ts";
 import { decided, type Phase } from "../decision/decision.ts";
 import { boundMember, endsUnstarted, isFor, isRecorded, recordOn, withdraw } from "../decision/delegates.ts";
 import { withoutConditionsOf } from "../decision/feedback.ts";
-import { isFutile, writeAgainAt } from "../decision/futile-writes.ts";
-import { statusPurpose } from "../decision/write-purpose.ts";
+import { isFutile, statusPurpose, writeAgainAt } from "../decision/write-purpose.ts";
 
 /** A second delegate of a bound proxy is put on record if the proxy has never started; else it goes, so that the pod runs once. */
 export const adopt: Phase = (view, now) => {

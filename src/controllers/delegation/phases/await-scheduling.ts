@@ -11,10 +11,10 @@ import { allRefusals, nextRetry, openMembers, preemptable, withRefusal } from ".
 import { type Action, type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { boundMember, type DelegateHolder, holderOf, withdrawWaiting } from "../decision/delegates.ts";
 import { forwards } from "../decision/forwarding.ts";
-import { writeAgainAt } from "../decision/futile-writes.ts";
 import { ranked } from "../decision/on-demand.ts";
 import { report } from "../decision/report.ts";
 import { type PodView, requestsIn, unknownPlacement } from "../decision/view.ts";
+import { writeAgainAt } from "../decision/write-purpose.ts";
 
 // A scheduler that has nominated a node preempts pods on it, and those may take long to end.
 const PREEMPTION_MS = 10 * 60_000;

@@ -1,3 +1,4 @@
+import { defined } from "../../../api/defined.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import {
   askedGrace,
@@ -20,8 +21,8 @@ import {
   surplusAwaitedUntil,
 } from "../decision/delegates.ts";
 import { feedback, notReadyWrite } from "../decision/feedback.ts";
-import { writeAgainAt } from "../decision/futile-writes.ts";
 import { type MemberView, type PodView, wallTime } from "../decision/view.ts";
+import { writeAgainAt } from "../decision/write-purpose.ts";
 
 // The kubelet's own minimum (calculateEffectiveGracePeriod in kubelet/pod_workers.go): with less, the pod goes before its end is shown.
 const SHORTEST_GRACE_SECONDS = 1;
@@ -73,9 +74,7 @@ function deleteDelegate(member: string, delegate: Stored<Pod>, proxy: Stored<Pod
   const { uid } = delegate.metadata;
   const isShorter = graceSeconds !== undefined && graceSeconds < (deletionGrace(delegate) ?? 0);
   const deletes: Action[] =
-    isDeleting(delegate) && !isShorter
-      ? []
-      : [{ type: "delete", member, uid, ...(graceSeconds === undefined ? {} : { graceSeconds }) }];
+    isDeleting(delegate) && !isShorter ? [] : [{ type: "delete", member, uid, ...defined({ graceSeconds }) }];
   return bound && isRecorded(delegate, proxy) ? [...deletes, ...feedback(proxy, delegate)] : deletes;
 }
 

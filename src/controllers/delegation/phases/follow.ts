@@ -5,8 +5,8 @@ import { type Action, decided, type Phase } from "../decision/decision.ts";
 import { boundMember, isFor, isRecorded, withdraw } from "../decision/delegates.ts";
 import { feedback, statusWrite } from "../decision/feedback.ts";
 import { forwards, refusedResize } from "../decision/forwarding.ts";
-import { writeAgainAt } from "../decision/futile-writes.ts";
 import { type PodView, wallTime } from "../decision/view.ts";
+import { writeAgainAt } from "../decision/write-purpose.ts";
 
 /** The proxy and its recorded delegate are kept alike: status comes back, changes go to the member. */
 export const follow: Phase = (view, now) => {

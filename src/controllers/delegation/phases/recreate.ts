@@ -4,9 +4,9 @@ import { UNTOLD_MS } from "../../../runtime/requeue.ts";
 import { type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { boundMember, createIn, lastRecorded, surplusHolders } from "../decision/delegates.ts";
 import { withoutConditionsOf } from "../decision/feedback.ts";
-import { writeAgainAt } from "../decision/futile-writes.ts";
 import { waitBecause } from "../decision/report.ts";
 import { type MemberView, type PodView, refusalOfOwnMember, unknownPlacement } from "../decision/view.ts";
+import { writeAgainAt } from "../decision/write-purpose.ts";
 
 /** A proxy that was bound without a delegate gets one in the member that it is bound to, and in no other. */
 export const createBound: Phase = (view, now) => {

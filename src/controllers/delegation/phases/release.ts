@@ -19,8 +19,8 @@ import {
   withdraw,
 } from "../decision/delegates.ts";
 import { finalStatusWrite, notReadyWrite, statusWrite } from "../decision/feedback.ts";
-import { writeAgainAt } from "../decision/futile-writes.ts";
 import { type PodView, wallTime } from "../decision/view.ts";
+import { writeAgainAt } from "../decision/write-purpose.ts";
 import { confirmGoneIn } from "./vanished.ts";
 
 /** Legation's finalizer does not hold the proxy that is being deleted. As the kubelet does, what still runs of it is deleted. */

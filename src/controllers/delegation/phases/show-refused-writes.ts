@@ -4,9 +4,8 @@ import { refusedConditions } from "../../../pods/proxy-conditions.ts";
 import { RESIZE } from "../../../scheduling/memory.ts";
 import { decided, type Phase } from "../decision/decision.ts";
 import { blocksDeletion, isForced } from "../decision/delegates.ts";
-import { isFutile, writeAgainAt } from "../decision/futile-writes.ts";
 import { wallTime } from "../decision/view.ts";
-import { statusPurpose } from "../decision/write-purpose.ts";
+import { isFutile, statusPurpose, writeAgainAt } from "../decision/write-purpose.ts";
 
 /** The condition `legation.dev/Refused` names the writes that a cluster refuses. It comes first: the next write may be refused, too. */
 export const showRefusedWrites: Phase = (view, now) => {

@@ -4,9 +4,9 @@ import { isBound, unschedulableMessage } from "../../../pods/pod-state.ts";
 import { type Action, type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { bindTo, boundMember, holderOf } from "../decision/delegates.ts";
 import { notReadyWrite } from "../decision/feedback.ts";
-import { writeAgainAt } from "../decision/futile-writes.ts";
 import { waitBecause } from "../decision/report.ts";
 import type { MemberView, PodView } from "../decision/view.ts";
+import { writeAgainAt } from "../decision/write-purpose.ts";
 
 /** The member of a bound proxy does not answer, or has still to be read: what runs there is not known. */
 export const unreachable: Phase = (view, now) => {

@@ -7,8 +7,8 @@ import { DELEGATE_MARKS } from "../../../scheduling/memory.ts";
 import { type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import { boundMember, isFor, lastRecorded } from "../decision/delegates.ts";
 import { feedback, finalStatusWrite } from "../decision/feedback.ts";
-import { writeAgainAt } from "../decision/futile-writes.ts";
 import { type MemberView, type PodView, refusalOfOwnMember, wallTime } from "../decision/view.ts";
+import { writeAgainAt } from "../decision/write-purpose.ts";
 
 /** The recorded delegate ended before it went: its last status is the pod's. */
 export const endedBeforeItWent: Phase = (view, now) => {
@@ -47,10 +47,7 @@ export function confirmGoneIn(
   return decided("Looking", [restore]);
 }
 
-/**
- * The delegate went although no client deleted the proxy: the pod fails, as after an eviction on a node. A bare pod
- * that had not started does not come here: `recreate` precedes this phase.
- */
+/** The delegate went although no client deleted the proxy: the pod fails, as after an eviction. `recreate` serves a bare pod that had not started. */
 export const vanished: Phase = (view, now) => {
   const { proxy } = view;
   const member = boundMember(view);

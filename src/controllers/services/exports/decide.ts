@@ -2,7 +2,7 @@ import { jsonEqual } from "../../../api/json.ts";
 import type { KubeObject, ServiceExport, Stored } from "../../../api/kubernetes.ts";
 import { type Difference, differences, type ExportReport, hostConditions } from "../../../copies/export-status.ts";
 import { isExported } from "../../../copies/services.ts";
-import { lookAgain } from "../../../runtime/requeue.ts";
+import { type Decision, lookAgain } from "../../../runtime/requeue.ts";
 import type { CopyRef } from "../../copying/model.ts";
 
 export type ExportSource =
@@ -30,17 +30,7 @@ export type ExportAction =
     }
   | { readonly type: "unexport"; readonly ref: CopyRef; readonly copy: Stored<KubeObject> };
 
-export interface ExportDecision<Action> {
-  readonly actions: readonly Action[];
-  readonly outcome: string;
-  /** Epoch ms. */
-  readonly requeueAt?: number;
-}
-
-export function decideExport(
-  { ref, copy, usable, exported, due }: ObservedCopy,
-  now: number,
-): ExportDecision<ExportAction> {
+export function decideExport({ ref, copy, usable, exported, due }: ObservedCopy, now: number): Decision<ExportAction> {
   if (!usable) return { actions: [], outcome: "Unreachable" };
   if (exported.state === "present") {
     if (now < due) return { actions: [], outcome: "InStep", requeueAt: due };
@@ -76,10 +66,7 @@ const STATUS_INTERVAL_MS = 5_000;
 const REFUSED_AGAIN_MS = 10 * 60_000;
 
 /** Writes members' conditions at a limited rate. */
-export function decideReport(
-  { exported, reports, since, last }: ObservedExport,
-  now: number,
-): ExportDecision<ReportAction> {
+export function decideReport({ exported, reports, since, last }: ObservedExport, now: number): Decision<ReportAction> {
   const differing = differences(exported, hostConditions(exported, reports));
   if (differing.length === 0) return { actions: [], outcome: "InStep" };
   const earliest = (exported.status?.conditions ?? []).length === 0 ? 0 : since + STARTUP_MS;

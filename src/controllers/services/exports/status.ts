@@ -1,3 +1,4 @@
+import { defined } from "../../../api/defined.ts";
 import { COPY_LABEL, COPY_LABEL_VALUE, HOST_LABEL } from "../../../api/keys.ts";
 import { type KubeObject, objectKey, type ServiceExport, type Stored } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
@@ -27,10 +28,7 @@ export interface ExportStatusOptions extends ControllerOptions {
 
 type ExportKey = `${string}/${string}`;
 
-/**
- * Writes members' export status to the host. A field manager per condition: a conflict holds back that condition
- * alone.
- */
+/** Writes members' export status to the host. A field manager per condition: a conflict holds back that condition alone. */
 export class ExportStatus {
   readonly #options: ExportStatusOptions;
   readonly #loop: Controller<ExportKey, ObservedExport, ReportAction>;
@@ -141,7 +139,7 @@ export class ExportStatus {
       log.info({ condition: type, reason: error.detail }, "a condition of a ServiceExport is left as it is");
     }
     const last = this.#last.get(key) ?? new Map<string, LastReport>();
-    const report = { type, ...(condition === undefined ? {} : { condition }), at: clock.now(), resourceVersion };
+    const report = { type, ...defined({ condition }), at: clock.now(), resourceVersion };
     this.#last.set(key, last.set(type, report));
     return expectation;
   }

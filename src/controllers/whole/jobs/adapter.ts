@@ -1,3 +1,4 @@
+import { defined } from "../../../api/defined.ts";
 import type { Job, Stored } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
 import type { Registry } from "../../../clusters/registry.ts";
@@ -98,10 +99,9 @@ export class JobAdapter implements WholeAdapter<Job, readonly JobShare[], Shown,
       member: recorded,
       share,
       state: isUsable ? "usable" : "silent",
-      ...(found === undefined || ownerOf(found)?.uid !== job.metadata.uid ? {} : { copy: found }),
+      ...defined({ copy: found && ownerOf(found)?.uid === job.metadata.uid ? found : undefined, settlesAt }),
       ...(copier.isChanging(member, name) ? { isChanging: true } : {}),
-      ...(settlesAt === undefined ? {} : { settlesAt }),
-      ...(given?.state === "unknown" && given.message !== undefined ? { problem: given.message } : {}),
+      ...defined({ problem: given?.state === "unknown" ? given.message : undefined }),
       ...(isRefused && refusedUntil !== undefined
         ? { refusal: { message: refusal.message, until: refusedUntil } }
         : {}),
@@ -128,12 +128,7 @@ export class JobAdapter implements WholeAdapter<Job, readonly JobShare[], Shown,
       const isClosedAlone = closed !== undefined && reasons.get(name) === closed.reason;
       return isAwaited(name) && (isClosedAlone || fitting.includes(name));
     });
-    return {
-      fitting,
-      why: explain(ranking.refusals),
-      ...(preferences === undefined ? {} : { preferences }),
-      ...(awaits ? { awaits } : {}),
-    };
+    return { fitting, why: explain(ranking.refusals), ...defined({ preferences }), ...(awaits ? { awaits } : {}) };
   }
 
   /** Reports whether the member, or its Jobs, are being read, and nothing indicates that this fails. */

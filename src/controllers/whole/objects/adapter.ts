@@ -1,3 +1,4 @@
+import { defined } from "../../../api/defined.ts";
 import type { AnyObject, DelegatedType } from "../../../api/delegated-type.ts";
 import type { JsonObject } from "../../../api/json.ts";
 import { NOT_WHOLE_VALUE, WHOLE_KEY, WHOLE_VALUE } from "../../../api/keys.ts";
@@ -114,11 +115,9 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string, JsonObject
     const staleMembers = this.#noteMembers(key, nextMembers(object, places, ""));
     return {
       ...known,
-      ...(problem === undefined ? {} : { problem }),
-      ...(choice === undefined ? {} : { choice }),
+      ...defined({ problem, choice }),
       places,
-      ...(status === undefined ? {} : { status }),
-      ...(staleMembers === undefined ? {} : { staleMembers }),
+      ...defined({ status, staleMembers }),
       isBusy: copier.writesInFlight >= BUSY_WRITES,
     };
   }
@@ -202,20 +201,15 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string, JsonObject
       const isEnding = !isWantedInMembers(object);
       const settlesAt = isEnding ? copier.settlesAt(member, name) : undefined;
       const isClosed = isEnding && copies.isDenied(member) && !isOnRecord(object, member.name);
+      const misfit = source?.state === "unknown" ? source.message : undefined;
       return {
         member: member.name,
-        ...(excluded === undefined ? {} : { excluded }),
-        ...(source?.state === "unknown" && source.message !== undefined ? { misfit: source.message } : {}),
         isUsable,
         isKnown: !copies.isBeingRead(member),
         hasCopy: found !== undefined,
         ...(found === undefined || !ofSource ? {} : { copy: found, health: this.statuses.healthOf(found) }),
         inStep: ofSource && isInStep,
-        ...(refusal === undefined ? {} : { refusal: refusal.message }),
-        ...(contested === undefined ? {} : { contested }),
-        ...(failing === undefined ? {} : { failing }),
-        ...(deletionRefusal === undefined ? {} : { deletionRefusal }),
-        ...(settlesAt === undefined ? {} : { settlesAt }),
+        ...defined({ excluded, misfit, refusal: refusal?.message, contested, failing, deletionRefusal, settlesAt }),
         ...(isEnding ? { isLost: member.lost, isClosed } : {}),
       };
     });

@@ -29,10 +29,7 @@ const PHASES: readonly WholePhase<Observed, ObjectDecision>[] = [
 /** The first phase that answers decides. */
 export const decide: (observed: Observed, now: number, wall: number) => ObjectDecision = decideBy(PHASES);
 
-/**
- * Waits until no member has a copy, by a read of each after the last request that may create one. A lost member is not waited
- * for: it loses its copy when it is back.
- */
+/** Waits until each member, read after the last create, has no copy. A lost member loses its copy when it is back. */
 function end(observed: Observed, now: number, wall: number): ObjectDecision | undefined {
   const { object } = observed;
   if (isWantedInMembers(object)) return undefined;

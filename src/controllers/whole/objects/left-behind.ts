@@ -51,10 +51,7 @@ export async function leaveSlices({ client, copy, signal }: LeftBehind): Promise
   }
 }
 
-/**
- * Reports whether a copy's source went with its CustomResourceDefinition, by one mistake on the host perhaps: the definition is being
- * deleted, or came back later than the copy was made. `isOfFound`: the source is still there. Rejects with KubeError.
- */
+/** Reports whether a copy's source went with its CustomResourceDefinition: that is being deleted, or newer than the copy. `isOfFound`: the source is still there. Rejects with KubeError. */
 export async function isDefinitionLost(
   host: ClusterClient,
   { resource, copy, isOfFound, signal }: Omit<LeftBehind, "client"> & { readonly isOfFound: boolean },

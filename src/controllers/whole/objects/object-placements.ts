@@ -1,3 +1,4 @@
+import { defined } from "../../../api/defined.ts";
 import type { AnyObject, DelegatedType } from "../../../api/delegated-type.ts";
 import type { Stored } from "../../../api/kubernetes.ts";
 import { isOfServices, withoutAllocated } from "../../../api/service-fields.ts";
@@ -81,9 +82,9 @@ export class ObjectPlacements {
         if (excluded !== undefined) return { state: "missing" };
         return this.#inMembers.of(object, candidate, { share, pointer: this.#options.type.spec.replicas });
       };
-      return [candidate.name, { ...(excluded === undefined ? {} : { excluded }), source: sourceIn() }];
+      return [candidate.name, { ...defined({ excluded }), source: sourceIn() }];
     });
-    return { ...(problem === undefined ? {} : { problem }), members: new Map(placed) };
+    return { ...defined({ problem }), members: new Map(placed) };
   }
 
   /** Returns the same list while no member changes. */

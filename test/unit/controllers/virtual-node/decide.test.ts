@@ -9,7 +9,7 @@ import {
   VIRTUAL_NODE_TAINT,
 } from "../../../../src/api/keys.ts";
 import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
-import { decide } from "../../../../src/controllers/virtual-node/decide.ts";
+import { decide, isHostLikelyCutOff } from "../../../../src/controllers/virtual-node/decide.ts";
 import { desiredLabels, desiredNode, desiredStatus } from "../../../../src/controllers/virtual-node/decide-node.ts";
 import { clusterStatus } from "../../../../src/controllers/virtual-node/decide-status.ts";
 import type { Action, NodeFacts, Observed } from "../../../../src/controllers/virtual-node/model.ts";
@@ -661,4 +661,21 @@ test("keeps labels by which tools find their objects off the node, and removes t
       }),
     }),
   });
+});
+
+test.each([
+  // Lost members, all members, and the expected result.
+  [0, 0, false],
+  [0, 5, false],
+  [1, 1, false],
+  [1, 2, false],
+  [2, 2, true],
+  [2, 3, false],
+  [3, 3, true],
+  [3, 5, true],
+  [3, 6, false],
+  [11, 20, true],
+  [10, 20, false],
+])("blames the host, or not, for %i lost of %i members: %s", (lost, all, expected) => {
+  expect(isHostLikelyCutOff(lost, all)).toBe(expected);
 });

@@ -726,6 +726,21 @@ test("costs an event and no write of the pod to repeat why it waits", async () =
   expect(memories.of(proxyUid)).toMatchObject({ reported: { message: "west: full", at: clock.now } });
 });
 
+test("costs the condition and no event to write other numbers", async () => {
+  const { execute, told, writes, memories, clock } = executorOf({
+    proxyOf: () => proxyPod(),
+    patch: async () => proxyPod(),
+  });
+  memories.noteReported(proxyUid, { reason: "NotPlaced", message: "west: 3 left" }, clock.now - 60_000);
+  await execute({ type: "report", proxyUid, reason: "NotPlaced", message: "west: 2 left", amounts: true });
+  expect(told).toEqual([]);
+  expect(writes).toHaveLength(1);
+  expect(memories.of(proxyUid).reported).toEqual({
+    ...{ reason: "NotPlaced", message: "west: 2 left", at: clock.now - 60_000 },
+    amounts: { count: 1, at: clock.now },
+  });
+});
+
 test.each([
   ["a policy of the host denies", "Forbidden", "ValidatingAdmissionPolicy 'nodes' denied request: not there", true],
   ["a webhook of the host fails to judge", "ServerError", 'failed calling webhook "checks": refused', true],

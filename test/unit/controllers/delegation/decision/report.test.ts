@@ -14,6 +14,7 @@ import {
 } from "../../../../../src/placement/member-candidate.ts";
 import { because, type WaitReason, type WaitRefusal } from "../../../../../src/placement/needs.ts";
 import { notEnoughLeft, overLimit, tooLarge, type Why } from "../../../../../src/placement/refusal-messages.ts";
+import { Memories } from "../../../../../src/scheduling/memories.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { member, memory, type TestMember, world } from "../world.ts";
 
@@ -221,5 +222,73 @@ describe("a proxy without a node", () => {
     });
     expect(decide(waiting, now + 1).requeueAt).toBe(now + 60_000);
     expect(decide(waiting, now + 60_000).requeueAt).toBeGreaterThan(now + 30 * 60_000);
+  });
+});
+
+describe("a pod whose reason changes in its numbers alone", () => {
+  const uid = "00000000-35b4-42d5-9e04-5ae6e7bc6d5a";
+  const minutes = 60_000;
+  const scheduler = (nodes: number): WaitReason => {
+    const message = `0/12 nodes are available: ${nodes} Insufficient cpu.`;
+    const refusal = { cluster: "west", reason: "Unschedulable", message, dedupe: withoutAmounts(message) };
+    return because("NotPlaced", [refusal]);
+  };
+
+  /** Lets the number move every second, and returns what is written when, in minutes. */
+  function written(
+    forMs: number,
+    reasonAt: (second: number) => WaitReason,
+  ): [number, "both" | "event" | "condition"][] {
+    let at = now;
+    const memories = new Memories({ now: () => at });
+    const writes: [number, "both" | "event" | "condition"][] = [];
+    for (; at <= now + forMs; at += 1000) {
+      const view = world(proxyPod({ uid }), [], { memory: memories.of(uid) });
+      if (!hasProxy(view)) break;
+      for (const action of report(reasonAt((at - now) / 1000), view, at).actions) {
+        if (action.type !== "report") continue;
+        const { again = false, amounts = false } = action;
+        writes.push([(at - now) / minutes, again ? "event" : amounts ? "condition" : "both"]);
+        memories.noteReported(uid, action, at);
+      }
+    }
+    return writes;
+  }
+
+  test("costs one write at a time, at the pace of the backoff, and one event an hour", () => {
+    expect(written(60 * minutes, (second) => scheduler(second % 11))).toEqual([
+      [0, "both"],
+      [1, "condition"],
+      [3, "condition"],
+      [7, "condition"],
+      [15, "condition"],
+      [25, "condition"],
+      [35, "condition"],
+      [45, "condition"],
+      [50, "event"],
+      [55, "condition"],
+    ]);
+  });
+
+  test("is told at once of another reason, and then begins anew", () => {
+    const changes = (second: number): WaitReason =>
+      second < 210
+        ? scheduler(second % 11)
+        : because("NotPlaced", [{ ...east, message: `${second % 11} pods`, dedupe: "pods" }]);
+    expect(written(5 * minutes, changes)).toEqual([
+      [0, "both"],
+      [1, "condition"],
+      [3, "condition"],
+      [3.5, "both"],
+      [4.5, "condition"],
+    ]);
+  });
+
+  test("has its last number in the condition once the pace allows", () => {
+    expect(written(10 * minutes, (second) => scheduler(second < 61 ? second % 11 : 7))).toEqual([
+      [0, "both"],
+      [1, "condition"],
+      [3, "condition"],
+    ]);
   });
 });
