@@ -90,7 +90,16 @@ test("a member that is not ready is a trouble, told once, with its time and the 
   const shown = text(facts("False", [event]));
   expect(shown.match(/does not answer/g)).toHaveLength(1);
   expect(shown).toContain(
-    `trouble: west is not ready: its API server does not answer (since ${SINCE}, says legation controller)`,
+    `trouble: west is not ready: its API server does not answer; 2 pods there may run on, and the status shown is old (since ${SINCE}, says legation controller)`,
+  );
+  expect(shown).toMatch(
+    /^ {2}0 s after its node gets the taint .*, Kubernetes evicts them: .*; `legation doctor --members west` finds the cause$/m,
   );
   expect(shown).toMatch(/^2026-01-01T00:10:00Z +Warning +Unreachable +no answer$/m);
+});
+
+test("a member without pods that is not ready has the command that finds the cause", () => {
+  expect(text({ ...facts("False"), proxies: [] })).toMatch(
+    /^trouble: west is not ready: .*\n {2}`legation doctor --members west` finds the cause$/m,
+  );
 });

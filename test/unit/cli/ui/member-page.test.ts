@@ -83,7 +83,12 @@ test("names what is wrong with it, and the remedy", async () => {
     Promise.reject(kubeError("AnswerLost")),
   );
   expect(view.troubles).toMatchObject([
-    { what: `west is not ready: ${message}`, since: "2026-01-01T00:00:00Z", by: "legation controller" },
+    {
+      what: `west is not ready: ${message}`,
+      remedy: "`legation doctor --members west` finds the cause",
+      since: "2026-01-01T00:00:00Z",
+      by: "legation controller",
+    },
     { remedy: expect.stringContaining("kubectl uncordon") },
   ]);
 });
