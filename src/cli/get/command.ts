@@ -83,8 +83,8 @@ export const command: Equip = equipped({
   working: "reading",
   run: async (options, session) => {
     const { client, namespace: current } = await session.connect(options, "host");
-    const request = requestOf(options, options.namespace ?? current);
-    const { namespace } = request;
+    const namespace = options.namespace ?? current;
+    const request = requestOf(options, namespace);
     const clusters = await openClusters(client, options.clusters, { choice: options, session, namespace });
     const gaps = new Gaps((line) => session.terminal.progress(line));
     const printer = printerOf(options, session.terminal);
@@ -105,6 +105,7 @@ function requestOf(options: GetInput, namespace: string): ReadRequest {
   return {
     queries: asList ? [{ word: query.word, names: [] }] : queries,
     namespace: allNamespaces ? undefined : namespace,
+    ownNamespace: namespace,
     labelSelector: selector,
     fieldSelector: asList ? `metadata.name=${name}` : fieldSelector,
     includeObject: output === "json" || output === "yaml" ? "Object" : "Metadata",

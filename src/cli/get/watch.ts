@@ -108,13 +108,13 @@ export class ClusterWatch {
   }
 
   /** Lists the objects, prints what changed since they were last seen, and returns the list's version. */
-  async #relist({ resource }: StartedList): Promise<string> {
+  async #relist({ resource, request }: StartedList): Promise<string> {
     const { signal } = this.#context;
-    const options = { signal, timeoutMs: this.#request.timeoutMs };
-    const first = await readPage(this.#cluster, resource, this.#request, options);
+    const options = { signal, timeoutMs: request.timeoutMs };
+    const first = await readPage(this.#cluster, resource, request, options);
     const present = new Set<string>();
     const keys = new Map([...this.#known].map(([key, known]) => [placeOf(known), key]));
-    for await (const page of pagesAfter(first, this.#cluster, resource, { request: this.#request, signal })) {
+    for await (const page of pagesAfter(first, this.#cluster, resource, { request, signal })) {
       for (const row of page.rows) {
         const key = keyOf(row);
         present.add(key);
@@ -154,8 +154,8 @@ export class ClusterWatch {
   }
 
   /** Watches from a version until the server ends the watch. */
-  async #watch({ resource }: StartedList, resourceVersion: string): Promise<void> {
-    const { namespace, labelSelector, fieldSelector, includeObject } = this.#request;
+  async #watch({ resource, request }: StartedList, resourceVersion: string): Promise<void> {
+    const { namespace, labelSelector, fieldSelector, includeObject } = request;
     const ended = new AbortController();
     const probing = this.#probe(ended);
     try {

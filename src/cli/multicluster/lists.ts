@@ -5,6 +5,7 @@ import { PAGE_SIZE, selectionOf } from "../../kube/list.ts";
 import { kindName, type Resource } from "../../kube/resources.ts";
 import type { TablePage, TableRow } from "../../kube/tables.ts";
 import type { Gaps } from "../shared/gaps.ts";
+import { hiddenLine } from "../shared/hidden.ts";
 import { didYouMean } from "../shared/suggestion.ts";
 import type { ReadCluster } from "./clusters.ts";
 import { readServedTypes } from "./served-types.ts";
@@ -15,6 +16,8 @@ export interface ReadRequest {
   readonly queries: readonly TypeQuery[];
   /** Undefined: all namespaces. */
   readonly namespace: string | undefined;
+  /** With all namespaces: the one that is read where the account may not list them all. */
+  readonly ownNamespace?: string | undefined;
   readonly labelSelector?: string | undefined;
   readonly fieldSelector?: string | undefined;
   readonly includeObject: "Metadata" | "Object";
@@ -26,6 +29,8 @@ export interface ReadRequest {
 export interface StartedList {
   readonly cluster: string;
   readonly resource: Resource<KubeObject>;
+  /** The request as the cluster permits it. */
+  readonly request: ReadRequest;
   readonly first: TablePage;
   /** Yields all pages. Reads the next one while the present one is used. Rejects with KubeError. */
   readonly pages: () => AsyncGenerator<TablePage>;
@@ -80,8 +85,7 @@ export async function startReading(
   const lists = wanted.map(async ({ resource, names }): Promise<StartedList | undefined> => {
     try {
       if (names.length > 0) return await readNamed(cluster, resource, names, { request, options, missing });
-      const first = await readPage(cluster, resource, request, options);
-      return { cluster: name, resource, first, pages: () => pagesAfter(first, cluster, resource, { request, signal }) };
+      return await startList(cluster, resource, request, { gaps, signal, options });
     } catch (error) {
       if (!isKubeError(error)) throw error;
       tell(error, kindName(resource));
@@ -91,6 +95,29 @@ export async function startReading(
   });
   const started = (await Promise.all(lists)).filter((list) => list !== undefined);
   return { cluster, lists: started, missing, ...(failure === undefined ? {} : { failure }) };
+}
+
+/** Reads the first page, of the account's own namespace where it may not list all. Rejects with KubeError. */
+async function startList(
+  cluster: ReadCluster,
+  resource: Resource<KubeObject>,
+  request: ReadRequest,
+  context: { readonly gaps: Gaps; readonly signal: AbortSignal; readonly options: PageOptions },
+): Promise<StartedList> {
+  const { signal, options, gaps } = context;
+  try {
+    const first = await readPage(cluster, resource, request, options);
+    const pages = (): AsyncGenerator<TablePage> => pagesAfter(first, cluster, resource, { request, signal });
+    return { cluster: cluster.name, resource, request, first, pages };
+  } catch (error) {
+    const { namespace, ownNamespace } = request;
+    const hasOwn = namespace === undefined && ownNamespace !== undefined && resource.namespaced;
+    if (!hasOwn || !isKubeError(error, "Forbidden")) throw error;
+    const own = await startList(cluster, resource, { ...request, namespace: ownNamespace }, context);
+    const right = "the right to list them in all namespaces of a member";
+    gaps.note(`${hiddenLine([{ what: `${kindName(resource)} of namespaces beside ${ownNamespace}`, right }])}`);
+    return own;
+  }
 }
 
 interface PageOptions {
@@ -170,6 +197,7 @@ async function readNamed(
   return {
     cluster,
     resource,
+    request,
     first,
     pages: async function* () {
       yield first;
