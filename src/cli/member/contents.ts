@@ -18,6 +18,7 @@ import { listPages } from "../../kube/list.ts";
 import {
   customResourceDefinitions,
   endpointSlices,
+  jobs,
   kindName,
   namespaces,
   networkPolicies,
@@ -83,6 +84,7 @@ const CREATED: ReadonlySet<string> = new Set(
     customResourceDefinitions,
     pods,
     persistentVolumeClaims,
+    jobs,
     networkPolicies,
     services,
     endpointSlices,

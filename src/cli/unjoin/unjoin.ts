@@ -1,7 +1,7 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { HOST_LABEL, SYSTEM_NAMESPACE, WHOLE_KEY } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
-import { clusters, resourceOfType } from "../../api/resources.ts";
+import { clusters } from "../../api/resources.ts";
 import { counted } from "../../api/wording.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { KubeError } from "../../kube/errors.ts";
@@ -13,11 +13,11 @@ import { findCredentials, removeCredentials, storedConnection } from "../member/
 import { type IdentityQuestion, identifyCommand, identifyMember, otherJoined } from "../member/identity.ts";
 import { removeCluster, removeVirtualNode, successor } from "../member/remove-cluster.ts";
 import { removeAccessCredentials } from "../member/user-access.ts";
-import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { Failure } from "../shared/failure.ts";
 import { clusterId, listClusters, notJoined, readable } from "../shared/reading.ts";
 import type { Connection } from "../shared/session.ts";
 import { emptyMember, type UnjoinContext, type UnjoinOptions } from "./drain.ts";
+import { copiedWhole } from "./whole.ts";
 
 /** Result of an unjoin. */
 export interface Unjoined {
@@ -96,7 +96,7 @@ async function cleanUp(
     why,
   }: UnjoinContext & { readonly refuseSuccessor: () => Promise<void>; readonly why: string },
 ): Promise<readonly string[]> {
-  const types = (await listDelegatedTypes(host, signal)).map(resourceOfType);
+  const types = await copiedWhole(host, signal);
   if (member === undefined) {
     return [`${name}: everything${await wholeObjects(host, types, signal)}: ${why}`];
   }
