@@ -11,7 +11,6 @@ import { servingFlags, servingInput, tlsSourceOf } from "../shared/serving-flags
 // The host's API server calls the Service by this name.
 const SERVICE_HOST = `legation-access.${ACCESS_NAMESPACE}.svc`;
 
-/** `legation access` */
 export const command: Equip = equipped({
   description:
     "Serves access.legation.dev on the host: users of the host reach the API servers of members through it, as " +

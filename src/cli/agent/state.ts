@@ -11,7 +11,6 @@ import { Failure } from "../shared/failure.ts";
 const REQUIRED = ["hub", "cluster", "account", "authorities"] as const;
 type Texts = Readonly<Partial<Record<keyof typeof AGENT_KEYS, string | undefined>>>;
 
-/** The content of an agent's Secret. */
 export type AgentSecret = Texts & Readonly<Record<(typeof REQUIRED)[number], string>>;
 
 // An API server that is restarted is back within this time.

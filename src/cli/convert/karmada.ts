@@ -20,7 +20,6 @@ import type { ObjectOverride } from "./patches.ts";
 import type { ChosenClusters } from "./placement.ts";
 import { type ConversionReport, type Gap, nameOf } from "./report.ts";
 
-/** A PropagationPolicy or ClusterPropagationPolicy, as far as it is read. */
 const propagationSchema = z.looseObject({
   spec: z.looseObject({
     resourceSelectors: z.array(resourceSelector),
@@ -81,7 +80,6 @@ const WITHOUT_EQUAL: readonly (readonly [field: string, problem: string, instead
   ["activationPreference", "a changed annotation counts at once, for pods that have no member yet", "leave it out"],
 ];
 
-/** Converts ordinary objects by the policies of Karmada beside them. */
 export function convertKarmada(objects: readonly WrittenObject[], report: ConversionReport): WrittenObject[] {
   const ours = objects.filter(isKarmada);
   const policies = policiesOf("PropagationPolicy", propagationSchema, ours);

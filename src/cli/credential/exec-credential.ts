@@ -2,7 +2,6 @@ import { z } from "zod";
 import type { RequestIdentity } from "../../kube/credentials.ts";
 import { Failure } from "../shared/failure.ts";
 
-/** The answer of a credential plugin. */
 export interface ExecCredential {
   readonly apiVersion: string;
   readonly kind: "ExecCredential";

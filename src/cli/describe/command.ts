@@ -16,7 +16,6 @@ import { descriptionOf } from "./text.ts";
 
 const EXAMPLE = "pods or deployments.apps";
 
-/** `legation describe` */
 export const command: Equip = equipped({
   description:
     "Shows objects of all members in full: metadata, each field as YAML, and the events of each. Members are reached as by " +
@@ -69,7 +68,6 @@ interface DescribeContext {
   readonly session: Session;
 }
 
-/** Yields the description of each object of a list. Tells of what fails. */
 async function* descriptionsOf(
   cluster: ReadCluster,
   list: StartedList,
@@ -116,7 +114,6 @@ async function eventsOf(
 
 const eventTimes = z.looseObject({ lastTimestamp: z.string().nullish(), eventTime: z.string().nullish() });
 
-/** Returns when an event happened last, as text that sorts. */
 function timeOf(event: KubeObject): string {
   const { lastTimestamp, eventTime } = eventTimes.catch({}).parse(event);
   return lastTimestamp ?? eventTime ?? event.metadata?.creationTimestamp ?? "";

@@ -16,7 +16,6 @@ export interface ColumnOptions {
   readonly events: boolean;
 }
 
-/** The type of a watch event, beside its row. */
 export type EventType = "ADDED" | "MODIFIED" | "DELETED";
 
 /**
@@ -38,7 +37,6 @@ export function mergeColumns(tables: readonly (readonly TableColumn[])[], wide: 
   return merged;
 }
 
-/** Returns the titles of all columns of the printed table. */
 export function headerOf(titles: readonly string[], { events, namespaces, showLabels }: ColumnOptions): string[] {
   return [
     ...(events ? ["EVENT"] : []),
@@ -96,7 +94,6 @@ export function departedTable(columns: readonly TableColumn[], { namespace, name
   return { columns, rows: [{ cells, object: { metadata: { name, ...place } } }], resourceVersion: "" };
 }
 
-/** The name of an object that is gone. */
 export interface Departed {
   readonly namespace: string | undefined;
   readonly name: string;

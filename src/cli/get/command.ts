@@ -51,7 +51,6 @@ const input = withFormats(
 });
 type GetInput = z.output<typeof input>;
 
-/** `legation get` */
 export const command: Equip = equipped({
   description:
     "Shows objects of all members in one table, as kubectl shows those of one cluster. Members are reached through the host's " +

@@ -11,7 +11,6 @@ const LONGEST_EVENT: EventType = "MODIFIED";
 // Columns that the user asked for, and those that say what an object is and how it is.
 const STAYING = ["EVENT", "CLUSTER", "NAMESPACE", "LABELS", "NAME", "STATUS", "OBJECT", "REASON", "MESSAGE"];
 
-/** The looks of the tables. */
 export interface TableFormat extends Omit<ColumnOptions, "kindPrefix" | "namespaces"> {
   readonly allNamespaces: boolean;
 }
@@ -31,9 +30,7 @@ export class TablePrinter implements ListPrinter {
   #widths: number[] = [];
   /** The columns that are printed, by their index. */
   #kept: readonly number[] = [];
-  /** Says at the table's end which columns it leaves out. */
   #notes: readonly string[] = [];
-  /** The header is printed before the next row. */
   #headerDue = false;
   #hasPrinted = false;
 

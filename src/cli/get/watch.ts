@@ -14,7 +14,6 @@ const RETRY = { initialMs: 1_000, maxMs: 30_000, healthyMs: 5_000 };
 const PROBE_MS = 5_000;
 const PROBE_TIMEOUT_MS = 5_000;
 
-/** The means to watch, shared by all clusters. */
 export interface WatchContext extends Omit<ShowContext, "onPage" | "onShown"> {
   /** Prints a line between the rows: a cluster is lost, or back. */
   readonly mark: (line: string) => void;

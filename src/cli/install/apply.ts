@@ -12,10 +12,8 @@ import { until } from "../shared/wait.ts";
 
 const FIELD_MANAGER = "legation-install";
 
-/** The effect of applying one object. */
 export type ApplyEffect = "created" | "configured" | "unchanged" | "removed";
 
-/** An applied object and the effect. */
 export interface AppliedManifest {
   readonly kind: string;
   readonly namespace?: string;

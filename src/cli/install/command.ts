@@ -63,7 +63,6 @@ function allowsTypesAlone({ types, access, accessAddress, clusterName, image, we
   return types.length > 0 && !access && others.every((value) => value === undefined);
 }
 
-/** `legation install` */
 export const command: Equip = equipped({
   description:
     "Applies the CRDs, the namespace, service accounts and RBAC, the policies and the webhook configuration. " +

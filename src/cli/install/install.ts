@@ -19,14 +19,12 @@ import { prepareWebhooks } from "./webhooks.ts";
 export interface InstallContext {
   readonly client: ClusterClient;
   readonly signal: AbortSignal;
-  /** Receives each object once it is applied. */
   readonly onApplied: (applied: AppliedManifest) => void;
   /** Receives what an operator should change. */
   readonly onAdvice: (advice: string) => void;
 }
 
 export interface TypeOptions {
-  /** Types to allow. */
   readonly types?: readonly TypeName[];
   /** The types' CustomResourceDefinitions follow into members. */
   readonly definitions?: boolean;
@@ -64,7 +62,6 @@ export async function install(
   await applyTypes(types, { definitions, knownTypes }, { client, signal, onApplied, onAdvice });
 }
 
-/** Allows types on a host where Legation is installed. */
 export async function allowTypes(options: TypeOptions, context: InstallContext): Promise<void> {
   const { client, signal } = context;
   const types = await findAllowable(client, new Discovery(client, signal), options, signal);

@@ -71,7 +71,6 @@ function trusting(webhook: Webhook, caBundle: string): Webhook {
   return { ...webhook, clientConfig: { ...webhook.clientConfig, caBundle } };
 }
 
-/** Returns the patch of a webhook that moves into the cluster or out of it. */
 function moved(before: Webhook, { name, clientConfig: { url, service } }: Webhook): object[] {
   if (url !== undefined && before.clientConfig.service !== undefined) {
     return [{ name, clientConfig: { url, service: null } }];

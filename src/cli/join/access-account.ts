@@ -57,7 +57,6 @@ export function impersonationOf(version: string | undefined): ImpersonationRules
   return Number(major) > 1 || Number(minor) >= CONSTRAINED_SINCE_MINOR ? "constrained" : "any";
 }
 
-/** Reads how the member's API server checks impersonation by default. */
 export async function readImpersonation(member: ClusterClient, signal: AbortSignal): Promise<ImpersonationRules> {
   const { major, minor } = versionAnswer.parse(await member.raw({ method: "GET", path: "/version", signal }));
   return impersonationOf(`${major}.${minor}`);

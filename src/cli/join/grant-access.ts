@@ -30,16 +30,12 @@ import { FIELD_MANAGER } from "./credentials.ts";
 import { type GrantedTypes, typeObjects, waitForTypes } from "./grant-types.ts";
 import type { JoinContext } from "./validate.ts";
 
-/** The identity of a host in a member. */
 export interface HostAccount {
   readonly hostId: string;
-  /** Name of the host for people who look at the member. */
   readonly hostName: string;
-  /** Name of the Cluster on the host that stands for this member. */
   readonly cluster: string;
 }
 
-/** Legation's namespace in a member, shared by all hosts. */
 export const systemNamespace: Manifest = {
   apiVersion: "v1",
   kind: "Namespace",
@@ -75,7 +71,6 @@ function ownRules(name: string): object[] {
   ];
 }
 
-// Resources of what is applied in a member.
 const RESOURCES: ReadonlyMap<string, Resource<KubeObject>> = new Map(
   [
     namespaces,

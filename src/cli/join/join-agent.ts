@@ -149,7 +149,6 @@ export async function agentImage(
 /** An agent that is to be: its objects in the member, and what the host has to know before it can connect. */
 export interface PreparedAgent {
   readonly objects: readonly Manifest[];
-  /** Stores the digest of its token on the host. */
   readonly storeToken: () => Promise<void>;
 }
 

@@ -34,7 +34,6 @@ export function chosenContainers(pod: Pod, { container, all }: ContainerChoice):
  */
 export type LogState = "none" | "never" | "growing" | "complete";
 
-/** Returns the state of a container's log. */
 export function logStateOf(pod: Pod, container: string): LogState {
   const { state, lastState } = statusOf(pod, container) ?? {};
   const hasRun = (state?.running ?? state?.terminated ?? lastState?.terminated) !== undefined;
@@ -47,7 +46,6 @@ export function logStateOf(pod: Pod, container: string): LogState {
   return restarts ? "growing" : "complete";
 }
 
-/** Returns why a container has no log, for people. */
 export function whyNoLog(pod: Pod, container: string): string {
   const { reason, message } = statusOf(pod, container)?.state?.waiting ?? {};
   const { phase = "Pending", reason: podReason, message: podMessage } = pod.status ?? {};

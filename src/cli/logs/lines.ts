@@ -13,7 +13,6 @@ export class LineReader {
   readonly #timestamps: Timestamps;
   #rest: Buffer = Buffer.alloc(0);
   #isMidLine = false;
-  /** The last timestamp, and the number of lines that have it. */
   #last: { readonly time: string; readonly lines: number } | undefined;
   /** Lines of an earlier stream that the present one repeats. */
   #repeated: { readonly time: string; readonly lines: number } | undefined;

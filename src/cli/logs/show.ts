@@ -9,14 +9,12 @@ import { type LinePrinter, LineReader } from "./lines.ts";
 import { findJobIn, type LogSource, listPodsOf, listSelected, logName, type PodSelection } from "./sources.ts";
 import { type LogTarget, openLog, readLog, type StreamEnd } from "./stream.ts";
 
-/** The logs that the user wants. */
 export interface LogOptions extends ContainerChoice {
   readonly timestamps: boolean;
   readonly tail?: number | undefined;
   readonly sinceMs?: number | undefined;
 }
 
-/** The outputs of the command. */
 export interface LogOutput {
   readonly printer: LinePrinter;
   readonly gaps: Gaps;
@@ -31,7 +29,6 @@ export interface NamedLog extends LogTarget {
 // Streams that are open at a time: one is printed, and the next ones are on their way.
 const STREAMS = 8;
 
-/** A pod, and the cluster that has it. */
 export interface FoundPod {
   readonly source: LogSource;
   readonly pod: Stored<Pod>;
@@ -109,7 +106,6 @@ export async function podsOfJob(
   return (await Promise.all(found)).flat();
 }
 
-/** Finds the pods that the user selects in all clusters. Tells of what fails. */
 export async function selectedPods(
   selection: PodSelection,
   sources: readonly LogSource[],

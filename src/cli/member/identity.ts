@@ -7,7 +7,6 @@ import { Failure } from "../shared/failure.ts";
 import { clusterId, findClusters, readable } from "../shared/reading.ts";
 import { findAccount, MEMBER_CLUSTER_LABEL } from "./access.ts";
 
-/** A member, and the host that asks about it. */
 export interface IdentityQuestion {
   readonly host: ClusterClient;
   readonly member: ClusterClient;
@@ -18,7 +17,6 @@ export interface IdentityQuestion {
 
 /** The relation of a member to the Cluster of a name. */
 export interface MemberRelation {
-  /** The uid of the member's kube-system namespace. */
   readonly memberUid: string;
   /** The member joined as that Cluster, by this host's access in the member or by the recorded uid. */
   readonly isMember: boolean;
@@ -95,7 +93,6 @@ function refuseHostItself(memberUid: string, hostId: string, name: string): void
   });
 }
 
-/** Returns the command that records a member's uid in its Cluster. */
 export function identifyCommand(name: string, memberUid: string): string {
   return `kubectl annotate clusters.legation.dev ${name} ${MEMBER_UID_ANNOTATION}=${memberUid}`;
 }

@@ -7,7 +7,6 @@ import { leases, nodes } from "../../kube/resources.ts";
 import { dropFinalizer, remove } from "../shared/removal.ts";
 import { until, withoutRepeats } from "../shared/wait.ts";
 
-/** Namespace of the nodes' leases. */
 export const NODE_LEASE_NAMESPACE = "kube-node-lease";
 
 export interface ClusterRemoval {

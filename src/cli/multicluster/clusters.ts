@@ -40,14 +40,11 @@ export const wantedClusters: z.ZodType<WantedClusters, string> = z.string().tran
   );
 });
 
-/** A cluster to read. */
 export interface ReadCluster {
-  /** The member's name, or `host`. */
   readonly name: string;
   readonly client: ReadingClient;
 }
 
-/** How the clusters are opened. */
 interface OpenOptions {
   readonly choice: ClusterChoice;
   readonly session: Session;

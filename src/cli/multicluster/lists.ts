@@ -11,7 +11,6 @@ import type { ReadCluster } from "./clusters.ts";
 import { readServedTypes } from "./served-types.ts";
 import { namesOfTypes, type TypeQuery, typesNamed } from "./type-names.ts";
 
-/** The objects to read in each cluster. */
 export interface ReadRequest {
   readonly queries: readonly TypeQuery[];
   /** Undefined: all namespaces. */
@@ -36,13 +35,11 @@ export interface StartedList {
   readonly pages: () => AsyncGenerator<TablePage>;
 }
 
-/** The answer of one cluster. */
 export interface ClusterAnswer {
   readonly cluster: ReadCluster;
   readonly lists: readonly StartedList[];
   /** Objects that were asked for by name and are not there: `pods "web-0"`. */
   readonly missing: readonly string[];
-  /** The error of a cluster that could not be asked, such as one that is lost. */
   readonly failure?: KubeError;
 }
 
@@ -126,7 +123,6 @@ interface PageOptions {
   readonly continue?: string;
 }
 
-/** Reads one page of a list. */
 export function readPage(
   { client }: ReadCluster,
   resource: Resource<KubeObject>,

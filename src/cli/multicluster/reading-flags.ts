@@ -10,7 +10,6 @@ import { type ClusterAnswer, namedObject, type StartedList } from "./lists.ts";
 
 const DEFAULT_TIMEOUT_MS = 10_000;
 
-/** Input of a command that reads several clusters. */
 interface ReadingInput {
   readonly clusters?: WantedClusters | undefined;
   readonly namespace?: string | undefined;
@@ -19,7 +18,6 @@ interface ReadingInput {
   readonly timeout: number;
 }
 
-/** Flags of a command that reads several clusters. */
 export const READING_FLAGS: readonly Option[] = flags({
   "--clusters <list>": `members, '*' for all, and ${HOST}; or a selector of Clusters (default: all members)`,
   "-n, --namespace <name>": "namespace in each cluster (default: the context's)",
@@ -28,7 +26,6 @@ export const READING_FLAGS: readonly Option[] = flags({
   "--timeout <duration>": "how long each member may take to answer (default: 10s)",
 });
 
-/** The schema of these flags. */
 export const readingShape: { readonly [Key in keyof Required<ReadingInput>]: z.ZodType<ReadingInput[Key]> } = {
   clusters: wantedClusters.optional(),
   namespace: z.string().optional(),

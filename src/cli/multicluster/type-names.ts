@@ -2,7 +2,6 @@ import type { z } from "zod";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { kindName, type Resource } from "../../kube/resources.ts";
 
-/** A type that an API server serves, with its names. */
 export interface ServedType {
   readonly resource: Resource<KubeObject>;
   readonly singular: string;
@@ -36,7 +35,6 @@ export function typesNamed(served: readonly ServedType[], word: string): readonl
   return [];
 }
 
-/** Returns the plurals and singulars of the types. */
 export function namesOfTypes(served: readonly ServedType[]): readonly string[] {
   return served.flatMap(({ resource, singular }) => [resource.plural, singular]);
 }
@@ -45,7 +43,6 @@ function hasName({ resource, singular }: ServedType, name: string): boolean {
   return [resource.plural, singular, resource.kind.toLowerCase()].includes(name);
 }
 
-/** Leaves out further versions of a type. */
 function oncePerGroup(types: readonly ServedType[]): readonly ServedType[] {
   const byName = new Map<string, ServedType>();
   for (const type of types) {

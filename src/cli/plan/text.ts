@@ -18,7 +18,6 @@ const COLOURS = { fits: "green", waits: "red", refused: "red", notDelegated: "di
 // Columns by which the lines of a workload are indented.
 const INDENT = 2;
 
-/** Returns the plan as text. */
 export function planText({ workloads, guesses, notChecked, hidden }: Plan, terminal: Terminal): string {
   const list = (title: string, lines: readonly string[]): string[] =>
     lines.length === 0 ? [] : [[terminal.paint("yellow", title), ...lines.map((line) => `  ${line}`)].join("\n")];

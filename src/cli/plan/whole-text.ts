@@ -3,7 +3,6 @@ import { table } from "../shared/output.ts";
 import type { Declined, ObjectPlace, WholePlace } from "../simulation/simulation.ts";
 import { hasNoPlace, type WorkloadPlan } from "./outcome.ts";
 
-/** The lines of a plan on a whole Job or object. */
 export interface WholeText {
   readonly summary: string;
   readonly lines: readonly string[];

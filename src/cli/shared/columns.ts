@@ -5,11 +5,8 @@ import { textWidth } from "./text-width.ts";
 export const LEAST_TEXT = 20;
 const LEAST_COLUMN = 4;
 
-/** The room of a table. */
 export interface TableRoom {
-  /** Columns of the terminal. */
   readonly width: number;
-  /** Spaces between two columns of the table. */
   readonly gap: number;
 }
 

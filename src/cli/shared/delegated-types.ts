@@ -16,7 +16,6 @@ export async function listDelegatedTypes(
   return (await listServed(host, delegatedTypes, signal)) ?? [];
 }
 
-/** A type that a user named. */
 export interface NamedType {
   readonly resource: Resource<AnyObject>;
   /** Undefined where the account may not list DelegatedTypes. */

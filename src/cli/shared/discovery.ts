@@ -23,7 +23,6 @@ function isMetricsGroup(group: string): boolean {
   return group === METRICS_GROUP || group.endsWith(`.${METRICS_GROUP}`);
 }
 
-/** A resource that an API server serves, and the verbs that it serves it with. */
 export interface Discovered {
   readonly resource: Resource<KubeObject>;
   readonly verbs: readonly string[];

@@ -12,7 +12,6 @@ import { parseDocuments } from "./documents.ts";
 import { Failure } from "./failure.ts";
 import { packageRoot } from "./package-root.ts";
 
-/** An object of a manifest file. */
 export interface Manifest {
   readonly apiVersion: string;
   readonly kind: string;
@@ -56,7 +55,6 @@ export function parseManifests(text: string, file: string): Manifest[] {
   }));
 }
 
-/** A kind, as manifests name it. */
 export interface KindName {
   readonly apiVersion: string;
   readonly kind: string;

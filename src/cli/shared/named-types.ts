@@ -12,7 +12,6 @@ export interface TypeName {
   readonly group: string;
 }
 
-/** Verbs that copies need in a member. */
 export const COPY_VERBS: readonly string[] = ["list", "watch", "create", "patch", "delete"];
 /** Verbs that the controller needs for whole objects on the host. */
 export const SOURCE_VERBS: readonly string[] = ["list", "watch", "patch"];

@@ -24,9 +24,7 @@ export function formatOf<Own extends string = never>(...own: readonly Own[]): z.
 
 /** A result, for people and for scripts. */
 export interface Outcome {
-  /** Lines for a person. */
   readonly text: string;
-  /** The result for `-o json|yaml`. */
   readonly document: unknown;
 }
 

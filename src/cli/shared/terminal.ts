@@ -3,11 +3,9 @@ import type { Environment } from "../../kube/environment-proxy.ts";
 import { type Clock, realClock } from "../../runtime/clock.ts";
 import { ProgressLine } from "./progress-line.ts";
 
-/** A stream of the process, as commands see it. */
 export interface Stream {
   write(text: string | Buffer): unknown;
   readonly isTTY?: boolean;
-  /** Columns of the terminal. */
   readonly columns?: number;
 }
 

@@ -1,7 +1,6 @@
 import { isKubeError } from "../../kube/errors.ts";
 import { type Clock, realClock } from "../../runtime/clock.ts";
 
-/** Options of a wait. */
 export interface WaitOptions {
   readonly timeoutMs: number;
   readonly intervalMs?: number;

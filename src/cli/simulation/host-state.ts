@@ -28,7 +28,6 @@ import { WORKLOAD_RESOURCES, type WorkloadPods } from "./workloads.ts";
 /** The host's objects that placement depends on. */
 export interface HostState {
   readonly clusters: readonly Stored<Cluster>[];
-  /** Virtual nodes. */
   readonly nodes: readonly Stored<KubeNode>[];
   readonly proxies: readonly Stored<Pod>[];
   readonly namespaces: readonly Stored<Namespace>[];
@@ -120,7 +119,6 @@ export async function readClaims(
   return new Map(await Promise.all(read));
 }
 
-/** Reads a workload as the host has it. Resolves to undefined if there is none. */
 export async function readWorkloadObject(
   host: ClusterClient,
   { kind, namespace, name }: NamedWorkload,

@@ -35,7 +35,6 @@ type Target =
   | { readonly kind: WorkloadKind; readonly name: string; readonly word?: never }
   | { readonly kind?: never; readonly word: string; readonly name: string };
 
-/** `legation status` */
 export const command: Equip = equipped({
   description:
     "Shows all members: whether each is ready and why not, its version, nodes, room and pods. Of one member, pod, workload or " +

@@ -4,7 +4,6 @@ import { type Outcome, type OutputFormat, printOutcome } from "../shared/output.
 import type { Terminal } from "../shared/terminal.ts";
 import { fitted } from "../shared/text-width.ts";
 
-/** How a followed status is shown. */
 export interface FollowStatusOptions {
   readonly format: OutputFormat;
   readonly terminal: Terminal;

@@ -11,7 +11,6 @@ import { eventsText } from "./events-text.ts";
 import { membersText } from "./members-text.ts";
 import { countsText } from "./workload-text.ts";
 
-/** Formats all that is known of one member for people. */
 export function memberText(member: MemberDetail, now: number, terminal: Terminal): string {
   const { name, node, server, agent, credentials, nodeKinds, statuses, troubles, events } = member;
   // A trouble tells the reason below, with its time and remedy.

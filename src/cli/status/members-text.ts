@@ -8,7 +8,6 @@ import type { Terminal } from "../shared/terminal.ts";
 // The least important first: capacities count most where pods wait.
 const OPTIONAL = ["AGE", "VERSION", "NODES", "REACHED", "MEMORY FREE/ALL", "CPU FREE/ALL", "PODS RUN/ALL"];
 
-/** Formats the status for people. */
 export function membersText({ clusters, waiting, hidden }: HostStatus, now: number, terminal: Terminal): string {
   if (clusters.length === 0) {
     return ["no member cluster has joined: see `legation join --help`", ...waitingLine(waiting)].join("\n");

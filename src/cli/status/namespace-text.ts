@@ -4,7 +4,6 @@ import { hiddenLine, hiddenText } from "../shared/hidden.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
-/** Formats what a namespace, or all of them, have in members for people. */
 export function namespaceText(status: NamespaceStatus, now: number, terminal: Terminal): string {
   const { namespace, member, pods, objects, onHost = 0 } = status;
   const hidden = hiddenLine(status.hidden);

@@ -35,11 +35,9 @@ import {
 import { deleteProxy, listMarkedPods, unmarkOverflow } from "./proxies.ts";
 import { listMarkedJobs, releaseJob, unmarkCronJobs } from "./whole.ts";
 
-/** Result of an uninstallation. */
 export interface Uninstalled {
   /** Objects that remain on the host, and why. */
   readonly remained: readonly string[];
-  /** Namespaces that were opted in. */
   readonly namespaces: readonly string[];
 }
 
@@ -162,7 +160,6 @@ async function refuseJoined(host: ClusterClient, signal: AbortSignal): Promise<v
   });
 }
 
-/** Releases what members had whole, by family. */
 const RELEASES: Readonly<
   Record<keyof FinishingWhole, (whole: FinishingWhole, context: UninstallContext) => Promise<void>>
 > = { jobs: releaseJobs };

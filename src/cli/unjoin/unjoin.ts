@@ -19,7 +19,6 @@ import type { Connection } from "../shared/session.ts";
 import { emptyMember, type UnjoinContext, type UnjoinOptions } from "./drain.ts";
 import { copiedWhole } from "./whole.ts";
 
-/** Result of an unjoin. */
 export interface Unjoined {
   readonly name: string;
   /** Objects that remain in the member, and why. */

@@ -60,7 +60,6 @@ const COPIED: {
   types: async (host, signal) => (await listDelegatedTypes(host, signal)).map(resourceOfType),
 };
 
-/** Returns the resources of which members may have copies whole. */
 export async function copiedWhole(host: ClusterClient, signal: AbortSignal): Promise<readonly Resource<KubeObject>[]> {
   return (await Promise.all(Object.values(COPIED).map((list) => list(host, signal)))).flat();
 }

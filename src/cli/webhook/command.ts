@@ -15,7 +15,6 @@ import { openTraces } from "../shared/traces.ts";
 // The API server calls a webhook's Service by this name.
 const SERVICE_HOST = `legation-webhook.${SYSTEM_NAMESPACE}.svc`;
 
-/** `legation webhook` */
 export const webhookCommand: Subcommand<ServingInput> = {
   description:
     "Turns pods that are to be delegated into proxies as they are created. It keeps no state: run as many as you like. " +
