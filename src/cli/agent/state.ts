@@ -44,10 +44,7 @@ export class AgentState {
     return this.#trusted === undefined ? this.#current : { ...this.#current, authorities: this.#trusted };
   }
 
-  /**
-   * Trusts these authorities (PEM) at once, since the hub announces them once a connection, and stores them until that succeeds.
-   * Never rejects.
-   */
+  /** Trusts these authorities (PEM) at once, since the hub announces them once a connection, and stores them. Never rejects. */
   async trust(
     authorities: string,
     { clock, log, signal }: { readonly clock: Clock; readonly log: Logger; readonly signal: AbortSignal },

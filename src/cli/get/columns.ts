@@ -18,10 +18,7 @@ export interface ColumnOptions {
 
 export type EventType = "ADDED" | "MODIFIED" | "DELETED";
 
-/**
- * Merges the columns of clusters that serve a type in several versions: each column once, by its name, behind the one that precedes
- * it in its own table.
- */
+/** Merges the columns of several versions of a type: each once, by its name, behind the one that precedes it in its table. */
 export function mergeColumns(tables: readonly (readonly TableColumn[])[], wide: boolean): readonly string[] {
   const merged: string[] = [];
   for (const columns of tables) {

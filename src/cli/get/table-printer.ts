@@ -17,10 +17,7 @@ export interface TableFormat extends Omit<ColumnOptions, "kindPrefix" | "namespa
 
 type TableTerminal = Pick<Terminal, "write" | "paint" | "width">;
 
-/**
- * Prints one table for each type. Columns are as wide as the first page of each cluster needs, and grow with later rows, since not
- * all rows are known when the first is printed. Columns that do not fit into the terminal then are left out; no cell is shortened.
- */
+/** Prints one table for each type. Columns that do not fit into the terminal are left out; no cell is shortened. */
 export class TablePrinter implements ListPrinter {
   readonly #terminal: TableTerminal;
   readonly #format: TableFormat;

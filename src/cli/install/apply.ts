@@ -27,10 +27,7 @@ interface ApplyOptions {
   readonly adapt?: (manifest: Manifest, installed: KubeObject | undefined) => Manifest;
 }
 
-/**
- * Applies one object by server-side apply. Fields that the manifest does not name stay with their field managers. A dry run stores
- * nothing, and tells what would change.
- */
+/** Applies one object by server-side apply. A dry run stores nothing, and tells what would change. */
 export async function applyManifest(
   client: ClusterClient,
   discovery: Discovery,
@@ -122,10 +119,7 @@ const deployment = z.looseObject({
   }),
 });
 
-/**
- * Returns a Deployment's manifest with the replicas and resources that another field manager set (`kubectl scale`, an autoscaler):
- * an upgrade must not take memory away that a large host needs. Returns other manifests unchanged.
- */
+/** Keeps a Deployment's replicas and resources that another field manager set: an upgrade must not take memory away. */
 export function keepSizes(manifest: Manifest, installed: KubeObject | undefined, installer: string): Manifest {
   const wanted = deployment.safeParse(manifest);
   const found = deployment.safeParse(installed);

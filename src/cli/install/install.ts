@@ -97,10 +97,7 @@ async function applyTypes(
   }
 }
 
-/**
- * Returns objects of another version that this one lacks: an old policy would go on refusing pods. Leaves out CRDs and namespaces,
- * which hold what users wrote.
- */
+/** Returns objects of another version that this one lacks. Leaves out CRDs and namespaces, which hold what users wrote. */
 async function leftOvers(
   apply: readonly Manifest[],
   client: ClusterClient,

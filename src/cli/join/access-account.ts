@@ -25,10 +25,7 @@ const IMPERSONATION_RULES: Readonly<Record<ImpersonationRules, readonly object[]
   ],
 };
 
-/**
- * Returns the objects of the account in a member by which `legation access` acts for users. Its rights: to impersonate users, and
- * to renew its own token. The objects have the metadata of the host's own role.
- */
+/** Returns the account in a member by which `legation access` acts for users: it may impersonate, and renew its token. */
 export function accessAccountObjects(
   hostId: string,
   impersonation: ImpersonationRules,

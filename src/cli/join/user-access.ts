@@ -37,10 +37,7 @@ export interface AccessToken {
   readonly expires: string;
 }
 
-/**
- * Returns a token by which users of the prefix can be impersonated in the member, with groups, a uid and extra. Undefined if the
- * member refuses that.
- */
+/** Returns a token by which users of the prefix can be impersonated in the member. Undefined if the member refuses that. */
 export async function impersonatingToken(
   { hostId, cluster, prefix }: { readonly hostId: string; readonly cluster: string; readonly prefix: string },
   { member, connectText, signal }: HostContext & { readonly member: Connection },

@@ -115,10 +115,7 @@ export async function selectedPods(
   return (await Promise.all(found)).flat();
 }
 
-/**
- * Finds the pod that has the chosen containers: the host's own, or its delegate for those that its member added. Tells of what
- * fails.
- */
+/** Finds the pod that has the chosen containers: the host's own, or its delegate for those that its member added. */
 export async function podWith(
   pod: Stored<Pod>,
   choice: ContainerChoice,

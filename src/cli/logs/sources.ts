@@ -27,10 +27,7 @@ export interface LogSource {
   readonly isHost: boolean;
 }
 
-/**
- * The user's way to members. Without a kubeconfig: the host's API server, by which the user enters members that are open for that,
- * else the credentials that the host has of them.
- */
+/** The user's way to members: a kubeconfig, else the host's API server, else the credentials that the host has of them. */
 export interface MemberAccess {
   readonly host: Connection;
   readonly choice: ClusterChoice;

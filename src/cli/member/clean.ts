@@ -35,10 +35,7 @@ export interface CleaningContext {
   readonly types: readonly Resource<KubeObject>[];
 }
 
-/**
- * Removes everything that one host created in a member: its objects, its namespaces without foreign objects, and last its own
- * access. Reports what remains because the credentials do not permit its removal.
- */
+/** Removes everything that one host created in a member, its own access last. Reports what remains for lack of a right. */
 export async function cleanMember(client: ClusterClient, hostId: string, context: CleaningContext): Promise<void> {
   const cleaner = new Cleaner(client, hostId, context);
   const access = await findAccess(client, hostId, context.signal);

@@ -24,10 +24,7 @@ export interface MemberRelation {
   readonly other: string | undefined;
 }
 
-/**
- * Tells which Clusters the member joined as. Needs an administrator's rights in the member. Rejects with `Failure` if the member
- * is the host itself, or if another owner holds the name of this host's service account.
- */
+/** Tells which Clusters the member joined as, with an administrator's rights there. Rejects with `Failure`. */
 export async function identifyMember(
   asked: IdentityQuestion,
   cluster: Stored<Cluster> | undefined,

@@ -19,10 +19,7 @@ export interface ClusterRemoval {
   readonly signal: AbortSignal;
 }
 
-/**
- * Deletes a Cluster and waits until it and its virtual node are gone. Leaves a new Cluster of the name, and its node, alone. Returns
- * false if the controller keeps the Cluster.
- */
+/** Deletes a Cluster and waits until it and its virtual node are gone. Returns false if the controller keeps the Cluster. */
 export async function removeCluster(
   host: ClusterClient,
   cluster: Stored<Cluster>,

@@ -81,10 +81,7 @@ async function noteMisspelled(
   }
 }
 
-/**
- * Returns the names of the wanted clusters in order: the host first, if it is one of them. All members are, for an account that may not
- * list Clusters, those that have something of the namespace.
- */
+/** Returns the names of the wanted clusters in order. Without rights on Clusters, `*` is members with something of the namespace. */
 async function namesOf(
   host: ClusterClient,
   wanted: WantedClusters,

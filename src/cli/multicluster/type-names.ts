@@ -9,10 +9,7 @@ export interface ServedType {
   readonly categories: readonly string[];
 }
 
-/**
- * Returns the types that a word names, as kubectl resolves it: a category (`all`), a plural, singular, kind or short name, also with
- * group, or version and group. `served` is in the order of the API server's preference.
- */
+/** Returns the types that a word names, as kubectl resolves it: category, plural, singular, kind or short name, with group. */
 export function typesNamed(served: readonly ServedType[], word: string): readonly ServedType[] {
   const wanted = word.toLowerCase();
   const inCategory = served.filter(({ categories }) => categories.includes(wanted));

@@ -85,10 +85,7 @@ function examplesText(examples: Subcommand["examples"]): string {
   return `\nExamples:\n${lines.join("\n")}\n`;
 }
 
-/**
- * Returns the validated input. Flags win over environment variables.
- * commander's `.env()` would take LEGATION_FORCE=false for true.
- */
+/** Returns the validated input. Flags win over variables; commander's `.env()` would take LEGATION_FORCE=false for true. */
 export function readInput<Output>(
   command: Command,
   args: Readonly<Record<string, unknown>>,

@@ -22,10 +22,7 @@ export interface NamedType {
   readonly type: Stored<DelegatedType> | undefined;
 }
 
-/**
- * Finds the type that a user names: by the DelegatedTypes, like `typeNamed`, or by what the API server serves if the account may not
- * list them. Rejects with `Failure` or KubeError.
- */
+/** Finds the type that a user names, by what the API server serves where DelegatedTypes may not be listed. */
 export async function findTypeNamed(
   host: ClusterClient,
   word: string,
@@ -68,10 +65,7 @@ function ambiguous(word: string, name: string, other: string): Failure {
   return new Failure("usage", { object: JSON.stringify(word), problem, remedy: `write ${name}` });
 }
 
-/**
- * Returns the type that a user names as for kubectl: plural, singular or kind, also with a dot and the group. Throws a
- * `Failure` if there is none, or more. `otherNames`: words that the user may have meant instead.
- */
+/** Returns the type that a user names as for kubectl. `otherNames`: words that the user may have meant. Throws `Failure`. */
 export function typeNamed(
   types: readonly Stored<DelegatedType>[],
   word: string,

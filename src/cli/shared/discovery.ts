@@ -73,10 +73,7 @@ export class Discovery {
     return { resources, unknown };
   }
 
-  /**
-   * Returns every resource once, preferably in its group's preferred version. `unknown` holds the versions that failed, such as
-   * those of an aggregated API that is down.
-   */
+  /** Returns every resource once, preferably in its group's preferred version. `unknown`: versions that failed. */
   async all(): Promise<{
     readonly served: readonly Discovered[];
     readonly unknown: ReadonlyMap<string, KubeError>;

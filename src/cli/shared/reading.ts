@@ -10,10 +10,7 @@ import { isTerminal } from "../../pods/pod-state.ts";
 import { Failure } from "./failure.ts";
 import { didYouMean } from "./suggestion.ts";
 
-/**
- * Reads from the host on behalf of a user. Rejects with a `Failure` that names the missing role. `purpose` follows what the user may
- * not do.
- */
+/** Waits for a read on behalf of a user. Rejects with a `Failure` that names the missing role, and what it is for. */
 export async function asViewer<T>(reading: Promise<T>, purpose = ""): Promise<T> {
   try {
     return await reading;

@@ -8,10 +8,7 @@ export interface WaitOptions {
   readonly clock?: Clock;
 }
 
-/**
- * Polls until `check` finds something. Resolves to undefined on timeout. A rejected check ends the wait; a long check may ask for
- * the time left. Rejects with the signal's reason when that fires.
- */
+/** Polls until `check` finds something. Undefined on timeout. Rejects with an error of `check`, or the signal's reason. */
 export async function waitFor<T>(
   check: (leftMs: () => number) => Promise<T | undefined>,
   { timeoutMs, intervalMs = 250, signal, clock = realClock }: WaitOptions,

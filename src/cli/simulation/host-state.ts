@@ -48,10 +48,7 @@ export interface SeenHost {
 
 const OTHER_PODS = ofViewers("the room that pods of other namespaces take");
 
-/**
- * Reads what placement depends on, but for claims and missing objects: of all namespaces or, where the account may not, of those in
- * `own`. Rejects with KubeError if it may not read the members, or one of its own namespaces.
- */
+/** Reads what placement depends on: of all namespaces or, where the account may not, of `own`. Rejects with KubeError. */
 export async function readHost(client: ClusterClient, own: readonly string[], signal: AbortSignal): Promise<SeenHost> {
   const [{ host, hidden }, proxies, workloads] = await Promise.all([
     readWithoutProxies(client, own, signal),

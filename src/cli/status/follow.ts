@@ -15,10 +15,7 @@ const READ_EVERY_MS = 2_000;
 // A host that takes long to answer is asked less often.
 const PAUSE_PER_READ = 2;
 
-/**
- * Shows a status until the signal fires: a terminal is written anew, and elsewhere each change follows. Goes on when the host does not
- * answer for a while. Rejects with the signal's reason, and with an error that another attempt does not mend.
- */
+/** Shows a status until the signal fires, also across an outage. Rejects with its reason, or with a lasting error. */
 export async function followStatus(
   read: () => Promise<Outcome>,
   { format, terminal, clock, signal }: FollowStatusOptions,

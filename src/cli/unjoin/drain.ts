@@ -41,10 +41,7 @@ export interface DrainOptions extends Pick<HostContext, "signal" | "report"> {
 // Concurrent evictions and deletions.
 const PODS_AT_ONCE = 8;
 
-/**
- * Evicts every running proxy of a node, so that PodDisruptionBudgets hold, and deletes the finished ones. Resolves to the pods
- * that are left on timeout.
- */
+/** Evicts every running proxy of a node, and deletes the finished ones. Resolves to the pods that are left on timeout. */
 export async function drainNode(
   host: ClusterClient,
   node: string,
@@ -110,19 +107,13 @@ async function end(
   }
 }
 
-/**
- * Reports whether an eviction was refused for a reason of this pod that may pass: a PodDisruptionBudget (429), several of them
- * (500), a terminating namespace or an admission webhook (403). kubectl drain retries the same.
- */
+/** Reports whether the refusal of an eviction may pass, as kubectl drain judges it: budgets (429, 500), webhooks (403). */
 function isOfThisPod(error: KubeError): boolean {
   if (error.code === "Forbidden") return deniedRight(error.detail)?.resource !== "pods/eviction";
   return error.code === "TooManyRequests" || error.code === "ServerError";
 }
 
-/**
- * Cordons and drains the virtual node, and with `drain` waits for the member's whole Jobs. Without `drain` and `force` it refuses
- * pods and Jobs that have not finished. Leaves a node that is not Legation's.
- */
+/** Drains the virtual node, and with `drain` waits for what runs whole. Otherwise refuses what has not finished. */
 export async function emptyMember(options: UnjoinOptions, context: UnjoinContext): Promise<void> {
   const { name, drain, force, timeoutMs } = options;
   const { host, signal, report } = context;

@@ -140,10 +140,7 @@ async function wholeObjects(
   return count === 0 ? "" : `, with the copies of up to ${counted(count, "whole object")}`;
 }
 
-/**
- * Refuses to clean another cluster in the member's place, since a kubeconfig often has several contexts. Without a Cluster it
- * accepts an unrecognised one, which an interrupted join may have left half made.
- */
+/** Refuses to clean another cluster in the member's place. Without a Cluster an interrupted join may have left half a member. */
 async function refuseOtherMember(
   options: IdentityQuestion & { readonly cluster: Stored<Cluster> | undefined; readonly force: boolean },
   signal: AbortSignal,
