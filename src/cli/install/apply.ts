@@ -21,6 +21,13 @@ export interface AppliedManifest {
   readonly change: ApplyEffect;
 }
 
+/** The cluster in which manifests are applied. */
+export interface ApplyContext {
+  readonly client: ClusterClient;
+  readonly discovery: Discovery;
+  readonly signal: AbortSignal;
+}
+
 interface ApplyOptions {
   readonly dryRun?: boolean;
   /** Returns the manifest to apply beside what is installed. */
@@ -29,31 +36,28 @@ interface ApplyOptions {
 
 /** Applies one object by server-side apply. A dry run stores nothing, and tells what would change. */
 export async function applyManifest(
-  client: ClusterClient,
-  discovery: Discovery,
   manifest: Manifest,
-  signal: AbortSignal,
+  { client, discovery, signal }: ApplyContext,
   { dryRun = false, adapt = (wanted) => wanted }: ApplyOptions = {},
 ): Promise<AppliedManifest> {
   const resource = await discovery.get(manifest.apiVersion, manifest.kind);
   const ref = referenceOf(manifest, resource);
   const before = await client.find(resource, ref, { signal });
-  const after = await client.patch(
-    resource,
-    ref,
-    { type: "apply", body: keepSizes(adapt(manifest, before), before, FIELD_MANAGER), force: true },
-    { fieldManager: FIELD_MANAGER, dryRun, signal },
-  );
-  const change = before === undefined ? "created" : sameContent(before, after) ? "unchanged" : "configured";
+  const patch = {
+    type: "apply",
+    body: keepSizes(adapt(manifest, before), before, FIELD_MANAGER),
+    force: true,
+  } as const;
+  const after = await client.patch(resource, ref, patch, { fieldManager: FIELD_MANAGER, dryRun, signal });
+  const change =
+    before === undefined ? "created" : jsonEqual(written(before), written(after)) ? "unchanged" : "configured";
   return { kind: manifest.kind, ...ref, change };
 }
 
 /** Removes an object of an earlier installation. Resolves to undefined if there is none. */
 export async function removeManifest(
-  client: ClusterClient,
-  discovery: Discovery,
   manifest: Manifest,
-  signal: AbortSignal,
+  { client, discovery, signal }: ApplyContext,
 ): Promise<AppliedManifest | undefined> {
   const resource = await discovery.find(manifest.apiVersion, manifest.kind);
   if (resource === undefined) return undefined;
@@ -69,12 +73,7 @@ const established = z.looseObject({
 });
 
 /** Waits until the API server serves a CustomResourceDefinition. */
-export async function waitEstablished(
-  client: ClusterClient,
-  discovery: Discovery,
-  manifest: Manifest,
-  signal: AbortSignal,
-): Promise<void> {
+export async function waitEstablished(manifest: Manifest, { client, discovery, signal }: ApplyContext): Promise<void> {
   const resource = await discovery.get(manifest.apiVersion, manifest.kind);
   const { name } = manifest.metadata;
   const isEstablished = await until(
@@ -98,11 +97,7 @@ function referenceOf(manifest: Manifest, resource: Resource<KubeObject>): { name
   return resource.namespaced ? { namespace: namespace ?? "default", name } : { name };
 }
 
-/** Compares two versions without what the API server and controllers write. */
-function sameContent(a: KubeObject, b: KubeObject): boolean {
-  return jsonEqual(written(a), written(b));
-}
-
+/** Returns an object without what the API server and controllers write. */
 function written(object: KubeObject & { readonly status?: unknown }): object {
   const { status: _status, metadata, ...rest } = object;
   const { resourceVersion: _version, managedFields: _fields, ...kept } = metadata ?? {};
