@@ -1,11 +1,16 @@
-import { Argument } from "commander";
 import { z } from "zod";
 import { counted } from "../../api/wording.ts";
 import { kindName } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { openClusters, type ReadCluster } from "../multicluster/clusters.ts";
 import { type ClusterAnswer, type ReadRequest, startReading } from "../multicluster/lists.ts";
-import { READING_FLAGS, readingShape, requireNamed, requireShown } from "../multicluster/reading-flags.ts";
+import {
+  objectArguments,
+  READING_FLAGS,
+  readingShape,
+  requireNamed,
+  requireShown,
+} from "../multicluster/reading-flags.ts";
 import { typeQueries } from "../multicluster/type-names.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
@@ -56,10 +61,7 @@ export const command: Equip = equipped({
     "Shows objects of all members in one table, as kubectl shows those of one cluster. Members are reached through the host's " +
     "API server with your own credentials there, so each member shows what your user may see. All are asked at once; one that " +
     "does not answer, or has no such type, is named on standard error, and the rest is shown.",
-  arguments: [
-    new Argument("<type>", `types as for kubectl: ${EXAMPLE}; or TYPE/NAME`),
-    new Argument("[names...]", "names of objects, or more TYPE/NAME (default: all objects)"),
-  ],
+  arguments: objectArguments(EXAMPLE),
   flags: [
     ...READING_FLAGS,
     ...flags({

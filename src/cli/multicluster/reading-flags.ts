@@ -1,4 +1,4 @@
-import type { Option } from "commander";
+import { Argument, type Option } from "commander";
 import { z } from "zod";
 import { flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
@@ -25,6 +25,14 @@ export const READING_FLAGS: readonly Option[] = flags({
   "--strict": "end with 1 if anything could not be shown",
   "--timeout <duration>": "how long each member may take to answer (default: 10s)",
 });
+
+/** Arguments of a command that reads objects. */
+export function objectArguments(example: string): readonly Argument[] {
+  return [
+    new Argument("<type>", `types as for kubectl: ${example}; or TYPE/NAME`),
+    new Argument("[names...]", "names of objects, or more TYPE/NAME (default: all objects)"),
+  ];
+}
 
 export const readingShape: { readonly [Key in keyof Required<ReadingInput>]: z.ZodType<ReadingInput[Key]> } = {
   clusters: wantedClusters.optional(),
