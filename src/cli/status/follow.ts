@@ -22,6 +22,14 @@ export async function followStatus(
 ): Promise<never> {
   const redraws = format !== "json" && format !== "yaml" && terminal.canRedraw;
   let shown: string | undefined;
+  const show = (outcome: Outcome): void => {
+    if (redraws) {
+      terminal.redraw(fitted(outcome.text, terminal.width));
+      return;
+    }
+    if (shown !== undefined && format !== "json") terminal.print(format === "yaml" ? "---" : "");
+    printOutcome(terminal, format, outcome);
+  };
   // The problem of the outage that lasts, as it was told.
   let told: string | undefined;
   for (;;) {
@@ -31,7 +39,7 @@ export async function followStatus(
       // Ages change each second: elsewhere than on a screen only the facts count.
       const seen = redraws ? outcome.text : JSON.stringify(outcome.document);
       const hasNews = seen !== shown || (redraws && told !== undefined);
-      if (hasNews) show(outcome, { isFirst: shown === undefined, redraws, format, terminal });
+      if (hasNews) show(outcome);
       shown = seen;
       told = undefined;
     } catch (error) {
@@ -44,21 +52,4 @@ export async function followStatus(
     const tookMs = clock.now() - startedAt;
     await clock.sleep(Math.max(READ_EVERY_MS, tookMs * PAUSE_PER_READ), signal);
   }
-}
-
-function show(
-  outcome: Outcome,
-  {
-    isFirst,
-    redraws,
-    format,
-    terminal,
-  }: { readonly isFirst: boolean; readonly redraws: boolean } & Pick<FollowStatusOptions, "format" | "terminal">,
-): void {
-  if (redraws) {
-    terminal.redraw(fitted(outcome.text, terminal.width));
-    return;
-  }
-  if (!isFirst && format !== "json") terminal.print(format === "yaml" ? "---" : "");
-  printOutcome(terminal, format, outcome);
 }
