@@ -37,7 +37,6 @@ export class ConversionReport {
     this.about(nameOf(object))("kind", `there is no ${object.kind} here`, "nothing is written for it");
   }
 
-  /** Tells that a cluster has to join as a member. */
   join(object: WrittenObject, labels: Readonly<Record<string, string>> = {}): void {
     const flag = Object.keys(labels).length === 0 ? "" : ` --labels ${selectorText({ matchLabels: labels })}`;
     this.step(`${nameOf(object)}: legation join ${object.metadata.name} --member-kubeconfig FILE${flag}`);

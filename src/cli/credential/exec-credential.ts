@@ -44,7 +44,6 @@ export function execCredential(
   };
 }
 
-/** Returns when a JSON web token expires; undefined for any other token. */
 function expiryOf(token: string): string | undefined {
   let payload: unknown;
   try {

@@ -20,7 +20,6 @@ export interface ListPrinter {
   end?(): void;
 }
 
-/** Returns the object with an annotation that names its cluster. */
 function inCluster(object: KubeObject, cluster: string): KubeObject {
   const { metadata = {}, ...rest } = object;
   const annotations = { ...metadata.annotations, [READ_FROM_ANNOTATION]: cluster };

@@ -128,7 +128,6 @@ export class ClusterWatch {
     return first.resourceVersion;
   }
 
-  /** Prints the end of an object that went while nothing was watched. */
   #printDeparted(key: string | undefined): void {
     const known = key === undefined ? undefined : this.#known.get(key);
     if (key === undefined || known === undefined || this.#list === undefined) return;

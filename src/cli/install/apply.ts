@@ -97,7 +97,6 @@ function referenceOf(manifest: Manifest, resource: Resource<KubeObject>): { name
   return resource.namespaced ? { namespace: namespace ?? "default", name } : { name };
 }
 
-/** Returns an object without what the API server and controllers write. */
 function written(object: KubeObject & { readonly status?: unknown }): object {
   const { status: _status, metadata, ...rest } = object;
   const { resourceVersion: _version, managedFields: _fields, ...kept } = metadata ?? {};

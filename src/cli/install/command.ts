@@ -50,7 +50,6 @@ const input = withGlobals({
 });
 type InstallInput = z.output<typeof input>;
 
-/** Names each input as it was written: a flag or a variable. */
 function refuseBoth({ image, webhookUrl }: InstallInput, context: z.RefinementCtx): void {
   if (image === undefined || webhookUrl === undefined) return;
   const message = "is for a webhook and a controller in the cluster";

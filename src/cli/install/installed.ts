@@ -29,7 +29,6 @@ export interface HelmRelease {
   readonly namespace: string;
 }
 
-/** Reads what is installed on the host. Rejects with KubeError. */
 export async function standing(
   client: ClusterClient,
   manifests: readonly Manifest[],

@@ -110,7 +110,6 @@ async function storeToken(token: string, name: string, { host, signal, report }:
   report(`${host.cluster}: Secret ${ref.name} stored; its token for the agent is valid until ${expires}`);
 }
 
-/** Returns the credentials of a member that are stored on the host. */
 export async function storedKubeconfig(
   name: string,
   { host, signal }: Pick<HostContext, "host" | "signal">,
@@ -152,7 +151,6 @@ export interface PreparedAgent {
   readonly storeToken: () => Promise<void>;
 }
 
-/** Returns an agent with a new token. */
 export async function prepareAgent(
   options: Omit<AgentManifestOptions, "hub" | "authorities" | "token"> & {
     readonly hubAddress: string | undefined;

@@ -127,7 +127,6 @@ export async function joinByManifest(
 
 type AgentJoin = JoinOptions & { readonly agent: NonNullable<JoinOptions["agent"]> };
 
-/** Returns the agent of a join, with a new token. */
 function agentOf(
   options: AgentJoin,
   { hostId, joined, access }: Pick<ValidJoin, "hostId" | "joined" | "access">,

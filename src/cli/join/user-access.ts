@@ -59,7 +59,6 @@ export async function impersonatingToken(
   }
 }
 
-/** Returns the refusal of a member that does not let its account impersonate. */
 export function impersonationRefused(cluster: string): Failure {
   return new Failure("refused", {
     object: `Cluster ${cluster}`,

@@ -67,7 +67,6 @@ function statusOf({ status }: Pod, container: string): ContainerStatus | undefin
   return all.find(({ name }) => name === container);
 }
 
-/** Returns the container's own restart policy, as sidecars have one, or its pod's. */
 function restartPolicyOf({ spec }: Pod, container: string): string | undefined {
   const own = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])].find(({ name }) => name === container);
   return own?.restartPolicy ?? spec?.restartPolicy;

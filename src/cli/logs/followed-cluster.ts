@@ -237,7 +237,6 @@ export class FollowedCluster {
     this.#reading.add(reading);
   }
 
-  /** Reads a log to its end, in as many streams as that takes. */
   async #read(log: FollowedLog): Promise<void> {
     const { places, gaps, clock } = this.#context;
     if (places.isFull)

@@ -33,7 +33,6 @@ export class LineReader {
     this.#repeated = this.#last;
   }
 
-  /** Returns the lines that a chunk completes, each with its line break. */
   take(chunk: Buffer): Buffer[] {
     const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     const lines: Buffer[] = [];

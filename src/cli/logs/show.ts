@@ -82,7 +82,6 @@ export function logsOf(source: LogSource, pod: Stored<Pod>, choice: ContainerCho
   });
 }
 
-/** Names a log by its pod, and by its container if the user wants several of each pod. */
 export function namedLog(target: LogTarget, { all }: ContainerChoice): NamedLog {
   const podName = logName(target.source, target.pod);
   return { ...target, name: all ? `${podName}/${target.container}` : podName };

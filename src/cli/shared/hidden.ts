@@ -39,7 +39,6 @@ export function hiddenLine(hidden: readonly Hidden[]): string | undefined {
   return `not shown: ${parts.join("; ")}`;
 }
 
-/** Formats the last line of a text, which says what is hidden. None if nothing is. */
 export function hiddenText(line: string | undefined, terminal: Pick<Terminal, "paint">): string[] {
   return line === undefined ? [] : [terminal.paint("dim", line)];
 }

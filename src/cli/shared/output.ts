@@ -28,7 +28,6 @@ export interface Outcome {
   readonly document: unknown;
 }
 
-/** Prints one result in the chosen format. */
 export function printOutcome(terminal: Terminal, format: OutputFormat, outcome: Outcome): void {
   if (format === "json") terminal.print(JSON.stringify(outcome.document, null, 2));
   else if (format === "yaml") terminal.write(stringify(outcome.document));

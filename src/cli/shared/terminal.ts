@@ -43,7 +43,6 @@ export class Terminal {
     return this.#out.isTTY === true && this.#env.TERM !== "dumb";
   }
 
-  /** Prints a line of the result to standard output. */
   print(line: string): void {
     this.write(`${line}\n`);
   }
@@ -55,7 +54,6 @@ export class Terminal {
     this.#out.write(text);
   }
 
-  /** Prints a line of progress to standard error. */
   progress(line: string): void {
     this.complain(`${line}\n`);
   }
@@ -81,7 +79,6 @@ export class Terminal {
     }
   }
 
-  /** Names what the command works at, or waits for. */
   step(what: string): void {
     this.#progress?.step(what);
   }

@@ -33,7 +33,6 @@ export async function until(
   return (await waitFor(async (leftMs) => (await condition(leftMs)) || undefined, options)) ?? false;
 }
 
-/** Returns a reporter that leaves out a line equal to the one before. */
 export function withoutRepeats(report: (line: string) => void): (line: string) => void {
   let last: string | undefined;
   return (line) => {
