@@ -1,9 +1,6 @@
 import type { CommandEntry, Equip } from "./shared/command.ts";
 
-/**
- * All commands, in the groups in which `legation --help` shows them. Each is loaded when it is called, so that the help need
- * not load an HTTP server.
- */
+/** All commands, in the groups of `legation --help`. Each is loaded when it is called: the help needs no HTTP server. */
 export const COMMANDS: readonly CommandEntry[] = [
   ...group("Where pods are, and why:", [
     entry(

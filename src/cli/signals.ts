@@ -1,4 +1,3 @@
-/** Handlers of termination signals. */
 export interface SignalAnswers<Name> {
   /** Handles the first signal: the command cleans up. */
   readonly first: (name: Name) => void;

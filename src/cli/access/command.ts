@@ -1,17 +1,14 @@
-import { once } from "node:events";
 import { startAccess } from "../../access/main.ts";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
 import { type Equip, equipped } from "../shared/command.ts";
-import { listenAt, serveHealthAt } from "../shared/listening.ts";
-import { servingFlags, servingInput, tlsSourceOf } from "../shared/serving-flags.ts";
+import { serveUntil, servingFlags, servingInput, tlsSourceOf } from "../shared/serving-flags.ts";
 
 // The host's API server calls the Service by this name.
 const SERVICE_HOST = `legation-access.${ACCESS_NAMESPACE}.svc`;
 
-/** `legation access` */
 export const command: Equip = equipped({
   description:
     "Serves access.legation.dev on the host: users of the host reach the API servers of members through it, as " +
@@ -23,32 +20,13 @@ export const command: Equip = equipped({
     "access --tls-cert-file /tls/tls.crt --tls-key-file /tls/tls.key": "with a certificate of cert-manager's",
   },
   input: servingInput,
-  run: async (options, session) => {
+  run: async (options, { connect, env, signal }) => {
     const log = createLogger({ level: options.logLevel });
-    const { client } = await session.connect(options, "host");
+    const { client } = await connect(options, "host");
     const metrics = new Metrics();
-    const health = await serveHealthAt("--metrics-listen", options.metricsListen, metrics);
-    try {
-      const access = await listenAt("--listen", () =>
-        startAccess(
-          {
-            ...options.listen,
-            tls: tlsSourceOf(options, SERVICE_HOST),
-            client,
-            env: session.env,
-            clock: realClock,
-            log,
-            metrics,
-          },
-          session.signal,
-        ),
-      );
-      log.info({ port: access.port }, "access serves");
-      if (!session.signal.aborted) await once(session.signal, "abort");
-      await access.close();
-    } finally {
-      // An open health port would keep a process alive whose server failed to start.
-      await health?.close();
-    }
+    const tls = tlsSourceOf(options, SERVICE_HOST);
+    const start = (): ReturnType<typeof startAccess> =>
+      startAccess({ ...options.listen, tls, client, env, clock: realClock, log, metrics }, signal);
+    await serveUntil(signal, options, { name: "access", start, metrics, log });
   },
 });

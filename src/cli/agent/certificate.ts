@@ -8,7 +8,6 @@ import { createClusterClient } from "../../kube/http-client.ts";
 import { CERTIFICATE_PATH, CLUSTER_HEADER, certificateAnswer } from "../../tunnel/messages.ts";
 import type { AgentState } from "./state.ts";
 
-/** Returns a client of the hub, as the agent's Secret describes it. */
 export function hubClient(state: AgentState, env: Environment, userAgent: string): ClusterClient & PathUpgrades {
   const server = `https://${state.current.hub}`;
   const proxy = environmentProxy(server, env);

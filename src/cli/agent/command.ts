@@ -27,7 +27,6 @@ const BACKOFF = { initialMs: 5_000, maxMs: 10_000 };
 // Costs nothing while the certificate is good, and a clock may be set at any time.
 const CHECK_CERTIFICATE_MS = 60_000;
 
-/** `legation agent` */
 export const command: Equip = equipped({
   description:
     "Runs in a member that its host cannot reach: it connects to the host's controller, which reaches the member's API server " +
@@ -143,7 +142,6 @@ async function keepCertified(ensure: () => Promise<void>, signal: AbortSignal, l
   }
 }
 
-/** Returns the cluster IP of the agent's Service. Rejects without one. */
 async function clusterIpOf(member: ClusterClient, name: string, signal: AbortSignal): Promise<string> {
   const { spec } = await member.get(services, { namespace: SYSTEM_NAMESPACE, name }, { signal });
   const { clusterIP = "" } = spec ?? {};

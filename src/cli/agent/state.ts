@@ -11,7 +11,6 @@ import { Failure } from "../shared/failure.ts";
 const REQUIRED = ["hub", "cluster", "account", "authorities"] as const;
 type Texts = Readonly<Partial<Record<keyof typeof AGENT_KEYS, string | undefined>>>;
 
-/** The content of an agent's Secret. */
 export type AgentSecret = Texts & Readonly<Record<(typeof REQUIRED)[number], string>>;
 
 // An API server that is restarted is back within this time.
@@ -45,10 +44,7 @@ export class AgentState {
     return this.#trusted === undefined ? this.#current : { ...this.#current, authorities: this.#trusted };
   }
 
-  /**
-   * Trusts these authorities (PEM) at once, since the hub announces them once a connection, and stores them until that succeeds.
-   * Never rejects.
-   */
+  /** Trusts these authorities (PEM) at once, since the hub announces them once a connection, and stores them. Never rejects. */
   async trust(
     authorities: string,
     { clock, log, signal }: { readonly clock: Clock; readonly log: Logger; readonly signal: AbortSignal },

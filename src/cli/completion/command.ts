@@ -4,7 +4,6 @@ import { type Equip, equipped } from "../shared/command.ts";
 import { withGlobals } from "../shared/input.ts";
 import { SCRIPTS, SHELLS } from "./shells.ts";
 
-/** `legation completion` */
 export const command: Equip = equipped({
   description:
     "Prints a script that completes commands, flags, and names of members, namespaces and pods in your shell. Names are read " +

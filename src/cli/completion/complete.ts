@@ -4,13 +4,11 @@ import type { Session } from "../shared/session.ts";
 import { readNames, type ValueKind } from "./names.ts";
 import { readLine, type WrittenLine } from "./written-line.ts";
 
-/** A word that may come next, and what it means. */
 export interface CompletionWord {
   readonly word: string;
   readonly description: string;
 }
 
-/** Kinds of the values of flags, by their long names. */
 const FLAG_VALUES: Readonly<Record<string, ValueKind>> = {
   "--namespace": "namespace",
   "--members": "member",
@@ -18,7 +16,6 @@ const FLAG_VALUES: Readonly<Record<string, ValueKind>> = {
   "--output": "format",
 };
 
-/** Kinds of arguments, by command and name. */
 const ARGUMENT_VALUES: Readonly<Record<string, Readonly<Record<string, ValueKind>>>> = {
   unjoin: { name: "member" },
   join: { name: "member" },

@@ -1,4 +1,3 @@
-/** Shells for which there is a script. */
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];
 

@@ -1,10 +1,8 @@
 import type { Option } from "commander";
 
-/** A command line as far as it is written. */
 export interface WrittenLine {
   /** Words that are no flags. */
   readonly plain: readonly string[];
-  /** Values of flags, by long name. */
   readonly flags: ReadonlyMap<string, string>;
   /** The flag whose value comes next. */
   readonly open: Option | undefined;

@@ -28,7 +28,6 @@ import { checkPorts, type ListenAddress, serveHealthAt } from "../shared/listeni
 import { LOG_LEVEL_FLAG, logLevel } from "../shared/serving-flags.ts";
 import { openTraces, tracedRequests } from "../shared/traces.ts";
 
-/** Flags of the kubelet API. */
 export interface KubeletInput {
   readonly kubeletListen?: ListenAddress | undefined;
   readonly nodeAddress?: string | undefined;
@@ -45,7 +44,6 @@ function addressOf({ host }: ListenAddress, { POD_IP: podIp }: Environment): str
   return (WILDCARDS.has(host) ? podIp : host) || undefined;
 }
 
-/** Returns the options of the kubelet API. Undefined if it is not served. */
 export function kubeletOf(
   input: KubeletInput,
   env: Environment,
@@ -82,7 +80,6 @@ const HOST_LIMITS = { queueTimeoutMs: 60_000, connectTimeoutMs: 10_000 };
 
 const USER_AGENT = "legation";
 
-/** Connects to a member by its stored kubeconfig. */
 function connectMember(
   cluster: string,
   text: string,
@@ -123,7 +120,6 @@ function homeApiTarget({ server, proxyUrl, environmentProxyUrl }: ClusterCredent
   return { host: hostOfAddress(host), port: Number(port || 443) };
 }
 
-/** Returns how the hub is served. Undefined if it is not. */
 function hubOf(
   hubListen: ListenAddress | undefined,
   hubService: string | undefined,
@@ -150,7 +146,6 @@ function hubOf(
   };
 }
 
-/** `legation controller` */
 export const command: Equip = equipped({
   description:
     "Places proxies, keeps delegates and proxies alike, and represents each member by a virtual node. Several may run: " +

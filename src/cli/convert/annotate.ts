@@ -74,7 +74,6 @@ function wholeOverrides(wish: Wish, report: ConversionReport): WrittenOverride[]
 /** Types whose DelegatedType is among the manifests. */
 const SHIPPED: Readonly<Record<string, string>> = { ConfigMap: "configmaps", Secret: "secrets" };
 
-/** Returns how an operator allows members to get objects of a type. */
 function allowanceOf({ apiVersion, kind }: WrittenObject): string {
   const shipped = apiVersion === "v1" && Object.hasOwn(SHIPPED, kind) ? SHIPPED[kind] : undefined;
   return shipped === undefined

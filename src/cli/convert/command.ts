@@ -6,7 +6,6 @@ import { Failure } from "../shared/failure.ts";
 import { manifestPaths, toggle, withGlobals } from "../shared/input.ts";
 import { convert } from "./convert.ts";
 
-/** `legation convert` */
 export const command: Equip = equipped({
   description:
     "Turns objects of KubeFed, Karmada and Admiralty into ordinary manifests with Legation's annotations, on standard " +

@@ -6,13 +6,11 @@ import { convertKarmada } from "./karmada.ts";
 import { convertKubeFed, isKubeFed } from "./kubefed.ts";
 import { ConversionReport } from "./report.ts";
 
-/** Ordinary manifests, and what has no equal. */
 export interface Conversion {
   readonly objects: readonly WrittenObject[];
   readonly report: ConversionReport;
 }
 
-/** Converts objects of KubeFed, Karmada and Admiralty, with the ordinary objects beside them. */
 export function convert(input: readonly WrittenObject[]): Conversion {
   const report = new ConversionReport();
   const objects = input.map(withoutServerFields);

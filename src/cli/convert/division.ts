@@ -18,7 +18,6 @@ interface Division {
   readonly preferences?: object;
 }
 
-/** Returns the numbers for all clusters together, and how they are divided. */
 export function divideWish(wish: Wish, dividing: Dividing, gap: Gap): Division {
   const { counts, choices } = wish;
   const { path, fields, numbers } = dividing;

@@ -46,7 +46,6 @@ const overriders = z.looseObject({
   annotationsOverrider: z.array(z.unknown()).default([]),
   fieldOverrider: z.array(z.looseObject({ fieldPath: z.string() })).default([]),
 });
-/** An OverridePolicy or ClusterOverridePolicy, as far as it is read. */
 const overrideSchema = z.looseObject({
   spec: z.looseObject({
     resourceSelectors: z.array(resourceSelector).optional(),

@@ -4,7 +4,6 @@ import { selectorMatches } from "../../api/label-selector.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
 import type { ChosenClusters } from "./placement.ts";
 
-/** Selects ordinary objects. */
 interface ResourceSelector {
   readonly apiVersion: string;
   readonly kind: string;
@@ -13,7 +12,6 @@ interface ResourceSelector {
   readonly labelSelector?: LabelSelector | undefined;
 }
 
-/** Selects clusters. */
 export interface KarmadaAffinity {
   readonly clusterNames?: readonly string[] | undefined;
   readonly exclude?: readonly string[] | undefined;
@@ -29,7 +27,6 @@ export interface KarmadaAffinity {
     | undefined;
 }
 
-/** Schema of a selector of ordinary objects. */
 export const resourceSelector: z.ZodType<ResourceSelector> = z.looseObject({
   apiVersion: z.string(),
   kind: z.string(),
@@ -42,7 +39,6 @@ const fieldRequirement = z.looseObject({
   operator: z.enum(["In", "NotIn"]),
   values: z.array(z.string()).default([]),
 });
-/** Schema of a selector of clusters. */
 export const affinity: z.ZodType<KarmadaAffinity> = z.looseObject({
   clusterNames: z.array(z.string()).optional(),
   exclude: z.array(z.string()).optional(),
@@ -50,14 +46,12 @@ export const affinity: z.ZodType<KarmadaAffinity> = z.looseObject({
   fieldSelector: z.looseObject({ matchExpressions: z.array(fieldRequirement).default([]) }).optional(),
 });
 
-/** A policy of Karmada with its read fields. */
 export interface Policy<Spec> {
   readonly object: WrittenObject;
   readonly isClusterWide: boolean;
   readonly spec: Spec;
 }
 
-/** Reports whether an object belongs to Karmada. */
 export function isKarmada({ apiVersion }: WrittenObject): boolean {
   return /(^|\.)karmada\.io$/.test(apiVersion.split("/")[0] ?? "");
 }
@@ -97,7 +91,6 @@ export function isInScope(
   return isClusterWide || policy.metadata.namespace === metadata.namespace;
 }
 
-/** Compares objects by name. */
 export function nameOrder(a: WrittenObject, b: WrittenObject): number {
   return (a.metadata.name ?? "") < (b.metadata.name ?? "") ? -1 : 1;
 }

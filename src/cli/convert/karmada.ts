@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { setAt } from "../../api/json.ts";
+import { setAt, valueAt } from "../../api/json.ts";
 import { GROUP_BY_ANNOTATION } from "../../api/keys.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import { annotate } from "./annotate.ts";
@@ -20,7 +20,6 @@ import type { ObjectOverride } from "./patches.ts";
 import type { ChosenClusters } from "./placement.ts";
 import { type ConversionReport, type Gap, nameOf } from "./report.ts";
 
-/** A PropagationPolicy or ClusterPropagationPolicy, as far as it is read. */
 const propagationSchema = z.looseObject({
   spec: z.looseObject({
     resourceSelectors: z.array(resourceSelector),
@@ -30,7 +29,6 @@ const propagationSchema = z.looseObject({
       .looseObject({
         clusterAffinity: affinity.optional(),
         clusterAffinities: z.array(affinity).default([]),
-        clusterTolerations: z.array(z.unknown()).default([]),
         spreadConstraints: z
           .array(
             z.looseObject({
@@ -40,7 +38,6 @@ const propagationSchema = z.looseObject({
             }),
           )
           .default([]),
-        workloadAffinity: z.unknown().optional(),
         replicaScheduling: z
           .looseObject({
             replicaSchedulingType: z.enum(["Duplicated", "Divided"]).default("Divided"),
@@ -54,7 +51,7 @@ const propagationSchema = z.looseObject({
           })
           .optional(),
       })
-      .default({ clusterAffinities: [], clusterTolerations: [], spreadConstraints: [] }),
+      .default({ clusterAffinities: [], spreadConstraints: [] }),
     conflictResolution: z.string().default("Abort"),
     preserveResourcesOnDeletion: z.boolean().default(false),
   }),
@@ -79,9 +76,18 @@ const WITHOUT_EQUAL: readonly (readonly [field: string, problem: string, instead
     "write priorityClassName in the pod template",
   ],
   ["activationPreference", "a changed annotation counts at once, for pods that have no member yet", "leave it out"],
+  [
+    "placement.clusterTolerations",
+    "taints of Clusters are tolerated by pods",
+    "write the tolerations in the pod template",
+  ],
+  [
+    "placement.workloadAffinity",
+    "workloads do not look at each other's members",
+    "write legation.dev/group-by: label:KEY on workloads whose pods belong together",
+  ],
 ];
 
-/** Converts ordinary objects by the policies of Karmada beside them. */
 export function convertKarmada(objects: readonly WrittenObject[], report: ConversionReport): WrittenObject[] {
   const ours = objects.filter(isKarmada);
   const policies = policiesOf("PropagationPolicy", propagationSchema, ours);
@@ -143,8 +149,10 @@ function convertSelected(
   const { spec } = policy;
   const { placement } = spec;
   for (const [field, problem, instead] of WITHOUT_EQUAL) {
-    const isDefault = field === "schedulerName" && spec[field] === "default-scheduler";
-    if (spec[field] !== undefined && !isDefault) gap(`spec.${field}`, problem, instead);
+    const value = valueAt(spec, field.split("."));
+    const isDefault =
+      value === undefined || value === "default-scheduler" || (Array.isArray(value) && value.length === 0);
+    if (!isDefault) gap(`spec.${field}`, problem, instead);
   }
   const { treatment } = treatmentOf(object);
   const isJob = treatment === "job" || treatment === "cronJob";
@@ -159,20 +167,6 @@ function convertSelected(
   for (const key of fieldKeys(placement)) {
     report.step(
       `Clusters: write the label ${key} on each, since ${source} selects by this field: kubectl label clusters.legation.dev NAME ${key}=VALUE`,
-    );
-  }
-  if (placement.clusterTolerations.length > 0) {
-    gap(
-      "spec.placement.clusterTolerations",
-      "taints of Clusters are tolerated by pods",
-      "write the tolerations in the pod template",
-    );
-  }
-  if (placement.workloadAffinity !== undefined) {
-    gap(
-      "spec.placement.workloadAffinity",
-      "workloads do not look at each other's members",
-      "write legation.dev/group-by: label:KEY on workloads whose pods belong together",
     );
   }
   const counts = countsOf(placement, isJob, gap);

@@ -55,7 +55,6 @@ const KINDS: Readonly<Record<string, Kind>> = {
   ClusterRoleBinding: kind("rbac.authorization.k8s.io/v1", "whole"),
 };
 
-/** Returns the apiVersion of one of Kubernetes' own kinds. */
 export function apiVersionOfKind(kind: string): string | undefined {
   return Object.hasOwn(KINDS, kind) ? KINDS[kind]?.apiVersion : undefined;
 }
@@ -78,7 +77,6 @@ export const COUNTS: Readonly<Partial<Record<Treatment, readonly string[]>>> = {
   cronJob: ["parallelism", "completions"],
 };
 
-/** Returns the path of the fields that hold counts. */
 export function countsPath(treatment: Treatment): readonly string[] {
   return treatment === "cronJob" ? ["spec", "jobTemplate", "spec"] : ["spec"];
 }

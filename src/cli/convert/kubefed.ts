@@ -71,7 +71,6 @@ export function isKubeFed({ apiVersion }: WrittenObject): boolean {
   return GROUPS.test(apiVersion.split("/")[0] ?? "");
 }
 
-/** Converts all objects of KubeFed in an input. */
 export function convertKubeFed(objects: readonly WrittenObject[], report: ConversionReport): WrittenObject[] {
   const ours = objects.filter(isKubeFed);
   const federated = ours.filter(

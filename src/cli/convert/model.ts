@@ -34,5 +34,4 @@ export interface Wish {
   readonly adopt?: string | undefined;
 }
 
-/** Numbers of pods by field. */
 export type Numbers = Readonly<Record<string, number>>;

@@ -10,9 +10,7 @@ export interface ObjectOperation {
   readonly field: string;
 }
 
-/** A difference in some clusters. */
 export interface ObjectOverride {
-  /** The name of the foreign object in findings. */
   readonly source: string;
   /** Absent: every cluster. */
   readonly clusters?: readonly string[];
@@ -73,7 +71,6 @@ export function translate(
   };
 }
 
-/** Translates an operation on an object that members get whole. */
 export function translateWhole({ op, path, value }: ObjectOperation): Exclude<Translated, { readonly count: string }> {
   const patch = op === "remove" ? { op, path } : { op, path, value };
   const parsed = parseObjectOverrides(JSON.stringify([{ patch: [patch] }]));

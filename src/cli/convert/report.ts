@@ -2,17 +2,13 @@ import type { WrittenObject } from "../shared/documents.ts";
 import { objectText } from "../shared/output.ts";
 import { selectorText } from "./placement.ts";
 
-/** A field of the input that the output does not carry over. */
 export interface ConversionFinding {
-  /** The object as the input has it: `FederatedDeployment shop/web`. */
   readonly object: string;
   readonly field: string;
   readonly problem: string;
-  /** The remedy. */
   readonly instead: string;
 }
 
-/** Tells of a field that has no equal, and what to do instead. */
 export type Gap = (field: string, problem: string, instead: string) => void;
 
 /** Collects what a conversion has to tell, each thing once. */
@@ -20,7 +16,6 @@ export class ConversionReport {
   readonly #gaps = new Map<string, ConversionFinding>();
   readonly #steps = new Map<string, string>();
 
-  /** Fields that have no equal. */
   get gaps(): readonly ConversionFinding[] {
     return [...this.#gaps.values()];
   }
@@ -38,12 +33,10 @@ export class ConversionReport {
     };
   }
 
-  /** Tells of an object of a kind that has no equal. */
   noKind(object: WrittenObject): void {
     this.about(nameOf(object))("kind", `there is no ${object.kind} here`, "nothing is written for it");
   }
 
-  /** Tells that a cluster has to join as a member. */
   join(object: WrittenObject, labels: Readonly<Record<string, string>> = {}): void {
     const flag = Object.keys(labels).length === 0 ? "" : ` --labels ${selectorText({ matchLabels: labels })}`;
     this.step(`${nameOf(object)}: legation join ${object.metadata.name} --member-kubeconfig FILE${flag}`);
@@ -54,7 +47,6 @@ export class ConversionReport {
   }
 }
 
-/** Names an object in findings. */
 export function nameOf({ kind, metadata }: WrittenObject): string {
   const { namespace, name = `${metadata.generateName}*` } = metadata;
   return objectText(kind, { namespace, name });

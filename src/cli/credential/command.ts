@@ -20,7 +20,6 @@ const serverList = z.string().transform((text, context) => {
   return servers.map((server) => server.replace(/\/$/, ""));
 });
 
-/** `legation credential` */
 export const command: Equip = equipped({
   description:
     "Prints the caller's own credential for the host as a client.authentication.k8s.io ExecCredential: the credential " +

@@ -6,7 +6,6 @@ import { Failure } from "../shared/failure.ts";
 /** The variable in which a client gives its credential plugin the cluster that the credential is for. */
 export const EXEC_INFO = "KUBERNETES_EXEC_INFO";
 
-/** The request of a client, as far as it matters here. */
 export interface ExecInfo {
   readonly apiVersion: string;
   readonly cluster: {
@@ -17,7 +16,6 @@ export interface ExecInfo {
   };
 }
 
-/** The host's API server as the reader's own credentials name it. */
 export interface OwnHost {
   /** URLs that lead there. */
   readonly servers: readonly string[];
@@ -118,7 +116,6 @@ function leadsToMember(server: string, hosts: readonly string[]): boolean {
   return hosts.some((host) => wanted !== undefined && hrefOf(`${host}${clusterProxyPath(name)}`) === wanted);
 }
 
-/** Returns the URL in its normal form. Undefined if it is none, or not encrypted. */
 function hrefOf(text: string): string | undefined {
   const url = URL.parse(text.replace(/\/+$/, ""));
   return url?.protocol === "https:" ? url.href : undefined;

@@ -2,7 +2,6 @@ import { z } from "zod";
 import type { RequestIdentity } from "../../kube/credentials.ts";
 import { Failure } from "../shared/failure.ts";
 
-/** The answer of a credential plugin. */
 export interface ExecCredential {
   readonly apiVersion: string;
   readonly kind: "ExecCredential";
@@ -45,7 +44,6 @@ export function execCredential(
   };
 }
 
-/** Returns when a JSON web token expires; undefined for any other token. */
 function expiryOf(token: string): string | undefined {
   let payload: unknown;
   try {

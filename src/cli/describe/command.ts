@@ -1,4 +1,3 @@
-import { Argument } from "commander";
 import { z } from "zod";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -6,7 +5,13 @@ import { events, kindName } from "../../kube/resources.ts";
 import type { TablePage } from "../../kube/tables.ts";
 import { openClusters, type ReadCluster } from "../multicluster/clusters.ts";
 import { type ReadRequest, type StartedList, startReading } from "../multicluster/lists.ts";
-import { READING_FLAGS, readingShape, requireNamed, requireShown } from "../multicluster/reading-flags.ts";
+import {
+  objectArguments,
+  READING_FLAGS,
+  readingShape,
+  requireNamed,
+  requireShown,
+} from "../multicluster/reading-flags.ts";
 import { typeQueries } from "../multicluster/type-names.ts";
 import { type Equip, equipped } from "../shared/command.ts";
 import { Gaps } from "../shared/gaps.ts";
@@ -16,15 +21,11 @@ import { descriptionOf } from "./text.ts";
 
 const EXAMPLE = "pods or deployments.apps";
 
-/** `legation describe` */
 export const command: Equip = equipped({
   description:
     "Shows objects of all members in full: metadata, each field as YAML, and the events of each. Members are reached as by " +
     "`legation get`. Values of Secrets are left out.",
-  arguments: [
-    new Argument("<type>", `types as for kubectl: ${EXAMPLE}; or TYPE/NAME`),
-    new Argument("[names...]", "names of objects, or more TYPE/NAME (default: all objects)"),
-  ],
+  arguments: objectArguments(EXAMPLE),
   flags: READING_FLAGS,
   examples: {
     "describe pod web-0 -n shop": "a pod in each member that has one of this name",
@@ -69,7 +70,6 @@ interface DescribeContext {
   readonly session: Session;
 }
 
-/** Yields the description of each object of a list. Tells of what fails. */
 async function* descriptionsOf(
   cluster: ReadCluster,
   list: StartedList,
@@ -116,7 +116,6 @@ async function eventsOf(
 
 const eventTimes = z.looseObject({ lastTimestamp: z.string().nullish(), eventTime: z.string().nullish() });
 
-/** Returns when an event happened last, as text that sorts. */
 function timeOf(event: KubeObject): string {
   const { lastTimestamp, eventTime } = eventTimes.catch({}).parse(event);
   return lastTimestamp ?? eventTime ?? event.metadata?.creationTimestamp ?? "";

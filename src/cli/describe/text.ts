@@ -9,7 +9,6 @@ const INDENT = 2;
 // The events of one object all have it.
 const OBJECT_COLUMN = "OBJECT";
 
-/** An object with its cluster and events. */
 export interface Described {
   readonly cluster: string;
   readonly object: KubeObject;

@@ -17,7 +17,6 @@ const memberList = commaList.superRefine((names, context) => {
   context.addIssue({ code: "custom", message });
 });
 
-/** `legation doctor` */
 export const command: Equip = equipped({
   description:
     "Checks an installation from end to end: versions, what is installed, the admission webhook as the API server reaches it, " +

@@ -10,11 +10,19 @@ import type { KubeNode, Stored } from "../../api/kubernetes.ts";
 import { parseAmounts } from "../../api/quantity.ts";
 import { clusters as resources } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { nodes as nodeResource } from "../../kube/resources.ts";
+import { nodes, pods } from "../../kube/resources.ts";
 import { CORDONED } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { isBound, isGated } from "../../pods/pod-state.ts";
-import { asViewer, listClusters, listProxies, listVirtualNodes, unfinished } from "../shared/reading.ts";
+import { hiddenLine, OTHER_PODS, VIRTUAL_NODES } from "../shared/hidden.ts";
+import {
+  listClusters,
+  listVirtualNodes,
+  listWhereAllowed,
+  OF_PROXIES,
+  readable,
+  unfinished,
+} from "../shared/reading.ts";
 import type { HostState } from "../simulation/host-state.ts";
 import { type CountedPod, countedPod, type MemberUse, useByNode } from "./member-use.ts";
 import type { Trouble } from "./model.ts";
@@ -55,14 +63,27 @@ export type HostMembers = Pick<HostState, "clusters" | "nodes">;
 export interface HostStatus {
   readonly clusters: readonly MemberStatus[];
   readonly waiting: { readonly unplaced: number; readonly gated: number };
+  /** Words for what the account may not read. */
+  readonly hidden?: string | undefined;
 }
 
-/** Reads the status of all members. Rejects with `Failure` where Legation is not installed or the account may not read them. */
-export async function readHostStatus(host: ClusterClient, signal: AbortSignal): Promise<HostStatus> {
-  const [joined, virtualNodes, proxies] = await asViewer(
-    Promise.all([listClusters(host, signal), listVirtualNodes(host, signal), listProxies(host, { signal })]),
-  );
-  return hostStatus({ clusters: joined, nodes: virtualNodes, proxies });
+/**
+ * Reads the status of all members, with the pods of `namespace` where the account may not list all. Rejects with `Failure` where
+ * Legation is not installed, and with KubeError if the account may not read Clusters.
+ */
+export async function readHostStatus(host: ClusterClient, namespace: string, signal: AbortSignal): Promise<HostStatus> {
+  const [joined, virtualNodes, { found: proxies, isAll }] = await Promise.all([
+    listClusters(host, signal),
+    readable(listVirtualNodes(host, signal)),
+    listWhereAllowed(host, pods, [namespace], { labelSelector: OF_PROXIES, signal }),
+  ]);
+  const status = hostStatus({ clusters: joined, nodes: virtualNodes ?? [], proxies });
+  return { ...status, hidden: hiddenOf({ isNode: virtualNodes !== undefined, isAll }) };
+}
+
+/** Returns words for what the account may not read beside a Cluster. */
+export function hiddenOf({ isNode, isAll }: { readonly isNode: boolean; readonly isAll: boolean }): string | undefined {
+  return hiddenLine([...(isNode ? [] : [VIRTUAL_NODES]), ...(isAll ? [] : [OTHER_PODS])]);
 }
 
 /** Reads members' Clusters and virtual nodes, as far as they are there. Rejects with KubeError. */
@@ -73,7 +94,7 @@ export async function findMembers(
 ): Promise<HostMembers> {
   const [found, virtual] = await Promise.all([
     Promise.all(names.map((name) => host.find(resources, { name }, { signal }))),
-    Promise.all(names.map((name) => host.find(nodeResource, { name: virtualNodeName(name) }, { signal }))),
+    Promise.all(names.map((name) => host.find(nodes, { name: virtualNodeName(name) }, { signal }))),
   ]);
   return { clusters: found.flatMap((cluster) => cluster ?? []), nodes: virtual.flatMap((node) => node ?? []) };
 }
@@ -184,12 +205,14 @@ export function notReady(
 ): Trouble | undefined {
   const { ready, reason } = readinessOf(cluster, node);
   if (ready === "True") return undefined;
-  const what = [`${cluster.metadata.name} is not ready: ${reason}`, meaning].filter(Boolean).join("; ");
+  const { name } = cluster.metadata;
+  const what = [`${name} is not ready: ${reason}`, meaning].filter(Boolean).join("; ");
+  const found = { what, remedy: `\`legation doctor --members ${name}\` finds the cause` };
   const said = readyOf(cluster.status?.conditions);
-  if (said === undefined) return { what };
-  if (said.status !== "True") return { what, since: said.lastTransitionTime, by: CONTROLLER };
+  if (said === undefined) return found;
+  if (said.status !== "True") return { ...found, since: said.lastTransitionTime, by: CONTROLLER };
   const { lastTransitionTime } = readyOf(node?.status?.conditions) ?? {};
-  return { what, ...(lastTransitionTime === undefined ? {} : { since: lastTransitionTime }), by: NODE_CONTROLLER };
+  return { ...found, ...(lastTransitionTime === undefined ? {} : { since: lastTransitionTime }), by: NODE_CONTROLLER };
 }
 
 /** Returns the trouble of a member that leaves. Undefined if it does not. */

@@ -48,6 +48,8 @@ export interface NamespaceObject {
 export interface NamespaceStatus {
   /** Undefined: all namespaces. */
   readonly namespace: string | undefined;
+  /** The one member that it is about. Absent: all. */
+  readonly member?: string;
   readonly pods: readonly NamespacePod[];
   readonly objects: readonly NamespaceObject[];
   /** Number of pods that are the host's own. Undefined for all namespaces. */
@@ -73,6 +75,17 @@ export async function readNamespace(
   if (known === false) throw notOnHost(`Namespace ${name}`);
   const shown = pods.filter(asksForMember);
   return { namespace: name, pods: podRows(shown), ...whole, onHost: pods.length - shown.length };
+}
+
+/** Returns what the namespace has in one member. */
+export function inMember({ pods, objects, ...status }: NamespaceStatus, member: string): NamespaceStatus {
+  return {
+    ...status,
+    member,
+    pods: pods.filter(({ cluster }) => cluster === member),
+    objects: objects.filter(({ clusters }) => clusters.includes(member)),
+    onHost: undefined,
+  };
 }
 
 /** Reads what all namespaces have in members. Rejects with `Failure` where the account may not read them. */

@@ -48,8 +48,8 @@ export function memberTroubles(
 
 const LOST_TAINT = "node.kubernetes.io/unreachable";
 
-/** Returns the trouble of a member that is not ready and has some of these pods. */
-function lostMember(
+/** Returns the trouble of a member that is not ready and has some of these pods, with what becomes of them. */
+export function lostMember(
   cluster: Stored<Cluster>,
   node: Stored<KubeNode> | undefined,
   pods: readonly Stored<Pod>[],

@@ -16,13 +16,9 @@ export interface ColumnOptions {
   readonly events: boolean;
 }
 
-/** The type of a watch event, beside its row. */
 export type EventType = "ADDED" | "MODIFIED" | "DELETED";
 
-/**
- * Merges the columns of clusters that serve a type in several versions: each column once, by its name, behind the one that precedes
- * it in its own table.
- */
+/** Merges the columns of several versions of a type: each once, by its name, behind the one that precedes it in its table. */
 export function mergeColumns(tables: readonly (readonly TableColumn[])[], wide: boolean): readonly string[] {
   const merged: string[] = [];
   for (const columns of tables) {
@@ -38,7 +34,6 @@ export function mergeColumns(tables: readonly (readonly TableColumn[])[], wide: 
   return merged;
 }
 
-/** Returns the titles of all columns of the printed table. */
 export function headerOf(titles: readonly string[], { events, namespaces, showLabels }: ColumnOptions): string[] {
   return [
     ...(events ? ["EVENT"] : []),
@@ -96,7 +91,6 @@ export function departedTable(columns: readonly TableColumn[], { namespace, name
   return { columns, rows: [{ cells, object: { metadata: { name, ...place } } }], resourceVersion: "" };
 }
 
-/** The name of an object that is gone. */
 export interface Departed {
   readonly namespace: string | undefined;
   readonly name: string;

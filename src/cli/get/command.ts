@@ -1,11 +1,16 @@
-import { Argument } from "commander";
 import { z } from "zod";
 import { counted } from "../../api/wording.ts";
 import { kindName } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { openClusters, type ReadCluster } from "../multicluster/clusters.ts";
 import { type ClusterAnswer, type ReadRequest, startReading } from "../multicluster/lists.ts";
-import { READING_FLAGS, readingShape, requireNamed, requireShown } from "../multicluster/reading-flags.ts";
+import {
+  objectArguments,
+  READING_FLAGS,
+  readingShape,
+  requireNamed,
+  requireShown,
+} from "../multicluster/reading-flags.ts";
 import { typeQueries } from "../multicluster/type-names.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
@@ -51,16 +56,12 @@ const input = withFormats(
 });
 type GetInput = z.output<typeof input>;
 
-/** `legation get` */
 export const command: Equip = equipped({
   description:
     "Shows objects of all members in one table, as kubectl shows those of one cluster. Members are reached through the host's " +
     "API server with your own credentials there, so each member shows what your user may see. All are asked at once; one that " +
     "does not answer, or has no such type, is named on standard error, and the rest is shown.",
-  arguments: [
-    new Argument("<type>", `types as for kubectl: ${EXAMPLE}; or TYPE/NAME`),
-    new Argument("[names...]", "names of objects, or more TYPE/NAME (default: all objects)"),
-  ],
+  arguments: objectArguments(EXAMPLE),
   flags: [
     ...READING_FLAGS,
     ...flags({
@@ -83,8 +84,8 @@ export const command: Equip = equipped({
   working: "reading",
   run: async (options, session) => {
     const { client, namespace: current } = await session.connect(options, "host");
-    const request = requestOf(options, options.namespace ?? current);
-    const { namespace } = request;
+    const namespace = options.namespace ?? current;
+    const request = requestOf(options, namespace);
     const clusters = await openClusters(client, options.clusters, { choice: options, session, namespace });
     const gaps = new Gaps((line) => session.terminal.progress(line));
     const printer = printerOf(options, session.terminal);
@@ -105,6 +106,7 @@ function requestOf(options: GetInput, namespace: string): ReadRequest {
   return {
     queries: asList ? [{ word: query.word, names: [] }] : queries,
     namespace: allNamespaces ? undefined : namespace,
+    ownNamespace: namespace,
     labelSelector: selector,
     fieldSelector: asList ? `metadata.name=${name}` : fieldSelector,
     includeObject: output === "json" || output === "yaml" ? "Object" : "Metadata",

@@ -5,12 +5,10 @@ import { kindName, type Resource } from "../../kube/resources.ts";
 import type { TablePage } from "../../kube/tables.ts";
 import { cellText, type EventType } from "./columns.ts";
 
-/** A page of a cluster's objects of one type. */
 export interface ClusterPage {
   readonly cluster: string;
   readonly resource: Resource<KubeObject>;
   readonly page: TablePage;
-  /** The change that a watch told of. */
   readonly event?: EventType | undefined;
 }
 
@@ -19,11 +17,9 @@ export interface ListPrinter {
   /** Prepares the printing of one type by the first pages of its clusters. `isOneOfSeveral`: other types are printed, too. */
   begin?(firstPages: readonly ClusterPage[], isOneOfSeveral: boolean): void;
   print(page: ClusterPage): void;
-  /** Ends the whole output. */
   end?(): void;
 }
 
-/** Returns the object with an annotation that names its cluster. */
 function inCluster(object: KubeObject, cluster: string): KubeObject {
   const { metadata = {}, ...rest } = object;
   const annotations = { ...metadata.annotations, [READ_FROM_ANNOTATION]: cluster };

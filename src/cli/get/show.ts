@@ -10,7 +10,6 @@ import type { ListPrinter } from "./printers.ts";
 /** Clusters that have not answered by then are shown behind those that have. */
 const ANSWER_PATIENCE_MS = 2_000;
 
-/** The means to show lists. */
 export interface ShowContext {
   readonly printer: ListPrinter;
   readonly gaps: Gaps;

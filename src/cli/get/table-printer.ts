@@ -11,17 +11,13 @@ const LONGEST_EVENT: EventType = "MODIFIED";
 // Columns that the user asked for, and those that say what an object is and how it is.
 const STAYING = ["EVENT", "CLUSTER", "NAMESPACE", "LABELS", "NAME", "STATUS", "OBJECT", "REASON", "MESSAGE"];
 
-/** The looks of the tables. */
 export interface TableFormat extends Omit<ColumnOptions, "kindPrefix" | "namespaces"> {
   readonly allNamespaces: boolean;
 }
 
 type TableTerminal = Pick<Terminal, "write" | "paint" | "width">;
 
-/**
- * Prints one table for each type. Columns are as wide as the first page of each cluster needs, and grow with later rows, since not
- * all rows are known when the first is printed. Columns that do not fit into the terminal then are left out; no cell is shortened.
- */
+/** Prints one table for each type. Columns that do not fit into the terminal are left out; no cell is shortened. */
 export class TablePrinter implements ListPrinter {
   readonly #terminal: TableTerminal;
   readonly #format: TableFormat;
@@ -31,9 +27,7 @@ export class TablePrinter implements ListPrinter {
   #widths: number[] = [];
   /** The columns that are printed, by their index. */
   #kept: readonly number[] = [];
-  /** Says at the table's end which columns it leaves out. */
   #notes: readonly string[] = [];
-  /** The header is printed before the next row. */
   #headerDue = false;
   #hasPrinted = false;
 

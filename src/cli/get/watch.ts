@@ -13,7 +13,6 @@ const RETRY = { initialMs: 1_000, maxMs: 30_000, healthyMs: 5_000 };
 const PROBE_MS = 5_000;
 const PROBE_TIMEOUT_MS = 5_000;
 
-/** The means to watch, shared by all clusters. */
 export interface WatchContext extends Omit<ShowContext, "onPage" | "onShown"> {
   /** Prints a line between the rows: a cluster is lost, or back. */
   readonly mark: (line: string) => void;
@@ -107,13 +106,13 @@ export class ClusterWatch {
   }
 
   /** Lists the objects, prints what changed since they were last seen, and returns the list's version. */
-  async #relist({ resource }: StartedList): Promise<string> {
+  async #relist({ resource, request }: StartedList): Promise<string> {
     const { signal } = this.#context;
-    const options = { signal, timeoutMs: this.#request.timeoutMs };
-    const first = await readPage(this.#cluster, resource, this.#request, options);
+    const options = { signal, timeoutMs: request.timeoutMs };
+    const first = await readPage(this.#cluster, resource, request, options);
     const present = new Set<string>();
     const keys = new Map([...this.#known].map(([key, known]) => [placeOf(known), key]));
-    for await (const page of pagesAfter(first, this.#cluster, resource, { request: this.#request, signal })) {
+    for await (const page of pagesAfter(first, this.#cluster, resource, { request, signal })) {
       for (const row of page.rows) {
         const key = keyOf(row);
         present.add(key);
@@ -128,7 +127,6 @@ export class ClusterWatch {
     return first.resourceVersion;
   }
 
-  /** Prints the end of an object that went while nothing was watched. */
   #printDeparted(key: string | undefined): void {
     const known = key === undefined ? undefined : this.#known.get(key);
     if (key === undefined || known === undefined || this.#list === undefined) return;
@@ -153,8 +151,8 @@ export class ClusterWatch {
   }
 
   /** Watches from a version until the server ends the watch. */
-  async #watch({ resource }: StartedList, resourceVersion: string): Promise<void> {
-    const { namespace, labelSelector, fieldSelector, includeObject } = this.#request;
+  async #watch({ resource, request }: StartedList, resourceVersion: string): Promise<void> {
+    const { namespace, labelSelector, fieldSelector, includeObject } = request;
     const ended = new AbortController();
     const probing = this.#probe(ended);
     try {

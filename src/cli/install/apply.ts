@@ -12,15 +12,20 @@ import { until } from "../shared/wait.ts";
 
 const FIELD_MANAGER = "legation-install";
 
-/** The effect of applying one object. */
 export type ApplyEffect = "created" | "configured" | "unchanged" | "removed";
 
-/** An applied object and the effect. */
 export interface AppliedManifest {
   readonly kind: string;
   readonly namespace?: string;
   readonly name: string;
   readonly change: ApplyEffect;
+}
+
+/** The cluster in which manifests are applied. */
+export interface ApplyContext {
+  readonly client: ClusterClient;
+  readonly discovery: Discovery;
+  readonly signal: AbortSignal;
 }
 
 interface ApplyOptions {
@@ -29,36 +34,30 @@ interface ApplyOptions {
   readonly adapt?: (manifest: Manifest, installed: KubeObject | undefined) => Manifest;
 }
 
-/**
- * Applies one object by server-side apply. Fields that the manifest does not name stay with their field managers. A dry run stores
- * nothing, and tells what would change.
- */
+/** Applies one object by server-side apply. A dry run stores nothing, and tells what would change. */
 export async function applyManifest(
-  client: ClusterClient,
-  discovery: Discovery,
   manifest: Manifest,
-  signal: AbortSignal,
+  { client, discovery, signal }: ApplyContext,
   { dryRun = false, adapt = (wanted) => wanted }: ApplyOptions = {},
 ): Promise<AppliedManifest> {
   const resource = await discovery.get(manifest.apiVersion, manifest.kind);
   const ref = referenceOf(manifest, resource);
   const before = await client.find(resource, ref, { signal });
-  const after = await client.patch(
-    resource,
-    ref,
-    { type: "apply", body: keepSizes(adapt(manifest, before), before, FIELD_MANAGER), force: true },
-    { fieldManager: FIELD_MANAGER, dryRun, signal },
-  );
-  const change = before === undefined ? "created" : sameContent(before, after) ? "unchanged" : "configured";
+  const patch = {
+    type: "apply",
+    body: keepSizes(adapt(manifest, before), before, FIELD_MANAGER),
+    force: true,
+  } as const;
+  const after = await client.patch(resource, ref, patch, { fieldManager: FIELD_MANAGER, dryRun, signal });
+  const change =
+    before === undefined ? "created" : jsonEqual(written(before), written(after)) ? "unchanged" : "configured";
   return { kind: manifest.kind, ...ref, change };
 }
 
 /** Removes an object of an earlier installation. Resolves to undefined if there is none. */
 export async function removeManifest(
-  client: ClusterClient,
-  discovery: Discovery,
   manifest: Manifest,
-  signal: AbortSignal,
+  { client, discovery, signal }: ApplyContext,
 ): Promise<AppliedManifest | undefined> {
   const resource = await discovery.find(manifest.apiVersion, manifest.kind);
   if (resource === undefined) return undefined;
@@ -74,12 +73,7 @@ const established = z.looseObject({
 });
 
 /** Waits until the API server serves a CustomResourceDefinition. */
-export async function waitEstablished(
-  client: ClusterClient,
-  discovery: Discovery,
-  manifest: Manifest,
-  signal: AbortSignal,
-): Promise<void> {
+export async function waitEstablished(manifest: Manifest, { client, discovery, signal }: ApplyContext): Promise<void> {
   const resource = await discovery.get(manifest.apiVersion, manifest.kind);
   const { name } = manifest.metadata;
   const isEstablished = await until(
@@ -103,11 +97,6 @@ function referenceOf(manifest: Manifest, resource: Resource<KubeObject>): { name
   return resource.namespaced ? { namespace: namespace ?? "default", name } : { name };
 }
 
-/** Compares two versions without what the API server and controllers write. */
-function sameContent(a: KubeObject, b: KubeObject): boolean {
-  return jsonEqual(written(a), written(b));
-}
-
 function written(object: KubeObject & { readonly status?: unknown }): object {
   const { status: _status, metadata, ...rest } = object;
   const { resourceVersion: _version, managedFields: _fields, ...kept } = metadata ?? {};
@@ -124,10 +113,7 @@ const deployment = z.looseObject({
   }),
 });
 
-/**
- * Returns a Deployment's manifest with the replicas and resources that another field manager set (`kubectl scale`, an autoscaler):
- * an upgrade must not take memory away that a large host needs. Returns other manifests unchanged.
- */
+/** Keeps a Deployment's replicas and resources that another field manager set: an upgrade must not take memory away. */
 export function keepSizes(manifest: Manifest, installed: KubeObject | undefined, installer: string): Manifest {
   const wanted = deployment.safeParse(manifest);
   const found = deployment.safeParse(installed);

@@ -50,7 +50,6 @@ const input = withGlobals({
 });
 type InstallInput = z.output<typeof input>;
 
-/** Names each input as it was written: a flag or a variable. */
 function refuseBoth({ image, webhookUrl }: InstallInput, context: z.RefinementCtx): void {
   if (image === undefined || webhookUrl === undefined) return;
   const message = "is for a webhook and a controller in the cluster";
@@ -63,7 +62,6 @@ function allowsTypesAlone({ types, access, accessAddress, clusterName, image, we
   return types.length > 0 && !access && others.every((value) => value === undefined);
 }
 
-/** `legation install` */
 export const command: Equip = equipped({
   description:
     "Applies the CRDs, the namespace, service accounts and RBAC, the policies and the webhook configuration. " +

@@ -11,7 +11,7 @@ import { kindsOf, listInstalled, type Manifest } from "../shared/manifests.ts";
 import { findDefined, findTypes, SOURCE_VERBS, type TypeName } from "../shared/named-types.ts";
 import { some } from "../shared/output.ts";
 import { refuseTerminatingNamespace } from "../shared/reading.ts";
-import { type AppliedManifest, applyManifest, removeManifest, waitEstablished } from "./apply.ts";
+import { type AppliedManifest, type ApplyContext, applyManifest, removeManifest, waitEstablished } from "./apply.ts";
 import { type InstallOptions, planInstall } from "./objects.ts";
 import { delegatedTypeObjects, lackingFields, typeFields } from "./types.ts";
 import { prepareWebhooks } from "./webhooks.ts";
@@ -19,14 +19,12 @@ import { prepareWebhooks } from "./webhooks.ts";
 export interface InstallContext {
   readonly client: ClusterClient;
   readonly signal: AbortSignal;
-  /** Receives each object once it is applied. */
   readonly onApplied: (applied: AppliedManifest) => void;
   /** Receives what an operator should change. */
   readonly onAdvice: (advice: string) => void;
 }
 
 export interface TypeOptions {
-  /** Types to allow. */
   readonly types?: readonly TypeName[];
   /** The types' CustomResourceDefinitions follow into members. */
   readonly definitions?: boolean;
@@ -41,6 +39,7 @@ export async function install(
   { client, signal, onApplied, onAdvice }: InstallContext,
 ): Promise<void> {
   const discovery = new Discovery(client, signal);
+  const context: ApplyContext = { client, discovery, signal };
   const { apply, leaveOut } = planInstall(manifests, options);
   // Checked before the first write: a server that lacks a kind must not keep half an installation.
   for (const { apiVersion, kind } of apply) await discovery.get(apiVersion, kind);
@@ -49,22 +48,21 @@ export async function install(
   await refuseNodesNamedAsOurs(client, signal);
 
   const own = apply.filter(({ kind }) => kind === "CustomResourceDefinition");
-  for (const definition of own) onApplied(await applyManifest(client, discovery, definition, signal));
-  for (const definition of own) await waitEstablished(client, discovery, definition, signal);
+  for (const definition of own) onApplied(await applyManifest(definition, context));
+  for (const definition of own) await waitEstablished(definition, context);
   for (const manifest of apply) {
     if (own.includes(manifest)) continue;
-    const isMade = await prepareWebhooks(client, discovery, manifest, signal);
-    const applied = await applyManifest(client, discovery, manifest, signal);
+    const isMade = await prepareWebhooks(manifest, context);
+    const applied = await applyManifest(manifest, context);
     onApplied(isMade ? { ...applied, change: "created" } : applied);
   }
-  for (const manifest of [...leaveOut, ...(await leftOvers(apply, client, discovery, signal))]) {
-    const removed = await removeManifest(client, discovery, manifest, signal);
+  for (const manifest of [...leaveOut, ...(await leftOvers(apply, context))]) {
+    const removed = await removeManifest(manifest, context);
     if (removed !== undefined) onApplied(removed);
   }
   await applyTypes(types, { definitions, knownTypes }, { client, signal, onApplied, onAdvice });
 }
 
-/** Allows types on a host where Legation is installed. */
 export async function allowTypes(options: TypeOptions, context: InstallContext): Promise<void> {
   const { client, signal } = context;
   const types = await findAllowable(client, new Discovery(client, signal), options, signal);
@@ -87,29 +85,21 @@ async function applyTypes(
   { definitions = false, knownTypes = [] }: TypeOptions,
   { client, signal, onApplied, onAdvice }: InstallContext,
 ): Promise<void> {
-  const discovery = new Discovery(client, signal);
+  const context = { client, discovery: new Discovery(client, signal), signal };
   for (const type of types) {
     const installed = await client.find(delegatedTypes, { name: kindName(type) }, { signal });
     const definition = definitions ? "Follow" : undefined;
     const fields = typeFields(type, { manifests: knownTypes, installed: installed?.spec, definition });
     for (const manifest of delegatedTypeObjects(type, fields)) {
-      onApplied(await applyManifest(client, discovery, manifest, signal));
+      onApplied(await applyManifest(manifest, context));
     }
     const advice = installed && lackingFields(type, { manifests: knownTypes, installed: installed.spec });
     if (advice !== undefined) onAdvice(advice);
   }
 }
 
-/**
- * Returns objects of another version that this one lacks: an old policy would go on refusing pods. Leaves out CRDs and namespaces,
- * which hold what users wrote.
- */
-async function leftOvers(
-  apply: readonly Manifest[],
-  client: ClusterClient,
-  discovery: Discovery,
-  signal: AbortSignal,
-): Promise<Manifest[]> {
+/** Returns objects of another version that this one lacks. Leaves out CRDs and namespaces, which hold what users wrote. */
+async function leftOvers(apply: readonly Manifest[], { client, discovery, signal }: ApplyContext): Promise<Manifest[]> {
   const nameOf = (kind: string, { namespace = "", name }: { namespace?: string | undefined; name: string }): string =>
     `${kind} ${namespace}/${name}`;
   const known = new Set(apply.map(({ kind, metadata }) => nameOf(kind, metadata)));

@@ -16,23 +16,19 @@ export interface InstalledSettings {
   readonly clusterName: string | undefined;
   /** Version of the command line that installed it. Undefined if unknown. */
   readonly version: string | undefined;
-  /** Address of a webhook outside the cluster. */
   readonly webhookUrl: string | undefined;
   /** The installed access to members; `address` if its server is outside the cluster. */
   readonly access: { readonly address?: string } | undefined;
   /** The installed image, if its repository is not the manifests'. */
   readonly ownImage: string | undefined;
-  /** The Helm release that owns the installation. */
   readonly helmRelease?: HelmRelease | undefined;
 }
 
-/** A release of the chart, as Helm names it. */
 export interface HelmRelease {
   readonly name: string;
   readonly namespace: string;
 }
 
-/** Reads what is installed on the host. Rejects with KubeError. */
 export async function standing(
   client: ClusterClient,
   manifests: readonly Manifest[],
@@ -94,7 +90,6 @@ export function imageToKeep({ ownImage, version }: InstalledSettings, ownVersion
   });
 }
 
-/** Returns an image name without tag and digest. */
 function repositoryOf(image: string): string {
   return image.replace(/@.*$/, "").replace(/:[^/:]*$/, "");
 }

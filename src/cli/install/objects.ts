@@ -17,7 +17,6 @@ export interface InstallOptions {
   readonly image?: string | undefined;
   /** Name of the host, as shown in members. */
   readonly clusterName: string;
-  /** Version of this command line. */
   readonly version: string;
 }
 
@@ -50,13 +49,11 @@ const ORDER: readonly string[] = [
   "MutatingWebhookConfiguration",
 ];
 
-/** Service of `legation access`. */
 export const ACCESS_SERVICE = "legation-access";
 
 const IN_CLUSTER_KINDS = new Set(["Deployment", "Service", "PodDisruptionBudget", "ResourceQuota"]);
 const WEBHOOK_KINDS = new Set(["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]);
 
-/** Returns the objects to apply, in order, and those to leave out. */
 export function planInstall(manifests: readonly Manifest[], options: InstallOptions): InstallPlan {
   const leaveOut = manifests.filter((manifest) => runsOutside(manifest, options));
   const apply = manifests
@@ -145,7 +142,6 @@ const labelledPods = z.looseObject({
   template: z.looseObject({ metadata: z.looseObject({ labels: labelMap }).default({ labels: {} }) }),
 });
 
-/** Returns a Deployment's manifest with an image. */
 export function withImage(manifest: Manifest, image: string): Manifest {
   const spec = deploymentSpec.parse(manifest.spec);
   const { template } = spec;

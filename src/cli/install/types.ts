@@ -18,10 +18,7 @@ const RIGHTS_GROUPS = new Set([
 /** Fields of a DelegatedType beside those that name the API. */
 export type TypeFields = Omit<DelegatedTypeSpec, "group" | "version" | "kind" | "plural" | "scope">;
 
-/**
- * Returns the fields that `manifests/delegated-types` has for a type, and whether its definition follows. An installed
- * DelegatedType keeps its own and gets no others: objects that are there would lose copies, or be refused changes.
- */
+/** Returns a type's fields beside its API. An installed DelegatedType gets no new ones: objects there would lose copies. */
 export function typeFields(
   type: Resource<KubeObject>,
   {

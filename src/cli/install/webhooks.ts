@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { GROUP } from "../../api/keys.ts";
-import type { ClusterClient } from "../../kube/client.ts";
-import type { Discovery } from "../shared/discovery.ts";
 import { listInstalled, type Manifest } from "../shared/manifests.ts";
+import type { ApplyContext } from "./apply.ts";
 
 const clientConfig = z.looseObject({
   caBundle: z.string().optional(),
@@ -23,10 +22,8 @@ type Webhook = z.output<typeof webhook>;
  * - Removes Legation's former webhooks, since server-side apply keeps those of other field managers.
  */
 export async function prepareWebhooks(
-  client: ClusterClient,
-  discovery: Discovery,
   manifest: Manifest,
-  signal: AbortSignal,
+  { client, discovery, signal }: ApplyContext,
 ): Promise<boolean> {
   const wanted = configuration.safeParse(manifest);
   if (!wanted.success) return false;
@@ -35,9 +32,7 @@ export async function prepareWebhooks(
   const installed = await client.find(resource, ref, { signal });
   if (installed === undefined) {
     const others = await listInstalled(client, resource, signal);
-    const trusted = others.flatMap(
-      (other) => authorityOf(configuration.safeParse(other).data?.webhooks ?? []) ?? [],
-    )[0];
+    const trusted = authorityOf(others.flatMap((other) => configuration.safeParse(other).data?.webhooks ?? []));
     if (trusted === undefined) return false;
     const { namespace: _, ...metadata } = manifest.metadata;
     const webhooks = wanted.data.webhooks.map((each) => trusting(each, trusted));
@@ -71,7 +66,6 @@ function trusting(webhook: Webhook, caBundle: string): Webhook {
   return { ...webhook, clientConfig: { ...webhook.clientConfig, caBundle } };
 }
 
-/** Returns the patch of a webhook that moves into the cluster or out of it. */
 function moved(before: Webhook, { name, clientConfig: { url, service } }: Webhook): object[] {
   if (url !== undefined && before.clientConfig.service !== undefined) {
     return [{ name, clientConfig: { url, service: null } }];

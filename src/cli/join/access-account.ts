@@ -25,10 +25,7 @@ const IMPERSONATION_RULES: Readonly<Record<ImpersonationRules, readonly object[]
   ],
 };
 
-/**
- * Returns the objects of the account in a member by which `legation access` acts for users. Its rights: to impersonate users, and
- * to renew its own token. The objects have the metadata of the host's own role.
- */
+/** Returns the account in a member by which `legation access` acts for users: it may impersonate, and renew its token. */
 export function accessAccountObjects(
   hostId: string,
   impersonation: ImpersonationRules,
@@ -57,7 +54,6 @@ export function impersonationOf(version: string | undefined): ImpersonationRules
   return Number(major) > 1 || Number(minor) >= CONSTRAINED_SINCE_MINOR ? "constrained" : "any";
 }
 
-/** Reads how the member's API server checks impersonation by default. */
 export async function readImpersonation(member: ClusterClient, signal: AbortSignal): Promise<ImpersonationRules> {
   const { major, minor } = versionAnswer.parse(await member.raw({ method: "GET", path: "/version", signal }));
   return impersonationOf(`${major}.${minor}`);

@@ -29,10 +29,7 @@ const SERVICE_PORT = 443;
 // The host evicts pods of a member that is not ready for 300 s, Kubernetes' default: the agent has to be elsewhere before.
 const NODE_LOST_SECONDS = 30;
 
-/**
- * Returns the objects that run a host's agent in a member. Its rights: to read and write its own Secret, and to create tokens of the
- * host's service accounts; to read its own Service where pods use it.
- */
+/** Returns the objects that run a host's agent in a member, with rights on its own Secret, tokens of the host, its Service. */
 export function agentObjects(options: AgentManifestOptions): Manifest[] {
   const { hostId, cluster, image, hub, authorities, token, access, homeApi } = options;
   const name = agentName(hostId);

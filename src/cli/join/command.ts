@@ -43,7 +43,6 @@ const accessPrefix = z.string().superRefine((text, context) => {
   if (problem !== undefined) context.addIssue({ code: "custom", message: `${JSON.stringify(text)} ${problem}` });
 });
 
-/** `legation join` */
 export const command: Equip = equipped({
   description:
     "Makes a service account with only the rights that Legation needs in the member, tries its credentials, stores them " +

@@ -14,7 +14,6 @@ import { withNewRights } from "../shared/wait.ts";
 import type { AccessToken } from "./user-access.ts";
 import { findJoinSecret } from "./validate.ts";
 
-/** Field manager of what `join` writes. */
 export const FIELD_MANAGER = "legation-join";
 
 /** How the host will reach a member, and whether that is another address than the kubeconfig's. */
@@ -121,7 +120,6 @@ export async function storeAccessCredentials(
   report(`${host.cluster}: Secret ${ref.namespace}/${ref.name} stored; \`legation access\` renews its token`);
 }
 
-/** Returns the Secret with credentials for a member, whose token ends at `expires`. */
 function secretOf(
   ref: { readonly namespace: string; readonly name: string },
   {
@@ -143,7 +141,6 @@ function secretOf(
   };
 }
 
-/** Reports whether two URLs name the same API server. */
 export function isSameServer(current: string, wanted: string): boolean {
   const [one, other] = [current, wanted].map((url) => URL.parse(url)?.href.replace(/\/+$/, ""));
   return one === other;

@@ -30,16 +30,12 @@ import { FIELD_MANAGER } from "./credentials.ts";
 import { type GrantedTypes, typeObjects, waitForTypes } from "./grant-types.ts";
 import type { JoinContext } from "./validate.ts";
 
-/** The identity of a host in a member. */
 export interface HostAccount {
   readonly hostId: string;
-  /** Name of the host for people who look at the member. */
   readonly hostName: string;
-  /** Name of the Cluster on the host that stands for this member. */
   readonly cluster: string;
 }
 
-/** Legation's namespace in a member, shared by all hosts. */
 export const systemNamespace: Manifest = {
   apiVersion: "v1",
   kind: "Namespace",
@@ -64,10 +60,7 @@ export function accessObjects(
   };
 }
 
-/**
- * Returns a host's rights on its own access: to renew its token, and to delete the ClusterRole. That owns the binding and the
- * account, so a host gives up its access without an administrator of the member.
- */
+/** Lets a host renew its token and delete its ClusterRole, which owns its access: no administrator is needed to leave. */
 function ownRules(name: string): object[] {
   return [
     { apiGroups: [clusterRoles.group], resources: ["clusterroles"], resourceNames: [name], verbs: ["delete"] },
@@ -75,7 +68,6 @@ function ownRules(name: string): object[] {
   ];
 }
 
-// Resources of what is applied in a member.
 const RESOURCES: ReadonlyMap<string, Resource<KubeObject>> = new Map(
   [
     namespaces,
@@ -91,10 +83,7 @@ const RESOURCES: ReadonlyMap<string, Resource<KubeObject>> = new Map(
   ].map((resource): [string, Resource<KubeObject>] => [resource.kind, resource]),
 );
 
-/**
- * Applies the host's service account and its rights in the member, with those on types, and further objects that go with them.
- * Safe to repeat.
- */
+/** Applies the host's service account and rights in the member, and further objects. Safe to repeat. */
 export async function grantAccess(
   account: HostAccount,
   { further, ...granted }: GrantedTypes & { readonly further: (role: Manifest) => readonly Manifest[] },

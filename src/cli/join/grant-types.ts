@@ -9,7 +9,6 @@ import { COPY_VERBS, DEFINITION_COPY_VERBS, definitionRule } from "../shared/nam
 import { until } from "../shared/wait.ts";
 import type { JoinContext } from "./validate.ts";
 
-/** Types of which a host may have objects in a member. */
 export interface GrantedTypes {
   readonly types: readonly Resource<KubeObject>[];
   /** The host may also create and change the types' CustomResourceDefinitions. */

@@ -110,7 +110,6 @@ async function storeToken(token: string, name: string, { host, signal, report }:
   report(`${host.cluster}: Secret ${ref.name} stored; its token for the agent is valid until ${expires}`);
 }
 
-/** Returns the credentials of a member that are stored on the host. */
 export async function storedKubeconfig(
   name: string,
   { host, signal }: Pick<HostContext, "host" | "signal">,
@@ -149,11 +148,9 @@ export async function agentImage(
 /** An agent that is to be: its objects in the member, and what the host has to know before it can connect. */
 export interface PreparedAgent {
   readonly objects: readonly Manifest[];
-  /** Stores the digest of its token on the host. */
   readonly storeToken: () => Promise<void>;
 }
 
-/** Returns an agent with a new token. */
 export async function prepareAgent(
   options: Omit<AgentManifestOptions, "hub" | "authorities" | "token"> & {
     readonly hubAddress: string | undefined;

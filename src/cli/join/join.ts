@@ -19,10 +19,7 @@ import { type PreparedAgent, prepareAgent, storedKubeconfig, waitForAgent } from
 import { impersonatingToken, impersonationRefused } from "./user-access.ts";
 import { type JoinContext, type JoinOptions, type ValidJoin, validateHost, validateJoin } from "./validate.ts";
 
-/**
- * Joins a member, also one that has joined before. The host is written last, so a join that fails leaves it as it was. Resolves
- * to the Cluster once it is Ready.
- */
+/** Joins a member, anew or again. Writes the host last: a failed join leaves it as it was. Resolves to the Ready Cluster. */
 export async function joinByKubeconfig(options: JoinOptions, context: JoinContext): Promise<Stored<Cluster>> {
   const { name, hostName, timeoutMs } = options;
   const { host, signal, report } = context;
@@ -94,10 +91,7 @@ export async function joinByKubeconfig(options: JoinOptions, context: JoinContex
   return cluster;
 }
 
-/**
- * Joins a member that is not at hand: writes the host's side, and returns the manifest of the member's. Rejects with `Failure` for a
- * Cluster with credentials of an operator's own.
- */
+/** Writes the host's side of a join, and returns the manifest of the member's. Rejects with `Failure`. */
 export async function joinByManifest(
   options: AgentJoin,
   context: HostContext & { readonly role: Manifest },
@@ -133,7 +127,6 @@ export async function joinByManifest(
 
 type AgentJoin = JoinOptions & { readonly agent: NonNullable<JoinOptions["agent"]> };
 
-/** Returns the agent of a join, with a new token. */
 function agentOf(
   options: AgentJoin,
   { hostId, joined, access }: Pick<ValidJoin, "hostId" | "joined" | "access">,

@@ -37,10 +37,7 @@ export interface AccessToken {
   readonly expires: string;
 }
 
-/**
- * Returns a token by which users of the prefix can be impersonated in the member, with groups, a uid and extra. Undefined if the
- * member refuses that.
- */
+/** Returns a token by which users of the prefix can be impersonated in the member. Undefined if the member refuses that. */
 export async function impersonatingToken(
   { hostId, cluster, prefix }: { readonly hostId: string; readonly cluster: string; readonly prefix: string },
   { member, connectText, signal }: HostContext & { readonly member: Connection },
@@ -62,7 +59,6 @@ export async function impersonatingToken(
   }
 }
 
-/** Returns the refusal of a member that does not let its account impersonate. */
 export function impersonationRefused(cluster: string): Failure {
   return new Failure("refused", {
     object: `Cluster ${cluster}`,

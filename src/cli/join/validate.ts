@@ -26,7 +26,6 @@ export interface JoinOptions {
   readonly types?: readonly TypeName[];
   /** The host may also create and change the types' CustomResourceDefinitions there. */
   readonly definitions?: boolean;
-  /** Reaches the member through an agent. */
   readonly agent?:
     | {
         /** `HOST:PORT` at which the agent reaches the hub. Undefined: as the first join said. */
@@ -38,7 +37,6 @@ export interface JoinOptions {
     | undefined;
   readonly access?: AccessWish | undefined;
   readonly timeoutMs: number;
-  /** Name of the host, as shown in the member. */
   readonly hostName: string;
 }
 
@@ -49,7 +47,6 @@ export interface JoinContext extends HostContext {
   readonly role: Manifest;
 }
 
-/** The facts about a valid join. */
 export interface ValidJoin {
   readonly hostId: string;
   /** The member's identity: the uid of its kube-system namespace. Undefined for a member that is not at hand. */

@@ -16,7 +16,6 @@ interface KubeconfigInput extends GlobalInput {
   readonly as?: string | undefined;
 }
 
-/** `legation kubeconfig` */
 export const kubeconfigCommand: Subcommand<KubeconfigInput> = {
   description:
     "Prints a kubeconfig for a member, which kubectl and other clients reach through the host's API server with your own " +
@@ -58,7 +57,6 @@ async function requireAccess(host: ClusterClient, name: string, signal: AbortSig
   });
 }
 
-/** Returns the kubeconfig that leads to a member by a context of the host. */
 export function memberContext(
   { cluster, user, userName, namespace }: WrittenContext,
   { member, as }: { readonly member: string; readonly as: string },

@@ -15,7 +15,6 @@ import { LinePrinter } from "./lines.ts";
 import { podsOfJob, podWith, selectedPods, showLogs } from "./show.ts";
 import { type LogSource, openOrTell, openSource, type PodSelection, placesOf } from "./sources.ts";
 
-/** The logs that the user names: of a Job's pods, of a pod of the host, of one of the members, or of pods with labels. */
 type Target =
   | { readonly job: string }
   | { readonly hostPod: string }
@@ -55,7 +54,6 @@ const input = withGlobals({
 });
 type LogsInput = z.output<typeof input>;
 
-/** `legation logs` */
 export const command: Equip = equipped({
   description:
     "Shows the logs of all pods of a Job, in all members that have it; of more than one pod each line begins with " +
@@ -123,7 +121,6 @@ interface LogsContext extends FollowContext {
   readonly session: Session;
 }
 
-/** Shows the logs of a Job's pods. Resolves to the Job's name for messages. */
 async function logsOfJob(
   { namespace, name }: { readonly namespace: string; readonly name: string },
   options: LogsInput,
@@ -214,7 +211,6 @@ function targetOf(written: string | undefined, labelSelector: string | undefined
   return refuse(`${JSON.stringify(written)} is no Job or pod; ${choices}`);
 }
 
-/** Opens the clusters that have the Job. Rejects with `Failure` if there is none yet. */
 async function openAll(
   job: Parameters<typeof placesOf>[0],
   open: (place: string) => Promise<LogSource>,

@@ -34,7 +34,6 @@ export function chosenContainers(pod: Pod, { container, all }: ContainerChoice):
  */
 export type LogState = "none" | "never" | "growing" | "complete";
 
-/** Returns the state of a container's log. */
 export function logStateOf(pod: Pod, container: string): LogState {
   const { state, lastState } = statusOf(pod, container) ?? {};
   const hasRun = (state?.running ?? state?.terminated ?? lastState?.terminated) !== undefined;
@@ -47,7 +46,6 @@ export function logStateOf(pod: Pod, container: string): LogState {
   return restarts ? "growing" : "complete";
 }
 
-/** Returns why a container has no log, for people. */
 export function whyNoLog(pod: Pod, container: string): string {
   const { reason, message } = statusOf(pod, container)?.state?.waiting ?? {};
   const { phase = "Pending", reason: podReason, message: podMessage } = pod.status ?? {};
@@ -69,7 +67,6 @@ function statusOf({ status }: Pod, container: string): ContainerStatus | undefin
   return all.find(({ name }) => name === container);
 }
 
-/** Returns the container's own restart policy, as sidecars have one, or its pod's. */
 function restartPolicyOf({ spec }: Pod, container: string): string | undefined {
   const own = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])].find(({ name }) => name === container);
   return own?.restartPolicy ?? spec?.restartPolicy;

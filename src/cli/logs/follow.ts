@@ -7,9 +7,7 @@ import { FollowedCluster, StreamSlots } from "./followed-cluster.ts";
 import type { LogOptions, LogOutput } from "./show.ts";
 import { isRunOf, type LogSource, openOrTell, type PodSelection, placesOf, reflectorOfJob } from "./sources.ts";
 
-/** The logs to follow, and the means to follow them. */
 export interface FollowLogsOptions extends LogOptions {
-  /** Streams that are open at a time. */
   readonly maxStreams: number;
 }
 
@@ -80,7 +78,6 @@ export async function followLogs(job: Stored<Job>, options: FollowLogsOptions, c
   }
 }
 
-/** Prints the logs of selected pods as they grow, also of those that start later, until all have ended. */
 export async function followPods(
   selection: PodSelection,
   sources: readonly LogSource[],

@@ -44,7 +44,6 @@ export class StreamSlots {
   }
 }
 
-/** The means to follow one cluster, shared with the other clusters of the Job. */
 export interface FollowedClusterContext extends LogOutput {
   readonly clock: Clock;
   readonly places: StreamSlots;
@@ -59,7 +58,6 @@ interface FollowedLog extends NamedLog {
   attached: AbortController | undefined;
 }
 
-/** The result of one stream of a log. */
 type Attempt = StreamEnd & { readonly printed: boolean };
 
 const PAUSE_MS = 500;
@@ -84,7 +82,6 @@ export class FollowedCluster {
   /** Watches the Job. Undefined for selected pods. */
   readonly #runs: Reflector<Job> | undefined;
   #podWatch: { readonly jobUid: string | undefined; readonly reflector: Reflector<Pod> } | undefined;
-  /** The latest state of each pod. */
   readonly #pods = new Map<string, Stored<Pod>>();
   readonly #logs = new Map<string, FollowedLog>();
   readonly #reading = new Set<Promise<void>>();
@@ -168,7 +165,6 @@ export class FollowedCluster {
     }
   }
 
-  /** Ends all streams and watches. */
   async stop(): Promise<void> {
     this.#stopped.abort(new Error("stopped"));
     await Promise.all([this.#runs?.stop(), this.#podWatch?.reflector.stop(), ...this.#reading]);
@@ -241,7 +237,6 @@ export class FollowedCluster {
     this.#reading.add(reading);
   }
 
-  /** Reads a log to its end, in as many streams as that takes. */
   async #read(log: FollowedLog): Promise<void> {
     const { places, gaps, clock } = this.#context;
     if (places.isFull)

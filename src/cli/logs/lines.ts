@@ -13,7 +13,6 @@ export class LineReader {
   readonly #timestamps: Timestamps;
   #rest: Buffer = Buffer.alloc(0);
   #isMidLine = false;
-  /** The last timestamp, and the number of lines that have it. */
   #last: { readonly time: string; readonly lines: number } | undefined;
   /** Lines of an earlier stream that the present one repeats. */
   #repeated: { readonly time: string; readonly lines: number } | undefined;
@@ -34,7 +33,6 @@ export class LineReader {
     this.#repeated = this.#last;
   }
 
-  /** Returns the lines that a chunk completes, each with its line break. */
   take(chunk: Buffer): Buffer[] {
     const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     const lines: Buffer[] = [];

@@ -9,14 +9,12 @@ import { type LinePrinter, LineReader } from "./lines.ts";
 import { findJobIn, type LogSource, listPodsOf, listSelected, logName, type PodSelection } from "./sources.ts";
 import { type LogTarget, openLog, readLog, type StreamEnd } from "./stream.ts";
 
-/** The logs that the user wants. */
 export interface LogOptions extends ContainerChoice {
   readonly timestamps: boolean;
   readonly tail?: number | undefined;
   readonly sinceMs?: number | undefined;
 }
 
-/** The outputs of the command. */
 export interface LogOutput {
   readonly printer: LinePrinter;
   readonly gaps: Gaps;
@@ -31,7 +29,6 @@ export interface NamedLog extends LogTarget {
 // Streams that are open at a time: one is printed, and the next ones are on their way.
 const STREAMS = 8;
 
-/** A pod, and the cluster that has it. */
 export interface FoundPod {
   readonly source: LogSource;
   readonly pod: Stored<Pod>;
@@ -85,7 +82,6 @@ export function logsOf(source: LogSource, pod: Stored<Pod>, choice: ContainerCho
   });
 }
 
-/** Names a log by its pod, and by its container if the user wants several of each pod. */
 export function namedLog(target: LogTarget, { all }: ContainerChoice): NamedLog {
   const podName = logName(target.source, target.pod);
   return { ...target, name: all ? `${podName}/${target.container}` : podName };
@@ -109,7 +105,6 @@ export async function podsOfJob(
   return (await Promise.all(found)).flat();
 }
 
-/** Finds the pods that the user selects in all clusters. Tells of what fails. */
 export async function selectedPods(
   selection: PodSelection,
   sources: readonly LogSource[],
@@ -119,10 +114,7 @@ export async function selectedPods(
   return (await Promise.all(found)).flat();
 }
 
-/**
- * Finds the pod that has the chosen containers: the host's own, or its delegate for those that its member added. Tells of what
- * fails.
- */
+/** Finds the pod that has the chosen containers: the host's own, or its delegate for those that its member added. */
 export async function podWith(
   pod: Stored<Pod>,
   choice: ContainerChoice,

@@ -22,19 +22,14 @@ import { hostContext } from "../shared/session.ts";
 
 /** A cluster that has pods of the Job: a member that has a copy of it, or the host, whose virtual nodes serve the logs of proxies. */
 export interface LogSource {
-  /** The member's name, or `host`. */
   readonly name: string;
   readonly client: ClusterClient;
   readonly isHost: boolean;
 }
 
-/**
- * The user's way to members. Without a kubeconfig: the host's API server, by which the user enters members that are open for that,
- * else the credentials that the host has of them.
- */
+/** The user's way to members: a kubeconfig, else the host's API server, else the credentials that the host has of them. */
 export interface MemberAccess {
   readonly host: Connection;
-  /** The user's choice of the host. */
   readonly choice: ClusterChoice;
   readonly memberKubeconfig?: string | undefined;
   readonly session: Session;
@@ -127,7 +122,6 @@ export function isRunOf(found: Stored<Job>, job: Stored<Job>): boolean {
   return found.metadata.uid === job.metadata.uid || standsFor(found, job);
 }
 
-/** Returns a reflector of the Jobs of this name in one cluster. */
 export function reflectorOfJob(
   { client }: LogSource,
   { metadata: { namespace = "", name } }: Stored<Job>,
@@ -137,13 +131,11 @@ export function reflectorOfJob(
   return new Reflector({ client, resource: jobs, namespace, fieldSelector, log: SILENT_LOG, ...options });
 }
 
-/** Returns the selector of a Job's pods. */
 export function podSelector({ spec }: Job): string {
   const labels = Object.entries(spec?.selector?.matchLabels ?? {});
   return labels.map(([key, value]) => `${key}=${value}`).join(",");
 }
 
-/** Lists the pods of a Job in one cluster, oldest first. */
 export function listPodsOf(source: LogSource, found: Stored<Job>, signal: AbortSignal): Promise<Stored<Pod>[]> {
   const { namespace = "" } = found.metadata;
   return listSelected(source, { namespace, labelSelector: podSelector(found) }, signal);

@@ -5,14 +5,12 @@ import { statusMessage } from "../../kube/json.ts";
 import { pods } from "../../kube/resources.ts";
 import type { LogSource } from "./sources.ts";
 
-/** A container whose log is read. */
 export interface LogTarget {
   readonly source: LogSource;
   readonly pod: Stored<Pod>;
   readonly container: string;
 }
 
-/** The part of a log to read. */
 export interface LogQuery {
   readonly follow: boolean;
   readonly timestamps: boolean;

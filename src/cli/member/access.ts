@@ -25,12 +25,10 @@ export function hostTypesName(hostId: string): string {
   return `${hostAccountName(hostId)}-types`;
 }
 
-/** Returns the name of the host's Secret with a member's kubeconfig. */
 export function credentialsSecretName(cluster: string): string {
   return `member-${cluster}`;
 }
 
-/** Returns a resource of RBAC. Only the metadata of its objects is relied on. */
 function rbac(kind: string, namespaced: boolean): Resource<KubeObject> {
   return { group: "rbac.authorization.k8s.io", version: "v1", plural: `${kind.toLowerCase()}s`, kind, namespaced };
 }
@@ -70,7 +68,6 @@ export interface HostAccess {
   readonly types: readonly Owned[];
 }
 
-/** An object that goes with the ClusterRole that owns it. */
 interface Owned {
   readonly resource: Resource<KubeObject>;
   readonly ref: ObjectRef;

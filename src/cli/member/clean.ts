@@ -16,6 +16,7 @@ import {
   serviceExports,
 } from "../../kube/resources.ts";
 import { CLASS_KINDS } from "../../pods/dependencies.ts";
+import { atMost } from "../shared/at-most.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { objectText, some } from "../shared/output.ts";
 import { readable } from "../shared/reading.ts";
@@ -35,10 +36,7 @@ export interface CleaningContext {
   readonly types: readonly Resource<KubeObject>[];
 }
 
-/**
- * Removes everything that one host created in a member: its objects, its namespaces without foreign objects, and last its own
- * access. Reports what remains because the credentials do not permit its removal.
- */
+/** Removes everything that one host created in a member, its own access last. Reports what remains for lack of a right. */
 export async function cleanMember(client: ClusterClient, hostId: string, context: CleaningContext): Promise<void> {
   const cleaner = new Cleaner(client, hostId, context);
   const access = await findAccess(client, hostId, context.signal);
@@ -159,11 +157,10 @@ class Cleaner {
       const own = await this.#own(namespaces);
       const system = await this.#client.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal: this.#signal });
       // Each takes seconds to terminate.
-      for (let first = 0; first < own.length; first += NAMESPACES_AT_ONCE) {
+      await atMost(NAMESPACES_AT_ONCE, own, async (namespace) => {
         await this.#context.refuseSuccessor();
-        const batch = own.slice(first, first + NAMESPACES_AT_ONCE);
-        await Promise.all(batch.map((namespace) => this.#removeNamespace(namespace)));
-      }
+        await this.#removeNamespace(namespace);
+      });
       if (system?.metadata.labels?.[MANAGED_BY_LABEL] !== MANAGED_BY) return;
       await this.#context.refuseSuccessor();
       await this.#removeNamespace(system);

@@ -18,6 +18,7 @@ import { listPages } from "../../kube/list.ts";
 import {
   customResourceDefinitions,
   endpointSlices,
+  jobs,
   kindName,
   namespaces,
   networkPolicies,
@@ -32,7 +33,6 @@ import { ownerOf } from "../../pods/delegate.ts";
 import { apiSecretName } from "../../pods/home-api.ts";
 import type { Discovery } from "../shared/discovery.ts";
 
-/** Objects in a namespace beside Legation's own. */
 export interface Contents {
   /** Objects of other owners, as `ConfigMap settings`. */
   readonly foreign: readonly string[];
@@ -70,7 +70,6 @@ export async function contentsOf(
   return { foreign: foreignAmong(found, hostId), unknown: unread };
 }
 
-/** An object in a namespace. */
 export interface FoundObject {
   readonly resource: Pick<Resource<KubeObject>, "group" | "plural" | "kind">;
   readonly object: Stored<KubeObject>;
@@ -83,6 +82,7 @@ const CREATED: ReadonlySet<string> = new Set(
     customResourceDefinitions,
     pods,
     persistentVolumeClaims,
+    jobs,
     networkPolicies,
     services,
     endpointSlices,

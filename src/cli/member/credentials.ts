@@ -8,10 +8,7 @@ import { remove } from "../shared/removal.ts";
 import type { Connection, HostContext } from "../shared/session.ts";
 import { credentialsSecretName } from "./access.ts";
 
-/**
- * Returns the member whose credentials `join` stored in the Secret. Undefined for an operator's Secret. Requires both marks: an
- * operator may set the label, and the controller of 0.1.0 wrote the annotation on any Secret.
- */
+/** Returns the member whose credentials `join` stored in the Secret, by both of its marks. Undefined for an operator's own. */
 export function joinedMemberOf({ metadata }: Stored<Secret>): string | undefined {
   const { name, labels = {}, annotations = {} } = metadata;
   const member = TOKEN_EXPIRES_ANNOTATION in annotations ? labels[VIRTUAL_NODE_LABEL] : undefined;
@@ -67,10 +64,7 @@ export async function removeCredentials(
   return kept;
 }
 
-/**
- * Connects to a member with the host's stored credentials. Resolves to undefined without usable ones: those of a member behind
- * an agent have an address that only the agent reaches.
- */
+/** Connects to a member with the host's stored credentials. Undefined without usable ones, as of a member behind an agent. */
 export async function storedConnection(
   { host, connectText, signal, report }: HostContext,
   name: string,

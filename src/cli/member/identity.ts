@@ -7,7 +7,6 @@ import { Failure } from "../shared/failure.ts";
 import { clusterId, findClusters, readable } from "../shared/reading.ts";
 import { findAccount, MEMBER_CLUSTER_LABEL } from "./access.ts";
 
-/** A member, and the host that asks about it. */
 export interface IdentityQuestion {
   readonly host: ClusterClient;
   readonly member: ClusterClient;
@@ -18,7 +17,6 @@ export interface IdentityQuestion {
 
 /** The relation of a member to the Cluster of a name. */
 export interface MemberRelation {
-  /** The uid of the member's kube-system namespace. */
   readonly memberUid: string;
   /** The member joined as that Cluster, by this host's access in the member or by the recorded uid. */
   readonly isMember: boolean;
@@ -26,10 +24,7 @@ export interface MemberRelation {
   readonly other: string | undefined;
 }
 
-/**
- * Tells which Clusters the member joined as. Needs an administrator's rights in the member. Rejects with `Failure` if the member
- * is the host itself, or if another owner holds the name of this host's service account.
- */
+/** Tells which Clusters the member joined as, with an administrator's rights there. Rejects with `Failure`. */
 export async function identifyMember(
   asked: IdentityQuestion,
   cluster: Stored<Cluster> | undefined,
@@ -95,7 +90,6 @@ function refuseHostItself(memberUid: string, hostId: string, name: string): void
   });
 }
 
-/** Returns the command that records a member's uid in its Cluster. */
 export function identifyCommand(name: string, memberUid: string): string {
   return `kubectl annotate clusters.legation.dev ${name} ${MEMBER_UID_ANNOTATION}=${memberUid}`;
 }

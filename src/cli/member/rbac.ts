@@ -5,7 +5,6 @@ const API_GROUP = "rbac.authorization.k8s.io";
 export const RBAC_VERSION = "rbac.authorization.k8s.io/v1";
 type Kind = "ClusterRole" | "Role";
 
-/** Returns a role. */
 export function role(kind: Kind, metadata: Manifest["metadata"], rules: readonly object[]): Manifest {
   return { apiVersion: RBAC_VERSION, kind, metadata, rules };
 }

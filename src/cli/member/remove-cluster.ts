@@ -7,7 +7,6 @@ import { leases, nodes } from "../../kube/resources.ts";
 import { dropFinalizer, remove } from "../shared/removal.ts";
 import { until, withoutRepeats } from "../shared/wait.ts";
 
-/** Namespace of the nodes' leases. */
 export const NODE_LEASE_NAMESPACE = "kube-node-lease";
 
 export interface ClusterRemoval {
@@ -20,10 +19,7 @@ export interface ClusterRemoval {
   readonly signal: AbortSignal;
 }
 
-/**
- * Deletes a Cluster and waits until it and its virtual node are gone. Leaves a new Cluster of the name, and its node, alone. Returns
- * false if the controller keeps the Cluster.
- */
+/** Deletes a Cluster and waits until it and its virtual node are gone. Returns false if the controller keeps the Cluster. */
 export async function removeCluster(
   host: ClusterClient,
   cluster: Stored<Cluster>,

@@ -7,7 +7,6 @@ import { remove } from "../shared/removal.ts";
 import type { Connection, HostContext } from "../shared/session.ts";
 import { clusterRoleBindings, clusterRoles, roleBindings, roles } from "./access.ts";
 
-/** Returns the kubeconfig that is stored for `legation access`. */
 export async function storedAccess(
   cluster: string,
   { host, signal }: Pick<HostContext, "host" | "signal">,
@@ -27,7 +26,6 @@ export async function removeAccessCredentials(
   }
 }
 
-/** Removes the account of `legation access` from a member. */
 export async function removeAccessAccount(
   hostId: string,
   { member, signal, report }: HostContext & { readonly member: Connection },

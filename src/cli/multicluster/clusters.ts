@@ -1,10 +1,12 @@
 import { z } from "zod";
 import { ACCESS_GROUP, ACCESS_VERSION } from "../../api/access.ts";
+import type { Cluster } from "../../api/cluster.ts";
+import type { Stored } from "../../api/kubernetes.ts";
 import { parseLabelSelector, type Selector, selectorMatches } from "../../api/label-selector.ts";
 import { membersOfJob } from "../../copies/job-shares.ts";
 import { WHOLE_SELECTOR } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { jobs, pods } from "../../kube/resources.ts";
 import { memberOf } from "../../pods/proxy.ts";
@@ -38,25 +40,19 @@ export const wantedClusters: z.ZodType<WantedClusters, string> = z.string().tran
   );
 });
 
-/** A cluster to read. */
 export interface ReadCluster {
-  /** The member's name, or `host`. */
   readonly name: string;
   readonly client: ReadingClient;
 }
 
-/** How the clusters are opened. */
 interface OpenOptions {
   readonly choice: ClusterChoice;
   readonly session: Session;
-  /** The namespace to read in each cluster. Undefined: all. */
-  readonly namespace: string | undefined;
+  /** The namespace by which an account without rights on Clusters knows members. */
+  readonly namespace: string;
 }
 
-/**
- * Opens the wanted clusters, all members by default. An account that may not list Clusters gets those that have something of the
- * namespace. Rejects with `Failure` if there are none, or no way to members.
- */
+/** Opens the wanted clusters, all members by default. Rejects with `Failure` if there are none, or no way to members. */
 export async function openClusters(
   host: ClusterClient,
   wanted: WantedClusters | undefined,
@@ -85,26 +81,40 @@ async function noteMisspelled(
   }
 }
 
-/** Returns the names of the wanted clusters in order: the host first, if it is one of them. */
+/** Returns the names of the wanted clusters in order. Without rights on Clusters, `*` is members with something of the namespace. */
 async function namesOf(
   host: ClusterClient,
   wanted: WantedClusters,
-  options: Omit<OpenOptions, "choice">,
+  { namespace, session: { signal, terminal } }: Omit<OpenOptions, "choice">,
 ): Promise<readonly string[]> {
   if ("names" in wanted && !wanted.names.includes(ALL_MEMBERS)) return inOrder(wanted.names);
-  if ("names" in wanted) {
-    const members = await allMembers(host, options);
-    const names = inOrder([...wanted.names.filter((name) => name !== ALL_MEMBERS), ...members]);
-    if (names.length > 0) return names;
-    throw new Failure("refused", {
-      object: host.cluster,
-      problem: "no member has joined",
-      remedy: "see `legation join --help`",
-    });
+  try {
+    const joined = await listClusters(host, signal);
+    return "names" in wanted ? withMembers(wanted.names, joined.map(nameOf), host) : selected(wanted.selector, joined);
+  } catch (error) {
+    if (!isKubeError(error, "Forbidden")) throw error;
+    const known = inOrder(await membersWith(host, namespace, signal));
+    if (!("names" in wanted) || known.length === 0) throw mayNotList(error, known, namespace);
+    terminal.progress(`${hiddenLine([ofViewers(`members without pods or whole Jobs of namespace ${namespace}`)])}`);
+    return withMembers(wanted.names, known, host);
   }
-  const members = await membersOf(host, options.session.signal);
-  const chosen = members.filter(({ labels }) => selectorMatches(wanted.selector, labels)).map(({ name }) => name);
-  if (chosen.length > 0) return inOrder(chosen);
+}
+
+function nameOf({ metadata }: Stored<Cluster>): string {
+  return metadata.name;
+}
+
+/** Returns the names with the members in place of `*`. */
+function withMembers(names: readonly string[], members: readonly string[], host: ClusterClient): readonly string[] {
+  const all = inOrder([...names.filter((name) => name !== ALL_MEMBERS), ...members]);
+  if (all.length > 0) return all;
+  const problem = "no member has joined";
+  throw new Failure("refused", { object: host.cluster, problem, remedy: "see `legation join --help`" });
+}
+
+function selected(selector: Selector, joined: readonly Stored<Cluster>[]): readonly string[] {
+  const chosen = joined.filter(({ metadata: { labels = {} } }) => selectorMatches(selector, labels));
+  if (chosen.length > 0) return inOrder(chosen.map(nameOf));
   throw new Failure("refused", {
     object: "--clusters",
     problem: "no Cluster has such labels",
@@ -112,21 +122,15 @@ async function namesOf(
   });
 }
 
-/** Returns the names of all members or, for an account that may not list Clusters, of those that have something of the namespace. */
-async function allMembers(
-  host: ClusterClient,
-  { namespace, session: { signal, terminal } }: Omit<OpenOptions, "choice">,
-): Promise<readonly string[]> {
-  try {
-    return (await membersOf(host, signal)).map(({ name }) => name);
-  } catch (error) {
-    if (!(error instanceof Failure) || !isKubeError(error.cause, "Forbidden") || namespace === undefined) throw error;
-    const known = await membersWith(host, namespace, signal);
-    if (known.length === 0) throw error;
-    const line = hiddenLine([ofViewers(`members without pods or whole Jobs of namespace ${namespace}`)]);
-    if (line !== undefined) terminal.progress(line);
-    return known;
-  }
+function mayNotList(error: KubeError, known: readonly string[], namespace: string): Failure {
+  const names =
+    known.length === 0 ? "west,east" : `${known.join(",")} for those with something of namespace ${namespace}`;
+  return new Failure("failure", {
+    object: HOST,
+    problem: `you may not list Clusters: ${error.detail}`,
+    remedy: `name the members (--clusters ${names}), or have your account bound to the ClusterRole legation-viewer`,
+    cause: error,
+  });
 }
 
 /** Returns the members that have pods or whole Jobs of a namespace, as far as the account may list these. */
@@ -137,24 +141,6 @@ async function membersWith(host: ClusterClient, namespace: string, signal: Abort
     readable(listAll(host, jobs, { ...options, labelSelector: WHOLE_SELECTOR })),
   ]);
   return [...new Set([...proxies.flatMap((proxy) => memberOf(proxy) ?? []), ...whole.flatMap(membersOfJob)])];
-}
-
-async function membersOf(
-  host: ClusterClient,
-  signal: AbortSignal,
-): Promise<readonly { readonly name: string; readonly labels: Readonly<Record<string, string>> }[]> {
-  try {
-    const found = await listClusters(host, signal);
-    return found.map(({ metadata: { name, labels = {} } }) => ({ name, labels }));
-  } catch (error) {
-    if (!isKubeError(error, "Forbidden")) throw error;
-    throw new Failure("failure", {
-      object: host.cluster,
-      problem: `you may not list Clusters: ${error.detail}`,
-      remedy: "name the members (--clusters west,east), or have your account bound to the ClusterRole legation-viewer",
-      cause: error,
-    });
-  }
 }
 
 function inOrder(names: readonly string[]): readonly string[] {

@@ -5,16 +5,18 @@ import { PAGE_SIZE } from "../../kube/list.ts";
 import { kindName, type Resource } from "../../kube/resources.ts";
 import type { TablePage, TableRow } from "../../kube/tables.ts";
 import type { Gaps } from "../shared/gaps.ts";
+import { hiddenLine } from "../shared/hidden.ts";
 import { didYouMean } from "../shared/suggestion.ts";
 import type { ReadCluster } from "./clusters.ts";
 import { readServedTypes } from "./served-types.ts";
 import { namesOfTypes, type TypeQuery, typesNamed } from "./type-names.ts";
 
-/** The objects to read in each cluster. */
 export interface ReadRequest {
   readonly queries: readonly TypeQuery[];
   /** Undefined: all namespaces. */
   readonly namespace: string | undefined;
+  /** With all namespaces: the one that is read where the account may not list them all. */
+  readonly ownNamespace?: string | undefined;
   readonly labelSelector?: string | undefined;
   readonly fieldSelector?: string | undefined;
   readonly includeObject: "Metadata" | "Object";
@@ -26,18 +28,18 @@ export interface ReadRequest {
 export interface StartedList {
   readonly cluster: string;
   readonly resource: Resource<KubeObject>;
+  /** The request as the cluster permits it. */
+  readonly request: ReadRequest;
   readonly first: TablePage;
   /** Yields all pages. Reads the next one while the present one is used. Rejects with KubeError. */
   readonly pages: () => AsyncGenerator<TablePage>;
 }
 
-/** The answer of one cluster. */
 export interface ClusterAnswer {
   readonly cluster: ReadCluster;
   readonly lists: readonly StartedList[];
   /** Objects that were asked for by name and are not there: `pods "web-0"`. */
   readonly missing: readonly string[];
-  /** The error of a cluster that could not be asked, such as one that is lost. */
   readonly failure?: KubeError;
 }
 
@@ -80,8 +82,7 @@ export async function startReading(
   const lists = wanted.map(async ({ resource, names }): Promise<StartedList | undefined> => {
     try {
       if (names.length > 0) return await readNamed(cluster, resource, names, { request, options, missing });
-      const first = await readPage(cluster, resource, request, options);
-      return { cluster: name, resource, first, pages: () => pagesAfter(first, cluster, resource, { request, signal }) };
+      return await startList(cluster, resource, request, { gaps, signal, options });
     } catch (error) {
       if (!isKubeError(error)) throw error;
       tell(error, kindName(resource));
@@ -93,13 +94,35 @@ export async function startReading(
   return { cluster, lists: started, missing, ...(failure === undefined ? {} : { failure }) };
 }
 
+/** Reads the first page, of the account's own namespace where it may not list all. Rejects with KubeError. */
+async function startList(
+  cluster: ReadCluster,
+  resource: Resource<KubeObject>,
+  request: ReadRequest,
+  context: { readonly gaps: Gaps; readonly signal: AbortSignal; readonly options: PageOptions },
+): Promise<StartedList> {
+  const { signal, options, gaps } = context;
+  try {
+    const first = await readPage(cluster, resource, request, options);
+    const pages = (): AsyncGenerator<TablePage> => pagesAfter(first, cluster, resource, { request, signal });
+    return { cluster: cluster.name, resource, request, first, pages };
+  } catch (error) {
+    const { namespace, ownNamespace } = request;
+    const hasOwn = namespace === undefined && ownNamespace !== undefined && resource.namespaced;
+    if (!hasOwn || !isKubeError(error, "Forbidden")) throw error;
+    const own = await startList(cluster, resource, { ...request, namespace: ownNamespace }, context);
+    const right = "the right to list them in all namespaces of a member";
+    gaps.note(`${hiddenLine([{ what: `${kindName(resource)} of namespaces beside ${ownNamespace}`, right }])}`);
+    return own;
+  }
+}
+
 interface PageOptions {
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
   readonly continue?: string;
 }
 
-/** Reads one page of a list. */
 export function readPage(
   { client }: ReadCluster,
   resource: Resource<KubeObject>,
@@ -172,6 +195,7 @@ async function readNamed(
   return {
     cluster,
     resource,
+    request,
     first,
     pages: async function* () {
       yield first;

@@ -1,4 +1,4 @@
-import type { Option } from "commander";
+import { Argument, type Option } from "commander";
 import { z } from "zod";
 import { flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
@@ -10,7 +10,6 @@ import { type ClusterAnswer, namedObject, type StartedList } from "./lists.ts";
 
 const DEFAULT_TIMEOUT_MS = 10_000;
 
-/** Input of a command that reads several clusters. */
 interface ReadingInput {
   readonly clusters?: WantedClusters | undefined;
   readonly namespace?: string | undefined;
@@ -19,7 +18,6 @@ interface ReadingInput {
   readonly timeout: number;
 }
 
-/** Flags of a command that reads several clusters. */
 export const READING_FLAGS: readonly Option[] = flags({
   "--clusters <list>": `members, '*' for all, and ${HOST}; or a selector of Clusters (default: all members)`,
   "-n, --namespace <name>": "namespace in each cluster (default: the context's)",
@@ -28,7 +26,14 @@ export const READING_FLAGS: readonly Option[] = flags({
   "--timeout <duration>": "how long each member may take to answer (default: 10s)",
 });
 
-/** The schema of these flags. */
+/** Arguments of a command that reads objects. */
+export function objectArguments(example: string): readonly Argument[] {
+  return [
+    new Argument("<type>", `types as for kubectl: ${example}; or TYPE/NAME`),
+    new Argument("[names...]", "names of objects, or more TYPE/NAME (default: all objects)"),
+  ];
+}
+
 export const readingShape: { readonly [Key in keyof Required<ReadingInput>]: z.ZodType<ReadingInput[Key]> } = {
   clusters: wantedClusters.optional(),
   namespace: z.string().optional(),

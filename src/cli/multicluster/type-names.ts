@@ -2,7 +2,6 @@ import type { z } from "zod";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { kindName, type Resource } from "../../kube/resources.ts";
 
-/** A type that an API server serves, with its names. */
 export interface ServedType {
   readonly resource: Resource<KubeObject>;
   readonly singular: string;
@@ -10,10 +9,7 @@ export interface ServedType {
   readonly categories: readonly string[];
 }
 
-/**
- * Returns the types that a word names, as kubectl resolves it: a category (`all`), a plural, singular, kind or short name, also with
- * group, or version and group. `served` is in the order of the API server's preference.
- */
+/** Returns the types that a word names, as kubectl resolves it: category, plural, singular, kind or short name, with group. */
 export function typesNamed(served: readonly ServedType[], word: string): readonly ServedType[] {
   const wanted = word.toLowerCase();
   const inCategory = served.filter(({ categories }) => categories.includes(wanted));
@@ -36,7 +32,6 @@ export function typesNamed(served: readonly ServedType[], word: string): readonl
   return [];
 }
 
-/** Returns the plurals and singulars of the types. */
 export function namesOfTypes(served: readonly ServedType[]): readonly string[] {
   return served.flatMap(({ resource, singular }) => [resource.plural, singular]);
 }
@@ -45,7 +40,6 @@ function hasName({ resource, singular }: ServedType, name: string): boolean {
   return [resource.plural, singular, resource.kind.toLowerCase()].includes(name);
 }
 
-/** Leaves out further versions of a type. */
 function oncePerGroup(types: readonly ServedType[]): readonly ServedType[] {
   const byName = new Map<string, ServedType>();
   for (const type of types) {

@@ -9,7 +9,6 @@ import { checkHasWork, readPlan } from "./read-plan.ts";
 import { planText } from "./text.ts";
 import { isWholeObject } from "./whole.ts";
 
-/** `legation plan` */
 export const command: Equip = equipped({
   description:
     "Shows where the controller would place the pods, whole Jobs and whole objects of a manifest in the host's state as it is " +
@@ -54,7 +53,6 @@ function checkNamespace({ kind, metadata }: WrittenObject, namespace: string | u
   });
 }
 
-/** Returns the kinds of custom resources, whose controllers may make pods. */
 function customKinds(objects: readonly WrittenObject[]): string[] {
   const custom = objects.filter(
     ({ apiVersion }) => /^[^/]*\.[^/]*\//.test(apiVersion) && !/^[^/]*\.k8s\.io\//.test(apiVersion),

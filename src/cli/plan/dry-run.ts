@@ -11,7 +11,6 @@ import type { WrittenObject } from "../shared/documents.ts";
 import type { WorkloadPods } from "../simulation/workloads.ts";
 import type { WrittenWorkload } from "./manifest.ts";
 
-/** The answer of the host's API server to a dry-run. */
 export type DryRunAnswer<T> =
   /** The object as admission leaves it: with defaults, and as webhooks have changed it. */
   | { readonly is: "admitted"; readonly object: T }
@@ -70,17 +69,14 @@ async function answered<T>(sent: Promise<T>): Promise<DryRunAnswer<T>> {
   }
 }
 
-/** The answer of the API server about a workload's pod. */
 interface PodAnswer {
   readonly admitted?: Pick<WorkloadPods, "metadata" | "spec">;
   readonly refused?: string;
   readonly notChecked?: string;
 }
 
-/** A way to ask the API server, and the objects of the manifest that it does not have yet. */
 interface DryRunContext {
   readonly ask: (pod: Pod) => Promise<DryRunAnswer<Stored<Pod>>>;
-  /** Names of namespaces that the manifest creates or changes. */
   readonly changed: ReadonlySet<string>;
   readonly created: ReadonlySet<DependencyKey>;
 }

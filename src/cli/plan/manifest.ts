@@ -20,7 +20,6 @@ import { isPodOf, type NamedWorkload } from "../simulation/controller-pods.ts";
 import { readClaims, readWorkloadObject } from "../simulation/host-state.ts";
 import { type ClaimTemplate, podsOf, type WorkloadPods, workloadKind } from "../simulation/workloads.ts";
 
-/** A workload of a manifest. */
 export interface WrittenWorkload extends NamedWorkload {
   readonly object: WrittenObject;
   /** The pods of the template, as written. */
@@ -34,12 +33,9 @@ export interface Existing {
   readonly pods: readonly Stored<Pod>[];
 }
 
-/** The host's objects that a manifest meets. */
 export interface ManifestState {
   readonly existing: ReadonlyMap<WrittenWorkload, Existing>;
-  /** Claims of the host. */
   readonly claims: ClaimsByNamespace;
-  /** Claims of the manifest. */
   readonly writtenClaims: readonly { readonly namespace: string; readonly claim: ClaimTemplate }[];
   /** Objects that pods name and that neither the host nor the manifest has. */
   readonly missing: ReadonlySet<DependencyKey>;
@@ -156,7 +152,6 @@ async function readAbsent(
   return { missing, unreadable: [...unreadable].sort() };
 }
 
-/** Returns the keys of the manifest's objects that pods may name. */
 function dependenciesAmong(objects: readonly WrittenObject[], current: string): ReadonlySet<DependencyKey> {
   const keys = objects.flatMap(({ apiVersion, kind: written, metadata: { name = "", namespace = current } }) => {
     const kind = [...NAMESPACED_KINDS, ...CLASS_KINDS].find((known) => known === written);

@@ -6,7 +6,6 @@ import type { WrittenObject } from "../shared/documents.ts";
 import type { DryRunAnswer } from "./dry-run.ts";
 import type { WorkloadPlan } from "./outcome.ts";
 
-/** The host's namespaces and those of a manifest. */
 export interface PlannedNamespaces {
   /** The namespaces once the manifest is applied. */
   readonly after: readonly Stored<Namespace>[];

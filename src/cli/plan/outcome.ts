@@ -2,7 +2,6 @@ import { counted } from "../../api/wording.ts";
 import { type PendingPods, pendingPods } from "../explain/pending.ts";
 import type { Declined, ObjectPlace, SimulatedPlace, WholePlace } from "../simulation/simulation.ts";
 
-/** The outcome of a manifest. */
 export interface Plan {
   /** Every pod, whole Job and whole object has a place. */
   readonly fits: boolean;
@@ -39,25 +38,20 @@ export type PlanOutcome =
   | "refused" // the API server does not take it
   | "notDelegated"; // its pods are the host's own
 
-/** Returns the plan of an object without pods. */
 export function emptyPlan({ kind, namespace, name }: Pick<WorkloadPlan, "kind" | "namespace" | "name">): WorkloadPlan {
   return { kind, namespace, name, outcome: "fits", warnings: [], notes: [], pods: [], clusters: [] };
 }
 
-/** A pod of a workload, and the member that it goes to. */
 export type PlannedPod = { readonly name: string } & Omit<SimulatedPlace, "others">;
 
-/** Reports whether a pod would have no place. */
 export function isWaiting({ cluster }: PlannedPod): boolean {
   return cluster === undefined;
 }
 
-/** Returns the pods of a plan that would wait. */
 export function waitingPods(pods: readonly PlannedPod[]): PendingPods[] {
   return pendingPods(pods.filter(isWaiting).map(({ name, reason = "", message = "" }) => ({ name, reason, message })));
 }
 
-/** Reports whether no member would get a whole Job. */
 export function hasNoPlace({ cluster, shares }: WholePlace): boolean {
   return cluster === undefined && shares === undefined;
 }
@@ -79,16 +73,13 @@ export function shortfallOf({ workloads }: Plan): string {
     .join(", ");
 }
 
-/** A member's share of a workload. */
 export interface PlannedMember {
   readonly cluster: string;
   /** Number of the workload's pods that are there now. */
   readonly now: number;
-  /** Number of pods that the plan places in the member. */
   readonly pods: number;
   /** Number of pods that wait in the member for room. */
   readonly waiting: number;
-  /** Why others of the pods do not go to the member. */
   readonly whyNot: readonly { readonly reason: string; readonly message: string; readonly pods: number }[];
 }
 

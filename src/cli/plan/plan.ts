@@ -17,10 +17,7 @@ export interface PlanInput extends ReviewInput {
   readonly now: number;
 }
 
-/**
- * Places the pods that a manifest's workloads want, in its order, as if these workloads had none yet. Each pod is as the
- * API server's dry-run returned it. Without a dry-run, only Legation's webhook has changed it.
- */
+/** Places the pods that a manifest's workloads want, in its order, as if these workloads had none yet. */
 export async function planOf(input: PlanInput): Promise<Plan> {
   const { workloads, objects, host, namespaces, found, now } = input;
   const reviewed = await Promise.all(workloads.map((workload) => review(workload, input)));

@@ -25,10 +25,7 @@ export function checkHasWork(objects: readonly WrittenObject[], source: string):
   });
 }
 
-/**
- * Plans a manifest in the host's present state. The API server is asked by dry-run, with the user's rights. `namespace` is that of
- * objects that name none. Rejects with `Failure` or KubeError.
- */
+/** Plans a manifest in the host's present state. `namespace`: of objects that name none. Rejects with `Failure` or KubeError. */
 export async function readPlan(
   client: ClusterClient,
   objects: readonly WrittenObject[],

@@ -17,12 +17,9 @@ import { modeOf, type PlannedNamespaces } from "./namespaces.ts";
 import { emptyPlan, type WorkloadPlan } from "./outcome.ts";
 import { type ReviewedWhole, reviewJob } from "./whole.ts";
 
-/** A workload after admission. */
 export interface Reviewed extends ReviewedWhole {
-  /** The pods to place. */
   readonly pods: readonly Stored<Pod>[];
   readonly claims: readonly ClaimTemplate[];
-  /** The pods that it has now. */
   readonly currentPods: readonly Stored<Pod>[];
   /** Why the API server creates none of the pods. Undefined: it creates them. */
   readonly failedCreate?: string | undefined;
@@ -30,7 +27,6 @@ export interface Reviewed extends ReviewedWhole {
   readonly wishing?: { readonly workload: WorkloadRef; readonly annotations: Readonly<Record<string, string>> };
 }
 
-/** The facts by which workloads are reviewed. */
 export interface ReviewInput {
   readonly namespaces: PlannedNamespaces;
   readonly found: ManifestState;

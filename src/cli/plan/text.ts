@@ -1,8 +1,11 @@
+import { whyNowhere } from "../explain/pending.ts";
 import { pendingText } from "../explain/text.ts";
 import { hiddenText } from "../shared/hidden.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
+import type { Declined, ObjectPlace, WholePlace } from "../simulation/simulation.ts";
 import {
+  hasNoPlace,
   isWaiting,
   type Plan,
   type PlannedMember,
@@ -11,14 +14,12 @@ import {
   waitingPods,
   whyNotMore,
 } from "./outcome.ts";
-import { wholeText } from "./whole-text.ts";
 
 const COLOURS = { fits: "green", waits: "red", refused: "red", notDelegated: "dim" } as const;
 
 // Columns by which the lines of a workload are indented.
 const INDENT = 2;
 
-/** Returns the plan as text. */
 export function planText({ workloads, guesses, notChecked, hidden }: Plan, terminal: Terminal): string {
   const list = (title: string, lines: readonly string[]): string[] =>
     lines.length === 0 ? [] : [[terminal.paint("yellow", title), ...lines.map((line) => `  ${line}`)].join("\n")];
@@ -70,4 +71,73 @@ function podsSummary({ outcome, pods }: WorkloadPlan): string {
 function memberRows(member: PlannedMember, all: number): string[][] {
   const [first = "", ...rest] = whyNotMore(member, all);
   return [[member.cluster, placedText(member), first], ...rest.map((reason) => ["", "", reason])];
+}
+
+interface WholeText {
+  readonly summary: string;
+  readonly lines: readonly string[];
+}
+
+const WAITS = "whole, would wait";
+
+/** Formats the place of a whole Job or object for people. Undefined: the plan is that of pods. */
+function wholeText({ whole, object }: WorkloadPlan, width: number): WholeText | undefined {
+  if (whole !== undefined) return { summary: jobSummary(whole), lines: jobLines(whole, width) };
+  return object && { summary: objectSummary(object), lines: objectLines(object, width) };
+}
+
+function jobSummary(whole: WholePlace): string {
+  if (hasNoPlace(whole)) return WAITS;
+  const { cluster = "", shares } = whole;
+  return shares === undefined
+    ? `runs whole, in ${cluster}`
+    : `runs whole, divided over ${shares.map((share) => share.cluster).join(", ")}`;
+}
+
+/** Returns the lines of a whole Job: its shares, why each other member does not get it, or why none does. */
+function jobLines({ cluster, shares = [], reason = "", message, others }: WholePlace, width: number): string[] {
+  if (cluster === undefined && shares.length === 0 && others.length === 0) return [`${reason}: ${message ?? ""}`];
+  if (shares.length > 0) {
+    const rows = [
+      ...shares.map(({ cluster: member, completions, parallelism, message: room }) => [
+        member,
+        String(completions),
+        String(parallelism),
+        room === undefined ? "" : `waits for room: ${room}`,
+      ]),
+      ...declined(others).map(([member, why]) => [member, "0", "0", why]),
+    ];
+    return table(["CLUSTER", "COMPLETIONS", "PARALLELISM", "WHY NOT MORE"], rows, width, ["PARALLELISM"]).split("\n");
+  }
+  const room = cluster === undefined || message === undefined ? [] : [`waits there for room: ${message}`];
+  return [...room, ...whyNot(others, width)];
+}
+
+function objectSummary({ clusters, misfits }: ObjectPlace): string {
+  const names = clusters
+    .map(({ cluster }) => cluster)
+    .filter((name) => misfits.every(({ cluster }) => cluster !== name));
+  return names.length === 0 ? WAITS : `whole, in ${names.join(", ")}`;
+}
+
+/** Returns the lines of a whole object: overrides that do not fit, members that get it later, and why each other does not. */
+function objectLines(place: ObjectPlace, width: number): string[] {
+  const { clusters, others, misfits } = place;
+  const why = whyNowhere(place);
+  if (why !== undefined) return [`NotPlaced: ${why}`];
+  return [
+    ...misfits.map(({ cluster, message }) => `NotPlaced: ${cluster}: ${message}`),
+    ...clusters.flatMap(({ cluster, message }) => (message === undefined ? [] : [`${cluster}: ${message}`])),
+    ...whyNot(others, width),
+  ];
+}
+
+type Refused = readonly Pick<Declined, "cluster" | "message">[];
+
+function whyNot(others: Refused, width: number): string[] {
+  return others.length === 0 ? [] : table(["CLUSTER", "WHY NOT"], declined(others), width).split("\n");
+}
+
+function declined(others: Refused): (readonly [string, string])[] {
+  return others.map(({ cluster, message }) => [cluster, message] as const).toSorted(([a], [b]) => (a < b ? -1 : 1));
 }

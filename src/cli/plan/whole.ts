@@ -18,23 +18,19 @@ import { emptyPlan, hasNoPlace, type WorkloadPlan } from "./outcome.ts";
 
 /** An object that asks to go to members whole, or a workload, after admission. */
 export interface ReviewedWhole {
-  /** The plan, without members. */
   readonly plan: WorkloadPlan;
   /** The Job or object to place as a whole. Absent: it is refused, stays on the host, or has pods to place. */
   readonly toPlace?:
     | { readonly job: Stored<Job> }
     | { readonly object: Stored<AnyObject>; readonly type: DelegatedType };
-  /** The check that was not made, with the reason. */
   readonly notChecked?: string | undefined;
 }
 
-/** The facts by which whole objects are reviewed. */
 export interface ObjectReviewInput {
   readonly types: readonly DelegatedType[];
   /** Namespace of objects that name none. */
   readonly current: string;
   readonly namespaces: PlannedNamespaces;
-  /** Asks the API server about an object by dry-run. */
   readonly ask: (resource: Resource<AnyObject>, object: AnyObject) => Promise<DryRunAnswer<Stored<AnyObject>>>;
 }
 

@@ -4,11 +4,11 @@ export async function atMost<T, R>(
   items: readonly T[],
   work: (item: T) => Promise<R>,
 ): Promise<readonly R[]> {
-  const results = new Map<number, R>();
+  const results: R[] = [];
   const queue = items.entries();
   const worker = async (): Promise<void> => {
-    for (const [index, item] of queue) results.set(index, await work(item));
+    for (const [index, item] of queue) results[index] = await work(item);
   };
   await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker));
-  return [...results].sort(([one], [other]) => one - other).map(([, result]) => result);
+  return results;
 }

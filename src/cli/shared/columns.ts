@@ -5,11 +5,8 @@ import { textWidth } from "./text-width.ts";
 export const LEAST_TEXT = 20;
 const LEAST_COLUMN = 4;
 
-/** The room of a table. */
 export interface TableRoom {
-  /** Columns of the terminal. */
   readonly width: number;
-  /** Spaces between two columns of the table. */
   readonly gap: number;
 }
 
@@ -18,10 +15,7 @@ export function totalWidth(widths: readonly number[], gap: number): number {
   return widths.reduce((sum, each) => sum + each, 0) + gap * Math.max(0, widths.length - 1);
 }
 
-/**
- * Returns the columns that fit into the terminal in full, by their index. Those of `optional` go one after another, the least important
- * first; all others stay.
- */
+/** Returns the columns that fit into the terminal in full, by index. Those of `optional` go first, the least important first. */
 export function keptColumns(widths: readonly number[], optional: readonly number[], room: TableRoom): number[] {
   let kept = [...widths.keys()];
   for (const column of optional) {
@@ -40,10 +34,7 @@ export function omissionNote(titles: readonly string[], width: number): string[]
   return notes.filter((note) => textWidth(note) <= width).slice(0, 1);
 }
 
-/**
- * Returns the widths of the columns in a terminal. The widest columns give way first, down to their titles, then names, in the first
- * column, and titles only where nothing else is left.
- */
+/** Returns the widths of columns in a terminal. The widest give way first, then names and titles. */
 export function fittedWidths(wanted: readonly number[], titles: readonly number[], room: TableRoom): number[] {
   const fitted = [...wanted];
   const [name = 0] = wanted;

@@ -23,7 +23,6 @@ export function flags(descriptions: Readonly<Record<string, string>>): Option[] 
 
 /** A command: its syntax, and its action on validated input. */
 export interface Subcommand<Input = never> {
-  /** Description in full sentences. */
   readonly description: string;
   readonly arguments?: readonly Argument[];
   readonly flags: readonly Option[];
@@ -42,9 +41,7 @@ export type Equip = (command: Command, session: Session) => void;
 /** An entry in the list of commands. `load` imports the command's code, and runs only when the command is called. */
 export interface CommandEntry {
   readonly name: string;
-  /** Heading under which the help lists it. */
   readonly group: string;
-  /** Summary in one line. */
   readonly summary: string;
   readonly load: () => Promise<Equip>;
 }
@@ -79,7 +76,6 @@ export function addCommands(program: Command, entries: readonly CommandEntry[], 
   });
 }
 
-/** Reports whether the user chose `-o wide`. */
 function isWide(input: unknown): boolean {
   return typeof input === "object" && input !== null && "output" in input && input.output === "wide";
 }
@@ -89,10 +85,7 @@ function examplesText(examples: Subcommand["examples"]): string {
   return `\nExamples:\n${lines.join("\n")}\n`;
 }
 
-/**
- * Returns the validated input. Flags win over environment variables.
- * commander's `.env()` would take LEGATION_FORCE=false for true.
- */
+/** Returns the validated input. Flags win over variables; commander's `.env()` would take LEGATION_FORCE=false for true. */
 export function readInput<Output>(
   command: Command,
   args: Readonly<Record<string, unknown>>,

@@ -7,9 +7,7 @@ import { createClusterClient } from "../../kube/http-client.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../kube/kubeconfig.ts";
 import type { ClusterChoice, Connection, ReadingClient } from "./session.ts";
 
-/** The user who waits for an exec plugin. */
 export interface PluginAudience {
-  /** Ends the wait for a plugin. */
   readonly signal: AbortSignal;
   /** Receives a plugin's standard error, which may tell the user how to log in. */
   readonly onPluginStderr: (text: string) => void;
@@ -30,7 +28,6 @@ export class CommandConnections {
     this.#audience = audience;
   }
 
-  /** Opens the cluster that the user chose. */
   open(choice: ClusterChoice, as: string): Promise<Connection> {
     return this.#connect(this.#load(choice), as);
   }
@@ -116,7 +113,6 @@ export async function kept<T>(promise: Promise<T>, signal?: AbortSignal): Promis
 
 const LONG_MS = 2 ** 30;
 
-/** Returns the credentials with impersonation of another user. */
 function impersonating(credentials: ClusterCredentials, user: string): ClusterCredentials {
   return {
     ...credentials,

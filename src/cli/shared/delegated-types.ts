@@ -16,17 +16,13 @@ export async function listDelegatedTypes(
   return (await listServed(host, delegatedTypes, signal)) ?? [];
 }
 
-/** A type that a user named. */
 export interface NamedType {
   readonly resource: Resource<AnyObject>;
   /** Undefined where the account may not list DelegatedTypes. */
   readonly type: Stored<DelegatedType> | undefined;
 }
 
-/**
- * Finds the type that a user names: by the DelegatedTypes, like `typeNamed`, or by what the API server serves if the account may not
- * list them. Rejects with `Failure` or KubeError.
- */
+/** Finds the type that a user names, by what the API server serves where DelegatedTypes may not be listed. */
 export async function findTypeNamed(
   host: ClusterClient,
   word: string,
@@ -40,54 +36,44 @@ export async function findTypeNamed(
   }
   const { served } = await new Discovery(host, signal).all();
   const resources = served.map(({ resource }) => resource);
-  const [resource, other] = resources.filter((each) => isNamed(each, word));
+  const resource = onlyNamed(resources, word, (each) => each);
   if (resource === undefined) {
-    throw new Failure("usage", {
-      object: JSON.stringify(word),
-      problem: "is nothing that it shows: the API server serves no such type",
-      remedy: didYouMean(word, [...otherNames, ...resources.map(({ kind }) => kind.toLowerCase())]),
-    });
+    const known = [...otherNames, ...resources.map(({ kind }) => kind.toLowerCase())];
+    throw unknownType(word, "the API server serves no such type", didYouMean(word, known));
   }
-  if (other !== undefined) throw ambiguous(word, kindName(resource), kindName(other));
   const { group, version, plural, kind, namespaced } = resource;
   return { resource: { group, version, plural, kind, namespaced }, type: undefined };
 }
 
-/** Reports whether a word names the type: by its plural or kind, also with a dot and the group. */
-function isNamed(
-  { plural, kind, group = "" }: Pick<DelegatedType["spec"], "plural" | "kind" | "group">,
-  word: string,
-): boolean {
+type TypeNames = Pick<DelegatedType["spec"], "plural" | "kind" | "group">;
+
+/** Returns the type that a word names: by its plural or kind, also with a dot and the group. Throws `Failure` for several. */
+function onlyNamed<T>(types: readonly T[], word: string, namesOf: (type: T) => TypeNames): T | undefined {
   const wanted = word.toLowerCase();
-  return [plural, kind.toLowerCase()].some(
-    (name) => wanted === name || (group !== "" && wanted === `${name}.${group}`),
-  );
+  const isNamed = ({ plural, kind, group = "" }: TypeNames): boolean =>
+    [plural, kind.toLowerCase()].some((name) => wanted === name || (group !== "" && wanted === `${name}.${group}`));
+  const [found, other] = types.filter((type) => isNamed(namesOf(type)));
+  if (found === undefined || other === undefined) return found;
+  const [name, otherName] = [found, other].map((type) => kindName({ group: "", ...namesOf(type) }));
+  const problem = `is the name of ${name} and of ${otherName}`;
+  throw new Failure("usage", { object: JSON.stringify(word), problem, remedy: `write ${name}` });
 }
 
-function ambiguous(word: string, name: string, other: string): Failure {
-  const problem = `is the name of ${name} and of ${other}`;
-  return new Failure("usage", { object: JSON.stringify(word), problem, remedy: `write ${name}` });
+function unknownType(word: string, why: string, remedy: string | undefined): Failure {
+  return new Failure("usage", { object: JSON.stringify(word), problem: `is nothing that it shows: ${why}`, remedy });
 }
 
-/**
- * Returns the type that a user names as for kubectl: plural, singular or kind, also with a dot and the group. Throws a
- * `Failure` if there is none, or more. `otherNames`: words that the user may have meant instead.
- */
+/** Returns the type that a user names as for kubectl. `otherNames`: words that the user may have meant. Throws `Failure`. */
 export function typeNamed(
   types: readonly Stored<DelegatedType>[],
   word: string,
   otherNames: readonly string[] = [],
 ): Stored<DelegatedType> {
-  const [type, other] = types.filter(({ spec }) => isNamed(spec, word));
-  if (type !== undefined && other !== undefined) throw ambiguous(word, type.metadata.name, other.metadata.name);
+  const type = onlyNamed(types, word, ({ spec }) => spec);
   if (type !== undefined) return type;
   const names = types.map(({ metadata }) => metadata.name).join(", ");
   const own = types.flatMap(({ spec: { plural, kind } }) => [plural, kind.toLowerCase()]);
   const known = `write pod, deployment or another workload, or a delegated type (${names === "" ? "there are none" : names})`;
   const meant = didYouMean(word, [...otherNames, ...own]);
-  throw new Failure("usage", {
-    object: JSON.stringify(word),
-    problem: "is nothing that it shows: no DelegatedType names it",
-    remedy: meant === undefined ? known : `${meant} Or ${known}`,
-  });
+  throw unknownType(word, "no DelegatedType names it", meant === undefined ? known : `${meant} Or ${known}`);
 }

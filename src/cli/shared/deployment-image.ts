@@ -8,7 +8,6 @@ interface DeploymentSpec {
 }
 
 const container = z.looseObject({ image: z.string().optional() });
-/** Schema of the Deployment fields that an installation reads. */
 export const deploymentSpec: z.ZodType<DeploymentSpec> = z.looseObject({
   template: z.looseObject({ spec: z.looseObject({ containers: z.array(container) }) }),
 });

@@ -23,7 +23,6 @@ function isMetricsGroup(group: string): boolean {
   return group === METRICS_GROUP || group.endsWith(`.${METRICS_GROUP}`);
 }
 
-/** A resource that an API server serves, and the verbs that it serves it with. */
 export interface Discovered {
   readonly resource: Resource<KubeObject>;
   readonly verbs: readonly string[];
@@ -74,10 +73,7 @@ export class Discovery {
     return { resources, unknown };
   }
 
-  /**
-   * Returns every resource once, preferably in its group's preferred version. `unknown` holds the versions that failed, such as
-   * those of an aggregated API that is down.
-   */
+  /** Returns every resource once, preferably in its group's preferred version. `unknown`: versions that failed. */
   async all(): Promise<{
     readonly served: readonly Discovered[];
     readonly unknown: ReadonlyMap<string, KubeError>;

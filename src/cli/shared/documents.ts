@@ -189,7 +189,6 @@ export function objectOf(value: unknown, where: string): WrittenObject {
   throw new Failure("failure", { object: where, problem: problemsOf(parsed.error) });
 }
 
-/** Lists the problems, each with its field. */
 function problemsOf(error: z.ZodError): string {
   return error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; ");
 }

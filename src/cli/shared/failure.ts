@@ -1,6 +1,5 @@
 import { isKubeError, type KubeError, type KubeErrorCode } from "../../kube/errors.ts";
 
-/** Names of the exit codes. */
 export type ExitName = "ok" | "failure" | "usage" | "refused" | "notReady" | "unfit" | "interrupted" | "terminated";
 
 /** Exit codes of `legation`. docs/cli.md holds the same table. */
@@ -25,7 +24,6 @@ export const EXIT_CODES: Readonly<Record<ExitName, number>> = {
 export interface FailureFields {
   /** The subject of the message as a user names it: `Cluster west`, `--labels`. */
   readonly object: string;
-  /** The field of it that is wrong, e.g. `metadata.name`. */
   readonly field?: string | undefined;
   readonly problem: string;
   /** The remedy, in words that hold on the page, too. */
@@ -73,7 +71,6 @@ function remedyOf({ code, detail }: KubeError): string | undefined {
   return /\bcertificate (has expired|is not yet valid)\b/i.test(detail) ? OUT_OF_DATE : UNVERIFIED;
 }
 
-/** The message and exit code for an error. */
 export interface Diagnosis {
   readonly exit: ExitName;
   readonly message: string;
@@ -117,7 +114,6 @@ export function plainDetail(detail: string): string {
   return detail;
 }
 
-/** The reason of the command's abort signal. */
 export class Interruption extends Error {
   override readonly name = "Interruption";
   readonly signal: "SIGINT" | "SIGTERM";

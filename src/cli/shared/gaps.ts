@@ -15,7 +15,6 @@ export class Gaps {
     return [...this.#lacking];
   }
 
-  /** Tells of what is missing. */
   add(subject: string, problem: string, remedy?: string): void {
     this.#lacking.add(subject);
     this.note(`${subject}: ${problem}${remedy === undefined ? "" : `\n  ${remedy}`}`);
@@ -27,7 +26,6 @@ export class Gaps {
     this.note(remedy === undefined ? message : `${message}\n  ${remedy}`);
   }
 
-  /** Tells of something that is no failure. */
   note(line: string): void {
     if (this.#told.has(line)) return;
     this.#told.add(line);

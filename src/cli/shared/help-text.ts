@@ -1,6 +1,5 @@
 import { fitted, hanging } from "./text-width.ts";
 
-// A flag or a command, and what it means.
 const ITEM = /^( {2}\S.*?) {2,}(\S.*)$/;
 // The names of most variables, which are not to be broken.
 const LEAST_MEANING = 38;

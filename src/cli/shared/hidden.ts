@@ -14,6 +14,12 @@ export const MEMBERS: Hidden = ofViewers("the members, their share and their sta
 /** Objects of types that the account cannot know of. */
 export const DELEGATED_OBJECTS: Hidden = ofViewers("objects of delegated types");
 
+/** Pods that an account with rights in a namespace does not see. */
+export const OTHER_PODS: Hidden = ofViewers("pods of other namespaces");
+
+/** The virtual nodes, by which a member may be not ready though its Cluster says that it is. */
+export const VIRTUAL_NODES: Hidden = ofViewers("virtual nodes");
+
 /** Returns the objects of one type, which the account may not list. */
 export function objectsOf(type: string): Hidden {
   return { what: type, right: "the right to list them" };
@@ -33,7 +39,6 @@ export function hiddenLine(hidden: readonly Hidden[]): string | undefined {
   return `not shown: ${parts.join("; ")}`;
 }
 
-/** Formats the last line of a text, which says what is hidden. None if nothing is. */
 export function hiddenText(line: string | undefined, terminal: Pick<Terminal, "paint">): string[] {
   return line === undefined ? [] : [terminal.paint("dim", line)];
 }

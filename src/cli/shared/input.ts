@@ -59,10 +59,7 @@ export function everyAddress(interfaces: ReturnType<typeof networkInterfaces> = 
   return addresses.some(({ family }) => family === "IPv6") ? "::" : "0.0.0.0";
 }
 
-/**
- * Parses `127.0.0.1:8443`, `[::1]:8443` or `:8443` (every address). `localhost` is `127.0.0.1`: fastify would open a second server
- * at `::1`, without the limits of the first.
- */
+/** Parses `127.0.0.1:8443` or `:8443`. fastify would open a second server for `localhost`, without the limits of the first. */
 export const listenAddress: z.ZodType<ListenAddress, string> = readText((text) => {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(text);
   const port = Number(match?.[3]);

@@ -4,7 +4,6 @@ import type { HealthEndpoint } from "../../telemetry/health.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { Failure } from "./failure.ts";
 
-/** The address of a server, as its flag gives it. */
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;

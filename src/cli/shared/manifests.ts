@@ -12,7 +12,6 @@ import { parseDocuments } from "./documents.ts";
 import { Failure } from "./failure.ts";
 import { packageRoot } from "./package-root.ts";
 
-/** An object of a manifest file. */
 export interface Manifest {
   readonly apiVersion: string;
   readonly kind: string;
@@ -56,7 +55,6 @@ export function parseManifests(text: string, file: string): Manifest[] {
   }));
 }
 
-/** A kind, as manifests name it. */
 export interface KindName {
   readonly apiVersion: string;
   readonly kind: string;
@@ -81,10 +79,7 @@ const INSTALLED_NAMESPACES: ReadonlySet<string | undefined> = new Set([
 
 const INSTALLERS: ReadonlySet<string | undefined> = new Set([MANAGED_BY, HELM]);
 
-/**
- * Returns the objects of a kind that this or another version installed, by its command line or its chart. Leaves out other hosts' objects, if this cluster is their
- * member, and what users labelled in their own namespaces.
- */
+/** Returns the objects of a kind that some version installed, without those of other hosts and users. */
 export async function listInstalled(
   client: ClusterClient,
   resource: Resource<KubeObject>,

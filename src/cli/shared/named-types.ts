@@ -12,7 +12,6 @@ export interface TypeName {
   readonly group: string;
 }
 
-/** Verbs that copies need in a member. */
 export const COPY_VERBS: readonly string[] = ["list", "watch", "create", "patch", "delete"];
 /** Verbs that the controller needs for whole objects on the host. */
 export const SOURCE_VERBS: readonly string[] = ["list", "watch", "patch"];
@@ -21,7 +20,6 @@ export const DEFINITION_SOURCE_VERBS: readonly string[] = ["list", "watch"];
 /** Verbs that copies of a definition need in a member, beside `create`, which knows no names. */
 export const DEFINITION_COPY_VERBS: readonly string[] = ["list", "watch", "patch"];
 
-/** Returns the rule for one CustomResourceDefinition. */
 export function definitionRule(name: string, verbs: readonly string[]): object {
   const { group, plural } = customResourceDefinitions;
   return { apiGroups: [group], resources: [plural], resourceNames: [name], verbs: [...verbs] };

@@ -24,13 +24,10 @@ export function formatOf<Own extends string = never>(...own: readonly Own[]): z.
 
 /** A result, for people and for scripts. */
 export interface Outcome {
-  /** Lines for a person. */
   readonly text: string;
-  /** The result for `-o json|yaml`. */
   readonly document: unknown;
 }
 
-/** Prints one result in the chosen format. */
 export function printOutcome(terminal: Terminal, format: OutputFormat, outcome: Outcome): void {
   if (format === "json") terminal.print(JSON.stringify(outcome.document, null, 2));
   else if (format === "yaml") terminal.write(stringify(outcome.document));

@@ -17,7 +17,6 @@ export function packageRoot(from: string = import.meta.url): string {
   }
 }
 
-/** Returns the version in package.json. */
 export function packageVersion(): string {
   const text = readFileSync(join(packageRoot(), "package.json"), "utf8");
   return /^ {2}"version": "([^"]+)"/m.exec(text)?.[1] ?? "unknown";

@@ -10,10 +10,7 @@ import { isTerminal } from "../../pods/pod-state.ts";
 import { Failure } from "./failure.ts";
 import { didYouMean } from "./suggestion.ts";
 
-/**
- * Reads from the host on behalf of a user. Rejects with a `Failure` that names the missing role. `purpose` follows what the user may
- * not do.
- */
+/** Waits for a read on behalf of a user. Rejects with a `Failure` that names the missing role, and what it is for. */
 export async function asViewer<T>(reading: Promise<T>, purpose = ""): Promise<T> {
   try {
     return await reading;
@@ -38,7 +35,6 @@ function missingRole({ namespace }: KubeError): string {
     : "have your account bound to the ClusterRole view, by a RoleBinding in that namespace";
 }
 
-/** Returns the failure of a command whose object does not exist. */
 export function notOnHost(object: string): Failure {
   return new Failure("failure", {
     object,
@@ -99,7 +95,6 @@ export async function clusterId(client: ClusterClient, signal: AbortSignal): Pro
   return metadata.uid;
 }
 
-/** Selects the proxies of the host. */
 export const OF_PROXIES: string = `${PROXY_LABEL}=${PROXY_LABEL_VALUE}`;
 
 /** Lists the proxies of the host, or those bound to one node. */
@@ -139,12 +134,10 @@ export async function listNamespaces(
   return { found: some.filter((namespace) => namespace !== undefined), isAll: false };
 }
 
-/** Lists the virtual nodes of the host. */
 export function listVirtualNodes(host: ClusterClient, signal: AbortSignal): Promise<Stored<KubeNode>[]> {
   return listAll(host, nodes, { labelSelector: VIRTUAL_NODE_LABEL, signal });
 }
 
-/** Returns the pods that have not finished. */
 export function unfinished(proxies: readonly Stored<Pod>[]): Stored<Pod>[] {
   return proxies.filter((proxy) => !isTerminal(proxy));
 }

@@ -37,7 +37,6 @@ export async function unlessGone<T>(change: Promise<T>): Promise<T | undefined> 
   }
 }
 
-/** Returns an object's reference. */
 export function refOf(object: { readonly namespace?: string | undefined; readonly name: string }): ObjectRef {
   const { namespace, name } = object;
   return namespace === undefined ? { name } : { namespace, name };

@@ -1,9 +1,12 @@
+import { once } from "node:events";
 import type { Option } from "commander";
 import { z } from "zod";
 import type { TlsSource } from "../../serving/certificate-source.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
 import { flag, flags } from "./command.ts";
 import { commaList, type GlobalInput, listenAddress, withGlobals } from "./input.ts";
-import type { ListenAddress } from "./listening.ts";
+import { type ListenAddress, listenAt, serveHealthAt } from "./listening.ts";
 
 export const LOG_LEVEL_FLAG: Option = flag("--log-level <level>", "debug, info, warn or error (default: info)");
 export const logLevel: z.ZodDefault<z.ZodEnum<{ debug: "debug"; info: "info"; warn: "warn"; error: "error" }>> = z
@@ -60,4 +63,30 @@ export function tlsSourceOf(input: ServingInput, serviceHost: string): TlsSource
   }
   const named = listen.host === "::" || listen.host === "0.0.0.0" ? [] : [listen.host];
   return { kind: "own", hosts: [serviceHost, ...named, ...tlsHosts] };
+}
+
+interface Serving {
+  /** Name in the log. */
+  readonly name: string;
+  readonly start: () => Promise<{ readonly port: number; close(): Promise<void> }>;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+}
+
+/** Serves, beside its metrics, until the signal fires. Rejects with a usage error if an address is not available. */
+export async function serveUntil(
+  signal: AbortSignal,
+  { metricsListen }: ServingInput,
+  { name, start, metrics, log }: Serving,
+): Promise<void> {
+  const health = await serveHealthAt("--metrics-listen", metricsListen, metrics);
+  try {
+    const server = await listenAt("--listen", start);
+    log.info({ port: server.port }, `${name} serves`);
+    if (!signal.aborted) await once(signal, "abort");
+    await server.close();
+  } finally {
+    // An open health port would keep a process alive whose server failed to start.
+    await health?.close();
+  }
 }

@@ -15,12 +15,10 @@ export interface ClusterChoice {
   readonly impersonate?: string | undefined;
 }
 
-/** A cluster that the command talks to. */
 export interface Connection {
   readonly client: ClusterClient;
   /** Name of the cluster in the kubeconfig. Absent with the in-cluster account. */
   readonly clusterName?: string | undefined;
-  /** URL of the API server. */
   readonly server: string;
   /** The API server's certificate authority, PEM. Absent if the system's roots vouch for it. */
   readonly certificateAuthority?: string | undefined;
@@ -46,7 +44,6 @@ export interface Session {
   readonly signal: AbortSignal;
   /** Opens a cluster, which `as` names in errors. The process closes it when the command ends. */
   connect(choice: ClusterChoice, as: string): Promise<Connection>;
-  /** Opens a cluster from the text of a kubeconfig. */
   connectText(kubeconfig: string, as: string): Promise<Connection>;
   /** Opens a member through the host's API server with the user's own credentials there, or without a name the host itself. */
   openReading(host: ClusterChoice, member?: string): Promise<ReadingClient>;
@@ -55,13 +52,11 @@ export interface Session {
 /** The host of a command, and how the command reaches members and reports progress. */
 export interface HostContext {
   readonly host: ClusterClient;
-  /** Opens a member from the text of a stored kubeconfig. */
   readonly connectText: Session["connectText"];
   readonly signal: AbortSignal;
   readonly report: (line: string) => void;
 }
 
-/** Builds a command's context from its session and its connection to the host. */
 export function hostContext({ client: host }: Connection, session: Session): HostContext {
   const { connectText, signal, terminal } = session;
   return { host, connectText, signal, report: (line) => terminal.progress(line) };

@@ -1,4 +1,3 @@
-/** The terminal's stream that the line is on. */
 export interface LineStream {
   write(text: string): unknown;
   readonly columns?: number;

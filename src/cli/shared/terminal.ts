@@ -3,11 +3,9 @@ import type { Environment } from "../../kube/environment-proxy.ts";
 import { type Clock, realClock } from "../../runtime/clock.ts";
 import { ProgressLine } from "./progress-line.ts";
 
-/** A stream of the process, as commands see it. */
 export interface Stream {
   write(text: string | Buffer): unknown;
   readonly isTTY?: boolean;
-  /** Columns of the terminal. */
   readonly columns?: number;
 }
 
@@ -45,7 +43,6 @@ export class Terminal {
     return this.#out.isTTY === true && this.#env.TERM !== "dumb";
   }
 
-  /** Prints a line of the result to standard output. */
   print(line: string): void {
     this.write(`${line}\n`);
   }
@@ -57,7 +54,6 @@ export class Terminal {
     this.#out.write(text);
   }
 
-  /** Prints a line of progress to standard error. */
   progress(line: string): void {
     this.complain(`${line}\n`);
   }
@@ -83,7 +79,6 @@ export class Terminal {
     }
   }
 
-  /** Names what the command works at, or waits for. */
   step(what: string): void {
     this.#progress?.step(what);
   }

@@ -26,10 +26,7 @@ export function padded(text: string, width: number): string {
 // Stands for a space at which no line is broken.
 const NO_BREAK = "\u00a0";
 
-/**
- * Breaks a text into lines of at most some columns, between words where it can, and not within `commands` that fit on a line. Further
- * lines keep its indentation, and each line has its colours.
- */
+/** Breaks a text into lines between words, and not within `commands` that fit on a line. Keeps indentation and colours. */
 export function wrapped(text: string, most: number): string[] {
   if (textWidth(text) <= most) return [text];
   const indent = /^ */.exec(stripVTControlCharacters(text))?.[0] ?? "";

@@ -95,7 +95,6 @@ function isHttp(value: string): boolean {
   return URL.canParse(value) && ["http:", "https:"].includes(new URL(value).protocol);
 }
 
-/** Returns client metrics that record requests in traces as well. */
 export function tracedRequests(metrics: ClientMetrics, traces: Traces): ClientMetrics {
   return {
     observeRequest: (...request) => {

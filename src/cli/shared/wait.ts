@@ -1,7 +1,6 @@
 import { isKubeError } from "../../kube/errors.ts";
 import { type Clock, realClock } from "../../runtime/clock.ts";
 
-/** Options of a wait. */
 export interface WaitOptions {
   readonly timeoutMs: number;
   readonly intervalMs?: number;
@@ -9,10 +8,7 @@ export interface WaitOptions {
   readonly clock?: Clock;
 }
 
-/**
- * Polls until `check` finds something. Resolves to undefined on timeout. A rejected check ends the wait; a long check may ask for
- * the time left. Rejects with the signal's reason when that fires.
- */
+/** Polls until `check` finds something. Undefined on timeout. Rejects with an error of `check`, or the signal's reason. */
 export async function waitFor<T>(
   check: (leftMs: () => number) => Promise<T | undefined>,
   { timeoutMs, intervalMs = 250, signal, clock = realClock }: WaitOptions,
@@ -37,7 +33,6 @@ export async function until(
   return (await waitFor(async (leftMs) => (await condition(leftMs)) || undefined, options)) ?? false;
 }
 
-/** Returns a reporter that leaves out a line equal to the one before. */
 export function withoutRepeats(report: (line: string) => void): (line: string) => void {
   let last: string | undefined;
   return (line) => {

@@ -13,7 +13,6 @@ import { isOverflow } from "../../pods/overflow.ts";
 import { isProxy } from "../../pods/proxy.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 
-/** An object as Legation's webhook leaves it, or its refusal. */
 export type Admitted<T> =
   | { readonly object: T; readonly warnings: readonly string[]; readonly denied?: never }
   | { readonly denied: string; readonly warnings?: never };
@@ -45,7 +44,6 @@ export function admitPod(pod: Stored<Pod>, mode: DelegationMode): Admitted<Store
   return admitted(pod, verdict);
 }
 
-/** Reports whether admission has marked the pod for Legation. */
 export function isDelegated(pod: Stored<Pod>): boolean {
   return isProxy(pod) || isOverflow(pod);
 }

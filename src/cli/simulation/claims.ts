@@ -75,7 +75,6 @@ export class SimulatedClaims {
     );
   }
 
-  /** Moves the pod's claims to its member. */
   place(proxy: Stored<Pod>, member: string): void {
     for (const key of claimKeys(proxy)) if (!this.#homes.has(key)) this.#homes.set(key, member);
   }

@@ -10,14 +10,12 @@ import {
   type WorkloadPods,
 } from "./workloads.ts";
 
-/** A workload by its name. */
 export interface NamedWorkload {
   readonly kind: WorkloadKind;
   readonly namespace: string;
   readonly name: string;
 }
 
-/** The controller of a pod. */
 export interface PodController {
   readonly kind: string;
   readonly name: string;

@@ -28,7 +28,6 @@ import { WORKLOAD_RESOURCES, type WorkloadPods } from "./workloads.ts";
 /** The host's objects that placement depends on. */
 export interface HostState {
   readonly clusters: readonly Stored<Cluster>[];
-  /** Virtual nodes. */
   readonly nodes: readonly Stored<KubeNode>[];
   readonly proxies: readonly Stored<Pod>[];
   readonly namespaces: readonly Stored<Namespace>[];
@@ -49,10 +48,7 @@ export interface SeenHost {
 
 const OTHER_PODS = ofViewers("the room that pods of other namespaces take");
 
-/**
- * Reads what placement depends on, but for claims and missing objects: of all namespaces or, where the account may not, of those in
- * `own`. Rejects with KubeError if it may not read the members, or one of its own namespaces.
- */
+/** Reads what placement depends on: of all namespaces or, where the account may not, of `own`. Rejects with KubeError. */
 export async function readHost(client: ClusterClient, own: readonly string[], signal: AbortSignal): Promise<SeenHost> {
   const [{ host, hidden }, proxies, workloads] = await Promise.all([
     readWithoutProxies(client, own, signal),
@@ -120,7 +116,6 @@ export async function readClaims(
   return new Map(await Promise.all(read));
 }
 
-/** Reads a workload as the host has it. Resolves to undefined if there is none. */
 export async function readWorkloadObject(
   host: ClusterClient,
   { kind, namespace, name }: NamedWorkload,

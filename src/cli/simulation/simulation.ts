@@ -31,7 +31,6 @@ import type { HostState } from "./host-state.ts";
 import { SimulatedMember } from "./simulated-member.ts";
 import type { ClaimTemplate } from "./workloads.ts";
 
-/** The place of one pod. */
 export interface SimulatedPlace {
   /** The member where it runs. Absent: it waits. */
   readonly cluster?: string;
@@ -43,14 +42,12 @@ export interface SimulatedPlace {
   readonly others: readonly Declined[];
 }
 
-/** A member that does not get the pod. */
 export interface Declined {
   readonly cluster: string;
   readonly reason: string;
   readonly message: string;
 }
 
-/** The place of a Job that runs whole. */
 export interface WholePlace extends SimulatedPlace {
   /** The shares of a divided Job, which has no single member. */
   readonly shares?: readonly PlannedShare[];
@@ -67,7 +64,6 @@ export interface ObjectPlace {
   readonly misfits: readonly { readonly cluster: string; readonly message: string }[];
 }
 
-/** A member's share of a divided Job. */
 export interface PlannedShare {
   readonly cluster: string;
   readonly completions: number;
@@ -77,7 +73,6 @@ export interface PlannedShare {
   readonly message?: string;
 }
 
-/** A view of a pod, and what its members are ranked by. */
 interface Observed {
   readonly view: View;
   readonly input: RankInput;
@@ -132,7 +127,6 @@ export class Simulation {
     return this.#placementState.eligibilities.sharing(proxy);
   }
 
-  /** Adds claims that are made before the pods that name them. */
   addClaims(namespace: string, claims: readonly ClaimTemplate[]): void {
     for (const { name, spec } of claims) this.#claims.add(namespace, name, spec);
   }
@@ -217,7 +211,6 @@ export class Simulation {
     };
   }
 
-  /** Lets the pod run in the member. */
   #run(proxy: Stored<Pod>, member: string, { input, ranking }: Observed): SimulatedPlace {
     // Before the pod's own requests count.
     const others = [...ofOthers(ranking.refusals, member), ...behindBest(input, ranking, member)];

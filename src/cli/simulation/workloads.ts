@@ -16,7 +16,6 @@ import { podSpec } from "../../pods/spec-shape.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
 import { type ClaimSpec, claimSpec } from "./claims.ts";
 
-/** A kind of Kubernetes' own workloads. */
 export type WorkloadKind =
   | "Pod"
   | "Deployment"
@@ -27,7 +26,6 @@ export type WorkloadKind =
   | "CronJob"
   | "DaemonSet";
 
-/** The API resource of each kind of workload. */
 export const WORKLOAD_RESOURCES: Readonly<Record<WorkloadKind, Resource<KubeObject>>> = {
   Pod: pods,
   Deployment: deployments,
@@ -41,7 +39,6 @@ export const WORKLOAD_RESOURCES: Readonly<Record<WorkloadKind, Resource<KubeObje
 
 type ObjectKind = Pick<WrittenObject, "apiVersion" | "kind">;
 
-/** Reports whether a kind is one of Kubernetes' own workloads. */
 export function isWorkloadKind(kind: string): kind is WorkloadKind {
   return Object.hasOwn(WORKLOAD_RESOURCES, kind);
 }

@@ -3,18 +3,20 @@ import { z } from "zod";
 import { clusterNameProblem } from "../../api/cluster.ts";
 import { clusterOfNode, virtualNodeName } from "../../api/keys.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { readMemberDetail } from "../explain/member.ts";
 import { readHostStatus } from "../explain/members.ts";
-import { readAllNamespaces, readNamespace } from "../explain/namespace.ts";
+import { inMember, type NamespaceStatus, readAllNamespaces, readNamespace } from "../explain/namespace.ts";
 import { readJourney } from "../explain/read-pod.ts";
 import { readWorkload } from "../explain/read-workload.ts";
 import { readWholeObject } from "../explain/whole-object.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
+import { type Hidden, OTHER_PODS, ofViewers } from "../shared/hidden.ts";
 import { toggle, withGlobals } from "../shared/input.ts";
 import { memberOpener, type OpenMember } from "../shared/open-member.ts";
 import { type Outcome, printOutcome } from "../shared/output.ts";
-import { asViewer } from "../shared/reading.ts";
+import { asViewer, readable } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
 import { didYouMean } from "../shared/suggestion.ts";
 import { SUBJECT_NAMES, subjectOf } from "../simulation/subjects.ts";
@@ -29,10 +31,10 @@ import { workloadText } from "./workload-text.ts";
 
 /** `word` names a delegated type, which the host knows. */
 type Target =
-  | { readonly kind: WorkloadKind | "Member"; readonly name: string; readonly word?: never }
-  | { readonly word: string; readonly name: string };
+  | { readonly kind: "Member"; readonly name: string }
+  | { readonly kind: WorkloadKind; readonly name: string; readonly word?: never }
+  | { readonly kind?: never; readonly word: string; readonly name: string };
 
-/** `legation status` */
 export const command: Equip = equipped({
   description:
     "Shows all members: whether each is ready and why not, its version, nodes, room and pods. Of one member, pod, workload or " +
@@ -85,11 +87,17 @@ export const command: Equip = equipped({
     const open = once(
       memberOpener({ host: client, signal, throughHost: (name) => session.openReading(options, name) }),
     );
+    const own: OwnNamespace = { host: client, namespace: namespace ?? current, session };
     const readOne = (): Promise<Outcome> => {
-      if (target !== undefined)
-        return readTarget(client, { namespace: namespace ?? current, ...target }, session, open);
-      if (namespace === undefined && !allNamespaces) return readMemberDetails(client, session);
-      return readPods(client, namespace, session);
+      if (target?.kind === "Member") return readMember(target.name, own);
+      if (target !== undefined) return readTarget(target, own, open);
+      if (allNamespaces)
+        return orOwn(
+          readPods(() => readAllNamespaces(client, signal), own),
+          own,
+          [OTHER_PODS],
+        );
+      return namespace === undefined ? readMembers(own) : readPods(() => readNamespace(client, namespace, signal), own);
     };
     const read = (): Promise<Outcome> => asViewer(readOne());
     if (options.watch) await followStatus(read, { format, terminal, clock: realClock, signal });
@@ -97,42 +105,70 @@ export const command: Equip = equipped({
   },
 });
 
-async function readMemberDetails(client: ClusterClient, { signal, terminal }: Session): Promise<Outcome> {
-  const document = await readHostStatus(client, signal);
-  return { document, text: membersText(document, Date.now(), terminal) };
+/** The host, and the namespace in which an account may have its only rights. */
+interface OwnNamespace {
+  readonly host: ClusterClient;
+  readonly namespace: string;
+  readonly session: Session;
 }
 
-/** `name`: absent for all namespaces. */
-async function readPods(
-  client: ClusterClient,
-  name: string | undefined,
-  { signal, terminal }: Session,
-): Promise<Outcome> {
-  const status = await (name === undefined ? readAllNamespaces(client, signal) : readNamespace(client, name, signal));
+async function readMembers(own: OwnNamespace): Promise<Outcome> {
+  const { host, namespace, session } = own;
+  const read = readHostStatus(host, namespace, session.signal).then((document) => {
+    return { document, text: membersText(document, Date.now(), session.terminal) };
+  });
+  return orOwn(read, own, [ofViewers("the members and their state"), OTHER_PODS]);
+}
+
+async function readMember(name: string, own: OwnNamespace): Promise<Outcome> {
+  const { host, namespace, session } = own;
+  const read = readMemberDetail(host, { name, namespace }, session.signal).then((document) => {
+    return { document, text: memberText(document, Date.now(), session.terminal) };
+  });
+  return orOwn(read, own, [ofViewers("the member and its state"), OTHER_PODS], name);
+}
+
+async function readPods(read: () => Promise<NamespaceStatus>, { session }: OwnNamespace): Promise<Outcome> {
+  const status = await read();
   const document = { ...status, hidden: status.hidden.map(({ what }) => what) };
-  return { document, text: namespaceText(status, Date.now(), terminal) };
+  return { document, text: namespaceText(status, Date.now(), session.terminal) };
+}
+
+/** Resolves to the outcome or, where the account may not read it, to what its own namespace has in the members, or in one. */
+async function orOwn(
+  reading: Promise<Outcome>,
+  own: OwnNamespace,
+  hidden: readonly Hidden[],
+  member?: string,
+): Promise<Outcome> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (!isKubeError(error, "Forbidden")) throw error;
+    const seen = await readable(readNamespace(own.host, own.namespace, own.session.signal));
+    // The role for all members is the remedy for an account without any right.
+    if (seen === undefined) throw error;
+    const status = { ...(member === undefined ? seen : inMember(seen, member)), hidden: [...seen.hidden, ...hidden] };
+    return readPods(async () => status, own);
+  }
 }
 
 async function readTarget(
-  client: ClusterClient,
-  target: Target & { readonly namespace: string },
-  { signal, terminal }: Session,
+  target: Exclude<Target, { readonly kind: "Member" }>,
+  { host, namespace, session: { signal, terminal } }: OwnNamespace,
   open: OpenMember,
 ): Promise<Outcome> {
+  const { name } = target;
   if (target.word !== undefined) {
-    const document = await readWholeObject(client, target, signal);
+    const document = await readWholeObject(host, { ...target, namespace }, signal);
     return { document, text: wholeObjectText(document, Date.now(), terminal) };
   }
-  const { kind, name } = target;
-  if (kind === "Member") {
-    const document = await readMemberDetail(client, name, signal);
-    return { document, text: memberText(document, Date.now(), terminal) };
-  }
+  const { kind } = target;
   if (kind === "Pod") {
-    const { journey: document } = await readJourney(client, target, { open, signal });
+    const { journey: document } = await readJourney(host, { name, namespace }, { open, signal });
     return { document, text: journeyText(document, terminal) };
   }
-  const document = await readWorkload(client, { ...target, kind }, signal);
+  const document = await readWorkload(host, { kind, name, namespace }, signal);
   return {
     document,
     text: "whole" in document ? wholeJobText(document, terminal) : workloadText(document, Date.now(), terminal),

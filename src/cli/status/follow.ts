@@ -4,7 +4,6 @@ import { type Outcome, type OutputFormat, printOutcome } from "../shared/output.
 import type { Terminal } from "../shared/terminal.ts";
 import { fitted } from "../shared/text-width.ts";
 
-/** How a followed status is shown. */
 export interface FollowStatusOptions {
   readonly format: OutputFormat;
   readonly terminal: Terminal;
@@ -16,16 +15,21 @@ const READ_EVERY_MS = 2_000;
 // A host that takes long to answer is asked less often.
 const PAUSE_PER_READ = 2;
 
-/**
- * Shows a status until the signal fires: a terminal is written anew, and elsewhere each change follows. Goes on when the host does not
- * answer for a while. Rejects with the signal's reason, and with an error that another attempt does not mend.
- */
+/** Shows a status until the signal fires, also across an outage. Rejects with its reason, or with a lasting error. */
 export async function followStatus(
   read: () => Promise<Outcome>,
   { format, terminal, clock, signal }: FollowStatusOptions,
 ): Promise<never> {
   const redraws = format !== "json" && format !== "yaml" && terminal.canRedraw;
   let shown: string | undefined;
+  const show = (outcome: Outcome): void => {
+    if (redraws) {
+      terminal.redraw(fitted(outcome.text, terminal.width));
+      return;
+    }
+    if (shown !== undefined && format !== "json") terminal.print(format === "yaml" ? "---" : "");
+    printOutcome(terminal, format, outcome);
+  };
   // The problem of the outage that lasts, as it was told.
   let told: string | undefined;
   for (;;) {
@@ -35,7 +39,7 @@ export async function followStatus(
       // Ages change each second: elsewhere than on a screen only the facts count.
       const seen = redraws ? outcome.text : JSON.stringify(outcome.document);
       const hasNews = seen !== shown || (redraws && told !== undefined);
-      if (hasNews) show(outcome, { isFirst: shown === undefined, redraws, format, terminal });
+      if (hasNews) show(outcome);
       shown = seen;
       told = undefined;
     } catch (error) {
@@ -48,21 +52,4 @@ export async function followStatus(
     const tookMs = clock.now() - startedAt;
     await clock.sleep(Math.max(READ_EVERY_MS, tookMs * PAUSE_PER_READ), signal);
   }
-}
-
-function show(
-  outcome: Outcome,
-  {
-    isFirst,
-    redraws,
-    format,
-    terminal,
-  }: { readonly isFirst: boolean; readonly redraws: boolean } & Pick<FollowStatusOptions, "format" | "terminal">,
-): void {
-  if (redraws) {
-    terminal.redraw(fitted(outcome.text, terminal.width));
-    return;
-  }
-  if (!isFirst && format !== "json") terminal.print(format === "yaml" ? "---" : "");
-  printOutcome(terminal, format, outcome);
 }

@@ -4,13 +4,13 @@ import { amountText, counted } from "../../api/wording.ts";
 import { credentialsWords } from "../explain/credentials-words.ts";
 import type { MemberDetail } from "../explain/member.ts";
 import { troubleText } from "../explain/text.ts";
+import { hiddenText } from "../shared/hidden.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { eventsText } from "./events-text.ts";
 import { membersText } from "./members-text.ts";
 import { countsText } from "./workload-text.ts";
 
-/** Formats all that is known of one member for people. */
 export function memberText(member: MemberDetail, now: number, terminal: Terminal): string {
   const { name, node, server, agent, credentials, nodeKinds, statuses, troubles, events = [] } = member;
   // A trouble tells the reason below, with its time and remedy.
@@ -27,6 +27,7 @@ export function memberText(member: MemberDetail, now: number, terminal: Terminal
     ...troubles.map((trouble) => troubleText(trouble, terminal)),
     ...(events.length === 0 ? [] : ["", eventsText(events, terminal)]),
     `its pods: \`kubectl get pods -A --field-selector spec.nodeName=${node}\``,
+    ...hiddenText(member.hidden, terminal),
   ].join("\n");
 }
 

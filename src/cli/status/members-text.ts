@@ -1,15 +1,17 @@
 import { HOST_LABEL, LEADERLESS_ANNOTATION, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { ageOf, amountText } from "../../api/wording.ts";
 import type { HostStatus, MemberStatus } from "../explain/members.ts";
+import { hiddenText } from "../shared/hidden.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
 // The least important first: capacities count most where pods wait.
 const OPTIONAL = ["AGE", "VERSION", "NODES", "REACHED", "MEMORY FREE/ALL", "CPU FREE/ALL", "PODS RUN/ALL"];
 
-/** Formats the status for people. */
-export function membersText({ clusters, waiting }: HostStatus, now: number, terminal: Terminal): string {
-  if (clusters.length === 0) return `no member cluster has joined: see \`legation join --help\`${waitingLine(waiting)}`;
+export function membersText({ clusters, waiting, hidden }: HostStatus, now: number, terminal: Terminal): string {
+  if (clusters.length === 0) {
+    return ["no member cluster has joined: see `legation join --help`", ...waitingLine(waiting)].join("\n");
+  }
   const header = [
     "NAME",
     "READY",
@@ -34,20 +36,21 @@ export function membersText({ clusters, waiting }: HostStatus, now: number, term
     ageOf(cluster.created, now) ?? "-",
     ...(reasons ? [cluster.reason ?? ""] : []),
   ]);
-  return (
-    table(reasons ? [...header, "REASON"] : header, rows, terminal.width, OPTIONAL) +
-    waitingLine(waiting) +
-    accessLine(clusters) +
-    heldLines(clusters)
-  );
+  return [
+    table(reasons ? [...header, "REASON"] : header, rows, terminal.width, OPTIONAL),
+    ...waitingLine(waiting),
+    ...accessLine(clusters),
+    ...heldLines(clusters),
+    ...hiddenText(hidden, terminal),
+  ].join("\n");
 }
 
 /** Returns which members users of the host reach, and by which names of users and groups. */
-function accessLine(clusters: readonly MemberStatus[]): string {
+function accessLine(clusters: readonly MemberStatus[]): string[] {
   const open = clusters.flatMap(({ name, access }) =>
     access === undefined ? [] : [`${name} (as ${access.prefix}USER)`],
   );
-  return open.length === 0 ? "" : `\nopen to users by \`legation kubeconfig NAME\`: ${open.join(", ")}`;
+  return open.length === 0 ? [] : [`open to users by \`legation kubeconfig NAME\`: ${open.join(", ")}`];
 }
 
 /** Returns `directly`, or `agent 0.1.0, 5m`: its version, and since when it is connected. */
@@ -60,24 +63,24 @@ function reachedText({ connection, agent, ready }: MemberStatus, now: number): s
 }
 
 /** Returns how to inspect and end delegates that the restored host does not know. */
-function heldLines(clusters: readonly MemberStatus[]): string {
+function heldLines(clusters: readonly MemberStatus[]): string[] {
   const holding = clusters.filter(({ held = 0 }) => held > 0);
-  if (holding.length === 0) return "";
+  if (holding.length === 0) return [];
   const counts = holding.map(({ name, held = 0 }) => `${held} in ${name}`).join(", ");
   return [
-    `\npods that run though this cluster does not know them: ${counts}`,
+    `pods that run though this cluster does not know them: ${counts}`,
     "  it was restored from a backup that is older than they are. See what runs for it in a member:",
     `    kubectl --context MEMBER get pods -A -l ${HOST_LABEL}=$(kubectl get namespace kube-system -o jsonpath={.metadata.uid})`,
     "  let them end, delete there what you do not want, or let all of them go:",
     `    kubectl -n ${SYSTEM_NAMESPACE} annotate lease legation-controller ${LEADERLESS_ANNOTATION}-`,
     `    kubectl -n ${SYSTEM_NAMESPACE} rollout restart deployment legation-controller`,
-  ].join("\n");
+  ];
 }
 
-function waitingLine({ unplaced, gated }: HostStatus["waiting"]): string {
+function waitingLine({ unplaced, gated }: HostStatus["waiting"]): string[] {
   const parts = [
     ...(unplaced === 0 ? [] : [`${unplaced} not placed yet`]),
     ...(gated === 0 ? [] : [`${gated} held back by scheduling gates`]),
   ];
-  return parts.length === 0 ? "" : `\npods without a member: ${parts.join(", ")} (see \`legation status pod NAME\`)`;
+  return parts.length === 0 ? [] : [`pods without a member: ${parts.join(", ")} (see \`legation status pod NAME\`)`];
 }

@@ -4,14 +4,14 @@ import { hiddenLine, hiddenText } from "../shared/hidden.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
-/** Formats what a namespace, or all of them, have in members for people. */
 export function namespaceText(status: NamespaceStatus, now: number, terminal: Terminal): string {
-  const { namespace, pods, objects, onHost = 0 } = status;
+  const { namespace, member, pods, objects, onHost = 0 } = status;
   const hidden = hiddenLine(status.hidden);
   const waiting = pods.filter((pod) => pod.waits !== undefined).length;
   const without = waiting === 0 ? "" : `, ${waiting} of them without a member`;
   const whole = objects.length === 0 ? "" : `; ${counted(objects.length, "whole object")}`;
-  const subject = namespace === undefined ? "All namespaces" : `Namespace ${namespace}`;
+  const where = member === undefined ? "" : ` in ${member}`;
+  const subject = namespace === undefined ? "All namespaces" : `Namespace ${namespace}${where}`;
   const isAll = namespace === undefined;
   return [
     `${subject}: ${counted(pods.length, "delegated pod")}${without}${whole}`,

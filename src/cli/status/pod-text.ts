@@ -4,7 +4,6 @@ import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { eventsText } from "./events-text.ts";
 
-/** Formats a journey for people. */
 export function journeyText(journey: Journey, terminal: Terminal): string {
   const start = Date.parse(journey.stations[0]?.at ?? "");
   const rows = journey.stations.flatMap(({ at, clock = "", isUntimed, what, details }) => [

@@ -10,13 +10,11 @@ import { hiddenText } from "../shared/hidden.ts";
 import { objectText, table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
-/** The lines of a status, from top to bottom. */
 interface WholeLines {
   readonly summary: readonly string[];
   readonly columns: readonly string[];
   /** Columns that a narrow terminal goes without, the least important first. */
   readonly optional: readonly string[];
-  /** A row for each member. */
   readonly rows: readonly (readonly string[])[];
   /** Conditions of the status, which the members report. */
   readonly conditions: readonly { readonly what: string; readonly why: string }[];
@@ -27,7 +25,6 @@ interface WholeLines {
   readonly notPlaced: { readonly at?: string; readonly reasons: readonly string[] } | undefined;
 }
 
-/** Formats a whole Job's status for people. */
 export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string {
   const { namespace, name, cluster, shares, active, ready, succeeded, failed, completions, started, notPlaced } =
     status;
@@ -59,7 +56,6 @@ export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string
   return wholeText(lines, terminal);
 }
 
-/** Formats a whole object's status for people. */
 export function wholeObjectText(status: WholeObjectStatus, now: number, terminal: Terminal): string {
   const { kind, namespace, name, members, conditions, troubles, hidden, notPlaced } = status;
   const lines = {
@@ -91,7 +87,6 @@ function summary({ whole, isDeleting, generation, members }: WholeObjectStatus):
   return wanted.length === 0 ? "whole, in no member" : `whole, in step in ${inStep} of ${wanted.length} members${of}`;
 }
 
-/** Formats the status of a whole object for people. */
 function wholeText(
   { summary, columns, optional, rows, conditions, troubles, hidden, notPlaced }: WholeLines,
   terminal: Terminal,

@@ -5,7 +5,6 @@ import { hiddenText } from "../shared/hidden.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
-/** Formats a workload's status for people. */
 export function workloadText(status: WorkloadStatus, now: number, terminal: Terminal): string {
   const { kind, namespace, name, replicas, pods, rebalance, clusters, onHost, notDelegated, pending, troubles, next } =
     status;
@@ -41,7 +40,6 @@ export function workloadText(status: WorkloadStatus, now: number, terminal: Term
 // Fits on one screen.
 const MOST_TROUBLES = 8;
 
-/** Formats the Jobs of a CronJob. */
 function runsTable(runs: readonly WorkloadRun[], now: number, terminal: Terminal): string {
   const rows = runs.map(({ name, state, succeeded, failed, clusters, created }) => [
     name,

@@ -4,7 +4,6 @@ import { shippedManifests } from "../shared/manifests.ts";
 import { printOutcome } from "../shared/output.ts";
 import { uninstall } from "./uninstall.ts";
 
-/** `legation uninstall` */
 export const command: Equip = equipped({
   description:
     "Removes every object, finalizer and label of Legation from the host. It refuses while a member is joined, and, unless " +

@@ -79,10 +79,7 @@ export async function unlabelNamespaces({ host, signal, report }: UninstallConte
   return unlabelled;
 }
 
-/**
- * Removes the namespaces of `legation access`, with its credentials for members, and of the page for a team, whether the chart or
- * the manifests made it. Leaves a namespace of the page's name that others made.
- */
+/** Removes the namespaces of `legation access` and of the page for a team. Leaves one of the page's name that others made. */
 export async function removeFurtherNamespaces(removal: RemovalContext): Promise<void> {
   for (const name of [ACCESS_NAMESPACE, UI_NAMESPACE]) {
     const namespace = await removal.host.find(namespaces, { name }, { signal: removal.signal });
@@ -113,10 +110,7 @@ export async function removeSystemNamespace(removal: RemovalContext): Promise<vo
   await removeAndWait(namespaces, namespace, removal);
 }
 
-/**
- * Removes what Legation's processes made in its namespace: the Lease and the webhook's certificate. Resolves to the names of the
- * operator's Secrets, which stay.
- */
+/** Removes what Legation's processes made in its namespace. Resolves to the names of the operator's Secrets, which stay. */
 async function removeRuntimeObjects(host: ClusterClient, signal: AbortSignal): Promise<readonly string[]> {
   await remove(host, leases, { namespace: SYSTEM_NAMESPACE, name: CONTROLLER_LEASE }, { signal });
   const stored = await listAll(host, secrets, {

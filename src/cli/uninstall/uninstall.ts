@@ -6,7 +6,6 @@ import {
   VIRTUAL_NODE_LABEL,
   VIRTUAL_NODE_PREFIX,
 } from "../../api/keys.ts";
-import type { Job, Stored } from "../../api/kubernetes.ts";
 import { counted, countedAre } from "../../api/wording.ts";
 import { isFinished } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -15,6 +14,7 @@ import { leases, nodes, secrets } from "../../kube/resources.ts";
 import { controllerOf } from "../../pods/pod-state.ts";
 import { clusterRoles } from "../member/access.ts";
 import { joinedMemberOf } from "../member/credentials.ts";
+import { type Delegated, type Finishing, type FinishingWhole, namesOf, unfinishedText } from "../member/delegated.ts";
 import { isVirtualNodeOf, NODE_LEASE_NAMESPACE, removeVirtualNode } from "../member/remove-cluster.ts";
 import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { Discovery } from "../shared/discovery.ts";
@@ -23,7 +23,6 @@ import { type KindName, kindsOf, type Manifest } from "../shared/manifests.ts";
 import { some } from "../shared/output.ts";
 import { findClusters, namespacedName, unfinished } from "../shared/reading.ts";
 import { remove } from "../shared/removal.ts";
-import { countOf, type Delegated, unfinishedText } from "../shared/unfinished.ts";
 import {
   type RemovalContext,
   removeAndWait,
@@ -34,13 +33,11 @@ import {
   unlabelNamespaces,
 } from "./objects.ts";
 import { deleteProxy, listMarkedPods, unmarkOverflow } from "./proxies.ts";
-import { listMarkedJobs, releaseJob, unmarkCronJobs } from "./whole-jobs.ts";
+import { listMarkedJobs, releaseJob, unmarkCronJobs } from "./whole.ts";
 
-/** Result of an uninstallation. */
 export interface Uninstalled {
   /** Objects that remain on the host, and why. */
   readonly remained: readonly string[];
-  /** Namespaces that were opted in. */
   readonly namespaces: readonly string[];
 }
 
@@ -58,9 +55,6 @@ const CONFIG_MAP: KindName = { apiVersion: "v1", kind: "ConfigMap" };
 // A running controller, in the cluster or outside, would restore what is removed.
 const RUNNING_KINDS = ["Deployment", "ClusterRoleBinding", "RoleBinding"];
 
-/** Pods and Jobs with Legation's marks, finished or not. */
-type Marked = Omit<Delegated, "types">;
-
 /** Removes Legation from a host without members. Safe to repeat. */
 export async function uninstall(
   manifests: readonly Manifest[],
@@ -77,7 +71,8 @@ export async function uninstall(
     report(`remains: ${what}`);
   };
   const removal: RemovalContext = { host, discovery, signal, report, remains };
-  const listMarked = async (): Promise<Marked> => {
+  // Finished or not.
+  const listMarked = async (): Promise<Finishing> => {
     const [pods, jobs] = await Promise.all([listMarkedPods(host, signal), listMarkedJobs(host, signal)]);
     return { pods, jobs };
   };
@@ -96,12 +91,12 @@ export async function uninstall(
   const unmarkedCronJobs = await unmarkCronJobs(host, signal);
   if (unmarkedCronJobs.length > 0) report(`this cluster runs the next Jobs of ${some(unmarkedCronJobs)}`);
   // Without the webhook no new proxy or whole Job appears, so these lists are complete.
-  const marked = await listMarked();
-  refuseRunning(marked, force, "; the webhook is removed already: `legation install` puts it back");
+  const { pods, ...whole } = await listMarked();
+  refuseRunning({ pods, ...whole }, force, "; the webhook is removed already: `legation install` puts it back");
 
-  for (const proxy of marked.pods) await deleteProxy(host, proxy, signal);
-  if (marked.pods.length > 0) report(`${counted(marked.pods.length, "delegated pod")} deleted`);
-  await releaseJobs(marked.jobs, context);
+  for (const proxy of pods) await deleteProxy(host, proxy, signal);
+  if (pods.length > 0) report(`${counted(pods.length, "delegated pod")} deleted`);
+  for (const release of Object.values(RELEASES)) await release(whole, context);
   const unmarked = await unmarkOverflow(removal);
   if (unmarked > 0) report(`${countedAre(unmarked, "in overflow mode")} the host's alone`);
   await removeVirtualNodes(host, signal);
@@ -121,10 +116,10 @@ export async function uninstall(
   return { remained, namespaces: optedIn };
 }
 
-function refuseRunning({ pods, jobs }: Marked, force: boolean, more: string): void {
-  const running = { pods: unfinished(pods), jobs: jobs.filter((job) => !isFinished(job)) };
-  if (force || countOf(running) === 0) return;
-  const words = { noun: "delegated pod", does: "has not finished", many: "have not finished" };
+function refuseRunning({ pods, jobs }: Finishing, force: boolean, more: string): void {
+  const running: Finishing = { pods: unfinished(pods), jobs: jobs.filter((job) => !isFinished(job)) };
+  if (force || namesOf(running).size === 0) return;
+  const words = { pod: "delegated pod", does: "has not finished", many: "have not finished" };
   const started = "they are deleted, and their controllers start them on the host";
   const alone = running.jobs.length === 0 ? "" : "; a Job that no controller makes has to be created again";
   throw new Failure("refused", {
@@ -165,7 +160,11 @@ async function refuseJoined(host: ClusterClient, signal: AbortSignal): Promise<v
   });
 }
 
-async function releaseJobs(jobs: readonly Stored<Job>[], { host, signal, report }: UninstallContext): Promise<void> {
+const RELEASES: Readonly<
+  Record<keyof FinishingWhole, (whole: FinishingWhole, context: UninstallContext) => Promise<void>>
+> = { jobs: releaseJobs };
+
+async function releaseJobs({ jobs }: FinishingWhole, { host, signal, report }: UninstallContext): Promise<void> {
   for (const job of jobs) {
     await releaseJob(host, job, signal);
     const end =

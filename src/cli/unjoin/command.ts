@@ -12,7 +12,6 @@ const CONTROLLER_USER = `system:serviceaccount:${SYSTEM_NAMESPACE}:legation-cont
 // Neither the lost member nor the controller is waited for any longer.
 const LONGEST_FORCED_MS = 10_000;
 
-/** `legation unjoin` */
 export const command: Equip = equipped({
   description:
     "Removes the Cluster, its virtual node and the credentials that `legation join` made from the host, and what the host made from the member: " +

@@ -7,14 +7,14 @@ import { deniedRight } from "../../kube/messages.ts";
 import { nodes, pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/pod-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { countsOf, type Finishing, type FinishingWhole, unfinishedText } from "../member/delegated.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 import { Failure } from "../shared/failure.ts";
 import { listProxies, namespacedName, unfinished } from "../shared/reading.ts";
 import { dropFinalizer, remove } from "../shared/removal.ts";
 import type { Connection, HostContext } from "../shared/session.ts";
-import { countOf, type Unfinished, unfinishedText } from "../shared/unfinished.ts";
 import { until } from "../shared/wait.ts";
-import { unfinishedJobs, waitForJobs } from "./whole-jobs.ts";
+import { unfinishedWhole, waitForWhole } from "./whole.ts";
 
 export interface UnjoinOptions {
   readonly name: string;
@@ -41,10 +41,7 @@ export interface DrainOptions extends Pick<HostContext, "signal" | "report"> {
 // Concurrent evictions and deletions.
 const PODS_AT_ONCE = 8;
 
-/**
- * Evicts every running proxy of a node, so that PodDisruptionBudgets hold, and deletes the finished ones. Resolves to the pods
- * that are left on timeout.
- */
+/** Evicts every running proxy of a node, and deletes the finished ones. Resolves to the pods that are left on timeout. */
 export async function drainNode(
   host: ClusterClient,
   node: string,
@@ -110,19 +107,13 @@ async function end(
   }
 }
 
-/**
- * Reports whether an eviction was refused for a reason of this pod that may pass: a PodDisruptionBudget (429), several of them
- * (500), a terminating namespace or an admission webhook (403). kubectl drain retries the same.
- */
+/** Reports whether the refusal of an eviction may pass, as kubectl drain judges it: budgets (429, 500), webhooks (403). */
 function isOfThisPod(error: KubeError): boolean {
   if (error.code === "Forbidden") return deniedRight(error.detail)?.resource !== "pods/eviction";
   return error.code === "TooManyRequests" || error.code === "ServerError";
 }
 
-/**
- * Cordons and drains the virtual node, and with `drain` waits for the member's whole Jobs. Without `drain` and `force` it refuses
- * pods and Jobs that have not finished. Leaves a node that is not Legation's.
- */
+/** Drains the virtual node, and with `drain` waits for what runs whole. Otherwise refuses what has not finished. */
 export async function emptyMember(options: UnjoinOptions, context: UnjoinContext): Promise<void> {
   const { name, drain, force, timeoutMs } = options;
   const { host, signal, report } = context;
@@ -131,12 +122,12 @@ export async function emptyMember(options: UnjoinOptions, context: UnjoinContext
   const isOther = found !== undefined && !isVirtualNodeOf(found, name);
   if (isOther)
     report(`${host.cluster}: Node ${node} is not Legation's, by label and spec.providerID, and stays as it is`);
-  const list = async (): Promise<Unfinished> => {
-    const [proxies, jobs] = await Promise.all([
+  const list = async (): Promise<Finishing> => {
+    const [proxies, whole] = await Promise.all([
       isOther ? [] : listProxies(host, { node, signal }),
-      unfinishedJobs(host, name, signal),
+      unfinishedWhole(host, name, signal),
     ]);
-    return { pods: proxies, jobs };
+    return { pods: proxies, ...whole };
   };
   const refusesRunning = !drain && !force;
   if (refusesRunning) refuseRunning(name, await list());
@@ -145,20 +136,21 @@ export async function emptyMember(options: UnjoinOptions, context: UnjoinContext
     await host.patch(nodes, { name: node }, { type: "merge", body }, { signal });
     report(`${host.cluster}: Node ${node} is cordoned`);
   }
-  // No pod and no Job comes after the cordon, so these lists are complete.
-  const { pods: proxies, jobs } = await list();
-  if (refusesRunning) refuseRunning(name, { pods: proxies, jobs });
+  // Nothing comes after the cordon, so these lists are complete.
+  const { pods: proxies, ...whole } = await list();
+  if (refusesRunning) refuseRunning(name, { pods: proxies, ...whole });
   if (proxies.length > 0) {
     report(`${host.cluster}: waiting until ${countedAre(proxies.length, `on Node ${node}`)} gone`);
   }
-  const waitsForJobs = jobs.length > 0 && !force;
-  if (waitsForJobs) report(`${host.cluster}: waiting for ${counted(jobs.length, "whole Job")} in ${name} to finish`);
-  else if (jobs.length > 0) report(`${host.cluster}: ${unfinishedText({ pods: [], jobs }, END_AS_FAILED)}`);
+  const waits = hasAny(whole) && !force;
+  if (waits) report(`${host.cluster}: waiting for ${countsOf(whole)} in ${name} to finish`);
+  else if (hasAny(whole)) report(`${host.cluster}: ${unfinishedText(whole, END_AS_FAILED)}`);
   const [rest, running] = await Promise.all([
     isOther ? [] : drainNode(host, node, { timeoutMs, force, signal, report }),
-    waitsForJobs ? waitForJobs(host, name, { timeoutMs, signal, report }) : [],
+    waits ? waitForWhole(host, name, { timeoutMs, signal, report }) : whole,
   ]);
-  if (!force && rest.length + running.length > 0) throw notEnded(options, { pods: rest, jobs: running });
+  const left = { pods: rest, ...running };
+  if (!force && hasAny(left)) throw notEnded(options, left);
   if (rest.length === 0) return;
   // The admission policy lets only the controller's account remove this finalizer.
   const controller = await context.asController();
@@ -168,28 +160,33 @@ export async function emptyMember(options: UnjoinOptions, context: UnjoinContext
 
 const END_AS_FAILED = { does: "ends as Failed (ClusterRemoved)", many: "end as Failed (ClusterRemoved)" };
 const GONE_FOR_GOOD = "--force when the member is gone for good";
-const JOBS_FAIL =
-  "whole Jobs do not move: --drain waits until they have finished; if the member leaves before, they end as Failed (ClusterRemoved)";
+const WHOLE_FAIL =
+  "; whole Jobs do not move: --drain waits until they have finished; if the member leaves before, they end as Failed (ClusterRemoved)";
 
-function refuseRunning(name: string, { pods: proxies, jobs }: Unfinished): void {
-  const running = { pods: unfinished(proxies), jobs };
-  if (countOf(running) === 0) return;
+function refuseRunning(name: string, { pods: proxies, ...whole }: Finishing): void {
+  const running = { pods: unfinished(proxies), ...whole };
+  if (!hasAny(running)) return;
   throw new Failure("refused", {
     object: `Cluster ${name}`,
     problem: unfinishedText(running, { does: "runs there", many: "run there" }),
     remedy:
       `move them with --drain (their controllers replace them), or ${GONE_FOR_GOOD}` +
-      (jobs.length === 0 ? "" : `; ${JOBS_FAIL}`),
+      (hasAny(whole) ? WHOLE_FAIL : ""),
   });
 }
 
-function notEnded({ name, timeoutMs }: UnjoinOptions, left: Unfinished): Failure {
+function notEnded({ name, timeoutMs }: UnjoinOptions, left: Finishing): Failure {
   const late = `had not ended after ${timeoutMs / 1000} s`;
+  const { pods: _, ...whole } = left;
   return new Failure("notReady", {
     object: `Cluster ${name}`,
     problem: unfinishedText(left, { does: late, many: late }),
     remedy:
       `its virtual node stays cordoned; run the command again (a longer --timeout, or ${GONE_FOR_GOOD})` +
-      (left.jobs.length === 0 ? "" : `; ${JOBS_FAIL}`),
+      (hasAny(whole) ? WHOLE_FAIL : ""),
   });
+}
+
+function hasAny(found: Finishing | FinishingWhole): boolean {
+  return Object.values(found).some((objects) => objects.length > 0);
 }

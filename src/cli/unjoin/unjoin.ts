@@ -1,7 +1,7 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { HOST_LABEL, SYSTEM_NAMESPACE, WHOLE_KEY } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
-import { clusters, resourceOfType } from "../../api/resources.ts";
+import { clusters } from "../../api/resources.ts";
 import { counted } from "../../api/wording.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { KubeError } from "../../kube/errors.ts";
@@ -13,13 +13,12 @@ import { findCredentials, removeCredentials, storedConnection } from "../member/
 import { type IdentityQuestion, identifyCommand, identifyMember, otherJoined } from "../member/identity.ts";
 import { removeCluster, removeVirtualNode, successor } from "../member/remove-cluster.ts";
 import { removeAccessCredentials } from "../member/user-access.ts";
-import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { Failure } from "../shared/failure.ts";
 import { clusterId, listClusters, notJoined, readable } from "../shared/reading.ts";
 import type { Connection } from "../shared/session.ts";
 import { emptyMember, type UnjoinContext, type UnjoinOptions } from "./drain.ts";
+import { copiedWhole } from "./whole.ts";
 
-/** Result of an unjoin. */
 export interface Unjoined {
   readonly name: string;
   /** Objects that remain in the member, and why. */
@@ -96,7 +95,7 @@ async function cleanUp(
     why,
   }: UnjoinContext & { readonly refuseSuccessor: () => Promise<void>; readonly why: string },
 ): Promise<readonly string[]> {
-  const types = (await listDelegatedTypes(host, signal)).map(resourceOfType);
+  const types = await copiedWhole(host, signal);
   if (member === undefined) {
     return [`${name}: everything${await wholeObjects(host, types, signal)}: ${why}`];
   }
@@ -141,10 +140,7 @@ async function wholeObjects(
   return count === 0 ? "" : `, with the copies of up to ${counted(count, "whole object")}`;
 }
 
-/**
- * Refuses to clean another cluster in the member's place, since a kubeconfig often has several contexts. Without a Cluster it
- * accepts an unrecognised one, which an interrupted join may have left half made.
- */
+/** Refuses to clean another cluster in the member's place. Without a Cluster an interrupted join may have left half a member. */
 async function refuseOtherMember(
   options: IdentityQuestion & { readonly cluster: Stored<Cluster> | undefined; readonly force: boolean },
   signal: AbortSignal,

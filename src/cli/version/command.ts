@@ -5,7 +5,6 @@ import { packageVersion } from "../shared/package-root.ts";
 import { type HostVersions, readHostVersions } from "./installed.ts";
 import { versionText } from "./text.ts";
 
-/** `legation version` */
 export const command: Equip = equipped({
   description:
     "Prints the version of the command line, and those on the host: of Kubernetes, of the installation, of the pods that run, " +

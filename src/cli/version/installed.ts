@@ -12,7 +12,6 @@ import { findClusters, readable } from "../shared/reading.ts";
 const COMPONENT_LABEL = "app.kubernetes.io/component";
 const LABELS = "app.kubernetes.io/name=legation";
 
-/** A pod of Legation on the host. */
 export interface RunningPod {
   readonly name: string;
   /** Version that was installed when the pod was made. */
@@ -21,7 +20,6 @@ export interface RunningPod {
   readonly ready: boolean;
 }
 
-/** A Deployment of Legation on the host, and its pods. */
 export interface InstalledProcess {
   readonly component: string;
   readonly namespace: string;
@@ -32,17 +30,13 @@ export interface InstalledProcess {
   readonly pods: readonly RunningPod[];
 }
 
-/** A member, and its agent if it is reached through one. */
 export interface MemberVersion {
   readonly name: string;
-  /** Version of its API server. */
   readonly kubernetes?: string | undefined;
   readonly connection?: "Direct" | "Agent" | undefined;
-  /** Version of its agent. */
   readonly agent?: string | undefined;
 }
 
-/** Versions on the host. */
 export interface HostVersions {
   readonly server: string;
   readonly kubernetes: string;

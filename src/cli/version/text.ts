@@ -2,10 +2,8 @@ import { counted } from "../../api/wording.ts";
 import { table } from "../shared/output.ts";
 import type { HostVersions, InstalledProcess, LegationVersions, MemberVersion } from "./installed.ts";
 
-/** The command line itself. */
 export interface ClientVersion {
   readonly version: string;
-  /** Version of Node.js. */
   readonly node: string;
 }
 
@@ -55,7 +53,6 @@ function memberRows({ name, kubernetes, connection, agent }: MemberVersion): Row
   return connection === "Agent" ? [row, [`agent of ${name}`, agent ?? "-", ""]] : [row];
 }
 
-/** Returns what does not fit. */
 function advice({ version }: ClientVersion, { version: installed, processes = [] }: LegationVersions): string[] {
   const lines: string[] = [];
   if (installed !== undefined && installed !== version) {

@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { startWebhook } from "../../../webhook/main.ts";
 import type { DelegatedType } from "../../api/delegated-type.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
@@ -8,14 +7,12 @@ import { Reflector } from "../../runtime/reflector.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
 import { type Equip, equipped, type Subcommand } from "../shared/command.ts";
-import { listenAt, serveHealthAt } from "../shared/listening.ts";
-import { type ServingInput, servingFlags, servingInput, tlsSourceOf } from "../shared/serving-flags.ts";
+import { type ServingInput, serveUntil, servingFlags, servingInput, tlsSourceOf } from "../shared/serving-flags.ts";
 import { openTraces } from "../shared/traces.ts";
 
 // The API server calls a webhook's Service by this name.
 const SERVICE_HOST = `legation-webhook.${SYSTEM_NAMESPACE}.svc`;
 
-/** `legation webhook` */
 export const webhookCommand: Subcommand<ServingInput> = {
   description:
     "Turns pods that are to be delegated into proxies as they are created. It keeps no state: run as many as you like. " +
@@ -32,7 +29,6 @@ export const webhookCommand: Subcommand<ServingInput> = {
     const { client } = await session.connect(options, "host");
     const metrics = new Metrics();
     const traces = await openTraces(session.env, "legation-webhook", log);
-    const health = await serveHealthAt("--metrics-listen", options.metricsListen, metrics);
     // Watched, so that no review needs a request.
     const types = new Reflector<DelegatedType>({
       client,
@@ -42,29 +38,24 @@ export const webhookCommand: Subcommand<ServingInput> = {
       indexes: { kind: ({ spec }) => [`${spec.group ?? ""}/${spec.kind}`] },
       onEvent: () => {},
     });
+    const start = (): ReturnType<typeof startWebhook> =>
+      startWebhook({
+        ...options.listen,
+        client,
+        log,
+        findType: (group, kind) =>
+          types.store.synced ? (types.store.byIndex("kind", `${group}/${kind}`)[0] ?? "none") : "unknown",
+        onReview: (path, verdict, seconds, review) => {
+          metrics.observeAdmission(path, verdict, seconds);
+          traces?.review({ path, verdict, seconds, ...review });
+        },
+        onCertificate: (expiresAt) => metrics.setCertificateExpiry("webhook", expiresAt),
+        tls: tlsSourceOf(options, SERVICE_HOST),
+      });
     types.start();
     try {
-      const webhook = await listenAt("--listen", () =>
-        startWebhook({
-          ...options.listen,
-          client,
-          log,
-          findType: (group, kind) =>
-            types.store.synced ? (types.store.byIndex("kind", `${group}/${kind}`)[0] ?? "none") : "unknown",
-          onReview: (path, verdict, seconds, review) => {
-            metrics.observeAdmission(path, verdict, seconds);
-            traces?.review({ path, verdict, seconds, ...review });
-          },
-          onCertificate: (expiresAt) => metrics.setCertificateExpiry("webhook", expiresAt),
-          tls: tlsSourceOf(options, SERVICE_HOST),
-        }),
-      );
-      log.info({ port: webhook.port }, "webhook serves");
-      if (!session.signal.aborted) await once(session.signal, "abort");
-      await webhook.close();
+      await serveUntil(session.signal, options, { name: "webhook", start, metrics, log });
     } finally {
-      // An open health port would keep a process alive whose webhook failed to start.
-      await health?.close();
       await types.stop();
       await traces?.close();
     }

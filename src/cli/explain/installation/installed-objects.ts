@@ -86,7 +86,7 @@ async function compareObjects(
     const { kind, metadata } = manifest;
     const object = objectText(kind, metadata);
     try {
-      const { change } = await applyManifest(host, discovery, manifest, signal, options);
+      const { change } = await applyManifest(manifest, { client: host, discovery, signal }, options);
       return { kind, object, is: change === "created" ? "missing" : change === "unchanged" ? "same" : "different" };
     } catch (error) {
       if (signal.aborted) throw error;

@@ -5,6 +5,7 @@ import type { Registry } from "../../../clusters/registry.ts";
 import { type JobShare, membersOfJob, sharesOf } from "../../../copies/job-shares.ts";
 import { isFinished, WHOLE_JOB } from "../../../copies/jobs.ts";
 import type { Source } from "../../../copies/source.ts";
+import { WHOLE_FAMILIES } from "../../../copies/whole-families.ts";
 import { explain } from "../../../placement/rank.ts";
 import { ownerOf } from "../../../pods/delegate.ts";
 import type { Clock } from "../../../runtime/clock.ts";
@@ -32,7 +33,7 @@ const FIRST_LIST_MS = 10_000;
 
 /** Gives each Job to one member, or divides it over several, whose own Job controllers make its pods. */
 export class JobAdapter implements WholeAdapter<Job, readonly JobShare[], Shown, Observed> {
-  readonly names = { objects: "whole-jobs", copies: "whole-job-copies" } as const;
+  readonly names: (typeof WHOLE_FAMILIES)["jobs"] = WHOLE_FAMILIES.jobs;
   readonly writes: typeof JOB_WRITES = JOB_WRITES;
   readonly replacesCopies = false;
   readonly membersOnRecord: typeof membersOfJob = membersOfJob;

@@ -19,6 +19,7 @@ import {
 } from "../../../copies/objects.ts";
 import { isExported } from "../../../copies/services.ts";
 import type { Source } from "../../../copies/source.ts";
+import { WHOLE_FAMILIES } from "../../../copies/whole-families.ts";
 import { explain } from "../../../placement/rank.ts";
 import { isDeleting } from "../../../pods/pod-state.ts";
 import type { Clock } from "../../../runtime/clock.ts";
@@ -51,7 +52,7 @@ const BUSY_WRITES = 4;
 
 /** Gives the annotated objects of one type to the members that placement admits. */
 export class ObjectAdapter implements WholeAdapter<AnyObject, string, JsonObject, Observed> {
-  readonly names = { objects: "whole-objects", copies: "whole-object-copies" } as const;
+  readonly names: (typeof WHOLE_FAMILIES)["types"] = WHOLE_FAMILIES.types;
   readonly writes: ObjectWrites;
   readonly replacesCopies = true;
   readonly decide: typeof decide = decide;

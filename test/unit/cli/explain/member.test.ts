@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { KubeEvent, KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
+import type { KubeEvent, KubeNode, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { type MemberFacts, memberDetail } from "../../../../src/cli/explain/member.ts";
 import { memberText } from "../../../../src/cli/status/member-text.ts";
 import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";
@@ -58,8 +58,8 @@ function facts(ready: "True" | "False", told: readonly KubeEvent[] = []): Member
   };
 }
 
-function text(of: MemberFacts): string {
-  return memberText(memberDetail(of, pods), Date.parse("2026-01-01T01:00:00Z"), recordedSession().terminal);
+function text(of: MemberFacts, proxies: readonly Stored<Pod>[] = pods): string {
+  return memberText(memberDetail(of, proxies), Date.parse("2026-01-01T01:00:00Z"), recordedSession().terminal);
 }
 
 test("a member's detail has its nodes by kind, this cluster's pods by status, and what others ask for", () => {
@@ -89,7 +89,16 @@ test("a member that is not ready is a trouble, told once, with its time and the 
   const shown = text(facts("False", [event]));
   expect(shown.match(/does not answer/g)).toHaveLength(1);
   expect(shown).toContain(
-    `trouble: west is not ready: its API server does not answer (since ${SINCE}, says legation controller)`,
+    `trouble: west is not ready: its API server does not answer; 2 pods there may run on, and the status shown is old (since ${SINCE}, says legation controller)`,
+  );
+  expect(shown).toMatch(
+    /^ {2}0 s after its node gets the taint .*, Kubernetes evicts them: .*; `legation doctor --members west` finds the cause$/m,
   );
   expect(shown).toMatch(/^2026-01-01T00:10:00Z +Warning +Unreachable +no answer$/m);
+});
+
+test("a member without pods that is not ready has the command that finds the cause", () => {
+  expect(text(facts("False"), [])).toMatch(
+    /^trouble: west is not ready: .*\n {2}`legation doctor --members west` finds the cause$/m,
+  );
 });

@@ -1,11 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { Cluster, ClusterCondition } from "../../../../src/api/cluster.ts";
 import type { KubeNode, PodSpec, Stored } from "../../../../src/api/kubernetes.ts";
-import { hostStatus, readHostStatus } from "../../../../src/cli/explain/members.ts";
+import { hostStatus } from "../../../../src/cli/explain/members.ts";
 import { membersText } from "../../../../src/cli/status/members-text.ts";
-import { kubeError } from "../../../support/builders/kube-error.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
-import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { recordedSession } from "../session.ts";
 
 const NOW = Date.parse("2026-01-01T01:00:00Z");
@@ -203,19 +201,3 @@ test("counts delegates that the host does not know by member, with what to do ab
   const none = membersText(hostStatus({ clusters: [cluster("west")], nodes: [], proxies: [] }), NOW, session.terminal);
   expect(none).not.toContain("does not know");
 });
-
-test.each(["clusters", "nodes", "pods"])(
-  "names the missing role of an account that may not list %s",
-  async (resource) => {
-    const client = fakeClient({
-      list: async ({ plural }) => {
-        if (plural !== resource) return { items: [], resourceVersion: "1", size: 0 };
-        throw kubeError("Forbidden", "User x cannot", { cluster: "host", verb: "list", resource });
-      },
-    });
-    await expect(readHostStatus(client, recordedSession().signal)).rejects.toMatchObject({
-      message: `host: you may not list ${resource}: User x cannot`,
-      remedy: expect.stringContaining("ClusterRole legation-viewer"),
-    });
-  },
-);

@@ -2,7 +2,6 @@ import { describe, expect, test } from "vitest";
 import type { AnyObject, DelegatedType } from "../../../../src/api/delegated-type.ts";
 import type { KubeEvent, Stored } from "../../../../src/api/kubernetes.ts";
 import { type WholeObjectFacts, wholeObjectStatus } from "../../../../src/cli/explain/whole-object.ts";
-import { typeNamed } from "../../../../src/cli/shared/delegated-types.ts";
 import { wholeObjectText } from "../../../../src/cli/status/whole-text.ts";
 import type { MemberRecord } from "../../../../src/copies/object-members.ts";
 import { recordedSession } from "../session.ts";
@@ -114,26 +113,5 @@ describe("the status of a whole object", () => {
       "waits: NotPlaced",
       "  this cluster has no members",
     ]);
-  });
-});
-
-describe("the name of a delegated type", () => {
-  const settings = type({ group: "", kind: "ConfigMap", plural: "configmaps" });
-  const types = [type(), settings, type({ group: "example.com", kind: "Gadget", plural: "gadgets" })];
-
-  test.each(["widgets", "widget", "Widget", "widgets.shop.example.com", "widget.shop.example.com"])(
-    "may be %s",
-    (word) => {
-      expect(typeNamed(types, word)).toEqual(types[0]);
-    },
-  );
-
-  test("that no type has is refused with those that there are", () => {
-    expect(() => typeNamed(types, "lease")).toThrow('"lease": is nothing that it shows: no DelegatedType names it');
-  });
-
-  test("that two types have is refused with both", () => {
-    const two = [...types, type({ group: "other.example.com" })];
-    expect(() => typeNamed(two, "widget")).toThrow("of widgets.shop.example.com and of widgets.other.example.com");
   });
 });

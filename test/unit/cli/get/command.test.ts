@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { runProgram } from "../../../../src/cli/program.ts";
 import type { RecordedSession } from "../session.ts";
-import { FakeMember, sessionWith } from "./fake-members.ts";
+import { FakeMember, IN_SHOP_ALONE, sessionWith } from "./fake-members.ts";
 
 test.each<[string[], RegExp]>([
   [["pods", "web", "-A"], /--all-namespaces: contradicts a name/],
@@ -49,6 +49,27 @@ describe("get", () => {
       { limit: 500, continue: "1" },
       { limit: 500, continue: "2" },
     ]);
+  });
+
+  test("-A shows an account with rights in its namespace alone the objects of that, and says what is hidden", async () => {
+    west.isOneNamespaceAlone = true;
+    west.pages = [["shop/a"]];
+    session = sessionWith({ west, east }, undefined, IN_SHOP_ALONE);
+    expect(await get("pods", "-A")).toEqual({
+      code: 0,
+      out: "CLUSTER NAMESPACE NAME STATUS\nwest shop a Running\n",
+      err:
+        "not shown: members without pods or whole Jobs of namespace shop, which the ClusterRole legation-viewer lets you read\n" +
+        "not shown: pods of namespaces beside shop, which the right to list them in all namespaces of a member lets you read\n",
+    });
+    expect(west.lists.at(-1)).toMatchObject({ namespace: "shop" });
+  });
+
+  test("--clusters with a selector names the members to write to an account that may not list Clusters", async () => {
+    session = sessionWith({ west, east }, undefined, IN_SHOP_ALONE);
+    const { code, err } = await get("pods", "--clusters", "region=eu");
+    expect(code).toBe(1);
+    expect(err).toContain("name the members (--clusters west for those with something of namespace shop)");
   });
 
   test("names a member that fails, and shows the rest", async () => {

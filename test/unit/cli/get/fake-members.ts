@@ -2,7 +2,8 @@ import type { ReadingClient } from "../../../../src/cli/shared/session.ts";
 import type { TableOptions } from "../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import type { TableEvent, TablePage } from "../../../../src/kube/tables.ts";
-import { fakeClient } from "../../../support/clients/fake-client.ts";
+import { proxyPod } from "../../../support/builders/pod.ts";
+import { type FakeMethods, fakeClient } from "../../../support/clients/fake-client.ts";
 import { connection, type RecordedSession, recordedSession } from "../session.ts";
 import { podPage } from "./pages.ts";
 
@@ -21,6 +22,8 @@ export class FakeMember {
   /** Fails every request while it is set. */
   failure: KubeErrorCode | undefined;
   lacksPods = false;
+  /** Refuses lists of all namespaces. */
+  isOneNamespaceAlone = false;
   /** Leaves requests without an answer. */
   hangs = false;
   readonly lists: TableOptions[] = [];
@@ -40,6 +43,7 @@ export class FakeMember {
       listTable: async (_resource, options) => {
         this.lists.push(options);
         await this.#answer(name, options.signal);
+        if (this.isOneNamespaceAlone && options.namespace === undefined) throw this.#error(name, "Forbidden");
         return this.#page(name, options);
       },
       watchTable: (_resource, { signal }) => this.#watch(name, signal),
@@ -112,10 +116,19 @@ function discoveryOf(path: "/api" | "/apis"): object {
   return { kind: "APIGroupDiscoveryList", items };
 }
 
+/** Lists on a host by an account with rights in namespace `shop` alone, which has a pod in west. */
+export const IN_SHOP_ALONE: FakeMethods["list"] = async ({ plural }, { namespace } = {}) => {
+  if (namespace !== "shop")
+    throw new KubeError("no", { cluster: "host", verb: "list", resource: plural, code: "Forbidden" });
+  const items = plural === "pods" ? [proxyPod({ spec: { nodeName: "legation-west" } })] : [];
+  return { items, resourceVersion: "1", size: 1 };
+};
+
 /** A session of a host with these members, whose access API is served. */
 export function sessionWith(
   members: Readonly<Record<string, FakeMember>>,
   signal: AbortSignal = new AbortController().signal,
+  ownList?: FakeMethods["list"],
 ): RecordedSession {
   const clusters = Object.keys(members).map((name) => ({
     metadata: { name, uid: name, resourceVersion: "1", labels: { region: name === "west" ? "eu" : "us" } },
@@ -123,7 +136,7 @@ export function sessionWith(
   }));
   const client = fakeClient({
     cluster: "host",
-    list: async () => ({ items: clusters, resourceVersion: "1", size: 1 }),
+    list: ownList ?? (async () => ({ items: clusters, resourceVersion: "1", size: 1 })),
     raw: async () => ({}),
   });
   return recordedSession({

@@ -1,4 +1,4 @@
-import type { ClusterPage } from "../../../../src/cli/get/printers.ts";
+import type { ClusterPage, ListPrinter } from "../../../../src/cli/get/printers.ts";
 import { pods } from "../../../../src/kube/resources.ts";
 import type { TablePage } from "../../../../src/kube/tables.ts";
 
@@ -23,4 +23,18 @@ export function podPage(names: readonly string[], more: Partial<TablePage> = {})
 /** The page of one cluster. */
 export function clusterPage(cluster: string, names: readonly string[], more: Partial<ClusterPage> = {}): ClusterPage {
   return { cluster, resource: pods, page: podPage(names), ...more };
+}
+
+/** Returns what a printer writes. */
+export function printed(
+  make: (write: (text: string | Buffer) => void) => ListPrinter,
+  use: (printer: ListPrinter) => void,
+): string {
+  let text = "";
+  const printer = make((more) => {
+    text += String(more);
+  });
+  use(printer);
+  printer.end?.();
+  return text;
 }

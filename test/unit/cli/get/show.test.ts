@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { showLists } from "../../../../src/cli/get/show.ts";
-import type { ClusterAnswer } from "../../../../src/cli/multicluster/lists.ts";
+import type { ClusterAnswer, StartedList } from "../../../../src/cli/multicluster/lists.ts";
 import { Gaps } from "../../../../src/cli/shared/gaps.ts";
 import { pods } from "../../../../src/kube/resources.ts";
 import type { TablePage } from "../../../../src/kube/tables.ts";
@@ -13,9 +13,10 @@ import { podPage } from "./pages.ts";
 function answer(cluster: string, ...pages: (TablePage | Error)[]): ClusterAnswer {
   const [first = podPage([])] = pages;
   if (first instanceof Error) throw first;
-  const list = {
+  const list: StartedList = {
     cluster,
     resource: pods,
+    request: { queries: [], namespace: "shop", includeObject: "Metadata", timeoutMs: 1_000 },
     first,
     pages: async function* () {
       for (const page of pages) {

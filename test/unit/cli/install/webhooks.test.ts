@@ -40,7 +40,7 @@ async function prepared(
     },
   });
   const manifest = { ...KIND, metadata: { name: "legation" }, webhooks: wanted };
-  await prepareWebhooks(client, new Discovery(client, signal), manifest, signal);
+  await prepareWebhooks(manifest, { client, discovery: new Discovery(client, signal), signal });
   return written?.body;
 }
 

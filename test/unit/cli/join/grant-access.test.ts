@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { accessObjects } from "../../../../src/cli/join/grant-access.ts";
-import { typeObjects } from "../../../../src/cli/join/grant-types.ts";
 import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
 
 const rule = { apiGroups: [""], resources: ["pods"], verbs: ["create"] };
@@ -11,50 +10,6 @@ const role: Manifest = {
   rules: [rule],
 };
 const account = { hostId: "0123456789-abcdef", hostName: "berlin", cluster: "west" };
-
-describe("a host's rights on types in a member", () => {
-  const type = { group: "batch", version: "v1", plural: "jobs", kind: "Job", namespaced: true };
-  const { metadata } = accessObjects(role, account).role;
-  const [gathering, binding, ofType] = typeObjects({ types: [type] }, { hostId: account.hostId, metadata });
-
-  test("are gathered from roles for this host and for all", () => {
-    expect(gathering?.aggregationRule).toEqual({
-      clusterRoleSelectors: ["true", account.hostId].map((value) => ({
-        matchLabels: { "legation.dev/aggregate-to-host": value },
-      })),
-    });
-    expect(gathering).not.toHaveProperty("rules");
-    expect(binding).toMatchObject({
-      roleRef: { name: "legation-host-01234567-types" },
-      subjects: [{ kind: "ServiceAccount", name: "legation-host-01234567", namespace: "legation-system" }],
-    });
-  });
-
-  test("are those that copies need, in a role for each type", () => {
-    expect(ofType).toMatchObject({
-      metadata: {
-        name: "legation-host-01234567-jobs.batch",
-        labels: { "legation.dev/aggregate-to-host": account.hostId, "legation.dev/host": account.hostId },
-      },
-      rules: [{ apiGroups: ["batch"], resources: ["jobs"], verbs: ["list", "watch", "create", "patch", "delete"] }],
-    });
-  });
-});
-
-test("a host's rights on a definition are in a role of their own, by name except for its creation", () => {
-  const type = { group: "example.com", version: "v1", plural: "things", kind: "Thing", namespaced: true };
-  const { metadata } = accessObjects(role, account).role;
-  const granted = { types: [type], definitions: true };
-  const [, , , definition] = typeObjects(granted, { hostId: account.hostId, metadata });
-  const resource = { apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"] };
-  expect(definition).toMatchObject({
-    metadata: { name: "legation-host-01234567-things.example.com-definition" },
-    rules: [
-      { ...resource, verbs: ["create"] },
-      { ...resource, resourceNames: ["things.example.com"], verbs: ["list", "watch", "patch"] },
-    ],
-  });
-});
 
 describe("a host's access to a member", () => {
   const objects = accessObjects(role, account);

@@ -1,9 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { KubeObject, ObjectMeta, Stored } from "../../../../src/api/kubernetes.ts";
-import { contentsOf, type FoundObject, foreignAmong } from "../../../../src/cli/member/contents.ts";
+import { contentsOf, type FoundObject, foreignAmong, isOwnObject } from "../../../../src/cli/member/contents.ts";
 import { Discovery } from "../../../../src/cli/shared/discovery.ts";
+import { toCopy } from "../../../../src/copies/kind.ts";
 import type { ListOptions, RawRequest } from "../../../../src/kube/client.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
+import { host } from "../../copies/builders.ts";
+import { everyKind } from "../../copies/every-kind.ts";
 
 const HOST = "host-1";
 
@@ -181,3 +184,14 @@ describe("listing a namespace", () => {
     });
   });
 });
+
+const kinds = (await everyKind()).filter(({ title }) => !title.startsWith("whole "));
+
+test.each(kinds.map((each) => [each.title, each] as const))(
+  "a copy of the kind %s that lost its owner annotation is still this host's",
+  (_title, { kind, source }) => {
+    const { metadata: made } = toCopy(kind, source, host);
+    const metadata = { name: "web", uid: "copy", resourceVersion: "1", ...made, annotations: {} };
+    expect(isOwnObject({ resource: kind.resource, object: { metadata } }, host.id)).toBe(true);
+  },
+);

@@ -20,7 +20,7 @@ const HOST = {
 async function opened(
   text: string | undefined,
   host: FakeMethods = HOST,
-  namespace?: string,
+  namespace = "default",
   told: string[] = [],
 ): Promise<readonly unknown[]> {
   const asked: unknown[] = [];
@@ -102,6 +102,11 @@ test.each<[string | undefined, unknown[]]>([
       "not shown: members without pods or whole Jobs of namespace team, which the ClusterRole legation-viewer lets you read\n",
     );
     await expect(opened(text, { ...HOST, list }, "other")).rejects.toThrow("you may not list Clusters");
-    await expect(opened("region=eu", { ...HOST, list }, "team")).rejects.toThrow("you may not list Clusters");
+    await expect(opened("region=eu", { ...HOST, list }, "team")).rejects.toMatchObject({
+      message: "host: you may not list Clusters: clusters is forbidden",
+      remedy: expect.stringContaining(
+        "name the members (--clusters east,west for those with something of namespace team)",
+      ),
+    });
   },
 );

@@ -69,11 +69,9 @@ async function told(
 }
 
 test.each([
-  [["status"], "clusters", OF_THE_HOST],
   [["plan", "-f", "-"], "clusters", OF_THE_HOST],
   [["plan", "-f", "-"], "nodes", OF_THE_HOST],
   [["plan", "-f", "-"], "deployments team/web", OF_ONE_NAMESPACE],
-  [["status", "west"], "clusters west", OF_THE_HOST],
   [["status", "deployment", "web"], "events in team", OF_ONE_NAMESPACE],
   [["status", "pod", "web"], "pods team/web", OF_ONE_NAMESPACE],
 ])("names the role for legation %j without the right to %s", async (args, refused, remedy) => {

@@ -241,3 +241,9 @@ test("shows a workload's pods, and one line on what is hidden, to an account wit
     "not shown: the members, their share and their state, which the ClusterRole legation-viewer lets you read",
   );
 });
+
+test.each([[[]], [["-A"]], [["west"]]])("%j names the role for an account without any right", async (args) => {
+  forbidden = ["clusters", "nodes", "pods"];
+  expect(await run(...args)).toBe(1);
+  expect(session.err.join("")).toContain("have your account bound to the ClusterRole legation-viewer");
+});

@@ -34,6 +34,65 @@ const given = [
 
 const lines = (out: readonly string[]): string[] => out.join("").trimEnd().split("\n");
 
+const web = proxyPod({ name: "web", metadata: { namespace: "team" }, spec: { nodeName: "legation-east" } });
+const elsewhere = proxyPod({ name: "api", metadata: { namespace: "other" }, spec: { nodeName: "legation-west" } });
+const bothPods = [
+  [pods, web],
+  [pods, elsewhere],
+] as const;
+
+describe("to an account with rights in one namespace alone", () => {
+  const MAY_READ = ", which the ClusterRole legation-viewer lets you read";
+
+  test.each([
+    ["status", [], "the members and their state, pods of other namespaces"],
+    ["status -A", ["-A"], "pods of other namespaces"],
+  ])("%s shows what its own namespace has in members", async (_name, args, hidden) => {
+    const session = accountInTeam([...bothPods, ...given]);
+    expect(await runProgram(["status", ...args], session, "1")).toBe(0);
+    expect(lines(session.out)).toEqual([
+      "Namespace team: 1 delegated pod",
+      "POD  READY  STATUS   CLUSTER  NODE  AGE",
+      expect.stringMatching(/^web +0\/1 +Pending +east +- /),
+      `not shown: objects of delegated types, ${hidden}${MAY_READ}`,
+    ]);
+  });
+
+  test("a member shows the pods of its own namespace there", async () => {
+    for (const [member, pod] of [
+      ["east", [expect.stringContaining("POD "), expect.stringMatching(/^web /)]],
+      ["west", []],
+    ] as const) {
+      const session = accountInTeam(bothPods);
+      expect(await runProgram(["status", member], session, "1")).toBe(0);
+      expect(lines(session.out)).toEqual([
+        `Namespace team in ${member}: ${pod.length === 0 ? 0 : 1} delegated pod${pod.length === 0 ? "s" : ""}`,
+        ...pod,
+        `not shown: objects of delegated types, the member and its state, pods of other namespaces${MAY_READ}`,
+      ]);
+    }
+  });
+
+  test.each([
+    ["status", [], "west  True"],
+    ["status west", ["west"], "pods of this cluster there: none"],
+  ])("%s shows members that it may read, with the pods of its own namespace", async (_name, args, shown) => {
+    const session = accountInTeam(bothPods, ["clusters"]);
+    expect(await runProgram(["status", ...args], session, "1")).toBe(0);
+    expect(session.out.join("")).toContain(shown);
+    expect(lines(session.out).at(-1)).toBe(`not shown: virtual nodes, pods of other namespaces${MAY_READ}`);
+  });
+
+  test.each([[["-o", "json"]], [["-A", "-o", "json"]], [["west", "-o", "json"]]])(
+    "status %j has what is hidden",
+    async (args) => {
+      const session = accountInTeam(bothPods);
+      expect(await runProgram(["status", ...args], session, "1")).toBe(0);
+      expect(JSON.parse(session.out.join("")).hidden).toContain("pods of other namespaces");
+    },
+  );
+});
+
 describe("a whole object, to an account with rights in its namespace alone,", () => {
   test.each(["widget/one", "widgets.example.com/one"])("named as %s, shows what members have of it", async (named) => {
     const session = accountInTeam(given);

@@ -87,7 +87,12 @@ test("names what is wrong with it, and the remedy", async () => {
     Promise.reject(kubeError("AnswerLost")),
   );
   expect(view.troubles).toMatchObject([
-    { what: `west is not ready: ${message}`, since: "2026-01-01T00:00:00Z", by: "legation controller" },
+    {
+      what: `west is not ready: ${message}`,
+      remedy: "`legation doctor --members west` finds the cause",
+      since: "2026-01-01T00:00:00Z",
+      by: "legation controller",
+    },
     { remedy: expect.stringContaining("kubectl uncordon") },
   ]);
 });
@@ -101,7 +106,7 @@ test("shows the document that `legation status` shows", async () => {
     nodesNotRead: __,
     ...document
   } = await read({}, () => Promise.reject(kubeError("AnswerLost")), list);
-  const status = await readMemberDetail(hostOf({}, list), "west", signal);
+  const status = await readMemberDetail(hostOf({}, list), { name: "west", namespace: "team" }, signal);
   expect(status).toMatchObject(document);
   expect(document.events).toMatchObject([{ message }, { message }]);
 });

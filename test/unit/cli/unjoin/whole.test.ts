@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Job } from "../../../../src/api/kubernetes.ts";
 import { emptyMember, type UnjoinOptions } from "../../../../src/cli/unjoin/drain.ts";
-import { unfinishedJobs, waitForJobs } from "../../../../src/cli/unjoin/whole-jobs.ts";
+import { unfinishedWhole, waitForWhole } from "../../../../src/cli/unjoin/whole.ts";
 import { jobs, nodes } from "../../../../src/kube/resources.ts";
 import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
@@ -33,8 +33,8 @@ function divided(name: string): object {
 
 test("a share that is complete does not count, and one that is not does", async () => {
   const host = hostWith(divided("sum"));
-  expect(await unfinishedJobs(host.client, "west", signal)).toEqual([]);
-  expect(await unfinishedJobs(host.client, "east", signal)).toHaveLength(1);
+  expect(await unfinishedWhole(host.client, "west", signal)).toEqual({ jobs: [] });
+  expect((await unfinishedWhole(host.client, "east", signal)).jobs).toHaveLength(1);
 });
 
 test("only unfinished Jobs of the member count", async () => {
@@ -46,7 +46,7 @@ test("only unfinished Jobs of the member count", async () => {
     whole("elsewhere", "east"),
     own,
   );
-  const found = await unfinishedJobs(host.client, "west", signal);
+  const { jobs: found } = await unfinishedWhole(host.client, "west", signal);
   expect(found.map(({ metadata }) => metadata.name)).toEqual(["runs"]);
 });
 
@@ -117,8 +117,8 @@ test("waits until the Jobs have finished, and reports each", async () => {
     list: async () => ({ items: withUids.shift() ?? [], resourceVersion: "1", size: 1 }),
   });
   const report = (line: string): void => void lines.push(line);
-  const waited = waitForJobs(host, "west", { timeoutMs: 60_000, signal, report, clock });
+  const waited = waitForWhole(host, "west", { timeoutMs: 60_000, signal, report, clock });
   await clock.advance(10_000);
-  expect(await waited).toEqual([]);
+  expect(await waited).toEqual({ jobs: [] });
   expect(lines).toEqual(["Job team/max has finished", "Job team/sum has finished"]);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Job, Stored } from "../../../../src/api/kubernetes.ts";
-import { listMarkedJobs, releaseJob, unmarkCronJobs } from "../../../../src/cli/uninstall/whole-jobs.ts";
+import { listMarkedJobs, releaseJob, unmarkCronJobs } from "../../../../src/cli/uninstall/whole.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 

@@ -20,10 +20,7 @@ function isMarked(job: Stored<Job>): boolean {
   return job.spec?.managedBy === WHOLE_MANAGED_BY && !isFinished(job);
 }
 
-/**
- * Releases a whole Job. Deletes one that has not finished: nothing runs it here, since `spec.managedBy` never changes. A finished
- * one keeps its status, without Legation's marks.
- */
+/** Releases a whole Job. Deletes one that has not finished: nothing runs it here, since `spec.managedBy` never changes. */
 export async function releaseJob(host: ClusterClient, job: Stored<Job>, signal: AbortSignal): Promise<void> {
   await untilReleased(`Job ${namespacedName(job)}`, () => release(host, job, signal), signal);
 }

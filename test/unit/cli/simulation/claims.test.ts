@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { PersistentVolumeClaim, Stored } from "../../../../src/api/kubernetes.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
-import { host } from "../simulation/host.ts";
-import { deployment, division, plan, whyNot } from "./plan-with.ts";
+import { deployment, division, plan, whyNot } from "../plan/plan-with.ts";
+import { host } from "./host.ts";
 
 function claim(name: string, cluster?: string, spec?: PersistentVolumeClaim["spec"]): Stored<PersistentVolumeClaim> {
   return {
