@@ -5,11 +5,10 @@ import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { apiVersionOf, pods as podResource } from "../../kube/resources.ts";
 import {
+  allDependenciesOf,
   CLASS_KINDS,
   type DependencyKey,
   dependencyKey,
-  dependencyKeys,
-  dependencyRef,
   isClass,
   NAMESPACED_KINDS,
 } from "../../pods/dependencies.ts";
@@ -137,9 +136,11 @@ async function readAbsent(
 ): Promise<{ readonly missing: readonly DependencyKey[]; readonly unreadable: readonly string[] }> {
   const missing: DependencyKey[] = [];
   const unreadable = new Set<string>();
-  const keys = workloads.flatMap(({ namespace, pods: { spec } }) => dependencyKeys({ metadata: { namespace }, spec }));
-  const read = [...new Set(keys)].map(async (key) => {
-    const { kind, namespace, name } = dependencyRef(key);
+  const named = workloads.flatMap(({ namespace, pods: { spec } }) =>
+    allDependenciesOf({ metadata: { namespace }, spec }),
+  );
+  const byKey = new Map(named.map((dependency) => [dependencyKey(dependency), dependency]));
+  const read = [...byKey].map(async ([key, { kind, namespace, name }]) => {
     const { resource } = DEPENDENCIES[kind];
     try {
       const found = await host.find(resource, isClass(kind) ? { name } : { namespace, name }, { signal });

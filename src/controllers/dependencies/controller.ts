@@ -1,49 +1,48 @@
-import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
+import type { KubeObject, ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { notReadYet } from "../../clusters/readiness.ts";
-import { DEPENDENCIES, type DependencyObject } from "../../copies/dependencies.ts";
 import { NEEDED } from "../../copies/foreign-message.ts";
 import { isWantedInMembers } from "../../copies/objects.ts";
 import { ObjectsInMembers } from "../../copies/objects-in-members.ts";
 import type { Source } from "../../copies/source.ts";
 import { isPreparedIn, type Needs, type Preparation, type WaitReason } from "../../placement/needs.ts";
-import { type Dependency, type DependencyKind, dependencyKey, isClass, usesOf } from "../../pods/dependencies.ts";
+import { type Dependency, type DependencyKind, dependencyKey } from "../../pods/dependencies.ts";
 import { isBound, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copier } from "../copying/copier.ts";
 import type { CopyRef, ObjectName, Use } from "../copying/model.ts";
 import { type PodCopier, type PodCopierOptions, unboundProxy } from "../copying/pod-copier.ts";
-import { type Family, follows } from "./family.ts";
+import { type Family, isSelected } from "./family.ts";
 import { isUsedByOtherHost, Users } from "./users.ts";
 
-export interface DependencyOptions extends PodCopierOptions {
-  readonly family: Family;
+export interface DependencyOptions<T extends KubeObject> extends PodCopierOptions {
+  readonly family: Family<T>;
 }
 
 const KEPT_FOR_OTHERS_MS = 10 * 60_000;
 
 /** Gives each member the objects of one family that its pods name: one copy for all pods that share it. */
-export class DependencyController implements PodCopier {
-  readonly #options: DependencyOptions;
-  readonly #copier: Copier<DependencyObject>;
+export class DependencyController<T extends KubeObject> implements PodCopier {
+  readonly #options: DependencyOptions<T>;
+  readonly #copier: Copier<T>;
   readonly #users: Users;
   /** A member has one copy of a whole object, its pods' too. */
-  readonly #wholeObjects = new ObjectsInMembers<DependencyObject>();
+  readonly #wholeObjects = new ObjectsInMembers<T>();
 
-  constructor(options: DependencyOptions) {
+  constructor(options: DependencyOptions<T>) {
     this.#options = options;
     const { family, identity, proxies } = options;
-    this.#users = new Users(proxies, family.of);
-    this.#copier = new Copier<DependencyObject>({
+    this.#users = new Users(proxies, family.name, family.of);
+    this.#copier = new Copier<T>({
       ...options,
       name: family.name,
-      kinds: family.kinds.map((kind) => DEPENDENCIES[kind]),
+      kinds: family.kinds,
       perNamespace: true,
       areKindsIndependent: true,
       clause: NEEDED,
       beforeDelete: async (member, ref, { signal }) =>
-        isClass(ref.kind) && (await isUsedByOtherHost(member, ref, identity.id, signal))
+        this.#areClasses && (await isUsedByOtherHost(member, ref, identity.id, signal))
           ? KEPT_FOR_OTHERS_MS
           : undefined,
       users: {
@@ -71,8 +70,9 @@ export class DependencyController implements PodCopier {
     });
   }
 
-  stop(): Promise<void> {
-    return this.#copier.stop();
+  async stop(): Promise<void> {
+    await this.#copier.stop();
+    this.#users.stop(this.#options.registry.members());
   }
 
   onProxies(member: Member): void {
@@ -84,7 +84,7 @@ export class DependencyController implements PodCopier {
     const { registry, family } = this.#options;
     if (family.selector === undefined) return;
     // The operator may have changed which classes members are given.
-    for (const kind of family.kinds) {
+    for (const { kind } of family.kinds.map(({ resource }) => resource)) {
       if (this.#isActive() && this.#users.anyIn(kind, "")) this.#copier.sources.need(kind, "");
     }
     for (const member of registry.members()) this.#copier.onMember(member);
@@ -106,7 +106,8 @@ export class DependencyController implements PodCopier {
     }
     if (!isOver && !isBound(proxy)) return;
     for (const ref of this.#users.forget(proxy.metadata.uid)) this.#copier.enqueue(ref);
-    if (event.type === "updated" && usesOf(event.previous).join() === usesOf(proxy).join()) return;
+    const uses = (pod: Pod): string => this.#users.usesOf(pod).join();
+    if (event.type === "updated" && uses(event.previous) === uses(proxy)) return;
     const member = memberOf(proxy);
     if (member === undefined) return;
     for (const dependency of dependencies) this.#copier.enqueue({ ...dependency, member });
@@ -129,7 +130,7 @@ export class DependencyController implements PodCopier {
     for (const dependency of dependencies) {
       const source = this.#copier.sources.of(dependency);
       if (source.state === "present") existing.push(dependency);
-      else if (source.state === "missing" && isClass(dependency.kind)) continue;
+      else if (source.state === "missing" && this.#areClasses) continue;
       else if (source.state === "missing" && dependency.optional) gone.push(dependency);
       else if (source.state === "missing") missing ??= dependency.missing;
       else {
@@ -158,7 +159,7 @@ export class DependencyController implements PodCopier {
     for (const dependency of this.#options.family.of(delegate)) {
       if (dependency.kind !== kind || member === undefined) continue;
       const { exists, refusal } = this.#copier.standing(member, dependency);
-      isThere ||= isClass(kind) && exists;
+      isThere ||= this.#areClasses && exists;
       if (refusal?.inPlace !== true) continue;
       this.#copier.reconsider({ ...dependency, member: name });
       this.#wake(dependency);
@@ -175,6 +176,10 @@ export class DependencyController implements PodCopier {
     return dependencies.every((one) => this.#copier.sourceFor(member, one).state === "present");
   }
 
+  get #areClasses(): boolean {
+    return this.#options.family.selector !== undefined;
+  }
+
   /** Reports whether any member is given objects of these kinds: otherwise the host's are not even read. */
   #isActive(): boolean {
     const { selector } = this.#options.family;
@@ -182,20 +187,20 @@ export class DependencyController implements PodCopier {
     return this.#options.registry.members().some(({ cluster }) => selector(cluster.spec) !== undefined);
   }
 
-  #sourceFor(member: Member, source: Source<DependencyObject>): Source<DependencyObject> {
+  #sourceFor(member: Member, source: Source<T>): Source<T> {
     const { family } = this.#options;
     if (source.state !== "present") return source;
     const { object } = source;
-    if (family.selector !== undefined && !follows(family, member.cluster.spec, object)) return { state: "missing" };
+    if (family.selector !== undefined && !isSelected(family, member.cluster.spec, object)) return { state: "missing" };
     return isWantedInMembers(object) ? this.#wholeObjects.of(object, member.candidate()) : source;
   }
 
   /** Running pods keep, as on a node, a deleted object that they cannot do without. */
-  #use(member: Member, ref: CopyRef, source: Source<DependencyObject>): Use {
+  #use(member: Member, ref: CopyRef, source: Source<T>): Use {
     const key = dependencyKey(ref);
-    const isMounted = member.delegates.usersOf(key) > 0;
+    const isMounted = this.#users.isMounted(member, key);
     // The kubelet looks a RuntimeClass up whenever it makes a pod's sandbox.
-    const preventsReplacement = isMounted && isClass(ref.kind);
+    const preventsReplacement = isMounted && this.#areClasses;
     const isUsed = this.#users.uses(member, key);
     if (!isUsed) return { demand: isMounted ? "frozen" : "unused", outlivesSource: true, preventsReplacement };
     const outlivesSource = source.state === "missing" && this.#users.requires(member, key);
@@ -237,8 +242,8 @@ export class DependencyController implements PodCopier {
     if (stays && ofSource && (held === "Undone" || held === "NoEffect")) return "prepared";
     if (refusal?.inPlace === true) return "prepared";
     if (refusal !== undefined) return { refused: refusal.message };
-    const isHeldByUsers = keptForOthers || member.delegates.usersOf(dependencyKey(dependency)) > 0;
-    if (isClass(kind) && drift === "immutable" && isHeldByUsers) {
+    const isHeldByUsers = keptForOthers || this.#users.isMounted(member, dependencyKey(dependency));
+    if (this.#areClasses && drift === "immutable" && isHeldByUsers) {
       return {
         refused: `${kind} ${name} there is as it was before it changed on the host, and is replaced when no pod of it is left`,
       };
