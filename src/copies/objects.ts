@@ -202,6 +202,12 @@ export function delegatedKind(
   return kind;
 }
 
+/** Returns the record of a type whose objects follow the pods that name them, without a mark of their own. */
+export function followedKind(type: DelegatedType, hash: (text: string) => string): CopiedKind<AnyObject> {
+  const { sources: _, copies: __, isCopied: ___, ...kind } = delegatedKind(type, hash, {});
+  return kind;
+}
+
 /** Reports whether pods use objects of the resource, too: members may have a copy for them alone. */
 function isUsedByPods({ group, plural }: Pick<Resource<KubeObject>, "group" | "plural">): boolean {
   return group === "" && (plural === "configmaps" || plural === "secrets" || plural === "services");

@@ -1,5 +1,6 @@
+import type { NameRule } from "../api/delegated-type.ts";
 import type { KubeObject, Pod } from "../api/kubernetes.ts";
-import { type NameRule, type Reference, referencesBy } from "./references.ts";
+import { type Reference, referencesBy } from "./references.ts";
 
 /** Kinds without a namespace, of which a Cluster selects those that its member gets; of others the member is the judge. */
 export type ClassKind = "PriorityClass" | "RuntimeClass";

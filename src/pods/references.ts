@@ -1,13 +1,6 @@
+import type { NameRule } from "../api/delegated-type.ts";
 import { isJsonObject, type JsonObject, pathOfPointer } from "../api/json.ts";
 import type { Pod } from "../api/kubernetes.ts";
-
-/** A place in pods that holds the name of an object in the pod's namespace. One of the three is set. */
-export interface NameRule {
-  /** JSON pointer; `*` stands for any item of a list or key of a map. */
-  readonly field?: string;
-  readonly label?: string;
-  readonly annotation?: string;
-}
 
 /** A name that a pod has somewhere. */
 export interface Reference {

@@ -9,6 +9,8 @@ export interface GroupName {
   readonly id: string;
   /** Shown in messages. */
   readonly text: string;
+  /** Its pods are placed together: a member's scheduler may start none before it has all. Default: the first is bound, and others follow. */
+  readonly isGang?: true;
 }
 
 export type FindPod = (uid: string) => Stored<Pod> | undefined;
@@ -34,6 +36,9 @@ interface Entry {
 
 interface Group {
   readonly text: string;
+  readonly isGang: boolean;
+  /** Of a gang without a home: the pod whose member the others follow, until it is bound or gone. */
+  leader?: Entry;
   readonly unbound: Map<string, Entry>;
   readonly bound: Map<string, number>;
   home: string | undefined;
@@ -71,7 +76,10 @@ export function groupOf(
   }
 }
 
-/** The place of each group. While one has no home, one of its pods at a time is placed and the others follow. */
+/**
+ * The place of each group. While one has no home, one of its pods at a time is placed and the others follow. Of a gang, others follow
+ * one that is placed as soon as it has a member, and leave with it.
+ */
 export class Groups {
   readonly #pods = new Map<string, Entry>();
   readonly #groups = new Map<string, Group>();
@@ -96,6 +104,7 @@ export class Groups {
     const group = this.#groups.get(own.group);
     if (own.bound || member === undefined || group === undefined) return;
     group.unbound.delete(uid);
+    if (group.leader === own) delete group.leader;
     own.bound = true;
     own.member = member;
     group.bound.set(member, (group.bound.get(member) ?? 0) + 1);
@@ -106,12 +115,15 @@ export class Groups {
   place(uid: string, member: string | undefined): void {
     const entry = this.#pods.get(uid);
     if (entry === undefined || entry.bound || entry.member === member) return;
+    const group = this.#groups.get(entry.group);
     if (member !== undefined) {
       entry.member = member;
+      if (group?.isGang !== true) return;
+      group.leader ??= entry;
+      if (group.leader === entry) this.#tell(group);
       return;
     }
     delete entry.member;
-    const group = this.#groups.get(entry.group);
     if (group !== undefined && group.home === undefined) this.#tell(group);
   }
 
@@ -126,6 +138,7 @@ export class Groups {
     if (entry === undefined || group === undefined) return;
     this.#pods.delete(uid);
     group.unbound.delete(uid);
+    if (group.leader === entry) this.#chooseLeader(group);
     if (entry.bound && entry.member !== undefined) {
       const left = (group.bound.get(entry.member) ?? 0) - 1;
       if (left > 0) group.bound.set(entry.member, left);
@@ -140,10 +153,12 @@ export class Groups {
     const entry = this.#pods.get(uid);
     const group = entry === undefined ? undefined : this.#groups.get(entry.group);
     if (group === undefined) return undefined;
-    const { text, home } = group;
+    const { text, leader } = group;
+    const home = group.home ?? (leader?.uid === uid ? undefined : leader?.member);
     if (home !== undefined) return { text, home, others: [] };
     const others = [...group.unbound.values()].filter((other) => other.uid !== uid);
-    const first = others.find(({ member }) => member !== undefined)?.key;
+    const leading = leader?.uid === uid ? undefined : leader;
+    const first = group.isGang ? leading?.key : others.find(({ member }) => member !== undefined)?.key;
     return { text, ...(first === undefined ? {} : { first }), others: others.map((other) => other.uid) };
   }
 
@@ -155,12 +170,12 @@ export class Groups {
     return home === member && first === undefined;
   }
 
-  #add(proxy: Stored<Pod>, { id, text }: GroupName): Entry {
+  #add(proxy: Stored<Pod>, { id, text, isGang }: GroupName): Entry {
     const { uid } = proxy.metadata;
     const entry: Entry = { uid, key: objectKey(proxy.metadata), group: id, bound: false };
     let group = this.#groups.get(id);
     if (group === undefined) {
-      group = { text, unbound: new Map(), bound: new Map(), home: undefined };
+      group = { text, isGang: isGang === true, unbound: new Map(), bound: new Map(), home: undefined };
       this.#groups.set(id, group);
     }
     group.unbound.set(uid, entry);
@@ -173,6 +188,13 @@ export class Groups {
     const [home] = [...group.bound].sort(([a, some], [b, more]) => more - some || (a < b ? -1 : 1))[0] ?? [];
     if (home === group.home) return;
     group.home = home;
+    this.#tell(group);
+  }
+
+  #chooseLeader(group: Group): void {
+    delete group.leader;
+    const next = [...group.unbound.values()].find(({ member }) => member !== undefined);
+    if (next !== undefined) group.leader = next;
     this.#tell(group);
   }
 

@@ -48,7 +48,12 @@ export function lackingFields(
 ): string | undefined {
   const missing = Object.entries(knownFields(type, manifests)).filter(([field]) => !Object.hasOwn(installed, field));
   if (missing.length === 0) return undefined;
-  const [name, fields] = [kindName(type), missing.map(([field, value]) => `${field}: ${String(value)}`).join(", ")];
+  const [name, fields] = [
+    kindName(type),
+    missing
+      .map(([field, value]) => `${field}: ${typeof value === "object" ? JSON.stringify(value) : String(value)}`)
+      .join(", "),
+  ];
   return (
     `delegatedtype/${name} lacks ${fields}, which objects of this type need to run once; it stays as it is, since a change ` +
     `would delete copies: delete its annotated objects, add the fields by \`kubectl edit delegatedtype ${name}\`, and ` +
@@ -76,6 +81,14 @@ export function delegatedTypeObjects(type: Resource<KubeObject>, fields: TypeFie
   const labels = { [MANAGED_BY_LABEL]: MANAGED_BY, [TYPE_ROLE_LABEL]: "true" };
   const isForEditors = namespaced && !RIGHTS_GROUPS.has(group);
   const aggregated = ["edit", "admin"].map((to) => [`rbac.authorization.k8s.io/aggregate-to-${to}`, "true"]);
+  const authorsRole = role(
+    "ClusterRole",
+    {
+      name: `legation-authors-${name}`,
+      labels: { ...labels, ...(isForEditors ? Object.fromEntries(aggregated) : {}) },
+    },
+    [{ apiGroups: [group], resources: [plural], verbs: ["delegate"] }],
+  );
   return [
     // The API server refuses types that members cannot have: before their roles are made.
     {
@@ -100,13 +113,7 @@ export function delegatedTypeObjects(type: Resource<KubeObject>, fields: TypeFie
         ...(fields.definition === "Follow" ? [definitionRule(name, DEFINITION_SOURCE_VERBS)] : []),
       ],
     ),
-    role(
-      "ClusterRole",
-      {
-        name: `legation-authors-${name}`,
-        labels: { ...labels, ...(isForEditors ? Object.fromEntries(aggregated) : {}) },
-      },
-      [{ apiGroups: [group], resources: [plural], verbs: ["delegate"] }],
-    ),
+    // Pods that name an object take it along.
+    ...(fields.follows === undefined ? [authorsRole] : []),
   ];
 }

@@ -18,6 +18,8 @@ import { isUsedByOtherHost, Users } from "./users.ts";
 
 export interface DependencyOptions<T extends KubeObject> extends PodCopierOptions {
   readonly family: Family<T>;
+  /** Called when an object, or a copy of it, has changed. */
+  readonly onChange?: (name: ObjectName) => void;
 }
 
 const KEPT_FOR_OTHERS_MS = 10 * 60_000;
@@ -33,7 +35,7 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
   constructor(options: DependencyOptions<T>) {
     this.#options = options;
     const { family, identity, proxies } = options;
-    this.#users = new Users(proxies, family.name, family.of);
+    this.#users = new Users(proxies, family.of);
     this.#copier = new Copier<T>({
       ...options,
       name: family.name,
@@ -50,8 +52,8 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
         use: (member, ref, source) => this.#use(member, ref, source),
         anyNeeds: (kind, namespace) => this.#users.anyIn(kind, namespace),
         sourceFor: (member, _ref, source) => this.#sourceFor(member, source),
-        onCopy: (_member, name) => this.#wake(name),
-        onSource: (kind, { metadata: { namespace = "", name } }) => this.#wake({ kind, namespace, name }),
+        onCopy: (_member, name) => this.#onChange(name),
+        onSource: (kind, { metadata: { namespace = "", name } }) => this.#onChange({ kind, namespace, name }),
         onSources: (kind, namespace) => {
           for (const dependency of this.#users.wantedIn(kind, namespace)) {
             this.#copier.enqueueConcerned(dependency);
@@ -180,6 +182,38 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     return this.#options.family.selector !== undefined;
   }
 
+  sourceOf(name: ObjectName): Source<T> {
+    return this.#copier.sources.of(name);
+  }
+
+  /** Returns the member where pods use the object. If several do, the first has a copy. */
+  userOf(name: ObjectName): { readonly member: Member; readonly copy: Stored<T> | undefined } | undefined {
+    const { kind, namespace, name: copyName } = name;
+    const members = this.#options.registry.members().filter((one) => this.#users.uses(one, dependencyKey(name)));
+    const found = members.map((member) => ({
+      member,
+      copy: this.#copier.copies.of(member, kind, namespace, copyName),
+    }));
+    return found.find(({ copy }) => copy !== undefined) ?? found[0];
+  }
+
+  /** Returns the objects of the host that pods name. */
+  named(): readonly Stored<T>[] {
+    return this.#users.named().flatMap((ref) => {
+      const source = this.#copier.sources.of(ref);
+      return source.state === "present" ? [source.object] : [];
+    });
+  }
+
+  /** Returns why objects cannot be read on the host, or in members. */
+  failures(): readonly string[] {
+    return [...this.#copier.sources.failures(), ...this.#copier.failures()];
+  }
+
+  membersBeingRead(): readonly string[] {
+    return this.#copier.membersBeingRead();
+  }
+
   /** Reports whether any member is given objects of these kinds: otherwise the host's are not even read. */
   #isActive(): boolean {
     const { selector } = this.#options.family;
@@ -252,6 +286,11 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
       return { refused: `another client there keeps deleting ${kind} ${name}${NEEDED}` };
     }
     return "unprepared";
+  }
+
+  #onChange(name: ObjectName): void {
+    this.#wake(name);
+    this.#options.onChange?.(name);
   }
 
   #wake(name: ObjectName): void {

@@ -25,6 +25,7 @@ interface MemberUsers {
 
 /** Index of the pods that use a dependency. A delegate gets nothing that its proxy does not name. */
 export class Users {
+  static #made = 0;
   readonly #proxies: ReadStore<Pod>;
   readonly #of: (pod: Pod) => readonly Dependency[];
   /** Proxies by kinds in namespaces, and by objects on nodes. A terminal pod mounts nothing. */
@@ -33,12 +34,14 @@ export class Users {
   /** The copies that pods on their way need, by the pods' uids. */
   readonly #placed = new ReverseIndex<string, CopyKey>();
 
-  /** `name` of the family. Its indexes stay until `stop`. */
-  constructor(proxies: ReadStore<Pod>, name: string, of: (pod: Pod) => readonly Dependency[]) {
+  /** Indexes stay until `stop`. */
+  constructor(proxies: ReadStore<Pod>, of: (pod: Pod) => readonly Dependency[]) {
     this.#proxies = proxies;
     this.#of = of;
-    this.#ofProxies = { name: `uses/${name}`, valuesOf: (proxy) => (isTerminal(proxy) ? [] : this.usesOf(proxy)) };
-    this.#ofDelegates = { name: `uses/${name}`, valuesOf: (delegate) => this.#keysOf(delegate) };
+    Users.#made += 1;
+    const name = `uses/${Users.#made}`;
+    this.#ofProxies = { name, valuesOf: (proxy) => (isTerminal(proxy) ? [] : this.usesOf(proxy)) };
+    this.#ofDelegates = { name, valuesOf: (delegate) => this.#keysOf(delegate) };
     proxies.addIndex(this.#ofProxies.name, this.#ofProxies.valuesOf);
   }
 
@@ -67,6 +70,15 @@ export class Users {
       .filter((proxy) => !isBound(proxy));
     const used = waiting.flatMap((proxy) => this.#of(proxy)).filter((dependency) => dependency.kind === kind);
     return [...new Map(used.map((dependency) => [dependencyKey(dependency), dependency])).values()];
+  }
+
+  /** Returns what unfinished proxies name, each once. */
+  named(): readonly DependencyRef[] {
+    const named = this.#proxies
+      .list()
+      .filter((proxy) => !isTerminal(proxy))
+      .flatMap((proxy) => this.#of(proxy));
+    return [...new Map(named.map((dependency) => [dependencyKey(dependency), dependency])).values()];
   }
 
   waitingFor(key: DependencyKey): ObjectKey[] {

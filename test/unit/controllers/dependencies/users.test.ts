@@ -16,7 +16,7 @@ let proxies: Store<Pod>;
 let users: Users;
 beforeEach(() => {
   proxies = new Store<Pod>();
-  users = new Users(proxies, "dependencies", dependenciesOf);
+  users = new Users(proxies, dependenciesOf);
 });
 
 function member(name: string, ...delegates: Stored<Pod>[]) {
