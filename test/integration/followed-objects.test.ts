@@ -3,7 +3,7 @@ import type { AnyObject } from "../../src/api/delegated-type.ts";
 import type { PodSpec, Stored } from "../../src/api/kubernetes.ts";
 import { delegatedTypes } from "../../src/api/resources.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { kindName, pods, type Resource } from "../../src/kube/resources.ts";
+import { apiVersionOf, kindName, pods, type Resource } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
@@ -55,7 +55,12 @@ beforeEach(async () => {
 });
 
 function make(type: Resource<AnyObject>, name: string, fields: object): Promise<Stored<AnyObject>> {
-  return clients().host.create(type, { metadata: { namespace, name }, ...fields });
+  return clients().host.create(type, {
+    apiVersion: apiVersionOf(type),
+    kind: type.kind,
+    metadata: { namespace, name },
+    ...fields,
+  });
 }
 
 function find(client: ClusterClient, type: Resource<AnyObject>, name: string): Promise<Stored<AnyObject> | undefined> {

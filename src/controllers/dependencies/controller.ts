@@ -20,6 +20,8 @@ export interface DependencyOptions<T extends KubeObject> extends PodCopierOption
   readonly family: Family<T>;
   /** Called when an object, or a copy of it, has changed. */
   readonly onChange?: (name: ObjectName) => void;
+  /** Called when `failures` and `membersBeingRead` may have another answer. */
+  readonly onState?: () => void;
 }
 
 const KEPT_FOR_OTHERS_MS = 10 * 60_000;
@@ -59,6 +61,7 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
             this.#copier.enqueueConcerned(dependency);
             this.#wake(dependency);
           }
+          options.onState?.();
         },
         onMember: (member) => {
           for (const ref of this.#users.placedIn(member.name)) {
@@ -68,6 +71,7 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
           for (const delegate of member.delegates.list()) this.onEnded(member, delegate);
         },
         onRead: () => options.events.emit("copiesRead"),
+        onMemberState: () => options.onState?.(),
       },
     });
   }

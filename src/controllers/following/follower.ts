@@ -41,6 +41,7 @@ export class Follower {
         this.#statuses?.enqueue(name);
         options.onChange();
       },
+      onState: options.onChange,
     });
     if (confines) this.#statuses = new FollowedStatuses(record, { ...options, copies: this.copies });
   }
