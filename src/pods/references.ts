@@ -19,11 +19,8 @@ export function referencesBy({ field, label, annotation }: NameRule): FindRefere
     const path = pathOfPointer(field);
     return (pod) => referencesAt({ ...pod }, path);
   }
-  return ({ metadata: { labels = {}, annotations = {} } = {} }) => {
-    const within = label === undefined ? annotations : labels;
-    const name = within[label ?? annotation ?? ""] ?? "";
-    return name === "" ? [] : [{ name, within }];
-  };
+  const path = label === undefined ? ["annotations", annotation ?? ""] : ["labels", label];
+  return ({ metadata }) => referencesAt({ ...metadata }, path);
 }
 
 function referencesAt(

@@ -1,69 +1,44 @@
-import type { AnyObject, DelegatedType, FollowRule } from "../../api/delegated-type.ts";
-import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
+import type { Stored } from "../../api/kubernetes.ts";
 import { followedKind } from "../../copies/objects.ts";
-import { dependenciesBy, type FindDependencies } from "../../pods/dependencies.ts";
-import type { GroupName } from "../../scheduling/groups.ts";
+import type { FollowedObjects } from "../../scheduling/followed-objects.ts";
 import { shortDigest } from "../copying/digests.ts";
 import type { PodCopierOptions } from "../copying/pod-copier.ts";
 import { DependencyController } from "../dependencies/controller.ts";
 import { FollowedStatuses } from "./statuses.ts";
 
 export interface FollowerOptions extends PodCopierOptions {
+  readonly type: Stored<DelegatedType>;
+  readonly objects: FollowedObjects;
   /** Counts and failures of the type may have changed. */
   readonly onChange: () => void;
 }
 
 /** Gives members the objects of one type that pods name. Of a type that confines pods, the status of a copy comes back. */
 export class Follower {
+  readonly objects: FollowedObjects;
   readonly copies: DependencyController<AnyObject>;
-  readonly #type: Stored<DelegatedType>;
-  readonly #of: FindDependencies;
-  readonly #confines: boolean;
   readonly #statuses: FollowedStatuses | undefined;
 
-  constructor(
-    type: Stored<DelegatedType>,
-    { names, optional, confines = false }: FollowRule,
-    options: FollowerOptions,
-  ) {
-    this.#type = type;
-    this.#confines = confines;
-    const { kind } = type.spec;
-    this.#of = dependenciesBy(
-      names.map((rule) => [kind, optional === true ? { ...rule, optional } : rule] as const),
-      { missing: (_, { name }) => ({ reason: "NotPlaced", message: `${type.metadata.name} "${name}" not found` }) },
-    );
-    const record = followedKind(type, shortDigest);
+  constructor(options: FollowerOptions) {
+    const { type, objects, onChange } = options;
+    this.objects = objects;
+    const kind = followedKind(type, shortDigest);
     this.copies = new DependencyController({
       ...options,
-      family: { name: "followed-objects", title: type.metadata.name, kinds: [record], of: this.#of },
+      family: { name: "followed-objects", title: objects.type, kinds: [kind], of: objects.of },
       onChange: (name) => {
         this.#statuses?.enqueue(name);
-        options.onChange();
+        onChange();
       },
-      onState: options.onChange,
+      onState: onChange,
     });
-    if (confines) this.#statuses = new FollowedStatuses(record, { ...options, copies: this.copies });
+    const confines = type.spec.follows?.confines === true;
+    this.#statuses = confines ? new FollowedStatuses(kind, { ...options, copies: this.copies }) : undefined;
   }
 
   async stop(): Promise<void> {
     await this.#statuses?.stop();
     await this.copies.stop();
-  }
-
-  /** Returns the group of the pods that share an object with this one. */
-  groupOf(pod: Pod): GroupName | undefined {
-    const [object] = this.#confines ? this.#of(pod) : [];
-    if (object === undefined) return undefined;
-    const { kind, namespace, name } = object;
-    return {
-      id: `${namespace}/${this.#type.metadata.name}/${name}`,
-      text: `the pods of ${kind} ${name}`,
-      isGang: true,
-    };
-  }
-
-  names(pod: Pod): boolean {
-    return this.#of(pod).length > 0;
   }
 }

@@ -42,8 +42,8 @@ export class Followers implements PodCopier {
 
   /** Returns the group of a pod by the objects that confine it. */
   groupOf(pod: Pod): GroupName | undefined {
-    for (const follower of this.#running) {
-      const group = follower.groupOf(pod);
+    for (const { objects } of this.#running) {
+      const group = objects.groupOf(pod);
       if (group !== undefined) return group;
     }
     return undefined;
@@ -87,9 +87,9 @@ export class Followers implements PodCopier {
     return together([...this.#running].map(({ copies }) => copies));
   }
 
-  #onRules(follower: Follower): void {
+  #onRules({ objects }: Follower): void {
     this.#options.events.emit("followRules");
-    this.#wake((proxy) => follower.names(proxy));
+    this.#wake((proxy) => objects.of(proxy).length > 0);
   }
 
   #wake(isConcerned: (proxy: Stored<Pod>) => boolean): void {

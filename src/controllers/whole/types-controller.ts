@@ -13,6 +13,7 @@ import { KeyedTimers } from "../../runtime/keyed-timers.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
+import { followedObjects } from "../../scheduling/followed-objects.ts";
 import type { ControllerEvents } from "../events.ts";
 import { Follower } from "../following/follower.ts";
 import type { Followers } from "../following/followers.ts";
@@ -130,13 +131,14 @@ export class TypesController {
     if (before !== undefined && isSameType(before.type, type)) return before;
     this.#end(key);
     const options = { ...this.#options, onChange: () => this.#later(key) };
-    const { follows, definition: source } = type.spec;
-    const definition = source === "Follow" ? new DefinitionFollower(type.metadata.name, options) : undefined;
+    const objects = followedObjects(type);
+    const definition =
+      type.spec.definition === "Follow" ? new DefinitionFollower(type.metadata.name, options) : undefined;
     const parts = { type, ...(definition === undefined ? {} : { definition }) };
     const running: Running =
-      follows === undefined
+      objects === undefined
         ? { ...parts, whole: this.#wholeObjects(type, options) }
-        : { ...parts, follower: new Follower(type, follows, options) };
+        : { ...parts, follower: new Follower({ ...options, type, objects }) };
     this.#running.set(key, running);
     running.whole?.objects.start();
     if (running.follower !== undefined) this.#options.followers.add(running.follower);
