@@ -12,6 +12,7 @@ import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { inPhase, podsOf, podThat, waitingFor } from "../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { runCli } from "../support/legation/cli.ts";
 import { definitionOf } from "../support/legation/widget.ts";
 import { installType, removeType } from "../support/legation/widgets.ts";
 
@@ -119,6 +120,8 @@ test("the pods of a PodGroup run in one member, whose status of it comes back", 
   const [{ spec: { nodeName = "" } = {} } = {}] = await podsOf(host, namespace);
   const [member, other] = nodeName === "legation-west" ? [west, east] : [east, west];
   expect(await find(other, podGroups, "gang")).toBeUndefined();
+  const { out } = await runCli(["status", "podgroup/gang", "-n", namespace]);
+  expect(out).toContain(`goes to the members of the pods that name it: 6 in ${nodeName.slice("legation-".length)}`);
   const body = { status: { phase: "Running", running: 6 } };
   await member.patch(podGroups, { namespace, name: "gang" }, { type: "merge", body }, { subresource: "status" });
   await eventuallyPasses(async () =>
