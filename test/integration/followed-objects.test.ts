@@ -120,8 +120,15 @@ test("the pods of a PodGroup run in one member, whose status of it comes back", 
   const [{ spec: { nodeName = "" } = {} } = {}] = await podsOf(host, namespace);
   const [member, other] = nodeName === "legation-west" ? [west, east] : [east, west];
   expect(await find(other, podGroups, "gang")).toBeUndefined();
-  const { out } = await runCli(["status", "podgroup/gang", "-n", namespace]);
-  expect(out).toContain(`goes to the members of the pods that name it: 6 in ${nodeName.slice("legation-".length)}`);
+  const { stdout } = await runCli([
+    "status",
+    "podgroup",
+    "gang",
+    "-n",
+    namespace,
+    `--kubeconfig=${hostCluster().kubeconfig}`,
+  ]);
+  expect(stdout).toContain(`goes to the members of the pods that name it: 6 in ${nodeName.slice("legation-".length)}`);
   const body = { status: { phase: "Running", running: 6 } };
   await member.patch(podGroups, { namespace, name: "gang" }, { type: "merge", body }, { subresource: "status" });
   await eventuallyPasses(async () =>
