@@ -1,15 +1,16 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { AnyObject } from "../../src/api/delegated-type.ts";
+import { isJsonObject } from "../../src/api/json.ts";
 import type { PodSpec, Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { apiVersionOf, kindName, pods, type Resource } from "../../src/kube/resources.ts";
-import { delegatedPod } from "../support/delegated/pods.ts";
+import { apiVersionOf, kindName, namespaces, pods, type Resource } from "../../src/kube/resources.ts";
+import { delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
-import { inPhase, podGone, podThat } from "../support/harness/pods-of.ts";
-import { eventually } from "../support/harness/wait.ts";
+import { inPhase, podGone, podThat, waitingFor } from "../support/harness/pods-of.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { allowTypes, forbidTypes } from "../support/legation/allow-types.ts";
 
 function ofGroup(plural: string, kind: string, namespaced = true): Resource<AnyObject> {
@@ -77,6 +78,11 @@ function using(claim: { readonly resourceClaimName: string } | { readonly resour
   return { spec: { containers, resourceClaims: [{ name: "gpu", ...claim }] } };
 }
 
+async function statusIn(client: ClusterClient, name: string): Promise<Readonly<Record<string, unknown>>> {
+  const { status } = await client.get(claims, { namespace, name });
+  return { ...(isJsonObject(status) ? status : {}) };
+}
+
 async function claimsIn(client: ClusterClient): Promise<Stored<AnyObject>[]> {
   return (await client.list(claims, { namespace, limit: 100 })).items;
 }
@@ -115,4 +121,76 @@ test("a pod runs with a device that its member allocated to the claim of a copie
     what: "no copy",
     ...PATIENT,
   });
+});
+
+test("pods that share a claim run in one member, whose allocation the host's claim has for as long as pods use it", async () => {
+  const { host, west, east } = clients();
+  await create(host, claims, "shared", { spec: ONE_GPU });
+  const names = numbered("worker", 3);
+  const created = await Promise.all(
+    names.map((name) => host.create(pods, delegatedPod(namespace, name, using({ resourceClaimName: "shared" })))),
+  );
+  for (const name of names) await podThat(host, namespace, name, inPhase("Running"));
+  const { allocation } = await statusIn(west, "shared");
+  expect(allocation).toMatchObject({ devices: { results: [{ driver: DRIVER, pool: NODE, request: "gpu" }] } });
+  const consumers = created.map(({ metadata: { name, uid } }) => ({ resource: "pods", name, uid }));
+  await eventuallyPasses(async () => {
+    const { reservedFor, ...status } = await statusIn(host, "shared");
+    expect(status).toEqual({ allocation });
+    expect(reservedFor).toHaveLength(3);
+    expect(reservedFor).toEqual(expect.arrayContaining(consumers));
+  });
+  expect((await claimsIn(east)).map(({ status }) => status)).toEqual([]);
+  for (const name of names.slice(1)) await host.delete(pods, { namespace, name });
+  await eventuallyPasses(async () =>
+    expect(await statusIn(host, "shared")).toEqual({ allocation, reservedFor: consumers.slice(0, 1) }),
+  );
+  await host.delete(pods, { namespace, name: "worker-0" });
+  await eventuallyPasses(async () => expect(await statusIn(host, "shared")).toEqual({}), PATIENT);
+  await eventually(async () => (await west.find(claims, { namespace, name: "shared" })) === undefined, {
+    what: "no copy",
+    ...PATIENT,
+  });
+});
+
+test("a pod that shares a second claim with others follows them", async () => {
+  const { host } = clients();
+  for (const name of ["first", "second"]) await create(host, claims, name, { spec: ONE_GPU });
+  const annotations = { "legation.dev/clusters": "west" };
+  const one = using({ resourceClaimName: "second" });
+  await host.create(pods, delegatedPod(namespace, "one", { annotations, ...one }));
+  await podThat(host, namespace, "one", inPhase("Running"));
+  const { spec } = using({ resourceClaimName: "first" });
+  const resourceClaims = [...(spec.resourceClaims ?? []), { name: "other", resourceClaimName: "second" }];
+  const elsewhere = { annotations: { "legation.dev/clusters": "east" }, spec: { ...spec, resourceClaims } };
+  await host.create(pods, delegatedPod(namespace, "both", elsewhere));
+  await waitingFor(host, namespace, "both", "ResourceClaim second, which the pod needs is in use in west");
+  await host.delete(pods, { namespace, name: "both" });
+  await podGone(host, namespace, "both");
+  await host.create(pods, delegatedPod(namespace, "both", { spec: { ...spec, resourceClaims } }));
+  const both = await podThat(host, namespace, "both", inPhase("Running"));
+  expect(both.spec?.nodeName).toBe("legation-west");
+});
+
+test("a claim with devices of the host, or that asks for admin access, goes to no member", async () => {
+  const { host } = clients();
+  const finalizers = ["resource.kubernetes.io/delete-protection"];
+  const ref = { namespace, name: "here" };
+  const { group, version, kind } = claims;
+  const fields = { apiVersion: `${group}/${version}`, kind, metadata: { ...ref, finalizers }, spec: ONE_GPU };
+  await host.create(claims, fields);
+  await host.create(pods, delegatedPod(namespace, "early", using({ resourceClaimName: "here" })));
+  await waitingFor(host, namespace, "early", `ResourceClaim "here" has devices of this cluster`);
+  await host.patch(claims, ref, { type: "merge", body: { metadata: { finalizers: [] } } });
+  await podThat(host, namespace, "early", inPhase("Running"));
+  await host.patch(
+    namespaces,
+    { name: namespace },
+    { type: "merge", body: { metadata: { labels: { "resource.kubernetes.io/admin-access": "true" } } } },
+  );
+  const exactly = { deviceClassName: DRIVER, adminAccess: true };
+  await create(host, templates, "admin", { spec: { spec: { devices: { requests: [{ name: "gpu", exactly }] } } } });
+  await host.create(pods, delegatedPod(namespace, "monitor", using({ resourceClaimTemplateName: "admin" })));
+  const path = "spec.spec.devices.requests[0].exactly.adminAccess";
+  await waitingFor(host, namespace, "monitor", `ResourceClaimTemplate "admin" asks for ${path}`);
 });

@@ -106,9 +106,13 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     if (dependencies.length === 0) return;
     // A pod that ended mounts nothing any more, however long it stays.
     const isOver = type === "deleted" || isTerminal(proxy);
-    for (const { kind, namespace } of dependencies) {
-      if (isOver) this.#copier.sources.release(kind, namespace);
-      else if (this.#isActive()) this.#copier.sources.need(kind, namespace);
+    for (const dependency of dependencies) {
+      const { kind, namespace } = dependency;
+      if (isOver) {
+        this.#copier.sources.release(kind, namespace);
+        // Other members may be free to have it now.
+        if (this.#options.family.confines === true) this.#onChange(dependency);
+      } else if (this.#isActive()) this.#copier.sources.need(kind, namespace);
     }
     if (!isOver && !isBound(proxy)) return;
     for (const ref of this.#users.forget(proxy.metadata.uid)) this.#copier.enqueue(ref);
@@ -135,7 +139,11 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     let missing: WaitReason | undefined;
     for (const dependency of dependencies) {
       const source = this.#copier.sources.of(dependency);
-      if (source.state === "present") existing.push(dependency);
+      const obstacle = source.state === "present" ? this.#options.family.obstacle?.(source.object) : undefined;
+      if (obstacle !== undefined) {
+        const { kind, name } = dependency;
+        missing ??= { reason: "NotPlaced", message: `${kind} ${JSON.stringify(name)} ${obstacle}` };
+      } else if (source.state === "present") existing.push(dependency);
       else if (source.state === "missing" && this.#areClasses) continue;
       else if (source.state === "missing" && dependency.optional) gone.push(dependency);
       else if (source.state === "missing") missing ??= dependency.missing;
@@ -201,6 +209,13 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     return found.find(({ copy }) => copy !== undefined) ?? found[0];
   }
 
+  /** Reports whether an unfinished proxy names the object. */
+  isNamed(name: ObjectName): boolean {
+    const key = dependencyKey(name);
+    if (!this.#options.proxies.synced || this.#users.waitingFor(key).length > 0) return true;
+    return this.#options.registry.members().some((member) => this.#users.isBoundIn(member.name, key));
+  }
+
   /** Returns the objects of the host that pods name. */
   named(): readonly Stored<T>[] {
     return this.#users.named().flatMap((ref) => {
@@ -248,6 +263,8 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
   #preparation(name: string, existing: readonly Dependency[], gone: readonly Dependency[]): Preparation {
     const member = this.#options.registry.member(name);
     if (member === undefined) return "unprepared";
+    const elsewhere = this.#usedElsewhere(name, existing);
+    if (elsewhere !== undefined) return { refused: elsewhere };
     const dependencies = existing.filter((one) => this.#copier.sourceFor(member, one).state !== "missing");
     if (dependencies.length === 0 && gone.length === 0) return "prepared";
     // An earlier version of Legation may have been given no access to a kind that this pod does not need.
@@ -265,6 +282,20 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
       if (answer === "unprepared") preparation = answer;
     }
     return preparation;
+  }
+
+  /** Says where bound pods keep an object of a type that confines. The group of one object does not know the pod's others. */
+  #usedElsewhere(name: string, existing: readonly Dependency[]): string | undefined {
+    if (this.#options.family.confines !== true) return undefined;
+    const members = this.#options.registry.members().map((member) => member.name);
+    for (const dependency of existing) {
+      const key = dependencyKey(dependency);
+      const homes = members.filter((member) => this.#users.isBoundIn(member, key));
+      if (homes.length > 0 && !homes.includes(name)) {
+        return `${dependency.kind} ${dependency.name}${NEEDED} is in use in ${homes.join(", ")}`;
+      }
+    }
+    return undefined;
   }
 
   #preparationFor(member: Member, dependency: Dependency): Preparation {

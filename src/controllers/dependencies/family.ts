@@ -14,6 +14,10 @@ export interface Family<T extends KubeObject = DependencyObject> {
   readonly of: (pod: Pod) => readonly Dependency[];
   /** Selects the classes that a member is given. Of others the member is the judge. Absent: the kinds are no classes. */
   readonly selector?: (spec: ClusterSpec) => LabelSelector | undefined;
+  /** Says why pods in members cannot use an object of the host. Undefined if they can. Default: they can use all. */
+  readonly obstacle?: (object: Stored<T>) => string | undefined;
+  /** All pods that name an object run in one member. */
+  readonly confines?: boolean;
 }
 
 /** Every member of the pods gets these. */

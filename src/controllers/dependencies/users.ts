@@ -72,6 +72,11 @@ export class Users {
     return [...new Map(used.map((dependency) => [dependencyKey(dependency), dependency])).values()];
   }
 
+  /** Reports whether an unfinished proxy that is bound to the member uses it. */
+  isBoundIn(member: string, key: DependencyKey): boolean {
+    return this.#proxies.countByIndex(this.#ofProxies.name, useOn(virtualNodeName(member), key)) > 0;
+  }
+
   /** Returns what unfinished proxies name, each once. */
   named(): readonly DependencyRef[] {
     const named = this.#proxies
@@ -106,7 +111,7 @@ export class Users {
   /** Reports whether a proxy that uses it was given to the member, or is about to be. */
   uses(member: MemberUsers, key: DependencyKey): boolean {
     if (this.#placed.has(keyIn(member.name, key))) return true;
-    if (this.#proxies.countByIndex(this.#ofProxies.name, useOn(virtualNodeName(member.name), key)) > 0) return true;
+    if (this.isBoundIn(member.name, key)) return true;
     return this.#heldIn(member, key).some((proxy) => this.#keysOf(proxy).includes(key));
   }
 

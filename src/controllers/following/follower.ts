@@ -1,5 +1,6 @@
 import type { AnyObject, DelegatedType, FollowRule } from "../../api/delegated-type.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { FOLLOWED_RULES } from "../../copies/followed-rules.ts";
 import { followedKind } from "../../copies/objects.ts";
 import { dependenciesBy, type FindDependencies } from "../../pods/dependencies.ts";
 import type { GroupName } from "../../scheduling/groups.ts";
@@ -33,17 +34,25 @@ export class Follower {
       names.map((rule) => [kind, optional === true ? { ...rule, optional } : rule] as const),
       { missing: (_, { name }) => ({ reason: "NotPlaced", message: `${type.metadata.name} "${name}" not found` }) },
     );
+    const rules = FOLLOWED_RULES[type.metadata.name] ?? {};
     const record = followedKind(type, shortDigest);
     this.copies = new DependencyController({
       ...options,
-      family: { name: "followed-objects", title: type.metadata.name, kinds: [record], of: this.#of },
+      family: {
+        name: "followed-objects",
+        title: type.metadata.name,
+        kinds: [record],
+        of: this.#of,
+        confines,
+        ...(rules.obstacle === undefined ? {} : { obstacle: rules.obstacle }),
+      },
       onChange: (name) => {
         this.#statuses?.enqueue(name);
         options.onChange();
       },
       onState: options.onChange,
     });
-    if (confines) this.#statuses = new FollowedStatuses(record, { ...options, copies: this.copies });
+    if (confines) this.#statuses = new FollowedStatuses(record, { ...options, copies: this.copies, rules });
   }
 
   async stop(): Promise<void> {

@@ -1,0 +1,122 @@
+import type { AnyObject } from "../api/delegated-type.ts";
+import { isJsonObject, type JsonObject, jsonEqual } from "../api/json.ts";
+import type { Pod, Stored } from "../api/kubernetes.ts";
+import { isBound, isTerminal } from "../pods/pod-state.ts";
+import { statusOf } from "./object-status.ts";
+
+/** The delegated pods of an object's namespace. */
+export interface ObjectPods {
+  readonly proxy: (name: string) => Stored<Pod> | undefined;
+  /** An unfinished proxy names the object. */
+  readonly isNamed: boolean;
+}
+
+/** The scheduler that allocates a claim sets it (resourceapi.Finalizer). */
+const ALLOCATED_FINALIZER = "resource.kubernetes.io/delete-protection";
+
+/**
+ * Returns the status of a ResourceClaim from the one of its copy: the member's allocation, reserved for proxies. Undefined if it
+ * stays as it is.
+ */
+export function claimStatus(
+  claim: Stored<AnyObject>,
+  there: JsonObject | undefined,
+  { proxy, isNamed }: ObjectPods,
+): JsonObject | undefined {
+  if (isAllocatedByHost(claim) || claim.metadata.deletionTimestamp !== undefined) return undefined;
+  if (there === undefined) return isNamed ? undefined : {};
+  const { allocation } = there;
+  if (!isJsonObject(allocation)) return {};
+  const shown = statusOf(claim) ?? {};
+  const isSame = isJsonObject(shown.allocation) && sameDevices(shown.allocation, allocation);
+  // The API server takes another allocation only where there is none.
+  if (shown.allocation !== undefined && !isSame) return {};
+  const reservedFor = reservations(consumersIn(there), consumersIn(shown), proxy);
+  const { reservedFor: _, ...rest } = there;
+  // The host's API server drops fields that it does not know.
+  return {
+    ...rest,
+    allocation: isSame ? shown.allocation : allocation,
+    ...(reservedFor.length > 0 ? { reservedFor } : {}),
+  };
+}
+
+/** Says why pods in members cannot use a claim, or the claims of a template. Undefined if they can. */
+export function claimObstacle(claim: Stored<AnyObject>): string | undefined {
+  if (isAllocatedByHost(claim)) return "has devices of this cluster, which only pods on its own nodes can use";
+  const path = adminAccessIn(claim.spec, "spec");
+  return path && `asks for ${path}, which members give to nobody: remove it`;
+}
+
+/** Reports whether the host's scheduler allocated the claim, for pods on the host's own nodes. */
+function isAllocatedByHost({ metadata: { finalizers = [] } }: Stored<AnyObject>): boolean {
+  return finalizers.includes(ALLOCATED_FINALIZER);
+}
+
+/** Returns the field of a claim's or template's spec that asks for admin access. */
+function adminAccessIn(value: unknown, path: string): string | undefined {
+  const fields: readonly (readonly [string, unknown])[] = Array.isArray(value)
+    ? value.map((item: unknown, index) => [`${path}[${index}]`, item])
+    : isJsonObject(value)
+      ? Object.entries(value).map(([field, inside]) => [`${path}.${field}`, inside])
+      : [];
+  for (const [at, inside] of fields) {
+    const found = at.endsWith(".adminAccess") && inside === true ? at : adminAccessIn(inside, at);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function sameDevices(one: JsonObject, other: JsonObject): boolean {
+  return jsonEqual(devicesOf(one), devicesOf(other));
+}
+
+function devicesOf({ devices, nodeSelector }: JsonObject): unknown {
+  const results: readonly unknown[] = isJsonObject(devices) && Array.isArray(devices.results) ? devices.results : [];
+  const named = results.map((result) => {
+    const { request, driver, pool, device } = isJsonObject(result) ? result : {};
+    return { request, driver, pool, device };
+  });
+  return { named, nodeSelector };
+}
+
+interface Consumer {
+  readonly resource: "pods";
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** Returns the pods that a claim is reserved for. */
+function consumersIn({ reservedFor }: JsonObject): Consumer[] {
+  const all: readonly unknown[] = Array.isArray(reservedFor) ? reservedFor : [];
+  return all.flatMap((one): Consumer[] => {
+    if (!isJsonObject(one) || one.resource !== "pods") return [];
+    const { name, uid } = one;
+    return typeof name === "string" && typeof uid === "string" ? [{ resource: "pods", name, uid }] : [];
+  });
+}
+
+/**
+ * Returns the proxies of the pods in the member. What the host shows keeps its place: its claim controller reserves the claim for
+ * bound proxies itself, and takes pods out that ended.
+ */
+function reservations(
+  there: readonly Consumer[],
+  shown: readonly Consumer[],
+  proxyOf: ObjectPods["proxy"],
+): readonly Consumer[] {
+  const proxies = new Map(
+    there.flatMap(({ name }): [string, Consumer][] => {
+      const proxy = proxyOf(name);
+      if (proxy === undefined || isTerminal(proxy)) return [];
+      return [[proxy.metadata.uid, { resource: "pods", name, uid: proxy.metadata.uid }]];
+    }),
+  );
+  const kept = shown.filter(({ name, uid }) => {
+    if (proxies.has(uid)) return true;
+    const proxy = proxyOf(name);
+    return proxy?.metadata.uid === uid && isBound(proxy) && !isTerminal(proxy);
+  });
+  const uids = new Set(kept.map(({ uid }) => uid));
+  return [...kept, ...[...proxies.values()].filter(({ uid }) => !uids.has(uid))];
+}
