@@ -48,6 +48,34 @@ export function claimObstacle(claim: Stored<AnyObject>): string | undefined {
   return path && `asks for ${path}, which members give to nobody: remove it`;
 }
 
+/** Returns the DeviceClasses of each request of a claim or template. One of them is enough. */
+export function deviceClassesOf({ spec }: Stored<AnyObject>): readonly (readonly string[])[] {
+  const ofClaim = isJsonObject(spec) && isJsonObject(spec.spec) ? spec.spec : spec;
+  const devices = isJsonObject(ofClaim) ? ofClaim.devices : undefined;
+  const requests = isJsonObject(devices) ? itemsOf(devices.requests) : [];
+  return requests.map(({ exactly, firstAvailable }) => {
+    const alternatives = isJsonObject(exactly) ? [exactly] : itemsOf(firstAvailable);
+    return alternatives.flatMap(({ deviceClassName: name }) => (typeof name === "string" ? [name] : []));
+  });
+}
+
+const NAMES_DRIVER = /\bdevice\.driver\s*==\s*(["'])([^"']+)\1/;
+
+/** Returns the driver whose devices a DeviceClass selects. Undefined if its expressions do not simply name one. */
+export function driverOf({ spec }: Stored<AnyObject>): string | undefined {
+  const selectors = isJsonObject(spec) ? itemsOf(spec.selectors) : [];
+  for (const { cel } of selectors) {
+    const expression = isJsonObject(cel) && typeof cel.expression === "string" ? cel.expression : "";
+    const [, , driver] = /\|\||\?|!/.test(expression) ? [] : (NAMES_DRIVER.exec(expression) ?? []);
+    if (driver !== undefined) return driver;
+  }
+  return undefined;
+}
+
+function itemsOf(list: unknown): readonly JsonObject[] {
+  return Array.isArray(list) ? list.filter(isJsonObject) : [];
+}
+
 /** Reports whether the host's scheduler allocated the claim, for pods on the host's own nodes. */
 function isAllocatedByHost({ metadata: { finalizers = [] } }: Stored<AnyObject>): boolean {
   return finalizers.includes(ALLOCATED_FINALIZER);
@@ -72,11 +100,8 @@ function sameDevices(one: JsonObject, other: JsonObject): boolean {
 }
 
 function devicesOf({ devices, nodeSelector }: JsonObject): unknown {
-  const results: readonly unknown[] = isJsonObject(devices) && Array.isArray(devices.results) ? devices.results : [];
-  const named = results.map((result) => {
-    const { request, driver, pool, device } = isJsonObject(result) ? result : {};
-    return { request, driver, pool, device };
-  });
+  const results = isJsonObject(devices) ? itemsOf(devices.results) : [];
+  const named = results.map(({ request, driver, pool, device }) => ({ request, driver, pool, device }));
   return { named, nodeSelector };
 }
 
@@ -88,12 +113,9 @@ interface Consumer {
 
 /** Returns the pods that a claim is reserved for. */
 function consumersIn({ reservedFor }: JsonObject): Consumer[] {
-  const all: readonly unknown[] = Array.isArray(reservedFor) ? reservedFor : [];
-  return all.flatMap((one): Consumer[] => {
-    if (!isJsonObject(one) || one.resource !== "pods") return [];
-    const { name, uid } = one;
-    return typeof name === "string" && typeof uid === "string" ? [{ resource: "pods", name, uid }] : [];
-  });
+  return itemsOf(reservedFor).flatMap(({ resource, name, uid }): Consumer[] =>
+    resource === "pods" && typeof name === "string" && typeof uid === "string" ? [{ resource, name, uid }] : [],
+  );
 }
 
 /**

@@ -24,6 +24,8 @@ const TYPES = [templates, claims].map(kindName);
 
 const DRIVER = "gpu.example.com";
 const NODE = "west-node-1";
+/** A driver without devices. */
+const IDLE_DRIVER = "fpga.example.com";
 // Copies stay for ten seconds after their last user.
 const PATIENT = { timeoutMs: 60_000 };
 
@@ -37,8 +39,10 @@ beforeAll(async () => {
     members: { west: memberCluster("west"), east: memberCluster("east") },
   });
   const { west } = clients();
-  const selectors = [{ cel: { expression: `device.driver == "${DRIVER}"` } }];
-  await create(west, deviceClasses, DRIVER, { spec: { selectors } });
+  for (const driver of [DRIVER, IDLE_DRIVER]) {
+    const selectors = [{ cel: { expression: `device.driver == "${driver}"` } }];
+    await create(west, deviceClasses, driver, { spec: { selectors } });
+  }
   const pool = { name: NODE, generation: 1, resourceSliceCount: 1 };
   const devices = ["gpu-0", "gpu-1"].map((name) => ({ name }));
   await create(west, slices, NODE, { spec: { driver: DRIVER, nodeName: NODE, pool, devices } });
@@ -46,7 +50,7 @@ beforeAll(async () => {
 afterAll(async () => {
   const { west } = clients();
   await west.delete(slices, { name: NODE });
-  await west.delete(deviceClasses, { name: DRIVER });
+  for (const name of [DRIVER, IDLE_DRIVER]) await west.delete(deviceClasses, { name });
   await forbidTypes(TYPES, {
     host: hostCluster(),
     members: { west: memberCluster("west"), east: memberCluster("east") },
@@ -140,7 +144,7 @@ test("pods that share a claim run in one member, whose allocation the host's cla
     expect(reservedFor).toHaveLength(3);
     expect(reservedFor).toEqual(expect.arrayContaining(consumers));
   });
-  expect((await claimsIn(east)).map(({ status }) => status)).toEqual([]);
+  expect(await claimsIn(east)).toEqual([]);
   for (const name of names.slice(1)) await host.delete(pods, { namespace, name });
   await eventuallyPasses(async () =>
     expect(await statusIn(host, "shared")).toEqual({ allocation, reservedFor: consumers.slice(0, 1) }),
@@ -164,12 +168,22 @@ test("a pod that shares a second claim with others follows them", async () => {
   const resourceClaims = [...(spec.resourceClaims ?? []), { name: "other", resourceClaimName: "second" }];
   const elsewhere = { annotations: { "legation.dev/clusters": "east" }, spec: { ...spec, resourceClaims } };
   await host.create(pods, delegatedPod(namespace, "both", elsewhere));
-  await waitingFor(host, namespace, "both", "ResourceClaim second, which the pod needs is in use in west");
+  await waitingFor(host, namespace, "both", "ResourceClaim second, which the pod needs, is in use in west");
   await host.delete(pods, { namespace, name: "both" });
   await podGone(host, namespace, "both");
   await host.create(pods, delegatedPod(namespace, "both", { spec: { ...spec, resourceClaims } }));
   const both = await podThat(host, namespace, "both", inPhase("Running"));
   expect(both.spec?.nodeName).toBe("legation-west");
+});
+
+test("a member without a claim's DeviceClass, or without devices of its driver, gets no pod, and the reason says which", async () => {
+  const { host } = clients();
+  const requests = [{ name: "fpga", exactly: { deviceClassName: IDLE_DRIVER } }];
+  await create(host, templates, "fpga", { spec: { spec: { devices: { requests } } } });
+  await host.create(pods, delegatedPod(namespace, "train", using({ resourceClaimTemplateName: "fpga" })));
+  const needed = "which ResourceClaimTemplate fpga asks for";
+  const why = await waitingFor(host, namespace, "train", `east: has no DeviceClass ${IDLE_DRIVER}, ${needed}`);
+  expect(why).toContain(`west: has no devices of driver ${IDLE_DRIVER}, ${needed} by DeviceClass ${IDLE_DRIVER}`);
 });
 
 test("a claim with devices of the host, or that asks for admin access, goes to no member", async () => {

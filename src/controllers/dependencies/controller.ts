@@ -5,7 +5,7 @@ import { NEEDED } from "../../copies/foreign-message.ts";
 import { isWantedInMembers } from "../../copies/objects.ts";
 import { ObjectsInMembers } from "../../copies/objects-in-members.ts";
 import type { Source } from "../../copies/source.ts";
-import { isPreparedIn, type Needs, type Preparation, type WaitReason } from "../../placement/needs.ts";
+import { isPreparedIn, leastPrepared, type Needs, type Preparation, type WaitReason } from "../../placement/needs.ts";
 import { type Dependency, type DependencyKind, dependencyKey } from "../../pods/dependencies.ts";
 import { isBound, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
@@ -161,7 +161,11 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
     const proxy = unboundProxy(this.#options.proxies, key, proxyUid);
     if (proxy === undefined) return true;
-    if (this.#options.family.of(proxy).length === 0 || !this.#isActive()) return true;
+    const dependencies = this.#options.family.of(proxy);
+    if (dependencies.length === 0 || !this.#isActive()) return true;
+    // A member that may prove unfit gets no copies yet.
+    const asked = this.#options.registry.member(member);
+    if (asked !== undefined && this.#fitOf(asked, dependencies) !== "prepared") return false;
     for (const ref of this.#users.place(proxy, member)) this.#copier.enqueue(ref);
     return isPreparedIn(this.needs(proxy), member);
   }
@@ -265,6 +269,8 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     if (member === undefined) return "unprepared";
     const elsewhere = this.#usedElsewhere(name, existing);
     if (elsewhere !== undefined) return { refused: elsewhere };
+    const fit = this.#fitOf(member, existing);
+    if (fit !== "prepared") return fit;
     const dependencies = existing.filter((one) => this.#copier.sourceFor(member, one).state !== "missing");
     if (dependencies.length === 0 && gone.length === 0) return "prepared";
     // An earlier version of Legation may have been given no access to a kind that this pod does not need.
@@ -292,10 +298,20 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
       const key = dependencyKey(dependency);
       const homes = members.filter((member) => this.#users.isBoundIn(member, key));
       if (homes.length > 0 && !homes.includes(name)) {
-        return `${dependency.kind} ${dependency.name}${NEEDED} is in use in ${homes.join(", ")}`;
+        return `${dependency.kind} ${dependency.name}${NEEDED}, is in use in ${homes.join(", ")}`;
       }
     }
     return undefined;
+  }
+
+  /** Reports whether the member has what is needed there beside the copies. */
+  #fitOf(member: Member, existing: readonly Dependency[]): Preparation {
+    const { preparationIn } = this.#options.family;
+    if (preparationIn === undefined) return "prepared";
+    const sources = existing.map((dependency) => this.#copier.sources.of(dependency));
+    return leastPrepared(
+      sources.flatMap((source) => (source.state === "present" ? [preparationIn(member, source.object)] : [])),
+    );
   }
 
   #preparationFor(member: Member, dependency: Dependency): Preparation {

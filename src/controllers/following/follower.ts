@@ -1,12 +1,14 @@
 import type { AnyObject, DelegatedType, FollowRule } from "../../api/delegated-type.ts";
-import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { FOLLOWED_RULES } from "../../copies/followed-rules.ts";
 import { followedKind } from "../../copies/objects.ts";
 import { dependenciesBy, type FindDependencies } from "../../pods/dependencies.ts";
+import { isBound } from "../../pods/pod-state.ts";
 import type { GroupName } from "../../scheduling/groups.ts";
 import { shortDigest } from "../copying/digests.ts";
 import type { PodCopierOptions } from "../copying/pod-copier.ts";
 import { DependencyController } from "../dependencies/controller.ts";
+import { MemberDevices } from "./member-devices.ts";
 import { FollowedStatuses } from "./statuses.ts";
 
 export interface FollowerOptions extends PodCopierOptions {
@@ -20,6 +22,7 @@ export class Follower {
   readonly #type: Stored<DelegatedType>;
   readonly #of: FindDependencies;
   readonly #confines: boolean;
+  readonly #devices: MemberDevices;
   readonly #statuses: FollowedStatuses | undefined;
 
   constructor(
@@ -34,7 +37,17 @@ export class Follower {
       names.map((rule) => [kind, optional === true ? { ...rule, optional } : rule] as const),
       { missing: (_, { name }) => ({ reason: "NotPlaced", message: `${type.metadata.name} "${name}" not found` }) },
     );
+    const { proxies, events } = options;
+    const devices = new MemberDevices({
+      ...options,
+      onChange: () => {
+        const waiting = proxies.list().filter((proxy) => !isBound(proxy) && this.names(proxy));
+        for (const { metadata } of waiting) events.emit("needs", objectKey(metadata));
+      },
+    });
+    this.#devices = devices;
     const rules = FOLLOWED_RULES[type.metadata.name] ?? {};
+    const { deviceClasses } = rules;
     const record = followedKind(type, shortDigest);
     this.copies = new DependencyController({
       ...options,
@@ -45,6 +58,12 @@ export class Follower {
         of: this.#of,
         confines,
         ...(rules.obstacle === undefined ? {} : { obstacle: rules.obstacle }),
+        ...(deviceClasses === undefined
+          ? {}
+          : {
+              preparationIn: (member, object) =>
+                devices.preparationFor(member, `${kind} ${object.metadata.name}`, deviceClasses(object)),
+            }),
       },
       onChange: (name) => {
         this.#statuses?.enqueue(name);
@@ -56,6 +75,7 @@ export class Follower {
   }
 
   async stop(): Promise<void> {
+    this.#devices.stop();
     await this.#statuses?.stop();
     await this.copies.stop();
   }
