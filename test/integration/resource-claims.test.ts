@@ -176,6 +176,26 @@ test("a pod that shares a second claim with others follows them", async () => {
   expect(both.spec?.nodeName).toBe("legation-west");
 });
 
+test("a claim that is made anew with another spec replaces its copy once the pods that use it have ended", async () => {
+  const { host, west } = clients();
+  await create(host, claims, "remade", { spec: ONE_GPU });
+  await host.create(pods, delegatedPod(namespace, "old", using({ resourceClaimName: "remade" })));
+  await podThat(host, namespace, "old", inPhase("Running"));
+  await host.delete(claims, { namespace, name: "remade" });
+  const requests = [{ name: "gpu", exactly: { deviceClassName: DRIVER, count: 2 } }];
+  await create(host, claims, "remade", { spec: { devices: { requests } } });
+  await host.create(pods, delegatedPod(namespace, "new", using({ resourceClaimName: "remade" })));
+  await eventuallyPasses(async () => {
+    const { metadata } = await west.get(claims, { namespace, name: "remade" });
+    expect(metadata.deletionTimestamp).toBeDefined();
+  });
+  await podThat(west, namespace, "old", inPhase("Running"));
+  await host.delete(pods, { namespace, name: "old" });
+  await podThat(host, namespace, "new", inPhase("Running"));
+  const { allocation } = await statusIn(west, "remade");
+  expect(allocation).toMatchObject({ devices: { results: [{ device: "gpu-0" }, { device: "gpu-1" }] } });
+});
+
 test("a member without a claim's DeviceClass, or without devices of its driver, gets no pod, and the reason says which", async () => {
   const { host } = clients();
   const requests = [{ name: "fpga", exactly: { deviceClassName: IDLE_DRIVER } }];
