@@ -7,7 +7,7 @@ import { statusOf } from "./object-status.ts";
 /** The delegated pods of an object's namespace. */
 export interface ObjectPods {
   readonly proxy: (name: string) => Stored<Pod> | undefined;
-  /** An unfinished proxy names the object. */
+  /** An unfinished proxy names the object. Decides only while no member has a copy. */
   readonly isNamed: boolean;
 }
 

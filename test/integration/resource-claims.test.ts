@@ -29,7 +29,7 @@ const IDLE_DRIVER = "fpga.example.com";
 // Copies stay for ten seconds after their last user.
 const PATIENT = { timeoutMs: 60_000 };
 
-useLegation();
+const legation = useLegation();
 const clients = useClients();
 let namespace: string;
 
@@ -145,6 +145,8 @@ test("pods that share a claim run in one member, whose allocation the host's cla
     expect(reservedFor).toEqual(expect.arrayContaining(consumers));
   });
   expect(await claimsIn(east)).toEqual([]);
+  await legation().controller.stop("SIGKILL");
+  await legation().controller.start();
   for (const name of names.slice(1)) await host.delete(pods, { namespace, name });
   await eventuallyPasses(async () =>
     expect(await statusIn(host, "shared")).toEqual({ allocation, reservedFor: consumers.slice(0, 1) }),

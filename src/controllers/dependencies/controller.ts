@@ -213,11 +213,9 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     return found.find(({ copy }) => copy !== undefined) ?? found[0];
   }
 
-  /** Reports whether an unfinished proxy names the object. */
+  /** Reports whether an unfinished proxy names the object. True until all are known. */
   isNamed(name: ObjectName): boolean {
-    const key = dependencyKey(name);
-    if (!this.#options.proxies.synced || this.#users.waitingFor(key).length > 0) return true;
-    return this.#options.registry.members().some((member) => this.#users.isBoundIn(member.name, key));
+    return !this.#options.proxies.synced || this.#users.isNamed(name);
   }
 
   /** Returns the objects of the host that pods name. */

@@ -77,6 +77,13 @@ export class Users {
     return this.#proxies.countByIndex(this.#ofProxies.name, useOn(virtualNodeName(member), key)) > 0;
   }
 
+  /** Reports whether an unfinished proxy names it, wherever that is bound. */
+  isNamed(ref: DependencyRef): boolean {
+    const key = dependencyKey(ref);
+    const proxies = this.#proxies.byIndex(this.#ofProxies.name, kindIn(ref.kind, ref.namespace));
+    return proxies.some((proxy) => this.#keysOf(proxy).includes(key));
+  }
+
   /** Returns what unfinished proxies name, each once. */
   named(): readonly DependencyRef[] {
     const named = this.#proxies

@@ -93,7 +93,7 @@ export class FollowedStatuses {
         ? ofCopy
         : rules.status(source.object, ofCopy, {
             proxy: (podName) => proxies.get(objectKey({ namespace, name: podName })),
-            isNamed: copies.isNamed(object),
+            isNamed: ofCopy !== undefined || copies.isNamed(object),
           });
     const [sent, held] = [this.#sent.get(key), this.#guard.of(key)];
     return {
