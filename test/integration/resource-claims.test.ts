@@ -209,7 +209,7 @@ test("a member without a claim's DeviceClass, or without devices of its driver, 
 });
 
 test("a claim with devices of the host, or that asks for admin access, goes to no member", async () => {
-  const { host } = clients();
+  const { host, west } = clients();
   const finalizers = ["resource.kubernetes.io/delete-protection"];
   const ref = { namespace, name: "here" };
   const { group, version, kind } = claims;
@@ -229,4 +229,16 @@ test("a claim with devices of the host, or that asks for admin access, goes to n
   await host.create(pods, delegatedPod(namespace, "monitor", using({ resourceClaimTemplateName: "admin" })));
   const path = "spec.spec.devices.requests[0].exactly.adminAccess";
   await waitingFor(host, namespace, "monitor", `ResourceClaimTemplate "admin" asks for ${path}`);
+  const { uid } = (await west.get(claims, ref)).metadata;
+  await host.delete(claims, ref);
+  await create(host, claims, "here", { spec: { devices: { requests: [{ name: "gpu", exactly }] } } });
+  await host.create(pods, delegatedPod(namespace, "late", using({ resourceClaimName: "here" })));
+  await waitingFor(
+    host,
+    namespace,
+    "late",
+    `ResourceClaim "here" asks for spec.devices.requests[0].exactly.adminAccess`,
+  );
+  const { metadata } = await west.get(claims, ref);
+  expect([metadata.uid, metadata.deletionTimestamp]).toEqual([uid, undefined]);
 });

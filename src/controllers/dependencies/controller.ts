@@ -247,6 +247,8 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     if (source.state !== "present") return source;
     const { object } = source;
     if (family.selector !== undefined && !isSelected(family, member.cluster.spec, object)) return { state: "missing" };
+    // A claim may be made anew with a spec that no member is given: its copy stays as it is.
+    if (family.obstacle?.(object) !== undefined) return { state: "missing" };
     return isWantedInMembers(object) ? this.#wholeObjects.of(object, member.candidate()) : source;
   }
 
