@@ -70,7 +70,11 @@ interface TypeRules {
   readonly remade?: (before: AnyObject, after: AnyObject) => string | undefined;
 }
 
+const specOf = (object: AnyObject): unknown => fieldsOf(object).spec;
+
 const RULES: Readonly<Record<string, TypeRules>> = {
+  "resourceclaims.resource.k8s.io": { fixed: specOf },
+  "resourceclaimtemplates.resource.k8s.io": { fixed: specOf },
   secrets: { fixed: ({ type = "Opaque" }) => type },
   services: {
     fixed: addressKindOf,

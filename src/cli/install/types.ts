@@ -15,6 +15,14 @@ const RIGHTS_GROUPS = new Set([
   "rbac.authorization.k8s.io",
 ]);
 
+/** Rights that Kubernetes asks for beside `patch` on the status, since 1.36. */
+const STATUS_RULES: Readonly<Record<string, readonly object[]>> = {
+  "resourceclaims.resource.k8s.io": [
+    { apiGroups: ["resource.k8s.io"], resources: ["resourceclaims/binding"], verbs: ["patch"] },
+    { apiGroups: ["resource.k8s.io"], resources: ["resourceclaims/driver"], verbs: ["arbitrary-node:patch"] },
+  ],
+};
+
 /** Fields of a DelegatedType beside those that name the API. */
 export type TypeFields = Omit<DelegatedTypeSpec, "group" | "version" | "kind" | "plural" | "scope">;
 
@@ -110,6 +118,7 @@ export function delegatedTypeObjects(type: Resource<KubeObject>, fields: TypeFie
       [
         { apiGroups: [group], resources: [plural], verbs: [...SOURCE_VERBS] },
         { apiGroups: [group], resources: [`${plural}/status`], verbs: ["patch"] },
+        ...(STATUS_RULES[name] ?? []),
         ...(fields.definition === "Follow" ? [definitionRule(name, DEFINITION_SOURCE_VERBS)] : []),
       ],
     ),

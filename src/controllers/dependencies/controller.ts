@@ -5,7 +5,7 @@ import { NEEDED } from "../../copies/foreign-message.ts";
 import { isWantedInMembers } from "../../copies/objects.ts";
 import { ObjectsInMembers } from "../../copies/objects-in-members.ts";
 import type { Source } from "../../copies/source.ts";
-import { isPreparedIn, type Needs, type Preparation, type WaitReason } from "../../placement/needs.ts";
+import { isPreparedIn, leastPrepared, type Needs, type Preparation, type WaitReason } from "../../placement/needs.ts";
 import { type Dependency, type DependencyKind, dependencyKey } from "../../pods/dependencies.ts";
 import { isBound, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
@@ -106,9 +106,13 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     if (dependencies.length === 0) return;
     // A pod that ended mounts nothing any more, however long it stays.
     const isOver = type === "deleted" || isTerminal(proxy);
-    for (const { kind, namespace } of dependencies) {
-      if (isOver) this.#copier.sources.release(kind, namespace);
-      else if (this.#isActive()) this.#copier.sources.need(kind, namespace);
+    for (const dependency of dependencies) {
+      const { kind, namespace } = dependency;
+      if (isOver) {
+        this.#copier.sources.release(kind, namespace);
+        // Other members may be free to have it now.
+        if (this.#options.family.confines === true) this.#onChange(dependency);
+      } else if (this.#isActive()) this.#copier.sources.need(kind, namespace);
     }
     if (!isOver && !isBound(proxy)) return;
     for (const ref of this.#users.forget(proxy.metadata.uid)) this.#copier.enqueue(ref);
@@ -135,7 +139,11 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     let missing: WaitReason | undefined;
     for (const dependency of dependencies) {
       const source = this.#copier.sources.of(dependency);
-      if (source.state === "present") existing.push(dependency);
+      const obstacle = source.state === "present" ? this.#options.family.obstacle?.(source.object) : undefined;
+      if (obstacle !== undefined) {
+        const { kind, name } = dependency;
+        missing ??= { reason: "NotPlaced", message: `${kind} ${JSON.stringify(name)} ${obstacle}` };
+      } else if (source.state === "present") existing.push(dependency);
       else if (source.state === "missing" && this.#areClasses) continue;
       else if (source.state === "missing" && dependency.optional) gone.push(dependency);
       else if (source.state === "missing") missing ??= dependency.missing;
@@ -153,7 +161,11 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
     const proxy = unboundProxy(this.#options.proxies, key, proxyUid);
     if (proxy === undefined) return true;
-    if (this.#options.family.of(proxy).length === 0 || !this.#isActive()) return true;
+    const dependencies = this.#options.family.of(proxy);
+    if (dependencies.length === 0 || !this.#isActive()) return true;
+    // A member that may prove unfit gets no copies yet.
+    const asked = this.#options.registry.member(member);
+    if (asked !== undefined && this.#fitOf(asked, dependencies) !== "prepared") return false;
     for (const ref of this.#users.place(proxy, member)) this.#copier.enqueue(ref);
     return isPreparedIn(this.needs(proxy), member);
   }
@@ -201,6 +213,11 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     return found.find(({ copy }) => copy !== undefined) ?? found[0];
   }
 
+  /** Reports whether an unfinished proxy names the object. True until all are known. */
+  isNamed(name: ObjectName): boolean {
+    return !this.#options.proxies.synced || this.#users.isNamed(name);
+  }
+
   /** Returns the objects of the host that pods name. */
   named(): readonly Stored<T>[] {
     return this.#users.named().flatMap((ref) => {
@@ -230,6 +247,8 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     if (source.state !== "present") return source;
     const { object } = source;
     if (family.selector !== undefined && !isSelected(family, member.cluster.spec, object)) return { state: "missing" };
+    // A claim may be made anew with a spec that no member is given: its copy stays as it is.
+    if (family.obstacle?.(object) !== undefined) return { state: "missing" };
     return isWantedInMembers(object) ? this.#wholeObjects.of(object, member.candidate()) : source;
   }
 
@@ -248,6 +267,10 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
   #preparation(name: string, existing: readonly Dependency[], gone: readonly Dependency[]): Preparation {
     const member = this.#options.registry.member(name);
     if (member === undefined) return "unprepared";
+    const elsewhere = this.#usedElsewhere(name, existing);
+    if (elsewhere !== undefined) return { refused: elsewhere };
+    const fit = this.#fitOf(member, existing);
+    if (fit !== "prepared") return fit;
     const dependencies = existing.filter((one) => this.#copier.sourceFor(member, one).state !== "missing");
     if (dependencies.length === 0 && gone.length === 0) return "prepared";
     // An earlier version of Legation may have been given no access to a kind that this pod does not need.
@@ -265,6 +288,30 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
       if (answer === "unprepared") preparation = answer;
     }
     return preparation;
+  }
+
+  /** Says where bound pods keep an object of a type that confines. The group of one object does not know the pod's others. */
+  #usedElsewhere(name: string, existing: readonly Dependency[]): string | undefined {
+    if (this.#options.family.confines !== true) return undefined;
+    const members = this.#options.registry.members().map((member) => member.name);
+    for (const dependency of existing) {
+      const key = dependencyKey(dependency);
+      const homes = members.filter((member) => this.#users.isBoundIn(member, key));
+      if (homes.length > 0 && !homes.includes(name)) {
+        return `${dependency.kind} ${dependency.name}${NEEDED}, is in use in ${homes.join(", ")}`;
+      }
+    }
+    return undefined;
+  }
+
+  /** Reports whether the member has what is needed there beside the copies. */
+  #fitOf(member: Member, existing: readonly Dependency[]): Preparation {
+    const { preparationIn } = this.#options.family;
+    if (preparationIn === undefined) return "prepared";
+    const sources = existing.map((dependency) => this.#copier.sources.of(dependency));
+    return leastPrepared(
+      sources.flatMap((source) => (source.state === "present" ? [preparationIn(member, source.object)] : [])),
+    );
   }
 
   #preparationFor(member: Member, dependency: Dependency): Preparation {

@@ -2,8 +2,10 @@ import type { ClusterSpec } from "../../api/cluster.ts";
 import type { KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import { type LabelSelector, selectorOf } from "../../api/label-expressions.ts";
 import { selectorMatches } from "../../api/label-selector.ts";
+import type { Member } from "../../clusters/member.ts";
 import { DEPENDENCIES, type DependencyObject } from "../../copies/dependencies.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
+import type { Preparation } from "../../placement/needs.ts";
 import { CLASS_KINDS, classesOf, type Dependency, dependenciesOf, NAMESPACED_KINDS } from "../../pods/dependencies.ts";
 
 /** Kinds that one controller copies. */
@@ -14,6 +16,12 @@ export interface Family<T extends KubeObject = DependencyObject> {
   readonly of: (pod: Pod) => readonly Dependency[];
   /** Selects the classes that a member is given. Of others the member is the judge. Absent: the kinds are no classes. */
   readonly selector?: (spec: ClusterSpec) => LabelSelector | undefined;
+  /** Says why pods in members cannot use an object of the host. Undefined if they can. Default: they can use all. */
+  readonly obstacle?: (object: Stored<T>) => string | undefined;
+  /** Reports whether a member has what is needed there for an object. Default: all have. */
+  readonly preparationIn?: (member: Member, object: Stored<T>) => Preparation;
+  /** All pods that name an object run in one member. */
+  readonly confines?: boolean;
 }
 
 /** Every member of the pods gets these. */

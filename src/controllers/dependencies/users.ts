@@ -72,6 +72,18 @@ export class Users {
     return [...new Map(used.map((dependency) => [dependencyKey(dependency), dependency])).values()];
   }
 
+  /** Reports whether an unfinished proxy that is bound to the member uses it. */
+  isBoundIn(member: string, key: DependencyKey): boolean {
+    return this.#proxies.countByIndex(this.#ofProxies.name, useOn(virtualNodeName(member), key)) > 0;
+  }
+
+  /** Reports whether an unfinished proxy names it, wherever that is bound. */
+  isNamed(ref: DependencyRef): boolean {
+    const key = dependencyKey(ref);
+    const proxies = this.#proxies.byIndex(this.#ofProxies.name, kindIn(ref.kind, ref.namespace));
+    return proxies.some((proxy) => this.#keysOf(proxy).includes(key));
+  }
+
   /** Returns what unfinished proxies name, each once. */
   named(): readonly DependencyRef[] {
     const named = this.#proxies
@@ -106,7 +118,7 @@ export class Users {
   /** Reports whether a proxy that uses it was given to the member, or is about to be. */
   uses(member: MemberUsers, key: DependencyKey): boolean {
     if (this.#placed.has(keyIn(member.name, key))) return true;
-    if (this.#proxies.countByIndex(this.#ofProxies.name, useOn(virtualNodeName(member.name), key)) > 0) return true;
+    if (this.isBoundIn(member.name, key)) return true;
     return this.#heldIn(member, key).some((proxy) => this.#keysOf(proxy).includes(key));
   }
 

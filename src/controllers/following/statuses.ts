@@ -1,6 +1,7 @@
 import type { AnyObject } from "../../api/delegated-type.ts";
 import { type JsonObject, jsonEqual } from "../../api/json.ts";
 import { type ObjectKey, objectKey, objectRef } from "../../api/kubernetes.ts";
+import type { FollowedRules } from "../../copies/followed-rules.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
 import { statusFromCopies } from "../../copies/object-status.ts";
 import { ownerOf } from "../../pods/delegate.ts";
@@ -15,11 +16,12 @@ import { ObjectWrites } from "../whole/objects/writes.ts";
 import { show } from "../whole/phases.ts";
 
 export interface FollowedStatusesOptions extends PodCopierOptions {
-  readonly copies: Pick<DependencyController<AnyObject>, "sourceOf" | "userOf">;
+  readonly copies: Pick<DependencyController<AnyObject>, "sourceOf" | "userOf" | "isNamed">;
+  readonly rules: Pick<FollowedRules, "status">;
 }
 
 interface Observed extends Known<AnyObject, JsonObject> {
-  /** The status of the copy. Undefined while it has none, or no member has a copy. */
+  /** The status that the host's object is to have. Undefined if it stays as it is. */
   readonly status?: JsonObject;
 }
 
@@ -68,7 +70,7 @@ export class FollowedStatuses {
   }
 
   #observe(key: ObjectKey): Observed | undefined {
-    const { copies } = this.#options;
+    const { copies, proxies, rules } = this.#options;
     const { namespace = "", name } = objectRef(key);
     const { kind } = this.#writes.kind.resource;
     const object = { kind, namespace, name };
@@ -82,10 +84,17 @@ export class FollowedStatuses {
     }
     const { member, copy } = copies.userOf(object) ?? {};
     const isOfObject = copy !== undefined && ownerOf(copy)?.uid === source.object.metadata.uid;
-    const status =
+    const ofCopy =
       member === undefined || !isOfObject
         ? undefined
         : statusFromCopies(source.object, [{ member: member.name, copy, inStep: true }]);
+    const status =
+      rules.status === undefined
+        ? ofCopy
+        : rules.status(source.object, ofCopy, {
+            proxy: (podName) => proxies.get(objectKey({ namespace, name: podName })),
+            isNamed: ofCopy !== undefined || copies.isNamed(object),
+          });
     const [sent, held] = [this.#sent.get(key), this.#guard.of(key)];
     return {
       object: source.object,

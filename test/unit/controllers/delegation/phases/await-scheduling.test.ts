@@ -110,7 +110,7 @@ describe("a proxy without a node", () => {
       { schedulingGates: [{ name: "k/admission" }] },
       "held back there by scheduling gates: k/admission",
     ],
-    ["lacks its claims", { resourceClaims: [{ name: "gpu" }] }, "ResourceClaims and their templates are not copied"],
+    ["lacks its claims", { resourceClaims: [{ name: "gpu" }] }, "ResourceClaims and their templates are copied only"],
     ["lacks its PodGroup", { schedulingGroup: { podGroupName: "gang" } }, "PodGroup gang is not copied: is it there"],
   ])("reports why the member's scheduler does not place it if that %s", (_case, spec, words) => {
     const proxy = proxyPod();
