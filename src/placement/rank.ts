@@ -24,6 +24,8 @@ export interface RankInput {
   readonly mutationIn?: (candidate: Candidate) => RequestMutation | undefined;
   /** The pod's priority. Undefined if it preempts no pods. */
   readonly priority?: number;
+  /** Returns why a member that has room for the pod lacks room for those that start with it. Absent: the pod starts alone. */
+  readonly gangShortage?: (candidate: Candidate) => Why | undefined;
   /** The first rule that filters a member gives the reason; earlier scores outrank later ones. */
   readonly rules?: readonly Rule[];
   readonly candidates: readonly Candidate[];
@@ -33,7 +35,7 @@ export interface RankInput {
  * Ranks members: prompt ones first, then by the rules' scores, then those whose other tenants were read, then by load.
  */
 export function rank(input: RankInput): Ranking {
-  const { requests: written, requestsIn, mutationIn, priority, rules = [], candidates } = input;
+  const { requests: written, requestsIn, mutationIn, gangShortage, priority, rules = [], candidates } = input;
   const refusals: Refusal[] = [];
   const fitting: Scored[] = [];
   const full: Scored[] = [];
@@ -46,7 +48,8 @@ export function rank(input: RankInput): Ranking {
       continue;
     }
     const requests = requestsIn?.(candidate) ?? written;
-    const shortage = shortageOf(requests, candidate, mutationIn?.(candidate));
+    const own = shortageOf(requests, candidate, mutationIn?.(candidate));
+    const shortage = own?.reason === "TooLarge" ? own : (gangShortage?.(candidate) ?? own);
     const scored = scoreOf(candidate, requests, rules);
     if (shortage === undefined) {
       fitting.push(scored);

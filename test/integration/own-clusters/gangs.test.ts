@@ -7,7 +7,7 @@ import { isBound } from "../../../src/pods/pod-state.ts";
 import { whyNotPlaced } from "../../../src/pods/proxy-conditions.ts";
 import { createKwokNodes } from "../../support/clusters/nodes.ts";
 import { startClusters } from "../../support/clusters/start.ts";
-import type { Cluster, ClusterOptions, Clusters } from "../../support/clusters/types.ts";
+import type { ClusterOptions, Clusters } from "../../support/clusters/types.ts";
 import { delegatedPod, numbered } from "../../support/delegated/pods.ts";
 import { afterFile, cleanUpFile } from "../../support/harness/after-file.ts";
 import { clientOf } from "../../support/harness/clients.ts";
@@ -141,18 +141,26 @@ test("a gang that does not fit into the first member runs in the second as a who
   await eventuallyPasses(async () => expect(await podsOf(west, namespace)).toEqual([]), patient);
 });
 
-test("a gang that fits nowhere waits as a whole with one reason, and runs when there is room", async () => {
+test("a gang that fits nowhere waits as a whole for one reason, and runs when there is room", async () => {
   await createGang("3");
+  const inMember = (room: string): string => `cpu: 36 requested by the pods of PodGroup gang together, ${room} left`;
+  const reason = `east: ${inMember("16")}; west: ${inMember("8")}`;
   await eventuallyPasses(async () => {
-    const found = await podsOf(host, namespace);
-    console.log([...reasonsOf(found)], (await podsOf(west, namespace)).length, (await podsOf(east, namespace)).length);
-    expect(reasonsOf(found).size).toBe(1);
-    expect([...reasonsOf(found)][0]).toContain("east");
+    expect(reasonsOf(await podsOf(host, namespace))).toEqual(new Set([reason]));
+    expect(await podsOf(west, namespace)).toHaveLength(SIZE);
   }, patient);
   for (const client of [host, west, east]) {
     expect((await podsOf(client, namespace)).filter(isBound)).toEqual([]);
   }
-  const cluster: Cluster = clusters.get("east");
-  await createKwokNodes(cluster, "east-more", [{ count: 3, cpu: "16" }]);
+  await createKwokNodes(clusters.get("east"), "east-more", [{ count: 3, cpu: "16" }]);
   expect(await nodesOfGang()).toEqual(new Set(["legation-east"]));
+  expect(await podsOf(west, namespace)).toEqual([]);
+});
+
+// Its pods would fit into the member together, but not onto its nodes.
+test("a gang whose pods fit onto no nodes of the first member runs in the second as a whole", async () => {
+  await createKwokNodes(clusters.get("west"), "west-small", [{ count: 20, cpu: "2" }]);
+  await createGang("3");
+  expect(await nodesOfGang()).toEqual(new Set(["legation-east"]));
+  await eventuallyPasses(async () => expect(await podsOf(west, namespace)).toEqual([]), patient);
 });

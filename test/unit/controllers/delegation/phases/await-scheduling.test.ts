@@ -111,7 +111,7 @@ describe("a proxy without a node", () => {
       "held back there by scheduling gates: k/admission",
     ],
     ["lacks its claims", { resourceClaims: [{ name: "gpu" }] }, "ResourceClaims and their templates are not copied"],
-    ["lacks its PodGroup", { schedulingGroup: { podGroupName: "gang" } }, "PodGroup gang is not copied: is it there"],
+    ["lacks its PodGroup", { schedulingGroup: { podGroupName: "gang" } }, "are PodGroup gang and as many pods as it asks for there?"],
   ])("reports why the member's scheduler does not place it if that %s", (_case, spec, words) => {
     const proxy = proxyPod();
     const delegate = delegateOf(proxy, { spec });
