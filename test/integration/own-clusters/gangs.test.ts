@@ -1,166 +1,90 @@
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import type { AnyObject } from "../../../src/api/delegated-type.ts";
-import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
-import type { ClusterClient } from "../../../src/kube/client.ts";
-import { kindName, pods, type Resource } from "../../../src/kube/resources.ts";
 import { isBound } from "../../../src/pods/pod-state.ts";
-import { whyNotPlaced } from "../../../src/pods/proxy-conditions.ts";
-import { createKwokNodes } from "../../support/clusters/nodes.ts";
-import { startClusters } from "../../support/clusters/start.ts";
-import type { ClusterOptions, Clusters } from "../../support/clusters/types.ts";
-import { delegatedPod, numbered } from "../../support/delegated/pods.ts";
-import { afterFile, cleanUpFile } from "../../support/harness/after-file.ts";
-import { clientOf } from "../../support/harness/clients.ts";
-import { freshNamespace } from "../../support/harness/namespace.ts";
-import { inPhase, podsOf } from "../../support/harness/pods-of.ts";
-import { scheduleTimeout } from "../../support/harness/schedule-timeout.ts";
+import { numbered } from "../../support/delegated/pods.ts";
+import { cleanUpFile } from "../../support/harness/after-file.ts";
+import { podsOf } from "../../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../../support/harness/wait.ts";
-import { legation } from "../../support/legation/cli.ts";
-import { startLegation } from "../../support/legation/start.ts";
+import { GANG_SIZE, GangScene, PATIENT } from "../../support/legation/gangs.ts";
 
-const podGroups: Resource<AnyObject> = {
-  group: "scheduling.k8s.io",
-  version: "v1alpha2",
-  plural: "podgroups",
-  kind: "PodGroup",
-  namespaced: true,
-};
 const GATES = "--feature-gates=GenericWorkload=true";
-const SIZE = 12;
-const WEST_FIRST = JSON.stringify({
-  preferredDuringSchedulingIgnoredDuringExecution: [
-    { weight: 100, preference: { matchFields: [{ key: "metadata.name", operator: "In", values: ["west"] }] } },
-  ],
-});
-const patient = { timeoutMs: 120_000, intervalMs: 300 };
 
-let clusters: Clusters;
-let host: ClusterClient;
-let west: ClusterClient;
-let east: ClusterClient;
+let scene: GangScene;
 let namespace: string;
 
-function withGangs(options: ClusterOptions): ClusterOptions {
-  return {
-    ...options,
-    apiServerFlags: [GATES, "--runtime-config=scheduling.k8s.io/v1alpha2=true"],
-    controllerManagerFlags: [GATES],
-    schedulerFlags: [`${GATES},GangScheduling=true`],
-  };
-}
-
 beforeAll(async () => {
-  clusters = await startClusters({
-    names: ["host", "west", "east"],
-    clusters: {
-      host: withGangs({ nodes: [] }),
-      west: withGangs({ nodes: [{ count: 2, cpu: "4" }] }),
-      east: withGangs({ nodes: [{ count: 2, cpu: "8" }] }),
+  scene = await GangScene.start({
+    type: { group: "scheduling.k8s.io", version: "v1alpha2", plural: "podgroups", kind: "PodGroup", namespaced: true },
+    spec: { schedulingPolicy: { gang: { minCount: GANG_SIZE } } },
+    member: (podGroupName) => ({ spec: { schedulingGroup: { podGroupName } } }),
+    options: {
+      apiServerFlags: [GATES, "--runtime-config=scheduling.k8s.io/v1alpha2=true"],
+      controllerManagerFlags: [GATES],
+      schedulerFlags: [`${GATES},GangScheduling=true`],
     },
   });
-  afterFile(() => clusters.stop());
-  const all = ["host", "west", "east"].map((name) => clusters.get(name));
-  const [hostCluster, ...members] = all;
-  if (hostCluster === undefined) throw new Error("no host");
-  const running = await startLegation({
-    host: hostCluster,
-    members: Object.fromEntries(members.map((member) => [member.name, member])),
-  });
-  afterFile(() => running.stop());
-  const onHost = `--kubeconfig=${hostCluster.kubeconfig}`;
-  const types = `--types=${kindName(podGroups)}`;
-  await legation(["install", onHost, types]);
-  for (const { name, kubeconfig } of members) {
-    await legation(["join", name, onHost, `--member-kubeconfig=${kubeconfig}`, types]);
-  }
-  [host, west, east] = all.map((cluster) => {
-    const client = clientOf(cluster);
-    afterFile(() => client.close());
-    return client;
-  }) as [ClusterClient, ClusterClient, ClusterClient];
-  await scheduleTimeout(host, 5);
   return cleanUpFile;
 });
 
 beforeEach(async () => {
-  namespace = await freshNamespace(clusters.all, {
-    prefix: "gangs",
-    labels: { "legation.dev/delegation": "annotated" },
-    annotations: { "legation.dev/cluster-affinity": WEST_FIRST },
-  });
+  namespace = await scene.freshNamespace();
 });
-
-async function createGang(cpu: string): Promise<void> {
-  const { group, version, kind } = podGroups;
-  await host.create(podGroups, {
-    apiVersion: `${group}/${version}`,
-    kind,
-    metadata: { namespace, name: "gang" },
-    spec: { schedulingPolicy: { gang: { minCount: SIZE } } },
-  });
-  await Promise.all(numbered("worker", SIZE).map((name) => host.create(pods, worker(name, cpu))));
-}
-
-function worker(name: string, cpu: string): Pod {
-  return delegatedPod(namespace, name, {
-    spec: {
-      schedulingGroup: { podGroupName: "gang" },
-      containers: [{ name: "main", image: "work:1", resources: { requests: { cpu } } }],
-    },
-  });
-}
-
-/** Waits until all pods of the gang run, and returns the nodes of their proxies. */
-async function nodesOfGang(): Promise<Set<string | undefined>> {
-  let nodes = new Set<string | undefined>();
-  await eventuallyPasses(async () => {
-    const running = (await podsOf(host, namespace)).filter(inPhase("Running"));
-    expect(running).toHaveLength(SIZE);
-    nodes = new Set(running.map(({ spec }) => spec?.nodeName));
-  }, patient);
-  return nodes;
-}
-
-function reasonsOf(found: readonly Stored<Pod>[]): Set<string | undefined> {
-  return new Set(found.map((pod) => whyNotPlaced(pod)?.message));
-}
 
 test("a gang runs in one member, and the status of its PodGroup comes back", async () => {
-  await createGang("100m");
-  expect(await nodesOfGang()).toEqual(new Set(["legation-west"]));
-  expect(await podsOf(east, namespace)).toEqual([]);
+  await scene.create(namespace, "100m");
+  expect(await scene.nodes(namespace)).toEqual(new Set(["legation-west"]));
+  expect(await podsOf(scene.east, namespace)).toEqual([]);
   await eventuallyPasses(async () => {
-    const { status } = await host.get(podGroups, { namespace, name: "gang" });
-    expect(status).toMatchObject({ conditions: [{ type: "PodGroupScheduled", status: "True" }] });
-  }, patient);
+    expect(await scene.status(namespace)).toMatchObject({
+      conditions: [{ type: "PodGroupScheduled", status: "True" }],
+    });
+  }, PATIENT);
 });
 
-test("a gang that does not fit into the first member runs in the second as a whole", async () => {
-  await createGang("1");
-  expect(await nodesOfGang()).toEqual(new Set(["legation-east"]));
-  await eventuallyPasses(async () => expect(await podsOf(west, namespace)).toEqual([]), patient);
+test("a gang that does not fit into the preferred member runs in another as a whole", async () => {
+  await scene.create(namespace, "1");
+  expect(await scene.nodes(namespace)).toEqual(new Set(["legation-east"]));
+  await eventuallyPasses(async () => expect(await podsOf(scene.west, namespace)).toEqual([]), PATIENT);
+});
+
+test("a PodGroup keeps pods together that name different groups", async () => {
+  await scene.create(namespace, "100m", { "legation.dev/group-by": "owner" });
+  expect(await scene.nodes(namespace)).toEqual(new Set(["legation-west"]));
+});
+
+test("a gang runs in one member whose controller is killed while its pods wait", async () => {
+  const names = numbered("worker", GANG_SIZE);
+  await scene.create(namespace, "1", {}, names.slice(0, GANG_SIZE - 2));
+  await eventuallyPasses(async () => {
+    const delegates = [...(await podsOf(scene.west, namespace)), ...(await podsOf(scene.east, namespace))];
+    expect(delegates).toHaveLength(GANG_SIZE - 2);
+  }, PATIENT);
+  await scene.running.controller.stop("SIGKILL");
+  await scene.createPods(namespace, names.slice(GANG_SIZE - 2), "1");
+  await scene.running.controller.start();
+  expect(await scene.nodes(namespace)).toEqual(new Set(["legation-east"]));
 });
 
 test("a gang that fits nowhere waits as a whole for one reason, and runs when there is room", async () => {
-  await createGang("3");
+  await scene.create(namespace, "3");
   const inMember = (room: string): string => `cpu: 36 requested by the pods of PodGroup gang together, ${room} left`;
   const reason = `east: ${inMember("16")}; west: ${inMember("8")}`;
   await eventuallyPasses(async () => {
-    expect(reasonsOf(await podsOf(host, namespace))).toEqual(new Set([reason]));
-    expect(await podsOf(west, namespace)).toHaveLength(SIZE);
-  }, patient);
-  for (const client of [host, west, east]) {
+    expect(await scene.reasons(namespace)).toEqual(new Set([reason]));
+    expect(await podsOf(scene.west, namespace)).toHaveLength(GANG_SIZE);
+  }, PATIENT);
+  for (const client of [scene.host, scene.west, scene.east]) {
     expect((await podsOf(client, namespace)).filter(isBound)).toEqual([]);
   }
-  await createKwokNodes(clusters.get("east"), "east-more", [{ count: 3, cpu: "16" }]);
-  expect(await nodesOfGang()).toEqual(new Set(["legation-east"]));
-  expect(await podsOf(west, namespace)).toEqual([]);
+  await scene.addNodes("east", "east-more", { count: 3, cpu: "16" });
+  expect(await scene.nodes(namespace)).toEqual(new Set(["legation-east"]));
+  await eventuallyPasses(async () => expect(await podsOf(scene.west, namespace)).toEqual([]), PATIENT);
 });
 
-// Its pods would fit into the member together, but not onto its nodes.
-test("a gang whose pods fit onto no nodes of the first member runs in the second as a whole", async () => {
-  await createKwokNodes(clusters.get("west"), "west-small", [{ count: 20, cpu: "2" }]);
-  await createGang("3");
-  expect(await nodesOfGang()).toEqual(new Set(["legation-east"]));
-  await eventuallyPasses(async () => expect(await podsOf(west, namespace)).toEqual([]), patient);
+test("a gang leaves a member as a whole whose scheduler finds too few nodes for it", async () => {
+  // West has room for the pods by the sum of its nodes, of which two are large enough for one.
+  await scene.addNodes("west", "west-small", { count: 20, cpu: "2" });
+  await scene.create(namespace, "3");
+  expect(await scene.nodes(namespace)).toEqual(new Set(["legation-east"]));
+  expect(await scene.failedInWest(namespace)).toBe(GANG_SIZE);
+  await eventuallyPasses(async () => expect(await podsOf(scene.west, namespace)).toEqual([]), PATIENT);
 });

@@ -131,7 +131,7 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
     version: "v0.33.5",
     sum: "h1:9u4QAYbuoxa59aStrJKP4Bii2EQrZmGPN2tzvfs2gL0=",
     packages: { scheduler: "./cmd/scheduler", controller: "./cmd/controller" },
-    keeps: { crds: "manifests/coscheduling", rbac: "config/rbac" },
+    keeps: { crds: "config/crd/bases", rbac: "config/rbac" },
   },
   helm: {
     module: "helm.sh/helm/v4",

@@ -10,7 +10,7 @@ import { inMembers } from "../../../src/placement/in-member.ts";
 import { fitOf, type NodeRequirements } from "../../../src/placement/node-fit.ts";
 import { explain, rank } from "../../../src/placement/rank.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
-import { type GroupFacts, groupRule, placementRules, policyRules } from "../../../src/placement/rules.ts";
+import { type Gang, type GroupFacts, gangShortage, groupRule, placementRules, policyRules } from "../../../src/placement/rules.ts";
 import { proxyPod } from "../../support/builders/pod.ts";
 
 const big = { cpu: 8, memory: 2 ** 34, pods: 100 };
