@@ -35,7 +35,7 @@ export interface RankInput {
  * Ranks members: prompt ones first, then by the rules' scores, then those whose other tenants were read, then by load.
  */
 export function rank(input: RankInput): Ranking {
-  const { requests: written, requestsIn, mutationIn, gangShortage, priority, rules = [], candidates } = input;
+  const { requests: written, requestsIn, mutationIn, gangShortage, rules = [], candidates } = input;
   const refusals: Refusal[] = [];
   const fitting: Scored[] = [];
   const full: Scored[] = [];
@@ -56,7 +56,7 @@ export function rank(input: RankInput): Ranking {
     } else {
       full.push(scored);
       refusals.push({ cluster, ...shortage });
-      if (mayMakeRoom(requests, priority, candidate)) preemptable.add(cluster);
+      if (mayMakeRoom(requests, input, candidate)) preemptable.add(cluster);
     }
   }
   const awaited = awaitedOf(fitting, rules);
@@ -158,11 +158,16 @@ export function hasRoom(requests: Amounts, candidate: Candidate): boolean {
 }
 
 /** Reports whether preempting this host's pods of lower priority makes enough room. */
-function mayMakeRoom(requests: Amounts, priority: number | undefined, candidate: Candidate): boolean {
+function mayMakeRoom(
+  requests: Amounts,
+  { priority, gangShortage }: Pick<RankInput, "priority" | "gangShortage">,
+  candidate: Candidate,
+): boolean {
   if (priority === undefined || candidate.preemptible === undefined) return false;
   const used = { ...candidate.used };
   addAmounts(used, candidate.preemptible(priority), -1);
-  return hasRoom(requests, { ...candidate, used });
+  const without = { ...candidate, used };
+  return hasRoom(requests, without) && gangShortage?.(without) === undefined;
 }
 
 /** Reports whether this host's pods in a member, the one with these requests among them, request more than its nodes have. */
