@@ -77,7 +77,7 @@ export class GangScene {
     afterFile(() => clusters.stop());
     await kind.prepare?.(clusters);
     const [host, west, east] = [clusters.get("host"), clusters.get("west"), clusters.get("east")];
-    const running = await startLegation({ host, members: { west, east } });
+    const running = await startLegation({ host, members: { west, east }, restart: true });
     afterFile(() => running.stop());
     const scene = new GangScene(kind, clusters, running);
     const flags = [`--kubeconfig=${host.kubeconfig}`, `--types=${kindName(kind.type)}`];
