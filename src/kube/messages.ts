@@ -48,6 +48,8 @@ const SET_BY_LIMIT_RANGER = /(?:^LimitRanger plugin set: |; )([^;]+?) (?:request
 const INSUFFICIENT = /\bInsufficient ([\w./-]*\w)/g;
 // apimachinery/pkg/util/managedfields/internal/conflict.go, printManager.
 const FIELD_MANAGER = /^conflict with "((?:[^"\\]|\\.)*)"/;
+// pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go, Permit.
+const AWAITS_GANG = /\bwaiting for minCount pods from a gang to be scheduled\b/;
 // pkg/scheduler/framework/plugins: reasons of interpodaffinity and podtopologyspread, which compare labels of pods.
 const BY_POD_LABELS = /affinity rules|pod topology spread constraints/;
 
@@ -173,6 +175,11 @@ export function isKubeletRefusal(message: string): boolean {
 /** Reports whether kube-scheduler found no node for reasons that depend on labels of pods. */
 export function dependsOnPodLabels(message: string): boolean {
   return BY_POD_LABELS.test(message);
+}
+
+/** Reports whether kube-scheduler found a node for the pod, and none for too many others of its PodGroup. */
+export function awaitsGang(message: string): boolean {
+  return AWAITS_GANG.test(message);
 }
 
 /** Returns the resources that kube-scheduler found too little of. */

@@ -74,8 +74,7 @@ export function silentSchedulerMessage(pod: Pod, seconds: number): string {
       : "";
   const group = pod.spec?.schedulingGroup?.podGroupName;
   // The scheduler says nothing while it waits for a gang (PreEnqueue of KEP-4671).
-  const ofGang =
-    group === undefined ? "" : `; PodGroup ${group} is not copied: is it there, and as many pods as it asks for?`;
+  const ofGang = group === undefined ? "" : `; are PodGroup ${group} and as many pods as it asks for there?`;
   return `its scheduler (${schedulerName}) has not answered within ${seconds} s${hint}${ofGang}`;
 }
 

@@ -1,5 +1,8 @@
 import type { RequestedPlacement } from "../api/annotations.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
+import { type Amounts, addAmounts } from "../api/quantity.ts";
+import { podRequests } from "../placement/requests.ts";
+import type { Gang } from "../placement/rules.ts";
 import { asksHostFirst } from "../pods/overflow.ts";
 import { controllerOf, isBound, isDeleting } from "../pods/pod-state.ts";
 import { memberOf } from "../pods/proxy.ts";
@@ -24,12 +27,15 @@ export interface GroupPlace {
   readonly first?: ObjectKey;
   /** Uids of the group's other pods without a node. */
   readonly others: readonly string[];
+  /** Pods of a gang without a home, this one among them. */
+  readonly gang?: Gang;
 }
 
 interface Entry {
   readonly uid: string;
   readonly key: ObjectKey;
   readonly group: string;
+  readonly requests: Amounts;
   member?: string;
   bound: boolean;
 }
@@ -40,6 +46,9 @@ interface Group {
   /** Of a gang without a home: the pod whose member the others follow, until it is bound or gone. */
   leader?: Entry;
   readonly unbound: Map<string, Entry>;
+  /** Sums over the unbound pods. */
+  readonly requests: Record<string, number>;
+  readonly requestsIn: Map<string, Record<string, number>>;
   readonly bound: Map<string, number>;
   home: string | undefined;
 }
@@ -103,6 +112,7 @@ export class Groups {
     const own = this.#pods.get(uid) ?? this.#add(proxy, name);
     const group = this.#groups.get(own.group);
     if (own.bound || member === undefined || group === undefined) return;
+    this.#count(group, own, -1);
     group.unbound.delete(uid);
     if (group.leader === own) delete group.leader;
     own.bound = true;
@@ -116,15 +126,17 @@ export class Groups {
     const entry = this.#pods.get(uid);
     if (entry === undefined || entry.bound || entry.member === member) return;
     const group = this.#groups.get(entry.group);
-    if (member !== undefined) {
-      entry.member = member;
-      if (group?.isGang !== true) return;
+    if (group === undefined) return;
+    this.#count(group, entry, -1);
+    if (member === undefined) delete entry.member;
+    else entry.member = member;
+    this.#count(group, entry, 1);
+    if (member === undefined) {
+      if (group.home === undefined) this.#tell(group);
+    } else if (group.isGang) {
       group.leader ??= entry;
       if (group.leader === entry) this.#tell(group);
-      return;
     }
-    delete entry.member;
-    if (group !== undefined && group.home === undefined) this.#tell(group);
   }
 
   /** Notes a member that shows the delegate, unless the proxy has a member already. */
@@ -137,6 +149,7 @@ export class Groups {
     const group = entry === undefined ? undefined : this.#groups.get(entry.group);
     if (entry === undefined || group === undefined) return;
     this.#pods.delete(uid);
+    if (group.unbound.has(uid)) this.#count(group, entry, -1);
     group.unbound.delete(uid);
     if (group.leader === entry) this.#chooseLeader(group);
     if (entry.bound && entry.member !== undefined) {
@@ -155,11 +168,13 @@ export class Groups {
     if (group === undefined) return undefined;
     const { text, leader } = group;
     const home = group.home ?? (leader?.uid === uid ? undefined : leader?.member);
-    if (home !== undefined) return { text, home, others: [] };
+    const isTogether = group.isGang && group.home === undefined;
+    const gang = isTogether ? { gang: { requests: group.requests, in: group.requestsIn } } : {};
+    if (home !== undefined) return { text, home, others: [], ...gang };
     const others = [...group.unbound.values()].filter((other) => other.uid !== uid);
     const leading = leader?.uid === uid ? undefined : leader;
     const first = group.isGang ? leading?.key : others.find(({ member }) => member !== undefined)?.key;
-    return { text, ...(first === undefined ? {} : { first }), others: others.map((other) => other.uid) };
+    return { text, ...(first === undefined ? {} : { first }), others: others.map((other) => other.uid), ...gang };
   }
 
   /** Reports whether the pod may get a delegate in the member now. */
@@ -172,13 +187,16 @@ export class Groups {
 
   #add(proxy: Stored<Pod>, { id, text, isGang }: GroupName): Entry {
     const { uid } = proxy.metadata;
-    const entry: Entry = { uid, key: objectKey(proxy.metadata), group: id, bound: false };
+    const requests = isGang === true ? podRequests(proxy) : {};
+    const entry: Entry = { uid, key: objectKey(proxy.metadata), group: id, requests, bound: false };
     let group = this.#groups.get(id);
     if (group === undefined) {
-      group = { text, isGang: isGang === true, unbound: new Map(), bound: new Map(), home: undefined };
+      const sums = { requests: {}, requestsIn: new Map<string, Record<string, number>>() };
+      group = { text, isGang: isGang === true, unbound: new Map(), bound: new Map(), ...sums, home: undefined };
       this.#groups.set(id, group);
     }
     group.unbound.set(uid, entry);
+    this.#count(group, entry, 1);
     this.#pods.set(uid, entry);
     return entry;
   }
@@ -196,6 +214,15 @@ export class Groups {
     const next = [...group.unbound.values()].find(({ member }) => member !== undefined);
     if (next !== undefined) group.leader = next;
     this.#tell(group);
+  }
+
+  /** Adds an unbound pod's requests to the sums, or takes them away. */
+  #count(group: Group, { requests, member }: Entry, factor: 1 | -1): void {
+    addAmounts(group.requests, requests, factor);
+    if (member === undefined) return;
+    const sum = group.requestsIn.get(member) ?? {};
+    addAmounts(sum, requests, factor);
+    group.requestsIn.set(member, sum);
   }
 
   #tell(group: Group): void {
