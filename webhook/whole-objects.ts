@@ -61,6 +61,8 @@ export function mutateObject({ object, oldObject, kind, namespace }: AdmissionRe
   // An object from before keeps its annotation when its type goes.
   if (!isServed)
     return before === undefined ? denied(annotationProblems(WHOLE_KEY, [notServed(kind, type)])) : allowed();
+  if (type.spec.follows !== undefined)
+    return before === undefined ? denied(annotationProblems(WHOLE_KEY, [FOLLOWS])) : allowed();
   const whole = kindOfType(type);
   // The type may have changed since the author wrote the object.
   const known = before === undefined ? [] : contentProblems({ ...change, object: before }, type);
@@ -148,6 +150,8 @@ function problemsOf(object: ReviewedObject, type: DelegatedType): string[] {
     ...others.flatMap((key) => annotationProblems(key, [NOT_READ])),
   ];
 }
+
+const FOLLOWS = "objects of this type go to members with the pods that name them; remove it";
 
 const NOT_READ =
   `is not read on an object with ${WHOLE_KEY}, which goes to members as it is; ` +

@@ -19,6 +19,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
       "controllers/copying",
       "controllers/delegation",
       "controllers/dependencies",
+      "controllers/following",
       "controllers/home-api",
       "controllers/network-policies",
       "controllers/overflow",
@@ -90,6 +91,12 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     imports: ["controllers/copying"],
   },
   {
+    room: "controllers/following",
+    purpose: "objects of delegated types that pods name, and their statuses",
+    foundation: "controller",
+    imports: ["controllers/copying", "controllers/dependencies", "controllers/whole", "controllers/whole/objects"],
+  },
+  {
     room: "controllers/services",
     purpose: "Services that select delegates, and their exports",
     foundation: "controller",
@@ -159,7 +166,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     room: "controllers/whole/types-controller.ts",
     purpose: "runs the engine for the objects of each DelegatedType",
     foundation: "controller",
-    imports: ["controllers/whole/objects"],
+    imports: ["controllers/following", "controllers/whole/objects"],
   },
   {
     room: "controllers/whole/phases.ts",

@@ -33,8 +33,28 @@ export interface DelegatedTypeSpec {
   readonly health?: string;
   /** Fields of the status that CEL expressions compute from the copies. */
   readonly status?: readonly StatusRule[];
+  /** Objects of the type go to the members of the pods that name them. Absent: annotated objects go to members by themselves. */
+  readonly follows?: FollowRule;
   /** `Follow`: members get the host's CustomResourceDefinition, too. Default: `Expect`, they have it already. */
   readonly definition?: "Expect" | "Follow";
+}
+
+/** How pods name objects of a type, and what a name means. */
+export interface FollowRule {
+  /** Where pods have the name of an object in their namespace. */
+  readonly names: readonly NameRule[];
+  /** A pod does not wait for an object that the host lacks. */
+  readonly optional?: boolean;
+  /** All pods that name an object run in one member, whose status of it comes back. */
+  readonly confines?: boolean;
+}
+
+/** A place in pods that holds the name of an object. One of the three is set. */
+export interface NameRule {
+  /** JSON pointer; `*` stands for any item of a list or key of a map. */
+  readonly field?: string;
+  readonly label?: string;
+  readonly annotation?: string;
 }
 
 /** A field of an object's status, computed from its copies. */
@@ -138,6 +158,21 @@ const definitionRule = {
   rule: "self.spec.?definition.orValue('Expect') != 'Follow' || (has(self.spec.group) && self.spec.group.contains('.'))",
   message: "spec.definition: types of this group have no CustomResourceDefinition that could follow; remove it",
 };
+const followRules = [
+  {
+    rule: "!has(self.spec.follows) || !(has(self.spec.exclusive) || has(self.spec.managedBy) || has(self.spec.replicas) || has(self.spec.sum) || has(self.spec.health) || has(self.spec.status))",
+    message:
+      "spec.follows: objects go where their pods are, and their status is their member's; remove exclusive, managedBy, replicas, sum, health and status",
+  },
+  {
+    rule: "!has(self.spec.follows) || self.spec.?scope.orValue('Namespaced') == 'Namespaced'",
+    message: "spec.follows: pods name objects of their own namespace; remove scope: Cluster",
+  },
+  {
+    rule: "!has(self.spec.follows) || self.spec.?group.orValue('') != ''",
+    message: "spec.follows: members get what pods name of the core group without a DelegatedType; remove it",
+  },
+];
 const reservedRules = [
   {
     rule: `!(self.spec.?group.orValue('') in ['legation.dev', 'events.k8s.io', 'coordination.k8s.io', 'metrics.k8s.io'])`,
@@ -247,6 +282,54 @@ const specSchema = z.object({
     .describe("Fields of the status that are computed from the copies. Other fields: what all members agree on.")
     .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["path"] })
     .exactOptional(),
+  follows: z
+    .object({
+      names: z
+        .array(
+          z
+            .object({
+              field: z
+                .string()
+                .regex(/^\/spec(\/[^/]+)+$/)
+                .max(256)
+                .describe(
+                  "JSON pointer into the pod, e.g. /spec/volumes/*/csi/volumeAttributes/secretProviderClass. A * stands for " +
+                    "any item of a list or key of a map.",
+                )
+                .exactOptional(),
+              label: z.string().min(1).max(317).describe("Key of a label of the pod.").exactOptional(),
+              annotation: z.string().min(1).max(317).describe("Key of an annotation of the pod.").exactOptional(),
+            })
+            .meta({
+              "x-kubernetes-validations": [
+                {
+                  rule: "[has(self.field), has(self.label), has(self.annotation)].exists_one(is, is)",
+                  message: "write one of field, label and annotation",
+                },
+              ],
+            }),
+        )
+        .min(1)
+        .max(16)
+        .describe("Where pods have the name of an object of the type in their namespace.")
+        .meta({ "x-kubernetes-list-type": "atomic" }),
+      optional: z
+        .boolean()
+        .describe("Pods do not wait for an object that the host lacks. Default: they do.")
+        .exactOptional(),
+      confines: z
+        .boolean()
+        .describe(
+          "All pods that name an object run in one member, and the status that the object has there is the host's. " +
+            "Default: each member of its pods gets it.",
+        )
+        .exactOptional(),
+    })
+    .describe(
+      "Objects of the type go to the members of the pods that name them, and need no annotation. Absent: objects with " +
+        "the annotation legation.dev/whole go to members.",
+    )
+    .exactOptional(),
   definition: z
     .enum(["Expect", "Follow"])
     .describe(
@@ -280,6 +363,7 @@ export const delegatedTypeSchema: z.ZodType<Pick<DelegatedType, "spec" | "status
       retainRule,
       generationRule,
       definitionRule,
+      ...followRules,
       ...reservedRules,
     ],
   });

@@ -3,15 +3,14 @@ import type { ClusterClient } from "../kube/client.ts";
 import type { ByteBudget } from "../kube/limits.ts";
 import { pods } from "../kube/resources.ts";
 import { delegateSelector, madeByHost, ownerOf } from "../pods/delegate.ts";
-import { type DependencyKey, dependencyKeys } from "../pods/dependencies.ts";
 import { isBound, isTerminal } from "../pods/pod-state.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
+import type { IndexFunction, ReadStore } from "../runtime/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { DelegateRequests } from "./delegate-requests.ts";
 import { RecentEnds, Tombstones } from "./ended-delegates.ts";
 
-const USES_INDEX = "uses";
 const NAMESPACE_INDEX = "namespace";
 
 export interface MemberDelegatesOptions {
@@ -26,7 +25,13 @@ export interface MemberDelegatesOptions {
   readonly onState: () => void;
 }
 
-/** The watched pods of a member with this host's label, indexed by namespace and by dependency. */
+/** A named index of pods. */
+export interface PodIndex {
+  readonly name: string;
+  readonly valuesOf: IndexFunction<Pod>;
+}
+
+/** The watched pods of a member with this host's label, indexed by namespace. */
 export class MemberDelegates {
   readonly #options: MemberDelegatesOptions;
   readonly reflector: Reflector<Pod>;
@@ -45,11 +50,8 @@ export class MemberDelegates {
       budget,
       clock,
       log,
-      // A finished pod mounts nothing.
-      indexes: {
-        [USES_INDEX]: (pod) => (isTerminal(pod) ? [] : dependencyKeys(pod)),
-        [NAMESPACE_INDEX]: (pod) => (isTerminal(pod) ? [] : [pod.metadata.namespace ?? ""]),
-      },
+      // A finished pod frees its quota.
+      indexes: { [NAMESPACE_INDEX]: (pod) => (isTerminal(pod) ? [] : [pod.metadata.namespace ?? ""]) },
       onEvent: (event) => this.#onEvent(event),
       onState,
     });
@@ -82,13 +84,17 @@ export class MemberDelegates {
     return this.#ifDelegate(this.reflector.store.get(key));
   }
 
-  using(key: DependencyKey): Stored<Pod>[] {
-    return this.reflector.store.byIndex(USES_INDEX, key);
+  /** Returns unfinished delegates by an index, which is added when it is asked for first. */
+  unfinished(index: PodIndex, value: string): Stored<Pod>[] {
+    return this.#indexed(index).byIndex(index.name, value);
   }
 
-  /** Returns the number of unfinished delegates that use the dependency. */
-  usersOf(key: DependencyKey): number {
-    return this.reflector.store.countByIndex(USES_INDEX, key);
+  countUnfinished(index: PodIndex, value: string): number {
+    return this.#indexed(index).countByIndex(index.name, value);
+  }
+
+  removeIndex(index: string): void {
+    this.reflector.store.removeIndex(index);
   }
 
   liveIn(namespace: string): number {
@@ -106,6 +112,12 @@ export class MemberDelegates {
 
   forgetDeparted(key: ObjectKey): void {
     this.#tombstones.forget(key);
+  }
+
+  #indexed({ name, valuesOf }: PodIndex): ReadStore<Pod> {
+    const { store } = this.reflector;
+    store.addIndex(name, (pod) => (isTerminal(pod) ? [] : valuesOf(pod)));
+    return store;
   }
 
   #ifDelegate(pod: Stored<Pod> | undefined): Stored<Pod> | undefined {

@@ -21,6 +21,7 @@ import { DelegationController } from "./delegation/controller.ts";
 import { DependencyController } from "./dependencies/controller.ts";
 import { CLASSES, NAMESPACED } from "./dependencies/family.ts";
 import type { ControllerEvents } from "./events.ts";
+import { Followers } from "./following/followers.ts";
 import { HomeApiController } from "./home-api/controller.ts";
 import { NetworkPolicyController } from "./network-policies/controller.ts";
 import type { ControllersOptions } from "./options.ts";
@@ -118,12 +119,14 @@ export class Controllers {
     const restoredHost = new RestoredHost({ election: options.election, log });
     const classes = new DependencyController({ ...copying, family: CLASSES });
     const policies = new NetworkPolicyController(copying);
+    const followers = new Followers(copying);
     this.#copiers = [
       new DependencyController({ ...copying, family: NAMESPACED }),
       classes,
       new ServiceController(copying),
       policies,
       new ClaimController({ ...copying, restoredHost }),
+      followers,
     ];
     for (const copier of this.#copiers) subscribe(copier, events);
     const kubelets = options.kubelets?.({
@@ -149,6 +152,7 @@ export class Controllers {
       identity,
       proxies: proxyReflector,
       preparer: together(this.#copiers),
+      confinement: (pod) => followers.groupOf(pod),
       memberNamespaces,
       recorder,
       virtualNodes: this.#virtualNodes.nodes,
@@ -179,7 +183,7 @@ export class Controllers {
     const whole = { ...running, identity, memberNamespaces, recorder, restoredHost, rules };
     this.#wholeJobs = new WholeController(new JobAdapter(whole), whole);
     this.#wholeJobs.follow(running.events);
-    this.#types = new TypesController(whole);
+    this.#types = new TypesController({ ...whole, proxies, followers });
     this.#serving = kubelets && new NodeServing({ ...running, kubelets, nodes: this.#virtualNodes.nodes });
   }
 
@@ -189,6 +193,8 @@ export class Controllers {
     await this.#agents.start();
     await this.#virtualNodes.start(signal);
     await this.#homeApi.start(signal);
+    // Pods wait until it is known which objects follow them.
+    this.#types.start();
     await this.#delegation.start(signal);
     this.#virtualNodes.onProxies();
     await this.#overflow.start(signal);
@@ -199,7 +205,6 @@ export class Controllers {
       await yieldToEventLoop();
     }
     this.#wholeJobs.start();
-    this.#types.start();
     this.#profiles.start();
     this.#podEvents?.start();
     this.#serving?.start();

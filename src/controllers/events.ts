@@ -26,6 +26,8 @@ export interface ControllerEvents extends RegistryEvents, SchedulingEvents {
   readonly agent: [cluster: string];
   /** The needs of a waiting proxy beside a node are met now, or cannot be. */
   readonly needs: [key: ObjectKey];
+  /** The types whose objects follow pods have changed. */
+  readonly followRules: [];
   readonly copiesRead: [];
   /** The refused writes that a proxy shows have changed. */
   readonly refusedWrite: [key: ObjectKey];

@@ -2,7 +2,6 @@ import { PROXY_LABEL, PROXY_LABEL_VALUE } from "../api/keys.ts";
 import type { Pod } from "../api/kubernetes.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { pods } from "../kube/resources.ts";
-import { USES_INDEX, usesOf } from "../pods/dependencies.ts";
 import type { ControllerOptions } from "../runtime/controller.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { ReadStore } from "../runtime/store.ts";
@@ -26,7 +25,6 @@ export function reflectProxies({ host, events, clock, log }: ProxiesOptions): Re
     log,
     indexes: {
       [NODE_INDEX]: ({ spec }) => (spec?.nodeName === undefined ? [] : [spec.nodeName]),
-      [USES_INDEX]: usesOf,
       ...PLACEMENT_INDEXES,
     },
     onEvent: (event) => events.emit("proxy", event),

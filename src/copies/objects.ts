@@ -70,7 +70,11 @@ interface TypeRules {
   readonly remade?: (before: AnyObject, after: AnyObject) => string | undefined;
 }
 
+const specOf = (object: AnyObject): unknown => fieldsOf(object).spec;
+
 const RULES: Readonly<Record<string, TypeRules>> = {
+  "resourceclaims.resource.k8s.io": { fixed: specOf },
+  "resourceclaimtemplates.resource.k8s.io": { fixed: specOf },
   secrets: { fixed: ({ type = "Opaque" }) => type },
   services: {
     fixed: addressKindOf,
@@ -199,6 +203,12 @@ export function delegatedKind(
           : undefined,
     },
   };
+  return kind;
+}
+
+/** Returns the record of a type whose objects follow the pods that name them, without a mark of their own. */
+export function followedKind(type: DelegatedType, hash: (text: string) => string): CopiedKind<AnyObject> {
+  const { sources: _, copies: __, isCopied: ___, ...kind } = delegatedKind(type, hash, {});
   return kind;
 }
 

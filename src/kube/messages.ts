@@ -139,6 +139,10 @@ export const dependsOnPodLabels: Says = says(/affinity rules|pod topology spread
 // pkg/scheduler/framework/plugins/noderesources/fit.go, fitsRequest.
 const INSUFFICIENT = /\bInsufficient ([\w./-]*\w)/g;
 
+// pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go, Permit.
+/** kube-scheduler found a node for the pod, and none for too many others of its PodGroup. */
+export const awaitsGang: Says = says(/\bwaiting for minCount pods from a gang to be scheduled\b/);
+
 /** Returns the resources that kube-scheduler found too little of. */
 export function insufficientResources(message: string): ReadonlySet<string> {
   return new Set([...message.matchAll(INSUFFICIENT)].map(([, resource = ""]) => resource));

@@ -49,6 +49,7 @@ export type RefusalReason =
   | "NoNodeMatches" // no node of it is one that the pod may go to
   | "TooLarge" // no node of it has that much
   | "Full" // not enough left of what its nodes have
+  | "NoRoomForGang" // not enough left for all pods that have to start together
   | "Unschedulable" // its own scheduler found no node in time
   | "RefusedByMember" // its API server refused the delegate
   | "NameTaken"; // a pod of that name, not Legation's, is there

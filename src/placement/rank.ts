@@ -24,6 +24,8 @@ export interface RankInput {
   readonly mutationIn?: (candidate: Candidate) => RequestMutation | undefined;
   /** The pod's priority. Undefined if it preempts no pods. */
   readonly priority?: number;
+  /** Returns why a member that has room for the pod lacks room for those that start with it. Absent: the pod starts alone. */
+  readonly gangShortage?: (candidate: Candidate) => Why | undefined;
   /** The first rule that filters a member gives the reason; earlier scores outrank later ones. */
   readonly rules?: readonly Rule[];
   readonly candidates: readonly Candidate[];
@@ -31,7 +33,7 @@ export interface RankInput {
 
 /** Ranks members: prompt ones first, then by the rules' scores, then those whose other tenants were read, then by load. */
 export function rank(input: RankInput): Ranking {
-  const { requests: written, requestsIn, mutationIn, priority, rules = [], candidates } = input;
+  const { requests: written, requestsIn, mutationIn, gangShortage, rules = [], candidates } = input;
   const refusals: Refusal[] = [];
   const fitting: Scored[] = [];
   const full: Scored[] = [];
@@ -44,14 +46,15 @@ export function rank(input: RankInput): Ranking {
       continue;
     }
     const requests = requestsIn?.(candidate) ?? written;
-    const shortage = shortageOf(requests, candidate, mutationIn?.(candidate));
+    const own = shortageOf(requests, candidate, mutationIn?.(candidate));
+    const shortage = own?.reason === "TooLarge" ? own : (gangShortage?.(candidate) ?? own);
     const scored = scoreOf(candidate, requests, rules);
     if (shortage === undefined) {
       fitting.push(scored);
     } else {
       full.push(scored);
       refusals.push({ cluster, ...shortage });
-      if (mayMakeRoom(requests, priority, candidate)) preemptable.add(cluster);
+      if (mayMakeRoom(requests, input, candidate)) preemptable.add(cluster);
     }
   }
   const awaited = awaitedOf(fitting, rules);
@@ -153,11 +156,16 @@ export function hasRoom(requests: Amounts, candidate: Candidate): boolean {
 }
 
 /** Reports whether preempting this host's pods of lower priority makes enough room. */
-function mayMakeRoom(requests: Amounts, priority: number | undefined, candidate: Candidate): boolean {
+function mayMakeRoom(
+  requests: Amounts,
+  { priority, gangShortage }: Pick<RankInput, "priority" | "gangShortage">,
+  candidate: Candidate,
+): boolean {
   if (priority === undefined || candidate.preemptible === undefined) return false;
   const used = { ...candidate.used };
   addAmounts(used, candidate.preemptible(priority), -1);
-  return hasRoom(requests, { ...candidate, used });
+  const without = { ...candidate, used };
+  return hasRoom(requests, without) && gangShortage?.(without) === undefined;
 }
 
 /** Reports whether this host's pods in a member, the one with these requests among them, request more than its nodes have. */

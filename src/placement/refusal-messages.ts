@@ -26,6 +26,13 @@ export function notEnoughLeft({ left, ...of }: Shortage & { readonly left: numbe
   return { reason: "Full", message, dedupe: resource };
 }
 
+/** `gang`: its pods, which request this together. */
+export function noRoomForGang(gang: string, { left, ...of }: Shortage & { readonly left: number }): Why {
+  const { resource } = of;
+  const message = `${resource}: ${requested(of)} by ${gang} together, ${shown(resource, Math.max(0, left))} left`;
+  return { reason: "NoRoomForGang", message, dedupe: resource };
+}
+
 export function tooLarge({ largest, ...of }: Shortage & { readonly largest: number }): Why {
   const { resource } = of;
   if (largest === 0) return { reason: "TooLarge", message: `no schedulable node offers ${resource}` };
@@ -105,6 +112,10 @@ export function skewed({
 
 export function groupIsIn(group: string, home: string): Why {
   return { reason: "OtherGroup", message: `${group} runs in ${home}` };
+}
+
+export function gangWaitsIn(gang: string, member: string): Why {
+  return { reason: "OtherGroup", message: `${gang} wait together in ${member}` };
 }
 
 export function groupFollows(group: string, first: string): Why {

@@ -11,12 +11,14 @@ import type { Candidate, Rule } from "./candidate.ts";
 import type { InMember, PodInMember } from "./in-member.ts";
 import { NOT_SELECTED, type NodeFit, type NodeRequirements, nodeRequirements } from "./node-fit.ts";
 import {
+  gangWaitsIn,
   groupFollows,
   groupIsIn,
   groupMayBeIn,
   noNodeMatches,
   noNodeSelected,
   noNodeTakes,
+  noRoomForGang,
   notPermitted,
   overLimit,
   tainted,
@@ -185,8 +187,16 @@ function noneOf({ nodes, against }: NodeFit): Why {
   return against.get(NOT_SELECTED) === nodes ? noNodeSelected(nodes) : noNodeTakes(nodes, against);
 }
 
+/** Pods of a gang that have no node yet, and start together. */
+export interface Gang {
+  readonly requests: Amounts;
+  /** The part of those that have a delegate in a member, or are about to. */
+  readonly in: ReadonlyMap<string, Amounts>;
+}
+
 export interface GroupFacts {
   readonly text: string;
+  readonly gang?: Gang;
   readonly home?: string;
   /** `namespace/name` of the pod that finds a place for the group. */
   readonly first?: string;
@@ -195,12 +205,29 @@ export interface GroupFacts {
 }
 
 /** Sends all pods of a group to one member. Until it is known, one pod alone looks for it. */
-export function groupRule({ text, home, first, unread }: GroupFacts): Rule {
+export function groupRule(facts: GroupFacts): Rule {
+  const { text, home, first, unread, gang } = facts;
   return {
-    filter: ({ name }) => {
-      if (home !== undefined) return name === home ? undefined : groupIsIn(text, home);
+    filter: (candidate) => {
+      const { name } = candidate;
+      if (name === home) return undefined;
+      if (home !== undefined && gang !== undefined) return gangShortage(facts, candidate) ?? gangWaitsIn(text, home);
+      if (home !== undefined) return groupIsIn(text, home);
       if (first !== undefined) return groupFollows(text, first);
       return unread.length === 0 ? undefined : groupMayBeIn(text, unread);
     },
   };
+}
+
+/** Returns why a member has no room for all pods of a gang; undefined if it has, or the pod is of none. */
+export function gangShortage({ text, gang }: Pick<GroupFacts, "text" | "gang">, candidate: Candidate): Why | undefined {
+  if (gang === undefined) return undefined;
+  const { name, allocatable, used } = candidate;
+  const own = gang.in.get(name) ?? {};
+  for (const resource in gang.requests) {
+    const wanted = gang.requests[resource] ?? 0;
+    const left = (allocatable[resource] ?? 0) - (used[resource] ?? 0) + (own[resource] ?? 0);
+    if (exceeds(wanted, left)) return noRoomForGang(text, { resource, wanted, left });
+  }
+  return undefined;
 }

@@ -68,11 +68,13 @@ export function silentSchedulerMessage(pod: Pod, seconds: number): string {
   if (gates.length > 0) return `it is held back there by scheduling gates: ${gates.join(", ")}`;
   const claims = pod.spec?.resourceClaims ?? [];
   const { schedulerName = "default-scheduler" } = pod.spec ?? {};
-  const hint = claims.length > 0 ? "; ResourceClaims and their templates are not copied: are they there?" : "";
+  const hint =
+    claims.length > 0
+      ? "; ResourceClaims and their templates are copied only if an operator allows these types: are they there?"
+      : "";
   const group = pod.spec?.schedulingGroup?.podGroupName;
   // The scheduler says nothing while it waits for a gang (PreEnqueue of KEP-4671).
-  const ofGang =
-    group === undefined ? "" : `; PodGroup ${group} is not copied: is it there, and as many pods as it asks for?`;
+  const ofGang = group === undefined ? "" : `; are PodGroup ${group} and as many pods as it asks for there?`;
   return `its scheduler (${schedulerName}) has not answered within ${seconds} s${hint}${ofGang}`;
 }
 

@@ -15,6 +15,9 @@ export type IndexFunction<T extends KubeObject> = (object: Stored<T>) => readonl
 export interface ReadStore<T extends KubeObject> {
   get(key: ObjectKey): Stored<T> | undefined;
   list(): Stored<T>[];
+  /** Adds an index of all objects, unless there is one of that name. */
+  addIndex(index: string, valuesOf: IndexFunction<T>): void;
+  removeIndex(index: string): void;
   /** Throws when there is no such index. */
   byIndex(index: string, value: string): Stored<T>[];
   countByIndex(index: string, value: string): number;
@@ -35,9 +38,18 @@ export class Store<T extends KubeObject> implements ReadStore<T> {
   synced = false;
 
   constructor(indexes: Readonly<Record<string, IndexFunction<T>>> = {}) {
-    for (const [name, valuesOf] of Object.entries(indexes)) {
-      this.#indexes.set(name, { valuesOf, entries: new Map() });
-    }
+    for (const [name, valuesOf] of Object.entries(indexes)) this.addIndex(name, valuesOf);
+  }
+
+  addIndex(name: string, valuesOf: IndexFunction<T>): void {
+    if (this.#indexes.has(name)) return;
+    const index = { valuesOf, entries: new Map() };
+    this.#indexes.set(name, index);
+    for (const [key, object] of this.#objects) link(index, key, object);
+  }
+
+  removeIndex(name: string): void {
+    this.#indexes.delete(name);
   }
 
   get size(): number {
@@ -76,11 +88,7 @@ export class Store<T extends KubeObject> implements ReadStore<T> {
     this.#objects.set(key, object);
     for (const index of this.#indexes.values()) {
       if (previous !== undefined) unlink(index, key, previous);
-      for (const value of index.valuesOf(object)) {
-        const entries = index.entries.get(value);
-        if (entries === undefined) index.entries.set(value, new Map([[key, object]]));
-        else entries.set(key, object);
-      }
+      link(index, key, object);
     }
   }
 
@@ -110,6 +118,14 @@ export class Store<T extends KubeObject> implements ReadStore<T> {
     if (previous === undefined) return;
     this.#objects.delete(key);
     for (const index of this.#indexes.values()) unlink(index, key, previous);
+  }
+}
+
+function link<T extends KubeObject>(index: Index<T>, key: ObjectKey, object: Stored<T>): void {
+  for (const value of index.valuesOf(object)) {
+    const entries = index.entries.get(value);
+    if (entries === undefined) index.entries.set(value, new Map([[key, object]]));
+    else entries.set(key, object);
   }
 }
 

@@ -11,7 +11,9 @@ import type { Candidate, RefusalReason, Rule } from "../placement/candidate.ts";
 import { type Needs, preparationIn, refusalIn } from "../placement/needs.ts";
 import type { OpenMembers } from "../placement/open-division.ts";
 import type { RankInput } from "../placement/rank.ts";
+import type { Why } from "../placement/refusal-messages.ts";
 import { podRequests } from "../placement/requests.ts";
+import { gangShortage } from "../placement/rules.ts";
 import { type HostIdentity, toDelegate } from "../pods/delegate.ts";
 import { type ApiAccess, apiChoice, type HomeApi, wantedTokens } from "../pods/home-api.ts";
 import { withoutMerged } from "../pods/host-admission.ts";
@@ -59,6 +61,8 @@ export interface Eligibility extends PlacementFacts {
   readonly requestsIn?: (candidate: Candidate) => Amounts;
   /** Returns what the member made of the requests of a pod like this one. */
   readonly learntIn?: (candidate: Candidate) => LearntMutation | undefined;
+  /** Returns why a member lacks room for all pods that start with this one. Absent: it starts alone. */
+  readonly gangShortage?: (candidate: Candidate) => Why | undefined;
   /** Returns what else refuses or prefers members, strongest preference first. */
   readonly rules?: () => readonly Rule[];
   /** Returns why a member is not asked for a place that it has just refused to a pod like this one. */
@@ -66,14 +70,15 @@ export interface Eligibility extends PlacementFacts {
 }
 
 /** Returns the parts of an eligibility that are plain data. */
-export function placementFacts({ optedIn, unseen, invalid, named, syncing, follows }: Eligibility): PlacementFacts {
-  return defined({ unseen, optedIn, invalid, named, syncing, follows });
+export function placementFacts(eligibility: Eligibility): PlacementFacts {
+  const { optedIn, unseen, invalid, named, syncing, follows, home } = eligibility;
+  return defined({ unseen, optedIn, invalid, named, syncing, follows, home });
 }
 
 /** Returns the input of a ranking of these members for a proxy. */
 export function rankInput(
   proxy: Stored<Pod>,
-  { excludes, lacks, rules, requestsIn, learntIn }: Eligibility,
+  { excludes, lacks, rules, requestsIn, learntIn, gangShortage }: Eligibility,
   candidates: readonly Candidate[],
   needs?: Needs,
 ): RankInput {
@@ -89,7 +94,7 @@ export function rankInput(
   return {
     requests: podRequests(proxy),
     ...(preemptionPolicy === "Never" ? {} : { priority }),
-    ...defined({ requestsIn }),
+    ...defined({ requestsIn, gangShortage }),
     ...(learntIn === undefined ? {} : { mutationIn: (candidate) => learntIn(candidate)?.mutation }),
     rules: [selection, ...(rules?.() ?? [])],
     candidates,
@@ -179,14 +184,16 @@ export class Eligibilities {
     const { clusters, virtualNode } = placement;
     const named = (virtualNode && wishedMembers(virtualNode)) ?? clusters;
     const refusedBefore = this.#options.retries.ofOthers(proxy);
+    const group = this.#options.groups.placeOf(proxy.metadata.uid);
     return {
       excludes: (candidate) => placementExcludes(placement, candidate),
       never: (candidate) => placementExcludes(this.#options.podRules.fixed(proxy), candidate),
       lacks: (candidate) => this.#lacks(proxy, placement, candidate),
       ...defined({ named }),
       ...this.#requests(proxy, placement),
-      ...defined({ refusedBefore }),
-      follows: this.#options.groups.placeOf(proxy.metadata.uid)?.first !== undefined,
+      ...defined({ refusedBefore, home: group?.home }),
+      follows: group?.first !== undefined,
+      ...(group?.gang === undefined ? {} : { gangShortage: (candidate) => gangShortage(group, candidate) }),
       ...this.#division(proxy, placement),
     };
   }

@@ -1,6 +1,9 @@
 import type { RequestedPlacement } from "../api/annotations.ts";
 import { defined } from "../api/defined.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
+import { type Amounts, addAmounts } from "../api/quantity.ts";
+import { podRequests } from "../placement/requests.ts";
+import type { Gang } from "../placement/rules.ts";
 import { asksHostFirst } from "../pods/overflow.ts";
 import { controllerOf, isBound, isDeleting } from "../pods/pod-state.ts";
 import { memberOf } from "../pods/proxy.ts";
@@ -11,6 +14,8 @@ export interface GroupName {
   readonly id: string;
   /** Shown in messages. */
   readonly text: string;
+  /** Its pods are placed together: a member's scheduler may start none before it has all. Default: the first is bound, and others follow. */
+  readonly isGang?: true;
 }
 
 export type FindPod = (uid: string) => Stored<Pod> | undefined;
@@ -24,19 +29,28 @@ export interface GroupPlace {
   readonly first?: ObjectKey;
   /** Uids of the group's other pods without a node. */
   readonly others: readonly string[];
+  /** Pods of a gang without a home, this one among them. */
+  readonly gang?: Gang;
 }
 
 interface Entry {
   readonly uid: string;
   readonly key: ObjectKey;
   readonly group: string;
+  readonly requests: Amounts;
   member?: string;
   bound: boolean;
 }
 
 interface Group {
   readonly text: string;
+  readonly isGang: boolean;
+  /** Of a gang without a home: the pod whose member the others follow, until it is bound or gone. */
+  leader?: Entry;
   readonly unbound: Map<string, Entry>;
+  /** Sums over the unbound pods. */
+  readonly requests: Record<string, number>;
+  readonly requestsIn: Map<string, Record<string, number>>;
   readonly bound: MemberCounts;
   home: string | undefined;
 }
@@ -73,7 +87,10 @@ export function groupOf(
   }
 }
 
-/** The place of each group. While one has no home, one of its pods at a time is placed and the others follow. */
+/**
+ * The place of each group. While one has no home, one of its pods at a time is placed and the others follow. Of a gang, others follow
+ * one that is placed as soon as it has a member, and leave with it.
+ */
 export class Groups {
   readonly #pods = new Map<string, Entry>();
   readonly #groups = new Map<string, Group>();
@@ -97,7 +114,9 @@ export class Groups {
     const own = this.#pods.get(uid) ?? this.#add(proxy, name);
     const group = this.#groups.get(own.group);
     if (own.bound || member === undefined || group === undefined) return;
+    this.#count(group, own, -1);
     group.unbound.delete(uid);
+    if (group.leader === own) delete group.leader;
     own.bound = true;
     own.member = member;
     group.bound.move(uid, member);
@@ -108,13 +127,18 @@ export class Groups {
   place(uid: string, member: string | undefined): void {
     const entry = this.#pods.get(uid);
     if (entry === undefined || entry.bound || entry.member === member) return;
-    if (member !== undefined) {
-      entry.member = member;
-      return;
-    }
-    delete entry.member;
     const group = this.#groups.get(entry.group);
-    if (group !== undefined && group.home === undefined) this.#tell(group);
+    if (group === undefined) return;
+    this.#count(group, entry, -1);
+    if (member === undefined) delete entry.member;
+    else entry.member = member;
+    this.#count(group, entry, 1);
+    if (member === undefined) {
+      if (group.home === undefined) this.#tell(group);
+    } else if (group.isGang) {
+      group.leader ??= entry;
+      if (group.leader === entry) this.#tell(group);
+    }
   }
 
   /** Notes a member that shows the delegate, unless the proxy has a member already. */
@@ -127,7 +151,9 @@ export class Groups {
     const group = entry === undefined ? undefined : this.#groups.get(entry.group);
     if (entry === undefined || group === undefined) return;
     this.#pods.delete(uid);
+    if (group.unbound.has(uid)) this.#count(group, entry, -1);
     group.unbound.delete(uid);
+    if (group.leader === entry) this.#chooseLeader(group);
     group.bound.move(uid, undefined);
     if (group.unbound.size === 0 && group.bound.size === 0) this.#groups.delete(entry.group);
     else if (entry.bound) this.#chooseHome(group);
@@ -138,11 +164,15 @@ export class Groups {
     const entry = this.#pods.get(uid);
     const group = entry === undefined ? undefined : this.#groups.get(entry.group);
     if (group === undefined) return undefined;
-    const { text, home } = group;
-    if (home !== undefined) return { text, home, others: [] };
+    const { text, leader } = group;
+    const home = group.home ?? (leader?.uid === uid ? undefined : leader?.member);
+    const isTogether = group.isGang && group.home === undefined;
+    const gang = isTogether ? { gang: { requests: group.requests, in: group.requestsIn } } : {};
+    if (home !== undefined) return { text, home, others: [], ...gang };
     const others = [...group.unbound.values()].filter((other) => other.uid !== uid);
-    const first = others.find(({ member }) => member !== undefined)?.key;
-    return { text, ...defined({ first }), others: others.map((other) => other.uid) };
+    const leading = leader?.uid === uid ? undefined : leader;
+    const first = group.isGang ? leading?.key : others.find(({ member }) => member !== undefined)?.key;
+    return { text, ...defined({ first }), others: others.map((other) => other.uid), ...gang };
   }
 
   /** Reports whether the pod may get a delegate in the member now. */
@@ -153,13 +183,23 @@ export class Groups {
     return home === member && first === undefined;
   }
 
-  #add(proxy: Stored<Pod>, { id, text }: GroupName): Entry {
+  #add(proxy: Stored<Pod>, { id, text, isGang }: GroupName): Entry {
     const { uid } = proxy.metadata;
-    const entry: Entry = { uid, key: objectKey(proxy.metadata), group: id, bound: false };
-    const made: Group = { text, unbound: new Map(), bound: new MemberCounts(), home: undefined };
+    const requests = isGang === true ? podRequests(proxy) : {};
+    const entry: Entry = { uid, key: objectKey(proxy.metadata), group: id, requests, bound: false };
+    const made: Group = {
+      text,
+      isGang: isGang === true,
+      unbound: new Map(),
+      requests: {},
+      requestsIn: new Map(),
+      bound: new MemberCounts(),
+      home: undefined,
+    };
     const group = this.#groups.get(id) ?? made;
     this.#groups.set(id, group);
     group.unbound.set(uid, entry);
+    this.#count(group, entry, 1);
     this.#pods.set(uid, entry);
     return entry;
   }
@@ -170,6 +210,22 @@ export class Groups {
     if (home === group.home) return;
     group.home = home;
     this.#tell(group);
+  }
+
+  #chooseLeader(group: Group): void {
+    delete group.leader;
+    const next = [...group.unbound.values()].find(({ member }) => member !== undefined);
+    if (next !== undefined) group.leader = next;
+    this.#tell(group);
+  }
+
+  /** Adds an unbound pod's requests to the sums, or takes them away. */
+  #count(group: Group, { requests, member }: Entry, factor: 1 | -1): void {
+    addAmounts(group.requests, requests, factor);
+    if (member === undefined) return;
+    const sum = group.requestsIn.get(member) ?? {};
+    addAmounts(sum, requests, factor);
+    group.requestsIn.set(member, sum);
   }
 
   #tell(group: Group): void {

@@ -11,7 +11,7 @@ import type { WriteGuard } from "../runtime/write-guard.ts";
 import { Divisions } from "./divisions.ts";
 import { Eligibilities } from "./eligibility.ts";
 import type { SchedulingEmitter } from "./events.ts";
-import { Groups } from "./groups.ts";
+import { type GroupName, Groups } from "./groups.ts";
 import { KnownPods } from "./known-pods.ts";
 import { Memories } from "./memories.ts";
 import type { PlacementView } from "./placement-view.ts";
@@ -31,6 +31,8 @@ export interface PlacementStateOptions {
   readonly classes?: Pick<HostAdmission, "runtimeClass" | "priorityClass">;
   /** Absent: pods carry their wishes. */
   readonly wishes?: PodWishes;
+  /** Returns the group of pods that an object confines to one member. Absent: none does. */
+  readonly confinement?: ((pod: Pod) => GroupName | undefined) | undefined;
   readonly proxies: ReadStore<Pod>;
   readonly homeApi: (member: string) => HomeApi;
   readonly clock: Pick<Clock, "now">;

@@ -17,6 +17,8 @@ export interface PlacementFacts {
   readonly syncing?: boolean;
   /** Another pod of the group is being placed first; an event tells when this one may follow. */
   readonly follows?: boolean;
+  /** The member of the pod's group. */
+  readonly home?: string;
 }
 
 /** The other pods that a refusal holds for: those with the same spec, or also with the same labels. */

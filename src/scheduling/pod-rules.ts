@@ -59,6 +59,8 @@ export interface PodRulesOptions {
   readonly memories: Memories;
   readonly mutations: RequestMutations;
   readonly groups: Groups;
+  /** Returns the group of pods that an object confines to one member. Absent: none does. */
+  readonly confinement?: ((pod: Pod) => GroupName | undefined) | undefined;
   readonly spread: SpreadCounts;
   readonly clock: Pick<Clock, "now">;
 }
@@ -160,8 +162,10 @@ export class PodRules {
     return this.#options.namespaces.get(objectKey({ name: namespace }));
   }
 
-  /** Returns the pod's group by its annotations, namespace or owners. `find` looks up owners that are no proxies. */
+  /** Returns the pod's group by what confines it, its annotations, namespace or owners. `find` looks up owners that are no proxies. */
   groupOf(proxy: Stored<Pod>, find: FindPod = () => undefined): GroupName | undefined {
+    const confined = this.#options.confinement?.(proxy);
+    if (confined !== undefined) return confined;
     const { annotations = {} } = proxy.metadata;
     const defaults = this.#namespace(proxy.metadata)?.metadata.annotations ?? {};
     // Called at every event of every proxy, few of which have a group.

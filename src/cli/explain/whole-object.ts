@@ -1,12 +1,17 @@
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
-import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
+import type { KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
 import { type MemberRecord, membersOfObject } from "../../copies/object-members.ts";
 import { conditionsOf, statusOf } from "../../copies/object-status.ts";
 import { hasWholeLabel, isWantedInMembers } from "../../copies/objects.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { listAll } from "../../kube/list.ts";
+import { pods } from "../../kube/resources.ts";
+import { isTerminal } from "../../pods/pod-state.ts";
+import { memberOf } from "../../pods/proxy.ts";
+import { type FollowedObjects, followedObjects } from "../../scheduling/followed-objects.ts";
 import { findTypeNamed } from "../shared/delegated-types.ts";
 import { hiddenLine, MEMBERS, ofViewers } from "../shared/hidden.ts";
-import { readable } from "../shared/reading.ts";
+import { OF_PROXIES, readable } from "../shared/reading.ts";
 import { type HostState, readWithoutProxies, type SeenHost } from "../simulation/host-state.ts";
 import { type ObjectPlace, Simulation } from "../simulation/simulation.ts";
 import { SUBJECT_NAMES } from "../simulation/subjects.ts";
@@ -24,6 +29,8 @@ export interface WholeObjectStatus {
   readonly name: string;
   /** Members are to have it. */
   readonly whole: boolean;
+  /** Pods that name it and have not ended, in each member and in none. Absent: its type goes to members by itself. */
+  readonly namedBy?: readonly { readonly cluster: string | undefined; readonly pods: number }[];
   readonly isDeleting: boolean;
   /** The object's own; copies in step have the same. */
   readonly generation: number | undefined;
@@ -72,8 +79,13 @@ export async function readWholeObject(
   const readHost = (): Promise<SeenHost | undefined> => readable(readWithoutProxies(client, own, signal));
   const { object, told, facts: seen } = await readWhole(client, { resource, ref }, readHost, signal);
   const ofType = type === undefined ? [ofViewers("its DelegatedType")] : [];
+  const followed = type && followedObjects(type);
+  const namedBy =
+    followed &&
+    podsByMember(await listAll(client, pods, { namespace, labelSelector: OF_PROXIES, signal }), followed, name);
   return {
     ...wholeObjectStatus({ type, object: { kind: resource.kind, ...object }, told, host: seen?.host, now: Date.now() }),
+    ...(namedBy === undefined ? {} : { namedBy }),
     hidden: hiddenLine([...(seen?.hidden ?? [MEMBERS]), ...ofType]),
   };
 }
@@ -100,6 +112,17 @@ export function wholeObjectStatus({ type, object, told, host, now }: WholeObject
     notPlaced: isPlaced ? whyNowhere(place) : undefined,
     troubles: [...(type === undefined ? [] : typeTroubles(type)), ...toldTroubles(told, TOLD)],
   };
+}
+
+function podsByMember(
+  proxies: readonly Stored<Pod>[],
+  { of }: FollowedObjects,
+  name: string,
+): NonNullable<WholeObjectStatus["namedBy"]> {
+  const naming = proxies.filter((pod) => !isTerminal(pod) && of(pod).some((object) => object.name === name));
+  const counts = new Map<string | undefined, number>();
+  for (const pod of naming) counts.set(memberOf(pod), (counts.get(memberOf(pod)) ?? 0) + 1);
+  return [...counts].map(([cluster, count]) => ({ cluster, pods: count }));
 }
 
 const NO_PLACE: ObjectPlace = { clusters: [], others: [], misfits: [] };

@@ -15,6 +15,14 @@ const RIGHTS_GROUPS = new Set([
   "rbac.authorization.k8s.io",
 ]);
 
+/** Rights that Kubernetes asks for beside `patch` on the status, since 1.36. */
+const STATUS_RULES: Readonly<Record<string, readonly object[]>> = {
+  "resourceclaims.resource.k8s.io": [
+    { apiGroups: ["resource.k8s.io"], resources: ["resourceclaims/binding"], verbs: ["patch"] },
+    { apiGroups: ["resource.k8s.io"], resources: ["resourceclaims/driver"], verbs: ["arbitrary-node:patch"] },
+  ],
+};
+
 /** Fields of a DelegatedType beside those that name the API. */
 export type TypeFields = Omit<DelegatedTypeSpec, "group" | "version" | "kind" | "plural" | "scope">;
 
@@ -45,7 +53,12 @@ export function lackingFields(
 ): string | undefined {
   const missing = Object.entries(knownFields(type, manifests)).filter(([field]) => !Object.hasOwn(installed, field));
   if (missing.length === 0) return undefined;
-  const [name, fields] = [kindName(type), missing.map(([field, value]) => `${field}: ${String(value)}`).join(", ")];
+  const [name, fields] = [
+    kindName(type),
+    missing
+      .map(([field, value]) => `${field}: ${typeof value === "object" ? JSON.stringify(value) : String(value)}`)
+      .join(", "),
+  ];
   return (
     `delegatedtype/${name} lacks ${fields}, which objects of this type need to run once; it stays as it is, since a change ` +
     `would delete copies: delete its annotated objects, add the fields by \`kubectl edit delegatedtype ${name}\`, and ` +
@@ -73,6 +86,14 @@ export function delegatedTypeObjects(type: Resource<KubeObject>, fields: TypeFie
   const labels = { [MANAGED_BY_LABEL]: MANAGED_BY, [TYPE_ROLE_LABEL]: "true" };
   const isForEditors = namespaced && !RIGHTS_GROUPS.has(group);
   const aggregated = ["edit", "admin"].map((to) => [`rbac.authorization.k8s.io/aggregate-to-${to}`, "true"]);
+  const authorsRole = role(
+    "ClusterRole",
+    {
+      name: `legation-authors-${name}`,
+      labels: { ...labels, ...(isForEditors ? Object.fromEntries(aggregated) : {}) },
+    },
+    [{ apiGroups: [group], resources: [plural], verbs: ["delegate"] }],
+  );
   return [
     // The API server refuses types that members cannot have: before their roles are made.
     {
@@ -94,16 +115,11 @@ export function delegatedTypeObjects(type: Resource<KubeObject>, fields: TypeFie
       [
         { apiGroups: [group], resources: [plural], verbs: [...SOURCE_VERBS] },
         { apiGroups: [group], resources: [`${plural}/status`], verbs: ["patch"] },
+        ...(STATUS_RULES[name] ?? []),
         ...(fields.definition === "Follow" ? [definitionRule(name, DEFINITION_SOURCE_VERBS)] : []),
       ],
     ),
-    role(
-      "ClusterRole",
-      {
-        name: `legation-authors-${name}`,
-        labels: { ...labels, ...(isForEditors ? Object.fromEntries(aggregated) : {}) },
-      },
-      [{ apiGroups: [group], resources: [plural], verbs: ["delegate"] }],
-    ),
+    // Pods that name an object take it along.
+    ...(fields.follows === undefined ? [authorsRole] : []),
   ];
 }

@@ -9,6 +9,14 @@ import { COPY_VERBS, DEFINITION_COPY_VERBS, definitionRule } from "../shared/nam
 import { until } from "../shared/wait.ts";
 import type { JoinContext } from "./validate.ts";
 
+// Tells whether the member has devices for claims at all.
+const DEVICES = { apiGroups: ["resource.k8s.io"], resources: ["deviceclasses", "resourceslices"], verbs: ["list"] };
+/** Rights beside those on copies, by which a host knows whether the member is one for pods that name such objects. */
+const PLACEMENT_RULES: Readonly<Record<string, readonly object[]>> = {
+  "resourceclaims.resource.k8s.io": [DEVICES],
+  "resourceclaimtemplates.resource.k8s.io": [DEVICES],
+};
+
 export interface GrantedTypes {
   readonly types: readonly Resource<KubeObject>[];
   /** The host may also create and change the types' CustomResourceDefinitions. */
@@ -39,7 +47,10 @@ export function typeObjects(
         const roleName = `${hostAccountName(hostId)}-${ofType}${suffix}`;
         return role("ClusterRole", { ...metadata, name: roleName, labels: gathers }, rules);
       };
-      const objects = gatheredRole("", [{ apiGroups: [type.group], resources: [type.plural], verbs: [...COPY_VERBS] }]);
+      const objects = gatheredRole("", [
+        { apiGroups: [type.group], resources: [type.plural], verbs: [...COPY_VERBS] },
+        ...(PLACEMENT_RULES[ofType] ?? []),
+      ]);
       // A role of its own stays when the type is granted again without it.
       return definitions ? [objects, gatheredRole("-definition", definitionRules(ofType))] : [objects];
     }),

@@ -1,19 +1,20 @@
-import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import { DEPENDENCIES } from "../../copies/dependencies.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
-import { apiVersionOf, pods as podResource } from "../../kube/resources.ts";
+import { apiVersionOf, pods as podResource, type Resource } from "../../kube/resources.ts";
 import {
+  allDependenciesOf,
   CLASS_KINDS,
   type DependencyKey,
   dependencyKey,
-  dependencyKeys,
-  dependencyRef,
   isClass,
+  isDependencyKind,
   NAMESPACED_KINDS,
 } from "../../pods/dependencies.ts";
 import { isLive } from "../../pods/pod-state.ts";
+import { type FollowedObjects, followedBy } from "../../scheduling/followed-objects.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import { type ClaimsByNamespace, writtenClaim } from "../simulation/claims.ts";
 import { isPodOf, type NamedWorkload } from "../simulation/controller-pods.ts";
@@ -74,16 +75,19 @@ export async function readManifestState(
   host: ClusterClient,
   objects: readonly WrittenObject[],
   workloads: readonly WrittenWorkload[],
-  current: string,
-  signal: AbortSignal,
+  {
+    current,
+    followed,
+    signal,
+  }: { readonly current: string; readonly followed: readonly FollowedObjects[]; readonly signal: AbortSignal },
 ): Promise<ManifestState> {
   const planned = workloads.filter(({ kind }) => kind !== "DaemonSet");
   const [existing, claims, absent] = await Promise.all([
     readExisting(host, planned, signal),
     readClaims(host, planned, signal),
-    readAbsent(host, planned, signal),
+    readAbsent(host, planned, followed, signal),
   ]);
-  const written = dependenciesAmong(objects, current);
+  const written = dependenciesAmong(objects, current, followed);
   const limits = objects.filter(
     ({ apiVersion, kind }) => apiVersion === "v1" && /^(ResourceQuota|LimitRange)$/.test(kind),
   );
@@ -129,31 +133,56 @@ async function readExisting(
 async function readAbsent(
   host: ClusterClient,
   workloads: readonly WrittenWorkload[],
+  followed: readonly FollowedObjects[],
   signal: AbortSignal,
 ): Promise<{ readonly missing: readonly DependencyKey[]; readonly unreadable: readonly string[] }> {
   const missing: DependencyKey[] = [];
   const unreadable = new Set<string>();
-  const keys = workloads.flatMap(({ namespace, pods: { spec } }) => dependencyKeys({ metadata: { namespace }, spec }));
-  const read = [...new Set(keys)].map(async (key) => {
-    const { kind, namespace, name } = dependencyRef(key);
-    const { resource } = DEPENDENCIES[kind];
+  const asked = new Map<
+    DependencyKey,
+    { readonly resource: Resource<KubeObject>; readonly name: { readonly namespace?: string; readonly name: string } }
+  >();
+  for (const {
+    namespace,
+    pods: { metadata, spec },
+  } of workloads) {
+    const pod = { metadata: { ...metadata, namespace }, spec };
+    for (const named of allDependenciesOf(pod)) {
+      const { name } = named;
+      asked.set(dependencyKey(named), {
+        resource: DEPENDENCIES[named.kind].resource,
+        name: isClass(named.kind) ? { name } : { namespace, name },
+      });
+    }
+    for (const type of followed) {
+      for (const named of followedBy(pod, [type]))
+        asked.set(dependencyKey(named), { resource: type.resource, name: named });
+    }
+  }
+  const read = [...asked].map(async ([key, { resource, name }]) => {
     try {
-      const found = await host.find(resource, isClass(kind) ? { name } : { namespace, name }, { signal });
+      const found = await host.find(resource, name, { signal });
       if (found === undefined) missing.push(key);
     } catch (error) {
       if (!isKubeError(error, "Forbidden")) throw error;
       // The API server itself looks for accounts and classes.
-      if (kind !== "ConfigMap" && kind !== "Secret") return;
-      const { plural } = resource;
-      unreadable.add(`${plural} of namespace ${namespace} that pods name: you may not get ${plural}`);
+      const { kind, plural } = resource;
+      if (isDependencyKind(kind) && kind !== "ConfigMap" && kind !== "Secret") return;
+      unreadable.add(`${plural} of namespace ${name.namespace} that pods name: you may not get ${plural}`);
     }
   });
   await Promise.all(read);
   return { missing, unreadable: [...unreadable].sort() };
 }
 
-function dependenciesAmong(objects: readonly WrittenObject[], current: string): ReadonlySet<DependencyKey> {
+function dependenciesAmong(
+  objects: readonly WrittenObject[],
+  current: string,
+  followed: readonly FollowedObjects[],
+): ReadonlySet<DependencyKey> {
   const keys = objects.flatMap(({ apiVersion, kind: written, metadata: { name = "", namespace = current } }) => {
+    const type = followed.find(({ resource }) => resource.kind === written && apiVersionOf(resource) === apiVersion);
+    if (type !== undefined) return [dependencyKey({ kind: type.type, namespace, name })];
     const kind = [...NAMESPACED_KINDS, ...CLASS_KINDS].find((known) => known === written);
     if (kind === undefined || apiVersionOf(DEPENDENCIES[kind].resource) !== apiVersion) return [];
     return [dependencyKey({ kind, namespace: isClass(kind) ? "" : namespace, name })];

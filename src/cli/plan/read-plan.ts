@@ -1,10 +1,11 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { followedObjects } from "../../scheduling/followed-objects.ts";
 import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
-import { hiddenLine } from "../shared/hidden.ts";
-import { asViewer } from "../shared/reading.ts";
+import { hiddenLine, ofViewers } from "../shared/hidden.ts";
+import { asViewer, readable } from "../shared/reading.ts";
 import { readHost } from "../simulation/host-state.ts";
 import { workloadKind } from "../simulation/workloads.ts";
 import { type DryRunAnswer, dryRunNamespace, dryRunObject, dryRunPod } from "./dry-run.ts";
@@ -40,20 +41,33 @@ export async function readPlan(
     ...whole.map(({ metadata }) => metadata.namespace ?? namespace),
     ...written.flatMap(({ metadata }) => metadata.name ?? []),
   ]);
+  const types =
+    whole.length > 0
+      ? await asViewer(listDelegatedTypes(client, signal))
+      : await readable(listDelegatedTypes(client, signal));
+  const followed = (types ?? []).flatMap((type) => followedObjects(type) ?? []);
   const [{ host, hidden }, found] = await Promise.all([
     asViewer(readHost(client, [...own], signal), WITHOUT_WHICH),
-    asViewer(readManifestState(client, objects, workloads, namespace, signal)),
+    asViewer(readManifestState(client, objects, workloads, { current: namespace, followed, signal })),
   ]);
   const namespaces = await planNamespaces(host.namespaces, objects, (one, isNew) =>
     dryRunNamespace(client, one, isNew, signal),
   );
   const ask = (pod: Pod): Promise<DryRunAnswer<Stored<Pod>>> => dryRunPod(client, pod, signal);
-  const types = whole.length === 0 ? [] : await asViewer(listDelegatedTypes(client, signal));
   const askObject: ObjectReviewInput["ask"] = (resource, one) => dryRunObject(client, resource, one, signal);
-  const input = { types, current: namespace, namespaces, ask: askObject };
+  const input = { types: types ?? [], current: namespace, namespaces, ask: askObject };
   const reviewed = await Promise.all(whole.map((object) => reviewObject(object, input)));
-  const plan = await planOf({ workloads, objects: reviewed, host, namespaces, found, now: Date.now(), ask });
-  return { ...plan, hidden: hiddenLine(hidden) };
+  const plan = await planOf({
+    workloads,
+    objects: reviewed,
+    host: { ...host, followed },
+    namespaces,
+    found,
+    now: Date.now(),
+    ask,
+  });
+  return { ...plan, hidden: hiddenLine(types === undefined ? [...hidden, TYPES] : hidden) };
 }
 
+const TYPES = ofViewers("DelegatedTypes");
 const WITHOUT_WHICH = ", without which no member can be chosen";

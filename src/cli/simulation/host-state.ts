@@ -9,6 +9,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { persistentVolumeClaims, pods } from "../../kube/resources.ts";
 import type { DependencyKey } from "../../pods/dependencies.ts";
+import type { FollowedObjects } from "../../scheduling/followed-objects.ts";
 import { WISHING, type WishingWorkload, workloadKey } from "../../scheduling/workload.ts";
 import { objectOf, type WrittenObject } from "../shared/documents.ts";
 import { type Hidden, ofViewers } from "../shared/hidden.ts";
@@ -36,6 +37,8 @@ export interface HostState {
   readonly workloads?: ReadonlyMap<string, WishingWorkload>;
   /** Absent: claims are ignored. */
   readonly claims?: ClaimsByNamespace;
+  /** Types whose objects follow pods. Absent: none. */
+  readonly followed?: readonly FollowedObjects[];
   /** Objects that pods name and that the host lacks. Absent: nothing is missing. */
   readonly missing?: ReadonlySet<DependencyKey>;
 }

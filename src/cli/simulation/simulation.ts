@@ -18,6 +18,7 @@ import { memberOf } from "../../pods/proxy.ts";
 import { Store } from "../../runtime/store.ts";
 import type { Sharing } from "../../scheduling/eligibility.ts";
 import { placementFacts, rankInput } from "../../scheduling/eligibility.ts";
+import { type FollowedObjects, followedBy } from "../../scheduling/followed-objects.ts";
 import { PLACEMENT_INDEXES } from "../../scheduling/known-pods.ts";
 import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../../scheduling/overflow-reasons.ts";
 import { PlacementState } from "../../scheduling/placement-state.ts";
@@ -89,11 +90,23 @@ export class Simulation {
   readonly #placementState: PlacementState;
   readonly #now: number;
   readonly #claims: SimulatedClaims;
+  readonly #followed: readonly FollowedObjects[];
   readonly #missing: ReadonlySet<DependencyKey>;
 
   constructor(host: HostState, now: number) {
-    const { clusters, nodes, proxies, namespaces, defaults, workloads, claims, missing = new Set() } = host;
+    const {
+      clusters,
+      nodes,
+      proxies,
+      namespaces,
+      defaults,
+      workloads,
+      claims,
+      followed = [],
+      missing = new Set(),
+    } = host;
     this.#now = now;
+    this.#followed = followed;
     this.#missing = missing;
     const nodeOf = new Map(nodes.map((node) => [node.metadata.name, node]));
     const members = clusters.map((each) => new SimulatedMember(each, nodeOf.get(virtualNodeName(each.metadata.name))));
@@ -106,6 +119,7 @@ export class Simulation {
       wishes: {
         of: (pod) => wishesOf(pod, (namespace, workload) => workloads?.get(workloadKey(namespace, workload))),
       },
+      confinement: (pod) => followed.map(({ groupOf }) => groupOf(pod)).find((group) => group !== undefined),
       proxies: this.#proxies,
       // Only the controller knows the way to the host.
       homeApi: () => ({ state: "known", address: { host: "", port: "" } }),
@@ -236,7 +250,8 @@ export class Simulation {
 
   /** Returns the first missing object, which the controller waits for before claims. */
   #needs(proxy: Stored<Pod>): Needs | undefined {
-    const lacking = allDependenciesOf(proxy).find((one) => !one.optional && this.#missing.has(dependencyKey(one)));
+    const named = [...allDependenciesOf(proxy), ...followedBy(proxy, this.#followed)];
+    const lacking = named.find((one) => !one.optional && this.#missing.has(dependencyKey(one)));
     if (lacking === undefined) return this.#claims.needs(proxy);
     return { state: "missing", ...lacking.missing };
   }

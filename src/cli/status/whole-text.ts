@@ -78,13 +78,22 @@ export function wholeObjectText(status: WholeObjectStatus, now: number, terminal
   return wholeText(lines, terminal);
 }
 
-function summary({ whole, isDeleting, generation, members }: WholeObjectStatus): string {
+function summary({ whole, namedBy, isDeleting, generation, members }: WholeObjectStatus): string {
+  if (namedBy !== undefined) return namingText(namedBy);
   if (isDeleting) return "whole, taken back from members";
   if (!whole) return `stays on the host: it has no label ${WHOLE_KEY}, which admission sets for the annotation`;
   const wanted = members.filter(({ state }) => state !== "Excluded" && state !== "Leaving");
   const inStep = wanted.filter(({ state }) => state === "InStep").length;
   const of = generation === undefined ? "" : `, generation ${generation}`;
   return wanted.length === 0 ? "whole, in no member" : `whole, in step in ${inStep} of ${wanted.length} members${of}`;
+}
+
+function namingText(namedBy: NonNullable<WholeObjectStatus["namedBy"]>): string {
+  if (namedBy.length === 0) return "no delegated pod names it, so no member has it";
+  const where = namedBy.map(({ cluster, pods }) =>
+    cluster === undefined ? `${pods} in no member yet` : `${pods} in ${cluster}`,
+  );
+  return `goes to the members of the pods that name it: ${where.sort().join(", ")}`;
 }
 
 function wholeText(

@@ -20,7 +20,7 @@ export interface PodCopierOptions extends ControllerOptions {
   readonly registry: Pick<Registry, "member" | "members">;
   readonly memberNamespaces: Pick<MemberNamespaces, "createIn">;
   readonly recorder: Pick<EventRecorder, "record">;
-  /** The host's proxies, with `USES_INDEX`. */
+  /** The host's proxies. */
   readonly proxies: ReadStore<Pod>;
   readonly events: Emitter;
 }

@@ -140,6 +140,14 @@ export class Sources<T extends KubeObject> {
     return `${plural}${where} cannot be read on the host: ${reason}; if it is for want of access, run \`legation install\` again`;
   }
 
+  /** Returns why objects that users need cannot be read. */
+  failures(): readonly string[] {
+    return [...this.#reflectors.keys()].flatMap((key) => {
+      const [kind = "", namespace = ""] = key.split("/");
+      return this.failure(kind, namespace) ?? [];
+    });
+  }
+
   #scopeOf(namespace: string): string {
     return this.#options.perNamespace ? namespace : "";
   }

@@ -82,6 +82,7 @@ export class DelegationController {
       wishes: this.#wishes,
       namespaces: this.#namespaces.store,
       defaults: this.#defaults.store,
+      confinement: options.confinement,
       proxies,
       homeApi: options.homeApi,
       clock,
@@ -202,6 +203,7 @@ export class DelegationController {
       this.#waiting.onEnded({ member, namespace });
     });
     for (const name of ["responsive", "roomFreed"] as const) events.on(name, () => this.#waiting.onRoom());
+    events.on("followRules", () => this.#onGroupRules());
     events.on("placesChanged", () => this.#waiting.onPlaces());
     for (const name of ["cluster", "memberNodes", "nodeSpec", "homeApi", "copiesRead"] as const) {
       events.on(name, () => this.#waiting.onMembers());
@@ -298,7 +300,11 @@ export class DelegationController {
 
   #onDefaults(): void {
     this.#options.events.emit("defaultsChanged");
-    for (const proxy of this.#proxies.list()) this.placementState.podRules.update(proxy);
+    this.#onGroupRules();
     this.#waiting.onMembers();
+  }
+
+  #onGroupRules(): void {
+    for (const proxy of this.#proxies.list()) this.placementState.podRules.update(proxy);
   }
 }

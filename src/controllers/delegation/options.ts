@@ -11,6 +11,7 @@ import type { Events } from "../../runtime/event-bus.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { Reflector } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
+import type { GroupName } from "../../scheduling/groups.ts";
 import type { PlacementState } from "../../scheduling/placement-state.ts";
 import type { QuotaQueues } from "../../scheduling/retries/quota-queues.ts";
 import type { WaitingProxies } from "../../scheduling/retries/waiting-proxies.ts";
@@ -34,6 +35,8 @@ export interface DelegationOptions extends ControllerOptions {
   readonly proxies: Reflector<Pod>;
   readonly events: Events<ControllerEvents>;
   readonly preparer: Preparer;
+  /** Returns the group of pods that an object confines to one member. Absent: none does. */
+  readonly confinement?: ((pod: Pod) => GroupName | undefined) | undefined;
   readonly memberNamespaces: Pick<MemberNamespaces, "createIn" | "controllersOf">;
   readonly virtualNodes: Pick<ReadStore<KubeNode>, "get">;
   /** The reason of `PodScheduled` while no member can have a pod. Default: `NotPlaced`. */

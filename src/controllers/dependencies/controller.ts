@@ -1,49 +1,52 @@
-import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
+import type { KubeObject, ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { notReadYet } from "../../clusters/readiness.ts";
-import { DEPENDENCIES, type DependencyObject } from "../../copies/dependencies.ts";
 import { NEEDED } from "../../copies/foreign-message.ts";
 import { isWantedInMembers } from "../../copies/objects.ts";
 import { ObjectsInMembers } from "../../copies/objects-in-members.ts";
 import type { Source } from "../../copies/source.ts";
-import { isPreparedIn, type Needs, type Preparation, type WaitReason } from "../../placement/needs.ts";
-import { type Dependency, type DependencyKind, dependencyKey, isClass, usesOf } from "../../pods/dependencies.ts";
+import { isPreparedIn, leastPrepared, type Needs, type Preparation, type WaitReason } from "../../placement/needs.ts";
+import { type Dependency, type DependencyKind, dependencyKey } from "../../pods/dependencies.ts";
 import { isBound, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copier } from "../copying/copier.ts";
 import type { CopyRef, ObjectName, Use } from "../copying/model.ts";
 import { type PodCopier, type PodCopierOptions, unboundProxy } from "../copying/pod-copier.ts";
-import { type Family, follows } from "./family.ts";
+import { type Family, isSelected } from "./family.ts";
 import { isUsedByOtherHost, Users } from "./users.ts";
 
-export interface DependencyOptions extends PodCopierOptions {
-  readonly family: Family;
+export interface DependencyOptions<T extends KubeObject> extends PodCopierOptions {
+  readonly family: Family<T>;
+  /** Called when an object, or a copy of it, has changed. */
+  readonly onChange?: (name: ObjectName) => void;
+  /** Called when `failures` and `membersBeingRead` may have another answer. */
+  readonly onState?: () => void;
 }
 
 const KEPT_FOR_OTHERS_MS = 10 * 60_000;
 
 /** Gives each member the objects of one family that its pods name: one copy for all pods that share it. */
-export class DependencyController implements PodCopier {
-  readonly #options: DependencyOptions;
-  readonly #copier: Copier<DependencyObject>;
+export class DependencyController<T extends KubeObject> implements PodCopier {
+  readonly #options: DependencyOptions<T>;
+  readonly #copier: Copier<T>;
   readonly #users: Users;
   /** A member has one copy of a whole object, its pods' too. */
-  readonly #wholeObjects = new ObjectsInMembers<DependencyObject>();
+  readonly #wholeObjects = new ObjectsInMembers<T>();
 
-  constructor(options: DependencyOptions) {
+  constructor(options: DependencyOptions<T>) {
     this.#options = options;
     const { family, identity, proxies } = options;
     this.#users = new Users(proxies, family.of);
-    this.#copier = new Copier<DependencyObject>({
+    this.#copier = new Copier<T>({
       ...options,
       name: family.name,
-      kinds: family.kinds.map((kind) => DEPENDENCIES[kind]),
+      kinds: family.kinds,
       perNamespace: true,
       areKindsIndependent: true,
       clause: NEEDED,
       beforeDelete: async (member, ref, { signal }) =>
-        isClass(ref.kind) && (await isUsedByOtherHost(member, ref, identity.id, signal))
+        this.#areClasses && (await isUsedByOtherHost(member, ref, identity.id, signal))
           ? KEPT_FOR_OTHERS_MS
           : undefined,
       users: {
@@ -51,13 +54,14 @@ export class DependencyController implements PodCopier {
         use: (member, ref, source) => this.#use(member, ref, source),
         anyNeeds: (kind, namespace) => this.#users.anyIn(kind, namespace),
         sourceFor: (member, _ref, source) => this.#sourceFor(member, source),
-        onCopy: (_member, name) => this.#wake(name),
-        onSource: (kind, { metadata: { namespace = "", name } }) => this.#wake({ kind, namespace, name }),
+        onCopy: (_member, name) => this.#onChange(name),
+        onSource: (kind, { metadata: { namespace = "", name } }) => this.#onChange({ kind, namespace, name }),
         onSources: (kind, namespace) => {
           for (const dependency of this.#users.wantedIn(kind, namespace)) {
             this.#copier.enqueueConcerned(dependency);
             this.#wake(dependency);
           }
+          options.onState?.();
         },
         onMember: (member) => {
           for (const ref of this.#users.placedIn(member.name)) {
@@ -67,12 +71,14 @@ export class DependencyController implements PodCopier {
           for (const delegate of member.delegates.list()) this.onEnded(member, delegate);
         },
         onRead: () => options.events.emit("copiesRead"),
+        onMemberState: () => options.onState?.(),
       },
     });
   }
 
-  stop(): Promise<void> {
-    return this.#copier.stop();
+  async stop(): Promise<void> {
+    await this.#copier.stop();
+    this.#users.stop(this.#options.registry.members());
   }
 
   onProxies(member: Member): void {
@@ -84,7 +90,7 @@ export class DependencyController implements PodCopier {
     const { registry, family } = this.#options;
     if (family.selector === undefined) return;
     // The operator may have changed which classes members are given.
-    for (const kind of family.kinds) {
+    for (const { kind } of family.kinds.map(({ resource }) => resource)) {
       if (this.#isActive() && this.#users.anyIn(kind, "")) this.#copier.sources.need(kind, "");
     }
     for (const member of registry.members()) this.#copier.onMember(member);
@@ -100,13 +106,18 @@ export class DependencyController implements PodCopier {
     if (dependencies.length === 0) return;
     // A pod that ended mounts nothing any more, however long it stays.
     const isOver = type === "deleted" || isTerminal(proxy);
-    for (const { kind, namespace } of dependencies) {
-      if (isOver) this.#copier.sources.release(kind, namespace);
-      else if (this.#isActive()) this.#copier.sources.need(kind, namespace);
+    for (const dependency of dependencies) {
+      const { kind, namespace } = dependency;
+      if (isOver) {
+        this.#copier.sources.release(kind, namespace);
+        // Other members may be free to have it now.
+        if (this.#options.family.confines === true) this.#onChange(dependency);
+      } else if (this.#isActive()) this.#copier.sources.need(kind, namespace);
     }
     if (!isOver && !isBound(proxy)) return;
     for (const ref of this.#users.forget(proxy.metadata.uid)) this.#copier.enqueue(ref);
-    if (event.type === "updated" && usesOf(event.previous).join() === usesOf(proxy).join()) return;
+    const uses = (pod: Pod): string => this.#users.usesOf(pod).join();
+    if (event.type === "updated" && uses(event.previous) === uses(proxy)) return;
     const member = memberOf(proxy);
     if (member === undefined) return;
     for (const dependency of dependencies) this.#copier.enqueue({ ...dependency, member });
@@ -128,8 +139,12 @@ export class DependencyController implements PodCopier {
     let missing: WaitReason | undefined;
     for (const dependency of dependencies) {
       const source = this.#copier.sources.of(dependency);
-      if (source.state === "present") existing.push(dependency);
-      else if (source.state === "missing" && isClass(dependency.kind)) continue;
+      const obstacle = source.state === "present" ? this.#options.family.obstacle?.(source.object) : undefined;
+      if (obstacle !== undefined) {
+        const { kind, name } = dependency;
+        missing ??= { reason: "NotPlaced", message: `${kind} ${JSON.stringify(name)} ${obstacle}` };
+      } else if (source.state === "present") existing.push(dependency);
+      else if (source.state === "missing" && this.#areClasses) continue;
       else if (source.state === "missing" && dependency.optional) gone.push(dependency);
       else if (source.state === "missing") missing ??= dependency.missing;
       else {
@@ -146,7 +161,11 @@ export class DependencyController implements PodCopier {
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
     const proxy = unboundProxy(this.#options.proxies, key, proxyUid);
     if (proxy === undefined) return true;
-    if (this.#options.family.of(proxy).length === 0 || !this.#isActive()) return true;
+    const dependencies = this.#options.family.of(proxy);
+    if (dependencies.length === 0 || !this.#isActive()) return true;
+    // A member that may prove unfit gets no copies yet.
+    const asked = this.#options.registry.member(member);
+    if (asked !== undefined && this.#fitOf(asked, dependencies) !== "prepared") return false;
     for (const ref of this.#users.place(proxy, member)) this.#copier.enqueue(ref);
     return isPreparedIn(this.needs(proxy), member);
   }
@@ -158,7 +177,7 @@ export class DependencyController implements PodCopier {
     for (const dependency of this.#options.family.of(delegate)) {
       if (dependency.kind !== kind || member === undefined) continue;
       const { exists, refusal } = this.#copier.standing(member, dependency);
-      isThere ||= isClass(kind) && exists;
+      isThere ||= this.#areClasses && exists;
       if (refusal?.inPlace !== true) continue;
       this.#copier.reconsider({ ...dependency, member: name });
       this.#wake(dependency);
@@ -175,6 +194,47 @@ export class DependencyController implements PodCopier {
     return dependencies.every((one) => this.#copier.sourceFor(member, one).state === "present");
   }
 
+  get #areClasses(): boolean {
+    return this.#options.family.selector !== undefined;
+  }
+
+  sourceOf(name: ObjectName): Source<T> {
+    return this.#copier.sources.of(name);
+  }
+
+  /** Returns the member where pods use the object. If several do, the first has a copy. */
+  userOf(name: ObjectName): { readonly member: Member; readonly copy: Stored<T> | undefined } | undefined {
+    const { kind, namespace, name: copyName } = name;
+    const members = this.#options.registry.members().filter((one) => this.#users.uses(one, dependencyKey(name)));
+    const found = members.map((member) => ({
+      member,
+      copy: this.#copier.copies.of(member, kind, namespace, copyName),
+    }));
+    return found.find(({ copy }) => copy !== undefined) ?? found[0];
+  }
+
+  /** Reports whether an unfinished proxy names the object. True until all are known. */
+  isNamed(name: ObjectName): boolean {
+    return !this.#options.proxies.synced || this.#users.isNamed(name);
+  }
+
+  /** Returns the objects of the host that pods name. */
+  named(): readonly Stored<T>[] {
+    return this.#users.named().flatMap((ref) => {
+      const source = this.#copier.sources.of(ref);
+      return source.state === "present" ? [source.object] : [];
+    });
+  }
+
+  /** Returns why objects cannot be read on the host, or in members. */
+  failures(): readonly string[] {
+    return [...this.#copier.sources.failures(), ...this.#copier.failures()];
+  }
+
+  membersBeingRead(): readonly string[] {
+    return this.#copier.membersBeingRead();
+  }
+
   /** Reports whether any member is given objects of these kinds: otherwise the host's are not even read. */
   #isActive(): boolean {
     const { selector } = this.#options.family;
@@ -182,20 +242,22 @@ export class DependencyController implements PodCopier {
     return this.#options.registry.members().some(({ cluster }) => selector(cluster.spec) !== undefined);
   }
 
-  #sourceFor(member: Member, source: Source<DependencyObject>): Source<DependencyObject> {
+  #sourceFor(member: Member, source: Source<T>): Source<T> {
     const { family } = this.#options;
     if (source.state !== "present") return source;
     const { object } = source;
-    if (family.selector !== undefined && !follows(family, member.cluster.spec, object)) return { state: "missing" };
+    if (family.selector !== undefined && !isSelected(family, member.cluster.spec, object)) return { state: "missing" };
+    // A claim may be made anew with a spec that no member is given: its copy stays as it is.
+    if (family.obstacle?.(object) !== undefined) return { state: "missing" };
     return isWantedInMembers(object) ? this.#wholeObjects.of(object, member.candidate()) : source;
   }
 
   /** Running pods keep, as on a node, a deleted object that they cannot do without. */
-  #use(member: Member, ref: CopyRef, source: Source<DependencyObject>): Use {
+  #use(member: Member, ref: CopyRef, source: Source<T>): Use {
     const key = dependencyKey(ref);
-    const isMounted = member.delegates.usersOf(key) > 0;
+    const isMounted = this.#users.isMounted(member, key);
     // The kubelet looks a RuntimeClass up whenever it makes a pod's sandbox.
-    const preventsReplacement = isMounted && isClass(ref.kind);
+    const preventsReplacement = isMounted && this.#areClasses;
     const isUsed = this.#users.uses(member, key);
     if (!isUsed) return { demand: isMounted ? "frozen" : "unused", outlivesSource: true, preventsReplacement };
     const outlivesSource = source.state === "missing" && this.#users.requires(member, key);
@@ -205,6 +267,10 @@ export class DependencyController implements PodCopier {
   #preparation(name: string, existing: readonly Dependency[], gone: readonly Dependency[]): Preparation {
     const member = this.#options.registry.member(name);
     if (member === undefined) return "unprepared";
+    const elsewhere = this.#usedElsewhere(name, existing);
+    if (elsewhere !== undefined) return { refused: elsewhere };
+    const fit = this.#fitOf(member, existing);
+    if (fit !== "prepared") return fit;
     const dependencies = existing.filter((one) => this.#copier.sourceFor(member, one).state !== "missing");
     if (dependencies.length === 0 && gone.length === 0) return "prepared";
     // An earlier version of Legation may have been given no access to a kind that this pod does not need.
@@ -224,6 +290,30 @@ export class DependencyController implements PodCopier {
     return preparation;
   }
 
+  /** Says where bound pods keep an object of a type that confines. The group of one object does not know the pod's others. */
+  #usedElsewhere(name: string, existing: readonly Dependency[]): string | undefined {
+    if (this.#options.family.confines !== true) return undefined;
+    const members = this.#options.registry.members().map((member) => member.name);
+    for (const dependency of existing) {
+      const key = dependencyKey(dependency);
+      const homes = members.filter((member) => this.#users.isBoundIn(member, key));
+      if (homes.length > 0 && !homes.includes(name)) {
+        return `${dependency.kind} ${dependency.name}${NEEDED}, is in use in ${homes.join(", ")}`;
+      }
+    }
+    return undefined;
+  }
+
+  /** Reports whether the member has what is needed there beside the copies. */
+  #fitOf(member: Member, existing: readonly Dependency[]): Preparation {
+    const { preparationIn } = this.#options.family;
+    if (preparationIn === undefined) return "prepared";
+    const sources = existing.map((dependency) => this.#copier.sources.of(dependency));
+    return leastPrepared(
+      sources.flatMap((source) => (source.state === "present" ? [preparationIn(member, source.object)] : [])),
+    );
+  }
+
   #preparationFor(member: Member, dependency: Dependency): Preparation {
     const { kind, name } = dependency;
     const source = this.#copier.sourceFor(member, dependency);
@@ -237,8 +327,8 @@ export class DependencyController implements PodCopier {
     if (stays && ofSource && (held === "Undone" || held === "NoEffect")) return "prepared";
     if (refusal?.inPlace === true) return "prepared";
     if (refusal !== undefined) return { refused: refusal.message };
-    const isHeldByUsers = keptForOthers || member.delegates.usersOf(dependencyKey(dependency)) > 0;
-    if (isClass(kind) && drift === "immutable" && isHeldByUsers) {
+    const isHeldByUsers = keptForOthers || this.#users.isMounted(member, dependencyKey(dependency));
+    if (this.#areClasses && drift === "immutable" && isHeldByUsers) {
       return {
         refused: `${kind} ${name} there is as it was before it changed on the host, and is replaced when no pod of it is left`,
       };
@@ -247,6 +337,11 @@ export class DependencyController implements PodCopier {
       return { refused: `another client there keeps deleting ${kind} ${name}${NEEDED}` };
     }
     return "unprepared";
+  }
+
+  #onChange(name: ObjectName): void {
+    this.#wake(name);
+    this.#options.onChange?.(name);
   }
 
   #wake(name: ObjectName): void {

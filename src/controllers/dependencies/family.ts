@@ -2,29 +2,32 @@ import type { ClusterSpec } from "../../api/cluster.ts";
 import type { KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import { type LabelSelector, selectorOf } from "../../api/label-expressions.ts";
 import { selectorMatches } from "../../api/label-selector.ts";
-import {
-  CLASS_KINDS,
-  classesOf,
-  type Dependency,
-  type DependencyKind,
-  dependenciesOf,
-  NAMESPACED_KINDS,
-} from "../../pods/dependencies.ts";
+import type { Member } from "../../clusters/member.ts";
+import { DEPENDENCIES, type DependencyObject } from "../../copies/dependencies.ts";
+import type { CopiedKind } from "../../copies/kind.ts";
+import type { Preparation } from "../../placement/needs.ts";
+import { CLASS_KINDS, classesOf, type Dependency, dependenciesOf, NAMESPACED_KINDS } from "../../pods/dependencies.ts";
 
 /** Kinds that one controller copies. */
-export interface Family {
+export interface Family<T extends KubeObject = DependencyObject> {
   readonly name: string;
-  readonly kinds: readonly DependencyKind[];
+  readonly kinds: readonly CopiedKind<T>[];
   readonly title: string;
   readonly of: (pod: Pod) => readonly Dependency[];
-  /** Absent: the member is given all. Of others the member is the judge. */
+  /** Selects the classes that a member is given. Of others the member is the judge. Absent: the kinds are no classes. */
   readonly selector?: (spec: ClusterSpec) => LabelSelector | undefined;
+  /** Says why pods in members cannot use an object of the host. Undefined if they can. Default: they can use all. */
+  readonly obstacle?: (object: Stored<T>) => string | undefined;
+  /** Reports whether a member has what is needed there for an object. Default: all have. */
+  readonly preparationIn?: (member: Member, object: Stored<T>) => Preparation;
+  /** All pods that name an object run in one member. */
+  readonly confines?: boolean;
 }
 
 /** Every member of the pods gets these. */
 export const NAMESPACED: Family = {
   name: "dependencies",
-  kinds: NAMESPACED_KINDS,
+  kinds: NAMESPACED_KINDS.map((kind) => DEPENDENCIES[kind]),
   title: "ConfigMaps, Secrets and ServiceAccounts",
   of: dependenciesOf,
 };
@@ -32,14 +35,14 @@ export const NAMESPACED: Family = {
 /** A member gets those that its Cluster selects. */
 export const CLASSES: Family = {
   name: "classes",
-  kinds: CLASS_KINDS,
+  kinds: CLASS_KINDS.map((kind) => DEPENDENCIES[kind]),
   title: "PriorityClasses and RuntimeClasses",
   of: classesOf,
   selector: ({ classSelector }) => classSelector,
 };
 
-export function follows(
-  { selector }: Family,
+export function isSelected(
+  { selector }: Pick<Family, "selector">,
   spec: ClusterSpec,
   { metadata: { labels = {} } }: Stored<KubeObject>,
 ): boolean {

@@ -1,6 +1,7 @@
 import { HOST_LABEL, virtualNodeName } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
+import type { PodIndex } from "../../clusters/member-delegates.ts";
 import { listPages } from "../../kube/list.ts";
 import { pods } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
@@ -11,45 +12,89 @@ import {
   dependencyKey,
   dependencyKeys,
   dependencyRef,
-  kindIn,
-  USES_INDEX,
-  useOn,
 } from "../../pods/dependencies.ts";
-import { isBound } from "../../pods/pod-state.ts";
+import { isBound, isTerminal } from "../../pods/pod-state.ts";
 import { ReverseIndex } from "../../runtime/reverse-index.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import { type CopyKey, type CopyRef, copyKey, copyRef, type ObjectName } from "../copying/model.ts";
+import { type CopyKey, type CopyRef, copyKey, copyRef } from "../copying/model.ts";
 
 interface MemberUsers {
   readonly name: string;
-  readonly delegates: Pick<Member["delegates"], "using">;
+  readonly delegates: Pick<Member["delegates"], "unfinished" | "countUnfinished">;
 }
 
 /** Index of the pods that use a dependency. A delegate gets nothing that its proxy does not name. */
 export class Users {
+  static #made = 0;
   readonly #proxies: ReadStore<Pod>;
   readonly #of: (pod: Pod) => readonly Dependency[];
+  /** Proxies by kinds in namespaces, and by objects on nodes. A terminal pod mounts nothing. */
+  readonly #ofProxies: PodIndex;
+  readonly #ofDelegates: PodIndex;
   /** The copies that pods on their way need, by the pods' uids. */
   readonly #placed = new ReverseIndex<string, CopyKey>();
 
+  /** Indexes stay until `stop`. */
   constructor(proxies: ReadStore<Pod>, of: (pod: Pod) => readonly Dependency[]) {
     this.#proxies = proxies;
     this.#of = of;
+    Users.#made += 1;
+    const name = `uses/${Users.#made}`;
+    this.#ofProxies = { name, valuesOf: (proxy) => (isTerminal(proxy) ? [] : this.usesOf(proxy)) };
+    this.#ofDelegates = { name, valuesOf: (delegate) => this.#keysOf(delegate) };
+    proxies.addIndex(this.#ofProxies.name, this.#ofProxies.valuesOf);
+  }
+
+  stop(members: readonly { readonly delegates: Pick<Member["delegates"], "removeIndex"> }[]): void {
+    this.#proxies.removeIndex(this.#ofProxies.name);
+    for (const { delegates } of members) delegates.removeIndex(this.#ofDelegates.name);
+  }
+
+  /** Returns kinds by namespace, and objects by node. */
+  usesOf(proxy: Pod): string[] {
+    const dependencies = this.#of(proxy);
+    if (dependencies.length === 0) return [];
+    const node = proxy.spec?.nodeName ?? "";
+    const kinds = new Set(dependencies.map(({ kind, namespace }) => kindIn(kind, namespace)));
+    return [...kinds, ...dependencies.map((dependency) => useOn(node, dependencyKey(dependency)))];
   }
 
   anyIn(kind: string, namespace: string): boolean {
-    return this.#proxies.countByIndex(USES_INDEX, kindIn(kind, namespace)) > 0;
+    return this.#proxies.countByIndex(this.#ofProxies.name, kindIn(kind, namespace)) > 0;
   }
 
   /** Returns the dependencies of a kind that proxies of the namespace wait for, each once. */
   wantedIn(kind: string, namespace: string): readonly DependencyRef[] {
-    const waiting = this.#proxies.byIndex(USES_INDEX, kindIn(kind, namespace)).filter((proxy) => !isBound(proxy));
+    const waiting = this.#proxies
+      .byIndex(this.#ofProxies.name, kindIn(kind, namespace))
+      .filter((proxy) => !isBound(proxy));
     const used = waiting.flatMap((proxy) => this.#of(proxy)).filter((dependency) => dependency.kind === kind);
     return [...new Map(used.map((dependency) => [dependencyKey(dependency), dependency])).values()];
   }
 
+  /** Reports whether an unfinished proxy that is bound to the member uses it. */
+  isBoundIn(member: string, key: DependencyKey): boolean {
+    return this.#proxies.countByIndex(this.#ofProxies.name, useOn(virtualNodeName(member), key)) > 0;
+  }
+
+  /** Reports whether an unfinished proxy names it, wherever that is bound. */
+  isNamed(ref: DependencyRef): boolean {
+    const key = dependencyKey(ref);
+    const proxies = this.#proxies.byIndex(this.#ofProxies.name, kindIn(ref.kind, ref.namespace));
+    return proxies.some((proxy) => this.#keysOf(proxy).includes(key));
+  }
+
+  /** Returns what unfinished proxies name, each once. */
+  named(): readonly DependencyRef[] {
+    const named = this.#proxies
+      .list()
+      .filter((proxy) => !isTerminal(proxy))
+      .flatMap((proxy) => this.#of(proxy));
+    return [...new Map(named.map((dependency) => [dependencyKey(dependency), dependency])).values()];
+  }
+
   waitingFor(key: DependencyKey): ObjectKey[] {
-    return this.#proxies.byIndex(USES_INDEX, useOn("", key)).map(({ metadata }) => objectKey(metadata));
+    return this.#proxies.byIndex(this.#ofProxies.name, useOn("", key)).map(({ metadata }) => objectKey(metadata));
   }
 
   /** Returns the copies whose users changed. */
@@ -73,8 +118,13 @@ export class Users {
   /** Reports whether a proxy that uses it was given to the member, or is about to be. */
   uses(member: MemberUsers, key: DependencyKey): boolean {
     if (this.#placed.has(keyIn(member.name, key))) return true;
-    if (this.#proxies.countByIndex(USES_INDEX, useOn(virtualNodeName(member.name), key)) > 0) return true;
+    if (this.isBoundIn(member.name, key)) return true;
     return this.#heldIn(member, key).some((proxy) => this.#keysOf(proxy).includes(key));
+  }
+
+  /** Reports whether an unfinished delegate has it. */
+  isMounted({ delegates }: MemberUsers, key: DependencyKey): boolean {
+    return delegates.countUnfinished(this.#ofDelegates, key) > 0;
   }
 
   /** Reports whether one of those cannot start without it. */
@@ -84,9 +134,9 @@ export class Users {
     const proxies = this.#proxies;
     const placed = [...this.#placed.of(keyIn(member.name, key))];
     return (
-      proxies.byIndex(USES_INDEX, useOn(virtualNodeName(member.name), key)).some(needsIt) ||
+      proxies.byIndex(this.#ofProxies.name, useOn(virtualNodeName(member.name), key)).some(needsIt) ||
       proxies
-        .byIndex(USES_INDEX, useOn("", key))
+        .byIndex(this.#ofProxies.name, useOn("", key))
         .some((proxy) => placed.includes(proxy.metadata.uid) && needsIt(proxy)) ||
       this.#heldIn(member, key).some(needsIt)
     );
@@ -98,12 +148,21 @@ export class Users {
 
   /** Finds delegates of an earlier leader. A bound proxy's node says where it is: a delegate elsewhere gets nothing. */
   #heldIn({ delegates }: MemberUsers, key: DependencyKey): Stored<Pod>[] {
-    return delegates.using(key).flatMap((delegate) => {
+    return delegates.unfinished(this.#ofDelegates, key).flatMap((delegate) => {
       const proxy = this.#proxies.get(objectKey(delegate.metadata));
       if (proxy === undefined || proxy.metadata.uid !== ownerOf(delegate)?.uid) return [];
       return isBound(proxy) ? [] : [proxy];
     });
   }
+}
+
+function kindIn(kind: string, namespace: string): string {
+  return `${kind}/${namespace}`;
+}
+
+/** The node is empty for unbound proxies. */
+function useOn(node: string, key: DependencyKey): string {
+  return `${node}|${key}`;
 }
 
 function keyIn(member: string, key: DependencyKey): CopyKey {
@@ -113,7 +172,7 @@ function keyIn(member: string, key: DependencyKey): CopyKey {
 /** Rejects with KubeError. */
 export async function isUsedByOtherHost(
   member: Pick<Member, "client">,
-  ref: ObjectName,
+  ref: DependencyRef,
   hostId: string,
   signal: AbortSignal,
 ): Promise<boolean> {

@@ -9,7 +9,7 @@ import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/list.ts";
 import { missingObject } from "../../kube/messages.ts";
 import type { Refusal } from "../../placement/candidate.ts";
-import { type Dependency, dependenciesOf } from "../../pods/dependencies.ts";
+import { type Dependency, type DependencyKind, dependenciesOf } from "../../pods/dependencies.ts";
 import type { SharedBy } from "../../scheduling/placement-view.ts";
 import { isOfAllAlike, refusalOf } from "../api-refusal.ts";
 import { isUntryable } from "../try-delegate.ts";
@@ -53,7 +53,7 @@ export async function dependencyRefusal(pod: Stored<Pod>, places: RefusalQuestio
 }
 
 async function obstacle(
-  dependency: Dependency,
+  dependency: Dependency<DependencyKind>,
   { host, hostId, member, signal }: RefusalQuestion,
 ): Promise<string | undefined> {
   const { kind, name } = dependency;

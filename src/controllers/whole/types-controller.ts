@@ -2,8 +2,8 @@ import { defined } from "../../api/defined.ts";
 import type { AnyObject, DelegatedType, DelegatedTypeStatus } from "../../api/delegated-type.ts";
 import { jsonEqual } from "../../api/json.ts";
 import { TYPE_FINALIZER, WHOLE_KEY } from "../../api/keys.ts";
-import { type ObjectKey, objectKey, objectRef, type Stored, timestamp } from "../../api/kubernetes.ts";
-import { delegatedTypes } from "../../api/resources.ts";
+import { type ObjectKey, objectKey, objectRef, type Pod, type Stored, timestamp } from "../../api/kubernetes.ts";
+import { delegatedTypes, resourceOfType } from "../../api/resources.ts";
 import { hasWholeFinalizer } from "../../copies/objects.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
@@ -14,21 +14,27 @@ import { KeyedTimers } from "../../runtime/keyed-timers.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import type { Decision } from "../../runtime/requeue.ts";
+import type { ReadStore } from "../../runtime/store.ts";
+import { followedObjects } from "../../scheduling/followed-objects.ts";
 import type { ControllerEvents } from "../events.ts";
+import { Follower } from "../following/follower.ts";
+import type { Followers } from "../following/followers.ts";
 import { DefinitionFollower } from "./definition-follower.ts";
 import { ObjectAdapter, type ObjectAdapterOptions, type WholeObjects } from "./objects/adapter.ts";
 import type { ConditionState } from "./objects/object-statuses.ts";
 import { WholeController, type WholeOptions } from "./whole-controller.ts";
 
 export interface TypesControllerOptions extends WholeOptions, Pick<ObjectAdapterOptions, "rules"> {
+  readonly proxies: ReadStore<Pod>;
   readonly events: Events<ControllerEvents>;
+  readonly followers: Pick<Followers, "add" | "remove" | "onTypesRead">;
 }
 
-/** The controllers of one type. */
+/** The controllers of one type, whose objects either go to members by themselves or follow pods. */
 interface Running {
   readonly type: Stored<DelegatedType>;
-  readonly adapter: ObjectAdapter;
-  readonly objects: WholeObjects;
+  readonly whole?: { readonly adapter: ObjectAdapter; readonly objects: WholeObjects };
+  readonly follower?: Follower;
   /** Absent: members have the definition already. */
   readonly definition?: DefinitionFollower;
 }
@@ -73,6 +79,10 @@ export class TypesController {
       clock,
       log,
       onEvent: ({ object }) => this.#onType(objectKey(object.metadata)),
+      // An installation of an earlier version has none.
+      onState: (state) => {
+        if (state === "watching" || state === "backing-off") this.#options.followers.onTypesRead();
+      },
     });
     this.#loop = new Controller<ObjectKey, Observed, Action>(
       {
@@ -101,8 +111,8 @@ export class TypesController {
   }
 
   #each(act: (one: Following) => void): void {
-    for (const { objects, definition } of this.#running.values()) {
-      act(objects);
+    for (const { whole, definition } of this.#running.values()) {
+      if (whole !== undefined) act(whole.objects);
       if (definition !== undefined) act(definition);
     }
   }
@@ -112,8 +122,8 @@ export class TypesController {
     if (type === undefined) {
       this.#end(key);
     } else {
-      const { objects } = this.#run(key, type);
-      if (type.metadata.deletionTimestamp !== undefined) objects.retire();
+      const { whole } = this.#run(key, type);
+      if (type.metadata.deletionTimestamp !== undefined) whole?.objects.retire();
     }
     this.#loop.enqueue(key);
   }
@@ -123,23 +133,36 @@ export class TypesController {
     if (before !== undefined && isSameType(before.type, type)) return before;
     this.#end(key);
     const options = { ...this.#options, onChange: () => this.#later(key) };
-    const adapter = new ObjectAdapter(type, options);
-    const objects = new WholeController(adapter, options);
-    const follows = type.spec.definition === "Follow";
-    const definition = follows ? new DefinitionFollower(type.metadata.name, options) : undefined;
-    const running = { type, adapter, objects, ...defined({ definition }) };
+    const objects = followedObjects(type);
+    const definition =
+      type.spec.definition === "Follow" ? new DefinitionFollower(type.metadata.name, options) : undefined;
+    const parts = { type, ...defined({ definition }) };
+    const running: Running =
+      objects === undefined
+        ? { ...parts, whole: this.#wholeObjects(type, options) }
+        : { ...parts, follower: new Follower({ ...options, type, objects }) };
     this.#running.set(key, running);
-    objects.start();
+    running.whole?.objects.start();
+    if (running.follower !== undefined) this.#options.followers.add(running.follower);
     definition?.start();
     return running;
+  }
+
+  #wholeObjects(
+    type: Stored<DelegatedType>,
+    options: TypesControllerOptions & { readonly onChange: () => void },
+  ): NonNullable<Running["whole"]> {
+    const adapter = new ObjectAdapter(type, options);
+    return { adapter, objects: new WholeController(adapter, options) };
   }
 
   #end(key: ObjectKey): void {
     const running = this.#running.get(key);
     if (running === undefined) return;
     this.#running.delete(key);
-    const { objects, definition } = running;
-    const stopped = Promise.all([objects.stop(), definition?.stop()]).then(() => undefined);
+    const { whole, follower, definition } = running;
+    if (follower !== undefined) this.#options.followers.remove(follower);
+    const stopped = Promise.all([whole?.objects.stop(), follower?.stop(), definition?.stop()]).then(() => undefined);
     this.#stopping.add(stopped);
     void stopped.finally(() => this.#stopping.delete(stopped));
   }
@@ -208,11 +231,12 @@ function decide({ type, running }: Observed, now: number, wall: number): Decisio
   const hasFinalizer = finalizers.includes(TYPE_FINALIZER);
   if (deletionTimestamp !== undefined) {
     if (!hasFinalizer) return { actions: [], outcome: "Retired" };
-    if (running !== undefined && !running.objects.isRead) {
-      const ask = { type: "ask", object: type, resource: running.adapter.writes.kind.resource } as const;
+    const objects = running?.whole?.objects;
+    if (objects?.isRead === false) {
+      const ask = { type: "ask", object: type, resource: resourceOfType(type) } as const;
       return { actions: [ask], outcome: "Retiring", requeueAt: now + ASK_AGAIN_MS };
     }
-    if (running?.objects.objects().some(hasWholeFinalizer) === true) return { actions: [], outcome: "Retiring" };
+    if (objects?.objects().some(hasWholeFinalizer) === true) return { actions: [], outcome: "Retiring" };
     return { actions: [releaseOf(type)], outcome: "Releasing" };
   }
   if (!hasFinalizer) {
@@ -228,10 +252,13 @@ function decide({ type, running }: Observed, now: number, wall: number): Decisio
 }
 
 function statusOf(type: Stored<DelegatedType>, running: Running, wall: number): DelegatedTypeStatus {
-  const { adapter, objects, definition } = running;
-  const states = [readiness(objects), adapter.statuses.condition(), definition && following(definition)].filter(
-    (state) => state !== undefined,
-  );
+  const { whole, follower, definition } = running;
+  const states = [
+    whole && readiness(whole.objects),
+    whole?.adapter.statuses.condition(),
+    follower && followerReadiness(follower),
+    definition && following(definition),
+  ].filter((state) => state !== undefined);
   const { generation } = type.metadata;
   const conditions = states.map((state) => {
     const before = type.status?.conditions?.find((condition) => condition.type === state.type);
@@ -239,7 +266,23 @@ function statusOf(type: Stored<DelegatedType>, running: Running, wall: number): 
     const message = cutAt(state.message, LONGEST_MESSAGE);
     return { ...state, message, lastTransitionTime, ...defined({ observedGeneration: generation }) };
   });
-  return { conditions, objects: objects.objects().length, ...adapter.counts() };
+  if (whole === undefined) return { conditions, objects: follower?.copies.named().length ?? 0 };
+  return { conditions, objects: whole.objects.objects().length, ...whole.adapter.counts() };
+}
+
+function followerReadiness({ copies }: Follower): ConditionState {
+  const failures = copies.failures();
+  if (failures.length > 0) return { type: "Ready", status: "False", reason: "NotRead", message: failures.join("; ") };
+  const starting = startingIn(copies.membersBeingRead());
+  if (starting !== undefined) return starting;
+  const message = "objects go to the members of the pods that name them";
+  return { type: "Ready", status: "True", reason: "Following", message };
+}
+
+function startingIn(members: readonly string[]): ConditionState | undefined {
+  if (members.length === 0) return undefined;
+  const message = `objects are being read in ${cutAt(members.join(", "), LONGEST_PROBLEM)}`;
+  return { type: "Ready", status: "Unknown", reason: "Starting", message };
 }
 
 function readiness(running: WholeObjects): ConditionState {
@@ -248,11 +291,8 @@ function readiness(running: WholeObjects): ConditionState {
   if (!running.isRead) {
     return { type: "Ready", status: "Unknown", reason: "Starting", message: "objects are being read" };
   }
-  const pending = running.membersBeingRead();
-  if (pending.length > 0) {
-    const which = cutAt(pending.join(", "), LONGEST_PROBLEM);
-    return { type: "Ready", status: "Unknown", reason: "Starting", message: `objects are being read in ${which}` };
-  }
+  const starting = startingIn(running.membersBeingRead());
+  if (starting !== undefined) return starting;
   const message = "objects are read here and in all members that answer";
   return { type: "Ready", status: "True", reason: "Following", message };
 }

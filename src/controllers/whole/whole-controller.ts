@@ -2,7 +2,6 @@ import { defined } from "../../api/defined.ts";
 import { type KubeObject, type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { findByList } from "../../kube/list.ts";
-import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { Controller } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
@@ -163,20 +162,13 @@ export class WholeController<T extends KubeObject, Assignment, Shown, O extends 
   failure(): string | undefined {
     const here = this.#copier.sources.failure(this.#kind, "");
     if (here !== undefined) return here;
-    const there = this.#options.registry.members().flatMap((member) => {
-      const reason = member.reachable ? this.#copier.copies.failing(member) : undefined;
-      return reason === undefined ? [] : [cutAt(`${member.name}: ${reason}`, LONGEST_PROBLEM)];
-    });
-    return there.length === 0 ? undefined : there.join("; ");
+    const failures = this.#copier.failures();
+    return failures.length === 0 ? undefined : failures.join("; ");
   }
 
   /** Returns the members that answer, and whose copies are being read for the first time. */
   membersBeingRead(): readonly string[] {
-    const { copies } = this.#copier;
-    return this.#options.registry
-      .members()
-      .filter((member) => member.reachable && copies.isBeingRead(member))
-      .map(({ name }) => name);
+    return this.#copier.membersBeingRead();
   }
 
   /** Looks again at objects that any change may concern: those without a member where members are on record, or all. */

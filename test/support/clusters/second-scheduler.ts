@@ -12,14 +12,28 @@ export interface SecondScheduler {
   readonly schedulerName: string;
   /** User name in the audit log. */
   readonly user: string;
+  readonly kubeconfig: string;
   readonly process: PlaneProcess;
+}
+
+/** What makes it another scheduler than the cluster's own. */
+export interface SchedulerOptions {
+  /** Program. Default: the cluster's kube-scheduler. */
+  readonly command?: string;
+  /** ClusterRoles that it has beside the two of kube-scheduler. */
+  readonly roles?: readonly string[];
+  /** Fields of its profile: `plugins` and `pluginConfig`. */
+  readonly profile?: object;
 }
 
 const NAMESPACE = "kube-system";
 const NAME = "second-scheduler";
 
 /** Starts a second kube-scheduler, as kubernetes.io's task "Configure Multiple Schedulers" does. */
-export async function startSecondScheduler(cluster: Cluster): Promise<SecondScheduler> {
+export async function startSecondScheduler(
+  cluster: Cluster,
+  { command, roles = [], profile = {} }: SchedulerOptions = {},
+): Promise<SecondScheduler> {
   const metadata = { name: NAME, namespace: NAMESPACE };
   const binding = (role: string): object => ({
     apiVersion: "rbac.authorization.k8s.io/v1",
@@ -30,8 +44,7 @@ export async function startSecondScheduler(cluster: Cluster): Promise<SecondSche
   });
   await applyAll(cluster, [
     { apiVersion: "v1", kind: "ServiceAccount", metadata },
-    binding("system:kube-scheduler"),
-    binding("system:volume-scheduler"),
+    ...["system:kube-scheduler", "system:volume-scheduler", ...roles].map(binding),
   ]);
   const token = (await kubectl(cluster, ["create", "token", NAME, `--namespace=${NAMESPACE}`])).trim();
   const { name, server, caData, directory } = cluster;
@@ -45,17 +58,17 @@ export async function startSecondScheduler(cluster: Cluster): Promise<SecondSche
       kind: "KubeSchedulerConfiguration",
       clientConnection: { kubeconfig },
       leaderElection: { leaderElect: false },
-      profiles: [{ schedulerName: NAME }],
+      profiles: [{ schedulerName: NAME, ...profile }],
     }),
   );
   const scheduler = new PlaneProcess({
     name: `${name}'s ${NAME}`,
-    command: (await findBinaries())["kube-scheduler"],
+    command: command ?? (await findBinaries())["kube-scheduler"],
     args: [`--config=${config}`, "--secure-port=0"],
     logFile: join(directory, `${NAME}.log`),
     ready: () => Promise.resolve(true),
     readyTimeoutMs: 10_000,
   });
   await scheduler.start();
-  return { schedulerName: NAME, user: `system:serviceaccount:${NAMESPACE}:${NAME}`, process: scheduler };
+  return { schedulerName: NAME, user: `system:serviceaccount:${NAMESPACE}:${NAME}`, kubeconfig, process: scheduler };
 }

@@ -70,6 +70,7 @@ export type ProgramEngine =
   | (typeof NAMES)[number]
   | "cert-manager"
   | "kueue"
+  | "coscheduling"
   | "helm"
   | "helm3"
   | "krew"
@@ -123,6 +124,14 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
     adds: { "cmd/multikueue/main.go": "../engines/kueue/main.go" },
     packages: { multikueue: "./cmd/multikueue" },
     keeps: { crds: "config/components/crd/bases", rbac: "config/components/rbac" },
+  },
+  // The project's newest release in the module proxy, which stands on Kubernetes 1.33.
+  coscheduling: {
+    module: "sigs.k8s.io/scheduler-plugins",
+    version: "v0.33.5",
+    sum: "h1:9u4QAYbuoxa59aStrJKP4Bii2EQrZmGPN2tzvfs2gL0=",
+    packages: { scheduler: "./cmd/scheduler", controller: "./cmd/controller" },
+    keeps: { crds: "config/crd/bases", rbac: "config/rbac" },
   },
   helm: {
     module: "helm.sh/helm/v4",

@@ -1,36 +1,45 @@
 import type { AnyObject } from "../../../src/api/delegated-type.ts";
-import type { Resource } from "../../../src/kube/resources.ts";
-
-const GROUP = "shop.example.com";
-/** Name of the definition and of the DelegatedType. */
-export const WIDGETS: string = `widgets.${GROUP}`;
+import { kindName, type Resource } from "../../../src/kube/resources.ts";
 
 /** A custom resource with a status subresource, which an operator of a member would work on. */
 export const widgets: Resource<AnyObject> = {
-  group: GROUP,
+  group: "shop.example.com",
   version: "v1",
   plural: "widgets",
   kind: "Widget",
   namespaced: true,
 };
 
-/** The definition of widgets, which takes any fields. */
-export const widgetDefinition: object = {
-  apiVersion: "apiextensions.k8s.io/v1",
-  kind: "CustomResourceDefinition",
-  metadata: { name: WIDGETS },
-  spec: {
-    group: GROUP,
-    scope: "Namespaced",
-    names: { kind: "Widget", listKind: "WidgetList", plural: "widgets", singular: "widget" },
-    versions: [
-      {
-        name: "v1",
-        served: true,
-        storage: true,
-        subresources: { status: {} },
-        schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
-      },
-    ],
-  },
-};
+/** Name of the definition and of the DelegatedType. */
+export const WIDGETS: string = kindName(widgets);
+
+/** The definition of widgets. */
+export const widgetDefinition: object = definitionOf(widgets);
+
+/** Returns a definition that takes any fields, with a status subresource. */
+export function definitionOf(resource: Resource<AnyObject>): object {
+  const { group, version, plural, kind } = resource;
+  return {
+    apiVersion: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition",
+    metadata: {
+      name: kindName(resource),
+      // The API server takes groups of Kubernetes itself only with this.
+      annotations: { "api-approved.kubernetes.io": "unapproved, for tests" },
+    },
+    spec: {
+      group,
+      scope: "Namespaced",
+      names: { kind, listKind: `${kind}List`, plural, singular: kind.toLowerCase() },
+      versions: [
+        {
+          name: version,
+          served: true,
+          storage: true,
+          subresources: { status: {} },
+          schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
+        },
+      ],
+    },
+  };
+}

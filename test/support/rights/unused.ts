@@ -1,4 +1,5 @@
 const APPLIED = "an apply that creates needs it, and is a patch in the audit log";
+const BESIDE = "the API server asks for it beside `patch` on the status, and no request names it";
 const SAME_WAY = "copies of service accounts change and go as those of ConfigMaps and Secrets do, by the same code";
 
 /** Rights that tests use seldom or never, each with the reason why it is given all the same. */
@@ -8,6 +9,8 @@ export const UNUSED: Readonly<Record<string, string>> = {
     "at half of a token's life, of 15 days: test/unit/access/token-renewal.test.ts",
   "controller: create secrets in legation-access": APPLIED,
   "access: update secrets in legation-access": "the certificate is renewed after two thirds of its life",
+  "controller: patch resource.k8s.io/resourceclaims/binding": BESIDE,
+  "controller: arbitrary-node:patch resource.k8s.io/resourceclaims/driver": BESIDE,
   "host: get /readyz": "the members' probe; audit logs leave health checks out",
   "host: delete serviceaccounts": SAME_WAY,
   "host: patch serviceaccounts": SAME_WAY,

@@ -10,7 +10,14 @@ import { inMembers } from "../../../src/placement/in-member.ts";
 import { fitOf, type NodeRequirements } from "../../../src/placement/node-fit.ts";
 import { explain, rank } from "../../../src/placement/rank.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
-import { type GroupFacts, groupRule, placementRules, policyRules } from "../../../src/placement/rules.ts";
+import {
+  type Gang,
+  type GroupFacts,
+  gangShortage,
+  groupRule,
+  placementRules,
+  policyRules,
+} from "../../../src/placement/rules.ts";
 import { proxyPod } from "../../support/builders/pod.ts";
 
 const big = { cpu: 8, memory: 2 ** 34, pods: 100 };
@@ -374,6 +381,72 @@ test.each<[string, Pick<ClusterSpread, "nodeAffinityPolicy">, string[], string[]
   expect(fitting(candidate("east", closed), ["west", "east"])).toEqual([]);
   const honoring = fitting(candidate("east", closed), ["west", "east"], { nodeTaintsPolicy: "Honor" });
   expect(honoring).toEqual(nodeAffinityPolicy === "Honor" ? ["west"] : []);
+});
+
+describe("pods of a gang", () => {
+  const gang: Gang = { requests: { cpu: 6, pods: 3 }, in: new Map([["west", { cpu: 4, pods: 2 }]]) };
+  const facts = { text: "the pods of PodGroup gang", gang, unread: [] };
+  const used = { cpu: 6, pods: 2 };
+
+  test("find room where there is enough for all of them, those in the member included", () => {
+    expect(gangShortage(facts, candidate("west", { used }))).toBeUndefined();
+    const message = "cpu: 6 requested by the pods of PodGroup gang together, 2 left";
+    expect(gangShortage(facts, candidate("east", { used }))).toMatchObject({ reason: "NoRoomForGang", message });
+  });
+
+  test("wait with their leader, and say of each other member why they are not there", () => {
+    const rules = [groupRule({ ...facts, home: "west" })];
+    const candidates = [candidate("west", { used }), candidate("east", { used }), candidate("north")];
+    const { fitting, refusals } = rank({ requests: { cpu: 2, pods: 1 }, rules, candidates });
+    expect(fitting).toEqual(["west"]);
+    expect(explain(refusals)).toBe(
+      "east: cpu: 6 requested by the pods of PodGroup gang together, 2 left; " +
+        "north: the pods of PodGroup gang wait together in west",
+    );
+  });
+
+  test.each<[string, Partial<Candidate>, "fitting" | "full", string[], string]>([
+    ["has room", {}, "fitting", [], ""],
+    [
+      "has room for one of them",
+      { used: { cpu: 6 } },
+      "full",
+      [],
+      "west: cpu: 6 requested by the gang together, 2 left",
+    ],
+    [
+      "has no node that is large enough for one",
+      { largestNode: { cpu: 1, pods: 9 } },
+      "full",
+      [],
+      "west: cpu: 2 requested, the largest node has 1",
+    ],
+    [
+      "would have room by preemption",
+      { used: { cpu: 6 }, preemptible: () => ({ cpu: 4 }) },
+      "full",
+      ["west"],
+      "west: cpu: 6 requested by the gang together, 2 left",
+    ],
+    [
+      "would have room for one of them by preemption",
+      { used: { cpu: 7 }, preemptible: () => ({ cpu: 1 }) },
+      "full",
+      [],
+      "west: cpu: 6 requested by the gang together, 1 left",
+    ],
+  ])("are ranked together for a member that %s", (_, parts, list, preemptable, message) => {
+    const apart = { text: "the gang", gang: { ...gang, in: new Map() } };
+    const ranking = rank({
+      requests: { cpu: 2, pods: 1 },
+      gangShortage: (member) => gangShortage(apart, member),
+      priority: 1,
+      candidates: [candidate("west", parts)],
+    });
+    expect(ranking[list]).toEqual(["west"]);
+    expect(ranking.preemptable).toEqual(preemptable);
+    expect(ranking.refusals.length === 0 ? "" : explain(ranking.refusals)).toBe(message);
+  });
 });
 
 test.each<[string, Omit<GroupFacts, "text">, string[], string]>([

@@ -49,6 +49,19 @@ describe("Store", () => {
     expect(store.byIndex("node", "n1")).toEqual([newer]);
   });
 
+  test("has an index of all objects that is added later, until it is removed", () => {
+    const store = storeByNode();
+    store.set(podOn("a", "n1"));
+    store.addIndex("name", ({ metadata }) => [metadata.name]);
+    store.set(podOn("b"));
+    store.addIndex("name", () => ["another of that name"]);
+    expect([names(store.byIndex("name", "a")), store.countByIndex("name", "b")]).toEqual([["a"], 1]);
+    store.delete(objectKey({ namespace: "default", name: "a" }));
+    expect(store.byIndex("name", "a")).toEqual([]);
+    store.removeIndex("name");
+    expect(() => store.byIndex("name", "b")).toThrow("no index name");
+  });
+
   test("names its indexes when asked for an unknown one", () => {
     expect(() => storeByNode().byIndex("owner", "x")).toThrow("store has no index owner; it has: node");
   });

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { RequestedPlacement } from "../../../src/api/annotations.ts";
 import { CLUSTER_ANNOTATION } from "../../../src/api/keys.ts";
 import type { ObjectKey, OwnerReference, Pod, Stored } from "../../../src/api/kubernetes.ts";
@@ -169,6 +169,119 @@ describe("a group", () => {
         }
       }),
       { numRuns: 500 },
+    );
+  });
+});
+
+describe("a gang", () => {
+  const gang = {
+    id: "team/podgroups.scheduling.k8s.io/gang",
+    text: "the pods of PodGroup gang",
+    isGang: true,
+  } as const;
+  const requesting = (uid: string, member?: string): Stored<Pod> => {
+    const pod = podOf(uid, member);
+    const containers = [{ name: "main", resources: { requests: { cpu: "2" } } }];
+    return { ...pod, spec: { ...pod.spec, containers } };
+  };
+  let told: ObjectKey[][];
+  let groups: Groups;
+
+  beforeEach(() => {
+    told = [];
+    groups = new Groups((keys) => told.push([...keys]));
+    for (const uid of ["a", "b", "c"]) groups.update(requesting(uid), gang);
+  });
+
+  test("follows its leader as soon as it has a member, and when it moves", () => {
+    groups.place("a", "west");
+    expect(told).toEqual([["team/a", "team/b", "team/c"]]);
+    expect(groups.placeOf("b")?.home).toBe("west");
+    groups.place("b", "west");
+    expect(groups.mayEnter("a", "east")).toBe(true);
+    expect(groups.mayEnter("b", "east")).toBe(false);
+    groups.place("a", "east");
+    expect(groups.placeOf("b")?.home).toBe("east");
+    expect(groups.placeOf("a")?.home).toBeUndefined();
+    expect(told).toHaveLength(2);
+  });
+
+  test("waits for its leader while that has no member", () => {
+    groups.place("a", "west");
+    groups.place("b", "west");
+    groups.place("a", undefined);
+    expect(groups.placeOf("b")).toMatchObject({ first: "team/a" });
+    expect(groups.mayEnter("c", "west")).toBe(false);
+    groups.place("a", "east");
+    expect(groups.placeOf("c")?.home).toBe("east");
+  });
+
+  test("follows the next of its pods that has a member when its leader is deleted", () => {
+    groups.place("a", "west");
+    groups.place("b", "west");
+    groups.remove("a");
+    expect(groups.placeOf("c")?.home).toBe("west");
+    expect(groups.mayEnter("b", "east")).toBe(true);
+    groups.remove("b");
+    expect(groups.placeOf("c")).toMatchObject({ others: [] });
+    expect(groups.mayEnter("c", "east")).toBe(true);
+  });
+
+  test("has its home where its first pod gets a node, whoever leads", () => {
+    groups.place("a", "west");
+    groups.place("b", "west");
+    groups.place("a", "east");
+    groups.update(requesting("b", "west"), gang);
+    expect(groups.placeOf("a")).toEqual({ text: gang.text, home: "west", others: [] });
+    expect(groups.placeOf("c")?.home).toBe("west");
+  });
+
+  test("follows the first delegate that an earlier leader's member shows", () => {
+    groups.noteDelegate("b", "west");
+    groups.noteDelegate("a", "east");
+    expect(groups.placeOf("a")?.home).toBe("west");
+    expect(groups.placeOf("c")?.home).toBe("west");
+    expect(groups.placeOf("b")?.home).toBeUndefined();
+  });
+
+  test("counts what its pods without a node request, and where, in any order of events", () => {
+    const step = fc.record({
+      uid: fc.constantFrom("a", "b", "c", "d"),
+      what: fc.constantFrom("come", "place", "unplace", "bind", "remove"),
+      member: fc.constantFrom("west", "east"),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        const tested = new Groups(() => undefined);
+        const unbound = new Map<string, string | undefined>();
+        for (const { uid, what, member } of steps) {
+          if (what === "come" && !unbound.has(uid)) unbound.set(uid, undefined);
+          if (what === "come") tested.update(requesting(uid), gang);
+          if (what === "place" || what === "unplace") {
+            const place = what === "place" ? member : undefined;
+            tested.place(uid, place);
+            if (unbound.has(uid)) unbound.set(uid, place);
+          }
+          if (what === "remove") {
+            tested.remove(uid);
+            unbound.delete(uid);
+          }
+          if (what === "bind") {
+            // A gang whose pods are bound counts nothing: the pod goes at once.
+            tested.update(requesting(uid, member), gang);
+            tested.remove(uid);
+            unbound.delete(uid);
+          }
+          for (const known of unbound.keys()) {
+            const counted = tested.placeOf(known)?.gang;
+            expect(counted?.requests).toEqual({ cpu: 2 * unbound.size, pods: unbound.size });
+            for (const name of ["west", "east"]) {
+              const there = [...unbound.values()].filter((place) => place === name).length;
+              expect(counted?.in.get(name)?.cpu ?? 0).toBe(2 * there);
+            }
+          }
+        }
+      }),
     );
   });
 });

@@ -158,6 +158,15 @@ describe("overrides of an object", () => {
 describe("an object of a type that members do not get", () => {
   const asking = object({ annotations: WHOLE });
 
+  test("is refused at creation if its type goes with pods, and may be changed if it is older than that", () => {
+    const following: FindType = () => ({ ...TYPE, spec: { ...TYPE.spec, follows: { names: [{ label: "group" }] } } });
+    expect(admitted({ object: object({ annotations: WHOLE }) }, following)).toContain(
+      "objects of this type go to members with the pods that name them; remove it",
+    );
+    const before = object({ annotations: WHOLE });
+    expect(admitted({ operation: "UPDATE", object: before, oldObject: before }, following)).toEqual(before);
+  });
+
   test("is refused at admission, as no DelegatedType names it", () => {
     expect(admitted({ kind: "Lease", object: asking })).toContain(
       "no member gets a Lease, since no DelegatedType names it",

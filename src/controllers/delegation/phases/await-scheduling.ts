@@ -1,5 +1,5 @@
 import type { Pod } from "../../../api/kubernetes.ts";
-import { dependsOnPodLabels, insufficientResources, withoutAmounts } from "../../../kube/messages.ts";
+import { awaitsGang, dependsOnPodLabels, insufficientResources, withoutAmounts } from "../../../kube/messages.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import { BEING_REMOVED } from "../../../placement/member-candidate.ts";
 import { because } from "../../../placement/needs.ts";
@@ -64,6 +64,8 @@ export const awaitBoundScheduling: Phase = (view, now) => {
 function leave(holder: DelegateHolder, ranking: Ranking, view: PodView, now: number): DelegationDecision | undefined {
   const { name, removed, nodesVersion } = holder;
   const withdrawal = withdrawWaiting(holder);
+  // The group's leader has moved, or another pod of the group was faster to get a node.
+  if (view.home !== undefined && view.home !== name) return decided("Withdrawing", withdrawal);
   const forbidden = forbiddenIn(holder, ranking.refusals);
   if (forbidden !== undefined) {
     const { actions, againAt } = report(because("NotPlaced", [forbidden]), view, now);
@@ -135,7 +137,8 @@ function progressOf(
 }
 
 function refusalBy({ name, delegate, mutation, scheduleTimeoutMs }: DelegateHolder): Refusal {
-  const said = unschedulableMessage(delegate) ?? silentSchedulerMessage(delegate, scheduleTimeoutMs / 1000);
+  const answer = unschedulableMessage(delegate) ?? silentSchedulerMessage(delegate, scheduleTimeoutMs / 1000);
+  const said = awaitsGang(answer) ? "a node has room for it, but not for as many pods as its gang needs" : answer;
   const short = insufficientResources(said);
   const requested = mutation && mutatedRequests(mutation, (resource) => short.has(resource));
   const message = requested === undefined ? said : `${said} (${requested})`;
@@ -149,7 +152,9 @@ function reportRefusals(
   now: number,
   earlier: readonly Refusal[] = [],
 ): ReturnType<typeof report> {
-  const refusals = [...allRefusals(ranking, view, now), refusalBy(holder)].reduce(withRefusal, [...earlier]);
+  const ofGang = ranking.refusals.find(({ cluster, reason }) => cluster === holder.name && reason === "NoRoomForGang");
+  const own = ofGang ?? refusalBy(holder);
+  const refusals = [...allRefusals(ranking, view, now), own].reduce(withRefusal, [...earlier]);
   return report(because("NotPlaced", refusals), view, now);
 }
 

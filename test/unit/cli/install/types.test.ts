@@ -71,6 +71,16 @@ describe("the fields of known types", async () => {
     expect(fieldsOf(name, version)).toEqual(fields);
   });
 
+  test.each([
+    ["resource.k8s.io", "resourceclaims"],
+    ["resource.k8s.io", "resourceclaimtemplates"],
+  ])("come with the rights that rbac.yaml beside them gives for %s: %s", (group, plural) => {
+    const type = resource(group, plural);
+    const [, role] = delegatedTypeObjects(type, typeFields(type, { manifests, installed: undefined }));
+    const shipped = manifests.find(({ metadata }) => metadata.name === `legation-controller-${plural}.${group}`);
+    expect(shipped?.rules).toEqual(role?.rules);
+  });
+
   test("leave a definition that follows as it was", () => {
     const installed = { exclusive: true, definition: "Follow" };
     expect(fieldsOf("rayjobs.ray.io", "v1", installed)).toEqual(installed);

@@ -41,6 +41,15 @@ describe("a host's rights on types in a member", () => {
   });
 });
 
+test("a host that gives a member claims may list the member's devices", () => {
+  const group = "resource.k8s.io";
+  const type = { group, version: "v1", plural: "resourceclaims", kind: "ResourceClaim", namespaced: true };
+  const { metadata } = accessObjects(role, account).role;
+  const [, , ofClaims] = typeObjects({ types: [type] }, { hostId: account.hostId, metadata });
+  const devices = { apiGroups: [group], resources: ["deviceclasses", "resourceslices"], verbs: ["list"] };
+  expect(ofClaims?.rules).toContainEqual(devices);
+});
+
 test("a host's rights on a definition are in a role of their own, by name except for its creation", () => {
   const type = { group: "example.com", version: "v1", plural: "things", kind: "Thing", namespaced: true };
   const { metadata } = accessObjects(role, account).role;

@@ -4,10 +4,13 @@ import type { KubeObject, Pod, Stored } from "../../../../src/api/kubernetes.ts"
 import { type DryRunAnswer, dryRunNamespace, dryRunPod } from "../../../../src/cli/plan/dry-run.ts";
 import { type ManifestState, readManifestState, workloadsOf } from "../../../../src/cli/plan/manifest.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
+import type { HostState } from "../../../../src/cli/simulation/host-state.ts";
 import type { ClusterClient, ListPage } from "../../../../src/kube/client.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { type DependencyKind, dependencyKey } from "../../../../src/pods/dependencies.ts";
+import { type FollowedObjects, followedObjects } from "../../../../src/scheduling/followed-objects.ts";
+import { podGroupType } from "../../../support/builders/delegated-type.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
@@ -192,11 +195,30 @@ describe("a ConfigMap that the host lacks", () => {
   });
 });
 
+test("pods that name one object of a confining type are planned into one member", async () => {
+  const followed = [followedObjects(podGroupType)].flatMap((one) => one ?? []);
+  const pods = ["a", "b", "c"].map((name) => {
+    const labels = { "scheduling.x-k8s.io/pod-group": "gang" };
+    return { ...bare, metadata: { ...bare.metadata, name, labels } };
+  });
+  const placesOf = async (state: HostState): Promise<unknown[]> => {
+    const { workloads } = await planWith(state, pods);
+    return workloads.flatMap((workload) => workload.pods.map(({ cluster }) => cluster));
+  };
+  expect(await placesOf({ ...host(members), followed })).toEqual(["east", "east", "east"]);
+  expect(await placesOf(host(members))).toEqual(["east", "west", "east"]);
+});
+
 describe("an object that pods of a manifest name", () => {
-  const found = async (objects: WrittenObject[], find: ClusterClient["find"]): Promise<ManifestState> => {
+  const found = async (
+    objects: WrittenObject[],
+    find: ClusterClient["find"],
+    followed: readonly FollowedObjects[] = [],
+  ): Promise<ManifestState> => {
     const list = async (): Promise<ListPage<never>> => ({ items: [], resourceVersion: "1", size: 0 });
     const workloads = workloadsOf(objects, "team");
-    return readManifestState(fakeClient({ find, list }), objects, workloads, "team", AbortSignal.timeout(1000));
+    const options = { current: "team", followed, signal: AbortSignal.timeout(1000) };
+    return readManifestState(fakeClient({ find, list }), objects, workloads, options);
   };
   const nothing = async (): Promise<undefined> => undefined;
   const named = deployment(1, {}, { ...uses(false), serviceAccountName: "robot", priorityClassName: "high" });
@@ -216,6 +238,15 @@ describe("an object that pods of a manifest name", () => {
     const some = await found([named, ...written], nothing);
     expect([...some.missing]).toEqual(["ServiceAccount/team/robot"]);
     expect([...some.created].sort()).toEqual(["ConfigMap/team/web", "PriorityClass//high"]);
+  });
+
+  test("is missing by the rules of a DelegatedType, too", async () => {
+    const followed = [followedObjects(podGroupType)].flatMap((one) => one ?? []);
+    const labels = { "scheduling.x-k8s.io/pod-group": "gang" };
+    const gang = { ...bare, metadata: { ...bare.metadata, labels } };
+    expect([...(await found([gang], nothing, followed)).missing]).toEqual(["podgroups.scheduling.x-k8s.io/team/gang"]);
+    const group = { apiVersion: "scheduling.x-k8s.io/v1alpha1", kind: "PodGroup", metadata: { name: "gang" } };
+    expect((await found([gang, group], nothing, followed)).missing.size).toBe(0);
   });
 
   test("is listed as not checked if it limits pods, which are asked about before it exists", async () => {

@@ -45,14 +45,18 @@ describe("a plan, to an account with rights in one namespace,", () => {
     expect(out).toMatch(/^ {2}east +2$/m);
     expect(out).toMatch(/^ {2}west +0 +cpu: 1 requested, 0 left/m);
     expect(out.trimEnd().split("\n").at(-1)).toBe(
-      "not shown: the room that pods of other namespaces take, PlacementDefaults, which the ClusterRole legation-viewer lets you read",
+      "not shown: the room that pods of other namespaces take, PlacementDefaults, DelegatedTypes, which the ClusterRole legation-viewer lets you read",
     );
   });
 
   test("has the same for scripts, and nothing hidden from those who may read all", async () => {
     const { out } = await planned(MEMBERS_TOO, "-o", "json");
     expect(JSON.parse(out)).toMatchObject({ fits: true, hidden: expect.stringContaining("other namespaces") });
-    const all = await planned([...MEMBERS_TOO, "namespaces", "pods", "placementdefaults"], "-o", "json");
+    const all = await planned(
+      [...MEMBERS_TOO, "namespaces", "pods", "placementdefaults", "delegatedtypes"],
+      "-o",
+      "json",
+    );
     expect(JSON.parse(all.out)).toMatchObject({ fits: false });
     expect(all.out).not.toContain("hidden");
   });

@@ -9,7 +9,6 @@ import { copyMetadata } from "../../../../src/copies/copy-metadata.ts";
 import { policyCopyName } from "../../../../src/copies/network-policies.ts";
 import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
-import { USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { member } from "../../../support/builders/member.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
@@ -56,7 +55,7 @@ test.each([
   const forget = vi.spyOn(CopyExecutor.prototype, "forget");
   onTestFinished(() => forget.mockRestore());
   const clock = new FakeClock();
-  const proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
+  const proxies = new Store<Pod>();
   proxies.synced = true;
   // No write reaches the member meanwhile.
   const members = [member("west", clusterWith(plural), { reachable: false })];

@@ -8,7 +8,7 @@ import { DEPENDENCIES, type DependencyObject } from "../../../../src/copies/depe
 import { toCopy } from "../../../../src/copies/kind.ts";
 import type { WatchEvent, WatchOptions } from "../../../../src/kube/client.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
-import { classesOf, USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
+import { classesOf } from "../../../../src/pods/dependencies.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { answerOf, listing, writing } from "../../../support/builders/answers.ts";
 import { HOST } from "../../../support/builders/claim.ts";
@@ -97,11 +97,11 @@ async function going({ classSelector, others = [] }: Clusters) {
       return copy;
     }),
   });
-  const proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
+  const proxies = new Store<Pod>();
   const spec = classSelector === undefined ? {} : { classSelector };
   const of = member("west", client, {
     cluster: cluster("west", { spec }),
-    delegates: delegates({ list: () => [], usersOf: () => 0, using: () => [] }),
+    delegates: delegates({ list: () => [], countUnfinished: () => 0, unfinished: () => [] }),
   });
   const controller = new DependencyController({
     host,

@@ -6,7 +6,6 @@ import { DEPENDENCIES, type DependencyObject } from "../../../../src/copies/depe
 import { toCopy } from "../../../../src/copies/kind.ts";
 import type { KubeError, KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { configMaps, serviceAccounts } from "../../../../src/kube/resources.ts";
-import { USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { listing, writing } from "../../../support/builders/answers.ts";
 import { candidateNamed } from "../../../support/builders/candidate.ts";
@@ -68,10 +67,10 @@ async function waiting(clusters: Clusters, parts: PodParts = {}) {
   const onHost = breakableClient(configMaps, host);
   const inMember = breakableClient(configMaps, west, { writes, creates, denied });
   if (unreadable !== undefined) (unreadable === "host" ? onHost : inMember).breakWith("not allowed");
-  const proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
+  const proxies = new Store<Pod>();
   const of = member("west", inMember.client, {
     read: unknownPods !== "west",
-    delegates: delegates({ list: () => [], usersOf: () => mounting, using: () => [] }),
+    delegates: delegates({ list: () => [], countUnfinished: () => mounting, unfinished: () => [] }),
     candidate: () => candidateNamed("west"),
   });
   const controller = new DependencyController({
@@ -346,8 +345,10 @@ describe("a member's own service account, which is used in place", () => {
         return { metadata: { uid: "copy-uid", resourceVersion: "8" } };
       }),
     });
-    const proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
-    const of = member("west", client, { delegates: delegates({ list: () => [], usersOf: () => 0, using: () => [] }) });
+    const proxies = new Store<Pod>();
+    const of = member("west", client, {
+      delegates: delegates({ list: () => [], countUnfinished: () => 0, unfinished: () => [] }),
+    });
     const controller = new DependencyController({
       family: NAMESPACED,
       host,

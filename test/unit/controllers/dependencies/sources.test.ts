@@ -2,8 +2,8 @@ import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
 import { NAMESPACED } from "../../../../src/controllers/dependencies/family.ts";
+import type { DependencyObject } from "../../../../src/copies/dependencies.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
-import { USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { listing } from "../../../support/builders/answers.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
@@ -16,11 +16,11 @@ const KEPT_MS = 5 * 60_000;
 let clock: FakeClock;
 let proxies: Store<Pod>;
 let watched: Set<string>;
-let controller: DependencyController;
+let controller: DependencyController<DependencyObject>;
 
 beforeEach(() => {
   clock = new FakeClock();
-  proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
+  proxies = new Store<Pod>();
   proxies.synced = true;
   watched = new Set();
   const host = fakeClient({

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import type { Pod, PodSpec, Stored } from "../../../../src/api/kubernetes.ts";
 import { Users } from "../../../../src/controllers/dependencies/users.ts";
 import { toDelegate } from "../../../../src/pods/delegate.ts";
-import { dependenciesOf, dependencyKey, USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
+import { dependenciesOf, dependencyKey } from "../../../../src/pods/dependencies.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { endedStatus, pod, proxyPod } from "../../../support/builders/pod.ts";
 
@@ -15,12 +15,12 @@ const inWest = { ...spec, nodeName: "legation-west" };
 let proxies: Store<Pod>;
 let users: Users;
 beforeEach(() => {
-  proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
+  proxies = new Store<Pod>();
   users = new Users(proxies, dependenciesOf);
 });
 
 function member(name: string, ...delegates: Stored<Pod>[]) {
-  return { name, delegates: { using: () => delegates } };
+  return { name, delegates: { unfinished: () => delegates, countUnfinished: () => delegates.length } };
 }
 
 describe("an object", () => {

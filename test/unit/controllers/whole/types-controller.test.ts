@@ -1,11 +1,12 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { AnyObject, DelegatedType } from "../../../../src/api/delegated-type.ts";
-import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
+import type { KubeObject, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { TypesController } from "../../../../src/controllers/whole/types-controller.ts";
 import { toCopy } from "../../../../src/copies/kind.ts";
 import { delegatedKind } from "../../../../src/copies/objects.ts";
 import type { ClusterClient, WatchEvent, WatchOptions } from "../../../../src/kube/client.ts";
 import { customResourceDefinitions, type Resource } from "../../../../src/kube/resources.ts";
+import { Store } from "../../../../src/runtime/store.ts";
 import { answering, listing, writing } from "../../../support/builders/answers.ts";
 import { candidateNamed } from "../../../support/builders/candidate.ts";
 import { HOST } from "../../../support/builders/claim.ts";
@@ -40,6 +41,8 @@ function startTypes(
   const controller = new TypesController({
     ...surroundings(members, clock),
     host,
+    proxies: new Store<Pod>(),
+    followers: { add: () => {}, remove: () => {}, onTypesRead: () => {} },
     rules: { parse: () => ({ ok: true, placement: {} }), namespaceLabels: () => ({}) },
     restoredHost: { keeps: () => false, confirm: async () => {} },
   });

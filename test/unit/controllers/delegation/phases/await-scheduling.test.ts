@@ -110,8 +110,12 @@ describe("a proxy without a node", () => {
       { schedulingGates: [{ name: "k/admission" }] },
       "held back there by scheduling gates: k/admission",
     ],
-    ["lacks its claims", { resourceClaims: [{ name: "gpu" }] }, "ResourceClaims and their templates are not copied"],
-    ["lacks its PodGroup", { schedulingGroup: { podGroupName: "gang" } }, "PodGroup gang is not copied: is it there"],
+    ["lacks its claims", { resourceClaims: [{ name: "gpu" }] }, "ResourceClaims and their templates are copied only"],
+    [
+      "lacks its PodGroup",
+      { schedulingGroup: { podGroupName: "gang" } },
+      "are PodGroup gang and as many pods as it asks for there?",
+    ],
   ])("reports why the member's scheduler does not place it if that %s", (_case, spec, words) => {
     const proxy = proxyPod();
     const delegate = delegateOf(proxy, { spec });
@@ -120,6 +124,31 @@ describe("a proxy without a node", () => {
     expect(decide(observed, now)).toMatchObject({ actions: [], outcome: "Scheduling", requeueAt: now + 1000 });
     expect(decide(observed, now + 1000).actions).toMatchObject([
       { type: "report", message: expect.stringContaining(words) },
+    ]);
+  });
+
+  test("is taken back from a member when its group goes to another", () => {
+    const proxy = proxyPod();
+    const delegate = delegateOf(proxy);
+    const members = [member("west", { delegate }), member("east")];
+    const { actions } = decide(world(proxy, members, { home: "east" }), now);
+    expect(actions).toMatchObject([{ type: "delete", resourceVersion: delegate.metadata.resourceVersion }]);
+    expect(names(decide(world(proxy, members, { home: "west" }), now).actions)).not.toContain("delete west");
+  });
+
+  test.each([
+    ["that there is no room for its gang", "NoRoomForGang", "cpu: 36 requested by the gang together, 8 left"],
+    ["what the scheduler says", "Full", "a node has room for it, but not for as many pods as its gang needs"],
+  ] as const)("reports %s", (_, reason, words) => {
+    const proxy = proxyPod();
+    const message = "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled";
+    const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message }];
+    const west = member("west", { delegate: delegateOf(proxy, { status: { phase: "Pending", conditions } }) });
+    const rules = (): Rule[] => [
+      { filter: () => ({ reason, message: "cpu: 36 requested by the gang together, 8 left" }) },
+    ];
+    expect(decide(world(proxy, [west], { rules }), now).actions).toMatchObject([
+      { type: "report", message: `west: ${words}` },
     ]);
   });
 

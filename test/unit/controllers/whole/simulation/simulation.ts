@@ -1,11 +1,12 @@
 import { type ParsedPlacement, parsePlacement } from "../../../../../src/api/annotations.ts";
 import type { AnyObject, DelegatedType } from "../../../../../src/api/delegated-type.ts";
 import { HOST_LABEL, WHOLE_FINALIZER, WHOLE_KEY } from "../../../../../src/api/keys.ts";
-import type { Stored } from "../../../../../src/api/kubernetes.ts";
+import type { Pod, Stored } from "../../../../../src/api/kubernetes.ts";
 import type { ControllerEvents } from "../../../../../src/controllers/events.ts";
 import { TypesController } from "../../../../../src/controllers/whole/types-controller.ts";
 import { ownerOf } from "../../../../../src/pods/delegate.ts";
 import { Events } from "../../../../../src/runtime/event-bus.ts";
+import { Store } from "../../../../../src/runtime/store.ts";
 import type { StoredWrite } from "../../../../support/api-server/api-server.ts";
 import type { Fate } from "../../../../support/api-server/client.ts";
 import { FakeClock } from "../../../../support/clock/fake-clock.ts";
@@ -268,6 +269,8 @@ export class Simulation {
       ...surroundings(this.#connections.members, this.clock),
       events,
       host,
+      proxies: new Store<Pod>(),
+      followers: { add: () => {}, remove: () => {}, onTypesRead: () => {} },
       rules: {
         parse: ({ metadata }: Stored<AnyObject>): ParsedPlacement => parsePlacement(metadata.annotations ?? {}),
         namespaceLabels: () => ({}),

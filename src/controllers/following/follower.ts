@@ -1,0 +1,72 @@
+import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
+import { objectKey, type Stored } from "../../api/kubernetes.ts";
+import { FOLLOWED_RULES } from "../../copies/followed-rules.ts";
+import { followedKind } from "../../copies/objects.ts";
+import { isBound } from "../../pods/pod-state.ts";
+import type { FollowedObjects } from "../../scheduling/followed-objects.ts";
+import { shortDigest } from "../copying/digests.ts";
+import type { PodCopierOptions } from "../copying/pod-copier.ts";
+import { DependencyController } from "../dependencies/controller.ts";
+import { MemberDevices } from "./member-devices.ts";
+import { FollowedStatuses } from "./statuses.ts";
+
+export interface FollowerOptions extends PodCopierOptions {
+  readonly type: Stored<DelegatedType>;
+  readonly objects: FollowedObjects;
+  /** Counts and failures of the type may have changed. */
+  readonly onChange: () => void;
+}
+
+/** Gives members the objects of one type that pods name. Of a type that confines pods, the status of a copy comes back. */
+export class Follower {
+  readonly objects: FollowedObjects;
+  readonly copies: DependencyController<AnyObject>;
+  readonly #devices: MemberDevices;
+  readonly #statuses: FollowedStatuses | undefined;
+
+  constructor(options: FollowerOptions) {
+    const { type, objects, proxies, events, onChange } = options;
+    this.objects = objects;
+    const devices = new MemberDevices({
+      ...options,
+      onChange: () => {
+        const waiting = proxies.list().filter((proxy) => !isBound(proxy) && objects.of(proxy).length > 0);
+        for (const { metadata } of waiting) events.emit("needs", objectKey(metadata));
+      },
+    });
+    this.#devices = devices;
+    const rules = FOLLOWED_RULES[objects.type] ?? {};
+    const { obstacle, deviceClasses } = rules;
+    const kind = followedKind(type, shortDigest);
+    const confines = type.spec.follows?.confines === true;
+    this.copies = new DependencyController({
+      ...options,
+      family: {
+        name: "followed-objects",
+        title: objects.type,
+        kinds: [kind],
+        of: objects.of,
+        confines,
+        ...(obstacle === undefined ? {} : { obstacle }),
+        ...(deviceClasses === undefined
+          ? {}
+          : {
+              preparationIn: (member, object) =>
+                devices.preparationFor(member, `${type.spec.kind} ${object.metadata.name}`, deviceClasses(object)),
+            }),
+      },
+      onChange: (name) => {
+        this.#statuses?.enqueue(name);
+        onChange();
+      },
+      onState: onChange,
+    });
+    this.#statuses = confines ? new FollowedStatuses(kind, { ...options, copies: this.copies, rules }) : undefined;
+  }
+
+  async stop(): Promise<void> {
+    this.#devices.stop();
+    await this.#statuses?.stop();
+    await this.copies.stop();
+  }
+}

@@ -1,0 +1,101 @@
+import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
+import { objectKey } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { Needs } from "../../placement/needs.ts";
+import { isBound } from "../../pods/pod-state.ts";
+import type { ReflectorEvent } from "../../runtime/reflector.ts";
+import type { GroupName } from "../../scheduling/groups.ts";
+import { type PodCopier, type PodCopierOptions, together } from "../copying/pod-copier.ts";
+import type { Follower } from "./follower.ts";
+
+/** The controllers of all types whose objects follow pods. */
+export class Followers implements PodCopier {
+  readonly #options: Pick<PodCopierOptions, "proxies" | "events" | "registry">;
+  readonly #running = new Set<Follower>();
+  #areTypesRead = false;
+
+  constructor(options: Pick<PodCopierOptions, "proxies" | "events" | "registry">) {
+    this.#options = options;
+  }
+
+  /** The DelegatedTypes are known, or cannot be read: until then no pod is given to a member. */
+  onTypesRead(): void {
+    if (this.#areTypesRead) return;
+    this.#areTypesRead = true;
+    this.#wake(() => true);
+  }
+
+  add(follower: Follower): void {
+    this.#running.add(follower);
+    const { proxies, registry } = this.#options;
+    const { copies } = follower;
+    copies.onMembers();
+    for (const object of proxies.list()) copies.onProxy({ type: "added", object });
+    if (proxies.synced) for (const member of registry.members()) copies.onProxies(member);
+    this.#onRules(follower);
+  }
+
+  remove(follower: Follower): void {
+    this.#running.delete(follower);
+    this.#onRules(follower);
+  }
+
+  /** Returns the group of a pod by the objects that confine it. */
+  groupOf(pod: Pod): GroupName | undefined {
+    for (const { objects } of this.#running) {
+      const group = objects.groupOf(pod);
+      if (group !== undefined) return group;
+    }
+    return undefined;
+  }
+
+  needs(proxy: Stored<Pod>): Needs | undefined {
+    if (!this.#areTypesRead) return { state: "awaited" };
+    return this.#running.size === 0 ? undefined : this.#together().needs(proxy);
+  }
+
+  prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
+    return this.#together().prepare(key, proxyUid, member);
+  }
+
+  onProxy(event: ReflectorEvent<Pod>): void {
+    for (const { copies } of this.#running) copies.onProxy(event);
+  }
+
+  onProxies(member: Member): void {
+    for (const { copies } of this.#running) copies.onProxies(member);
+  }
+
+  onMembers(): void {
+    for (const { copies } of this.#running) copies.onMembers();
+  }
+
+  onConnection(member: Member): void {
+    for (const { copies } of this.#running) copies.onConnection(member);
+  }
+
+  onEnded(member: Member, delegate: Stored<Pod>): void {
+    for (const { copies } of this.#running) copies.onEnded(member, delegate);
+  }
+
+  /** Whoever adds a follower stops it. */
+  stop(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  #together(): ReturnType<typeof together> {
+    return together([...this.#running].map(({ copies }) => copies));
+  }
+
+  #onRules({ objects }: Follower): void {
+    this.#options.events.emit("followRules");
+    this.#wake((proxy) => objects.of(proxy).length > 0);
+  }
+
+  #wake(isConcerned: (proxy: Stored<Pod>) => boolean): void {
+    const { proxies, events } = this.#options;
+    for (const proxy of proxies.list()) {
+      if (!isBound(proxy) && isConcerned(proxy)) events.emit("needs", objectKey(proxy.metadata));
+    }
+  }
+}

@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import type { ObjectKey, Pod } from "../../../../src/api/kubernetes.ts";
+import { Followers } from "../../../../src/controllers/following/followers.ts";
+import { Store } from "../../../../src/runtime/store.ts";
+import { proxyPod } from "../../../support/builders/pod.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { surroundings } from "../fleet.ts";
+
+test("pods wait until it is known which objects follow them, and are told once", () => {
+  const proxies = new Store<Pod>();
+  const proxy = proxyPod({ name: "waits" });
+  proxies.set(proxy);
+  proxies.set(proxyPod({ name: "runs", uid: "uid-2", spec: { nodeName: "legation-west" } }));
+  const { events, registry } = surroundings([], new FakeClock());
+  const told: ObjectKey[] = [];
+  events.on("needs", (key) => told.push(key));
+  const followers = new Followers({ proxies, events, registry });
+  expect(followers.needs(proxy)).toEqual({ state: "awaited" });
+  followers.onTypesRead();
+  followers.onTypesRead();
+  expect(told).toEqual([`${proxy.metadata.namespace}/waits`]);
+  expect(followers.needs(proxy)).toBeUndefined();
+  expect(followers.prepare(told[0] ?? ("" as ObjectKey), proxy.metadata.uid, "west")).toBe(true);
+});

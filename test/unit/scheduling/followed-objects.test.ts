@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import { followedBy, followedObjects } from "../../../src/scheduling/followed-objects.ts";
+import { podGroupType } from "../../support/builders/delegated-type.ts";
+import { pod } from "../../support/builders/pod.ts";
+
+const labels = { "scheduling.x-k8s.io/pod-group": "gang" };
+const member = pod({ metadata: { namespace: "team", labels } });
+
+test("a type whose objects go to members by themselves follows no pods", () => {
+  const { follows: _, ...spec } = podGroupType.spec;
+  expect(followedObjects({ ...podGroupType, spec })).toBeUndefined();
+});
+
+test("a missing object is named by its type, of which another may have the same kind", () => {
+  const rule = followedObjects(podGroupType);
+  expect(rule?.of(member)).toMatchObject([{ kind: "PodGroup", namespace: "team", name: "gang", optional: false }]);
+  expect(rule?.of(member)[0]?.missing).toEqual({
+    reason: "NotPlaced",
+    message: 'podgroups.scheduling.x-k8s.io "gang" not found',
+  });
+  expect(rule && followedBy(member, [rule])).toMatchObject([{ kind: "podgroups.scheduling.x-k8s.io", name: "gang" }]);
+});
+
+test("an object is optional where its type says so", () => {
+  const { spec } = podGroupType;
+  const names = spec.follows?.names ?? [];
+  const rule = followedObjects({ ...podGroupType, spec: { ...spec, follows: { names, optional: true } } });
+  expect(rule?.of(member)).toMatchObject([{ optional: true }]);
+});
+
+test("pods that name an object of a confining type are a gang of their namespace", () => {
+  const confining = followedObjects(podGroupType);
+  expect(confining?.groupOf(member)).toEqual({
+    id: "team/podgroups.scheduling.x-k8s.io/gang",
+    text: "the pods of PodGroup gang",
+    isGang: true,
+  });
+  expect(confining?.groupOf(pod({}))).toBeUndefined();
+  const { spec } = podGroupType;
+  const names = spec.follows?.names ?? [];
+  expect(followedObjects({ ...podGroupType, spec: { ...spec, follows: { names } } })?.groupOf(member)).toBeUndefined();
+});
