@@ -37,7 +37,7 @@ export const ROOMS: readonly Room[] = [
     purpose: "[the frame of any controller](../src/runtime/README.md): reflector, work queue, leader election",
     imports: ["runtime/internal", "kube", "telemetry"],
   },
-  { room: "runtime/internal", purpose: "what the frame is made of", imports: ["runtime", "kube", "telemetry"] },
+  { room: "runtime/internal", purpose: "what the frame is made of", imports: ["runtime", "kube"] },
   {
     room: "tunnel",
     purpose: "the hub and its agents: connections to members that the host cannot reach",

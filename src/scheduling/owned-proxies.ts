@@ -1,3 +1,4 @@
+import { byName } from "../api/json.ts";
 import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../api/kubernetes.ts";
 import type { Replicas } from "../placement/division.ts";
@@ -126,7 +127,7 @@ export class OwnedProxies {
   }
 
   placed(owner: string): Replicas {
-    return Object.fromEntries(this.counts(owner).counts);
+    return byName(Object.fromEntries(this.counts(owner).counts));
   }
 
   total(owner: string): number {

@@ -7,7 +7,7 @@ import { packageRoot } from "../../../src/cli/shared/package-root.ts";
 import { definitionKind } from "../../../src/copies/definitions.ts";
 import type { CopiedKind } from "../../../src/copies/kind.ts";
 import { delegatedKind } from "../../../src/copies/objects.ts";
-import type { Resource } from "../../../src/kube/resources.ts";
+import { kindName, type Resource } from "../../../src/kube/resources.ts";
 
 /** A kind that members get copies of, with an object of the host. */
 export interface KindUnderTest {
@@ -55,7 +55,7 @@ export async function everyKind(): Promise<readonly KindUnderTest[]> {
   const followed: readonly unknown[] = [definitionKind("widgets.example.com", hash)];
   return [
     ...kinds.map((kind) => underTest(kind.resource.kind, kind)),
-    ...whole.filter(isKind).map((kind) => underTest(`whole ${kind.resource.plural}`, kind)),
+    ...whole.filter(isKind).map((kind) => underTest(`whole ${kindName(kind.resource)}`, kind)),
     ...followed.filter(isKind).map((kind) => underTest("CustomResourceDefinition", kind)),
   ];
 }

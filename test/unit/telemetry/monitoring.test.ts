@@ -126,7 +126,7 @@ test.each(EXPRESSIONS)("queries existing series and labels: %s", async (_, expr)
 });
 
 test("alerts on all queues of Legation's own controllers, and no others", () => {
-  const sources = globSync("src/{clusters,controllers}/**/*.ts", { cwd: fileURLToPath(ROOT) }).map((file) =>
+  const sources = globSync("src/{clusters,controllers,copies}/**/*.ts", { cwd: fileURLToPath(ROOT) }).map((file) =>
     read(file),
   );
   // A copier is named by its user or by its family of kinds.
@@ -135,9 +135,10 @@ test("alerts on all queues of Legation's own controllers, and no others", () => 
     /new Copier<[^>]*>\(\s*\{\s*\.\.\.options,\s*name: "([^"]+)"/g,
     /: Family = \{\s*name: "([^"]+)"/g,
     /new TokenRenewal\(\{\s*\.\.\.options,\s*name: "([^"]+)"/g,
-    // Each adapter names the queues of the controller that works with it.
-    /readonly names = \{ objects: "([^"]+)"/g,
-    /readonly names = \{[^}]*copies: "([^"]+)"/g,
+    /family: \{\s*name: "([^"]+)"/g,
+    // Each family of whole objects names the queues of its controller.
+    /\{ objects: "([^"]+)", copies: "[^"]+" \}/g,
+    /\{ objects: "[^"]+", copies: "([^"]+)" \}/g,
   ];
   const controllers = sources.flatMap((source) =>
     names.flatMap((pattern) => [...source.matchAll(pattern)].map(([, name]) => name)),
