@@ -7,7 +7,6 @@ import { standsFor } from "../../copies/copy-metadata.ts";
 import { type CopiedKind, type Drift, driftOf } from "../../copies/kind.ts";
 import type { Source } from "../../copies/source.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
 import { IN_FLIGHT_MS } from "../../kube/request-ends.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import { Controller, type ControllerOptions } from "../../runtime/controller.ts";
@@ -290,20 +289,6 @@ export class Copier<T extends KubeObject> {
     const ownEndAt = this.#executor.createsEndAt(key) ?? 0;
     const at = Math.max(ofOthersEndAt, ownEndAt);
     return now < at ? at : undefined;
-  }
-
-  /** Returns why copies cannot be read in members that answer. */
-  failures(): readonly string[] {
-    return this.#options.registry.members().flatMap((member) => {
-      const reason = member.reachable ? this.copies.failing(member) : undefined;
-      return reason === undefined ? [] : [cutAt(`${member.name}: ${reason}`, LONGEST_PROBLEM)];
-    });
-  }
-
-  /** Returns the members that answer, and whose copies are being read for the first time. */
-  membersBeingRead(): readonly string[] {
-    const members = this.#options.registry.members();
-    return members.filter((member) => member.reachable && this.copies.isBeingRead(member)).map(({ name }) => name);
   }
 
   /** Reports whether the member had refused anything. */

@@ -5,6 +5,7 @@ import { MemberWatches } from "../../clusters/member-watches.ts";
 import { isLabelled } from "../../copies/copy-metadata.ts";
 import { type CopiedKind, isDerived } from "../../copies/kind.ts";
 import { heapBytesOfObject } from "../../kube/json.ts";
+import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
@@ -81,6 +82,19 @@ export class Copies<T extends KubeObject> {
   /** Returns why the copies are not followed, until they are: also while the next attempt is under way. */
   failing(member: Member): string | undefined {
     return this.#of(member).find((reflector) => reflector?.failing !== undefined)?.failing?.reason;
+  }
+
+  /** Returns why the copies of members that answer cannot be read. */
+  failures(members: readonly Member[]): readonly string[] {
+    return members.flatMap((member) => {
+      const reason = member.reachable ? this.failing(member) : undefined;
+      return reason === undefined ? [] : [cutAt(`${member.name}: ${reason}`, LONGEST_PROBLEM)];
+    });
+  }
+
+  /** Returns the names of members that answer, and whose copies are being read for the first time. */
+  beingRead(members: readonly Member[]): readonly string[] {
+    return members.filter((member) => member.reachable && this.isBeingRead(member)).map(({ name }) => name);
   }
 
   /** Reports whether the member has never let this connection list its copies, for want of the right. */

@@ -228,11 +228,11 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
 
   /** Returns why objects cannot be read on the host, or in members. */
   failures(): readonly string[] {
-    return [...this.#copier.sources.failures(), ...this.#copier.failures()];
+    return [...this.#copier.sources.failures(), ...this.#copier.copies.failures(this.#options.registry.members())];
   }
 
   membersBeingRead(): readonly string[] {
-    return this.#copier.membersBeingRead();
+    return this.#copier.copies.beingRead(this.#options.registry.members());
   }
 
   /** Reports whether any member is given objects of these kinds: otherwise the host's are not even read. */

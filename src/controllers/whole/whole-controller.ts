@@ -162,13 +162,13 @@ export class WholeController<T extends KubeObject, Assignment, Shown, O extends 
   failure(): string | undefined {
     const here = this.#copier.sources.failure(this.#kind, "");
     if (here !== undefined) return here;
-    const failures = this.#copier.failures();
+    const failures = this.#copier.copies.failures(this.#options.registry.members());
     return failures.length === 0 ? undefined : failures.join("; ");
   }
 
   /** Returns the members that answer, and whose copies are being read for the first time. */
   membersBeingRead(): readonly string[] {
-    return this.#copier.membersBeingRead();
+    return this.#copier.copies.beingRead(this.#options.registry.members());
   }
 
   /** Looks again at objects that any change may concern: those without a member where members are on record, or all. */
