@@ -160,6 +160,11 @@ const definitionRule = {
 };
 const followRules = [
   {
+    rule: "has(self.spec.follows) == has(oldSelf.spec.follows)",
+    message:
+      "spec.follows: objects of a type either go by themselves or follow pods; delete the DelegatedType, and create it anew",
+  },
+  {
     rule: "!has(self.spec.follows) || !(has(self.spec.exclusive) || has(self.spec.managedBy) || has(self.spec.replicas) || has(self.spec.sum) || has(self.spec.health) || has(self.spec.status))",
     message:
       "spec.follows: objects go where their pods are, and their status is their member's; remove exclusive, managedBy, replicas, sum, health and status",

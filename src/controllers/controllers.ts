@@ -168,7 +168,7 @@ export class Controllers {
       identity,
       placement: new OverflowPlacement(this.#delegation.placementAccess),
       recorder,
-      policyRefusal: (pod, member) => policies.refusal(pod, member),
+      copyRefusal: (pod, member) => policies.refusal(pod, member) ?? followers.refusal(pod, member),
       providesClasses: (pod, member) => classes.provides(pod, member),
     });
     const { divisions, eligibilities } = this.#delegation.placementState;

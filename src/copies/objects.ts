@@ -59,6 +59,8 @@ const NO_HOST = { id: "", name: "" };
 interface TypeRules {
   /** Returns fields that never change: a copy that differs in them is replaced. */
   readonly fixed?: (object: AnyObject) => unknown;
+  /** A copy of an earlier source of the same name is replaced. */
+  readonly isOneRun?: true;
   /** Returns a copy's fields from those of its source. */
   readonly fields?: (fields: AnyObject) => AnyObject;
   readonly toApply?: (wanted: AnyObject, copy: Stored<AnyObject>) => AnyObject;
@@ -70,11 +72,10 @@ interface TypeRules {
   readonly remade?: (before: AnyObject, after: AnyObject) => string | undefined;
 }
 
-const specOf = (object: AnyObject): unknown => fieldsOf(object).spec;
-
 const RULES: Readonly<Record<string, TypeRules>> = {
-  "resourceclaims.resource.k8s.io": { fixed: specOf },
-  "resourceclaimtemplates.resource.k8s.io": { fixed: specOf },
+  // The API server changes no spec: another one is that of another object.
+  "resourceclaims.resource.k8s.io": { isOneRun: true },
+  "resourceclaimtemplates.resource.k8s.io": { isOneRun: true },
   secrets: { fixed: ({ type = "Opaque" }) => type },
   services: {
     fixed: addressKindOf,
@@ -145,7 +146,7 @@ export function delegatedKind(
     ...(carried === undefined ? {} : { carried }),
     ...(rules.remade === undefined ? {} : { remade: rules.remade }),
     isFrozen: ({ immutable }) => immutable === true,
-    isOneRun: type.spec.exclusive === true,
+    isOneRun: rules.isOneRun ?? type.spec.exclusive === true,
     sources: { labelSelector: WHOLE_KEY },
     // All copies of other types are whole objects', also one that lost its label by a client of the member: DelegatedType
     // refuses what members get without it.
@@ -209,7 +210,8 @@ export function delegatedKind(
 /** Returns the record of a type whose objects follow the pods that name them, without a mark of their own. */
 export function followedKind(type: DelegatedType, hash: (text: string) => string): CopiedKind<AnyObject> {
   const { sources: _, copies: __, isCopied: ___, ...kind } = delegatedKind(type, hash, {});
-  return kind;
+  // The right to adopt is asked of authors of whole objects alone.
+  return { ...kind, applied: { ...kind.applied, adoptionMarks: () => undefined } };
 }
 
 /** Reports whether pods use objects of the resource, too: members may have a copy for them alone. */

@@ -134,6 +134,8 @@ export class Groups {
     else entry.member = member;
     this.#count(group, entry, 1);
     if (member === undefined) {
+      // Others follow it no longer if none is where it was.
+      if (group.leader === entry && !isAnyPlaced(group)) delete group.leader;
       if (group.home === undefined) this.#tell(group);
     } else if (group.isGang) {
       group.leader ??= entry;
@@ -209,6 +211,7 @@ export class Groups {
     const [home] = [...group.bound.counts].sort(([a, some], [b, more]) => more - some || (a < b ? -1 : 1))[0] ?? [];
     if (home === group.home) return;
     group.home = home;
+    if (home === undefined && group.isGang) this.#chooseLeader(group);
     this.#tell(group);
   }
 
@@ -237,4 +240,8 @@ export class Groups {
 function isSameOwners(proxy: Stored<Pod>, before: string, now: string): boolean {
   const byOwner = `${proxy.metadata.namespace ?? ""}/owner/`;
   return asksHostFirst(proxy) && isBound(proxy) && before.startsWith(byOwner) && now.startsWith(byOwner);
+}
+
+function isAnyPlaced({ unbound }: Group): boolean {
+  return [...unbound.values()].some(({ member }) => member !== undefined);
 }

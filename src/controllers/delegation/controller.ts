@@ -306,5 +306,9 @@ export class DelegationController {
 
   #onGroupRules(): void {
     for (const proxy of this.#proxies.list()) this.placementState.podRules.update(proxy);
+    // A pod of a new group is where its delegate is.
+    for (const member of this.#options.registry.members()) {
+      for (const { metadata } of member.delegates.list()) this.#onDelegate(member, objectKey(metadata));
+    }
   }
 }

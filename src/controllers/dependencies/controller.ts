@@ -24,6 +24,8 @@ export interface DependencyOptions<T extends KubeObject> extends PodCopierOption
   readonly onState?: () => void;
 }
 
+// The watch shows a delegate by then, or it was not made.
+const PLACED_LATELY_MS = 10_000;
 const KEPT_FOR_OTHERS_MS = 10 * 60_000;
 
 /** Gives each member the objects of one family that its pods name: one copy for all pods that share it. */
@@ -33,6 +35,8 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
   readonly #users: Users;
   /** A member has one copy of a whole object, its pods' too. */
   readonly #wholeObjects = new ObjectsInMembers<T>();
+
+  #isStopped = false;
 
   constructor(options: DependencyOptions<T>) {
     this.#options = options;
@@ -77,6 +81,7 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
   }
 
   async stop(): Promise<void> {
+    this.#isStopped = true;
     await this.#copier.stop();
     this.#users.stop(this.#options.registry.members());
   }
@@ -86,6 +91,7 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
   }
 
   onMembers(): void {
+    if (this.#isStopped) return;
     this.#copier.onMembers();
     const { registry, family } = this.#options;
     if (family.selector === undefined) return;
@@ -102,25 +108,29 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
 
   onProxy(event: ReflectorEvent<Pod>): void {
     const { object: proxy, type } = event;
-    const dependencies = this.#options.family.of(proxy);
-    if (dependencies.length === 0) return;
+    const { of, confines } = this.#options.family;
+    const [named, before] = [of(proxy), event.type === "updated" ? of(event.previous) : []];
+    if (this.#isStopped || (named.length === 0 && before.length === 0)) return;
     // A pod that ended mounts nothing any more, however long it stays.
     const isOver = type === "deleted" || isTerminal(proxy);
-    for (const dependency of dependencies) {
-      const { kind, namespace } = dependency;
-      if (isOver) {
-        this.#copier.sources.release(kind, namespace);
-        // Other members may be free to have it now.
-        if (this.#options.family.confines === true) this.#onChange(dependency);
-      } else if (this.#isActive()) this.#copier.sources.need(kind, namespace);
+    const keys = new Set(named.map(dependencyKey));
+    // Labels and annotations change.
+    const dropped = before.filter((one) => !keys.has(dependencyKey(one)));
+    for (const dependency of isOver ? [...named, ...dropped] : dropped) {
+      this.#copier.sources.release(dependency.kind, dependency.namespace);
+      // Other members may be free to have it now.
+      if (confines === true) this.#onChange(dependency);
     }
-    if (!isOver && !isBound(proxy)) return;
+    if (!isOver && this.#isActive()) {
+      for (const { kind, namespace } of named) this.#copier.sources.need(kind, namespace);
+    }
+    if (!isOver && !isBound(proxy) && dropped.length === 0) return;
     for (const ref of this.#users.forget(proxy.metadata.uid)) this.#copier.enqueue(ref);
     const uses = (pod: Pod): string => this.#users.usesOf(pod).join();
     if (event.type === "updated" && uses(event.previous) === uses(proxy)) return;
     const member = memberOf(proxy);
     if (member === undefined) return;
-    for (const dependency of dependencies) this.#copier.enqueue({ ...dependency, member });
+    for (const dependency of [...named, ...dropped]) this.#copier.enqueue({ ...dependency, member });
   }
 
   onEnded(member: Member, delegate: Stored<Pod>): void {
@@ -155,7 +165,7 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     const why = unreadable ?? missing;
     if (why !== undefined) return { state: "missing", ...why };
     if (!isRead) return { state: "awaited" };
-    return { state: "there", in: (member) => this.#preparation(member, existing, gone) };
+    return { state: "there", in: (member) => this.#preparation(member, proxy.metadata.uid, { existing, gone }) };
   }
 
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
@@ -166,7 +176,7 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     // A member that may prove unfit gets no copies yet.
     const asked = this.#options.registry.member(member);
     if (asked !== undefined && this.#fitOf(asked, dependencies) !== "prepared") return false;
-    for (const ref of this.#users.place(proxy, member)) this.#copier.enqueue(ref);
+    for (const ref of this.#users.place(proxy, member, this.#options.clock.now())) this.#copier.enqueue(ref);
     return isPreparedIn(this.needs(proxy), member);
   }
 
@@ -264,10 +274,14 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     return { demand: "needed", outlivesSource, preventsReplacement };
   }
 
-  #preparation(name: string, existing: readonly Dependency[], gone: readonly Dependency[]): Preparation {
+  #preparation(
+    name: string,
+    uid: string,
+    { existing, gone }: { readonly existing: readonly Dependency[]; readonly gone: readonly Dependency[] },
+  ): Preparation {
     const member = this.#options.registry.member(name);
     if (member === undefined) return "unprepared";
-    const elsewhere = this.#usedElsewhere(name, existing);
+    const elsewhere = this.#usedElsewhere(name, uid, existing);
     if (elsewhere !== undefined) return { refused: elsewhere };
     const fit = this.#fitOf(member, existing);
     if (fit !== "prepared") return fit;
@@ -290,13 +304,15 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     return preparation;
   }
 
-  /** Says where bound pods keep an object of a type that confines. The group of one object does not know the pod's others. */
-  #usedElsewhere(name: string, existing: readonly Dependency[]): string | undefined {
+  /** Says where other pods keep an object of a type that confines. The group of one object does not know the pod's others. */
+  #usedElsewhere(name: string, uid: string, existing: readonly Dependency[]): string | undefined {
     if (this.#options.family.confines !== true) return undefined;
-    const members = this.#options.registry.members().map((member) => member.name);
+    const members = this.#options.registry.members();
+    const since = this.#options.clock.now() - PLACED_LATELY_MS;
     for (const dependency of existing) {
       const key = dependencyKey(dependency);
-      const homes = members.filter((member) => this.#users.isBoundIn(member, key));
+      const users = members.filter((member) => this.#users.isUsedByOther(member, key, uid, since));
+      const homes = users.map((member) => member.name);
       if (homes.length > 0 && !homes.includes(name)) {
         return `${dependency.kind} ${dependency.name}${NEEDED}, is in use in ${homes.join(", ")}`;
       }

@@ -28,11 +28,13 @@ export class Users {
   static #made = 0;
   readonly #proxies: ReadStore<Pod>;
   readonly #of: (pod: Pod) => readonly Dependency[];
-  /** Proxies by kinds in namespaces, and by objects on nodes. A terminal pod mounts nothing. */
+  /** Proxies by kinds in namespaces, and by objects on nodes. */
   readonly #ofProxies: PodIndex;
   readonly #ofDelegates: PodIndex;
   /** The copies that pods on their way need, by the pods' uids. */
   readonly #placed = new ReverseIndex<string, CopyKey>();
+  /** Epoch ms, by uid. */
+  readonly #placedAt = new Map<string, number>();
 
   /** Indexes stay until `stop`. */
   constructor(proxies: ReadStore<Pod>, of: (pod: Pod) => readonly Dependency[]) {
@@ -40,7 +42,7 @@ export class Users {
     this.#of = of;
     Users.#made += 1;
     const name = `uses/${Users.#made}`;
-    this.#ofProxies = { name, valuesOf: (proxy) => (isTerminal(proxy) ? [] : this.usesOf(proxy)) };
+    this.#ofProxies = { name, valuesOf: (proxy) => this.usesOf(proxy) };
     this.#ofDelegates = { name, valuesOf: (delegate) => this.#keysOf(delegate) };
     proxies.addIndex(this.#ofProxies.name, this.#ofProxies.valuesOf);
   }
@@ -50,10 +52,10 @@ export class Users {
     for (const { delegates } of members) delegates.removeIndex(this.#ofDelegates.name);
   }
 
-  /** Returns kinds by namespace, and objects by node. */
+  /** Returns kinds by namespace, and objects by node. A terminal pod mounts nothing. */
   usesOf(proxy: Pod): string[] {
     const dependencies = this.#of(proxy);
-    if (dependencies.length === 0) return [];
+    if (dependencies.length === 0 || isTerminal(proxy)) return [];
     const node = proxy.spec?.nodeName ?? "";
     const kinds = new Set(dependencies.map(({ kind, namespace }) => kindIn(kind, namespace)));
     return [...kinds, ...dependencies.map((dependency) => useOn(node, dependencyKey(dependency)))];
@@ -77,6 +79,14 @@ export class Users {
     return this.#proxies.countByIndex(this.#ofProxies.name, useOn(virtualNodeName(member), key)) > 0;
   }
 
+  /** Reports whether another pod than this one was given to the member with it: bound there, with a delegate, or since this moment. */
+  isUsedByOther(member: MemberUsers, key: DependencyKey, uid: string, since: number): boolean {
+    if (this.isBoundIn(member.name, key)) return true;
+    const placed = [...this.#placed.of(keyIn(member.name, key))];
+    if (placed.some((other) => other !== uid && (this.#placedAt.get(other) ?? 0) >= since)) return true;
+    return this.#heldIn(member, key).some((proxy) => proxy.metadata.uid !== uid && this.#keysOf(proxy).includes(key));
+  }
+
   /** Reports whether an unfinished proxy names it, wherever that is bound. */
   isNamed(ref: DependencyRef): boolean {
     const key = dependencyKey(ref);
@@ -98,16 +108,18 @@ export class Users {
   }
 
   /** Returns the copies whose users changed. */
-  place(proxy: Stored<Pod>, member: string): readonly CopyRef[] {
+  place(proxy: Stored<Pod>, member: string, now: number): readonly CopyRef[] {
     const { uid } = proxy.metadata;
     const before = this.forget(uid);
     const copies = this.#of(proxy).map((dependency) => copyKey({ member, ...dependency }));
     this.#placed.set(uid, copies);
+    this.#placedAt.set(uid, now);
     return [...before, ...copies.map(copyRef)];
   }
 
   /** Returns the copies that the pod was on its way to. */
   forget(uid: string): readonly CopyRef[] {
+    this.#placedAt.delete(uid);
     return this.#placed.delete(uid).map(copyRef);
   }
 

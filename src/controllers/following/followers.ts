@@ -1,7 +1,7 @@
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import { objectKey } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import type { Needs } from "../../placement/needs.ts";
+import { type Needs, refusedIn } from "../../placement/needs.ts";
 import { isBound } from "../../pods/pod-state.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import type { GroupName } from "../../scheduling/groups.ts";
@@ -52,6 +52,18 @@ export class Followers implements PodCopier {
   needs(proxy: Stored<Pod>): Needs | undefined {
     if (!this.#areTypesRead) return { state: "awaited" };
     return this.#running.size === 0 ? undefined : this.#together().needs(proxy);
+  }
+
+  /** Says why a pod that is no proxy yet would wait in the member for what it names, as far as is known. */
+  refusal(pod: Stored<Pod>, member: string): string | undefined {
+    if (!this.#areTypesRead) return "DelegatedTypes have not been read yet";
+    for (const { objects, copies } of this.#running) {
+      if (objects.of(pod).length === 0) continue;
+      if (!copies.provides(pod, member)) return `an object of ${objects.type} that it names has not been read yet`;
+      const refused = refusedIn(copies.needs(pod), member);
+      if (refused !== undefined) return refused;
+    }
+    return undefined;
   }
 
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean {

@@ -35,13 +35,13 @@ export interface OverflowOptions extends ControllerOptions {
   readonly events: Events<ControllerEvents>;
   readonly placement: OverflowPlacement;
   readonly recorder: Pick<EventRecorder, "record">;
-  /** Returns why a member cannot have the network policies that hold for a pod here, as far as is known. */
-  readonly policyRefusal: (pod: Stored<Pod>, member: string) => string | undefined;
+  /** Returns why a member cannot have the network policies that hold for a pod here, or the objects that follow it, as far as is known. */
+  readonly copyRefusal: (pod: Stored<Pod>, member: string) => string | undefined;
   readonly providesClasses: (delegate: Pod, member: string) => boolean;
 }
 
 interface ExecutorOptions
-  extends Pick<OverflowOptions, "host" | "identity" | "recorder" | "policyRefusal" | "providesClasses"> {
+  extends Pick<OverflowOptions, "host" | "identity" | "recorder" | "copyRefusal" | "providesClasses"> {
   readonly registry: Pick<Registry, "member">;
   readonly placement: Pick<
     OverflowPlacement,
@@ -109,7 +109,7 @@ export class Executor {
       const notTaken =
         tried ??
         ofAllAlike(await dependencyRefusal(pod, { host, hostId: identity.id, member, signal })) ??
-        ofAllAlike(this.#policyRefusal(pod, name));
+        ofAllAlike(this.#copyRefusal(pod, name));
       if (notTaken !== undefined) {
         placement.refusedBy(pod, notTaken.refusal, notTaken.sharedBy);
         return () => true;
@@ -157,8 +157,8 @@ export class Executor {
     }
   }
 
-  #policyRefusal(pod: Stored<Pod>, cluster: string): Refusal | undefined {
-    const message = this.#options.policyRefusal(pod, cluster);
+  #copyRefusal(pod: Stored<Pod>, cluster: string): Refusal | undefined {
+    const message = this.#options.copyRefusal(pod, cluster);
     return message === undefined ? undefined : { cluster, reason: "RefusedByMember", message };
   }
 

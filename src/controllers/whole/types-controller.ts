@@ -54,6 +54,8 @@ type Action =
 
 // Counts change with each object.
 const TYPE_STATUS_PAUSE_MS = 5_000;
+// Pods wait for no longer than this for types that cannot be read.
+const UNREADABLE_AFTER_MS = 60_000;
 // A definition may be deleted or installed at any time.
 const ASK_AGAIN_MS = 30_000;
 // The API server refuses a condition's message of more than 32,768 characters.
@@ -79,9 +81,8 @@ export class TypesController {
       clock,
       log,
       onEvent: ({ object }) => this.#onType(objectKey(object.metadata)),
-      // An installation of an earlier version has none.
       onState: (state) => {
-        if (state === "watching" || state === "backing-off") this.#options.followers.onTypesRead();
+        if (state === "watching" || this.#areUnreadable()) this.#options.followers.onTypesRead();
       },
     });
     this.#loop = new Controller<ObjectKey, Observed, Action>(
@@ -108,6 +109,14 @@ export class TypesController {
     await this.#loop.stop();
     for (const key of [...this.#running.keys()]) this.#end(key);
     await Promise.all(this.#stopping);
+  }
+
+  /** An installation of an earlier version has no types. Other failures pass. */
+  #areUnreadable(): boolean {
+    const { failing } = this.#types;
+    if (failing === undefined) return false;
+    if (failing.code === "NotFound" || failing.code === "Forbidden") return true;
+    return this.#options.clock.now() - failing.since >= UNREADABLE_AFTER_MS;
   }
 
   #each(act: (one: Following) => void): void {

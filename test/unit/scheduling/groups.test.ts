@@ -216,6 +216,22 @@ describe("a gang", () => {
     expect(groups.placeOf("c")?.home).toBe("east");
   });
 
+  test("waits for no leader that has no member any more if no other pod is where it was", () => {
+    groups.place("a", "west");
+    groups.place("a", undefined);
+    expect(groups.placeOf("b")?.first).toBeUndefined();
+    expect(groups.mayEnter("b", "east")).toBe(true);
+  });
+
+  test("follows a pod that waits in a member when the only bound one goes", () => {
+    groups.place("a", "west");
+    groups.place("b", "west");
+    groups.update(requesting("a", "west"), gang);
+    groups.remove("a");
+    expect(groups.placeOf("c")?.home).toBe("west");
+    expect(groups.mayEnter("c", "east")).toBe(false);
+  });
+
   test("follows the next of its pods that has a member when its leader is deleted", () => {
     groups.place("a", "west");
     groups.place("b", "west");

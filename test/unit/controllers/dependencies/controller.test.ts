@@ -310,6 +310,18 @@ describe("a member's copy", () => {
     expect([...new Set(writes)]).toEqual(expected);
   });
 
+  test("is deleted when its last pod ends that ran before", async () => {
+    const { clock, writes, put, proxy, prepare } = await waiting(given);
+    expect(await prepare()).toBe(true);
+    const bound = { ...proxy, spec: { containers: [], ...proxy.spec, nodeName: "legation-west" } };
+    await put({ ...bound, status: { phase: "Running" } });
+    await clock.advance(30_000);
+    expect(writes).toEqual([]);
+    await put({ ...bound, status: endedStatus(0) });
+    await clock.advance(30_000);
+    expect([...new Set(writes)]).toEqual(["delete settings"]);
+  });
+
   test.each(["host", "west"] as const)("stays before the pods of %s are known", async (unknownPods) => {
     const { clock, writes } = await waiting({ ...given, unknownPods }, { spec: { volumes: [] } });
     await clock.advance(30_000);

@@ -36,13 +36,25 @@ describe("an object", () => {
   test("is used by a proxy on its way to the member, which is on its way to one member only", () => {
     const proxy = proxyPod({ spec });
     proxies.set(proxy);
-    expect(users.place(proxy, "west")).toEqual([refIn("west")]);
+    expect(users.place(proxy, "west", 0)).toEqual([refIn("west")]);
     expect(users.uses(member("west"), key)).toBe(true);
-    expect(users.place(proxy, "east")).toEqual([refIn("west"), refIn("east")]);
+    expect(users.place(proxy, "east", 0)).toEqual([refIn("west"), refIn("east")]);
     expect(users.uses(member("west"), key)).toBe(false);
     expect(users.placedIn("east")).toEqual([refIn("east")]);
     expect(users.forget("uid-1")).toEqual([refIn("east")]);
     expect(users.uses(member("east"), key)).toBe(false);
+  });
+
+  test("is in use by another pod that is on its way to the member, if that is not long ago", () => {
+    const proxy = proxyPod({ spec });
+    proxies.set(proxy);
+    users.place(proxy, "west", 1_000);
+    expect(users.isUsedByOther(member("west"), key, "uid-2", 1_000)).toBe(true);
+    expect(users.isUsedByOther(member("west"), key, "uid-2", 1_001)).toBe(false);
+    expect(users.isUsedByOther(member("west"), key, "uid-1", 0)).toBe(false);
+    expect(users.isUsedByOther(member("east"), key, "uid-2", 0)).toBe(false);
+    proxies.set(proxyPod({ spec: inWest }));
+    expect(users.isUsedByOther(member("west"), key, "uid-2", 2_000)).toBe(true);
   });
 
   test("is required by a pod on its way to the member that cannot do without", () => {
@@ -50,8 +62,8 @@ describe("an object", () => {
     const [can, cannot] = [proxyPod({ spec: optional }), proxyPod({ name: "web-1", uid: "uid-2", spec })];
     proxies.set(can);
     proxies.set(cannot);
-    users.place(can, "west");
-    users.place(cannot, "east");
+    users.place(can, "west", 0);
+    users.place(cannot, "east", 0);
     expect(["west", "east"].map((name) => users.requires(member(name), key))).toEqual([false, true]);
   });
 

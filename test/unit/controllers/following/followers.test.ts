@@ -16,9 +16,10 @@ test("pods wait until it is known which objects follow them, and are told once",
   events.on("needs", (key) => told.push(key));
   const followers = new Followers({ proxies, events, registry });
   expect(followers.needs(proxy)).toEqual({ state: "awaited" });
+  expect(followers.refusal(proxy, "west")).toBe("DelegatedTypes have not been read yet");
   followers.onTypesRead();
   followers.onTypesRead();
   expect(told).toEqual([`${proxy.metadata.namespace}/waits`]);
-  expect(followers.needs(proxy)).toBeUndefined();
+  expect([followers.needs(proxy), followers.refusal(proxy, "west")]).toEqual([undefined, undefined]);
   expect(followers.prepare(told[0] ?? ("" as ObjectKey), proxy.metadata.uid, "west")).toBe(true);
 });

@@ -108,7 +108,7 @@ function executing(setting: Setting) {
       noteStored: () => setting.overfull !== true,
       refusedBy: (_pod, { cluster, reason, message }) => void refusals.push(`${cluster}: ${reason}: ${message}`),
     },
-    policyRefusal: () => setting.rules,
+    copyRefusal: () => setting.rules,
     providesClasses: () => setting.provided === true,
     recorder: {
       record: (_about: object, { reason, mayExist = false }: NewEvent) =>
