@@ -108,7 +108,7 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
 
   onProxy(event: ReflectorEvent<Pod>): void {
     const { object: proxy, type } = event;
-    const { of, confines } = this.#options.family;
+    const { of, groupOf } = this.#options.family;
     const [named, before] = [of(proxy), event.type === "updated" ? of(event.previous) : []];
     if (this.#isStopped || (named.length === 0 && before.length === 0)) return;
     // A pod that ended mounts nothing any more, however long it stays.
@@ -119,7 +119,7 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     for (const dependency of isOver ? [...named, ...dropped] : dropped) {
       this.#copier.sources.release(dependency.kind, dependency.namespace);
       // Other members may be free to have it now.
-      if (confines === true) this.#onChange(dependency);
+      if (groupOf !== undefined) this.#onChange(dependency);
     }
     if (!isOver && this.#isActive()) {
       for (const { kind, namespace } of named) this.#copier.sources.need(kind, namespace);
@@ -165,7 +165,7 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     const why = unreadable ?? missing;
     if (why !== undefined) return { state: "missing", ...why };
     if (!isRead) return { state: "awaited" };
-    return { state: "there", in: (member) => this.#preparation(member, proxy.metadata.uid, { existing, gone }) };
+    return { state: "there", in: (member) => this.#preparation(member, proxy, { existing, gone }) };
   }
 
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
@@ -276,12 +276,12 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
 
   #preparation(
     name: string,
-    uid: string,
+    proxy: Stored<Pod>,
     { existing, gone }: { readonly existing: readonly Dependency[]; readonly gone: readonly Dependency[] },
   ): Preparation {
     const member = this.#options.registry.member(name);
     if (member === undefined) return "unprepared";
-    const elsewhere = this.#usedElsewhere(name, uid, existing);
+    const elsewhere = this.#usedElsewhere(name, proxy, existing);
     if (elsewhere !== undefined) return { refused: elsewhere };
     const fit = this.#fitOf(member, existing);
     if (fit !== "prepared") return fit;
@@ -304,14 +304,19 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     return preparation;
   }
 
-  /** Says where other pods keep an object of a type that confines. The group of one object does not know the pod's others. */
-  #usedElsewhere(name: string, uid: string, existing: readonly Dependency[]): string | undefined {
-    if (this.#options.family.confines !== true) return undefined;
+  /** Says where pods of other groups keep an object of a type that confines: a pod's group is that of one of its objects. */
+  #usedElsewhere(name: string, proxy: Stored<Pod>, existing: readonly Dependency[]): string | undefined {
+    const { groupOf } = this.#options.family;
+    if (groupOf === undefined) return undefined;
     const members = this.#options.registry.members();
     const since = this.#options.clock.now() - PLACED_LATELY_MS;
+    const group = groupOf(proxy);
+    // The pods of a group move together, as their leader does.
+    const isOther = (pod: Stored<Pod>): boolean =>
+      pod.metadata.uid !== proxy.metadata.uid && (group === undefined || groupOf(pod) !== group);
     for (const dependency of existing) {
       const key = dependencyKey(dependency);
-      const users = members.filter((member) => this.#users.isUsedByOther(member, key, uid, since));
+      const users = members.filter((member) => this.#users.isUsedBy(member, key, { isOther, since }));
       const homes = users.map((member) => member.name);
       if (homes.length > 0 && !homes.includes(name)) {
         return `${dependency.kind} ${dependency.name}${NEEDED}, is in use in ${homes.join(", ")}`;

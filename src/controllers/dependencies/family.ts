@@ -20,8 +20,8 @@ export interface Family<T extends KubeObject = DependencyObject> {
   readonly obstacle?: (object: Stored<T>) => string | undefined;
   /** Reports whether a member has what is needed there for an object. Default: all have. */
   readonly preparationIn?: (member: Member, object: Stored<T>) => Preparation;
-  /** All pods that name an object run in one member. */
-  readonly confines?: boolean;
+  /** Returns the pods that go to one member with this one. Absent: pods that name one object may be in several members. */
+  readonly groupOf?: (pod: Pod) => string | undefined;
 }
 
 /** Every member of the pods gets these. */

@@ -79,12 +79,19 @@ export class Users {
     return this.#proxies.countByIndex(this.#ofProxies.name, useOn(virtualNodeName(member), key)) > 0;
   }
 
-  /** Reports whether another pod than this one was given to the member with it: bound there, with a delegate, or since this moment. */
-  isUsedByOther(member: MemberUsers, key: DependencyKey, uid: string, since: number): boolean {
+  /** Reports whether a pod is bound to the member with it, or another one has a delegate there or was given to it since then. */
+  isUsedBy(
+    member: MemberUsers,
+    key: DependencyKey,
+    { isOther, since }: { readonly isOther: (proxy: Stored<Pod>) => boolean; readonly since: number },
+  ): boolean {
     if (this.isBoundIn(member.name, key)) return true;
-    const placed = [...this.#placed.of(keyIn(member.name, key))];
-    if (placed.some((other) => other !== uid && (this.#placedAt.get(other) ?? 0) >= since)) return true;
-    return this.#heldIn(member, key).some((proxy) => proxy.metadata.uid !== uid && this.#keysOf(proxy).includes(key));
+    const placed = new Set(this.#placed.of(keyIn(member.name, key)));
+    const isPlacedSince = ({ metadata: { uid } }: Stored<Pod>): boolean =>
+      placed.has(uid) && (this.#placedAt.get(uid) ?? 0) >= since;
+    const waiting = this.#proxies.byIndex(this.#ofProxies.name, useOn("", key));
+    if (waiting.some((proxy) => isPlacedSince(proxy) && isOther(proxy))) return true;
+    return this.#heldIn(member, key).some((proxy) => this.#keysOf(proxy).includes(key) && isOther(proxy));
   }
 
   /** Reports whether an unfinished proxy names it, wherever that is bound. */

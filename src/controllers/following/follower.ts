@@ -1,9 +1,10 @@
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
-import { objectKey, type Stored } from "../../api/kubernetes.ts";
+import { objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { FOLLOWED_RULES } from "../../copies/followed-rules.ts";
 import { followedKind } from "../../copies/objects.ts";
 import { isBound } from "../../pods/pod-state.ts";
 import type { FollowedObjects } from "../../scheduling/followed-objects.ts";
+import type { GroupName } from "../../scheduling/groups.ts";
 import { shortDigest } from "../copying/digests.ts";
 import type { PodCopierOptions } from "../copying/pod-copier.ts";
 import { DependencyController } from "../dependencies/controller.ts";
@@ -13,6 +14,8 @@ import { FollowedStatuses } from "./statuses.ts";
 export interface FollowerOptions extends PodCopierOptions {
   readonly type: Stored<DelegatedType>;
   readonly objects: FollowedObjects;
+  /** Returns the group of a pod by the objects of all types. */
+  readonly groupOf: (pod: Pod) => GroupName | undefined;
   /** Counts and failures of the type may have changed. */
   readonly onChange: () => void;
 }
@@ -25,7 +28,7 @@ export class Follower {
   readonly #statuses: FollowedStatuses | undefined;
 
   constructor(options: FollowerOptions) {
-    const { type, objects, proxies, events, onChange } = options;
+    const { type, objects, groupOf, proxies, events, onChange } = options;
     this.objects = objects;
     const devices = new MemberDevices({
       ...options,
@@ -46,7 +49,7 @@ export class Follower {
         title: objects.type,
         kinds: [kind],
         of: objects.of,
-        confines,
+        ...(confines ? { groupOf: (pod) => groupOf(pod)?.id } : {}),
         ...(obstacle === undefined ? {} : { obstacle }),
         ...(deviceClasses === undefined
           ? {}

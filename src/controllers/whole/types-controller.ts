@@ -27,7 +27,7 @@ import { WholeController, type WholeOptions } from "./whole-controller.ts";
 export interface TypesControllerOptions extends WholeOptions, Pick<ObjectAdapterOptions, "rules"> {
   readonly proxies: ReadStore<Pod>;
   readonly events: Events<ControllerEvents>;
-  readonly followers: Pick<Followers, "add" | "remove" | "onTypesRead">;
+  readonly followers: Pick<Followers, "add" | "remove" | "onTypesRead" | "groupOf">;
 }
 
 /** The controllers of one type, whose objects either go to members by themselves or follow pods. */
@@ -143,13 +143,14 @@ export class TypesController {
     this.#end(key);
     const options = { ...this.#options, onChange: () => this.#later(key) };
     const objects = followedObjects(type);
+    const { followers } = this.#options;
     const definition =
       type.spec.definition === "Follow" ? new DefinitionFollower(type.metadata.name, options) : undefined;
     const parts = { type, ...defined({ definition }) };
     const running: Running =
       objects === undefined
         ? { ...parts, whole: this.#wholeObjects(type, options) }
-        : { ...parts, follower: new Follower({ ...options, type, objects }) };
+        : { ...parts, follower: new Follower({ ...options, type, objects, groupOf: (pod) => followers.groupOf(pod) }) };
     this.#running.set(key, running);
     running.whole?.objects.start();
     if (running.follower !== undefined) this.#options.followers.add(running.follower);

@@ -49,12 +49,13 @@ describe("an object", () => {
     const proxy = proxyPod({ spec });
     proxies.set(proxy);
     users.place(proxy, "west", 1_000);
-    expect(users.isUsedByOther(member("west"), key, "uid-2", 1_000)).toBe(true);
-    expect(users.isUsedByOther(member("west"), key, "uid-2", 1_001)).toBe(false);
-    expect(users.isUsedByOther(member("west"), key, "uid-1", 0)).toBe(false);
-    expect(users.isUsedByOther(member("east"), key, "uid-2", 0)).toBe(false);
+    const isOther = () => true;
+    const isUsed = (name: string, since: number, isAnother = isOther) =>
+      users.isUsedBy(member(name), key, { isOther: isAnother, since });
+    expect([isUsed("west", 1_000), isUsed("west", 1_001), isUsed("east", 0)]).toEqual([true, false, false]);
+    expect(isUsed("west", 0, () => false)).toBe(false);
     proxies.set(proxyPod({ spec: inWest }));
-    expect(users.isUsedByOther(member("west"), key, "uid-2", 2_000)).toBe(true);
+    expect(isUsed("west", 2_000)).toBe(true);
   });
 
   test("is required by a pod on its way to the member that cannot do without", () => {

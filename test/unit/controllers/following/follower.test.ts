@@ -38,7 +38,8 @@ test("pods that wait are told of a type that comes and goes, and are a gang mean
   const objects = followedObjects(podGroupType);
   if (objects === undefined) throw new Error("the type follows no pods");
   const host = quietClient([]);
-  const follower = new Follower({ ...around, host, proxies, type: podGroupType, objects, onChange: () => {} });
+  const { groupOf } = objects;
+  const follower = new Follower({ ...around, host, proxies, type: podGroupType, objects, groupOf, onChange: () => {} });
   onTestFinished(() => follower.stop());
   followers.add(follower);
   const key = objectKey(proxy.metadata);

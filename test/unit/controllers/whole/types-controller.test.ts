@@ -42,7 +42,7 @@ function startTypes(
     ...surroundings(members, clock),
     host,
     proxies: new Store<Pod>(),
-    followers: { add: () => {}, remove: () => {}, onTypesRead: () => {} },
+    followers: { add: () => {}, remove: () => {}, onTypesRead: () => {}, groupOf: () => undefined },
     rules: { parse: () => ({ ok: true, placement: {} }), namespaceLabels: () => ({}) },
     restoredHost: { keeps: () => false, confirm: async () => {} },
   });

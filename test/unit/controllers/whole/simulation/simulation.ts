@@ -270,7 +270,7 @@ export class Simulation {
       events,
       host,
       proxies: new Store<Pod>(),
-      followers: { add: () => {}, remove: () => {}, onTypesRead: () => {} },
+      followers: { add: () => {}, remove: () => {}, onTypesRead: () => {}, groupOf: () => undefined },
       rules: {
         parse: ({ metadata }: Stored<AnyObject>): ParsedPlacement => parsePlacement(metadata.annotations ?? {}),
         namespaceLabels: () => ({}),
