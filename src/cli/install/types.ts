@@ -76,6 +76,14 @@ function knownFields({ group, version, plural }: Resource<KubeObject>, manifests
   return managedBy === undefined || version !== known ? fields : { ...fields, managedBy };
 }
 
+/** Returns what the controller may do with a type's objects on the host: of those that follow pods it writes the status at most. */
+function sourceRules({ group, plural }: Resource<KubeObject>, { follows }: TypeFields): readonly object[] {
+  const verbs = SOURCE_VERBS.filter((verb) => follows === undefined || verb !== "patch");
+  const status = { apiGroups: [group], resources: [`${plural}/status`], verbs: ["patch"] };
+  const isReported = follows === undefined || follows.confines === true;
+  return [{ apiGroups: [group], resources: [plural], verbs }, ...(isReported ? [status] : [])];
+}
+
 /**
  * Returns a type's DelegatedType, what the controller may do with its objects, and who may give them to members: all who may edit
  * a namespace, or for types that give rights or have no namespace those whom the operator binds.
@@ -113,8 +121,7 @@ export function delegatedTypeObjects(type: Resource<KubeObject>, fields: TypeFie
       "ClusterRole",
       { name: `legation-controller-${name}`, labels: { ...labels, [AGGREGATE_TO_CONTROLLER_LABEL]: "true" } },
       [
-        { apiGroups: [group], resources: [plural], verbs: [...SOURCE_VERBS] },
-        { apiGroups: [group], resources: [`${plural}/status`], verbs: ["patch"] },
+        ...sourceRules(type, fields),
         ...(STATUS_RULES[name] ?? []),
         ...(fields.definition === "Follow" ? [definitionRule(name, DEFINITION_SOURCE_VERBS)] : []),
       ],
