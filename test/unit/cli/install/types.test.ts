@@ -105,3 +105,14 @@ describe("the fields of known types", async () => {
     expect(lackingFields(type, { manifests, installed: whole })).toBeUndefined();
   });
 });
+
+test.each([
+  ["of those that confine pods, the status is written", true, ["podgroups: list watch", "podgroups/status: patch"]],
+  ["others are read", false, ["podgroups: list watch"]],
+])("of objects that follow pods the controller writes no field: %s", (_, confines, expected) => {
+  const type = { group: "example.com", version: "v1", plural: "podgroups", kind: "PodGroup", namespaced: true };
+  const follows = { names: [{ label: "group" }], confines };
+  const objects = delegatedTypeObjects(type, { follows });
+  const rules = objects.flatMap((object) => (Array.isArray(object.rules) ? object.rules : []));
+  expect(rules.map(({ resources, verbs }) => `${resources}: ${verbs.join(" ")}`)).toEqual(expected);
+});
