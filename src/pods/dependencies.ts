@@ -61,7 +61,7 @@ const NAMESPACED: Rules<DependencyKind> = [
   ["ConfigMap", { field: `${VOLUME}/projected/sources/*/configMap/name` }],
   ["Secret", { field: `${VOLUME}/projected/sources/*/secret/name` }],
   ["Secret", { field: `${VOLUME}/azureFile/secretName` }],
-  // Of cephfs, cinder, flexVolume, iscsi, rbd, scaleIO and storageos.
+  // Volumes of cephfs, cinder, flexVolume, iscsi, rbd, scaleIO and storageos.
   ["Secret", { field: `${VOLUME}/*/secretRef/name` }],
   ["Secret", { field: `${VOLUME}/csi/nodePublishSecretRef/name` }],
   ...CONTAINERS.flatMap(

@@ -14,7 +14,7 @@ export interface GroupName {
   readonly id: string;
   /** Shown in messages. */
   readonly text: string;
-  /** Its pods are placed together: a member's scheduler may start none before it has all. Default: the first is bound, and others follow. */
+  /** The group's pods are placed together: a member's scheduler may start none before it has all. Default: the first is bound, and others follow. */
   readonly isGang?: true;
 }
 
@@ -45,7 +45,7 @@ interface Entry {
 interface Group {
   readonly text: string;
   readonly isGang: boolean;
-  /** Of a gang without a home: the pod whose member the others follow, until it is bound or gone. */
+  /** The pod of a gang without a home whose member the others follow, until it is bound or gone. */
   leader?: Entry;
   readonly unbound: Map<string, Entry>;
   /** Sums over the unbound pods. */

@@ -1,4 +1,4 @@
-import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
+import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
@@ -29,6 +29,16 @@ export interface PodCopierOptions extends ControllerOptions {
 export function unboundProxy(proxies: ReadStore<Pod>, key: ObjectKey, uid: string): Stored<Pod> | undefined {
   const proxy = proxies.get(key);
   return proxy?.metadata.uid === uid && !isBound(proxy) ? proxy : undefined;
+}
+
+/** Has the proxies without a node that are concerned decided on again. */
+export function wakeWaiting(
+  { proxies, events }: Pick<PodCopierOptions, "proxies" | "events">,
+  isConcerned: (proxy: Stored<Pod>) => boolean,
+): void {
+  for (const proxy of proxies.list()) {
+    if (!isBound(proxy) && isConcerned(proxy)) events.emit("needs", objectKey(proxy.metadata));
+  }
 }
 
 /** A controller that gives members the objects that pods need. */

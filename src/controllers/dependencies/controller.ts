@@ -24,6 +24,15 @@ export interface DependencyOptions<T extends KubeObject> extends PodCopierOption
   readonly onState?: () => void;
 }
 
+/** The objects that a pod names. */
+interface Named {
+  /** Members that pods of other groups confine an object to, and the reason to tell in all others. */
+  readonly homes: readonly { readonly members: readonly string[]; readonly message: string }[];
+  readonly existing: readonly Dependency[];
+  /** Optional objects that the host lacks. */
+  readonly gone: readonly Dependency[];
+}
+
 // The watch shows a delegate by then, or it was not made.
 const PLACED_LATELY_MS = 10_000;
 const KEPT_FOR_OTHERS_MS = 10 * 60_000;
@@ -165,7 +174,9 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     const why = unreadable ?? missing;
     if (why !== undefined) return { state: "missing", ...why };
     if (!isRead) return { state: "awaited" };
-    return { state: "there", in: (member) => this.#preparation(member, proxy, { existing, gone }) };
+    // The same for each member that is asked about.
+    const homes = this.#homesOf(proxy, existing);
+    return { state: "there", in: (member) => this.#preparation(member, { homes, existing, gone }) };
   }
 
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
@@ -274,15 +285,11 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     return { demand: "needed", outlivesSource, preventsReplacement };
   }
 
-  #preparation(
-    name: string,
-    proxy: Stored<Pod>,
-    { existing, gone }: { readonly existing: readonly Dependency[]; readonly gone: readonly Dependency[] },
-  ): Preparation {
+  #preparation(name: string, { homes, existing, gone }: Named): Preparation {
     const member = this.#options.registry.member(name);
     if (member === undefined) return "unprepared";
-    const elsewhere = this.#usedElsewhere(name, proxy, existing);
-    if (elsewhere !== undefined) return { refused: elsewhere };
+    const elsewhere = homes.find(({ members }) => !members.includes(name));
+    if (elsewhere !== undefined) return { refused: elsewhere.message };
     const fit = this.#fitOf(member, existing);
     if (fit !== "prepared") return fit;
     const dependencies = existing.filter((one) => this.#copier.sourceFor(member, one).state !== "missing");
@@ -304,25 +311,23 @@ export class DependencyController<T extends KubeObject> implements PodCopier {
     return preparation;
   }
 
-  /** Says where pods of other groups keep an object of a type that confines: a pod's group is that of one of its objects. */
-  #usedElsewhere(name: string, proxy: Stored<Pod>, existing: readonly Dependency[]): string | undefined {
+  /** Returns where pods of other groups keep objects of a type that confines: a pod's group is that of one of its objects. */
+  #homesOf(proxy: Stored<Pod>, existing: readonly Dependency[]): Named["homes"] {
     const { groupOf } = this.#options.family;
-    if (groupOf === undefined) return undefined;
+    if (groupOf === undefined) return [];
     const members = this.#options.registry.members();
     const since = this.#options.clock.now() - PLACED_LATELY_MS;
     const group = groupOf(proxy);
     // The pods of a group move together, as their leader does.
     const isOther = (pod: Stored<Pod>): boolean =>
       pod.metadata.uid !== proxy.metadata.uid && (group === undefined || groupOf(pod) !== group);
-    for (const dependency of existing) {
+    return existing.flatMap((dependency) => {
       const key = dependencyKey(dependency);
       const users = members.filter((member) => this.#users.isUsedBy(member, key, { isOther, since }));
-      const homes = users.map((member) => member.name);
-      if (homes.length > 0 && !homes.includes(name)) {
-        return `${dependency.kind} ${dependency.name}${NEEDED}, is in use in ${homes.join(", ")}`;
-      }
-    }
-    return undefined;
+      const names = users.map((member) => member.name);
+      const message = `${dependency.kind} ${dependency.name}${NEEDED}, is in use in ${names.join(", ")}`;
+      return names.length === 0 ? [] : [{ members: names, message }];
+    });
   }
 
   /** Reports whether the member has what is needed there beside the copies. */

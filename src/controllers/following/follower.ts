@@ -1,12 +1,12 @@
+import { defined } from "../../api/defined.ts";
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
-import { objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { FOLLOWED_RULES } from "../../copies/followed-rules.ts";
 import { followedKind } from "../../copies/objects.ts";
-import { isBound } from "../../pods/pod-state.ts";
 import type { FollowedObjects } from "../../scheduling/followed-objects.ts";
 import type { GroupName } from "../../scheduling/groups.ts";
 import { shortDigest } from "../copying/digests.ts";
-import type { PodCopierOptions } from "../copying/pod-copier.ts";
+import { type PodCopierOptions, wakeWaiting } from "../copying/pod-copier.ts";
 import { DependencyController } from "../dependencies/controller.ts";
 import { MemberDevices } from "./member-devices.ts";
 import { FollowedStatuses } from "./statuses.ts";
@@ -28,14 +28,11 @@ export class Follower {
   readonly #statuses: FollowedStatuses | undefined;
 
   constructor(options: FollowerOptions) {
-    const { type, objects, groupOf, proxies, events, onChange } = options;
+    const { type, objects, groupOf, onChange } = options;
     this.objects = objects;
     const devices = new MemberDevices({
       ...options,
-      onChange: () => {
-        const waiting = proxies.list().filter((proxy) => !isBound(proxy) && objects.of(proxy).length > 0);
-        for (const { metadata } of waiting) events.emit("needs", objectKey(metadata));
-      },
+      onChange: () => wakeWaiting(options, (proxy) => objects.of(proxy).length > 0),
     });
     this.#devices = devices;
     const rules = FOLLOWED_RULES[objects.type] ?? {};
@@ -50,7 +47,7 @@ export class Follower {
         kinds: [kind],
         of: objects.of,
         ...(confines ? { groupOf: (pod) => groupOf(pod)?.id } : {}),
-        ...(obstacle === undefined ? {} : { obstacle }),
+        ...defined({ obstacle }),
         ...(deviceClasses === undefined
           ? {}
           : {

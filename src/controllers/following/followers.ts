@@ -1,11 +1,9 @@
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
-import { objectKey } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { type Needs, refusedIn } from "../../placement/needs.ts";
-import { isBound } from "../../pods/pod-state.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import type { GroupName } from "../../scheduling/groups.ts";
-import { type PodCopier, type PodCopierOptions, together } from "../copying/pod-copier.ts";
+import { type PodCopier, type PodCopierOptions, together, wakeWaiting } from "../copying/pod-copier.ts";
 import type { Follower } from "./follower.ts";
 
 /** The controllers of all types whose objects follow pods. */
@@ -22,7 +20,7 @@ export class Followers implements PodCopier {
   onTypesRead(): void {
     if (this.#areTypesRead) return;
     this.#areTypesRead = true;
-    this.#wake(() => true);
+    wakeWaiting(this.#options, () => true);
   }
 
   add(follower: Follower): void {
@@ -90,7 +88,7 @@ export class Followers implements PodCopier {
     for (const { copies } of this.#running) copies.onEnded(member, delegate);
   }
 
-  /** Whoever adds a follower stops it. */
+  /** Each follower is stopped by whoever added it. */
   stop(): Promise<void> {
     return Promise.resolve();
   }
@@ -101,13 +99,6 @@ export class Followers implements PodCopier {
 
   #onRules({ objects }: Follower): void {
     this.#options.events.emit("followRules");
-    this.#wake((proxy) => objects.of(proxy).length > 0);
-  }
-
-  #wake(isConcerned: (proxy: Stored<Pod>) => boolean): void {
-    const { proxies, events } = this.#options;
-    for (const proxy of proxies.list()) {
-      if (!isBound(proxy) && isConcerned(proxy)) events.emit("needs", objectKey(proxy.metadata));
-    }
+    wakeWaiting(this.#options, (proxy) => objects.of(proxy).length > 0);
   }
 }

@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import type { AnyObject } from "../../api/delegated-type.ts";
 import { type JsonObject, jsonEqual } from "../../api/json.ts";
 import { type ObjectKey, objectKey, objectRef } from "../../api/kubernetes.ts";
@@ -98,9 +99,7 @@ export class FollowedStatuses {
     const [sent, held] = [this.#sent.get(key), this.#guard.of(key)];
     return {
       object: source.object,
-      ...(status === undefined ? {} : { status }),
-      ...(sent === undefined ? {} : { sent }),
-      ...(held === undefined ? {} : { held }),
+      ...defined({ status, sent, held }),
     };
   }
 }

@@ -16,7 +16,7 @@ export interface SecondScheduler {
   readonly process: PlaneProcess;
 }
 
-/** What makes it another scheduler than the cluster's own. */
+/** The names and flags that make it another scheduler than the cluster's own. */
 export interface SchedulerOptions {
   /** Program. Default: the cluster's kube-scheduler. */
   readonly command?: string;
