@@ -14,6 +14,7 @@ import { nodes, pods } from "../../kube/resources.ts";
 import { CORDONED } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { isBound, isGated } from "../../pods/pod-state.ts";
+import type { HostState } from "../../simulation/host-state.ts";
 import { hiddenLine, OTHER_PODS, VIRTUAL_NODES } from "../shared/hidden.ts";
 import {
   listClusters,
@@ -23,7 +24,6 @@ import {
   readable,
   unfinished,
 } from "../shared/reading.ts";
-import type { HostState } from "../simulation/host-state.ts";
 import { type CountedPod, countedPod, type MemberUse, useByNode } from "./member-use.ts";
 import type { Trouble } from "./model.ts";
 

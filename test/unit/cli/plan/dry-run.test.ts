@@ -4,12 +4,12 @@ import type { KubeObject, Pod, Stored } from "../../../../src/api/kubernetes.ts"
 import { type DryRunAnswer, dryRunNamespace, dryRunPod } from "../../../../src/cli/plan/dry-run.ts";
 import { type ManifestState, readManifestState, workloadsOf } from "../../../../src/cli/plan/manifest.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
-import type { HostState } from "../../../../src/cli/simulation/host-state.ts";
 import type { ClusterClient, ListPage } from "../../../../src/kube/client.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { type DependencyKind, dependencyKey } from "../../../../src/pods/dependencies.ts";
 import { type FollowedObjects, followedObjects } from "../../../../src/scheduling/followed-objects.ts";
+import type { HostState } from "../../../../src/simulation/host-state.ts";
 import { podGroupType } from "../../../support/builders/delegated-type.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod } from "../../../support/builders/pod.ts";

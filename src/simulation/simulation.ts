@@ -1,36 +1,35 @@
-import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
-import { CLUSTER_ANNOTATION, DELEGATION_LABEL, PREFERENCES_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
-import type { Job, KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
-import type { Amounts } from "../../api/quantity.ts";
-import { decide } from "../../controllers/delegation/decide.ts";
-import type { MemberView, View } from "../../controllers/delegation/decision/view.ts";
-import type { JobShare } from "../../copies/job-shares.ts";
-import { recordedMember } from "../../copies/objects.ts";
-import { ObjectsInMembers } from "../../copies/objects-in-members.ts";
-import type { Refusal } from "../../placement/candidate.ts";
-import { type Needs, needsState, preparationIn } from "../../placement/needs.ts";
-import { explain, type RankInput, type Ranking, rank, whyBehind } from "../../placement/rank.ts";
-import { podRequests } from "../../placement/requests.ts";
-import { allDependenciesOf, type DependencyKey, dependencyKey } from "../../pods/dependencies.ts";
-import { isOverflow } from "../../pods/overflow.ts";
-import { isBound, isGated, isLive, isTerminal } from "../../pods/pod-state.ts";
-import { memberOf } from "../../pods/proxy.ts";
-import { Store } from "../../runtime/store.ts";
-import type { Sharing } from "../../scheduling/eligibility.ts";
-import { placementFacts, rankInput } from "../../scheduling/eligibility.ts";
-import { type FollowedObjects, followedBy } from "../../scheduling/followed-objects.ts";
-import { PLACEMENT_INDEXES } from "../../scheduling/known-pods.ts";
-import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../../scheduling/overflow-reasons.ts";
-import { PlacementState } from "../../scheduling/placement-state.ts";
-import { allRefusals } from "../../scheduling/retries/pause.ts";
-import { choiceFor, mayHave, newShares } from "../../scheduling/whole/job-choice.ts";
-import { jobOfShare } from "../../scheduling/whole/job-division.ts";
-import { objectToPlace, placementOf, rankMembers } from "../../scheduling/whole/object-placement.ts";
-import { wishesOf, workloadKey } from "../../scheduling/workload.ts";
-import { SimulatedClaims } from "./claims.ts";
+import type { AnyObject, DelegatedType } from "../api/delegated-type.ts";
+import { CLUSTER_ANNOTATION, DELEGATION_LABEL, PREFERENCES_ANNOTATION, virtualNodeName } from "../api/keys.ts";
+import type { Job, KubeObject, Pod, Stored } from "../api/kubernetes.ts";
+import type { Amounts } from "../api/quantity.ts";
+import { decide } from "../controllers/delegation/decide.ts";
+import type { MemberView, View } from "../controllers/delegation/decision/view.ts";
+import type { JobShare } from "../copies/job-shares.ts";
+import { recordedMember } from "../copies/objects.ts";
+import { ObjectsInMembers } from "../copies/objects-in-members.ts";
+import type { Refusal } from "../placement/candidate.ts";
+import { type Needs, needsState, preparationIn } from "../placement/needs.ts";
+import { explain, type RankInput, type Ranking, rank, whyBehind } from "../placement/rank.ts";
+import { podRequests } from "../placement/requests.ts";
+import { allDependenciesOf, type DependencyKey, dependencyKey } from "../pods/dependencies.ts";
+import { isOverflow } from "../pods/overflow.ts";
+import { isBound, isGated, isLive, isTerminal } from "../pods/pod-state.ts";
+import { memberOf } from "../pods/proxy.ts";
+import { Store } from "../runtime/store.ts";
+import type { Sharing } from "../scheduling/eligibility.ts";
+import { placementFacts, rankInput } from "../scheduling/eligibility.ts";
+import { type FollowedObjects, followedBy } from "../scheduling/followed-objects.ts";
+import { PLACEMENT_INDEXES } from "../scheduling/known-pods.ts";
+import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../scheduling/overflow-reasons.ts";
+import { PlacementState } from "../scheduling/placement-state.ts";
+import { allRefusals } from "../scheduling/retries/pause.ts";
+import { choiceFor, mayHave, newShares } from "../scheduling/whole/job-choice.ts";
+import { jobOfShare } from "../scheduling/whole/job-division.ts";
+import { objectToPlace, placementOf, rankMembers } from "../scheduling/whole/object-placement.ts";
+import { wishesOf } from "../scheduling/workload.ts";
+import { type ClaimTemplate, SimulatedClaims } from "./claims.ts";
 import type { HostState } from "./host-state.ts";
 import { SimulatedMember } from "./simulated-member.ts";
-import type { ClaimTemplate } from "./workloads.ts";
 
 export interface SimulatedPlace {
   /** The member where it runs. Absent: it waits. */
@@ -100,7 +99,7 @@ export class Simulation {
       proxies,
       namespaces,
       defaults,
-      workloads,
+      findWorkload = () => undefined,
       claims,
       followed = [],
       missing = new Set(),
@@ -117,7 +116,7 @@ export class Simulation {
       namespaces: storeOf(namespaces.filter(({ metadata }) => metadata.labels?.[DELEGATION_LABEL] !== undefined)),
       defaults: storeOf(defaults),
       wishes: {
-        of: (pod) => wishesOf(pod, (namespace, workload) => workloads?.get(workloadKey(namespace, workload))),
+        of: (pod) => wishesOf(pod, findWorkload),
       },
       confinement: (pod) => followed.map(({ groupOf }) => groupOf(pod)).find((group) => group !== undefined),
       proxies: this.#proxies,
