@@ -25,6 +25,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
       "controllers/overflow",
       "controllers/pod-events",
       "controllers/preferences",
+      "controllers/queues",
       "controllers/services",
       "controllers/virtual-node",
       "controllers/whole",
@@ -143,6 +144,12 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     purpose: "evicts replicas of divided workloads that are to move",
     foundation: "controller",
     imports: [],
+  },
+  {
+    room: "controllers/queues",
+    purpose: "Kueue's admission checks: room in members",
+    foundation: "controller",
+    imports: ["simulation"],
   },
   {
     room: "controllers/virtual-node",

@@ -23,6 +23,8 @@ export const GROUP_ANNOTATION = "legation.dev/group";
 export const GROUP_BY_ANNOTATION = "legation.dev/group-by";
 /** Division of a workload's replicas over Clusters, as JSON or YAML. */
 export const PREFERENCES_ANNOTATION = "legation.dev/scheduling-preferences";
+/** On an AdmissionCheck of Kueue: the time in which an admitted workload's pods have to find a place, e.g. `5m`. */
+export const PLACE_WITHIN_ANNOTATION = "legation.dev/place-within";
 /** `never`: the pod waits for a lost member instead of being evicted. */
 export const FAILOVER_ANNOTATION = "legation.dev/failover";
 /** The only value: pods wait for a lost member without end. */

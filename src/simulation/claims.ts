@@ -21,6 +21,8 @@ export class SimulatedClaims {
   readonly #isMember: (cluster: string) => boolean;
   readonly #claims = new Map<ObjectKey, Stored<PersistentVolumeClaim>>();
   readonly #homes = new Map<ObjectKey, string>();
+  /** Uids of the pods with which claims went to their homes. */
+  readonly #firstPods = new Map<ObjectKey, string>();
 
   constructor(claims: ClaimsByNamespace = new Map(), isMember: (cluster: string) => boolean) {
     this.#isMember = isMember;
@@ -58,6 +60,19 @@ export class SimulatedClaims {
   }
 
   place(proxy: Stored<Pod>, member: string): void {
-    for (const key of claimKeys(proxy)) if (!this.#homes.has(key)) this.#homes.set(key, member);
+    for (const key of claimKeys(proxy)) {
+      if (this.#homes.has(key)) continue;
+      this.#homes.set(key, member);
+      this.#firstPods.set(key, proxy.metadata.uid);
+    }
+  }
+
+  /** Takes a pod back: a claim that went with it has no home any more. */
+  withdraw(proxy: Stored<Pod>): void {
+    for (const key of claimKeys(proxy)) {
+      if (this.#firstPods.get(key) !== proxy.metadata.uid) continue;
+      this.#homes.delete(key);
+      this.#firstPods.delete(key);
+    }
   }
 }

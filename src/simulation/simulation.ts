@@ -1,6 +1,6 @@
 import type { AnyObject, DelegatedType } from "../api/delegated-type.ts";
 import { CLUSTER_ANNOTATION, DELEGATION_LABEL, PREFERENCES_ANNOTATION, virtualNodeName } from "../api/keys.ts";
-import type { Job, KubeObject, Pod, Stored } from "../api/kubernetes.ts";
+import { type Job, type KubeObject, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
 import type { Amounts } from "../api/quantity.ts";
 import { decide } from "../controllers/delegation/decide.ts";
 import type { MemberView, View } from "../controllers/delegation/decision/view.ts";
@@ -163,6 +163,24 @@ export class Simulation {
     if (isOverflow(proxy)) return { reason: NOT_OVERFLOWED, message: noRoomEither(refusals), others: refusals };
     if (create !== undefined) return this.#park(proxy, create.member, refusals);
     return { reason: "NotPlaced", message: report?.message ?? explain(refusals), others: refusals };
+  }
+
+  /** Gives pods that are created together their places. */
+  placeTogether(proxies: readonly Stored<Pod>[]): SimulatedPlace[] {
+    // A gang is judged by all of its pods.
+    for (const proxy of proxies) this.#add(proxy);
+    return proxies.map((proxy) => this.place(proxy));
+  }
+
+  /** Takes pods back, as if they had never been placed. */
+  withdraw(proxies: readonly Stored<Pod>[]): void {
+    for (const proxy of proxies) {
+      const { uid } = proxy.metadata;
+      this.#proxies.delete(objectKey(proxy.metadata));
+      this.#placementState.remove(proxy);
+      for (const { requests } of this.members) requests.release(uid);
+      this.#claims.withdraw(proxy);
+    }
   }
 
   /** Returns where a whole Job runs. Its pods, which members' own controllers make, take no room here. */
