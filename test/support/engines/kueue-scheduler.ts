@@ -7,7 +7,8 @@ import type { Resource } from "../../../src/kube/resources.ts";
 
 export const workloadsV1beta2: Resource<Workload> = resourceOf(workloads, {});
 
-type Ref = { readonly namespace: string; readonly name: string };
+/** Namespace and name of a Workload. */
+export type Ref = { readonly namespace: string; readonly name: string };
 type Status = NonNullable<Workload["status"]>;
 
 /** Does what Kueue's scheduler and its Workload controller do with a Workload, for tests without Kueue. */
