@@ -44,11 +44,12 @@ const REQUEUE = { initialMs: 10_000, maxMs: 60_000 };
 export function decide(observed: Observed, now: number, wall: number = now): Decision<Action> {
   const { workload, entries, judged, heldUntil } = observed;
   if (!holdsQuota(workload)) return { actions: [], outcome: "NoQuota" };
+  if (heldUntil !== undefined && heldUntil > now) return { actions: [], outcome: "Held", requeueAt: heldUntil };
   if (isAsking(workload, entries)) {
     if (judged === undefined || judged.reservation !== reservationOf(workload, entries)) {
       return { actions: [], outcome: "Asking" };
     }
-    return answered(observed, judged, { outcome: judged.state, now, wall });
+    return { actions: [answer(observed, judged, wall)], outcome: judged.state };
   }
   if (!isTrue(workload, "Admitted") || entries.some(({ state }) => state !== "Ready")) {
     return { actions: [], outcome: "Answered" };
@@ -56,16 +57,11 @@ export function decide(observed: Observed, now: number, wall: number = now): Dec
   const dueAt = admittedAt(workload) + observed.placeWithinMs;
   if (wall < dueAt) return { actions: [], outcome: "Admitted", requeueAt: now + dueAt - wall };
   const message = unplaced(observed, dueAt);
-  if (message === undefined || (heldUntil ?? now) > now) return { actions: [], outcome: "Admitted" };
-  return answered(observed, { state: "Retry", message }, { outcome: "Unplaced", now, wall });
+  if (message === undefined) return { actions: [], outcome: "Placed" };
+  return { actions: [answer(observed, { state: "Retry", message }, wall)], outcome: "Unplaced" };
 }
 
-function answered(
-  { workload, entries, heldUntil }: Observed,
-  { state, message }: Verdict,
-  { outcome, now, wall }: { readonly outcome: string; readonly now: number; readonly wall: number },
-): Decision<Action> {
-  if (heldUntil !== undefined && heldUntil > now) return { actions: [], outcome: "Held", requeueAt: heldUntil };
+function answer({ workload, entries }: Observed, { state, message }: Verdict, wall: number): Action {
   const written = entries.map((entry) => ({
     name: entry.name,
     state,
@@ -73,7 +69,7 @@ function answered(
     lastTransitionTime: timestamp(wall),
     ...(state === "Retry" ? { requeueAfterSeconds: backoffMs(entry.retryCount ?? 0, REQUEUE) / 1000 } : {}),
   }));
-  return { actions: [{ type: "answer", workload, entries: written }], outcome };
+  return { type: "answer", workload, entries: written };
 }
 
 /** Reports whether Kueue has reserved quota and does not take it back. */

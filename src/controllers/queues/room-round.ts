@@ -86,17 +86,17 @@ function fits(places: readonly SimulatedPlace[]): string {
   return `${counted(places.length)} ${places.length === 1 ? "fits" : "fit"}: ${counts.sort().join(", ")}`;
 }
 
-/** Says per pod set how many pods would wait, and for what. The last one tells of the room that all others left. */
+/** Says per pod set how many pods would wait, and for what. The first one tells of the room that those with a place leave. */
 function shortage(sets: readonly ComingPods[], places: readonly SimulatedPlace[]): string {
   let from = 0;
   const reasons = sets.flatMap(({ podSet, pods }) => {
     const own = places.slice(from, from + pods.length);
     from += pods.length;
     const waiting = own.filter(({ cluster }) => cluster === undefined);
-    const last = waiting.at(-1);
-    if (last === undefined) return [];
+    const [first] = waiting;
+    if (first === undefined) return [];
     const set = sets.length === 1 ? "" : ` of pod set ${podSet}`;
-    return [`${waiting.length} of ${counted(pods.length)}${set} would wait: ${last.message}`];
+    return [`${waiting.length} of ${counted(pods.length)}${set} would wait: ${first.message}`];
   });
   return reasons.join("; ");
 }
