@@ -204,6 +204,7 @@ export class Controllers {
           }
         );
       },
+      wholeJobs: () => this.#wholeJobs.objects(),
       complete: (spec) => completedSpec(spec, this.#delegation.placementObjects().classes),
     });
     this.#serving = kubelets && new NodeServing({ ...running, kubelets, nodes: this.#virtualNodes.nodes });

@@ -1,4 +1,5 @@
 import {
+  type Job,
   type KubeObject,
   type ObjectKey,
   type ObjectRef,
@@ -31,6 +32,8 @@ export interface RoomOptions extends ControllerOptions {
   /** Returns what placement depends on. Undefined until the claims of these namespaces are known. */
   readonly hostState: (claiming: ReadonlySet<string>) => HostState | undefined;
   readonly complete: CompleteSpec;
+  /** The Jobs that go to members whole. */
+  readonly wholeJobs: () => readonly Stored<Job>[];
 }
 
 interface Watch {
@@ -211,7 +214,7 @@ export class RoomController {
 
   /** Judges all workloads that ask. Those that were told of room and do not show it yet hold it. */
   #judge(): void {
-    const { hostState, complete, clock, log } = this.#options;
+    const { hostState, complete, wholeJobs, clock, log } = this.#options;
     const watch = this.#watch;
     if (watch === undefined || this.#trouble() !== undefined) return;
     const told: Stored<Workload>[] = [];
@@ -237,7 +240,8 @@ export class RoomController {
       return;
     }
     const flavor = (name: string): WorkloadFlavor | undefined => watch.flavors.store.get(objectKey({ name }));
-    const sources = { flavor, complete };
+    const jobs = new Map(wholeJobs().map((job) => [job.metadata.uid, job]));
+    const sources = { flavor, complete, wholeJob: (uid: string) => jobs.get(uid) };
     const verdicts = judge({ host, told, asking, sources, find: this.#find, now });
     for (const workload of asking) {
       const key = objectKey(workload.metadata);

@@ -28,7 +28,7 @@ export class MembersAtBest {
   }
 }
 
-/** Nodes that are cordoned, or that an autoscaler adds, may be larger than those that are told. */
+/** Nodes that take no pods now are not told, nor are those that an autoscaler would add to none. */
 function isKnown({ status = {} }: Stored<Cluster>): boolean {
   const { nodes = 0, allocatable, nodeKinds } = status;
   const told = nodeKinds?.reduce((sum, { count }) => sum + count, 0) ?? nodes;
@@ -37,7 +37,7 @@ function isKnown({ status = {} }: Stored<Cluster>): boolean {
 
 function atBest(cluster: Stored<Cluster>): Stored<Cluster> {
   const { status = {} } = cluster;
-  const { nodeKinds, conditions = [] } = status;
+  const others = status.conditions?.filter(({ type }) => type !== "Ready") ?? [];
   const ready = {
     type: "Ready",
     status: "True",
@@ -45,18 +45,5 @@ function atBest(cluster: Stored<Cluster>): Stored<Cluster> {
     message: "",
     lastTransitionTime: "",
   } as const;
-  const untainted = nodeKinds?.map(({ taints = [], ...kind }) => ({
-    ...kind,
-    // Kubernetes' own taints tell of a node's trouble, which passes.
-    taints: taints.filter(({ key }) => !key.startsWith("node.kubernetes.io/")),
-  }));
-  return {
-    ...cluster,
-    status: {
-      ...status,
-      requestedByOthers: {},
-      conditions: [ready, ...conditions.filter(({ type }) => type !== "Ready")],
-      ...(untainted === undefined ? {} : { nodeKinds: untainted }),
-    },
-  };
+  return { ...cluster, status: { ...status, requestedByOthers: {}, conditions: [ready, ...others] } };
 }

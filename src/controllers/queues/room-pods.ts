@@ -1,6 +1,6 @@
 import type { DelegationMode } from "../../api/delegation-mode.ts";
-import { GROUP_ANNOTATION, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
-import type { Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
+import { CLUSTER_ANNOTATION, GROUP_ANNOTATION, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
+import type { Job, Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
 import {
   POD_SET_LABEL,
   type PodSet,
@@ -11,10 +11,12 @@ import {
   type Workload,
   type WorkloadFlavor,
 } from "../../api/kueue-workload.ts";
+import { membersOfJob } from "../../copies/job-shares.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { controllerOf, isGated, isLive } from "../../pods/pod-state.ts";
-import { isProxy } from "../../pods/proxy.ts";
-import { admitPod } from "../../simulation/admission.ts";
+import { isProxy, toProxy } from "../../pods/proxy.ts";
+import { asksForShares } from "../../scheduling/whole/job-choice.ts";
+import { type Admitted, admitPod } from "../../simulation/admission.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -24,6 +26,8 @@ export type CompleteSpec = (spec: PodSpec) => PodSpec;
 export interface PodSources {
   readonly flavor: (name: string) => WorkloadFlavor | undefined;
   readonly complete: CompleteSpec;
+  /** Returns the Job that goes to members whole, by its uid. */
+  readonly wholeJob: (uid: string) => Stored<Job> | undefined;
 }
 
 /** Pods of a pod set that are still to come. */
@@ -48,15 +52,19 @@ export function comingPods(
   const sets: ComingPods[] = [];
   let hostFirst = false;
   const podSets = workload.spec?.podSets ?? [];
+  const whole = workload.metadata.ownerReferences?.map(({ uid }) => sources.wholeJob(uid)).find((job) => job);
   for (const podSet of podSets) {
     const assignment = workload.status?.admission?.podSetAssignments?.find(({ name }) => name === podSet.name);
-    let missing = missingCount(workload, podSet, assignment, ofPodSet(podSet, present, podSets.length === 1));
+    const own = whole === undefined ? ofPodSet(podSet, present, podSets.length === 1) : whole;
+    let missing = missingCount(workload, podSet, assignment, countsOf(own));
     const pods: Stored<Pod>[] = [];
     for (const { selector, count } of domainsOf(assignment?.topologyAssignment, missing)) {
       const taken = Math.min(count, missing);
       if (taken === 0) continue;
       missing -= taken;
-      const admitted = admitPod(podOf(workload, podSet, { assignment, selector, sources }), mode);
+      const pod = podOf(workload, podSet, { assignment, selector, sources });
+      const admitted: Admitted<Stored<Pod>> =
+        whole === undefined ? admitPod(pod, mode) : { object: inWholeJob(pod, whole), warnings: [] };
       if (admitted.denied !== undefined) return { denied: admitted.denied };
       if (isOverflow(admitted.object)) hostFirst = true;
       else if (isProxy(admitted.object)) {
@@ -87,16 +95,28 @@ function ofPodSet({ name }: PodSet, present: readonly Stored<Pod>[], isOnly: boo
   return present.filter(({ metadata }) => isOnly || metadata.labels?.[POD_SET_LABEL] === name);
 }
 
+interface PodCounts {
+  readonly live: number;
+  readonly succeeded: number;
+}
+
+/** Counts the pods that are there. Those of a whole Job are in members only. */
+function countsOf(own: readonly Stored<Pod>[] | Stored<Job>): PodCounts {
+  if ("metadata" in own) return { live: own.status?.active ?? 0, succeeded: own.status?.succeeded ?? 0 };
+  return {
+    // A gated pod has no place yet.
+    live: own.filter((pod) => isLive(pod) && !isGated(pod)).length,
+    succeeded: own.filter((pod) => pod.status?.phase === "Succeeded").length,
+  };
+}
+
 function missingCount(
   { status }: Stored<Workload>,
   podSet: PodSet,
   assignment: PodSetAssignment | undefined,
-  present: readonly Stored<Pod>[],
+  { live, succeeded }: PodCounts,
 ): number {
   const reclaimed = status?.reclaimablePods?.find(({ name }) => name === podSet.name)?.count ?? 0;
-  const succeeded = present.filter((pod) => pod.status?.phase === "Succeeded").length;
-  // A gated pod has no place yet.
-  const live = present.filter((pod) => isLive(pod) && !isGated(pod)).length;
   // Kueue counts pods that succeeded as reclaimable, some moments later.
   return Math.max(0, (assignment?.count ?? podSet.count) - live - Math.max(reclaimed, succeeded));
 }
@@ -143,6 +163,21 @@ function podOf(
       tolerations: [...(spec.tolerations ?? []), ...merged.flatMap(({ tolerations = [] }) => tolerations)],
     }),
   };
+}
+
+/** Returns a pod of a Job that goes to members whole: by the Job's annotations, and in one member unless it is divided. */
+function inWholeJob(pod: Stored<Pod>, job: Stored<Job>): Stored<Pod> {
+  const { [CLUSTER_ANNOTATION]: _, ...annotations } = job.metadata.annotations ?? {};
+  const members = membersOfJob(job);
+  const isDivided = asksForShares(job) || members.length > 1;
+  const together = isDivided ? {} : { [GROUP_ANNOTATION]: job.metadata.uid };
+  const pinned = members.length === 1 ? { [VIRTUAL_NODE_LABEL]: members[0] ?? "" } : {};
+  const marked = toProxy({
+    ...pod,
+    metadata: { ...pod.metadata, annotations: { ...annotations, ...together } },
+    spec: { containers: [], ...pod.spec, nodeSelector: { ...pod.spec?.nodeSelector, ...pinned } },
+  });
+  return { ...marked, metadata: { ...pod.metadata, ...marked.metadata } };
 }
 
 function mergedOf(parts: readonly (Labels | undefined)[]): Labels {

@@ -1,7 +1,9 @@
+import type { Cluster } from "../../api/cluster.ts";
 import { delegationModeOf } from "../../api/delegation-mode.ts";
 import { DELEGATION_LABEL } from "../../api/keys.ts";
 import { objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { isTrue, type Workload } from "../../api/kueue-workload.ts";
+import { addAmounts, formatAmounts, parseAmounts } from "../../api/quantity.ts";
 import { counted } from "../../api/wording.ts";
 import type { HostState } from "../../simulation/host-state.ts";
 import { type SimulatedPlace, Simulation } from "../../simulation/simulation.ts";
@@ -26,7 +28,7 @@ const LONGEST_MESSAGE = 16_384;
 /** Answers all workloads that ask, from one state of the host: what one gets, the next does not. */
 export function judge(input: RoundInput): ReadonlyMap<string, Verdict> {
   const { host, now } = input;
-  const simulation = new Simulation(host, now);
+  const simulation = new Simulation({ ...host, clusters: host.clusters.map(withoutOthers) }, now);
   const atBest = new MembersAtBest(host, now);
   const modes = new Map(host.namespaces.map(({ metadata }) => [metadata.name, delegationModeOf(metadata.labels)]));
   const coming = (workload: Stored<Workload>): Coming | undefined => {
@@ -51,6 +53,15 @@ export function judge(input: RoundInput): ReadonlyMap<string, Verdict> {
     verdicts.set(objectKey(workload.metadata), { ...verdict, message: short });
   }
   return verdicts;
+}
+
+/** Pods are sent to members whose scheduler may still find room. A queue has to know what others leave. */
+function withoutOthers(cluster: Stored<Cluster>): Stored<Cluster> {
+  const { allocatable, requestedByOthers } = cluster.status ?? {};
+  if (allocatable === undefined || requestedByOthers === undefined) return cluster;
+  const left = parseAmounts(allocatable);
+  addAmounts(left, parseAmounts(requestedByOthers), -1);
+  return { ...cluster, status: { ...cluster.status, allocatable: formatAmounts(left), requestedByOthers: {} } };
 }
 
 function verdictOn(coming: Coming, simulation: Simulation, atBest: MembersAtBest): Verdict {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import type { Job, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { TopologyAssignment, Workload, WorkloadFlavor } from "../../../../src/api/kueue-workload.ts";
 import type { Verdict } from "../../../../src/controllers/queues/decide-room.ts";
 import { workloadsOfPod } from "../../../../src/controllers/queues/room-pods.ts";
@@ -12,6 +12,7 @@ import { entry, NOW, podSet, workload } from "./workloads.ts";
 
 interface RoundParts {
   readonly told?: readonly Stored<Workload>[];
+  readonly jobs?: readonly Stored<Job>[];
   readonly flavors?: Readonly<Record<string, WorkloadFlavor["spec"]>>;
 }
 
@@ -19,7 +20,7 @@ interface RoundParts {
 const TWO = host({ west: {}, east: {} });
 
 function judged(state: HostState, asking: readonly Stored<Workload>[], parts: RoundParts = {}): Verdict[] {
-  const { told = [], flavors = {} } = parts;
+  const { told = [], flavors = {}, jobs = [] } = parts;
   const classes = { runtimeClass: () => undefined, priorityClass: () => undefined };
   const verdicts = judge({
     host: state,
@@ -28,6 +29,7 @@ function judged(state: HostState, asking: readonly Stored<Workload>[], parts: Ro
     sources: {
       flavor: (name) => (flavors[name] === undefined ? undefined : { spec: flavors[name] }),
       complete: (spec) => completedSpec(spec, classes),
+      wholeJob: (uid) => jobs.find(({ metadata }) => metadata.uid === uid),
     },
     find: (value) => state.proxies.filter((pod) => workloadsOfPod(pod).includes(value)),
     now: NOW,
@@ -199,6 +201,30 @@ describe("a workload", () => {
     ]);
   });
 
+  test("of a whole Job needs one member for all of its pods, and the one that has it", () => {
+    const job = (parts: Pick<Job, "status"> = {}, annotations = {}): Stored<Job> => {
+      const metadata = { namespace: "team", name: "a", uid: "job-a", resourceVersion: "1", annotations };
+      return { metadata, ...parts };
+    };
+    const asking = (count: number): Stored<Workload>[] => [
+      workload("a", {
+        podSets: [podSet({ count, cpu: "5", template: { ...podSet({ cpu: "5" }).template, metadata: {} } })],
+      }),
+    ];
+    expect(judged(TWO, asking(3), { jobs: [job()] })).toMatchObject([
+      { message: expect.stringMatching(/^3 pods fit: 3 in /) },
+    ]);
+    expect(judged(TWO, asking(4), { jobs: [job()] })).toMatchObject([{ state: "Retry" }]);
+    const begun = job({}, { "legation.dev/cluster": "west" });
+    expect(judged(TWO, asking(3), { jobs: [begun] })).toMatchObject([{ message: "3 pods fit: 3 in west" }]);
+    // Its pods are in the member only, and the Job's status counts them.
+    const told = [workload("a", { ...ready, podSets: [podSet({ count: 3, cpu: "5" })] })];
+    const other = [workload("b", { podSets: [podSet({ count: 6, cpu: "5" })] })];
+    expect(judged(TWO, other, { told, jobs: [begun] })).toMatchObject([{ state: "Retry" }]);
+    const runs = { ...begun, status: { active: 2, succeeded: 1 } };
+    expect(judged(TWO, other, { told, jobs: [runs] })).toMatchObject([{ state: "Ready" }]);
+  });
+
   test("asks for what a pod's limits request", () => {
     const limited = { containers: [{ name: "main", image: "main:1", resources: { limits: { cpu: "99" } } }] };
     const template = { ...podSet().template, spec: limited };
@@ -229,10 +255,8 @@ describe("a workload that no member could ever run", () => {
     ]);
   });
 
-  test("is not rejected for members that are lost, cordoned, full or tainted by Kubernetes", () => {
+  test("is not rejected for members that are lost, cordoned or full", () => {
     const small = workload("a", { podSets: [podSet({ cpu: "8" })] });
-    const allocatable = { cpu: "8", pods: "110" };
-    const taints = [{ key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" }];
     const lost = {
       type: "Ready",
       status: "False",
@@ -244,7 +268,6 @@ describe("a workload that no member could ever run", () => {
       { status: { conditions: [lost] } },
       { node: { unschedulable: true } },
       { status: { requestedByOthers: { cpu: "16" } } },
-      { status: { nodeKinds: [{ count: 2, taints, allocatable }] } },
     ]) {
       expect(judged(host({ west: member }), [small])).toMatchObject([{ state: "Retry" }]);
     }
