@@ -124,11 +124,23 @@ export class Simulation {
       homeApi: () => ({ state: "known", address: { host: "", port: "" } }),
       clock: { now: () => now },
     });
+    const filling = this.fill(proxies);
+    while (filling.next().done !== true);
+  }
+
+  /** Adds the host's proxies, once. Yields between steps, so that a process with other work can pause. */
+  *fill(proxies: readonly Stored<Pod>[]): Generator<undefined, void> {
     for (const proxy of proxies) this.#proxies.set(proxy);
-    for (const proxy of proxies) this.#add(proxy);
+    for (const proxy of proxies) {
+      this.#add(proxy);
+      yield;
+    }
     // Pods that wait already come first.
     const waiting = proxies.filter((pod) => !isBound(pod) && isLive(pod));
-    for (const proxy of waiting.sort(byAge)) this.place(proxy);
+    for (const proxy of waiting.sort(byAge)) {
+      this.place(proxy);
+      yield;
+    }
   }
 
   get members(): readonly SimulatedMember[] {
@@ -165,11 +177,9 @@ export class Simulation {
     return { reason: "NotPlaced", message: report?.message ?? explain(refusals), others: refusals };
   }
 
-  /** Gives pods that are created together their places. */
-  placeTogether(proxies: readonly Stored<Pod>[]): SimulatedPlace[] {
-    // A gang is judged by all of its pods.
+  /** Adds pods that are created together, before they get their places: a gang is judged by all of its pods. */
+  announce(proxies: readonly Stored<Pod>[]): void {
     for (const proxy of proxies) this.#add(proxy);
-    return proxies.map((proxy) => this.place(proxy));
   }
 
   /** Takes pods back, as if they had never been placed. */

@@ -25,13 +25,7 @@ export interface CheckAction {
 export function decideCheck(observed: ObservedCheck, now: number, wall: number = now): Decision<CheckAction> {
   const { check, trouble, heldUntil } = observed;
   const { generation } = check.metadata;
-  const misspelt = problemOf(check);
-  const [status, reason, message] =
-    misspelt !== undefined
-      ? (["False", "Invalid", misspelt] as const)
-      : trouble !== undefined
-        ? (["False", "NotReady", trouble] as const)
-        : (["True", "Active", "Legation answers whether members have room"] as const);
+  const { status, reason, message } = activity(problemOf(check), trouble);
   const shown = check.status?.conditions?.find(({ type }) => type === "Active");
   const isShown = shown?.status === status && shown.reason === reason && shown.message === message;
   if (isShown && shown.observedGeneration === generation) return { actions: [], outcome: "InStep" };
@@ -42,6 +36,14 @@ export function decideCheck(observed: ObservedCheck, now: number, wall: number =
     ...(generation === undefined ? {} : { observedGeneration: generation }),
   };
   return { actions: [{ type: "condition", check, condition }], outcome: "Written" };
+}
+
+type Activity = Required<Pick<KueueCondition, "status" | "reason" | "message">>;
+
+function activity(misspelt: string | undefined, trouble: string | undefined): Activity {
+  if (misspelt !== undefined) return { status: "False", reason: "Invalid", message: misspelt };
+  if (trouble !== undefined) return { status: "False", reason: "NotReady", message: trouble };
+  return { status: "True", reason: "Active", message: "Legation answers whether members have room" };
 }
 
 /** Returns the time in which pods have to find a place, by the check's annotation; ms. */

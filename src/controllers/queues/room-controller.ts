@@ -13,6 +13,7 @@ import { admissionChecks, workloadFlavors, workloads } from "../../api/resources
 import { claimNames } from "../../copies/claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
+import { TimeSlice } from "../../kube/event-loop.ts";
 import { resourceOf } from "../../kube/optional-resource.ts";
 import { apiVersionOf, type OptionalResource } from "../../kube/resources.ts";
 import type { Timer } from "../../runtime/clock.ts";
@@ -24,7 +25,7 @@ import type { HostState } from "../../simulation/host-state.ts";
 import { type CheckAction, decideCheck, isRoomCheck, type ObservedCheck, placeWithinMs } from "./decide-check.ts";
 import { type Action, decide, holdsQuota, isAsking, type Judged, type Observed, reservationOf } from "./decide-room.ts";
 import { type CompleteSpec, podsOf, workloadsOfPod } from "./room-pods.ts";
-import { judge } from "./room-round.ts";
+import { judge, type QueuedWorkload } from "./room-round.ts";
 
 export interface RoomOptions extends ControllerOptions {
   readonly host: ClusterClient;
@@ -47,8 +48,6 @@ const STATUS = "status";
 // Workloads that come together are judged together, and a round costs as much as a plan.
 const ROUND_EVERY_MS = 1_000;
 const FIRST_ROUND_AFTER_MS = 50;
-// Most of the process's time is for pods.
-const MOST_OF_TIME = 0.1;
 
 /** Answers Kueue's AdmissionChecks `legation.dev/room`, while the host has any: whether members have room for a workload now. */
 export class RoomController {
@@ -62,6 +61,8 @@ export class RoomController {
   #watch: Watch | undefined;
   #ended: Promise<unknown> = Promise.resolve();
   #round: Timer | undefined;
+  #judging: Promise<void> | undefined;
+  readonly #abort = new AbortController();
   #restUntil = 0;
 
   constructor(options: RoomOptions) {
@@ -98,7 +99,9 @@ export class RoomController {
   }
 
   async stop(): Promise<void> {
+    this.#abort.abort(new Error("the controller stops"));
     this.#round?.cancel();
+    await this.#judging;
     await this.#checks.stop();
     this.#unwatch();
     await this.#ended;
@@ -204,54 +207,70 @@ export class RoomController {
   }
 
   #ask(): void {
-    const { clock } = this.#options;
+    const { clock, log } = this.#options;
+    const { signal } = this.#abort;
+    if (this.#judging !== undefined || signal.aborted) return;
     const delayMs = Math.max(FIRST_ROUND_AFTER_MS, this.#restUntil - clock.now());
     this.#round ??= clock.after(delayMs, () => {
       this.#round = undefined;
-      this.#judge();
+      this.#judging = this.#judge(signal)
+        .catch((err: unknown) => {
+          if (!signal.aborted) log.error({ err }, "cannot judge workloads");
+        })
+        .finally(() => {
+          this.#judging = undefined;
+          // Those that asked meanwhile are told to ask again.
+          this.#enqueueAll();
+        });
     });
   }
 
   /** Judges all workloads that ask. Those that were told of room and do not show it yet hold it. */
-  #judge(): void {
+  async #judge(signal: AbortSignal): Promise<void> {
     const { hostState, complete, wholeJobs, clock, log } = this.#options;
     const watch = this.#watch;
     if (watch === undefined || this.#trouble() !== undefined) return;
-    const told: Stored<Workload>[] = [];
-    const asking: Stored<Workload>[] = [];
+    const told: QueuedWorkload[] = [];
+    const asking: QueuedWorkload[] = [];
     for (const workload of watch.workloads.store.list()) {
       const entries = this.#entriesOf(workload);
       if (entries.length === 0 || !holdsQuota(workload)) continue;
+      const queued = { workload, pods: podsOf(workload, this.#find) };
       const judged = this.#isJudged(workload, entries) ? this.#judged.get(objectKey(workload.metadata)) : undefined;
       if (!isAsking(workload, entries)) {
-        if (entries.every(({ state }) => state === "Ready")) told.push(workload);
-      } else if (judged === undefined) asking.push(workload);
-      else if (judged.state === "Ready") told.push(workload);
+        if (entries.every(({ state }) => state === "Ready")) told.push(queued);
+      } else if (judged === undefined) asking.push(queued);
+      else if (judged.state === "Ready") told.push(queued);
     }
     if (asking.length === 0) return;
-    const claiming = asking.filter(({ spec }) =>
+    const claiming = asking.filter(({ workload: { spec } }) =>
       spec?.podSets?.some(({ template }) => claimNames(template).length > 0),
     );
-    const host = hostState(new Set(claiming.map(({ metadata }) => metadata.namespace ?? "")));
+    const host = hostState(new Set(claiming.map(({ workload }) => workload.metadata.namespace ?? "")));
     const now = clock.now();
     this.#restUntil = now + ROUND_EVERY_MS;
-    if (host === undefined) {
-      this.#ask();
-      return;
-    }
+    // Asked again when this round ends.
+    if (host === undefined) return;
     const flavor = (name: string): WorkloadFlavor | undefined => watch.flavors.store.get(objectKey({ name }));
     const jobs = new Map(wholeJobs().map((job) => [job.metadata.uid, job]));
     const sources = { flavor, complete, wholeJob: (uid: string) => jobs.get(uid) };
-    const verdicts = judge({ host, told, asking, sources, find: this.#find, now });
-    for (const workload of asking) {
+    const reservations = asking.map(({ workload }) => reservationOf(workload, this.#entriesOf(workload)));
+    const round = judge({ host, told, asking, sources, now });
+    const slice = new TimeSlice(signal);
+    let step = round.next();
+    while (step.done !== true) {
+      if (slice.due) await slice.next();
+      step = round.next();
+    }
+    for (const [index, { workload }] of asking.entries()) {
       const key = objectKey(workload.metadata);
-      const verdict = verdicts.get(key);
-      if (verdict === undefined) continue;
-      this.#judged.set(key, { ...verdict, reservation: reservationOf(workload, this.#entriesOf(workload)) });
-      this.#loop.enqueue(key);
+      const verdict = step.value.get(key);
+      const reservation = reservations[index];
+      if (verdict !== undefined && reservation !== undefined) this.#judged.set(key, { ...verdict, reservation });
     }
     const tookMs = clock.now() - now;
-    this.#restUntil = now + Math.max(ROUND_EVERY_MS, tookMs / MOST_OF_TIME);
+    // Other work took most of that time.
+    this.#restUntil = clock.now() + Math.max(ROUND_EVERY_MS - tookMs, tookMs);
     log.debug({ told: told.length, asking: asking.length, tookMs }, "judged workloads");
   }
 

@@ -9,48 +9,56 @@ import type { HostState } from "../../simulation/host-state.ts";
 import { type SimulatedPlace, Simulation } from "../../simulation/simulation.ts";
 import type { Verdict } from "./decide-room.ts";
 import { MembersAtBest } from "./room-ever.ts";
-import { type Coming, type ComingPods, comingPods, type PodSources, podsOf } from "./room-pods.ts";
+import { type Coming, type ComingPods, comingPods, type PodSources } from "./room-pods.ts";
+
+/** A workload with its pods that are proxies, as they are in the state of the host. */
+export interface QueuedWorkload {
+  readonly workload: Stored<Workload>;
+  readonly pods: readonly Stored<Pod>[];
+}
 
 export interface RoundInput {
   readonly host: HostState;
   /** Workloads that were told of room, and hold it until they end. */
-  readonly told: readonly Stored<Workload>[];
-  readonly asking: readonly Stored<Workload>[];
+  readonly told: readonly QueuedWorkload[];
+  readonly asking: readonly QueuedWorkload[];
   readonly sources: PodSources;
-  /** Finds proxies by a value of `workloadsOfPod`. */
-  readonly find: (value: string) => readonly Stored<Pod>[];
   readonly now: number;
 }
 
 // What the API server takes of a check's message.
 const LONGEST_MESSAGE = 16_384;
 
-/** Answers all workloads that ask, from one state of the host: what one gets, the next does not. */
-export function judge(input: RoundInput): ReadonlyMap<string, Verdict> {
+/** Answers all workloads that ask, from one state of the host: what one gets, the next does not. Yields between steps. */
+export function* judge(input: RoundInput): Generator<undefined, ReadonlyMap<string, Verdict>> {
   const { host, now } = input;
-  const simulation = new Simulation({ ...host, clusters: host.clusters.map(withoutOthers) }, now);
+  const simulation = new Simulation({ ...host, clusters: host.clusters.map(withoutOthers), proxies: [] }, now);
+  yield* simulation.fill(host.proxies);
   const atBest = new MembersAtBest(host, now);
   const modes = new Map(host.namespaces.map(({ metadata }) => [metadata.name, delegationModeOf(metadata.labels)]));
-  const coming = (workload: Stored<Workload>): Coming | undefined => {
+  const coming = ({ workload, pods }: QueuedWorkload): Coming | undefined => {
     const mode = modes.get(workload.metadata.namespace ?? "");
-    return mode && comingPods(workload, podsOf(workload, input.find), mode, input.sources);
+    return mode && comingPods(workload, pods, mode, input.sources);
   };
-  for (const workload of input.told.toSorted(byReservation)) {
-    const pods = coming(workload);
+  for (const queued of input.told.toSorted((one, other) => byReservation(one.workload, other.workload))) {
+    const pods = coming(queued);
     if (pods === undefined || "denied" in pods) continue;
-    simulation.placeTogether(pods.sets.flatMap((set) => set.pods));
+    yield* placed(
+      pods.sets.flatMap((set) => set.pods),
+      simulation,
+    );
   }
   const verdicts = new Map<string, Verdict>();
-  for (const workload of input.asking.toSorted(byPrecedence)) {
-    const { namespace } = workload.metadata;
-    const pods = coming(workload);
+  for (const queued of input.asking.toSorted((one, other) => byPrecedence(one.workload, other.workload))) {
+    const { metadata } = queued.workload;
+    const pods = coming(queued);
     const verdict =
       pods === undefined
-        ? ready(`namespace ${namespace} has no label ${DELEGATION_LABEL}: its pods run on the host`)
-        : verdictOn(pods, simulation, atBest);
+        ? ready(`namespace ${metadata.namespace} has no label ${DELEGATION_LABEL}: its pods run on the host`)
+        : yield* verdictOn(pods, simulation, atBest);
     const { message } = verdict;
     const short = message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message;
-    verdicts.set(objectKey(workload.metadata), { ...verdict, message: short });
+    verdicts.set(objectKey(metadata), { ...verdict, message: short });
   }
   return verdicts;
 }
@@ -64,7 +72,7 @@ function withoutOthers(cluster: Stored<Cluster>): Stored<Cluster> {
   return { ...cluster, status: { ...cluster.status, allocatable: formatAmounts(left), requestedByOthers: {} } };
 }
 
-function verdictOn(coming: Coming, simulation: Simulation, atBest: MembersAtBest): Verdict {
+function* verdictOn(coming: Coming, simulation: Simulation, atBest: MembersAtBest): Generator<undefined, Verdict> {
   if ("denied" in coming) return { state: "Rejected", message: `admission refuses its pods: ${coming.denied}` };
   const { sets, hostFirst } = coming;
   if (sets.length === 0) {
@@ -75,7 +83,7 @@ function verdictOn(coming: Coming, simulation: Simulation, atBest: MembersAtBest
     );
   }
   const pods = sets.flatMap((set) => set.pods);
-  const places = simulation.placeTogether(pods);
+  const places = yield* placed(pods, simulation);
   if (places.every(({ cluster }) => cluster !== undefined)) return ready(fits(places));
   simulation.withdraw(pods);
   const never = sets.flatMap(({ podSet, pods: [first] }) => {
@@ -84,6 +92,16 @@ function verdictOn(coming: Coming, simulation: Simulation, atBest: MembersAtBest
   });
   if (never.length > 0) return { state: "Rejected", message: never.join("; ") };
   return { state: "Retry", message: shortage(sets, places) };
+}
+
+function* placed(pods: readonly Stored<Pod>[], simulation: Simulation): Generator<undefined, SimulatedPlace[]> {
+  const places: SimulatedPlace[] = [];
+  simulation.announce(pods);
+  for (const pod of pods) {
+    places.push(simulation.place(pod));
+    yield;
+  }
+  return places;
 }
 
 function ready(message: string): Verdict {

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { Job, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { TopologyAssignment, Workload, WorkloadFlavor } from "../../../../src/api/kueue-workload.ts";
 import type { Verdict } from "../../../../src/controllers/queues/decide-room.ts";
-import { workloadsOfPod } from "../../../../src/controllers/queues/room-pods.ts";
-import { judge } from "../../../../src/controllers/queues/room-round.ts";
+import { podsOf, workloadsOfPod } from "../../../../src/controllers/queues/room-pods.ts";
+import { judge, type QueuedWorkload } from "../../../../src/controllers/queues/room-round.ts";
 import { completedSpec } from "../../../../src/pods/host-admission.ts";
 import type { HostState } from "../../../../src/simulation/host-state.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
@@ -22,18 +22,24 @@ const TWO = host({ west: {}, east: {} });
 function judged(state: HostState, asking: readonly Stored<Workload>[], parts: RoundParts = {}): Verdict[] {
   const { told = [], flavors = {}, jobs = [] } = parts;
   const classes = { runtimeClass: () => undefined, priorityClass: () => undefined };
-  const verdicts = judge({
+  const withPods = (queued: Stored<Workload>): QueuedWorkload => {
+    const found = (value: string): Stored<Pod>[] => state.proxies.filter((pod) => workloadsOfPod(pod).includes(value));
+    return { workload: queued, pods: podsOf(queued, found) };
+  };
+  const round = judge({
     host: state,
-    told,
-    asking,
+    told: told.map(withPods),
+    asking: asking.map(withPods),
     sources: {
       flavor: (name) => (flavors[name] === undefined ? undefined : { spec: flavors[name] }),
       complete: (spec) => completedSpec(spec, classes),
       wholeJob: (uid) => jobs.find(({ metadata }) => metadata.uid === uid),
     },
-    find: (value) => state.proxies.filter((pod) => workloadsOfPod(pod).includes(value)),
     now: NOW,
   });
+  let step = round.next();
+  while (step.done !== true) step = round.next();
+  const verdicts = step.value;
   return asking.flatMap(({ metadata }) => verdicts.get(`team/${metadata.name}`) ?? []);
 }
 
