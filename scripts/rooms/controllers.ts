@@ -25,6 +25,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
       "controllers/overflow",
       "controllers/pod-events",
       "controllers/preferences",
+      "controllers/queues",
       "controllers/services",
       "controllers/virtual-node",
       "controllers/whole",
@@ -125,6 +126,12 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     purpose: "certificates and connections of agents",
     foundation: "controller",
     imports: ["certificates", "tunnel"],
+  },
+  {
+    room: "controllers/queues",
+    purpose: "quotas of Kueue's queues, by what members have",
+    foundation: "controller",
+    imports: ["placement", "controllers/proxies.ts"],
   },
   {
     room: "controllers/cluster-profiles",

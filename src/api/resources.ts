@@ -1,6 +1,7 @@
 import type { OptionalResource, Resource } from "../kube/resources.ts";
 import type { Cluster } from "./cluster.ts";
 import type { AnyObject, DelegatedType } from "./delegated-type.ts";
+import type { ClusterQueue, ResourceFlavor } from "./kueue.ts";
 import type { PlacementDefaults } from "./placement-defaults.ts";
 
 const legation = { group: "legation.dev", version: "v1alpha1", namespaced: false } as const;
@@ -22,6 +23,21 @@ export const delegatedTypes: Resource<DelegatedType> = {
   ...legation,
   plural: "delegatedtypes",
   kind: "DelegatedType",
+};
+
+const KUEUE = { group: "kueue.x-k8s.io", namespaced: false } as const;
+
+export const resourceFlavors: OptionalResource<ResourceFlavor> = {
+  ...KUEUE,
+  versions: ["v1beta2", "v1beta1"],
+  plural: "resourceflavors",
+  kind: "ResourceFlavor",
+};
+export const clusterQueues: OptionalResource<ClusterQueue> = {
+  ...KUEUE,
+  versions: ["v1beta2", "v1beta1"],
+  plural: "clusterqueues",
+  kind: "ClusterQueue",
 };
 
 /** Returns the API resource that a type names. */

@@ -24,10 +24,12 @@ const MOST_PAGES = 2_000;
 const PAGE_DELAY_MS = 200;
 const RETRY = { initialMs: 5_000, maxMs: 60_000 };
 const ATTEMPTS = 5;
+const NOTHING: Amounts = {};
 const RUNNING = "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!=";
 
 interface Reading {
   sum: Record<string, number>;
+  byNode: Map<string, Record<string, number>>;
   pages: number;
   next: string | undefined;
   workMs: number;
@@ -40,6 +42,7 @@ export class ForeignUsage {
   #timer: Timer | undefined;
   #running: Promise<void> | undefined;
   #sum: Amounts | undefined;
+  #byNode: ReadonlyMap<string, Amounts> = new Map();
 
   constructor(options: ForeignUsageOptions) {
     this.#options = options;
@@ -47,6 +50,11 @@ export class ForeignUsage {
 
   get sum(): Amounts | undefined {
     return this.#sum;
+  }
+
+  /** The part of the sum on one node. */
+  on(node: string): Amounts {
+    return this.#byNode.get(node) ?? NOTHING;
   }
 
   start(): void {
@@ -113,7 +121,14 @@ export class ForeignUsage {
         signal.throwIfAborted();
         const begunAt = clock.now();
         const { items, continue: next } = await this.#page(reading.next);
-        for (const pod of items) addAmounts(reading.sum, podRequests(pod));
+        for (const pod of items) {
+          const requests = podRequests(pod);
+          addAmounts(reading.sum, requests);
+          const node = pod.spec?.nodeName ?? "";
+          const onNode = reading.byNode.get(node) ?? {};
+          addAmounts(onNode, requests);
+          reading.byNode.set(node, onNode);
+        }
         reading.workMs += clock.now() - begunAt;
         reading.pages += 1;
         reading.next = next;
@@ -124,6 +139,7 @@ export class ForeignUsage {
       release();
     }
     this.#sum = reading.sum;
+    this.#byNode = reading.byNode;
     onChange();
   }
 
@@ -143,7 +159,7 @@ export class ForeignUsage {
 }
 
 function begun(): Reading {
-  return { sum: {}, pages: 0, next: undefined, workMs: 0 };
+  return { sum: {}, byNode: new Map(), pages: 0, next: undefined, workMs: 0 };
 }
 
 export interface ForeignUsageOptions {

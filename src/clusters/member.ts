@@ -1,7 +1,7 @@
 import { getHeapStatistics } from "node:v8";
 import type { Cluster } from "../api/cluster.ts";
 import { jsonEqual } from "../api/json.ts";
-import type { ObjectKey, Pod, Stored } from "../api/kubernetes.ts";
+import type { KubeNode, ObjectKey, Pod, Stored } from "../api/kubernetes.ts";
 import type { Amounts } from "../api/quantity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError, type KubeError } from "../kube/errors.ts";
@@ -282,6 +282,15 @@ export class Member {
 
   get foreign(): Amounts | undefined {
     return this.#foreign.sum;
+  }
+
+  /** What others use of one node. Nothing before the first reading. */
+  foreignOn(node: string): Amounts {
+    return this.#foreign.on(node);
+  }
+
+  get nodes(): readonly Stored<KubeNode>[] {
+    return this.#nodes.reflector.store.list();
   }
 
   /** Settles as the response does. While one is overdue, placement prefers other members. */

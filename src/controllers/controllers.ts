@@ -30,6 +30,7 @@ import { OverflowPlacement } from "./overflow/placement.ts";
 import { PodEventController } from "./pod-events/controller.ts";
 import { PreferencesController } from "./preferences/controller.ts";
 import { boundTo, NODE_INDEX, reflectProxies } from "./proxies.ts";
+import { QuotaController } from "./queues/quota-controller.ts";
 import { RefusedWrites } from "./refused-writes.ts";
 import { KeptDelegates, RestoredHost } from "./restored-host.ts";
 import { ServiceController } from "./services/controller.ts";
@@ -64,6 +65,7 @@ export class Controllers {
   readonly #delegation: DelegationController;
   readonly #overflow: OverflowController;
   readonly #preferences: PreferencesController;
+  readonly #quotas: QuotaController;
   readonly #wholeJobs: WholeJobs;
   readonly #types: TypesController;
   readonly #serving: NodeServing | undefined;
@@ -171,6 +173,7 @@ export class Controllers {
       copyRefusal: (pod, member) => policies.refusal(pod, member) ?? followers.refusal(pod, member),
       providesClasses: (pod, member) => classes.provides(pod, member),
     });
+    this.#quotas = new QuotaController({ ...running, proxies, recorder });
     const { divisions, eligibilities } = this.#delegation.placementState;
     this.#preferences = new PreferencesController({
       ...running,
@@ -206,6 +209,7 @@ export class Controllers {
     }
     this.#wholeJobs.start();
     this.#profiles.start();
+    this.#quotas.start();
     this.#podEvents?.start();
     this.#serving?.start();
     this.#reportMembers();
@@ -218,6 +222,7 @@ export class Controllers {
     await this.#serving?.stop();
     await this.#podEvents?.stop();
     await this.#profiles.stop();
+    await this.#quotas.stop();
     await this.#types.stop();
     await this.#wholeJobs.stop();
     await this.#preferences.stop();
