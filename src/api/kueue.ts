@@ -25,6 +25,32 @@ export interface ClusterQueue extends KubeObject {
   readonly spec?: { readonly resourceGroups?: ResourceGroups };
 }
 
+export interface NormalizedFlavor {
+  readonly name: string;
+  readonly resources: Readonly<Record<string, string>>;
+}
+
+export interface CapacityProviderStatus {
+  readonly capacity?: { readonly flavors: readonly NormalizedFlavor[] };
+  readonly conditions?: readonly {
+    readonly type: string;
+    readonly status: string;
+    readonly reason: string;
+    readonly message: string;
+    readonly lastTransitionTime?: string;
+    readonly observedGeneration?: number;
+  }[];
+}
+
+/** Of releases after 0.19 (apis/kueue/v1alpha1, `capacityprovider_types.go`). */
+export interface CapacityProvider extends KubeObject {
+  readonly spec?: {
+    readonly controllerName?: string;
+    readonly orchestratedFlavors?: readonly { readonly name: string }[];
+  };
+  readonly status?: CapacityProviderStatus;
+}
+
 /** Label that Kueue puts on pods that it admitted: the name of their ClusterQueue. */
 export const CLUSTER_QUEUE_LABEL = "kueue.x-k8s.io/cluster-queue-name";
 /** Prefix of Kueue's labels, of which each pod that it admitted has some. */

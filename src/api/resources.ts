@@ -1,7 +1,7 @@
 import type { OptionalResource, Resource } from "../kube/resources.ts";
 import type { Cluster } from "./cluster.ts";
 import type { AnyObject, DelegatedType } from "./delegated-type.ts";
-import type { ClusterQueue, ResourceFlavor } from "./kueue.ts";
+import type { CapacityProvider, ClusterQueue, ResourceFlavor } from "./kueue.ts";
 import type { PlacementDefaults } from "./placement-defaults.ts";
 
 const legation = { group: "legation.dev", version: "v1alpha1", namespaced: false } as const;
@@ -38,6 +38,12 @@ export const clusterQueues: OptionalResource<ClusterQueue> = {
   versions: ["v1beta2", "v1beta1"],
   plural: "clusterqueues",
   kind: "ClusterQueue",
+};
+export const capacityProviders: OptionalResource<CapacityProvider> = {
+  ...KUEUE,
+  versions: ["v1alpha1"],
+  plural: "capacityproviders",
+  kind: "CapacityProvider",
 };
 
 /** Returns the API resource that a type names. */

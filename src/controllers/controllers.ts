@@ -30,6 +30,8 @@ import { OverflowPlacement } from "./overflow/placement.ts";
 import { PodEventController } from "./pod-events/controller.ts";
 import { PreferencesController } from "./preferences/controller.ts";
 import { boundTo, NODE_INDEX, reflectProxies } from "./proxies.ts";
+import { FlavorCapacities } from "./queues/flavor-capacities.ts";
+import { ProviderController } from "./queues/provider-controller.ts";
 import { QuotaController } from "./queues/quota-controller.ts";
 import { RefusedWrites } from "./refused-writes.ts";
 import { KeptDelegates, RestoredHost } from "./restored-host.ts";
@@ -65,7 +67,9 @@ export class Controllers {
   readonly #delegation: DelegationController;
   readonly #overflow: OverflowController;
   readonly #preferences: PreferencesController;
+  readonly #capacities: FlavorCapacities;
   readonly #quotas: QuotaController;
+  readonly #providers: ProviderController;
   readonly #wholeJobs: WholeJobs;
   readonly #types: TypesController;
   readonly #serving: NodeServing | undefined;
@@ -173,7 +177,10 @@ export class Controllers {
       copyRefusal: (pod, member) => policies.refusal(pod, member) ?? followers.refusal(pod, member),
       providesClasses: (pod, member) => classes.provides(pod, member),
     });
-    this.#quotas = new QuotaController({ ...running, proxies, recorder });
+    this.#capacities = new FlavorCapacities({ ...running, proxies });
+    const queues = { ...running, capacities: this.#capacities };
+    this.#quotas = new QuotaController({ ...queues, recorder });
+    this.#providers = new ProviderController(queues);
     const { divisions, eligibilities } = this.#delegation.placementState;
     this.#preferences = new PreferencesController({
       ...running,
@@ -210,6 +217,7 @@ export class Controllers {
     this.#wholeJobs.start();
     this.#profiles.start();
     this.#quotas.start();
+    this.#providers.start();
     this.#podEvents?.start();
     this.#serving?.start();
     this.#reportMembers();
@@ -222,7 +230,9 @@ export class Controllers {
     await this.#serving?.stop();
     await this.#podEvents?.stop();
     await this.#profiles.stop();
+    await this.#providers.stop();
     await this.#quotas.stop();
+    await this.#capacities.stop();
     await this.#types.stop();
     await this.#wholeJobs.stop();
     await this.#preferences.stop();

@@ -1,20 +1,15 @@
-import { objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
-import type { ClusterQueue, ResourceFlavor } from "../../api/kueue.ts";
-import { clusterQueues, resourceFlavors } from "../../api/resources.ts";
-import type { Registry } from "../../clusters/registry.ts";
+import { objectKey, type Stored } from "../../api/kubernetes.ts";
+import type { ClusterQueue } from "../../api/kueue.ts";
+import { clusterQueues } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { resourceOf } from "../../kube/optional-resource.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
-import type { Events } from "../../runtime/event-bus.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
 import { Reflector } from "../../runtime/reflector.ts";
-import type { ReadStore } from "../../runtime/store.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
-import type { ControllerEvents } from "../events.ts";
-import { capacities, type Flavor, type FlavorCapacity, selectsMembers } from "./capacity.ts";
-import { memberRoom } from "./member-rooms.ts";
+import type { FlavorCapacities } from "./flavor-capacities.ts";
 import {
   changedGroups,
   contentOf,
@@ -27,38 +22,25 @@ import { quotaWish } from "./quota-wishes.ts";
 
 export interface QuotaOptions extends ControllerOptions {
   readonly host: ClusterClient;
-  readonly registry: Pick<Registry, "clusters" | "members">;
-  readonly proxies: Pick<ReadStore<Pod>, "byIndex" | "synced">;
+  readonly capacities: FlavorCapacities;
   readonly recorder: Pick<EventRecorder, "record">;
-  readonly events: Events<ControllerEvents>;
 }
 
 type Result = Promise<Expectation<ObservedQueue> | undefined>;
 
 const WRITE = "quota";
-// Many events of members come together, and each sum goes through all nodes and proxies.
-const SUMS_EVERY_MS = 1_000;
 
 /** Keeps quotas of Kueue's ClusterQueues true that ask for it, while the host serves them. The key is the queue's name. */
 export class QuotaController {
   readonly #options: QuotaOptions;
   readonly #queues: Reflector<ClusterQueue>;
-  readonly #flavors: Reflector<ResourceFlavor>;
   readonly #loop: Controller<string, ObservedQueue, QuotaAction>;
   readonly #guard: WriteGuard;
-  #sums: { readonly at: number; readonly value: ReadonlyMap<string, FlavorCapacity> } | undefined;
 
   constructor(options: QuotaOptions) {
     this.#options = options;
-    const { host: client, events, clock, log } = options;
+    const { host: client, clock, log } = options;
     this.#guard = new WriteGuard({ clock });
-    this.#flavors = new Reflector<ResourceFlavor>({
-      client,
-      resource: resourceFlavors,
-      clock,
-      log,
-      onEvent: () => this.#enqueueAll(),
-    });
     this.#queues = new Reflector<ClusterQueue>({
       client,
       resource: clusterQueues,
@@ -67,7 +49,7 @@ export class QuotaController {
       // Shares of others may have changed with it.
       onEvent: () => this.#enqueueAll(),
       onState: (state) => {
-        if (state === "watching") this.#flavors.start();
+        if (state === "watching") options.capacities.start();
       },
     });
     this.#loop = new Controller<string, ObservedQueue, QuotaAction>(
@@ -79,7 +61,7 @@ export class QuotaController {
       },
       options,
     );
-    for (const name of ["memberNodes", "connection", "cluster"] as const) events.on(name, () => this.#enqueueAll());
+    options.capacities.onChange(() => this.#enqueueAll());
   }
 
   start(): void {
@@ -88,7 +70,6 @@ export class QuotaController {
 
   async stop(): Promise<void> {
     await this.#queues.stop();
-    await this.#flavors.stop();
     await this.#loop.stop();
   }
 
@@ -102,7 +83,7 @@ export class QuotaController {
     const queue = this.#queues.store.get(objectKey({ name }));
     const wish = queue && quotaWish(queue.metadata);
     if (queue === undefined) this.#guard.forget(name);
-    if (queue === undefined || wish === undefined || !this.#flavors.store.synced) return undefined;
+    if (queue === undefined || wish === undefined) return undefined;
     const heldUntil = (content: string): number | undefined => this.#guard.heldUntil(name, WRITE, content);
     if ("problem" in wish) {
       return { queue, problem: wish.problem, floor: {}, flavors: undefined, heldUntil };
@@ -111,7 +92,7 @@ export class QuotaController {
   }
 
   #flavorsOf(queue: Stored<ClusterQueue>): ReadonlyMap<string, FollowedFlavor> | undefined {
-    const sums = this.#capacities();
+    const sums = this.#options.capacities.current();
     if (sums === undefined) return undefined;
     const followed = flavorNames(queue).flatMap((flavor) => {
       const capacity = sums.get(flavor);
@@ -133,25 +114,6 @@ export class QuotaController {
       else left -= wish.share;
     }
     return own ?? Math.max(0, left) / Math.max(1, without);
-  }
-
-  /** Returns what flavors that select members have; undefined before all members were read. */
-  #capacities(): ReadonlyMap<string, FlavorCapacity> | undefined {
-    const { registry, proxies, clock } = this.#options;
-    if (!proxies.synced || registry.members().some(({ syncing }) => syncing)) return undefined;
-    const now = clock.now();
-    if (this.#sums !== undefined && now - this.#sums.at < SUMS_EVERY_MS) return this.#sums.value;
-    const known = registry.clusters().map(({ metadata: { name, labels = {} } }) => ({ name, labels }));
-    const flavors = this.#flavors.store
-      .list()
-      .map(flavorOf)
-      .filter((flavor) => selectsMembers(flavor, known));
-    const value = capacities(
-      flavors,
-      registry.members().map((member) => memberRoom(member, proxies)),
-    );
-    this.#sums = { at: now, value };
-    return value;
   }
 
   async #execute(action: QuotaAction, { key, signal, log }: ActionContext<string>): Result {
@@ -200,8 +162,4 @@ export class QuotaController {
 
 function flavorNames({ spec }: ClusterQueue): readonly string[] {
   return (spec?.resourceGroups ?? []).flatMap(({ flavors = [] }) => flavors.map(({ name }) => name));
-}
-
-function flavorOf({ metadata, spec }: Stored<ResourceFlavor>): Flavor {
-  return { name: metadata.name, nodeLabels: spec?.nodeLabels ?? {}, tolerations: spec?.tolerations ?? [] };
 }

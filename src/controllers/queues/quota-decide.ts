@@ -34,8 +34,8 @@ export type QuotaAction =
   | { readonly type: "tell"; readonly reason: "InvalidQuota" | "QuotaReduced"; readonly message: string }
   | { readonly type: "write"; readonly changes: readonly QuotaChange[] };
 
-// What pods outside queues and other hosts use changes without an event.
-const LOOK_EVERY_MS = 10_000;
+/** What pods outside queues and other hosts use changes without an event. */
+export const LOOK_EVERY_MS = 10_000;
 const MEBI = 2 ** 20;
 
 export function decide(observed: ObservedQueue, now: number): Decision<QuotaAction> {
@@ -91,7 +91,7 @@ function changesOf({ queue, floor }: ObservedQueue, flavors: ReadonlyMap<string,
 }
 
 /** Rounds down to what Kueue counts by: thousandths of a core, and mebibytes rather than each byte that some pod requests. */
-function rounded(resource: string, amount: number): number {
+export function rounded(resource: string, amount: number): number {
   // A sum of decimal fractions may be a little too small.
   const down = (value: number): number => Math.floor(value + 1e-6);
   if (resource === "cpu") return down(amount * 1000) / 1000;
