@@ -21,7 +21,8 @@ import {
 import { afterFile } from "../../support/harness/after-file.ts";
 import { useClients } from "../../support/harness/clients.ts";
 import { hostCluster } from "../../support/harness/clusters.ts";
-import { applyAll } from "../../support/harness/kubectl.ts";
+import { installDefinitions, removeDefinitions } from "../../support/harness/definitions.ts";
+import { applyAll, kubectl } from "../../support/harness/kubectl.ts";
 import { useLegation } from "../../support/harness/legation.ts";
 import { freshNamespace } from "../../support/harness/namespace.ts";
 import { inPhase, podsOf, podThat } from "../../support/harness/pods-of.ts";
@@ -66,7 +67,9 @@ async function queueOf(
   const namespace = await freshNamespace(host, { prefix: name });
   await applyAll(host, [clusterQueue(name, written, options), localQueue(namespace, name)]);
   onTestFinished(async () => {
-    await clients().host.delete(queuesV1beta2, { name });
+    // A queue goes once it has no workloads, and has its share until then.
+    await kubectl(host, ["delete", "jobs", "--all", "-n", namespace]);
+    await kubectl(host, ["delete", "clusterqueues.kueue.x-k8s.io", name, "--timeout=60s"]);
   });
   return namespace;
 }
@@ -177,6 +180,25 @@ test("a cordoned member admits nothing more, evicts nothing, and says so", async
   await cordon(false);
   await eventuallyPasses(async () => expect(await isSuspended(namespace, "late")).toBe(false), PATIENT);
 });
+
+test("a CapacityProvider that names Legation has what members have", async () => {
+  const path = "test/support/engines/kueue/capacityproviders.yaml";
+  await installDefinitions(host, path);
+  onTestFinished(() => removeDefinitions(host, path));
+  const provider = { apiVersion: "kueue.x-k8s.io/v1alpha1", kind: "CapacityProvider", metadata: { name: "members" } };
+  const spec = { controllerName: "legation.dev/members", orchestratedFlavors: [{ name: "east" }] };
+  await applyAll(host, [{ ...provider, spec }]);
+  // The controller looks for the API once a minute.
+  await eventuallyPasses(
+    async () => {
+      const shown = await kubectl(host, ["get", "capacityproviders", "members", "-o", "jsonpath={.status}"]);
+      const { capacity, conditions } = JSON.parse(shown === "" ? "{}" : shown);
+      expect(capacity?.flavors).toMatchObject([{ name: "east", resources: { cpu: String(cores.east) } }]);
+      expect(conditions).toMatchObject([{ type: "CapacitySynchronized", status: "True" }]);
+    },
+    { timeoutMs: 120_000, intervalMs: 500 },
+  );
+}, 180_000);
 
 test("an annotation that cannot be read is named in an event, and changes nothing", async () => {
   const annotations = { ...FOLLOWS, [QUOTA_SHARE_ANNOTATION]: "most" };
