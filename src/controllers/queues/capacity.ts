@@ -30,6 +30,8 @@ export interface MemberRoom extends MemberLabels {
   readonly usedOn: (node: string) => Amounts;
   /** What is used on nodes that are not known one by one. */
   readonly usedSomewhere: Amounts;
+  /** What its Cluster lets queues have in all; resources without a limit are left out. */
+  readonly limit: Amounts;
   readonly queued: readonly QueuedPod[];
 }
 
@@ -78,11 +80,12 @@ export function capacities(
       addAmounts(sum, free);
       here.set(owner.flavor.name, sum);
     }
+    const lost = lostIn(member, total);
     for (const [name, free] of here) {
       // No node is named, so each flavor bears a part.
-      for (const resource in member.usedSomewhere) {
+      for (const resource in lost) {
         const part = (free[resource] ?? 0) / (total[resource] || 1);
-        subtract(free, { [resource]: part * (member.usedSomewhere[resource] ?? 0) });
+        subtract(free, { [resource]: part * (lost[resource] ?? 0) });
       }
       addAmounts(sums.get(name)?.free ?? {}, free);
     }
@@ -100,6 +103,15 @@ export function capacities(
     for (const { flavor } of candidates) sums.get(flavor.name)?.closed.set(member.name, member.closed);
   }
   return sums;
+}
+
+/** What no queue can have of the sum over nodes. */
+function lostIn({ usedSomewhere, limit }: MemberRoom, total: Amounts): Amounts {
+  const lost: Record<string, number> = { ...usedSomewhere };
+  for (const resource in limit) {
+    lost[resource] = Math.max(lost[resource] ?? 0, (total[resource] ?? 0) - (limit[resource] ?? 0));
+  }
+  return lost;
 }
 
 function emptySum(): {

@@ -14,10 +14,11 @@ const NOTHING: Amounts = {};
 
 /** Returns what a member has for queues. Pods of this host that no queue admitted count as others' do. */
 export function memberRoom(member: Member, proxies: Pick<ReadStore<Pod>, "byIndex">): MemberRoom {
-  const { name, labels, closed, nodesHave } = member.candidate();
+  const { name, labels, closed, nodesHave, limits } = member.candidate();
   const used = new Map<string, Record<string, number>>();
   const queued: QueuedPod[] = [];
   const somewhere: Record<string, number> = {};
+  const unqueued: Record<string, number> = {};
   for (const proxy of proxies.byIndex(NODE_INDEX, virtualNodeName(name))) {
     if (isTerminal(proxy)) continue;
     const requests = podRequests(proxy);
@@ -33,6 +34,7 @@ export function memberRoom(member: Member, proxies: Pick<ReadStore<Pod>, "byInde
     } else if (!isQueued(proxy)) {
       const sum = node === undefined ? somewhere : (used.get(node) ?? {});
       addAmounts(sum, requests);
+      addAmounts(unqueued, requests);
       if (node !== undefined) used.set(node, sum);
     }
   }
@@ -49,8 +51,15 @@ export function memberRoom(member: Member, proxies: Pick<ReadStore<Pod>, "byInde
       return sum;
     },
     usedSomewhere: somewhere,
+    limit: left(limits?.total ?? NOTHING, unqueued),
     queued,
   };
+}
+
+function left(limit: Amounts, used: Amounts): Amounts {
+  return Object.fromEntries(
+    Object.entries(limit).map(([resource, amount]) => [resource, Math.max(0, amount - (used[resource] ?? 0))]),
+  );
 }
 
 /** An earlier Kueue, or one that lacks the feature, does not say which queue admitted a pod. */

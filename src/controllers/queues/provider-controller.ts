@@ -18,7 +18,7 @@ import {
 
 export interface ProviderOptions extends ControllerOptions {
   readonly host: ClusterClient;
-  readonly capacities: FlavorCapacities;
+  readonly capacities: Pick<FlavorCapacities, "current" | "onChange" | "start">;
 }
 
 const WRITE = "status";

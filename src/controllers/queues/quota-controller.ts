@@ -22,7 +22,7 @@ import { quotaWish } from "./quota-wishes.ts";
 
 export interface QuotaOptions extends ControllerOptions {
   readonly host: ClusterClient;
-  readonly capacities: FlavorCapacities;
+  readonly capacities: Pick<FlavorCapacities, "current" | "onChange" | "start">;
   readonly recorder: Pick<EventRecorder, "record">;
 }
 

@@ -27,6 +27,7 @@ function member(name: string, nodes: readonly KubeNode[], parts: Partial<MemberR
     nodes,
     usedOn: () => ({}),
     usedSomewhere: {},
+    limit: {},
     queued: [],
     ...parts,
   };
@@ -79,6 +80,14 @@ test("use of unknown nodes is borne by flavors in proportion", () => {
   const found = capacities(flavors, [member("west", nodes, { usedSomewhere: { cpu: 6 } })]);
   expect(found.get("cpu")?.free).toEqual({ cpu: 16 });
   expect(found.get("gpu")?.free).toEqual({ cpu: 8 });
+});
+
+test("a member's limit holds for all its flavors together", () => {
+  const nodes = [node("a", { gpu: "a100" }), node("b", { gpu: "none" }), node("c", { gpu: "none" })];
+  const flavors = [flavor("cpu", { ...WEST, gpu: "none" }), flavor("gpu", { ...WEST, gpu: "a100" })];
+  const found = capacities(flavors, [member("west", nodes, { limit: { cpu: 15 } })]);
+  expect(found.get("cpu")?.free).toEqual({ cpu: 10 });
+  expect(found.get("gpu")?.free).toEqual({ cpu: 5 });
 });
 
 test("on cordoned nodes, what queues have there stays, and nothing is free", () => {
