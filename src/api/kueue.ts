@@ -51,6 +51,8 @@ export interface CapacityProvider extends KubeObject {
   readonly status?: CapacityProviderStatus;
 }
 
+/** Label that puts an object into a LocalQueue: Kueue suspends it until it is admitted. */
+export const QUEUE_NAME_LABEL = "kueue.x-k8s.io/queue-name";
 /** Label that Kueue puts on pods that it admitted: the name of their ClusterQueue. */
 export const CLUSTER_QUEUE_LABEL = "kueue.x-k8s.io/cluster-queue-name";
 /** Prefix of Kueue's labels, of which each pod that it admitted has some. */

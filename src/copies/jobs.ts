@@ -1,5 +1,6 @@
 import { GROUP, WHOLE_KEY, WHOLE_VALUE } from "../api/keys.ts";
 import type { Job } from "../api/kubernetes.ts";
+import { QUEUE_NAME_LABEL } from "../api/kueue.ts";
 import { jobs } from "../kube/resources.ts";
 import type { CopiedKind, Fields } from "./kind.ts";
 
@@ -46,6 +47,11 @@ export function isFinished({ status }: Pick<Job, "status">): boolean {
 export function hasStarted({ status }: Pick<Job, "status">): boolean {
   const { startTime, conditions = [], active = 0, succeeded = 0, failed = 0 } = status ?? {};
   return startTime !== undefined || conditions.some(isOfController) || active + succeeded + failed > 0;
+}
+
+/** Reports whether Kueue has still to admit the Job: the flavor that it gives says which members may have it. */
+export function isQueued({ metadata, spec }: Job): boolean {
+  return spec?.suspend === true && metadata?.labels?.[QUEUE_NAME_LABEL] !== undefined;
 }
 
 /** Reports whether the Job controller writes conditions of this type. Others are left to the clients that set them. */

@@ -6,21 +6,15 @@ import {
   QUOTA_SHARE_ANNOTATION,
   virtualNodeName,
 } from "../../../src/api/keys.ts";
+import { QUEUE_NAME_LABEL } from "../../../src/api/kueue.ts";
 import { events, jobs, nodes, pods } from "../../../src/kube/resources.ts";
 import { stays, template } from "../../support/builders/workload.ts";
 import { delegatedPod } from "../../support/delegated/pods.ts";
 import { type KueueManager, startKueue } from "../../support/engines/kueue-manager.ts";
-import {
-  clusterQueue,
-  flavor,
-  localQueue,
-  QUEUE_LABEL,
-  queuesV1beta2,
-  quotasOf,
-} from "../../support/engines/kueue-objects.ts";
+import { clusterQueue, flavor, localQueue, queuesV1beta2, quotasOf } from "../../support/engines/kueue-objects.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
 import { useClients } from "../../support/harness/clients.ts";
-import { hostCluster } from "../../support/harness/clusters.ts";
+import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
 import { installDefinitions, removeDefinitions } from "../../support/harness/definitions.ts";
 import { applyAll, kubectl } from "../../support/harness/kubectl.ts";
 import { useLegation } from "../../support/harness/legation.ts";
@@ -64,7 +58,8 @@ async function queueOf(
   name: string,
   ...[written, options]: [Parameters<typeof clusterQueue>[1], Parameters<typeof clusterQueue>[2]?]
 ): Promise<string> {
-  const namespace = await freshNamespace(host, { prefix: name });
+  const all = [host, memberCluster("west"), memberCluster("east")];
+  const namespace = await freshNamespace(all, { prefix: name, labels: { "legation.dev/delegation": "annotated" } });
   await applyAll(host, [clusterQueue(name, written, options), localQueue(namespace, name)]);
   onTestFinished(async () => {
     // A queue goes once it has no workloads, and has its share until then.
@@ -80,7 +75,7 @@ async function submit(namespace: string, name: string, queue: string, parallelis
   await clients().host.create(jobs, {
     apiVersion: "batch/v1",
     kind: "Job",
-    metadata: { namespace, name, labels: { [QUEUE_LABEL]: queue } },
+    metadata: { namespace, name, labels: { [QUEUE_NAME_LABEL]: queue } },
     spec: {
       suspend: true,
       parallelism,

@@ -14,8 +14,6 @@ export const workloadsV1beta2: Resource<AnyObject> = {
   kind: "Workload",
   namespaced: true,
 };
-/** Label that puts a Job, or another object that Kueue manages, into a LocalQueue. */
-export const QUEUE_LABEL = "kueue.x-k8s.io/queue-name";
 
 /** A ResourceFlavor whose pods get the labels as node selector. */
 export function flavor(name: string, nodeLabels: Readonly<Record<string, string>>): object {

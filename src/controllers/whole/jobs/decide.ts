@@ -3,7 +3,7 @@ import { SHARES_ANNOTATION } from "../../../api/keys.ts";
 import { timestamp } from "../../../api/kubernetes.ts";
 import { isFailing, type JobShare } from "../../../copies/job-shares.ts";
 import { lostJobStatus, shareWithStatus, statusOnHost } from "../../../copies/job-status.ts";
-import { hasStarted, isFinished, type JobStatus, type LossReason } from "../../../copies/jobs.ts";
+import { hasStarted, isFinished, isQueued, type JobStatus, type LossReason } from "../../../copies/jobs.ts";
 import { hasWholeFinalizer } from "../../../copies/objects.ts";
 import { heldUntil } from "../../../runtime/held-writes.ts";
 import { newShares } from "../../../scheduling/whole/job-choice.ts";
@@ -53,6 +53,7 @@ function unreadable({ object: job, isUnreadable }: Observed, now: number): JobDe
 /** Records the members before anything is created in them, so that no other member has the Job or a share of it. */
 function place({ object: job, places, choice }: Observed, now: number): JobDecision | undefined {
   if (places.length > 0) return undefined;
+  if (isQueued(job)) return { actions: [], outcome: "Queued" };
   // A new leader has not read all members yet, and shares stay as they are.
   if (choice?.awaits === true) return { actions: [], outcome: "Syncing", requeueAt: now + SYNCING_MS };
   const shares = choice === undefined ? [] : newShares(job, choice);
