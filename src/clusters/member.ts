@@ -284,9 +284,9 @@ export class Member {
     return this.#foreign.sum;
   }
 
-  /** What others use of one node. Nothing before the first reading. */
-  foreignOn(node: string): Amounts {
-    return this.#foreign.on(node);
+  /** What others use of one node, without the pods of some Jobs, given by uid. Nothing before the first reading. */
+  foreignOn(node: string, withoutJobs: Iterable<string> = []): Amounts {
+    return this.#foreign.on(node, withoutJobs);
   }
 
   get nodes(): readonly Stored<KubeNode>[] {

@@ -45,7 +45,8 @@ async function queueOf(name: string, quotas: Readonly<Record<string, string>>, s
   const written = Object.fromEntries(Object.entries(quotas).map(([of, cpu]) => [of, { cpu }]));
   await applyAll(host, [clusterQueue(name, written, { spec }), localQueue(namespace, name)]);
   onTestFinished(async () => {
-    await kubectl(host, ["delete", "jobs,deployments,pods", "--all", "-n", namespace]);
+    await kubectl(host, ["delete", "jobs,deployments", "--all", "-n", namespace]);
+    await kubectl(host, ["delete", "pods", "--all", "--ignore-not-found", "-n", namespace]);
     await kubectl(host, ["delete", "clusterqueues.kueue.x-k8s.io", name, "--timeout=60s"]);
   });
   return namespace;

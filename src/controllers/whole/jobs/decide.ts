@@ -3,7 +3,14 @@ import { SHARES_ANNOTATION } from "../../../api/keys.ts";
 import { timestamp } from "../../../api/kubernetes.ts";
 import { isFailing, type JobShare } from "../../../copies/job-shares.ts";
 import { lostJobStatus, shareWithStatus, statusOnHost } from "../../../copies/job-status.ts";
-import { hasStarted, isFinished, isQueued, type JobStatus, type LossReason } from "../../../copies/jobs.ts";
+import {
+  hasStarted,
+  isFinished,
+  isQueued,
+  type JobStatus,
+  type LossReason,
+  waitsInMember,
+} from "../../../copies/jobs.ts";
 import { hasWholeFinalizer } from "../../../copies/objects.ts";
 import { heldUntil } from "../../../runtime/held-writes.ts";
 import { newShares } from "../../../scheduling/whole/job-choice.ts";
@@ -183,11 +190,12 @@ function move({ object: job, places, choice }: Observed, now: number): JobDecisi
   return reportToAuthor(job, { message, outcome: "Waiting" });
 }
 
-/** Tells the author why nothing is created in a member. */
+/** Tells the author why nothing is created in a member, or why what is there does not begin. */
 function tell({ object: job, places }: Observed, now: number): JobDecision | undefined {
-  const problems = places.flatMap(({ member, problem, copy }) =>
-    problem === undefined || copy !== undefined ? [] : [`${member}: ${problem}`],
-  );
+  const problems = places.flatMap(({ member, problem, copy }) => {
+    if (problem === undefined || (copy !== undefined && !waitsInMember(job, copy))) return [];
+    return [copy === undefined ? `${member}: ${problem}` : `${member} has the Job, which has begun there: ${problem}`];
+  });
   if (problems.length === 0) return undefined;
   return reportToAuthor(job, { message: problems.join("; "), outcome: "Waiting" }, now + LOOK_AGAIN_MS);
 }

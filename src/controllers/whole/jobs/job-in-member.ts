@@ -2,7 +2,7 @@ import { problemsText } from "../../../api/annotations.ts";
 import { jsonEqual } from "../../../api/json.ts";
 import type { Job, Stored } from "../../../api/kubernetes.ts";
 import { hasShares, isFailing, membersOfJob, sharesOf } from "../../../copies/job-shares.ts";
-import { hasStarted, isFinished, isLost, takesTemplate, templateFields } from "../../../copies/jobs.ts";
+import { hasStarted, isFinished, isLost, outOfQueue, takesTemplate, templateFields } from "../../../copies/jobs.ts";
 import type { Source } from "../../../copies/source.ts";
 import type { Candidate } from "../../../placement/candidate.ts";
 import { specInMember } from "../../../pods/virtual-node-terms.ts";
@@ -44,7 +44,7 @@ export class JobsInMembers {
     const shares = sharesOf(whole);
     const share = shares?.find(({ member }) => member === candidate.name);
     if (shares === undefined || share === undefined) return { state: "unknown" };
-    const job = jobOfShare(whole, share, shares);
+    const job = outOfQueue(jobOfShare(whole, share, shares));
     const parsed = this.#rules.parse(podOfJob(job));
     const written = job.spec?.template.spec;
     if (!parsed.ok) return { state: "unknown", message: problemsText(parsed) };
