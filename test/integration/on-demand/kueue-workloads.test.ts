@@ -46,7 +46,9 @@ async function queueOf(name: string, quotas: Readonly<Record<string, string>>, s
   await applyAll(host, [clusterQueue(name, written, { spec }), localQueue(namespace, name)]);
   onTestFinished(async () => {
     await kubectl(host, ["delete", "jobs,deployments", "--all", "-n", namespace]);
-    await kubectl(host, ["delete", "pods", "--all", "--ignore-not-found", "-n", namespace]);
+    await kubectl(host, ["delete", "pods", "--all", "--ignore-not-found", "--wait=false", "-n", namespace]);
+    // Kueue keeps deleted pods of a group, which could still be replaced.
+    await kubectl(host, ["delete", "workloads.kueue.x-k8s.io", "--all", "-n", namespace]);
     await kubectl(host, ["delete", "clusterqueues.kueue.x-k8s.io", name, "--timeout=60s"]);
   });
   return namespace;
