@@ -180,7 +180,7 @@ export class Controllers {
     this.#capacities = new FlavorCapacities({
       ...running,
       proxies,
-      wholeJobs: (member) => this.#wholeJobs.inMember(member),
+      wholeJobs: (cluster) => this.#wholeJobs.inMember(cluster),
     });
     const queues = { ...running, capacities: this.#capacities };
     this.#quotas = new QuotaController({ ...queues, recorder });

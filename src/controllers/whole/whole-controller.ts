@@ -153,11 +153,12 @@ export class WholeController<T extends KubeObject, Assignment, Shown, O extends 
     return this.#copier.sources.all(this.#kind);
   }
 
-  /** Returns the objects that the member is to have, each with its copy there as far as that was read. */
-  inMember(member: Member): readonly { readonly object: Stored<T>; readonly copy: Stored<T> | undefined }[] {
-    return this.#concernedBy(member.name).map((object) => {
+  /** Returns the objects that the member of that name is to have, each with its copy there as far as that was read. */
+  inMember(cluster: string): readonly { readonly object: Stored<T>; readonly copy: Stored<T> | undefined }[] {
+    const member = this.#options.registry.member(cluster);
+    return this.#concernedBy(cluster).map((object) => {
       const { namespace = "", name } = object.metadata;
-      return { object, copy: this.#copier.copies.of(member, this.#kind, namespace, name) };
+      return { object, copy: member && this.#copier.copies.of(member, this.#kind, namespace, name) };
     });
   }
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Job, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { memberRoom } from "../../../../src/controllers/queues/member-rooms.ts";
-import { delegates, member } from "../../../support/builders/member.ts";
+import { memberRoom, unconnectedRoom } from "../../../../src/controllers/queues/member-rooms.ts";
+import { cluster, delegates, member } from "../../../support/builders/member.ts";
 
 const QUEUED = { "kueue.x-k8s.io/cluster-queue-name": "team" };
 const WEST = { "legation.dev/cluster": "west" };
@@ -59,4 +59,11 @@ test("a whole Job of a queue is its running pods, which are no others' use", () 
   const { queued, usedOn } = room([], [{ object, copy }]);
   expect(queued).toEqual([{ queue: "team", nodeSelector: WEST, requests: { cpu: 6, pods: 3 } }]);
   expect(usedOn("node-1")).toEqual({ cpu: 3 });
+});
+
+test("in a Cluster without a connection everything stays that a queue has there", () => {
+  const facts = { proxies: { byIndex: () => [pod("queued", "2", QUEUED), pod("plain", "4")] }, wholeJobs: () => [] };
+  const found = unconnectedRoom(cluster("west"), facts);
+  expect(found).toMatchObject({ name: "west", closed: "it has no connection", nodes: [] });
+  expect(found.queued).toEqual([{ queue: "team", nodeSelector: WEST, requests: { cpu: 2, pods: 1 } }]);
 });
