@@ -71,6 +71,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "real-nodes/own-clusters/in-cluster.test.ts": 164,
   "real-nodes/own-clusters/kubelet-streams.test.ts": 165,
   "real-nodes/own-clusters/real-node.test.ts": 15,
+  "real-nodes/resource-claims.test.ts": 45,
   "real-nodes/services.test.ts": 11,
   "real-nodes/ui.test.ts": 65,
   "recorded-decisions.test.ts": 18,
