@@ -56,7 +56,8 @@ function amountsOf(node: KubeNode): NodeAmounts {
 }
 
 export function fitsLargest(requests: Amounts, largestNode: Amounts, devices?: DevicesStatus): boolean {
-  return isWithin(requests, unlimited(largestNode, deviceResources(largestNode, devices)));
+  if (isWithin(requests, largestNode)) return true;
+  return devices !== undefined && isWithin(requests, unlimited(largestNode, deviceResources(largestNode, devices)));
 }
 
 /** Heartbeats do not change the text. */
