@@ -41,7 +41,8 @@ export function selected(specs: readonly string[], { focus, skip }: Selection, s
     (spec) =>
       AREAS.test(spec) &&
       (side !== "whole" || OF_JOBS.test(spec)) &&
-      (side === "devices" || side === "delegated" ? OF_DEVICES.test(spec) === (side === "devices") : true) &&
+      (side !== "devices" || OF_DEVICES.test(spec)) &&
+      (side !== "delegated" || !OF_DEVICES.test(spec)) &&
       (spec.includes("[Conformance]") || !APART.test(textOf(spec))) &&
       (focus === undefined || focus.test(spec)) &&
       (skip === undefined || !skip.test(spec)),
