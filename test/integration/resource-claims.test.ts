@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import type { AnyObject } from "../../src/api/delegated-type.ts";
 import { isJsonObject } from "../../src/api/json.ts";
@@ -41,13 +41,9 @@ let namespace: string;
 beforeAll(async () => {
   const { west } = clients();
   for (const driver of [DRIVER, IDLE_DRIVER]) {
-    const selectors = [{ cel: { expression: `device.driver == "${driver}"` } }];
-    const extendedResourceName = driver === DRIVER ? GPUS : "example.com/fpga";
-    await create(west, deviceClasses, driver, { spec: { selectors, extendedResourceName } });
+    await create(west, deviceClasses, driver, classOf(driver, driver === DRIVER ? GPUS : "example.com/fpga"));
   }
-  const pool = { name: NODE, generation: 1, resourceSliceCount: 1 };
-  const devices = ["gpu-0", "gpu-1"].map((name) => ({ name }));
-  await create(west, slices, NODE, { spec: { driver: DRIVER, nodeName: NODE, pool, devices } });
+  await publish(west, NODE, ["gpu-0", "gpu-1"]);
   await allowTypes(TYPES, {
     host: hostCluster(),
     members: { west: memberCluster("west"), east: memberCluster("east") },
@@ -75,6 +71,17 @@ function create(
 ): Promise<Stored<AnyObject>> {
   const metadata = type.namespaced ? { namespace, name } : { name };
   return client.create(type, { apiVersion: apiVersionOf(type), kind: type.kind, metadata, ...fields });
+}
+
+function classOf(driver: string, extendedResourceName: string): object {
+  return { spec: { selectors: [{ cel: { expression: `device.driver == "${driver}"` } }], extendedResourceName } };
+}
+
+/** Publishes devices of a node as its driver does. */
+async function publish(client: ClusterClient, node: string, names: readonly string[]): Promise<void> {
+  const pool = { name: node, generation: 1, resourceSliceCount: 1 };
+  const devices = names.map((name) => ({ name }));
+  await create(client, slices, node, { spec: { driver: DRIVER, nodeName: node, pool, devices } });
 }
 
 const ONE_GPU = { devices: { requests: [{ name: "gpu", exactly: { deviceClassName: DRIVER } }] } };
@@ -282,6 +289,9 @@ test("a pod with an extended resource that only a DeviceClass offers runs where 
   await eventually(async () => (await claimsIn(west)).length === 0, { what: "no claim", ...PATIENT });
 });
 
+const allocated = z.object({
+  allocation: z.object({ devices: z.object({ results: z.array(z.object({ pool: z.string(), device: z.string() })) }) }),
+});
 const planned = z.object({
   workloads: z.array(
     z.object({
@@ -360,4 +370,32 @@ test("a plan says which member would have pods with claims, and why not others",
     }),
   ]);
   expect(guesses).toEqual([]);
+});
+
+test("pods with claims go to another member when one has no device left, each member allocating its own", async () => {
+  const { host, west, east } = clients();
+  const node = "east-node-1";
+  onTestFinished(async () => {
+    await east.delete(slices, { name: node });
+    await east.delete(deviceClasses, { name: DRIVER });
+  });
+  await create(east, deviceClasses, DRIVER, classOf(DRIVER, GPUS));
+  await publish(east, node, ["gpu-0"]);
+  await create(host, templates, "gpu", { spec: { spec: ONE_GPU } });
+  const names = numbered("train", 3);
+  for (const name of names) {
+    await host.create(pods, delegatedPod(namespace, name, using({ resourceClaimTemplateName: "gpu" })));
+  }
+  // The scheduler of a member without a free device has half a minute.
+  for (const name of names) await podThat(host, namespace, name, inPhase("Running"), { timeoutMs: 120_000 });
+  const devicesIn = async (client: ClusterClient): Promise<unknown[]> =>
+    (await claimsIn(client)).map(({ status }) => allocated.parse(status).allocation.devices.results[0]);
+  expect(await devicesIn(west)).toHaveLength(2);
+  expect(await devicesIn(west)).toEqual(
+    expect.arrayContaining([
+      { pool: NODE, device: "gpu-0" },
+      { pool: NODE, device: "gpu-1" },
+    ]),
+  );
+  expect(await devicesIn(east)).toEqual([{ pool: node, device: "gpu-0" }]);
 });
