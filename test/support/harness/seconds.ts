@@ -77,6 +77,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "recorded-decisions.test.ts": 18,
   "reflector.test.ts": 22,
   "refused-writes.test.ts": 9,
+  "resource-claims.test.ts": 100,
   "restored.test.ts": 34,
   "scenarios.test.ts": 145,
   "selection.test.ts": 13,
