@@ -38,7 +38,7 @@ export function clusterStatus(
   const way = connectionOf(observed);
   const remaining = remainingPods(observed);
   const kept = current.conditions?.find(({ type }) => type === RELEASED_CONDITION);
-  const { largestNode, nodeKinds, foreign, held = 0 } = facts;
+  const { largestNode, nodeKinds, foreign, devices, held = 0 } = facts;
   const counters: Partial<ClusterStatus> = {
     // An earlier leader's counts stay until this one has counted.
     ...defined({ pods: facts.proxies }),
@@ -61,6 +61,7 @@ export function clusterStatus(
       ? {}
       : { heldDelegates: held }),
     ...(foreign === undefined ? {} : { requestedByOthers: formatAmounts(foreign) }),
+    ...defined({ devices }),
   };
   const urgent =
     before?.status !== ready.status ||

@@ -62,6 +62,7 @@ export function memberFacts(name: string, trouble: string | undefined, sources: 
     nodesRead: member.nodesRead,
     ...(member.mistaken === undefined ? {} : { notMember: "AnotherCluster" as const }),
     ...defined({ slow, message, spared, version, server: registry.server(name), foreign: member.foreign }),
+    ...defined({ devices: member.devices.known }),
     nodes: count,
     capacity,
     allocatable,
