@@ -2,31 +2,10 @@ import { once } from "node:events";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { Readable } from "node:stream";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { memberOpener, type OpenMember } from "../../../../src/cli/shared/open-member.ts";
-import { createPageServer, type PageServerOptions } from "../../../../src/cli/ui/server.ts";
-import { SignIn } from "../../../../src/cli/ui/sign-in.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { type FakeMethods, fakeClient } from "../../../support/clients/fake-client.ts";
-import { viewerOf } from "./viewer.ts";
-
-// `inject` has no port.
-const headers = { host: "127.0.0.1:0" };
-
-/** A page server with a signed-in browser. */
-async function signedIn(
-  methods: FakeMethods,
-  openMember?: OpenMember,
-  limits: Pick<PageServerOptions, "mostStrangers"> = {},
-) {
-  const signIn = new SignIn(viewerOf(fakeClient(methods), openMember));
-  const files = new Map([["/", { type: "text/html", content: "<p>page</p>" }]]);
-  const server = createPageServer({ files, gate: signIn, ...limits });
-  const { headers: answered } = await server.inject({ url: signIn.path, headers });
-  const cookie = String(answered["set-cookie"]).split(";", 1)[0] ?? "";
-  const get = (url: string) => server.inject({ url, headers: { ...headers, cookie } });
-  return { server, get, cookie };
-}
+import { headers, signedIn } from "./signed-in.ts";
 
 test("sends a browser with the token to the page without it", async () => {
   const { server, get } = await signedIn({});
@@ -106,56 +85,6 @@ test("reads when a pod's delegate was made in its member, as the user", async ()
   const { journey } = (await get("/api/pods/team/web-0")).json();
   const made = expect.objectContaining({ at: creationTimestamp, clock: "west", what: "delegate made in west" });
   expect(journey.stations).toContainEqual(made);
-});
-
-describe("a pod beside its delegate", () => {
-  const annotations = { "legation.dev/cluster": "west", "legation.dev/delegate-uid": "uid-2" };
-  const managedFields = [{ manager: "m" }];
-  const proxy = proxyPod({
-    metadata: { annotations, managedFields },
-    spec: { nodeName: "legation-west" },
-    status: runningStatus(),
-  });
-  const delegate = pod({ uid: "uid-2", spec: { nodeName: "node-1" }, status: runningStatus() });
-  const ofHost = { find: async () => proxy };
-
-  test("is compared line by line, without managedFields, with the delegate's events", async () => {
-    const west = fakeClient({
-      find: async () => delegate,
-      list: async () => ({ items: [{ reason: "Pulled", type: "Normal" }], resourceVersion: "1", size: 0 }),
-    });
-    const { get } = await signedIn(ofHost, async () => west);
-    const answer = (await get("/api/pods/team/web-0/delegate")).json();
-    expect(answer).toMatchObject({ member: "west", events: [{ reason: "Pulled" }] });
-    expect(answer.lines).toContainEqual({
-      path: "spec.nodeName",
-      left: "  nodeName: legation-west",
-      right: "  nodeName: node-1",
-      differs: true,
-    });
-    expect(JSON.stringify(answer)).not.toContain("managedFields");
-  });
-
-  test.each([
-    ["it is another's", async () => pod({ uid: "uid-3" }), "another's"],
-    ["it is gone", async () => undefined, "has none of this name"],
-    ["the user may not read it", () => Promise.reject(kubeError("Forbidden")), "you may not"],
-    ["the member does not answer", () => Promise.reject(kubeError("AnswerLost")), "cannot be read"],
-  ])("is shown without it where %s", async (_, find, why) => {
-    const { get } = await signedIn(ofHost, async () => fakeClient({ find }));
-    const answer = (await get("/api/pods/team/web-0/delegate")).json();
-    expect(answer.notRead).toContain(why);
-    expect(answer.lines).toContainEqual(expect.objectContaining({ path: "spec.nodeName", differs: true }));
-  });
-
-  test("is shown without it where the member is closed to users, never by Legation's own credentials", async () => {
-    const host = fakeClient({ find: async () => ({ metadata: { name: "west" }, spec: {} }) });
-    const never = () => Promise.reject(new Error("was opened"));
-    const open = memberOpener({ host, signal: new AbortController().signal, throughHost: never });
-    const { get } = await signedIn(ofHost, open);
-    const answer = (await get("/api/pods/team/web-0/delegate")).json();
-    expect(answer.notRead).toContain("`legation join west --access`");
-  });
 });
 
 test.each([
