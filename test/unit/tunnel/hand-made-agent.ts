@@ -6,7 +6,6 @@ import { CONTROL_PATH, CONTROL_PROTOCOL, STREAM_PATH, STREAM_PROTOCOL } from "..
 import { type HubRig, hubAuthority } from "../../support/tunnel/rig.ts";
 
 export const west = { cluster: "west", uid: "1" };
-
 export const east = { cluster: "east", uid: "2" };
 
 /** A connection to the hub that the test speaks on, instead of an agent. */
@@ -68,10 +67,10 @@ export async function control(rig: HubRig, identity: RequestIdentity): Promise<H
   return agent;
 }
 
-export const stream = (rig: HubRig, id: string, identity: RequestIdentity) =>
+export const stream = (rig: HubRig, id: string, identity: RequestIdentity): ReturnType<typeof HandMadeAgent.upgrade> =>
   HandMadeAgent.upgrade(rig, `${STREAM_PATH}${id}`, STREAM_PROTOCOL, identity);
 
-export const never = new AbortController().signal;
+export const never: AbortSignal = new AbortController().signal;
 
 /** Opens a connection over TLS that the test writes on. */
 export async function connection({ port }: HubRig, identity: Partial<RequestIdentity> = {}): Promise<TLSSocket> {

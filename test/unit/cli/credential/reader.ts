@@ -5,12 +5,9 @@ import { onTestFinished } from "vitest";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { recordedSession } from "../session.ts";
 
-export const OWN = pem("b3du");
-
-export const OTHER = pem("b3RoZXI=");
-
-export const token = `head.${Buffer.from(JSON.stringify({ exp: 1_770_000_000 })).toString("base64url")}.signature`;
-
+export const OWN: string = pem("b3du");
+export const OTHER: string = pem("b3RoZXI=");
+export const token: string = `head.${Buffer.from(JSON.stringify({ exp: 1_770_000_000 })).toString("base64url")}.signature`;
 export const MEMBER = "/apis/access.legation.dev/v1/clusters/west/proxy";
 
 function pem(body: string): string {

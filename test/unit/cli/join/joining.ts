@@ -16,7 +16,7 @@ export const HOST = "01234567-host";
 export const ACCOUNT = { namespace: "legation-system", name: "legation-host-01234567" };
 export const ACCESS_ACCOUNT = { namespace: "legation-system", name: "legation-access-01234567" };
 export const SECRET = { namespace: "legation-system", name: "member-west" };
-export const READY = { conditions: [{ type: "Ready", status: "True" }] };
+export const READY: object = { conditions: [{ type: "Ready", status: "True" }] };
 export const SERVER = "https://192.0.2.1";
 
 const role = {
@@ -33,8 +33,8 @@ export const INTERNAL = "https://10.0.0.1:6443";
 
 /** A host, and a member that joins it. */
 export class Joining {
-  readonly host = new MemoryCluster("host", HOST);
-  member = new MemoryCluster("west", "uid-of-west");
+  readonly host: MemoryCluster = new MemoryCluster("host", HOST);
+  member: MemoryCluster = new MemoryCluster("west", "uid-of-west");
   /** The authority that vouches for the member by now. */
   authority: string = authorityNamed("first");
   /** Parts of the member's kubeconfig that the operator gives. */

@@ -13,9 +13,9 @@ export const at = (second: number, text: string): Buffer =>
 export class Following {
   out = "";
   readonly err: string[] = [];
-  readonly clock = new FakeClock();
-  readonly gaps = new Gaps((line) => this.err.push(line));
-  readonly abort = new AbortController();
+  readonly clock: FakeClock = new FakeClock();
+  readonly gaps: Gaps = new Gaps((line) => this.err.push(line));
+  readonly abort: AbortController = new AbortController();
   readonly ended: Promise<void>;
   isOver = false;
 
@@ -56,9 +56,8 @@ export class Following {
   }
 }
 
-export const JOB = job({ member: "west" });
-
-export const FINISHED = job({ member: "west", finished: true });
+export const JOB: ReturnType<typeof job> = job({ member: "west" });
+export const FINISHED: ReturnType<typeof job> = job({ member: "west", finished: true });
 
 /** A log that grows as the test writes, and its end. */
 export function growing(cluster: LogCluster): Readonly<Record<string, PassThrough>> {

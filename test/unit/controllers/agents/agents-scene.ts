@@ -12,12 +12,9 @@ import { answerOf, fieldsOf } from "../../../support/builders/answers.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 
-export const DAY_MS = 24 * 60 * 60_000;
-
-export const now = Date.UTC(2026, 0, 1);
-
-export const hubSecret = firstAuthorities("hub.example.org:8132", now);
-
+export const DAY_MS: number = 24 * 60 * 60_000;
+export const now: number = Date.UTC(2026, 0, 1);
+export const hubSecret: Promise<Secret> = firstAuthorities("hub.example.org:8132", now);
 export const TOKEN = "right";
 
 export function clusterNamed(name: string, spec: Partial<Cluster["spec"]> = { agent: {} }): Stored<Cluster> {
@@ -48,6 +45,28 @@ export function memberSecret(name: string, annotations: Record<string, string> =
   } as Stored<Secret>;
 }
 
+/** A host with agents, and what its controller does. */
+export interface AgentsScene {
+  readonly controller: AgentController;
+  readonly clock: FakeClock;
+  readonly events: Events<ControllerEvents>;
+  readonly patches: readonly { readonly name: string; readonly body: Partial<Secret> }[];
+  /** Secrets of members, by name. */
+  readonly secrets: Map<string, Stored<Secret>>;
+  readonly accessSecrets: ReadonlyMap<string, Secret>;
+  /** Certificates under which the hub served. */
+  readonly served: readonly string[];
+  /** Clusters whose agents were asked for credentials, and the accounts of these. */
+  readonly asked: readonly string[];
+  readonly accounts: string[];
+  readonly rechecked: readonly string[];
+  readonly forgotten: readonly string[];
+  /** What the agent tells of itself. */
+  readonly told: { homeAddress?: string };
+  readonly endpoints: readonly string[];
+  readonly closed: { readonly count: number };
+}
+
 /** A host with these Clusters, of which the test sees the patches. */
 export async function controllerOf(
   clusters: readonly Stored<Cluster>[],
@@ -55,7 +74,7 @@ export async function controllerOf(
     patch,
     open,
   }: { readonly patch?: (body: object) => Promise<void>; readonly open?: (hub: Hub) => Promise<Hub> } = {},
-) {
+): Promise<AgentsScene> {
   const clock = new FakeClock(now);
   const patches: { readonly name: string; readonly body: Partial<Secret> }[] = [];
   const secrets = new Map(clusters.map(({ metadata: { name } }) => [`member-${name}`, memberSecret(name)]));

@@ -4,7 +4,7 @@ import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
 import { desiredNode } from "../../../../src/controllers/virtual-node/decide-node.ts";
 import type { Action, NodeFacts, Observed } from "../../../../src/controllers/virtual-node/model.ts";
 
-export const now = Date.parse("2026-02-03T04:05:06Z");
+export const now: number = Date.parse("2026-02-03T04:05:06Z");
 
 export function facts(parts: Partial<NodeFacts> = {}): NodeFacts {
   const amounts = { cpu: 128, memory: 2 ** 39, pods: 10_000 };
@@ -67,7 +67,7 @@ export function stored(
   };
 }
 
-export const ready = {
+export const ready: NonNullable<Cluster["status"]> = {
   observedGeneration: 1,
   connection: "Direct" as const,
   version: "v1.36.3",
