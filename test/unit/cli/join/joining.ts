@@ -12,7 +12,7 @@ import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 
-export const HOST = "01234567-host";
+const HOST = "01234567-host";
 export const ACCOUNT = { namespace: "legation-system", name: "legation-host-01234567" };
 export const ACCESS_ACCOUNT = { namespace: "legation-system", name: "legation-access-01234567" };
 export const SECRET = { namespace: "legation-system", name: "member-west" };

@@ -12,7 +12,7 @@ import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { everyKind, type KindUnderTest } from "../../copies/every-kind.ts";
 import { namespacesThere, registryOf } from "../fleet.ts";
 
-export const CLAUSES: Readonly<Record<string, string>> = {
+const CLAUSES: Readonly<Record<string, string>> = {
   ConfigMap: ", which the pod needs",
   NetworkPolicy: ", which may concern the pod",
 };
