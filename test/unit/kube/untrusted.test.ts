@@ -9,7 +9,7 @@ import { Reflector, type ReflectorState } from "../../../src/runtime/reflector.t
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { connect, kubeErrorOf } from "../../support/fault-server/connect.ts";
 import { answerStatus, FaultServer } from "../../support/fault-server/fault-server.ts";
-import { refuse, stream } from "../../support/fault-server/faults.ts";
+import { flood, refuse, stream } from "../../support/fault-server/faults.ts";
 
 const MEBIBYTE = 2 ** 20;
 const web: Pod = { apiVersion: "v1", kind: "Pod", metadata: { namespace: "default", name: "web" } };
@@ -28,25 +28,6 @@ afterEach(async () => {
 
 async function watched(): Promise<void> {
   for await (const _event of client.watch(pods, { resourceVersion: "1", signal: abort.signal }));
-}
-
-/** Writes for as long as the other side reads; counts what it took. */
-function flood(chunk: string): { readonly taken: () => number } {
-  let taken = 0;
-  server.always = (_request, response) => {
-    response.writeHead(200, { "content-type": "application/json" });
-    const write = (): void => {
-      if (response.destroyed) return;
-      response.write(chunk, (error) => {
-        if (error !== null && error !== undefined) return;
-        taken += chunk.length;
-        setImmediate(write);
-      });
-    };
-    write();
-    return true;
-  };
-  return { taken: () => taken };
 }
 
 function large(name: string): Pod {
@@ -74,7 +55,7 @@ function follow(
 
 describe("an untrusted server that sends without end", () => {
   test("is cut off within one event of a watch", async () => {
-    const { taken } = flood("x".repeat(MEBIBYTE));
+    const { taken } = flood(server, "x".repeat(MEBIBYTE));
     const error = await kubeErrorOf(watched());
     expect(error).toMatchObject({ code: "AnswerLost", detail: `an event of more than ${16 * MEBIBYTE} bytes` });
     expect(taken()).toBeLessThan(32 * MEBIBYTE);

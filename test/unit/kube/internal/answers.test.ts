@@ -4,7 +4,7 @@ import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { pods } from "../../../../src/kube/resources.ts";
 import { connect, kubeErrorOf } from "../../../support/fault-server/connect.ts";
 import { FaultServer, line } from "../../../support/fault-server/fault-server.ts";
-import { stream } from "../../../support/fault-server/faults.ts";
+import { flood, stream } from "../../../support/fault-server/faults.ts";
 
 const MEBIBYTE = 2 ** 20;
 const web: Pod = { apiVersion: "v1", kind: "Pod", metadata: { namespace: "default", name: "web" } };
@@ -25,28 +25,9 @@ async function watched(): Promise<void> {
   for await (const _event of client.watch(pods, { resourceVersion: "1", signal: abort.signal }));
 }
 
-/** Writes for as long as the other side reads; counts what it took. */
-function flood(chunk: string): { readonly taken: () => number } {
-  let taken = 0;
-  server.always = (_request, response) => {
-    response.writeHead(200, { "content-type": "application/json" });
-    const write = (): void => {
-      if (response.destroyed) return;
-      response.write(chunk, (error) => {
-        if (error !== null && error !== undefined) return;
-        taken += chunk.length;
-        setImmediate(write);
-      });
-    };
-    write();
-    return true;
-  };
-  return { taken: () => taken };
-}
-
 describe("an untrusted server that sends without end", () => {
   test("is cut off within its responses together", { timeout: 90_000 }, async () => {
-    flood("x".repeat(MEBIBYTE));
+    flood(server, "x".repeat(MEBIBYTE));
     const options = { timeoutMs: 60_000 };
     const answers = [client.list(pods, options), client.get(pods, { name: "web" }, options)];
     const both = await Promise.all(answers.map((answer) => kubeErrorOf(answer)));
