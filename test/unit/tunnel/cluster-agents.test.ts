@@ -1,3 +1,4 @@
+import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { describe, expect, test, vi } from "vitest";
 import type { RequestIdentity } from "../../../src/kube/credentials.ts";
@@ -18,6 +19,17 @@ async function requestCertificate(rig: HubRig, identity: RequestIdentity): Promi
 }
 
 describe("a hub", () => {
+  test("tells when the certificate of its agent expires, and of the next one once that is noted", async () => {
+    const rig = await startHub();
+    const identity = await identityOf(west);
+    const expires = new X509Certificate(identity.cert ?? "").validToDate.getTime();
+    await control(rig, identity);
+    expect(rig.hub.agent("west")?.certificateExpires).toBe(expires);
+    rig.hub.noteCertificate("west", expires + 1_000);
+    expect(rig.hub.agent("west")?.certificateExpires).toBe(expires + 1_000);
+    expect(rig.hub.state("west").certificateExpires).toBe(expires + 1_000);
+  });
+
   test("uses the agent that connected last, and the other one when it leaves", async () => {
     const rig = await startHub();
     const identity = await identityOf(west);

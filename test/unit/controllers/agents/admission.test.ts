@@ -128,12 +128,13 @@ describe("an agent's certificate", () => {
     await expect(controller.certify("no request", { agent })).rejects.toThrow("Cluster west has not joined");
   });
 
-  test("is renewed for the agent that it names", async () => {
-    const { controller } = await controllerOf([clusterNamed("west")]);
+  test("is renewed for the agent that it names, which the hub notes", async () => {
+    const { controller, renewed } = await controllerOf([clusterNamed("west")]);
     await controller.start();
     const agent = { cluster: "west", uid: "uid-of-west" };
     expect(controller.refusal(agent)).toBeUndefined();
     const { request } = await requests[1];
-    await expect(controller.certify(request, { agent })).resolves.toHaveProperty("certificate");
+    const { certificate } = await controller.certify(request, { agent });
+    expect([...renewed]).toEqual([["west", new X509Certificate(certificate).validToDate.getTime()]]);
   });
 });

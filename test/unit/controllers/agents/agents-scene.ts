@@ -63,6 +63,8 @@ export interface AgentsScene {
   readonly forgotten: readonly string[];
   /** What the agent tells of itself. */
   readonly told: { homeAddress?: string };
+  /** When certificates expire that were issued to connected agents, by Cluster. */
+  readonly renewed: Map<string, number | undefined>;
   readonly endpoints: readonly string[];
   readonly closed: { readonly count: number };
 }
@@ -82,6 +84,7 @@ export async function controllerOf(
   const accounts: string[] = [];
   const accessSecrets = new Map<string, Secret>();
   const rechecked: string[] = [];
+  const renewed = new Map<string, number | undefined>();
   const forgotten: string[] = [];
   const told: { homeAddress?: string } = {};
   const events = new Events<ControllerEvents>();
@@ -93,6 +96,7 @@ export async function controllerOf(
       accounts.push(account);
     },
     recheck: (name) => rechecked.push(name),
+    noteCertificate: (name, expires) => void renewed.set(name, expires),
     forget: (name) => forgotten.push(name),
     agent: () => ({ since: now, certificateExpires: undefined, version: "1.2.3", ...told }),
     renew: ({ cert }) => renewedWith.push(cert),
@@ -160,6 +164,7 @@ export async function controllerOf(
     rechecked,
     forgotten,
     told,
+    renewed,
     events,
     endpoints,
     closed,

@@ -20,8 +20,12 @@ describe("the status of a Cluster", () => {
   test("says how its member is reached, with the agent as it last connected", () => {
     const { metadata, spec } = cluster();
     const behindAgent = { metadata, spec: { ...spec, agent: {} } };
-    const agent = { version: "1.2.3", since: now - 60_000 };
-    const shown = { version: "1.2.3", connectedSince: "2026-02-03T04:04:06Z" };
+    const agent = { version: "1.2.3", since: now - 60_000, certificateExpires: now + 60_000 };
+    const shown = {
+      version: "1.2.3",
+      connectedSince: "2026-02-03T04:04:06Z",
+      certificateExpires: "2026-02-03T04:06:06Z",
+    };
     const statusOf = (parts: Partial<Observed>): object | undefined =>
       decide(observed({ node: stored(), reportedAt: 0, ...parts }), now).actions.flatMap((action) =>
         action.type === "patchClusterStatus" ? action.status : [],
@@ -34,6 +38,10 @@ describe("the status of a Cluster", () => {
     const reported = { ...ready, connection: "Agent" as const, agent: shown };
     const known = { ...behindAgent, status: reported };
     expect(statusOf({ cluster: known, facts: facts({ agent }) })).toBeUndefined();
+    const renewed = { ...agent, certificateExpires: now + 120_000 };
+    expect(statusOf({ cluster: known, facts: facts({ agent: renewed }) })).toMatchObject({
+      agent: { certificateExpires: "2026-02-03T04:07:06Z" },
+    });
     // The agent's version stays while no agent is connected, and goes with a join without one.
     expect(statusOf({ cluster: known })).toBeUndefined();
     expect(statusOf({ cluster: { ...known, spec } })).toMatchObject({ connection: "Direct", agent: null });

@@ -74,7 +74,7 @@ describe("a member that is lost", () => {
 
 describe("a Cluster without a connection", () => {
   test("says why, and has the agent that is connected all the same", () => {
-    const agent = { version: "0.2.0", since: 7 };
+    const agent = { version: "0.2.0", since: 7, certificateExpires: 8 };
     const found = sources([], { problem: () => "Secret member-west is missing" }, { agent: () => agent });
     expect(memberFacts("west", "trouble", found)).toMatchObject({
       reachable: false,
@@ -82,9 +82,9 @@ describe("a Cluster without a connection", () => {
       spared: "trouble",
       agent,
     });
-    expect(memberFacts("west", undefined, sources([], {}, { agent: () => ({ since: 7 }) }))).not.toHaveProperty(
-      "agent",
-    );
+    expect(
+      memberFacts("west", undefined, sources([], {}, { agent: () => ({ since: 7, certificateExpires: 8 }) })),
+    ).not.toHaveProperty("agent");
   });
 
   test("whose member has joined under another name is refused, and not spared", () => {
