@@ -9,6 +9,7 @@ import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { answerOf, listing, writing } from "../../support/builders/answers.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
+import { cluster as clusterNamed } from "../../support/builders/member.ts";
 import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
@@ -39,10 +40,7 @@ export function failed(code: KubeErrorCode): KubeError {
 
 export function cluster(uid?: string): Stored<Cluster> {
   const annotations = uid === undefined ? {} : { "legation.dev/member-uid": uid };
-  return {
-    metadata: { name: "west", uid: "c", resourceVersion: "1", annotations },
-    spec: { credentialsSecret: { name: "member-west" } },
-  };
+  return clusterNamed("west", { metadata: { annotations }, spec: { credentialsSecret: { name: "member-west" } } });
 }
 
 /** A member whose cluster may be another one from some time on. */

@@ -3,11 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { runProgram } from "../../../../src/cli/program.ts";
+import { bearerToken } from "../../../support/builders/token.ts";
 import { recordedSession } from "../session.ts";
 
 export const OWN: string = pem("b3du");
 export const OTHER: string = pem("b3RoZXI=");
-export const token: string = `head.${Buffer.from(JSON.stringify({ exp: 1_770_000_000 })).toString("base64url")}.signature`;
+export const token: string = bearerToken({ exp: 1_770_000_000 });
 export const MEMBER = "/apis/access.legation.dev/v1/clusters/west/proxy";
 
 function pem(body: string): string {

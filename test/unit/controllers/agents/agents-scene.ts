@@ -9,6 +9,7 @@ import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import type { Hub } from "../../../../src/tunnel/hub.ts";
 import { answerOf, fieldsOf } from "../../../support/builders/answers.ts";
+import { cluster } from "../../../support/builders/member.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 
@@ -18,22 +19,14 @@ export const hubSecret: Promise<Secret> = firstAuthorities("hub.example.org:8132
 export const TOKEN = "right";
 
 export function clusterNamed(name: string, spec: Partial<Cluster["spec"]> = { agent: {} }): Stored<Cluster> {
-  return {
-    apiVersion: "legation.dev/v1alpha1",
-    kind: "Cluster",
-    metadata: { name, uid: `uid-of-${name}`, resourceVersion: "1" },
-    spec: { credentialsSecret: { name: `member-${name}` }, ...spec },
-  } as Stored<Cluster>;
+  return cluster(name, { spec: { credentialsSecret: { name: `member-${name}` }, ...spec } });
 }
 
 export function memberSecret(name: string, annotations: Record<string, string> = {}): Stored<Secret> {
-  return {
-    apiVersion: "v1",
-    kind: "Secret",
+  return answerOf({
     metadata: {
       namespace: "legation-system",
       name: `member-${name}`,
-      uid: "s",
       resourceVersion: "7",
       annotations: {
         "legation.dev/agent-token-sha256": sha256(TOKEN),
@@ -42,7 +35,7 @@ export function memberSecret(name: string, annotations: Record<string, string> =
         ...annotations,
       },
     },
-  } as Stored<Secret>;
+  });
 }
 
 /** A host with agents, and what its controller does. */
@@ -127,7 +120,7 @@ export async function controllerOf(
       return {};
     },
   });
-  const secretOfHub = (await hubSecret) as Stored<Secret>;
+  const secretOfHub = answerOf<Secret>(await hubSecret);
   const registry = {
     cluster: (name: string) => clusters.find(({ metadata }) => metadata.name === name),
     clusters: () => [...clusters],

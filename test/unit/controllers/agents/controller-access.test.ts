@@ -1,26 +1,24 @@
 import { describe, expect, test, vi } from "vitest";
 import { type Secret, secretText } from "../../../../src/api/kubernetes.ts";
+import type { MemberCredentials } from "../../../../src/tunnel/messages.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
+import { accountToken } from "../../../support/builders/token.ts";
 import { clusterNamed, controllerOf, now } from "./agents-scene.ts";
 
 /** Lets requests to the fake host finish. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-describe("credentials from an agent", () => {
-  const payload = Buffer.from(
-    JSON.stringify({
-      sub: "system:serviceaccount:legation-system:legation-host",
-      iat: now / 1000,
-      exp: now / 1000 + 3600,
-    }),
-  ).toString("base64url");
-  const credentials = {
+function brought(account: string, certificateAuthority: string, id: string): MemberCredentials {
+  const expiresAt = now + 3_600_000;
+  return {
     server: "https://10.0.0.1:6443",
-    token: `e30.${payload}.c2ln`,
-    expires: new Date(now + 3_600_000).toISOString(),
-    certificateAuthority: "",
+    token: accountToken(account, { issuedAt: now, expiresAt, id }),
+    expires: new Date(expiresAt).toISOString(),
+    certificateAuthority,
   };
+}
 
+describe("credentials from an agent", () => {
   test("are requested again when they could not be stored", async () => {
     let failures = 1;
     const { controller, clock, asked, patches } = await controllerOf([clusterNamed("west")], {
@@ -30,10 +28,10 @@ describe("credentials from an agent", () => {
     });
     await controller.start();
     expect(controller.wantsCredentials("west")).toBe(true);
-    controller.onCredentials("west", "host", credentials);
+    controller.onCredentials("west", "host", brought("legation-host", "", "1"));
     await clock.advance(30_000);
     expect(asked).toEqual(["west"]);
-    controller.onCredentials("west", "host", credentials);
+    controller.onCredentials("west", "host", brought("legation-host", "", "1"));
     await clock.advance(30_000);
     expect(patches.map(({ name }) => name)).toEqual(["member-west"]);
     expect(controller.wantsCredentials("west")).toBe(false);
@@ -42,17 +40,6 @@ describe("credentials from an agent", () => {
 });
 
 describe("credentials from an agent of a member whose users the host serves", () => {
-  const brought = (account: string, certificateAuthority: string, id: string) => {
-    const sub = `system:serviceaccount:legation-system:${account}`;
-    const claims = JSON.stringify({ sub, iat: now / 1000, exp: now / 1000 + 3600, jti: id });
-    return {
-      server: "https://10.0.0.1:6443",
-      token: `e30.${Buffer.from(claims).toString("base64url")}.c2ln`,
-      expires: new Date(now + 3_600_000).toISOString(),
-      certificateAuthority,
-    };
-  };
-
   test("are requested for both accounts once they name another authority", async () => {
     const west = clusterNamed("west", { agent: {}, access: { prefix: "legation:" } });
     const { controller, clock, accounts, secrets, accessSecrets } = await controllerOf([west]);
