@@ -6,13 +6,10 @@ import { Authority } from "../../support/clusters/pki.ts";
 import { exchange, Rig, requestOf, WEST } from "./rig.ts";
 
 const CLOSE = "Connection: close";
-
 let rig: Rig;
-
 beforeEach(async () => {
   rig = await Rig.start();
 });
-
 afterEach(() => rig.close());
 
 function linesOf({ rawHeaders }: IncomingMessage, name: string): string[] {

@@ -9,13 +9,10 @@ import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { exchange, Rig, requestOf, WEST } from "./rig.ts";
 
 const CLOSE = "Connection: close";
-
 let rig: Rig;
-
 beforeEach(async () => {
   rig = await Rig.start();
 });
-
 afterEach(() => rig.close());
 
 /** Waits until a number has not grown for a while. */

@@ -8,18 +8,13 @@ import { answerJson, answerStatus, FaultServer } from "../../support/fault-serve
 import { only, refuse } from "../../support/fault-server/faults.ts";
 
 const web: Pod = { apiVersion: "v1", kind: "Pod", metadata: { namespace: "default", name: "web" } };
-
 const ref = { namespace: "default", name: "web" };
-
 let server: FaultServer;
-
 let client: ClusterClient;
-
 beforeEach(async () => {
   server = await FaultServer.start();
   client = connect(server);
 });
-
 afterEach(async () => {
   await client.close();
   await server.stop();

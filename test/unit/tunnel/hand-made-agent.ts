@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import type { Socket } from "node:net";
 import { connect, type TLSSocket } from "node:tls";
 import { expect, onTestFinished, vi } from "vitest";
 import type { RequestIdentity } from "../../../src/kube/credentials.ts";
@@ -79,4 +80,10 @@ export async function connection({ port }: HubRig, identity: Partial<RequestIden
   onTestFinished(() => void socket.destroy());
   await once(socket, "secureConnect");
   return socket;
+}
+
+/** Resolves once the connection is closed. */
+export async function closed(socket: Socket): Promise<void> {
+  socket.resume();
+  if (!socket.closed) await once(socket, "close");
 }

@@ -43,5 +43,4 @@ spec: {resourceSelectors: ${selectors}, placement: {${placement}}${rest}}`;
 }
 
 export const WEST_AND_EAST = "clusterAffinity: {clusterNames: [west, east]}";
-
 export const DIVIDED = "replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted";

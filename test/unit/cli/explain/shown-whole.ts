@@ -8,7 +8,6 @@ import { host } from "../simulation/host.ts";
 
 const session = recordedSession();
 export const SINCE = "2026-01-02T00:00:00Z";
-
 const NOW = Date.parse(SINCE) + 60_000;
 
 type Condition = NonNullable<NonNullable<DelegatedType["status"]>["conditions"]>[number];

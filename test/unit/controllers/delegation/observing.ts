@@ -18,7 +18,6 @@ import { registryOf } from "../fleet.ts";
 
 export const waiting: Stored<Pod> = proxyPod({});
 export const key: ObjectKey = objectKey(waiting.metadata);
-
 const SIZE = { cpu: 64, pods: 100 };
 
 /** What is observed of a pod name, and noted by it. */

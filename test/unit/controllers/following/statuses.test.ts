@@ -13,13 +13,11 @@ import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { surroundings } from "../fleet.ts";
 
 const NAME = { kind: "PodGroup", namespace: "team", name: "gang" };
-
 let clock: FakeClock;
 /** Statuses that were written to the host's object. */
 let written: unknown[];
 let object: Stored<AnyObject>;
 let copy: Stored<AnyObject> | undefined;
-
 beforeEach(() => {
   clock = new FakeClock();
   written = [];

@@ -8,7 +8,6 @@ import { flood, stream } from "../../../support/fault-server/faults.ts";
 
 const MEBIBYTE = 2 ** 20;
 const web: Pod = { apiVersion: "v1", kind: "Pod", metadata: { namespace: "default", name: "web" } };
-
 let server: FaultServer;
 let client: ClusterClient;
 const abort = new AbortController();

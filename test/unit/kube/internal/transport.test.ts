@@ -13,7 +13,6 @@ const web: Pod = { apiVersion: "v1", kind: "Pod", metadata: { namespace: "defaul
 const ref = { namespace: "default", name: "web" };
 // To connect and to send on a machine that is busy: what has not been sent by then ends otherwise.
 const ENOUGH_TO_SEND_MS = 1_000;
-
 let server: FaultServer;
 let client: ClusterClient;
 beforeEach(async () => {

@@ -14,7 +14,6 @@ export function ago(days: number): { readonly now: number; readonly lifetimeMs: 
 
 /** Metadata that an API server gives an object. */
 export const stored = { uid: "u", resourceVersion: "1" } as const;
-
 export const signal: AbortSignal = new AbortController().signal;
 export const limits: { readonly signal: AbortSignal; readonly timeoutMs: number } = { signal, timeoutMs: 1_000 };
 
