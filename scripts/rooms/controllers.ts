@@ -128,6 +128,12 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     imports: ["certificates", "tunnel"],
   },
   {
+    room: "controllers/queues",
+    purpose: "quotas of Kueue's queues, and its admission checks, by what members have",
+    foundation: "controller",
+    imports: ["simulation", "placement", "copies", "controllers/proxies.ts"],
+  },
+  {
     room: "controllers/cluster-profiles",
     purpose: "a ClusterProfile per Cluster",
     foundation: "controller",
@@ -144,12 +150,6 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     purpose: "evicts replicas of divided workloads that are to move",
     foundation: "controller",
     imports: [],
-  },
-  {
-    room: "controllers/queues",
-    purpose: "Kueue's admission checks: room in members",
-    foundation: "controller",
-    imports: ["simulation"],
   },
   {
     room: "controllers/virtual-node",

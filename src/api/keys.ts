@@ -23,6 +23,12 @@ export const GROUP_ANNOTATION = "legation.dev/group";
 export const GROUP_BY_ANNOTATION = "legation.dev/group-by";
 /** Division of a workload's replicas over Clusters, as JSON or YAML. */
 export const PREFERENCES_ANNOTATION = "legation.dev/scheduling-preferences";
+/** On a ClusterQueue of Kueue: `follow` keeps the quotas of flavors that select members true. */
+export const QUOTA_ANNOTATION = "legation.dev/quota";
+/** On a ClusterQueue that follows: its part of each flavor's capacity, such as `80%`. */
+export const QUOTA_SHARE_ANNOTATION = "legation.dev/quota-share";
+/** On a ClusterQueue that follows: the least quota of each flavor, such as `cpu=8,memory=32Gi`. */
+export const QUOTA_FLOOR_ANNOTATION = "legation.dev/quota-floor";
 /** On an AdmissionCheck of Kueue: the time in which an admitted workload's pods have to find a place, e.g. `5m`. */
 export const PLACE_WITHIN_ANNOTATION = "legation.dev/place-within";
 /** `never`: the pod waits for a lost member instead of being evicted. */

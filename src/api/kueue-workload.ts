@@ -84,15 +84,6 @@ export interface Workload extends KubeObject {
   };
 }
 
-export interface WorkloadFlavor extends KubeObject {
-  readonly spec?: {
-    readonly nodeLabels?: Readonly<Record<string, string>>;
-    readonly tolerations?: readonly Toleration[];
-  };
-}
-
-/** Label of pods that Kueue started: the name of their pod set. */
-export const POD_SET_LABEL = "kueue.x-k8s.io/podset";
 /** Annotation of pods that Kueue started: the name of their Workload. */
 export const WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload";
 

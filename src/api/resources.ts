@@ -1,7 +1,8 @@
 import type { OptionalResource, Resource } from "../kube/resources.ts";
 import type { Cluster } from "./cluster.ts";
 import type { AnyObject, DelegatedType } from "./delegated-type.ts";
-import type { AdmissionCheck, Workload, WorkloadFlavor } from "./kueue-workload.ts";
+import type { CapacityProvider, ClusterQueue, ResourceFlavor } from "./kueue.ts";
+import type { AdmissionCheck, Workload } from "./kueue-workload.ts";
 import type { PlacementDefaults } from "./placement-defaults.ts";
 
 const legation = { group: "legation.dev", version: "v1alpha1", namespaced: false } as const;
@@ -25,25 +26,38 @@ export const delegatedTypes: Resource<DelegatedType> = {
   kind: "DelegatedType",
 };
 
-const kueue = { group: "kueue.x-k8s.io", versions: ["v1beta2"] } as const;
+const KUEUE = { group: "kueue.x-k8s.io", namespaced: false } as const;
 
+export const resourceFlavors: OptionalResource<ResourceFlavor> = {
+  ...KUEUE,
+  versions: ["v1beta2", "v1beta1"],
+  plural: "resourceflavors",
+  kind: "ResourceFlavor",
+};
+export const clusterQueues: OptionalResource<ClusterQueue> = {
+  ...KUEUE,
+  versions: ["v1beta2", "v1beta1"],
+  plural: "clusterqueues",
+  kind: "ClusterQueue",
+};
+export const capacityProviders: OptionalResource<CapacityProvider> = {
+  ...KUEUE,
+  versions: ["v1alpha1"],
+  plural: "capacityproviders",
+  kind: "CapacityProvider",
+};
 export const admissionChecks: OptionalResource<AdmissionCheck> = {
-  ...kueue,
-  namespaced: false,
+  ...KUEUE,
+  versions: ["v1beta2"],
   plural: "admissionchecks",
   kind: "AdmissionCheck",
 };
 export const workloads: OptionalResource<Workload> = {
-  ...kueue,
+  ...KUEUE,
+  versions: ["v1beta2"],
   namespaced: true,
   plural: "workloads",
   kind: "Workload",
-};
-export const workloadFlavors: OptionalResource<WorkloadFlavor> = {
-  ...kueue,
-  namespaced: false,
-  plural: "resourceflavors",
-  kind: "ResourceFlavor",
 };
 
 /** Returns the API resource that a type names. */

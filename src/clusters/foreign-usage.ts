@@ -26,8 +26,13 @@ const RETRY = { initialMs: 5_000, maxMs: 60_000 };
 const ATTEMPTS = 5;
 const RUNNING = "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!=";
 
+type NodeSums = Map<string, Record<string, number>>;
+
 interface Reading {
   sum: Record<string, number>;
+  byNode: NodeSums;
+  /** The part of each Job, by its uid. */
+  byJob: Map<string, NodeSums>;
   pages: number;
   next: string | undefined;
   workMs: number;
@@ -40,6 +45,8 @@ export class ForeignUsage {
   #timer: Timer | undefined;
   #running: Promise<void> | undefined;
   #sum: Amounts | undefined;
+  #byNode: ReadonlyMap<string, Amounts> = new Map();
+  #byJob: ReadonlyMap<string, ReadonlyMap<string, Amounts>> = new Map();
 
   constructor(options: ForeignUsageOptions) {
     this.#options = options;
@@ -47,6 +54,13 @@ export class ForeignUsage {
 
   get sum(): Amounts | undefined {
     return this.#sum;
+  }
+
+  /** The part of the sum on one node, without the pods of some of the member's Jobs, given by uid. */
+  on(node: string, withoutJobs: Iterable<string> = []): Amounts {
+    const sum = { ...this.#byNode.get(node) };
+    for (const uid of withoutJobs) addAmounts(sum, this.#byJob.get(uid)?.get(node) ?? {}, -1);
+    return sum;
   }
 
   start(): void {
@@ -113,7 +127,19 @@ export class ForeignUsage {
         signal.throwIfAborted();
         const begunAt = clock.now();
         const { items, continue: next } = await this.#page(reading.next);
-        for (const pod of items) addAmounts(reading.sum, podRequests(pod));
+        for (const pod of items) {
+          const requests = podRequests(pod);
+          addAmounts(reading.sum, requests);
+          const node = pod.spec?.nodeName ?? "";
+          addOn(reading.byNode, node, requests);
+          const job = pod.metadata?.ownerReferences?.find(
+            ({ kind, controller }) => kind === "Job" && controller === true,
+          );
+          if (job === undefined) continue;
+          const ofJob: NodeSums = reading.byJob.get(job.uid) ?? new Map();
+          addOn(ofJob, node, requests);
+          reading.byJob.set(job.uid, ofJob);
+        }
         reading.workMs += clock.now() - begunAt;
         reading.pages += 1;
         reading.next = next;
@@ -124,6 +150,8 @@ export class ForeignUsage {
       release();
     }
     this.#sum = reading.sum;
+    this.#byNode = reading.byNode;
+    this.#byJob = reading.byJob;
     onChange();
   }
 
@@ -142,8 +170,14 @@ export class ForeignUsage {
   }
 }
 
+function addOn(sums: NodeSums, node: string, requests: Amounts): void {
+  const sum = sums.get(node) ?? {};
+  addAmounts(sum, requests);
+  sums.set(node, sum);
+}
+
 function begun(): Reading {
-  return { sum: {}, pages: 0, next: undefined, workMs: 0 };
+  return { sum: {}, byNode: new Map(), byJob: new Map(), pages: 0, next: undefined, workMs: 0 };
 }
 
 export interface ForeignUsageOptions {

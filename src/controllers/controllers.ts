@@ -31,6 +31,9 @@ import { OverflowPlacement } from "./overflow/placement.ts";
 import { PodEventController } from "./pod-events/controller.ts";
 import { PreferencesController } from "./preferences/controller.ts";
 import { boundTo, NODE_INDEX, reflectProxies } from "./proxies.ts";
+import { FlavorCapacities } from "./queues/flavor-capacities.ts";
+import { ProviderController } from "./queues/provider-controller.ts";
+import { QuotaController } from "./queues/quota-controller.ts";
 import { RoomController } from "./queues/room-controller.ts";
 import { RefusedWrites } from "./refused-writes.ts";
 import { KeptDelegates, RestoredHost } from "./restored-host.ts";
@@ -66,6 +69,9 @@ export class Controllers {
   readonly #delegation: DelegationController;
   readonly #overflow: OverflowController;
   readonly #preferences: PreferencesController;
+  readonly #capacities: FlavorCapacities;
+  readonly #quotas: QuotaController;
+  readonly #providers: ProviderController;
   readonly #wholeJobs: WholeJobs;
   readonly #types: TypesController;
   readonly #room: RoomController;
@@ -175,6 +181,14 @@ export class Controllers {
       copyRefusal: (pod, member) => policies.refusal(pod, member) ?? followers.refusal(pod, member),
       providesClasses: (pod, member) => classes.provides(pod, member),
     });
+    this.#capacities = new FlavorCapacities({
+      ...running,
+      proxies,
+      wholeJobs: (cluster) => this.#wholeJobs.inMember(cluster),
+    });
+    const queues = { ...running, capacities: this.#capacities };
+    this.#quotas = new QuotaController({ ...queues, recorder });
+    this.#providers = new ProviderController(queues);
     const { divisions, eligibilities } = this.#delegation.placementState;
     this.#preferences = new PreferencesController({
       ...running,
@@ -229,6 +243,8 @@ export class Controllers {
     }
     this.#wholeJobs.start();
     this.#profiles.start();
+    this.#quotas.start();
+    this.#providers.start();
     this.#room.start();
     this.#podEvents?.start();
     this.#serving?.start();
@@ -243,6 +259,9 @@ export class Controllers {
     await this.#podEvents?.stop();
     await this.#room.stop();
     await this.#profiles.stop();
+    await this.#providers.stop();
+    await this.#quotas.stop();
+    await this.#capacities.stop();
     await this.#types.stop();
     await this.#wholeJobs.stop();
     await this.#preferences.stop();

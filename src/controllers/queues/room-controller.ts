@@ -8,8 +8,9 @@ import {
   type Pod,
   type Stored,
 } from "../../api/kubernetes.ts";
-import type { AdmissionCheck, CheckEntry, Workload, WorkloadFlavor } from "../../api/kueue-workload.ts";
-import { admissionChecks, workloadFlavors, workloads } from "../../api/resources.ts";
+import type { ResourceFlavor } from "../../api/kueue.ts";
+import type { AdmissionCheck, CheckEntry, Workload } from "../../api/kueue-workload.ts";
+import { admissionChecks, resourceFlavors, workloads } from "../../api/resources.ts";
 import { claimNames } from "../../copies/claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
@@ -39,7 +40,7 @@ export interface RoomOptions extends ControllerOptions {
 
 interface Watch {
   readonly workloads: Reflector<Workload>;
-  readonly flavors: Reflector<WorkloadFlavor>;
+  readonly flavors: Reflector<ResourceFlavor>;
 }
 
 const WORKLOAD_INDEX = "kueue-workload";
@@ -130,7 +131,7 @@ export class RoomController {
         resource: workloads,
         onEvent: ({ object }) => this.#loop.enqueue(objectKey(object.metadata)),
       }),
-      flavors: new Reflector<WorkloadFlavor>({ ...{ client, clock, log, onState }, resource: workloadFlavors }),
+      flavors: new Reflector<ResourceFlavor>({ ...{ client, clock, log, onState }, resource: resourceFlavors }),
     };
     for (const reflector of Object.values(watch)) reflector.start();
     // No event tells of an empty list.
@@ -251,7 +252,7 @@ export class RoomController {
     this.#restUntil = now + ROUND_EVERY_MS;
     // Asked again when this round ends.
     if (host === undefined) return;
-    const flavor = (name: string): WorkloadFlavor | undefined => watch.flavors.store.get(objectKey({ name }));
+    const flavor = (name: string): ResourceFlavor | undefined => watch.flavors.store.get(objectKey({ name }));
     const jobs = new Map(wholeJobs().map((job) => [job.metadata.uid, job]));
     const sources = { flavor, complete, wholeJob: (uid: string) => jobs.get(uid) };
     const reservations = asking.map(({ workload }) => reservationOf(workload, this.#entriesOf(workload)));

@@ -1,15 +1,14 @@
 import type { DelegationMode } from "../../api/delegation-mode.ts";
 import { CLUSTER_ANNOTATION, GROUP_ANNOTATION, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { Job, Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
+import { PODSET_LABEL, type ResourceFlavor } from "../../api/kueue.ts";
 import {
-  POD_SET_LABEL,
   type PodSet,
   type PodSetAssignment,
   type TopologyAssignment,
   type TopologyValues,
   WORKLOAD_ANNOTATION,
   type Workload,
-  type WorkloadFlavor,
 } from "../../api/kueue-workload.ts";
 import { membersOfJob } from "../../copies/job-shares.ts";
 import { isOverflow } from "../../pods/overflow.ts";
@@ -24,7 +23,7 @@ type Labels = Readonly<Record<string, string>>;
 export type CompleteSpec = (spec: PodSpec) => PodSpec;
 
 export interface PodSources {
-  readonly flavor: (name: string) => WorkloadFlavor | undefined;
+  readonly flavor: (name: string) => ResourceFlavor | undefined;
   readonly complete: CompleteSpec;
   /** Returns the Job that goes to members whole, by its uid. */
   readonly wholeJob: (uid: string) => Stored<Job> | undefined;
@@ -92,7 +91,7 @@ export function workloadsOfPod(pod: Stored<Pod>): string[] {
 }
 
 function ofPodSet({ name }: PodSet, present: readonly Stored<Pod>[], isOnly: boolean): Stored<Pod>[] {
-  return present.filter(({ metadata }) => isOnly || metadata.labels?.[POD_SET_LABEL] === name);
+  return present.filter(({ metadata }) => isOnly || metadata.labels?.[PODSET_LABEL] === name);
 }
 
 interface PodCounts {
@@ -153,7 +152,7 @@ function podOf(
       name: `${name}-${podSet.name}`,
       uid: `queued/${uid}/${podSet.name}`,
       resourceVersion: "0",
-      labels: { ...metadata.labels, ...mergedOf(updates.map(({ labels }) => labels)), [POD_SET_LABEL]: podSet.name },
+      labels: { ...metadata.labels, ...mergedOf(updates.map(({ labels }) => labels)), [PODSET_LABEL]: podSet.name },
       annotations: { ...metadata.annotations, ...mergedOf(updates.map(({ annotations }) => annotations)) },
       ...(owner === undefined ? {} : { ownerReferences: [owner] }),
     },

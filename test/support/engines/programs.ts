@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, copyFileSync, cpSync, readdirSync, readFileSync } from "node:fs";
+import { chmodSync, copyFileSync, cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ensureBuilt, type GoPrograms, moduleFolder } from "../clusters/build.ts";
 
@@ -13,6 +13,8 @@ interface Release {
   readonly links?: Readonly<Record<string, string>>;
   /** Go package of each binary. */
   readonly packages: Readonly<Record<string, string>>;
+  /** Texts of the sources that suit a container only: each file with what is replaced, and by what. */
+  readonly edits?: Readonly<Record<string, readonly [from: string, to: string]>>;
   /** Folders of the sources to keep beside the binaries, by the names that they get there. */
   readonly keeps: Readonly<Record<string, string>>;
   /** Programs of the engine that are no part of its module: each with a file here. */
@@ -23,7 +25,7 @@ interface Release {
 
 /** Programs of a release, built in a copy of its sources, since the cache of modules must stay as it is. */
 function programsOf(name: string, release: Release): GoPrograms {
-  const { module, version, sum, links = {}, packages, keeps, adds = {}, variables = {} } = release;
+  const { module, version, sum, links = {}, packages, keeps, adds = {}, edits = {}, variables = {} } = release;
   const added = Object.entries(adds).map(([to, from]) => [to, moduleFolder(from)] as const);
   const extras = Object.entries(keeps).map(([kept, folder]) => {
     const keep = (to: string, sources: string): void => cpSync(join(sources, folder), to, { recursive: true });
@@ -49,6 +51,11 @@ function programsOf(name: string, release: Release): GoPrograms {
       makeWritable(work);
       for (const [link, target] of Object.entries(links)) copyFileSync(join(work, target), join(work, link));
       for (const [to, from] of added) cpSync(from, join(work, to));
+      for (const [file, [from, to]] of Object.entries(edits)) {
+        const text = readFileSync(join(work, file), "utf8");
+        if (!text.includes(from)) throw new Error(`${file} of ${module} ${version} has no ${from}.`);
+        writeFileSync(join(work, file), text.replace(from, to));
+      }
       return work;
     },
   };
@@ -120,11 +127,16 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
   },
   kueue: {
     module: "sigs.k8s.io/kueue",
-    version: "v0.17.0",
-    sum: "h1:7hzb38M4eKGzYW+CFv2s1L+swzzacUCHOCXxZmAV90I=",
+    version: "v0.19.1",
+    sum: "h1:5zAYwG/F8z19noTwCIHsTEckttrThAVJvaskWMT6pYg=",
     adds: { "cmd/multikueue/main.go": "../engines/kueue/main.go" },
-    packages: { multikueue: "./cmd/multikueue" },
-    keeps: { crds: "config/components/crd/bases", rbac: "config/components/rbac" },
+    edits: { "cmd/kueue/main.go": ['"/etc/kueue/metrics/certs"', 'os.Getenv("METRICS_CERTS")'] },
+    packages: { multikueue: "./cmd/multikueue", kueue: "./cmd/kueue" },
+    keeps: {
+      crds: "config/components/crd/bases",
+      rbac: "config/components/rbac",
+      webhook: "config/components/webhook",
+    },
   },
   // The definitions are all that tests of admission checks need.
   "kueue-definitions": {

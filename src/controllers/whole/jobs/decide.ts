@@ -3,7 +3,14 @@ import { SHARES_ANNOTATION } from "../../../api/keys.ts";
 import { timestamp } from "../../../api/kubernetes.ts";
 import { isFailing, type JobShare } from "../../../copies/job-shares.ts";
 import { lostJobStatus, shareWithStatus, statusOnHost } from "../../../copies/job-status.ts";
-import { hasStarted, isFinished, type JobStatus, type LossReason } from "../../../copies/jobs.ts";
+import {
+  hasStarted,
+  isFinished,
+  isQueued,
+  type JobStatus,
+  type LossReason,
+  waitsInMember,
+} from "../../../copies/jobs.ts";
 import { hasWholeFinalizer } from "../../../copies/objects.ts";
 import { heldUntil } from "../../../runtime/held-writes.ts";
 import { newShares } from "../../../scheduling/whole/job-choice.ts";
@@ -53,6 +60,7 @@ function unreadable({ object: job, isUnreadable }: Observed, now: number): JobDe
 /** Records the members before anything is created in them, so that no other member has the Job or a share of it. */
 function place({ object: job, places, choice }: Observed, now: number): JobDecision | undefined {
   if (places.length > 0) return undefined;
+  if (isQueued(job)) return { actions: [], outcome: "Queued" };
   // A new leader has not read all members yet, and shares stay as they are.
   if (choice?.awaits === true) return { actions: [], outcome: "Syncing", requeueAt: now + SYNCING_MS };
   const shares = choice === undefined ? [] : newShares(job, choice);
@@ -182,11 +190,12 @@ function move({ object: job, places, choice }: Observed, now: number): JobDecisi
   return reportToAuthor(job, { message, outcome: "Waiting" });
 }
 
-/** Tells the author why nothing is created in a member. */
+/** Tells the author why nothing is created in a member, or why what is there does not begin. */
 function tell({ object: job, places }: Observed, now: number): JobDecision | undefined {
-  const problems = places.flatMap(({ member, problem, copy }) =>
-    problem === undefined || copy !== undefined ? [] : [`${member}: ${problem}`],
-  );
+  const problems = places.flatMap(({ member, problem, copy }) => {
+    if (problem === undefined || (copy !== undefined && !waitsInMember(job, copy))) return [];
+    return [copy === undefined ? `${member}: ${problem}` : `${member} has the Job, which has begun there: ${problem}`];
+  });
   if (problems.length === 0) return undefined;
   return reportToAuthor(job, { message: problems.join("; "), outcome: "Waiting" }, now + LOOK_AGAIN_MS);
 }

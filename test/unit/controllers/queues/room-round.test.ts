@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Job, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import type { TopologyAssignment, Workload, WorkloadFlavor } from "../../../../src/api/kueue-workload.ts";
+import type { ResourceFlavor } from "../../../../src/api/kueue.ts";
+import type { TopologyAssignment, Workload } from "../../../../src/api/kueue-workload.ts";
 import type { Verdict } from "../../../../src/controllers/queues/decide-room.ts";
 import { podsOf, workloadsOfPod } from "../../../../src/controllers/queues/room-pods.ts";
 import { judge, type QueuedWorkload } from "../../../../src/controllers/queues/room-round.ts";
@@ -13,7 +14,7 @@ import { entry, NOW, podSet, workload } from "./workloads.ts";
 interface RoundParts {
   readonly told?: readonly Stored<Workload>[];
   readonly jobs?: readonly Stored<Job>[];
-  readonly flavors?: Readonly<Record<string, WorkloadFlavor["spec"]>>;
+  readonly flavors?: Readonly<Record<string, ResourceFlavor["spec"]>>;
 }
 
 // Two members with two nodes of 8 cores each.

@@ -73,6 +73,8 @@ function decided(observed: Partial<Observed>): string[] {
   return [outcome, ...words, ...(requeueAt === undefined ? [] : [`in ${requeueAt - NOW} ms`])];
 }
 
+const QUEUED = { labels: { "kueue.x-k8s.io/queue-name": "team" } };
+const SPEC = { template: {} };
 const DELETED = { deletionTimestamp: STARTED };
 const REFUSAL = { message: "quota", until: NOW + 50_000 };
 const COMPLETE = { ...RUNNING, active: 0, conditions: [{ type: "Complete", status: "True" }] };
@@ -80,6 +82,21 @@ const COMPLETE = { ...RUNNING, active: 0, conditions: [{ type: "Complete", statu
 describe("a whole Job", () => {
   test.each<[string, Partial<Observed>, string[]]>([
     ["without a member goes to the best", { choice: CHOICE }, ["Placing", "record west"]],
+    [
+      "in a queue of Kueue has no member before it is admitted",
+      { object: { ...job(undefined, QUEUED), spec: { ...SPEC, suspend: true } }, choice: CHOICE },
+      ["Queued"],
+    ],
+    [
+      "in a queue of Kueue goes to the best once it is admitted",
+      { object: { ...job(undefined, QUEUED), spec: SPEC }, choice: CHOICE },
+      ["Placing", "record west"],
+    ],
+    [
+      "that has begun and may not go on in its member waits there, and its author is told",
+      { places: [place({ copy: { ...copy({}), spec: { ...SPEC, suspend: true } }, problem: "not selected" })] },
+      ["Waiting", "report west has the Job, which has begun there: not selected", "in 30000 ms"],
+    ],
     [
       "is not divided before all members that share it are read",
       { choice: { ...CHOICE, awaits: true } },

@@ -1,0 +1,61 @@
+import type { KubeObject, Toleration } from "./kubernetes.ts";
+
+// Fields of Kueue's objects (sigs.k8s.io/kueue, apis/kueue/v1beta2) that Legation reads or writes.
+
+export interface ResourceFlavor extends KubeObject {
+  readonly spec?: {
+    readonly nodeLabels?: Readonly<Record<string, string>>;
+    readonly tolerations?: readonly Toleration[];
+  };
+}
+
+export interface NominalQuota {
+  readonly name: string;
+  readonly nominalQuota?: string | number;
+}
+
+export interface FlavorQuotas {
+  readonly name: string;
+  readonly resources?: readonly NominalQuota[];
+}
+
+export type ResourceGroups = readonly { readonly flavors?: readonly FlavorQuotas[] }[];
+
+export interface ClusterQueue extends KubeObject {
+  readonly spec?: { readonly resourceGroups?: ResourceGroups };
+}
+
+export interface NormalizedFlavor {
+  readonly name: string;
+  readonly resources: Readonly<Record<string, string>>;
+}
+
+export interface CapacityProviderStatus {
+  readonly capacity?: { readonly flavors: readonly NormalizedFlavor[] };
+  readonly conditions?: readonly {
+    readonly type: string;
+    readonly status: string;
+    readonly reason: string;
+    readonly message: string;
+    readonly lastTransitionTime?: string;
+    readonly observedGeneration?: number;
+  }[];
+}
+
+/** Of releases after 0.19 (apis/kueue/v1alpha1, `capacityprovider_types.go`). */
+export interface CapacityProvider extends KubeObject {
+  readonly spec?: {
+    readonly controllerName?: string;
+    readonly orchestratedFlavors?: readonly { readonly name: string }[];
+  };
+  readonly status?: CapacityProviderStatus;
+}
+
+/** Label that puts an object into a LocalQueue: Kueue suspends it until it is admitted. */
+export const QUEUE_NAME_LABEL = "kueue.x-k8s.io/queue-name";
+/** Label of pods of a Job or JobSet that Kueue admitted as a whole. */
+export const PODSET_LABEL = "kueue.x-k8s.io/podset";
+/** Label that Kueue puts on pods that it admitted: the name of their ClusterQueue. */
+export const CLUSTER_QUEUE_LABEL = "kueue.x-k8s.io/cluster-queue-name";
+/** Prefix of Kueue's labels, of which each pod that it admitted has some. */
+export const KUEUE_PREFIX = "kueue.x-k8s.io/";

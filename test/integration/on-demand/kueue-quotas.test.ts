@@ -1,0 +1,208 @@
+import { beforeAll, expect, onTestFinished, test } from "vitest";
+import {
+  DELEGATE_ANNOTATION,
+  QUOTA_ANNOTATION,
+  QUOTA_FLOOR_ANNOTATION,
+  QUOTA_SHARE_ANNOTATION,
+  virtualNodeName,
+} from "../../../src/api/keys.ts";
+import { QUEUE_NAME_LABEL } from "../../../src/api/kueue.ts";
+import { events, jobs, nodes, pods } from "../../../src/kube/resources.ts";
+import { stays, template } from "../../support/builders/workload.ts";
+import { delegatedPod } from "../../support/delegated/pods.ts";
+import { type KueueManager, startKueue } from "../../support/engines/kueue-manager.ts";
+import { clusterQueue, flavor, localQueue, queuesV1beta2, quotasOf } from "../../support/engines/kueue-objects.ts";
+import { afterFile } from "../../support/harness/after-file.ts";
+import { useClients } from "../../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
+import { installDefinitions, removeDefinitions } from "../../support/harness/definitions.ts";
+import { applyAll, kubectl } from "../../support/harness/kubectl.ts";
+import { useLegation } from "../../support/harness/legation.ts";
+import { freshNamespace } from "../../support/harness/namespace.ts";
+import { inPhase, podsOf, podThat } from "../../support/harness/pods-of.ts";
+import { eventuallyPasses } from "../../support/harness/wait.ts";
+
+const host = hostCluster();
+const FOLLOWS = { [QUOTA_ANNOTATION]: "follow" };
+const PATIENT = { timeoutMs: 60_000, intervalMs: 300 };
+/** Cores of all nodes of each member. */
+const cores = { west: 0, east: 0 };
+const NO_CPU = { cpu: "0" };
+let kueue: KueueManager;
+
+// The controller looks for the API when it starts, and once a minute.
+beforeAll(async () => {
+  kueue = await startKueue(host, { frameworks: ["batch/job"] });
+  afterFile(() => kueue.stop());
+  await applyAll(host, [
+    flavor("west", { "legation.dev/cluster": "west" }),
+    flavor("east", { "legation.dev/cluster": "east" }),
+    flavor("own", { disk: "own" }),
+  ]);
+}, 900_000);
+useLegation();
+const clients = useClients();
+beforeAll(async () => {
+  for (const name of ["west", "east"] as const) {
+    const { items } = await clients()[name].list(nodes);
+    cores[name] = items.reduce((sum, { status }) => sum + Number(status?.allocatable?.cpu), 0);
+  }
+});
+
+async function quotas(queue: string): Promise<ReturnType<typeof quotasOf>> {
+  return quotasOf(await clients().host.get(queuesV1beta2, { name: queue }));
+}
+
+/** Makes the queue, and a namespace with its LocalQueue. */
+async function queueOf(
+  name: string,
+  ...[written, options]: [Parameters<typeof clusterQueue>[1], Parameters<typeof clusterQueue>[2]?]
+): Promise<string> {
+  const all = [host, memberCluster("west"), memberCluster("east")];
+  const namespace = await freshNamespace(all, { prefix: name, labels: { "legation.dev/delegation": "annotated" } });
+  await applyAll(host, [clusterQueue(name, written, options), localQueue(namespace, name)]);
+  onTestFinished(async () => {
+    // A queue goes once it has no workloads, and has its share until then.
+    await kubectl(host, ["delete", "jobs", "--all", "-n", namespace]);
+    await kubectl(host, ["delete", "clusterqueues.kueue.x-k8s.io", name, "--timeout=60s"]);
+  });
+  return namespace;
+}
+
+async function submit(namespace: string, name: string, queue: string, parallelism: number, cpu: string): Promise<void> {
+  const annotations = { [DELEGATE_ANNOTATION]: "true", ...stays("running") };
+  const main = { name: "main", image: "main:1", resources: { requests: { cpu } } };
+  await clients().host.create(jobs, {
+    apiVersion: "batch/v1",
+    kind: "Job",
+    metadata: { namespace, name, labels: { [QUEUE_NAME_LABEL]: queue } },
+    spec: {
+      suspend: true,
+      parallelism,
+      completions: parallelism,
+      template: template({ restartPolicy: "Never", containers: [main] }, annotations),
+    },
+  });
+}
+
+async function isSuspended(namespace: string, name: string): Promise<boolean> {
+  const { spec } = await clients().host.get(jobs, { namespace, name });
+  return spec?.suspend === true;
+}
+
+test("quotas of flavors that select members are what members have, and a Job that fits is admitted", async () => {
+  const namespace = await queueOf("teams", { west: NO_CPU, own: { cpu: "7" } }, { annotations: FOLLOWS });
+  await eventuallyPasses(async () => {
+    expect(await quotas("teams")).toEqual({ west: { cpu: String(cores.west) }, own: { cpu: "7" } });
+  }, PATIENT);
+  await submit(namespace, "sweep", "teams", 2, "4");
+  await eventuallyPasses(async () => {
+    const found = (await podsOf(clients().host, namespace)).map(({ spec, status }) => [spec?.nodeName, status?.phase]);
+    const running = [virtualNodeName("west"), "Running"];
+    expect(found, kueue.output().slice(-2000)).toEqual([running, running]);
+  }, PATIENT);
+  // What a queue admitted is no loss of room for queues.
+  expect(await quotas("teams")).toMatchObject({ west: { cpu: String(cores.west) } });
+});
+
+test("a queue that does not ask keeps its quotas", async () => {
+  await queueOf("others", { west: NO_CPU });
+  await queueOf("asks", { west: NO_CPU }, { annotations: FOLLOWS });
+  await eventuallyPasses(
+    async () => expect(await quotas("asks")).toEqual({ west: { cpu: String(cores.west) } }),
+    PATIENT,
+  );
+  expect(await quotas("others")).toEqual({ west: NO_CPU });
+});
+
+test("queues divide a flavor by their shares, and none falls below its floor", async () => {
+  await queueOf("large", { east: NO_CPU }, { annotations: { ...FOLLOWS, [QUOTA_SHARE_ANNOTATION]: "75%" } });
+  await queueOf("small", { east: NO_CPU }, { annotations: FOLLOWS });
+  await eventuallyPasses(async () => {
+    expect(await quotas("large")).toEqual({ east: { cpu: String(cores.east * 0.75) } });
+    expect(await quotas("small")).toEqual({ east: { cpu: String(cores.east * 0.25) } });
+  }, PATIENT);
+  const floor = { metadata: { annotations: { [QUOTA_FLOOR_ANNOTATION]: `cpu=${cores.east}` } } };
+  await clients().host.patch(queuesV1beta2, { name: "small" }, { type: "merge", body: floor });
+  await eventuallyPasses(
+    async () => expect(await quotas("small")).toEqual({ east: { cpu: String(cores.east) } }),
+    PATIENT,
+  );
+});
+
+test("pods that no queue admitted take room away", async () => {
+  const namespace = await queueOf("beside", { west: NO_CPU }, { annotations: FOLLOWS });
+  await eventuallyPasses(
+    async () => expect(await quotas("beside")).toEqual({ west: { cpu: String(cores.west) } }),
+    PATIENT,
+  );
+  const main = { name: "main", image: "work:1", resources: { requests: { cpu: "8" } } };
+  const spec = { containers: [main], nodeSelector: { "legation.dev/cluster": "west" } };
+  await clients().host.create(pods, delegatedPod(namespace, "plain", { spec, annotations: stays("running") }));
+  await podThat(clients().host, namespace, "plain", inPhase("Running"));
+  await eventuallyPasses(
+    async () => expect(await quotas("beside")).toEqual({ west: { cpu: String(cores.west - 8) } }),
+    PATIENT,
+  );
+});
+
+test("a cordoned member admits nothing more, evicts nothing, and says so", async () => {
+  const namespace = await queueOf("lossy", { west: NO_CPU }, { annotations: FOLLOWS });
+  await eventuallyPasses(
+    async () => expect(await quotas("lossy")).toEqual({ west: { cpu: String(cores.west) } }),
+    PATIENT,
+  );
+  await submit(namespace, "early", "lossy", 2, "4");
+  await eventuallyPasses(async () => {
+    const found = await podsOf(clients().host, namespace);
+    expect(found.map(({ status }) => status?.phase)).toEqual(["Running", "Running"]);
+  }, PATIENT);
+  const cordon = async (unschedulable: boolean): Promise<void> => {
+    const body = { spec: { unschedulable } };
+    await clients().host.patch(nodes, { name: virtualNodeName("west") }, { type: "merge", body });
+  };
+  await cordon(true);
+  onTestFinished(() => cordon(false));
+  await eventuallyPasses(async () => expect(await quotas("lossy")).toEqual({ west: { cpu: "8" } }), PATIENT);
+  await submit(namespace, "late", "lossy", 1, "1");
+  await eventuallyPasses(async () => {
+    const found = await clients().host.list(events, { fieldSelector: "involvedObject.kind=ClusterQueue" });
+    const told = found.items.filter(({ reason }) => reason === "QuotaReduced").map(({ message }) => message);
+    expect(told).toEqual([expect.stringContaining(`west: cpu ${cores.west} -> 8; what runs stays`)]);
+  }, PATIENT);
+  expect(await isSuspended(namespace, "late")).toBe(true);
+  expect(await isSuspended(namespace, "early")).toBe(false);
+  await cordon(false);
+  await eventuallyPasses(async () => expect(await isSuspended(namespace, "late")).toBe(false), PATIENT);
+});
+
+test("a CapacityProvider that names Legation has what members have", async () => {
+  const path = "test/support/engines/kueue/capacityproviders.yaml";
+  await installDefinitions(host, path);
+  onTestFinished(() => removeDefinitions(host, path));
+  const provider = { apiVersion: "kueue.x-k8s.io/v1alpha1", kind: "CapacityProvider", metadata: { name: "members" } };
+  const spec = { controllerName: "legation.dev/members", orchestratedFlavors: [{ name: "east" }] };
+  await applyAll(host, [{ ...provider, spec }]);
+  // The controller looks for the API once a minute.
+  await eventuallyPasses(
+    async () => {
+      const shown = await kubectl(host, ["get", "capacityproviders", "members", "-o", "jsonpath={.status}"]);
+      const { capacity, conditions } = JSON.parse(shown === "" ? "{}" : shown);
+      expect(capacity?.flavors).toMatchObject([{ name: "east", resources: { cpu: String(cores.east) } }]);
+      expect(conditions).toMatchObject([{ type: "CapacitySynchronized", status: "True" }]);
+    },
+    { timeoutMs: 120_000, intervalMs: 500 },
+  );
+}, 180_000);
+
+test("an annotation that cannot be read is named in an event, and changes nothing", async () => {
+  const annotations = { ...FOLLOWS, [QUOTA_SHARE_ANNOTATION]: "most" };
+  await queueOf("misspelt", { west: { cpu: "3" } }, { annotations });
+  await eventuallyPasses(async () => {
+    const found = await clients().host.list(events, { fieldSelector: "involvedObject.name=misspelt" });
+    expect(found.items.map(({ message }) => message)).toEqual([
+      'the annotation legation.dev/quota-share is "most"; write a percentage from 0% to 100%, such as "80%"',
+    ]);
+  }, PATIENT);
+  expect(await quotas("misspelt")).toEqual({ west: { cpu: "3" } });
+});
