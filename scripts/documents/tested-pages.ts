@@ -1,11 +1,5 @@
 /** Pages that task-pages.test.ts runs, on clusters whose nodes are simulated. */
-const FIRST_PAGES = [
-  "README.md",
-  "docs/tasks/author.md",
-  "docs/tasks/configmap.md",
-  "docs/tasks/first-pod.md",
-  "docs/tasks/whole-job.md",
-];
+const FIRST_PAGES = ["README.md", "docs/tasks/configmap.md", "docs/tasks/first-pod.md", "docs/tasks/whole-job.md"];
 
 /** Pages that kind-pages.test.ts runs in tests of their own. */
 const KIND_PAGES = ["docs/tasks/kind.md", "docs/tasks/agent.md"];
@@ -22,6 +16,7 @@ export const OTHER_PAGES = [
   "docs/whole-objects.md",
   "docs/cluster-profiles.md",
   "docs/ui.md",
+  "docs/tasks/author.md",
   "docs/tasks/access.md",
   "docs/access.md",
   "docs/cli.md",

@@ -82,6 +82,13 @@ function withoutKueue({
   };
 }
 
+/** Reports whether the Job is suspended, has no pods, and had none that ended. */
+export function isIdle({ spec, status = {} }: Job): boolean {
+  const { active = 0, terminating = 0, succeeded = 0, failed = 0 } = status;
+  const isSuspended = spec?.suspend === true && isMarkedTrue(status, "Suspended");
+  return isSuspended && active + terminating + succeeded + failed === 0;
+}
+
 /** Reports whether the copy is suspended though the Job is not. */
 export function waitsInMember(job: Job, copy: Job): boolean {
   return job.spec?.suspend !== true && copy.spec?.suspend === true;

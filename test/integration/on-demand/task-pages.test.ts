@@ -33,14 +33,6 @@ test.each(["first-pod", "whole-job", "configmap"])("runs every command of the pa
   expect(await runPage({ page: `docs/tasks/${name}.md`, directory, env })).toBeGreaterThan(4);
 });
 
-test("runs every command of the page for authors, in a namespace that takes part", async () => {
-  const preparation = {
-    first: "kubectl apply -f examples/namespace.yaml",
-    last: "kubectl delete namespace shop --timeout=120s",
-  };
-  expect(await runPage({ page: "docs/tasks/author.md", directory, env, preparation })).toBe(5);
-});
-
 test("runs the commands of the README for clusters of one's own", async () => {
   expect(await runPage({ page: "README.md", directory, env })).toBeGreaterThan(2);
   await kubectl(hostCluster(), ["delete", "namespace", "shop", "--timeout=120s"]);
