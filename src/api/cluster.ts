@@ -111,6 +111,8 @@ export interface AgentStatus {
   readonly version?: string;
   /** RFC 3339. */
   readonly connectedSince: string;
+  /** When its certificate for the hub expires; RFC 3339. */
+  readonly certificateExpires?: string;
 }
 
 export interface ClusterStatus {
@@ -316,6 +318,11 @@ const statusSchema = z
       .object({
         version: z.string().max(64).describe("Version of its program.").exactOptional(),
         connectedSince: z.string().meta({ format: "date-time" }),
+        certificateExpires: z
+          .string()
+          .meta({ format: "date-time" })
+          .describe("When its certificate for the hub expires. It renews it after two thirds of its life.")
+          .exactOptional(),
       })
       .describe("The agent of the member as it last connected.")
       .exactOptional(),

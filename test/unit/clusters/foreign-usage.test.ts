@@ -12,13 +12,11 @@ import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
 const HOUR_MS = 3_600_000;
-
 let clock: FakeClock;
 let mutex: Mutex;
 /** Tokens that were asked for, with the member. */
 let asked: string[];
 let warned: number;
-
 beforeEach(() => {
   clock = new FakeClock();
   mutex = new Mutex();
