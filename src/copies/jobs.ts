@@ -49,9 +49,13 @@ export function hasStarted({ status }: Pick<Job, "status">): boolean {
   return startTime !== undefined || conditions.some(isOfController) || active + succeeded + failed > 0;
 }
 
+export function isOfQueue({ metadata }: Job): boolean {
+  return metadata?.labels?.[QUEUE_NAME_LABEL] !== undefined;
+}
+
 /** Reports whether Kueue has still to admit the Job: the flavor that it gives says which members may have it. */
-export function isQueued({ metadata, spec }: Job): boolean {
-  return spec?.suspend === true && metadata?.labels?.[QUEUE_NAME_LABEL] !== undefined;
+export function isQueued(job: Job): boolean {
+  return job.spec?.suspend === true && isOfQueue(job);
 }
 
 /** Returns the Job without Kueue's keys if a queue of the host has it: a Kueue of the member would queue it again. */

@@ -7,6 +7,7 @@ import {
   hasStarted,
   isFinished,
   isIdle,
+  isOfQueue,
   isQueued,
   type JobStatus,
   type LossReason,
@@ -111,12 +112,16 @@ function lossOf(
 function requeue(observed: Observed, now: number): JobDecision | undefined {
   const { object: job, places } = observed;
   const [only] = places;
-  if (!isQueued(job) || only === undefined || places.length > 1 || only.share.part !== undefined) return undefined;
-  const { state, copy, isChanging } = only;
+  if (!isOfQueue(job) || only === undefined || places.length > 1 || only.share.part !== undefined) return undefined;
+  const { state, copy, isChanging, problem } = only;
   if (state !== "usable" || copy === undefined || isChanging === true || !isIdle(copy)) return undefined;
+  // Kueue may have admitted it again by now.
+  const mayGoOn = !isQueued(job) && problem === undefined;
+  if (mayGoOn) return undefined;
   // Without a member, a Job that has started would be taken for lost.
   if (!hasStarted(job)) return { actions: [{ type: "record", object: job, assignment: [] }], outcome: "Requeueing" };
   const shown: Shown = { status: statusOnHost(job, [{ member: only.member }]), shares: [only.share] };
+  if (jsonEqual(shown.status, job.status)) return undefined;
   return show(observed, { shown, content: shownContent(shown), dueAt: now }, now);
 }
 

@@ -110,6 +110,16 @@ describe("a whole Job", () => {
       ["Requeueing", "record "],
     ],
     [
+      "that Kueue has admitted again for another member has no member, either",
+      { object: { ...job({}, QUEUED), spec: SPEC }, places: [place({ copy: idle(), problem: "not selected" })] },
+      ["Requeueing", "record "],
+    ],
+    [
+      "that Kueue has admitted again for its member keeps it",
+      { object: { ...job(PAUSED, QUEUED), spec: SPEC }, places: [place({ copy: idle() })] },
+      ["InStep"],
+    ],
+    [
       "that Kueue has taken back keeps its member while pods of it are there",
       { object: { ...job({}, QUEUED), spec: QUEUED_SPEC }, places: [place({ copy: idle({ terminating: 1 }) })] },
       ["Following", "status"],
