@@ -4,6 +4,7 @@ const FIRST_PAGES = [
   "docs/tasks/author.md",
   "docs/tasks/configmap.md",
   "docs/tasks/first-pod.md",
+  "docs/tasks/share-members.md",
   "docs/tasks/whole-job.md",
 ];
 

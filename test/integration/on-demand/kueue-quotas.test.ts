@@ -6,6 +6,7 @@ import {
   QUOTA_SHARE_ANNOTATION,
   virtualNodeName,
 } from "../../../src/api/keys.ts";
+import type { QueueStatus } from "../../../src/cli/explain/queues.ts";
 import { events, jobs, nodes, pods } from "../../../src/kube/resources.ts";
 import { stays, template } from "../../support/builders/workload.ts";
 import { delegatedPod } from "../../support/delegated/pods.ts";
@@ -27,6 +28,7 @@ import { useLegation } from "../../support/harness/legation.ts";
 import { freshNamespace } from "../../support/harness/namespace.ts";
 import { inPhase, podsOf, podThat } from "../../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../../support/harness/wait.ts";
+import { legationOn } from "../../support/legation/process.ts";
 
 const host = hostCluster();
 const FOLLOWS = { [QUOTA_ANNOTATION]: "follow" };
@@ -210,4 +212,78 @@ test("an annotation that cannot be read is named in an event, and changes nothin
     ]);
   }, PATIENT);
   expect(await quotas("misspelt")).toEqual({ west: { cpu: "3" } });
+});
+
+interface Shown {
+  readonly queues: readonly QueueStatus[];
+}
+
+/** Returns the queue as `legation status` shows it, and its text. */
+async function statusOf(queue: string): Promise<{ readonly shown: QueueStatus | undefined; readonly text: string }> {
+  const { code, stdout, stderr } = await legationOn(host, "status", "-o", "json");
+  expect(code, stderr).toBe(0);
+  const { queues } = JSON.parse(stdout) as Shown;
+  const { stdout: text } = await legationOn(host, "status");
+  return { shown: queues.find(({ name }) => name === queue), text };
+}
+
+test("status shows what a queue has, who waits in it, why, and what is in the way", async () => {
+  const namespace = await queueOf("watched", { west: NO_CPU }, { annotations: FOLLOWS });
+  await eventuallyPasses(
+    async () => expect(await quotas("watched")).toEqual({ west: { cpu: String(cores.west) } }),
+    PATIENT,
+  );
+  await submit(namespace, "early", "watched", 1, String(cores.west - 1));
+  await eventuallyPasses(async () => expect(await isSuspended(namespace, "early")).toBe(false), PATIENT);
+  await submit(namespace, "late", "watched", 1, "4");
+  const waitsFor = `waits for 4 cpu of flavor west: ${cores.west - 1} of ${cores.west} are used by queue watched`;
+  await eventuallyPasses(async () => {
+    const { shown, text } = await statusOf("watched");
+    expect(shown).toMatchObject({
+      ...{ followsMembers: true, admitted: 1, pending: 1 },
+      flavors: [{ name: "west", members: ["west"], quotas: [{ used: cores.west - 1, nominal: cores.west }] }],
+      waiting: [{ namespace, kind: "Job", name: "late", waitsFor }],
+    });
+    expect(shown?.waiting[0]?.why).toEqual([
+      expect.stringContaining("insufficient unused quota for cpu in flavor west"),
+    ]);
+    expect(text).toContain(`Job ${namespace}/late waits in watched for `);
+    expect(text).toContain(`  ${waitsFor}\n`);
+  }, PATIENT);
+});
+
+test("status tells what an admission check says of a workload that has quota", async () => {
+  const check = { apiVersion: "kueue.x-k8s.io/v1beta2", kind: "AdmissionCheck", metadata: { name: "slow" } };
+  await applyAll(host, [{ ...check, spec: { controllerName: "example.com/slow" } }]);
+  const patched = (kind: string, name: string, status: object, ...where: string[]): Promise<string> =>
+    kubectl(host, [
+      "patch",
+      kind,
+      name,
+      ...where,
+      "--subresource=status",
+      "--type=merge",
+      "-p",
+      JSON.stringify({ status }),
+    ]);
+  const at = { lastTransitionTime: new Date().toISOString() };
+  await patched("admissionchecks.kueue.x-k8s.io", "slow", {
+    conditions: [{ type: "Active", status: "True", reason: "Active", message: "answers", ...at }],
+  });
+  onTestFinished(async () => void (await kubectl(host, ["delete", "admissionchecks.kueue.x-k8s.io", "slow"])));
+  const spec = { admissionChecksStrategy: { admissionChecks: [{ name: "slow" }] } };
+  const namespace = await queueOf("checked", { own: { cpu: "7" } }, { spec });
+  await submit(namespace, "held", "checked", 1, "1");
+  await eventuallyPasses(async () => {
+    const { shown } = await statusOf("checked");
+    expect(shown).toMatchObject({
+      pending: 1,
+      waiting: [{ name: "held", waitsFor: "has quota, and waits for admission check slow" }],
+    });
+  }, PATIENT);
+  const { shown } = await statusOf("checked");
+  const admissionChecks = [{ name: "slow", state: "Pending", message: "east: asks its owner", ...at }];
+  await patched("workloads.kueue.x-k8s.io", shown?.waiting[0]?.workload ?? "", { admissionChecks }, "-n", namespace);
+  const said = await statusOf("checked");
+  expect(said.shown?.waiting[0]?.why).toEqual(["admission check slow: east: asks its owner"]);
 });

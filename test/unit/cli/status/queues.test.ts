@@ -78,7 +78,7 @@ async function shown(objects: Parameters<typeof accountInTeam>[0], more: readonl
 test("status shows queues and what waits in them to an account that may read them", async () => {
   const { queues, hidden } = await shown(kueue(2), ALL_TYPES);
   expect(hidden).toBeUndefined();
-  expect(queues).toMatchObject([{ name: "teams", waiting: [{ name: "own" }, { name: "foreign" }] }]);
+  expect(queues).toMatchObject([{ name: "teams", waiting: [{ name: "foreign" }, { name: "own" }] }]);
 });
 
 test("status shows what waits of the account's own namespace, and what it hides", async () => {
