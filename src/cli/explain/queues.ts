@@ -58,14 +58,10 @@ export async function readQueues(
   if (queues === undefined) return { ...NOTHING, hidden: [QUEUES] };
   const apiVersion = apiVersionOf(resource);
   const options = { dropManagedFields: true, signal };
-  const isAnyPending = queues.some((queue) => pendingIn(queue) > 0);
-  // Thousands of workloads may be there, most of them finished.
-  const here = isAnyPending ? [namespace] : [];
-  const none = { found: [], isAll: true };
   const [flavors, locals, all] = await Promise.all([
     readable(listAll(host, resourceOf(resourceFlavors, { apiVersion }), options)),
-    isAnyPending ? listWhereAllowed(host, resourceOf(localQueues, { apiVersion }), here, options) : none,
-    isAnyPending ? listWhereAllowed(host, resourceOf(workloads, { apiVersion }), here, options) : none,
+    listWhereAllowed(host, resourceOf(localQueues, { apiVersion }), [namespace], options),
+    listWhereAllowed(host, resourceOf(workloads, { apiVersion }), [namespace], options),
   ]);
   return {
     queues,

@@ -9,6 +9,7 @@ import {
 import type { QueueStatus } from "../../../src/cli/explain/queues.ts";
 import { events, jobs, nodes, pods } from "../../../src/kube/resources.ts";
 import { stays, template } from "../../support/builders/workload.ts";
+import { freePort } from "../../support/clusters/ports.ts";
 import { delegatedPod } from "../../support/delegated/pods.ts";
 import { type KueueManager, startKueue } from "../../support/engines/kueue-manager.ts";
 import {
@@ -18,6 +19,7 @@ import {
   QUEUE_LABEL,
   queuesV1beta2,
   quotasOf,
+  workloadsV1beta2,
 } from "../../support/engines/kueue-objects.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
 import { useClients } from "../../support/harness/clients.ts";
@@ -28,19 +30,25 @@ import { useLegation } from "../../support/harness/legation.ts";
 import { freshNamespace } from "../../support/harness/namespace.ts";
 import { inPhase, podsOf, podThat } from "../../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../../support/harness/wait.ts";
+import { bindClusterRole } from "../../support/legation/access.ts";
 import { legationOn } from "../../support/legation/process.ts";
+import { expressions } from "../../support/monitoring/expressions.ts";
 
 const host = hostCluster();
 const FOLLOWS = { [QUOTA_ANNOTATION]: "follow" };
 const PATIENT = { timeoutMs: 60_000, intervalMs: 300 };
 /** Cores of all nodes of each member. */
 const cores = { west: 0, east: 0 };
+const DEACTIVATED = "is deactivated: Kueue leaves it alone until its Workload has spec.active: true";
 const NO_CPU = { cpu: "0" };
 let kueue: KueueManager;
+let metricsPort: number;
 
 // The controller looks for the API when it starts, and once a minute.
 beforeAll(async () => {
-  kueue = await startKueue(host, { frameworks: ["batch/job"] });
+  metricsPort = await freePort();
+  const metrics = { bindAddress: `127.0.0.1:${metricsPort}`, enableClusterQueueResources: true };
+  kueue = await startKueue(host, { frameworks: ["batch/job"], configuration: { metrics } });
   afterFile(() => kueue.stop());
   await applyAll(host, [
     flavor("west", { "legation.dev/cluster": "west" }),
@@ -286,4 +294,35 @@ test("status tells what an admission check says of a workload that has quota", a
   await patched("workloads.kueue.x-k8s.io", shown?.waiting[0]?.workload ?? "", { admissionChecks }, "-n", namespace);
   const said = await statusOf("checked");
   expect(said.shown?.waiting[0]?.why).toEqual(["admission check slow: east: asks its owner"]);
+});
+
+test("a workload that was deactivated is shown, and Kueue has each series that panels of queues ask for", async () => {
+  const namespace = await queueOf("ended", { own: { cpu: "7" } });
+  await submit(namespace, "unwanted", "ended", 1, "1");
+  await eventuallyPasses(async () => expect(await isSuspended(namespace, "unwanted")).toBe(false), PATIENT);
+  const { items } = await clients().host.list(workloadsV1beta2, { namespace });
+  const name = items[0]?.metadata.name ?? "";
+  await clients().host.patch(
+    workloadsV1beta2,
+    { namespace, name },
+    { type: "merge", body: { spec: { active: false } } },
+  );
+  await eventuallyPasses(async () => {
+    const { shown } = await statusOf("ended");
+    expect(shown).toMatchObject({ pending: 0, waiting: [{ name: "unwanted", waitsFor: DEACTIVATED }] });
+  }, PATIENT);
+  await submit(namespace, "too-large", "ended", 1, "8");
+  await eventuallyPasses(async () => {
+    const { shown } = await statusOf("ended");
+    const waitsFor = "waits for 8 cpu, more than queue ended has of any flavor: own has 7";
+    expect(shown?.waiting).toMatchObject([{ name: "too-large", waitsFor }, { name: "unwanted" }]);
+  }, PATIENT);
+  await kubectl(host, ["create", "serviceaccount", "scraper", "-n", namespace]);
+  await bindClusterRole(host, "cluster-admin", { kind: "User", name: `system:serviceaccount:${namespace}:scraper` });
+  const token = (await kubectl(host, ["create", "token", "scraper", "-n", namespace])).trim();
+  const server = [`--server=https://127.0.0.1:${metricsPort}`, "--insecure-skip-tls-verify", `--token=${token}`];
+  const series = await kubectl(host, ["get", "--raw", "/metrics", ...server], { kubeconfig: "/dev/null" });
+  const asked = expressions().flatMap(({ expr }) => [...expr.matchAll(/\bkueue_\w+/g)].map(([metric]) => metric));
+  expect(asked).not.toEqual([]);
+  for (const metric of asked) expect(series).toContain(`\n${metric}{`);
 });
