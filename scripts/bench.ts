@@ -4,6 +4,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { benchClient } from "../test/bench/client.bench.ts";
 import { benchDelegation, benchDivision } from "../test/bench/delegation.bench.ts";
+import { benchDispatch } from "../test/bench/dispatch.bench.ts";
 import { type Figure, lineOf, meets } from "../test/bench/figures.ts";
 import { plot, tableOf } from "../test/bench/scale/plot.ts";
 import { benchScale } from "../test/bench/scale/scale.bench.ts";
@@ -181,6 +182,7 @@ if (["webhook", "delegation", "shares", "division", "jobs", "objects"].some((par
   if (parts.has("jobs")) {
     const [pods = 0] = counts;
     await whileItRuns(benchWholeJobs({ host, members, legation, pods, onProgress: progress, onFigure }));
+    await whileItRuns(benchDispatch({ host, members, legation, count: 400, onProgress: progress, onFigure }));
   }
   if (parts.has("objects")) {
     const [objects = 0] = counts;

@@ -12,14 +12,14 @@ import { allSpecs, selected } from "../test/support/kubernetes-suite/specs.ts";
 import { readOptions, refuse, wholeNumber } from "./options.ts";
 
 const USAGE = `Kubernetes' own e2e suite on a plain cluster, on a host whose every pod is delegated, of Jobs on a host whose every Job
-runs whole in a member, and on a member that is reached through its host. Prints the specs that pass on the first and
+runs whole in a member, of claims on a host whose member has the devices, and on a member that is reached through its host. Prints the specs that pass on the first and
 fail on another, which must be those that docs/conformance.md lists.
 
-  npm run conformance -- [--focus RE] [--skip RE] [--side plain|delegated|whole|door] [--minutes N]
+  npm run conformance -- [--focus RE] [--skip RE] [--side plain|delegated|whole|devices|door] [--minutes N]
 
   --focus    only specs whose text matches, e.g. '\\[Conformance\\]'
   --skip     none whose text matches
-  --side     only one of the four; default: all, one after the other
+  --side     only one of the five; default: all, one after the other
   --minutes  ends what is under way after so long; the next call goes on from there
   --workers  processes of the suite at a time; default 4
   --again    runs also what has a result: "failed", what has not passed; "all", everything
@@ -142,5 +142,12 @@ process.once("SIGINT", stop);
 process.once("SIGTERM", stop);
 const programs = await ensureSuite(say);
 const all = await allSpecs(programs.suite);
-if (values.list) console.log(selected(all, selection, values.side === "whole" ? "whole" : undefined).join("\n"));
+if (values.list)
+  console.log(
+    selected(
+      all,
+      selection,
+      SIDES.find((side) => side === values.side),
+    ).join("\n"),
+  );
 else process.exitCode = (await runAll()) ? 0 : 1;

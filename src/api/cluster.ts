@@ -78,6 +78,24 @@ export interface NodeKind {
   readonly allocatable: Readonly<Record<string, string>>;
 }
 
+/** A DeviceClass of a member. */
+export interface DeviceClassStatus {
+  readonly name: string;
+  /** The driver whose devices it selects. Undefined if its expressions do not simply name one. */
+  readonly driver?: string;
+  /** Name of the extended resource by which pods get its devices without a claim. */
+  readonly extendedResource?: string;
+}
+
+/** What pods with ResourceClaims depend on in a member. */
+export interface DevicesStatus {
+  /** The member serves the API. */
+  readonly served: boolean;
+  readonly classes: readonly DeviceClassStatus[];
+  /** Drivers of these classes that have published devices. */
+  readonly drivers: readonly string[];
+}
+
 /** Type of the condition that says what blocks a Cluster's deletion. */
 export const RELEASED_CONDITION = "Released";
 
@@ -93,6 +111,8 @@ export interface AgentStatus {
   readonly version?: string;
   /** RFC 3339. */
   readonly connectedSince: string;
+  /** When its certificate for the hub expires; RFC 3339. */
+  readonly certificateExpires?: string;
 }
 
 export interface ClusterStatus {
@@ -117,6 +137,8 @@ export interface ClusterStatus {
   readonly unlistedNodeLabels?: readonly string[];
   /** Requests of other tenants' pods, as last read. */
   readonly requestedByOthers?: Readonly<Record<string, string>>;
+  /** Undefined if no claims follow pods, the member may not be asked, or it has too many classes. */
+  readonly devices?: DevicesStatus;
   /** Held delegates: kept although the restored host does not know them. */
   readonly heldDelegates?: number;
   readonly conditions?: readonly ClusterCondition[];
@@ -296,6 +318,11 @@ const statusSchema = z
       .object({
         version: z.string().max(64).describe("Version of its program.").exactOptional(),
         connectedSince: z.string().meta({ format: "date-time" }),
+        certificateExpires: z
+          .string()
+          .meta({ format: "date-time" })
+          .describe("When its certificate for the hub expires. It renews it after two thirds of its life.")
+          .exactOptional(),
       })
       .describe("The agent of the member as it last connected.")
       .exactOptional(),
@@ -324,6 +351,22 @@ const statusSchema = z
       .describe("Labels of nodes that nodeKinds leaves out because they would make too many kinds.")
       .exactOptional(),
     requestedByOthers: resourceList.describe("Requests of other tenants' pods, as last read.").exactOptional(),
+    devices: z
+      .object({
+        served: z.boolean().describe("The member serves resource.k8s.io/v1."),
+        classes: z
+          .array(
+            z.object({
+              name: z.string(),
+              driver: z.string().describe("The driver whose devices it selects.").exactOptional(),
+              extendedResource: z.string().describe("Its spec.extendedResourceName.").exactOptional(),
+            }),
+          )
+          .describe("DeviceClasses."),
+        drivers: z.array(z.string()).describe("Drivers of these classes that have published devices."),
+      })
+      .describe("DeviceClasses and drivers of the member, where ResourceClaims follow pods; for `legation plan`.")
+      .exactOptional(),
     heldDelegates: z
       .int32()
       .describe("Held delegates: kept although the host, which was restored from a backup, does not know them.")

@@ -102,6 +102,10 @@ export interface CapacityProvider extends KubeObject {
   readonly status?: CapacityProviderStatus;
 }
 
+/** Label that puts an object into a LocalQueue: Kueue suspends it until it is admitted. */
+export const QUEUE_NAME_LABEL = "kueue.x-k8s.io/queue-name";
+/** Label of pods of a Job or JobSet that Kueue admitted as a whole. */
+export const PODSET_LABEL = "kueue.x-k8s.io/podset";
 /** Label that Kueue puts on pods that it admitted: the name of their ClusterQueue. */
 export const CLUSTER_QUEUE_LABEL = "kueue.x-k8s.io/cluster-queue-name";
 /** Prefix of Kueue's labels, of which each pod that it admitted has some. */

@@ -24,12 +24,15 @@ const MOST_PAGES = 2_000;
 const PAGE_DELAY_MS = 200;
 const RETRY = { initialMs: 5_000, maxMs: 60_000 };
 const ATTEMPTS = 5;
-const NOTHING: Amounts = {};
 const RUNNING = "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!=";
+
+type NodeSums = Map<string, Record<string, number>>;
 
 interface Reading {
   sum: Record<string, number>;
-  byNode: Map<string, Record<string, number>>;
+  byNode: NodeSums;
+  /** The part of each Job, by its uid. */
+  byJob: Map<string, NodeSums>;
   pages: number;
   next: string | undefined;
   workMs: number;
@@ -43,6 +46,7 @@ export class ForeignUsage {
   #running: Promise<void> | undefined;
   #sum: Amounts | undefined;
   #byNode: ReadonlyMap<string, Amounts> = new Map();
+  #byJob: ReadonlyMap<string, ReadonlyMap<string, Amounts>> = new Map();
 
   constructor(options: ForeignUsageOptions) {
     this.#options = options;
@@ -52,9 +56,11 @@ export class ForeignUsage {
     return this.#sum;
   }
 
-  /** The part of the sum on one node. */
-  on(node: string): Amounts {
-    return this.#byNode.get(node) ?? NOTHING;
+  /** The part of the sum on one node, without the pods of some of the member's Jobs, given by uid. */
+  on(node: string, withoutJobs: Iterable<string> = []): Amounts {
+    const sum = { ...this.#byNode.get(node) };
+    for (const uid of withoutJobs) addAmounts(sum, this.#byJob.get(uid)?.get(node) ?? {}, -1);
+    return sum;
   }
 
   start(): void {
@@ -125,9 +131,14 @@ export class ForeignUsage {
           const requests = podRequests(pod);
           addAmounts(reading.sum, requests);
           const node = pod.spec?.nodeName ?? "";
-          const onNode = reading.byNode.get(node) ?? {};
-          addAmounts(onNode, requests);
-          reading.byNode.set(node, onNode);
+          addOn(reading.byNode, node, requests);
+          const job = pod.metadata?.ownerReferences?.find(
+            ({ kind, controller }) => kind === "Job" && controller === true,
+          );
+          if (job === undefined) continue;
+          const ofJob: NodeSums = reading.byJob.get(job.uid) ?? new Map();
+          addOn(ofJob, node, requests);
+          reading.byJob.set(job.uid, ofJob);
         }
         reading.workMs += clock.now() - begunAt;
         reading.pages += 1;
@@ -140,6 +151,7 @@ export class ForeignUsage {
     }
     this.#sum = reading.sum;
     this.#byNode = reading.byNode;
+    this.#byJob = reading.byJob;
     onChange();
   }
 
@@ -158,8 +170,14 @@ export class ForeignUsage {
   }
 }
 
+function addOn(sums: NodeSums, node: string, requests: Amounts): void {
+  const sum = sums.get(node) ?? {};
+  addAmounts(sum, requests);
+  sums.set(node, sum);
+}
+
 function begun(): Reading {
-  return { sum: {}, byNode: new Map(), pages: 0, next: undefined, workMs: 0 };
+  return { sum: {}, byNode: new Map(), byJob: new Map(), pages: 0, next: undefined, workMs: 0 };
 }
 
 export interface ForeignUsageOptions {

@@ -115,6 +115,12 @@ export class MemberNodes {
     else this.#timer = this.#clock.after(waitMs, () => this.#tell());
   }
 
+  /** What nodes are judged by has changed beside the nodes. */
+  touch(): void {
+    this.#timer?.cancel();
+    this.#tell();
+  }
+
   /** Reports the first change at once, and those of the next second together. */
   #tell(): void {
     this.#timer = undefined;

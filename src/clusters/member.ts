@@ -18,6 +18,7 @@ import { CreateThrottle } from "./create-throttle.ts";
 import { DelegateRequests } from "./delegate-requests.ts";
 import { ForeignUsage, recordedForeignUsage } from "./foreign-usage.ts";
 import { JoinedIdentity, recordedUid } from "./identity.ts";
+import { KnownDevices } from "./known-devices.ts";
 import { LatencyMonitor, UnresponsiveTime } from "./latency-monitor.ts";
 import { MemberDelegates } from "./member-delegates.ts";
 import { MemberNodes } from "./member-nodes.ts";
@@ -50,8 +51,9 @@ export class Member {
   readonly watches: Set<{ retry(): void }> = new Set();
   readonly delegates: MemberDelegates;
   readonly requests: DelegateRequests = new DelegateRequests((requests) =>
-    fitsLargest(requests, this.nodeTotals.largestNode),
+    fitsLargest(requests, this.nodeTotals.largestNode, this.devices.known),
   );
+  readonly devices: KnownDevices = new KnownDevices(() => this.#nodes.touch());
   readonly memory: ByteBudget = new ByteBudget(getHeapStatistics().heap_size_limit * SHARE_OF_HEAP);
   readonly #reachability: Reachability;
   readonly #nodes: MemberNodes;
@@ -284,9 +286,9 @@ export class Member {
     return this.#foreign.sum;
   }
 
-  /** What others use of one node. Nothing before the first reading. */
-  foreignOn(node: string): Amounts {
-    return this.#foreign.on(node);
+  /** What others use of one node, without the pods of some Jobs, given by uid. Nothing before the first reading. */
+  foreignOn(node: string, withoutJobs: Iterable<string> = []): Amounts {
+    return this.#foreign.on(node, withoutJobs);
   }
 
   get nodes(): readonly Stored<KubeNode>[] {
@@ -337,6 +339,7 @@ export class Member {
       used: this.requests.used,
       foreign: this.#foreign.sum ?? recordedForeignUsage(this.#cluster),
       nodeTaints: this.#virtualNode?.taints ?? [],
+      devices: this.devices.known,
       usedIn: (namespace) => this.requests.usedIn(namespace),
       reservedFor: (proxyUid) => this.requests.reservedFor(proxyUid),
       preemptible: (priority) => this.requests.below(priority),

@@ -1,6 +1,8 @@
+import type { DevicesStatus } from "../api/cluster.ts";
 import { byName } from "../api/json.ts";
 import type { KubeNode } from "../api/kubernetes.ts";
 import { type Amounts, addAmounts, isWithin, parseAmounts } from "../api/quantity.ts";
+import { deviceResources, unlimited } from "../placement/devices.ts";
 import { closedBy, isNodeReady } from "../placement/node-fit.ts";
 
 /** The resources of a member's nodes, summed. Amounts in base units: cores, bytes, pieces. */
@@ -53,8 +55,9 @@ function amountsOf(node: KubeNode): NodeAmounts {
   return amounts;
 }
 
-export function fitsLargest(requests: Amounts, largestNode: Amounts): boolean {
-  return isWithin(requests, largestNode);
+export function fitsLargest(requests: Amounts, largestNode: Amounts, devices?: DevicesStatus): boolean {
+  if (isWithin(requests, largestNode)) return true;
+  return devices !== undefined && isWithin(requests, unlimited(largestNode, deviceResources(largestNode, devices)));
 }
 
 /** Heartbeats do not change the text. */

@@ -177,7 +177,11 @@ export class Controllers {
       copyRefusal: (pod, member) => policies.refusal(pod, member) ?? followers.refusal(pod, member),
       providesClasses: (pod, member) => classes.provides(pod, member),
     });
-    this.#capacities = new FlavorCapacities({ ...running, proxies });
+    this.#capacities = new FlavorCapacities({
+      ...running,
+      proxies,
+      wholeJobs: (cluster) => this.#wholeJobs.inMember(cluster),
+    });
     const queues = { ...running, capacities: this.#capacities };
     this.#quotas = new QuotaController({ ...queues, recorder });
     this.#providers = new ProviderController(queues);

@@ -1,5 +1,6 @@
 import { GROUP, WHOLE_KEY, WHOLE_VALUE } from "../api/keys.ts";
-import type { Job } from "../api/kubernetes.ts";
+import type { Job, ObjectMeta, Pod, Stored } from "../api/kubernetes.ts";
+import { KUEUE_PREFIX, PODSET_LABEL, QUEUE_NAME_LABEL } from "../api/kueue.ts";
 import { jobs } from "../kube/resources.ts";
 import type { CopiedKind, Fields } from "./kind.ts";
 
@@ -46,6 +47,51 @@ export function isFinished({ status }: Pick<Job, "status">): boolean {
 export function hasStarted({ status }: Pick<Job, "status">): boolean {
   const { startTime, conditions = [], active = 0, succeeded = 0, failed = 0 } = status ?? {};
   return startTime !== undefined || conditions.some(isOfController) || active + succeeded + failed > 0;
+}
+
+/** Reports whether Kueue has still to admit the Job: the flavor that it gives says which members may have it. */
+export function isQueued({ metadata, spec }: Job): boolean {
+  return spec?.suspend === true && metadata?.labels?.[QUEUE_NAME_LABEL] !== undefined;
+}
+
+/** Returns the Job without Kueue's keys if a queue of the host has it: a Kueue of the member would queue it again. */
+export function outOfQueue(job: Stored<Job>): Stored<Job> {
+  const { metadata, spec } = job;
+  const template: Pod = spec?.template ?? {};
+  const isAdmitted = template.metadata?.labels?.[PODSET_LABEL] !== undefined;
+  if (spec === undefined || (!isAdmitted && !isQueued(job))) return job;
+  return {
+    ...job,
+    metadata: { ...metadata, ...withoutKueue(metadata) },
+    spec: {
+      ...spec,
+      template: { ...spec.template, metadata: { ...template.metadata, ...withoutKueue(template.metadata) } },
+    },
+  };
+}
+
+function withoutKueue({
+  labels,
+  annotations,
+}: Pick<ObjectMeta, "labels" | "annotations"> = {}): Pick<ObjectMeta, "labels" | "annotations"> {
+  const kept = (map: Readonly<Record<string, string>>): Record<string, string> =>
+    Object.fromEntries(Object.entries(map).filter(([key]) => !key.startsWith(KUEUE_PREFIX)));
+  return {
+    ...(labels === undefined ? {} : { labels: kept(labels) }),
+    ...(annotations === undefined ? {} : { annotations: kept(annotations) }),
+  };
+}
+
+/** Reports whether the Job is suspended, has no pods, and had none that ended. */
+export function isIdle({ spec, status = {} }: Job): boolean {
+  const { active = 0, terminating = 0, succeeded = 0, failed = 0 } = status;
+  const isSuspended = spec?.suspend === true && isMarkedTrue(status, "Suspended");
+  return isSuspended && active + terminating + succeeded + failed === 0;
+}
+
+/** Reports whether the copy is suspended though the Job is not. */
+export function waitsInMember(job: Job, copy: Job): boolean {
+  return job.spec?.suspend !== true && copy.spec?.suspend === true;
 }
 
 /** Reports whether the Job controller writes conditions of this type. Others are left to the clients that set them. */

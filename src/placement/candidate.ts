@@ -13,6 +13,8 @@ export interface Candidate {
   /** Sum over the member's schedulable nodes. */
   readonly allocatable: Amounts;
   readonly largestNode: Amounts;
+  /** Resources of these of which no node has any: the member's scheduler allocates devices for them. Absent: none. */
+  readonly deviceResources?: ReadonlySet<string>;
   /** Room taken by this host's delegates, in-flight ones included. */
   readonly used: Amounts;
   /** Undefined if not known. */

@@ -1,10 +1,11 @@
-import type { Cluster } from "../api/cluster.ts";
+import type { Cluster, DevicesStatus } from "../api/cluster.ts";
 import { limitAmounts } from "../api/cluster-policy.ts";
 import { defined } from "../api/defined.ts";
 import { VIRTUAL_NODE_TAINT } from "../api/keys.ts";
 import type { KubeNode, Taint } from "../api/kubernetes.ts";
 import { selectorOf } from "../api/label-expressions.ts";
 import type { Candidate } from "./candidate.ts";
+import { deviceResources, unlimited } from "./devices.ts";
 
 export type MemberFacts = Pick<
   Candidate,
@@ -15,6 +16,8 @@ export type MemberFacts = Pick<
   readonly overdue: boolean;
   readonly foreign: Candidate["foreign"];
   readonly nodeTaints: readonly Taint[];
+  /** Undefined if not known. */
+  readonly devices?: DevicesStatus | undefined;
 };
 
 // Set by the node lifecycle controller (k8s.io/api/core/v1 well_known_taints.go).
@@ -54,7 +57,7 @@ export function notAnswering(reason: string): NonNullable<Candidate["closed"]> {
 }
 
 export function candidateOf(facts: MemberFacts): Candidate {
-  const { cluster, closed, overdue, foreign, nodeTaints, ...known } = facts;
+  const { cluster, closed, overdue, foreign, nodeTaints, devices, ...known } = facts;
   const { namespaceSelector, limits, taints: own = [] } = cluster.spec;
   // A taint of the Cluster counts at once, before its virtual node has it.
   const isOwn = ({ key, effect }: Taint): boolean => own.some((taint) => taint.key === key && taint.effect === effect);
@@ -67,6 +70,20 @@ export function candidateOf(facts: MemberFacts): Candidate {
     ...(overdue ? { overdue } : {}),
     ...(taints.length === 0 ? {} : { taints }),
     ...known,
+    ...withDevices(known, devices),
+  };
+}
+
+function withDevices(
+  { allocatable, largestNode }: Pick<Candidate, "allocatable" | "largestNode">,
+  devices: DevicesStatus | undefined,
+): Partial<Candidate> {
+  const resources = deviceResources(largestNode, devices);
+  if (resources.size === 0) return {};
+  return {
+    allocatable: unlimited(allocatable, resources),
+    largestNode: unlimited(largestNode, resources),
+    deviceResources: resources,
   };
 }
 

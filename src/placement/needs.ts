@@ -62,6 +62,18 @@ export function leastPrepared(all: readonly Preparation[]): Preparation {
   return refused ?? (all.includes("unprepared") ? "unprepared" : "prepared");
 }
 
+/** Returns the needs of a pod that has all of them. Undefined if there are none. */
+export function mergedNeeds(needs: readonly Needs[]): Needs | undefined {
+  const [only] = needs;
+  if (needs.length < 2) return only;
+  const unmet = needs.find(({ state }) => state === "missing") ?? needs.find(({ state }) => state === "awaited");
+  if (unmet !== undefined) return unmet;
+  return {
+    state: "there",
+    in: (member) => leastPrepared(needs.map((one) => preparationIn(one, member))),
+  };
+}
+
 /** Returns what to tell the author when neither time nor Legation gives the member what the pod needs. */
 export function whyUnprepared(
   needs: NeedsState | undefined,

@@ -38,14 +38,17 @@ const MOST_REASONS = 8;
 const MOST_TAINT_LENGTH = 120;
 const OTHERWISE = "otherwise";
 
-export function nodeRequirements(pod: Pod, requests: Amounts): NodeRequirements {
+/** `elsewhere`: resources that are no node's. */
+export function nodeRequirements(pod: Pod, all: Amounts, elsewhere?: ReadonlySet<string>): NodeRequirements {
   const { spec } = pod;
+  const requests =
+    elsewhere === undefined ? all : Object.fromEntries(Object.entries(all).filter(([name]) => !elsewhere.has(name)));
   const terms = spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
   const needs = {
     nodeSelector: spec?.nodeSelector ?? {},
     ...defined({ terms }),
     // A pod in overflow mode cannot move on, so possible tolerations do not count.
-    tolerations: [...(spec?.tolerations ?? []), ...(isOverflow(pod) ? [] : deviceTolerations(requests))],
+    tolerations: [...(spec?.tolerations ?? []), ...(isOverflow(pod) ? [] : deviceTolerations(all))],
     requests,
   };
   return { kind: JSON.stringify(needs), ...needs };

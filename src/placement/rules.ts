@@ -148,13 +148,14 @@ function spreadRuleFor(spread: ClusterSpread, facts: RuleFacts): Rule {
 function nodeRule(inMember: InMember): Rule {
   return {
     filter: (candidate) => {
-      const { largestNode } = candidate;
+      const { largestNode, deviceResources } = candidate;
       const { requests, mutation, refusal } = inMember(candidate);
       if (refusal !== undefined) return noNodeMatches(refusal);
       const fit = fitIn(inMember, candidate);
       if (fit === undefined || fit.large || fit.nodes === 0) return undefined;
       if (fit.tolerated === 0) return noneOf(fit);
       for (const resource in requests) {
+        if (deviceResources?.has(resource)) continue;
         const wanted = requests[resource] ?? 0;
         const largest = fit.largest[resource] ?? 0;
         // A pod that is larger than any node is refused by `rank`, with the nodes' sizes.
@@ -172,7 +173,7 @@ const needs = new WeakMap<PodInMember, NodeRequirements>();
 /** Returns undefined if not known. */
 function fitIn(inMember: InMember, candidate: Candidate): NodeFit | undefined {
   const seen = inMember(candidate);
-  const wanted = needs.get(seen) ?? nodeRequirements(seen.pod, seen.requests);
+  const wanted = needs.get(seen) ?? nodeRequirements(seen.pod, seen.requests, candidate.deviceResources);
   needs.set(seen, wanted);
   return candidate.nodesFor?.(wanted);
 }

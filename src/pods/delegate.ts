@@ -16,6 +16,7 @@ import {
   SCHEDULER_NAME_ANNOTATION,
 } from "../api/keys.ts";
 import type { KubeObject, Pod, PodSpec, Stored } from "../api/kubernetes.ts";
+import { KUEUE_PREFIX, PODSET_LABEL } from "../api/kueue.ts";
 import { FIELDS_NOT_DELEGATED } from "../api/overrides.ts";
 import { withProxyUid } from "./downward-api.ts";
 import { forwardedTolerations } from "./failover.ts";
@@ -61,14 +62,11 @@ export function delegateSelector(hostId: string): string {
 }
 
 // Kueue admitted the pod on the host; with these labels a Kueue in the member would queue it again.
-const KUEUE = "kueue.x-k8s.io/";
-const KUEUE_MANAGED_LABEL = `${KUEUE}managed`;
-// Marks pods of a Job or JobSet that Kueue admitted as a whole.
-const KUEUE_PODSET_LABEL = `${KUEUE}podset`;
+const KUEUE_MANAGED_LABEL = `${KUEUE_PREFIX}managed`;
 
 function isAdmittedOnHost(proxy: Pod, key: string): boolean {
-  if (!key.startsWith(KUEUE)) return false;
-  const { [KUEUE_MANAGED_LABEL]: managed, [KUEUE_PODSET_LABEL]: podset } = proxy.metadata?.labels ?? {};
+  if (!key.startsWith(KUEUE_PREFIX)) return false;
+  const { [KUEUE_MANAGED_LABEL]: managed, [PODSET_LABEL]: podset } = proxy.metadata?.labels ?? {};
   return managed === "true" || podset !== undefined;
 }
 

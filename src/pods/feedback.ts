@@ -5,6 +5,7 @@ import {
   type ContainerStatus,
   type Pod,
   type PodCondition,
+  type PodSpec,
   type PodStatus,
   type Stored,
   timestamp,
@@ -25,7 +26,6 @@ export interface StatusPatch {
 const HOST_STATUS_FIELDS = new Set([
   "nominatedNodeName",
   "resourceClaimStatuses",
-  "extendedResourceClaimStatus",
   "nodeAllocatableResourceClaimStatuses",
   "qosClass",
 ]);
@@ -57,7 +57,8 @@ export function statusFrom(
     initContainerStatuses: shownStatuses(status.initContainerStatuses, spec?.initContainers),
     ephemeralContainerStatuses: shownStatuses(status.ephemeralContainerStatuses, spec?.ephemeralContainers),
   };
-  for (const [field, shown] of Object.entries(statuses)) {
+  const extendedResourceClaimStatus = withOwnRequests(status.extendedResourceClaimStatus, spec);
+  for (const [field, shown] of Object.entries({ ...statuses, extendedResourceClaimStatus })) {
     if (shown === undefined) delete wanted[field];
     else wanted[field] = shown;
   }
@@ -203,6 +204,26 @@ export function shownStatuses(
     return container === undefined ? [] : [withOwnDevices(withOwnMounts(status, container), container)];
   });
   return shown.length === 0 ? undefined : shown;
+}
+
+type ExtendedResourceClaimStatus = NonNullable<PodStatus["extendedResourceClaimStatus"]>;
+
+/** Drops requests of containers and resources that the proxy has not: the host's API server refuses them (core/validation). */
+function withOwnRequests(
+  status: ExtendedResourceClaimStatus | undefined,
+  {
+    containers = [],
+    initContainers = [],
+  }: Pick<PodSpec, "initContainers"> & { readonly containers?: readonly Container[] } = {},
+): ExtendedResourceClaimStatus | undefined {
+  if (status === undefined) return undefined;
+  const own = new Map(
+    [...initContainers, ...containers].map(({ name, resources }) => [name, resources?.requests ?? {}]),
+  );
+  const requestMappings = status.requestMappings.filter(
+    ({ containerName, resourceName }) => own.get(containerName)?.[resourceName] !== undefined,
+  );
+  return requestMappings.length === 0 ? undefined : { ...status, requestMappings };
 }
 
 /** Drops devices that the proxy did not request: the host's API server refuses a status with them (core/validation). */

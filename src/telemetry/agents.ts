@@ -45,7 +45,7 @@ export class AgentMetrics {
     );
     gauge(
       "legation_agent_certificate_expiration_timestamp_seconds",
-      "When the certificate with which the agent of the member is connected expires",
+      "When the newest certificate of the connected agent of the member expires",
       ({ certificateExpires }) => (certificateExpires === undefined ? undefined : certificateExpires / 1000),
     );
     const countBytes = (name: string, help: string, read: (state: AgentTraffic) => readonly [number, number]): void => {

@@ -87,7 +87,8 @@ export class AgentSession {
   readonly homeStreams: Streams = new Streams();
   /** Epoch ms. */
   readonly since: number;
-  readonly certificateExpires: number | undefined;
+  /** When the newest certificate that it has expires; epoch ms. */
+  certificateExpires: number | undefined;
   #facts: AgentFacts | undefined;
   #factsTold = 0;
   /** Requests for credentials that the agent has not answered. */

@@ -8,7 +8,7 @@ import type { AgentFacts } from "./messages.ts";
 /** A connected agent: what it told of itself, and since when it is connected (epoch ms). */
 export interface ConnectedAgent extends Partial<AgentFacts> {
   readonly since: number;
-  /** When its certificate expires; epoch ms. */
+  /** When its newest certificate expires; epoch ms. */
   readonly certificateExpires: number | undefined;
 }
 
@@ -70,6 +70,10 @@ export class ClusterAgents {
     if (session === undefined) return undefined;
     const { since, certificateExpires } = session;
     return { ...session.facts, since, certificateExpires };
+  }
+
+  noteCertificate(expires: number | undefined): void {
+    for (const session of this.#sessions) session.certificateExpires = expires;
   }
 
   /** Counts a control connection or a certificate, if there were not too many within the last minute. */

@@ -144,6 +144,11 @@ export class Hub {
     return this.#agents.get(cluster)?.agent;
   }
 
+  /** Notes the certificate that a connected agent has got: its connection is still by the one before. */
+  noteCertificate(cluster: string, expires: number | undefined): void {
+    this.#agents.get(cluster)?.noteCertificate(expires);
+  }
+
   askForCredentials(cluster: string, account: TokenAccount): void {
     this.#agents.get(cluster)?.sessions.at(-1)?.askForCredentials(account);
   }

@@ -1,7 +1,8 @@
+import { X509Certificate } from "node:crypto";
 import { Agent } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, type TestContext, test } from "vitest";
-import { secretText } from "../../src/api/kubernetes.ts";
+import { secretText, timestamp } from "../../src/api/kubernetes.ts";
 import { clusters } from "../../src/api/resources.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import type { RequestIdentity } from "../../src/kube/credentials.ts";
@@ -341,6 +342,22 @@ describe("a member that connects through an agent", () => {
     const { server, caData } = hostCluster();
     const answer = await apiRequest({ server, caData, token: "" }, "GET", "/api/v1/pods", { agent: presenting });
     expect(answer.status).toBe(401);
+  });
+
+  test("shows in its Cluster and by status when its agent's certificate expires", async () => {
+    const found = await clients().west.get(secrets, { namespace: "legation-system", name: agentName });
+    const expires = timestamp(new X509Certificate(secretText(found, "tls.crt") ?? "").validToDate.getTime());
+    await eventuallyPasses(
+      async () => {
+        const { status } = await clients().host.get(clusters, { name: "north" });
+        expect(status?.agent?.certificateExpires).toBe(expires);
+      },
+      { timeoutMs: 20_000 },
+    );
+    const { stdout } = await legationOn(hostCluster(), "status", "north");
+    expect(stdout).toContain(`, with a certificate that is valid until ${expires}\n`);
+    const { stdout: document } = await legationOn(hostCluster(), "status", "north", "-o", "json");
+    expect(JSON.parse(document)).toMatchObject({ agent: { certificateExpires: expires } });
   });
 
   test("takes requests of users through its agent, by an account that may only impersonate", async () => {

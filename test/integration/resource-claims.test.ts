@@ -1,7 +1,9 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
 import type { AnyObject } from "../../src/api/delegated-type.ts";
 import { isJsonObject } from "../../src/api/json.ts";
 import type { PodSpec, Stored } from "../../src/api/kubernetes.ts";
+import { clusters } from "../../src/api/resources.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { apiVersionOf, kindName, namespaces, pods, type Resource } from "../../src/kube/resources.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";
@@ -12,6 +14,7 @@ import { freshNamespace } from "../support/harness/namespace.ts";
 import { inPhase, podGone, podThat, waitingFor } from "../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { allowTypes, forbidTypes } from "../support/legation/allow-types.ts";
+import { runCli } from "../support/legation/cli.ts";
 
 function ofGroup(plural: string, kind: string, namespaced = true): Resource<AnyObject> {
   return { group: "resource.k8s.io", version: "v1", plural, kind, namespaced };
@@ -26,6 +29,8 @@ const DRIVER = "gpu.example.com";
 const NODE = "west-node-1";
 /** A driver without devices. */
 const IDLE_DRIVER = "fpga.example.com";
+/** The extended resource by which pods get devices of the first driver without a claim. */
+const GPUS = "example.com/gpu";
 // Copies stay for ten seconds after their last user.
 const PATIENT = { timeoutMs: 60_000 };
 
@@ -34,18 +39,15 @@ const clients = useClients();
 let namespace: string;
 
 beforeAll(async () => {
+  const { west } = clients();
+  for (const driver of [DRIVER, IDLE_DRIVER]) {
+    await create(west, deviceClasses, driver, classOf(driver, driver === DRIVER ? GPUS : "example.com/fpga"));
+  }
+  await publish(west, NODE, ["gpu-0", "gpu-1"]);
   await allowTypes(TYPES, {
     host: hostCluster(),
     members: { west: memberCluster("west"), east: memberCluster("east") },
   });
-  const { west } = clients();
-  for (const driver of [DRIVER, IDLE_DRIVER]) {
-    const selectors = [{ cel: { expression: `device.driver == "${driver}"` } }];
-    await create(west, deviceClasses, driver, { spec: { selectors } });
-  }
-  const pool = { name: NODE, generation: 1, resourceSliceCount: 1 };
-  const devices = ["gpu-0", "gpu-1"].map((name) => ({ name }));
-  await create(west, slices, NODE, { spec: { driver: DRIVER, nodeName: NODE, pool, devices } });
 });
 afterAll(async () => {
   const { west } = clients();
@@ -69,6 +71,17 @@ function create(
 ): Promise<Stored<AnyObject>> {
   const metadata = type.namespaced ? { namespace, name } : { name };
   return client.create(type, { apiVersion: apiVersionOf(type), kind: type.kind, metadata, ...fields });
+}
+
+function classOf(driver: string, extendedResourceName: string): object {
+  return { spec: { selectors: [{ cel: { expression: `device.driver == "${driver}"` } }], extendedResourceName } };
+}
+
+/** Publishes devices of a node as its driver does. */
+async function publish(client: ClusterClient, node: string, names: readonly string[]): Promise<void> {
+  const pool = { name: node, generation: 1, resourceSliceCount: 1 };
+  const devices = names.map((name) => ({ name }));
+  await create(client, slices, node, { spec: { driver: DRIVER, nodeName: node, pool, devices } });
 }
 
 const ONE_GPU = { devices: { requests: [{ name: "gpu", exactly: { deviceClassName: DRIVER } }] } };
@@ -241,4 +254,148 @@ test("a claim with devices of the host, or that asks for admin access, goes to n
   );
   const { metadata } = await west.get(claims, ref);
   expect([metadata.uid, metadata.deletionTimestamp]).toEqual([uid, undefined]);
+});
+
+/** A pod's spec whose container requests an extended resource. */
+function requesting(resource: string): { readonly spec: Partial<PodSpec> } {
+  const resources = { limits: { [resource]: "1" } };
+  return { spec: { containers: [{ name: "main", image: "work:1", resources }] } };
+}
+
+test("a pod with an extended resource that only a DeviceClass offers runs where its driver has devices", async () => {
+  const { host, west } = clients();
+  await host.create(pods, delegatedPod(namespace, "train", requesting(GPUS)));
+  await host.create(
+    pods,
+    delegatedPod(namespace, "by-class", requesting(`deviceclass.resource.kubernetes.io/${DRIVER}`)),
+  );
+  for (const name of ["train", "by-class"]) {
+    const proxy = await podThat(host, namespace, name, inPhase("Running"));
+    expect(proxy.spec?.nodeName).toBe("legation-west");
+    const { spec, status } = await podThat(west, namespace, name, inPhase("Running"));
+    expect(spec?.nodeName).toBe(NODE);
+    expect(status?.extendedResourceClaimStatus?.requestMappings).toHaveLength(1);
+    expect(proxy.status?.extendedResourceClaimStatus).toEqual(status?.extendedResourceClaimStatus);
+  }
+  expect((await claimsIn(west)).map(({ status }) => status)).toMatchObject(
+    ["gpu-0", "gpu-1"].map(() => ({ allocation: { devices: { results: [{ driver: DRIVER, pool: NODE }] } } })),
+  );
+  await host.create(pods, delegatedPod(namespace, "idle", requesting("example.com/fpga")));
+  await waitingFor(host, namespace, "idle", "west: no schedulable node offers example.com/fpga");
+  for (const name of ["train", "by-class"]) {
+    await host.delete(pods, { namespace, name });
+    await podGone(host, namespace, name);
+  }
+  await eventually(async () => (await claimsIn(west)).length === 0, { what: "no claim", ...PATIENT });
+});
+
+const allocated = z.object({
+  allocation: z.object({ devices: z.object({ results: z.array(z.object({ pool: z.string(), device: z.string() })) }) }),
+});
+const planned = z.object({
+  workloads: z.array(
+    z.object({
+      outcome: z.string(),
+      pods: z.array(z.object({ cluster: z.string().optional(), message: z.string().optional() })),
+      clusters: z.array(z.object({ cluster: z.string(), whyNot: z.array(z.object({ message: z.string() })) })),
+    }),
+  ),
+  guesses: z.array(z.unknown()),
+});
+
+test("a plan says which member would have pods with claims, and why not others", async () => {
+  const { host } = clients();
+  await eventuallyPasses(async () => {
+    const { status } = await host.get(clusters, { name: "west" });
+    expect(status?.devices).toMatchObject({ served: true, drivers: [DRIVER] });
+  });
+  await create(host, claims, "shared", { spec: ONE_GPU });
+  const manifest = (name: string, { spec }: { readonly spec: Partial<PodSpec> }): object => ({
+    ...delegatedPod(namespace, name, { spec }),
+    apiVersion: "v1",
+    kind: "Pod",
+  });
+  const template = (name: string, deviceClassName: string, more: object = {}): object => {
+    const requests = [{ name: "gpu", exactly: { deviceClassName, ...more } }];
+    const spec = { spec: { devices: { requests } } };
+    return { apiVersion: apiVersionOf(templates), kind: templates.kind, metadata: { namespace, name }, spec };
+  };
+  const input = [
+    template("gpu", DRIVER),
+    template("fpga", IDLE_DRIVER),
+    template("admin", DRIVER, { adminAccess: true }),
+    manifest("by-template", using({ resourceClaimTemplateName: "gpu" })),
+    manifest("by-name", using({ resourceClaimName: "shared" })),
+    manifest("by-resource", requesting(GPUS)),
+    manifest("idle", using({ resourceClaimTemplateName: "fpga" })),
+    manifest("admin", using({ resourceClaimTemplateName: "admin" })),
+    manifest("lost", using({ resourceClaimName: "lost" })),
+  ].map((object) => JSON.stringify(object));
+  const flags = ["-f", "-", `--kubeconfig=${hostCluster().kubeconfig}`, "-o", "json"];
+  const { stdout } = await runCli(["plan", ...flags], { input: input.join("\n---\n") });
+  const { workloads, guesses } = planned.parse(JSON.parse(stdout));
+  const east = (message: string): object => ({ cluster: "east", whyNot: [{ message }] });
+  const inWest = (message: string): object => ({
+    outcome: "fits",
+    pods: [{ cluster: "west" }],
+    clusters: [east(message), { cluster: "west", whyNot: [] }],
+  });
+  const needed = "asks for by DeviceClass";
+  expect(workloads).toEqual([
+    inWest(`has no DeviceClass ${DRIVER}, which ResourceClaimTemplate gpu asks for`),
+    inWest(`has no DeviceClass ${DRIVER}, which ResourceClaim shared asks for`),
+    inWest(`no schedulable node offers ${GPUS}`),
+    {
+      outcome: "waits",
+      pods: [{ message: expect.stringContaining(`west: has no devices of driver ${IDLE_DRIVER}`) }],
+      clusters: [
+        east(`has no DeviceClass ${IDLE_DRIVER}, which ResourceClaimTemplate fpga asks for`),
+        {
+          cluster: "west",
+          whyNot: [
+            {
+              message: `has no devices of driver ${IDLE_DRIVER}, which ResourceClaimTemplate fpga ${needed} ${IDLE_DRIVER}`,
+            },
+          ],
+        },
+      ],
+    },
+    expect.objectContaining({
+      outcome: "waits",
+      pods: [{ message: expect.stringContaining(`ResourceClaimTemplate "admin" asks for spec.spec.devices`) }],
+    }),
+    expect.objectContaining({
+      outcome: "waits",
+      pods: [{ message: `resourceclaims.resource.k8s.io "lost" not found` }],
+    }),
+  ]);
+  expect(guesses).toEqual([]);
+});
+
+test("pods with claims go to another member when one has no device left, each member allocating its own", async () => {
+  const { host, west, east } = clients();
+  const node = "east-node-1";
+  onTestFinished(async () => {
+    await east.delete(slices, { name: node });
+    await east.delete(deviceClasses, { name: DRIVER });
+  });
+  await create(east, deviceClasses, DRIVER, classOf(DRIVER, GPUS));
+  await publish(east, node, ["gpu-0"]);
+  await create(host, templates, "gpu", { spec: { spec: ONE_GPU } });
+  const names = numbered("train", 3);
+  for (const name of names) {
+    await host.create(pods, delegatedPod(namespace, name, using({ resourceClaimTemplateName: "gpu" })));
+  }
+  // The scheduler of a member without a free device has half a minute.
+  for (const name of names) await podThat(host, namespace, name, inPhase("Running"), { timeoutMs: 120_000 });
+  const devicesIn = async (client: ClusterClient): Promise<unknown[]> =>
+    (await claimsIn(client)).map(({ status }) => allocated.parse(status).allocation.devices.results[0]);
+  expect(await devicesIn(west)).toHaveLength(2);
+  expect(await devicesIn(west)).toEqual(
+    expect.arrayContaining([
+      { pool: NODE, device: "gpu-0" },
+      { pool: NODE, device: "gpu-1" },
+    ]),
+  );
+  expect(await devicesIn(east)).toEqual([{ pool: node, device: "gpu-0" }]);
 });

@@ -1,5 +1,14 @@
+import type { AgentStatus } from "../../api/cluster.ts";
 import { timestamp } from "../../api/kubernetes.ts";
 import type { MemberCredentials } from "./credentials.ts";
+
+/** Returns when an agent's certificate expires, behind what else is said of the agent. Empty where it is not known. */
+export function agentCertificateWords(agent: AgentStatus | undefined, timeText: (at: string) => string): string {
+  const { certificateExpires } = agent ?? {};
+  return certificateExpires === undefined
+    ? ""
+    : `, with a certificate that is valid until ${timeText(certificateExpires)}`;
+}
 
 /** Returns when a member's credentials end and are renewed, as a sentence without its full stop. `timeText` formats a time. */
 export function credentialsWords(

@@ -1,3 +1,5 @@
+import { defined } from "../../api/defined.ts";
+import type { AnyObject } from "../../api/delegated-type.ts";
 import type { KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import { DEPENDENCIES } from "../../copies/dependencies.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -38,6 +40,8 @@ export interface ManifestState {
   readonly existing: ReadonlyMap<WrittenWorkload, Existing>;
   readonly claims: ClaimsByNamespace;
   readonly writtenClaims: readonly { readonly namespace: string; readonly claim: ClaimTemplate }[];
+  /** Objects that pods name by the rules of DelegatedTypes, of the host or else the manifest. */
+  readonly objects: ReadonlyMap<DependencyKey, Stored<AnyObject>>;
   /** Objects that pods name and that neither the host nor the manifest has. */
   readonly missing: ReadonlySet<DependencyKey>;
   /** Objects that pods name and that the manifest creates. */
@@ -88,6 +92,7 @@ export async function readManifestState(
     readAbsent(host, planned, followed, signal),
   ]);
   const written = dependenciesAmong(objects, current, followed);
+  const isWritten = (key: DependencyKey): boolean => written.has(key);
   const limits = objects.filter(
     ({ apiVersion, kind }) => apiVersion === "v1" && /^(ResourceQuota|LimitRange)$/.test(kind),
   );
@@ -95,8 +100,9 @@ export async function readManifestState(
     existing,
     claims,
     writtenClaims: claimsAmong(objects, current),
-    missing: new Set(absent.missing.filter((key) => !written.has(key))),
-    created: new Set(absent.missing.filter((key) => written.has(key))),
+    objects: new Map([...objectsAmong(written), ...absent.objects]),
+    missing: new Set(absent.missing.filter((key) => !isWritten(key))),
+    created: new Set(absent.missing.filter(isWritten)),
     notChecked: [
       ...absent.unreadable,
       ...limits.map(
@@ -129,18 +135,24 @@ async function readExisting(
   return new Map([...found].map(([workload, stored]) => [workload, { stored, pods: ownPods(workload) }]));
 }
 
-/** Reads which of the objects that pods name the host lacks, and which the asker may not read. */
+/** Reads which of the objects that pods name the host has and lacks, and which the asker may not read. */
 async function readAbsent(
   host: ClusterClient,
   workloads: readonly WrittenWorkload[],
   followed: readonly FollowedObjects[],
   signal: AbortSignal,
-): Promise<{ readonly missing: readonly DependencyKey[]; readonly unreadable: readonly string[] }> {
+): Promise<{
+  readonly missing: readonly DependencyKey[];
+  readonly unreadable: readonly string[];
+  /** Objects of types that follow pods. */
+  readonly objects: ReadonlyMap<DependencyKey, Stored<AnyObject>>;
+}> {
   const missing: DependencyKey[] = [];
+  const objects = new Map<DependencyKey, Stored<AnyObject>>();
   const unreadable = new Set<string>();
   const asked = new Map<
     DependencyKey,
-    { readonly resource: Resource<KubeObject>; readonly name: { readonly namespace?: string; readonly name: string } }
+    { readonly resource: Resource<KubeObject>; readonly namespace?: string; readonly isThere: () => Promise<boolean> }
   >();
   for (const {
     namespace,
@@ -148,44 +160,61 @@ async function readAbsent(
   } of workloads) {
     const pod = { metadata: { ...metadata, namespace }, spec };
     for (const named of allDependenciesOf(pod)) {
-      const { name } = named;
-      asked.set(dependencyKey(named), {
-        resource: DEPENDENCIES[named.kind].resource,
-        name: isClass(named.kind) ? { name } : { namespace, name },
-      });
+      const { resource } = DEPENDENCIES[named.kind];
+      const of = isClass(named.kind) ? {} : { namespace };
+      const isThere = async (): Promise<boolean> =>
+        (await host.find<KubeObject>(resource, { ...of, name: named.name }, { signal })) !== undefined;
+      asked.set(dependencyKey(named), { resource, ...of, isThere });
     }
     for (const type of followed) {
-      for (const named of followedBy(pod, [type]))
-        asked.set(dependencyKey(named), { resource: type.resource, name: named });
+      for (const named of followedBy(pod, [type])) {
+        const key = dependencyKey(named);
+        const isThere = async (): Promise<boolean> => {
+          const object = await host.find(type.resource, named, { signal });
+          if (object !== undefined) objects.set(key, object);
+          return object !== undefined;
+        };
+        asked.set(key, { resource: type.resource, namespace, isThere });
+      }
     }
   }
-  const read = [...asked].map(async ([key, { resource, name }]) => {
+  const read = [...asked].map(async ([key, { resource, namespace, isThere }]) => {
     try {
-      const found = await host.find(resource, name, { signal });
-      if (found === undefined) missing.push(key);
+      if (!(await isThere())) missing.push(key);
     } catch (error) {
       if (!isKubeError(error, "Forbidden")) throw error;
       // The API server itself looks for accounts and classes.
       const { kind, plural } = resource;
       if (isDependencyKind(kind) && kind !== "ConfigMap" && kind !== "Secret") return;
-      unreadable.add(`${plural} of namespace ${name.namespace} that pods name: you may not get ${plural}`);
+      unreadable.add(`${plural} of namespace ${namespace} that pods name: you may not get ${plural}`);
     }
   });
   await Promise.all(read);
-  return { missing, unreadable: [...unreadable].sort() };
+  return { missing, unreadable: [...unreadable].sort(), objects };
 }
 
+/** Returns what the manifest has of the objects that pods can name. */
 function dependenciesAmong(
   objects: readonly WrittenObject[],
   current: string,
   followed: readonly FollowedObjects[],
-): ReadonlySet<DependencyKey> {
-  const keys = objects.flatMap(({ apiVersion, kind: written, metadata: { name = "", namespace = current } }) => {
+): ReadonlyMap<DependencyKey, WrittenObject> {
+  const found = objects.flatMap((object): [DependencyKey, WrittenObject][] => {
+    const { apiVersion, kind: written, metadata } = object;
+    const { name = "", namespace = current } = metadata;
     const type = followed.find(({ resource }) => resource.kind === written && apiVersionOf(resource) === apiVersion);
-    if (type !== undefined) return [dependencyKey({ kind: type.type, namespace, name })];
+    if (type !== undefined) return [[dependencyKey({ kind: type.type, namespace, name }), object]];
     const kind = [...NAMESPACED_KINDS, ...CLASS_KINDS].find((known) => known === written);
     if (kind === undefined || apiVersionOf(DEPENDENCIES[kind].resource) !== apiVersion) return [];
-    return [dependencyKey({ kind, namespace: isClass(kind) ? "" : namespace, name })];
+    return [[dependencyKey({ kind, namespace: isClass(kind) ? "" : namespace, name }), object]];
   });
-  return new Set(keys);
+  return new Map(found);
+}
+
+/** Returns the objects as the API server would store them, as far as their rules depend on it. */
+function objectsAmong(written: ReadonlyMap<DependencyKey, WrittenObject>): [DependencyKey, Stored<AnyObject>][] {
+  return [...written].map(([key, object]) => {
+    const { name = "", namespace } = object.metadata;
+    return [key, { spec: object.spec, metadata: { name, uid: key, resourceVersion: "", ...defined({ namespace }) } }];
+  });
 }

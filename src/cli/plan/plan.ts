@@ -25,13 +25,13 @@ export async function planOf(input: PlanInput): Promise<Plan> {
     reviewed.flatMap(({ pods, currentPods }) => (pods.length === 0 ? [] : currentPods.map(uidOf))),
   );
   const proxies = host.proxies.filter((proxy) => !replanned.has(uidOf(proxy)));
-  const { claims, missing } = found;
+  const { claims, missing, objects: named } = found;
   const planned = reviewed.flatMap(({ plan: { namespace }, wishing }) =>
     wishing === undefined ? [] : [[workloadKey(namespace, wishing.workload), wishing] as const],
   );
   const workloadsAfter = new Map<string, WishingWorkload>([...(host.workloads ?? []), ...planned]);
   const simulation = new Simulation(
-    { ...host, proxies, workloads: workloadsAfter, namespaces: namespaces.after, claims, missing },
+    { ...host, proxies, workloads: workloadsAfter, namespaces: namespaces.after, claims, missing, objects: named },
     now,
   );
   for (const { namespace, claim } of found.writtenClaims) simulation.addClaims(namespace, [claim]);

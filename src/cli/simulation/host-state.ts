@@ -8,8 +8,6 @@ import { claimNames } from "../../copies/claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { persistentVolumeClaims, pods } from "../../kube/resources.ts";
-import type { DependencyKey } from "../../pods/dependencies.ts";
-import type { FollowedObjects } from "../../scheduling/followed-objects.ts";
 import { WISHING, type WishingWorkload, workloadKey } from "../../scheduling/workload.ts";
 import { objectOf, type WrittenObject } from "../shared/documents.ts";
 import { type Hidden, ofViewers } from "../shared/hidden.ts";
@@ -24,10 +22,11 @@ import {
 } from "../shared/reading.ts";
 import type { ClaimsByNamespace } from "./claims.ts";
 import type { NamedWorkload } from "./controller-pods.ts";
+import type { NamedObjects } from "./named-objects.ts";
 import { WORKLOAD_RESOURCES, type WorkloadPods } from "./workloads.ts";
 
 /** The host's objects that placement depends on. */
-export interface HostState {
+export interface HostState extends NamedObjects {
   readonly clusters: readonly Stored<Cluster>[];
   readonly nodes: readonly Stored<KubeNode>[];
   readonly proxies: readonly Stored<Pod>[];
@@ -37,10 +36,6 @@ export interface HostState {
   readonly workloads?: ReadonlyMap<string, WishingWorkload>;
   /** Absent: claims are ignored. */
   readonly claims?: ClaimsByNamespace;
-  /** Types whose objects follow pods. Absent: none. */
-  readonly followed?: readonly FollowedObjects[];
-  /** Objects that pods name and that the host lacks. Absent: nothing is missing. */
-  readonly missing?: ReadonlySet<DependencyKey>;
 }
 
 /** The host's state, as far as an account may read it. */

@@ -1,4 +1,4 @@
-import { type Cluster, SLOW } from "../../api/cluster.ts";
+import { type Cluster, type DevicesStatus, SLOW } from "../../api/cluster.ts";
 import type { KubeNode, Stored } from "../../api/kubernetes.ts";
 import { parseAmounts } from "../../api/quantity.ts";
 import { DelegateRequests } from "../../clusters/delegate-requests.ts";
@@ -51,6 +51,15 @@ export class SimulatedMember implements PlacementMember {
     );
   }
 
+  /** Returns the devices of the member, for a pod with claims. Undefined if the host does not know. */
+  devicesForClaims(): DevicesStatus | undefined {
+    const { devices } = this.#cluster.status ?? {};
+    if (devices === undefined) {
+      this.#guesses.add("which devices it has, the host is not told: that it has those of claims is taken for granted");
+    }
+    return devices;
+  }
+
   #makeCandidate(): Candidate {
     const { status = {} } = this.#cluster;
     const allocatable = parseAmounts(status.allocatable);
@@ -63,6 +72,7 @@ export class SimulatedMember implements PlacementMember {
       used: this.requests.used,
       foreign: status.requestedByOthers === undefined ? undefined : parseAmounts(status.requestedByOthers),
       nodeTaints: this.#node?.spec?.taints ?? [],
+      devices: status.devices,
       usedIn: (namespace) => this.requests.usedIn(namespace),
       reservedFor: (proxyUid) => this.requests.reservedFor(proxyUid),
       preemptible: (priority) => this.requests.below(priority),

@@ -8,17 +8,15 @@ import type { JobShare } from "../../copies/job-shares.ts";
 import { recordedMember } from "../../copies/objects.ts";
 import { ObjectsInMembers } from "../../copies/objects-in-members.ts";
 import type { Refusal } from "../../placement/candidate.ts";
-import { type Needs, needsState, preparationIn } from "../../placement/needs.ts";
+import { mergedNeeds, type Needs, needsState, preparationIn } from "../../placement/needs.ts";
 import { explain, type RankInput, type Ranking, rank, whyBehind } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
-import { allDependenciesOf, type DependencyKey, dependencyKey } from "../../pods/dependencies.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound, isGated, isLive, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { Store } from "../../runtime/store.ts";
 import type { Sharing } from "../../scheduling/eligibility.ts";
 import { placementFacts, rankInput } from "../../scheduling/eligibility.ts";
-import { type FollowedObjects, followedBy } from "../../scheduling/followed-objects.ts";
 import { PLACEMENT_INDEXES } from "../../scheduling/known-pods.ts";
 import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../../scheduling/overflow-reasons.ts";
 import { PlacementState } from "../../scheduling/placement-state.ts";
@@ -29,6 +27,7 @@ import { objectToPlace, placementOf, rankMembers } from "../../scheduling/whole/
 import { wishesOf, workloadKey } from "../../scheduling/workload.ts";
 import { SimulatedClaims } from "./claims.ts";
 import type { HostState } from "./host-state.ts";
+import { type NamedObjects, namedNeeds } from "./named-objects.ts";
 import { SimulatedMember } from "./simulated-member.ts";
 import type { ClaimTemplate } from "./workloads.ts";
 
@@ -90,24 +89,12 @@ export class Simulation {
   readonly #placementState: PlacementState;
   readonly #now: number;
   readonly #claims: SimulatedClaims;
-  readonly #followed: readonly FollowedObjects[];
-  readonly #missing: ReadonlySet<DependencyKey>;
+  readonly #named: NamedObjects;
 
   constructor(host: HostState, now: number) {
-    const {
-      clusters,
-      nodes,
-      proxies,
-      namespaces,
-      defaults,
-      workloads,
-      claims,
-      followed = [],
-      missing = new Set(),
-    } = host;
+    const { clusters, nodes, proxies, namespaces, defaults, workloads, claims, followed = [] } = host;
     this.#now = now;
-    this.#followed = followed;
-    this.#missing = missing;
+    this.#named = host;
     const nodeOf = new Map(nodes.map((node) => [node.metadata.name, node]));
     const members = clusters.map((each) => new SimulatedMember(each, nodeOf.get(virtualNodeName(each.metadata.name))));
     this.#members = new Map(members.map((member) => [member.name, member]));
@@ -250,10 +237,8 @@ export class Simulation {
 
   /** Returns the first missing object, which the controller waits for before claims. */
   #needs(proxy: Stored<Pod>): Needs | undefined {
-    const named = [...allDependenciesOf(proxy), ...followedBy(proxy, this.#followed)];
-    const lacking = named.find((one) => !one.optional && this.#missing.has(dependencyKey(one)));
-    if (lacking === undefined) return this.#claims.needs(proxy);
-    return { state: "missing", ...lacking.missing };
+    const named = namedNeeds(proxy, this.#named, (name) => this.#members.get(name));
+    return mergedNeeds([named ?? [], this.#claims.needs(proxy) ?? []].flat());
   }
 
   #add(proxy: Stored<Pod>): void {

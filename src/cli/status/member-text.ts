@@ -1,7 +1,7 @@
 import type { NodeKind } from "../../api/cluster.ts";
 import { parseAmounts } from "../../api/quantity.ts";
 import { amountText, counted } from "../../api/wording.ts";
-import { credentialsWords } from "../explain/credentials-words.ts";
+import { agentCertificateWords, credentialsWords } from "../explain/credentials-words.ts";
 import type { MemberDetail } from "../explain/member.ts";
 import { troubleText } from "../explain/text.ts";
 import { hiddenText } from "../shared/hidden.ts";
@@ -20,7 +20,10 @@ export function memberText(member: MemberDetail, now: number, terminal: Terminal
     `${name} is Node ${node} here${server === undefined ? "" : `; its API server is ${server}`}`,
     ...(agent === undefined
       ? []
-      : [`its agent, of version ${agent.version ?? "unknown"}, last connected at ${agent.connectedSince}`]),
+      : [
+          `its agent, of version ${agent.version ?? "unknown"}, last connected at ${agent.connectedSince}` +
+            agentCertificateWords(agent, (at) => at),
+        ]),
     credentialsWords(credentials, (at) => at),
     `pods of this cluster there: ${countsText(statuses) || "none"}${othersText(member)}`,
     ...(nodeKinds.length === 0 ? [] : ["", kindsText(nodeKinds, terminal)]),

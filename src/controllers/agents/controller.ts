@@ -1,4 +1,5 @@
 import { HUB_SECRET } from "../../api/keys.ts";
+import { expiresAt } from "../../certificates/validity.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient, Dial } from "../../kube/client.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -150,8 +151,10 @@ export class AgentController implements Gatekeeper {
     return authorities === undefined ? "" : trusted(authorities);
   }
 
-  certify(request: string, proof: Proof): Promise<CertificateAnswer> {
-    return this.#admission.certify(request, proof);
+  async certify(request: string, proof: Proof): Promise<CertificateAnswer> {
+    const answer = await this.#admission.certify(request, proof);
+    if ("agent" in proof) this.#hub.hub?.noteCertificate(proof.agent.cluster, expiresAt(answer.certificate));
+    return answer;
   }
 
   wantsCredentials(name: string): boolean {

@@ -3,7 +3,7 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { leastPrepared, type Needs, preparationIn } from "../../placement/needs.ts";
+import { mergedNeeds } from "../../placement/needs.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import { isBound } from "../../pods/pod-state.ts";
 import type { ControllerOptions } from "../../runtime/controller.ts";
@@ -64,19 +64,8 @@ export function subscribe(copier: PodCopier, events: Events<ControllerEvents>): 
 /** A pod has what it needs when each controller says so. */
 export function together(all: readonly Preparer[]): Preparer {
   return {
-    needs: (proxy) => merged(all.flatMap((one) => one.needs(proxy) ?? [])),
+    needs: (proxy) => mergedNeeds(all.flatMap((one) => one.needs(proxy) ?? [])),
     prepare: (key, proxyUid, member) => all.map((one) => one.prepare(key, proxyUid, member)).every(Boolean),
     onMissing: (delegate, member, kind) => all.map((one) => one.onMissing?.(delegate, member, kind)).includes(true),
-  };
-}
-
-function merged(needs: readonly Needs[]): Needs | undefined {
-  const [only] = needs;
-  if (needs.length < 2) return only;
-  const unmet = needs.find(({ state }) => state === "missing") ?? needs.find(({ state }) => state === "awaited");
-  if (unmet !== undefined) return unmet;
-  return {
-    state: "there",
-    in: (member) => leastPrepared(needs.map((one) => preparationIn(one, member))),
   };
 }

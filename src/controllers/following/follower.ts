@@ -6,14 +6,15 @@ import { followedKind } from "../../copies/objects.ts";
 import type { FollowedObjects } from "../../scheduling/followed-objects.ts";
 import type { GroupName } from "../../scheduling/groups.ts";
 import { shortDigest } from "../copying/digests.ts";
-import { type PodCopierOptions, wakeWaiting } from "../copying/pod-copier.ts";
+import type { PodCopierOptions } from "../copying/pod-copier.ts";
 import { DependencyController } from "../dependencies/controller.ts";
-import { MemberDevices } from "./member-devices.ts";
+import type { MemberDevices } from "./member-devices.ts";
 import { FollowedStatuses } from "./statuses.ts";
 
 export interface FollowerOptions extends PodCopierOptions {
   readonly type: Stored<DelegatedType>;
   readonly objects: FollowedObjects;
+  readonly devices: Pick<MemberDevices, "preparationFor">;
   /** Returns the group of a pod by the objects of all types. */
   readonly groupOf: (pod: Pod) => GroupName | undefined;
   /** Counts and failures of the type may have changed. */
@@ -24,19 +25,16 @@ export interface FollowerOptions extends PodCopierOptions {
 export class Follower {
   readonly objects: FollowedObjects;
   readonly copies: DependencyController<AnyObject>;
-  readonly #devices: MemberDevices;
+  /** Pods get devices of members by its objects. */
+  readonly usesDevices: boolean;
   readonly #statuses: FollowedStatuses | undefined;
 
   constructor(options: FollowerOptions) {
-    const { type, objects, groupOf, onChange } = options;
+    const { type, objects, devices, groupOf, onChange } = options;
     this.objects = objects;
-    const devices = new MemberDevices({
-      ...options,
-      onChange: () => wakeWaiting(options, (proxy) => objects.of(proxy).length > 0),
-    });
-    this.#devices = devices;
     const rules = FOLLOWED_RULES[objects.type] ?? {};
     const { obstacle, deviceClasses } = rules;
+    this.usesDevices = deviceClasses !== undefined;
     const kind = followedKind(type, shortDigest);
     const confines = type.spec.follows?.confines === true;
     this.copies = new DependencyController({
@@ -65,7 +63,6 @@ export class Follower {
   }
 
   async stop(): Promise<void> {
-    this.#devices.stop();
     await this.#statuses?.stop();
     await this.copies.stop();
   }

@@ -5,15 +5,23 @@ import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import type { GroupName } from "../../scheduling/groups.ts";
 import { type PodCopier, type PodCopierOptions, together, wakeWaiting } from "../copying/pod-copier.ts";
 import type { Follower } from "./follower.ts";
+import { MemberDevices } from "./member-devices.ts";
+
+export type FollowersOptions = Pick<PodCopierOptions, "proxies" | "events" | "registry" | "clock" | "log">;
 
 /** The controllers of all types whose objects follow pods. */
 export class Followers implements PodCopier {
-  readonly #options: Pick<PodCopierOptions, "proxies" | "events" | "registry">;
+  readonly devices: MemberDevices;
+  readonly #options: FollowersOptions;
   readonly #running = new Set<Follower>();
   #areTypesRead = false;
 
-  constructor(options: Pick<PodCopierOptions, "proxies" | "events" | "registry">) {
+  constructor(options: FollowersOptions) {
     this.#options = options;
+    this.devices = new MemberDevices({
+      ...options,
+      onRead: () => this.#wake([...this.#running].filter(({ usesDevices }) => usesDevices)),
+    });
   }
 
   /** The DelegatedTypes are known, or cannot be read: until then no pod is given to a member. */
@@ -25,6 +33,7 @@ export class Followers implements PodCopier {
 
   add(follower: Follower): void {
     this.#running.add(follower);
+    if (follower.usesDevices) this.devices.start();
     const { proxies, registry } = this.#options;
     const { copies } = follower;
     copies.onMembers();
@@ -35,6 +44,7 @@ export class Followers implements PodCopier {
 
   remove(follower: Follower): void {
     this.#running.delete(follower);
+    if (![...this.#running].some(({ usesDevices }) => usesDevices)) this.devices.stop();
     this.#onRules(follower);
   }
 
@@ -81,6 +91,7 @@ export class Followers implements PodCopier {
   }
 
   onConnection(member: Member): void {
+    this.devices.onConnection(member);
     for (const { copies } of this.#running) copies.onConnection(member);
   }
 
@@ -97,8 +108,13 @@ export class Followers implements PodCopier {
     return together([...this.#running].map(({ copies }) => copies));
   }
 
-  #onRules({ objects }: Follower): void {
+  #onRules(changed: Follower): void {
     this.#options.events.emit("followRules");
-    wakeWaiting(this.#options, (proxy) => objects.of(proxy).length > 0);
+    this.#wake([changed]);
+  }
+
+  /** Has pods that wait and name objects of these types decided on again. */
+  #wake(followers: readonly Follower[]): void {
+    wakeWaiting(this.#options, (proxy) => followers.some(({ objects }) => objects.of(proxy).length > 0));
   }
 }

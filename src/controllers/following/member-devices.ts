@@ -1,126 +1,143 @@
+import type { DeviceClassStatus, DevicesStatus } from "../../api/cluster.ts";
+import { defined } from "../../api/defined.ts";
 import type { AnyObject } from "../../api/delegated-type.ts";
-import { jsonEqual } from "../../api/json.ts";
+import { isJsonObject } from "../../api/json.ts";
+import type { Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
+import type { Registry } from "../../clusters/registry.ts";
 import { driverOf } from "../../copies/resource-claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
+import { lackFor } from "../../placement/devices.ts";
 import type { Preparation } from "../../placement/needs.ts";
-import type { Clock } from "../../runtime/clock.ts";
-import { KeyedTimers } from "../../runtime/keyed-timers.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
 export interface MemberDevicesOptions {
+  readonly registry: Pick<Registry, "members">;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Called when members may have another answer for pods that wait. */
-  readonly onChange: () => void;
-}
-
-/** DeviceClasses by name, each with its driver if that is known, and the drivers that have published devices. */
-interface Devices {
-  readonly isServed: boolean;
-  readonly classes: Readonly<Record<string, string>>;
-  readonly drivers: readonly string[];
-}
-
-interface Known {
-  isReading: boolean;
-  /** Epoch ms. */
-  readAt: number;
-  /** Undefined while the member was never read, or could not be. */
-  devices: Devices | undefined;
+  /** Called when pods that wait for what a member has may have another answer. */
+  readonly onRead: () => void;
 }
 
 const GROUP = { group: "resource.k8s.io", version: "v1", namespaced: false };
 const deviceClasses: Resource<AnyObject> = { ...GROUP, plural: "deviceclasses", kind: "DeviceClass" };
 const resourceSlices: Resource<AnyObject> = { ...GROUP, plural: "resourceslices", kind: "ResourceSlice" };
 /** Operators install drivers rarely, and pods that wait for one wait for minutes already. */
-const FRESH_MS = 60_000;
-const UNKNOWN_DRIVER = "";
+const EVERY_MS = 60_000;
+/** A new pod may come right after the driver that it needs. */
+const REFUSED_AFTER_MS = 5_000;
+/** Written to the status of a Cluster. Such a member's scheduler decides alone. */
+const MOST_CLASSES = 200;
+const LONGEST_NAME = 253;
 
-/** Knows which devices members have for claims. A member is read while pods with claims wait, at most once a minute. */
+/** Knows which DeviceClasses members have, and which of their drivers have devices. Each is read once a minute, and for new pods that it would be refused for. */
 export class MemberDevices {
   readonly #options: MemberDevicesOptions;
-  readonly #known = new WeakMap<Member, Known>();
-  readonly #timers: KeyedTimers<"again">;
-  readonly #stop = new AbortController();
+  /** Epoch ms. */
+  readonly #readAt = new WeakMap<Member, number>();
+  readonly #reading = new WeakSet<Member>();
+  #timer: Timer | undefined;
+  #running: AbortController | undefined;
 
   constructor(options: MemberDevicesOptions) {
     this.#options = options;
-    this.#timers = new KeyedTimers(options.clock);
   }
 
+  /** Reads members from now on. No effect if they are read already. */
+  start(): void {
+    if (this.#running !== undefined) return;
+    this.#running = new AbortController();
+    this.#readAll();
+  }
+
+  /** Forgets what was read. */
   stop(): void {
-    this.#timers.stop();
-    this.#stop.abort();
+    this.#timer?.cancel();
+    this.#running?.abort();
+    this.#running = undefined;
+    for (const member of this.#options.registry.members()) {
+      this.#readAt.delete(member);
+      member.devices.known = undefined;
+    }
+  }
+
+  /** Reads a member that is reachable again, unless it was read before. */
+  onConnection(member: Member): void {
+    if (!this.#readAt.has(member)) void this.#readFrom(member);
   }
 
   /** Says what the member lacks for requests, each with the DeviceClasses of which one is enough. */
   preparationFor(member: Member, claim: string, requests: readonly (readonly string[])[]): Preparation {
-    const known = this.#known.get(member) ?? { isReading: false, readAt: Number.NEGATIVE_INFINITY, devices: undefined };
-    this.#known.set(member, known);
-    const isFresh = this.#options.clock.now() - known.readAt < FRESH_MS;
-    if (!isFresh && !known.isReading && member.reachable) void this.#read(member, known);
-    const { devices, readAt } = known;
+    const { known } = member.devices;
+    const readAt = this.#readAt.get(member);
+    if (readAt === undefined) {
+      void this.#readFrom(member);
+      return "unprepared";
+    }
+    const refused = known && lackFor(known, claim, requests);
     // The member's scheduler has the last word.
-    if (devices === undefined) return Number.isFinite(readAt) ? "prepared" : "unprepared";
-    const refused = lackFor(devices, claim, requests);
-    return refused === undefined ? "prepared" : { refused };
+    if (refused === undefined) return "prepared";
+    if (this.#options.clock.now() - readAt >= REFUSED_AFTER_MS) void this.#readFrom(member);
+    return { refused };
   }
 
-  async #read(member: Member, known: Known): Promise<void> {
-    const { clock, log, onChange } = this.#options;
-    const { signal } = this.#stop;
-    const { devices: before, readAt } = known;
-    known.isReading = true;
+  #readAll(): void {
+    const { registry, clock } = this.#options;
+    for (const member of registry.members()) void this.#readFrom(member);
+    this.#timer = clock.after(EVERY_MS, () => this.#readAll());
+  }
+
+  async #readFrom(member: Member): Promise<void> {
+    const signal = this.#running?.signal;
+    if (signal === undefined || this.#reading.has(member) || !member.reachable) return;
+    this.#reading.add(member);
+    let devices: DevicesStatus | undefined;
     try {
-      known.devices = await readDevices(member.client, signal);
+      devices = await readDevices(member.client, signal);
     } catch (error) {
-      known.devices = undefined;
-      log.debug({ err: error, cluster: member.name }, "the devices of a member cannot be read");
+      this.#options.log.debug({ err: error, cluster: member.name }, "the devices of a member cannot be read");
     }
-    known.isReading = false;
-    known.readAt = clock.now();
+    this.#reading.delete(member);
     if (signal.aborted) return;
-    if (!Number.isFinite(readAt) || !jsonEqual(before, known.devices)) onChange();
-    this.#timers.start("again", FRESH_MS, onChange);
+    const isFirst = !this.#readAt.has(member);
+    this.#readAt.set(member, this.#options.clock.now());
+    const { known } = member.devices;
+    member.devices.known = devices;
+    if (isFirst || known !== member.devices.known) this.#options.onRead();
   }
 }
 
-/** Rejects with KubeError. */
-async function readDevices(client: ClusterClient, signal: AbortSignal): Promise<Devices> {
-  const classes: Record<string, string> = Object.create(null);
+/** Returns undefined if there are too many to keep. Rejects with KubeError. */
+async function readDevices(client: ClusterClient, signal: AbortSignal): Promise<DevicesStatus | undefined> {
+  let found: readonly Stored<AnyObject>[];
   try {
-    for (const found of await listAll(client, deviceClasses, { signal })) {
-      classes[found.metadata.name] = driverOf(found) ?? UNKNOWN_DRIVER;
-    }
+    found = await listAll(client, deviceClasses, { signal });
   } catch (error) {
-    if (isKubeError(error, "NotFound")) return { isServed: false, classes, drivers: [] };
+    if (isKubeError(error, "NotFound")) return { served: false, classes: [], drivers: [] };
     throw error;
   }
+  if (found.length > MOST_CLASSES) return undefined;
+  const classes = found.map(statusOf).sort((a, b) => (a.name < b.name ? -1 : 1));
   const drivers: string[] = [];
-  for (const driver of new Set(Object.values(classes))) {
-    if (driver === UNKNOWN_DRIVER) continue;
+  for (const driver of new Set(classes.flatMap((one) => one.driver ?? []))) {
     const { items } = await client.list(resourceSlices, { fieldSelector: `spec.driver=${driver}`, limit: 1, signal });
     if (items.length > 0) drivers.push(driver);
   }
-  return { isServed: true, classes, drivers };
+  return { served: true, classes, drivers: drivers.sort() };
 }
 
-function lackFor(devices: Devices, claim: string, requests: readonly (readonly string[])[]): string | undefined {
-  const { isServed, classes, drivers } = devices;
-  if (!isServed) return `does not serve resource.k8s.io/v1, which ${claim} needs`;
-  const lackOf = (name: string): string | undefined => {
-    const driver = classes[name];
-    if (driver === undefined) return `has no DeviceClass ${name}, which ${claim} asks for`;
-    if (driver === UNKNOWN_DRIVER || drivers.includes(driver)) return undefined;
-    return `has no devices of driver ${driver}, which ${claim} asks for by DeviceClass ${name}`;
-  };
-  for (const alternatives of requests) {
-    const lacks = alternatives.map(lackOf);
-    if (lacks.length > 0 && !lacks.includes(undefined)) return lacks[0];
-  }
-  return undefined;
+function statusOf(deviceClass: Stored<AnyObject>): DeviceClassStatus {
+  const { metadata, spec } = deviceClass;
+  const resource = isJsonObject(spec) ? spec.extendedResourceName : undefined;
+  const driver = named(driverOf(deviceClass));
+  return { name: metadata.name.slice(0, LONGEST_NAME), ...defined({ driver, extendedResource: named(resource) }) };
+}
+
+/** A member may write anything. */
+function named(value: unknown): string | undefined {
+  return typeof value === "string" && value.length <= LONGEST_NAME ? value : undefined;
 }

@@ -13,12 +13,12 @@ export interface Flavor {
   readonly tolerations: readonly Toleration[];
 }
 
-/** A pod that runs in a member and that a queue admitted. */
-export interface QueuedPod {
+/** Pods in a member that a queue admitted. */
+export interface QueuedPods {
   readonly queue: string;
   readonly nodeSelector: Readonly<Record<string, string>>;
   readonly requests: Amounts;
-  /** Node of the member. Absent: not known. */
+  /** Their node in the member. Absent: not known. */
   readonly node?: string;
 }
 
@@ -32,7 +32,7 @@ export interface MemberRoom extends MemberLabels {
   readonly usedSomewhere: Amounts;
   /** What its Cluster lets queues have in all; resources without a limit are left out. */
   readonly limit: Amounts;
-  readonly queued: readonly QueuedPod[];
+  readonly queued: readonly QueuedPods[];
 }
 
 export interface FlavorCapacity {
@@ -138,7 +138,7 @@ function takes(
 }
 
 /** Kueue adds the flavor's labels to the node selector of pods that it admits. */
-function isAdmittedBy({ nodeLabels }: Flavor, { nodeSelector }: QueuedPod): boolean {
+function isAdmittedBy({ nodeLabels }: Flavor, { nodeSelector }: QueuedPods): boolean {
   return Object.entries(nodeLabels).every(([key, value]) => nodeSelector[key] === value);
 }
 

@@ -10,12 +10,13 @@ import type { ReadStore } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { ControllerEvents } from "../events.ts";
 import { capacities, type Flavor, type FlavorCapacity, selectsMembers } from "./capacity.ts";
-import { memberRoom } from "./member-rooms.ts";
+import { memberRoom, type RoomFacts, unconnectedRoom } from "./member-rooms.ts";
 
 export interface FlavorCapacitiesOptions {
   readonly host: ClusterClient;
-  readonly registry: Pick<Registry, "clusters" | "members">;
+  readonly registry: Pick<Registry, "clusters" | "members" | "unconnected">;
   readonly proxies: Pick<ReadStore<Pod>, "byIndex" | "synced">;
+  readonly wholeJobs: RoomFacts["wholeJobs"];
   readonly events: Events<ControllerEvents>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -80,10 +81,10 @@ export class FlavorCapacities {
     const known = registry.clusters().map(({ metadata: { name, labels = {} } }) => ({ name, labels }));
     const flavors = this.#flavors.store.list().map(flavorOf);
     const following = flavors.filter((flavor) => selectsMembers(flavor, known));
-    const value = capacities(
-      following,
-      members.map((member) => memberRoom(member, proxies)),
-    );
+    const value = capacities(following, [
+      ...members.map((member) => memberRoom(member, this.#options)),
+      ...registry.unconnected().map((cluster) => unconnectedRoom(cluster, this.#options)),
+    ]);
     this.#sums = { at: now, value };
     return value;
   }

@@ -1,43 +1,47 @@
+import type { Cluster } from "../../api/cluster.ts";
 import { virtualNodeName } from "../../api/keys.ts";
-import { objectKey, type Pod } from "../../api/kubernetes.ts";
+import { type Job, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { CLUSTER_QUEUE_LABEL, KUEUE_PREFIX } from "../../api/kueue.ts";
 import { type Amounts, addAmounts } from "../../api/quantity.ts";
 import { recordedForeignUsage } from "../../clusters/foreign-usage.ts";
 import type { Member } from "../../clusters/member.ts";
+import { isFinished } from "../../copies/jobs.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isTerminal } from "../../pods/pod-state.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { NODE_INDEX } from "../proxies.ts";
-import type { MemberRoom, QueuedPod } from "./capacity.ts";
+import type { MemberRoom, QueuedPods } from "./capacity.ts";
 
 const NOTHING: Amounts = {};
 
+/** A whole Job that a member has, with its copy there as far as that was read. */
+export interface JobInMember {
+  readonly object: Stored<Job>;
+  readonly copy: Stored<Job> | undefined;
+}
+
+export interface RoomFacts {
+  readonly proxies: Pick<ReadStore<Pod>, "byIndex">;
+  readonly wholeJobs: (cluster: string) => readonly JobInMember[];
+}
+
+/** What of this host runs in a member. */
+interface HostPods {
+  readonly queued: readonly QueuedPods[];
+  /** The sum of pods that no queue admitted, and their part on each node that is known. */
+  readonly unqueued: Amounts;
+  readonly onNodes: ReadonlyMap<string, Amounts>;
+  readonly somewhere: Record<string, number>;
+  /** Uids of the copies of whole Jobs that a queue admitted. */
+  readonly copies: readonly string[];
+}
+
 /** Returns what a member has for queues. Pods of this host that no queue admitted count as others' do. */
-export function memberRoom(member: Member, proxies: Pick<ReadStore<Pod>, "byIndex">): MemberRoom {
+export function memberRoom(member: Member, facts: RoomFacts): MemberRoom {
   const { name, labels, closed, nodesHave, limits } = member.candidate();
-  const used = new Map<string, Record<string, number>>();
-  const queued: QueuedPod[] = [];
-  const somewhere: Record<string, number> = {};
-  const unqueued: Record<string, number> = {};
-  for (const proxy of proxies.byIndex(NODE_INDEX, virtualNodeName(name))) {
-    if (isTerminal(proxy)) continue;
-    const requests = podRequests(proxy);
-    const node = member.delegates.get(objectKey(proxy.metadata))?.spec?.nodeName;
-    const queue = proxy.metadata.labels?.[CLUSTER_QUEUE_LABEL];
-    if (queue !== undefined) {
-      queued.push({
-        queue,
-        nodeSelector: proxy.spec?.nodeSelector ?? {},
-        requests,
-        ...(node === undefined ? {} : { node }),
-      });
-    } else if (!isQueued(proxy)) {
-      const sum = node === undefined ? somewhere : (used.get(node) ?? {});
-      addAmounts(sum, requests);
-      addAmounts(unqueued, requests);
-      if (node !== undefined) used.set(node, sum);
-    }
-  }
+  const nodeOf = (proxy: Stored<Pod>): string | undefined =>
+    member.delegates.get(objectKey(proxy.metadata))?.spec?.nodeName;
+  const { queued, unqueued, onNodes, somewhere, copies } = hostPods(name, facts, nodeOf);
   if (member.foreign === undefined) addAmounts(somewhere, recordedForeignUsage(member.cluster) ?? NOTHING);
   return {
     name,
@@ -46,14 +50,64 @@ export function memberRoom(member: Member, proxies: Pick<ReadStore<Pod>, "byInde
     ...(closed === undefined ? {} : { closed: closed.message }),
     nodes: member.nodes,
     usedOn: (node) => {
-      const sum = { ...used.get(node) };
-      addAmounts(sum, member.foreignOn(node));
+      const sum = { ...onNodes.get(node) };
+      addAmounts(sum, member.foreignOn(node, copies));
       return sum;
     },
     usedSomewhere: somewhere,
     limit: left(limits?.total ?? NOTHING, unqueued),
     queued,
   };
+}
+
+/** Returns what a Cluster has that cannot be reached for want of credentials: what pods have there stays. */
+export function unconnectedRoom({ metadata: { name, labels = {} } }: Stored<Cluster>, facts: RoomFacts): MemberRoom {
+  const { queued } = hostPods(name, facts, () => undefined);
+  const closed = "it has no connection";
+  return { name, labels, closed, nodes: [], usedOn: () => NOTHING, usedSomewhere: NOTHING, limit: NOTHING, queued };
+}
+
+function hostPods(
+  cluster: string,
+  { proxies, wholeJobs }: RoomFacts,
+  nodeOf: (proxy: Stored<Pod>) => string | undefined,
+): HostPods {
+  const onNodes = new Map<string, Record<string, number>>();
+  const somewhere: Record<string, number> = {};
+  const unqueued: Record<string, number> = {};
+  const queued: QueuedPods[] = [];
+  const copies: string[] = [];
+  for (const proxy of proxies.byIndex(NODE_INDEX, virtualNodeName(cluster))) {
+    if (isTerminal(proxy)) continue;
+    const requests = podRequests(proxy);
+    const node = nodeOf(proxy);
+    const admitted = admittedPods(proxy, requests);
+    if (admitted !== undefined) {
+      queued.push(node === undefined ? admitted : { ...admitted, node });
+    } else if (!isQueued(proxy)) {
+      const sum = node === undefined ? somewhere : (onNodes.get(node) ?? {});
+      addAmounts(sum, requests);
+      addAmounts(unqueued, requests);
+      if (node !== undefined) onNodes.set(node, sum);
+    }
+  }
+  for (const { object, copy } of wholeJobs(cluster)) {
+    const template: Pod = object.spec?.template ?? {};
+    const { active = 0 } = object.status ?? {};
+    const requests: Record<string, number> = {};
+    addAmounts(requests, podRequests(template), active);
+    const admitted = isFinished(object) ? undefined : admittedPods(template, requests);
+    if (admitted === undefined) continue;
+    queued.push(admitted);
+    if (copy !== undefined) copies.push(copy.metadata.uid);
+  }
+  return { queued, unqueued, onNodes, somewhere, copies };
+}
+
+/** Returns undefined for pods that no queue admitted. */
+function admittedPods({ metadata, spec }: Pod, requests: Amounts): QueuedPods | undefined {
+  const queue = metadata?.labels?.[CLUSTER_QUEUE_LABEL];
+  return queue === undefined ? undefined : { queue, nodeSelector: spec?.nodeSelector ?? {}, requests };
 }
 
 function left(limit: Amounts, used: Amounts): Amounts {

@@ -121,15 +121,12 @@ export class QuotaController {
     const queue = this.#queues.store.get(objectKey({ name: key }));
     if (queue === undefined) return undefined;
     const resource = resourceOf(clusterQueues, queue);
-    const tell = (reason: string, message: string): void => {
-      recorder.record(referenceTo(resource, queue), {
-        reason,
-        message,
-        dedupe: `${queue.metadata.uid} ${reason} ${message}`,
-      });
+    const tell = (event: { readonly reason: string; readonly message: string }): void => {
+      const dedupe = `${queue.metadata.uid} ${event.reason} ${event.message}`;
+      recorder.record(referenceTo(resource, queue), { ...event, dedupe });
     };
     if (action.type === "tell") {
-      tell(action.reason, action.message);
+      tell({ reason: action.reason, message: action.message });
       return undefined;
     }
     const { uid, resourceVersion } = queue.metadata;
@@ -147,14 +144,15 @@ export class QuotaController {
       if (!isRefusal(error) || this.#guard.failed(key, WRITE, error) === "transient") throw error;
       log.warn({ reason: error.detail }, "quotas cannot be written");
       this.#guard.hold(key, WRITE, "Refused", { content });
-      tell("QuotaRefused", `quotas that follow members cannot be written: ${error.detail}`);
+      const message = `quotas that follow members cannot be written: ${error.detail}`;
+      tell({ reason: "QuotaRefused", message });
       return () => true;
     }
     if (this.#guard.written(key, WRITE, { [WRITE]: content }, { content })) {
-      tell(
-        "QuotaContested",
-        "another manager of this ClusterQueue changes nominalQuota back, so it does not follow members; have it leave spec.resourceGroups alone",
-      );
+      const message =
+        "another manager of this ClusterQueue changes nominalQuota back, so it does not follow members; " +
+        "have it leave spec.resourceGroups alone";
+      tell({ reason: "QuotaContested", message });
     }
     return (after) => after.queue.metadata.resourceVersion !== resourceVersion;
   }

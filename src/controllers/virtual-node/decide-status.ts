@@ -1,4 +1,10 @@
-import { type ClusterCondition, type ClusterStatus, RELEASED_CONDITION, SLOW } from "../../api/cluster.ts";
+import {
+  type AgentStatus,
+  type ClusterCondition,
+  type ClusterStatus,
+  RELEASED_CONDITION,
+  SLOW,
+} from "../../api/cluster.ts";
 import { defined } from "../../api/defined.ts";
 import { isJsonObject, type JsonObject, jsonEqual } from "../../api/json.ts";
 import { virtualNodeName } from "../../api/keys.ts";
@@ -38,7 +44,7 @@ export function clusterStatus(
   const way = connectionOf(observed);
   const remaining = remainingPods(observed);
   const kept = current.conditions?.find(({ type }) => type === RELEASED_CONDITION);
-  const { largestNode, nodeKinds, foreign, held = 0 } = facts;
+  const { largestNode, nodeKinds, foreign, devices, held = 0 } = facts;
   const counters: Partial<ClusterStatus> = {
     // An earlier leader's counts stay until this one has counted.
     ...defined({ pods: facts.proxies }),
@@ -61,6 +67,7 @@ export function clusterStatus(
       ? {}
       : { heldDelegates: held }),
     ...(foreign === undefined ? {} : { requestedByOthers: formatAmounts(foreign) }),
+    ...defined({ devices }),
   };
   const urgent =
     before?.status !== ready.status ||
@@ -111,11 +118,13 @@ function connectionOf({ cluster, facts }: Observed): {
     const wanted = { connection: "Direct" as const };
     return { wanted, body: cluster?.status?.agent === undefined ? wanted : { ...wanted, agent: null } };
   }
-  const { version, since } = facts.agent ?? {};
-  const agent =
-    version === undefined || since === undefined ? {} : { agent: { version, connectedSince: timestamp(since) } };
-  const wanted = { connection: "Agent" as const, ...agent };
+  const wanted = { connection: "Agent" as const, ...defined({ agent: facts.agent && agentStatus(facts.agent) }) };
   return { wanted, body: wanted };
+}
+
+function agentStatus({ version, since, certificateExpires }: NonNullable<Observed["facts"]["agent"]>): AgentStatus {
+  const expires = certificateExpires === undefined ? undefined : timestamp(certificateExpires);
+  return { version, connectedSince: timestamp(since), ...defined({ certificateExpires: expires }) };
 }
 
 function remainingPods({ name, cluster, facts }: Observed): string | undefined {

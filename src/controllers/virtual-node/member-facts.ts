@@ -10,6 +10,13 @@ import type { KeptDelegates } from "../restored-host.ts";
 import { isHostLikelyCutOff } from "./decide.ts";
 import type { NodeFacts } from "./model.ts";
 
+/** What is known of a connected agent; times are epoch ms. */
+interface Agent {
+  readonly version?: string;
+  readonly since: number;
+  readonly certificateExpires: number | undefined;
+}
+
 /** The stores and counts that tell of members. */
 export interface FactSources {
   readonly registry: Pick<Registry, "cluster" | "clusters" | "joinedAs" | "member" | "problem" | "server">;
@@ -18,7 +25,7 @@ export interface FactSources {
   readonly waitingIn: (member: string) => number;
   readonly kept: Pick<KeptDelegates, "countIn">;
   /** Returns the connected agent of a member. */
-  readonly agent?: (cluster: string) => { readonly version?: string; readonly since: number } | undefined;
+  readonly agent?: (cluster: string) => Agent | undefined;
 }
 
 /** Reads what a Cluster's node and status say of its member. `trouble`: why nothing is evicted for lost members. */
@@ -28,8 +35,11 @@ export function memberFacts(name: string, trouble: string | undefined, sources: 
   const proxies = boundTo(sources.proxies, virtualNodeName(name));
   const isLeaving = registry.cluster(name)?.metadata.deletionTimestamp !== undefined;
   const waiting = isLeaving ? sources.waitingIn(name) : 0;
-  const { version: agentVersion, since } = sources.agent?.(name) ?? {};
-  const agent = agentVersion === undefined || since === undefined ? {} : { agent: { version: agentVersion, since } };
+  const { version: agentVersion, since, certificateExpires } = sources.agent?.(name) ?? {};
+  const agent =
+    agentVersion === undefined || since === undefined
+      ? {}
+      : { agent: { version: agentVersion, since, ...defined({ certificateExpires }) } };
   if (member === undefined) {
     const isRefused = registry.joinedAs(name) !== undefined;
     return {
@@ -62,6 +72,7 @@ export function memberFacts(name: string, trouble: string | undefined, sources: 
     nodesRead: member.nodesRead,
     ...(member.mistaken === undefined ? {} : { notMember: "AnotherCluster" as const }),
     ...defined({ slow, message, spared, version, server: registry.server(name), foreign: member.foreign }),
+    ...defined({ devices: member.devices.known }),
     nodes: count,
     capacity,
     allocatable,

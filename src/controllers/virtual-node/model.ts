@@ -1,4 +1,4 @@
-import type { Cluster, JOINED_TWICE } from "../../api/cluster.ts";
+import type { Cluster, DevicesStatus, JOINED_TWICE } from "../../api/cluster.ts";
 import type { KubeNode, NodeStatus, Stored } from "../../api/kubernetes.ts";
 import type { KubeletEndpoint } from "../../api/virtual-node.ts";
 import type { NodeKinds } from "../../placement/node-kinds.ts";
@@ -17,7 +17,7 @@ export interface NodeFacts {
   readonly version?: string;
   readonly server?: string;
   /** The connected agent. Absent: none, or it has not told of itself yet. */
-  readonly agent?: { readonly version: string; readonly since: number };
+  readonly agent?: { readonly version: string; readonly since: number; readonly certificateExpires?: number };
   /** The member's nodes have been read since this controller began, so the fields below are current. */
   readonly nodesRead: boolean;
   readonly nodes: number;
@@ -28,6 +28,8 @@ export interface NodeFacts {
   readonly nodeKinds?: NodeKinds;
   /** Requests of the member's pods that are not this host's. Absent: not known. */
   readonly foreign?: Readonly<Record<string, number>>;
+  /** Absent: not known. */
+  readonly devices?: DevicesStatus;
   readonly features: readonly string[];
   /** Proxies bound to its virtual node. Undefined: the host's pods are not read yet. */
   readonly proxies: number | undefined;

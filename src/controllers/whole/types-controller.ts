@@ -17,7 +17,7 @@ import type { Decision } from "../../runtime/requeue.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { followedObjects } from "../../scheduling/followed-objects.ts";
 import type { ControllerEvents } from "../events.ts";
-import { Follower } from "../following/follower.ts";
+import { Follower, type FollowerOptions } from "../following/follower.ts";
 import type { Followers } from "../following/followers.ts";
 import { DefinitionFollower } from "./definition-follower.ts";
 import { ObjectAdapter, type ObjectAdapterOptions, type WholeObjects } from "./objects/adapter.ts";
@@ -27,7 +27,9 @@ import { WholeController, type WholeOptions } from "./whole-controller.ts";
 export interface TypesControllerOptions extends WholeOptions, Pick<ObjectAdapterOptions, "rules"> {
   readonly proxies: ReadStore<Pod>;
   readonly events: Events<ControllerEvents>;
-  readonly followers: Pick<Followers, "add" | "remove" | "onTypesRead" | "groupOf">;
+  readonly followers: Pick<Followers, "add" | "remove" | "onTypesRead" | "groupOf"> & {
+    readonly devices: FollowerOptions["devices"];
+  };
 }
 
 /** The controllers of one type, whose objects either go to members by themselves or follow pods. */
@@ -150,7 +152,16 @@ export class TypesController {
     const running: Running =
       objects === undefined
         ? { ...parts, whole: this.#wholeObjects(type, options) }
-        : { ...parts, follower: new Follower({ ...options, type, objects, groupOf: (pod) => followers.groupOf(pod) }) };
+        : {
+            ...parts,
+            follower: new Follower({
+              ...options,
+              type,
+              objects,
+              devices: followers.devices,
+              groupOf: (pod) => followers.groupOf(pod),
+            }),
+          };
     this.#running.set(key, running);
     running.whole?.objects.start();
     if (running.follower !== undefined) this.#options.followers.add(running.follower);

@@ -153,6 +153,15 @@ export class WholeController<T extends KubeObject, Assignment, Shown, O extends 
     return this.#copier.sources.all(this.#kind);
   }
 
+  /** Returns the objects that the member of that name is to have, each with its copy there as far as that was read. */
+  inMember(cluster: string): readonly { readonly object: Stored<T>; readonly copy: Stored<T> | undefined }[] {
+    const member = this.#options.registry.member(cluster);
+    return this.#concernedBy(cluster).map((object) => {
+      const { namespace = "", name } = object.metadata;
+      return { object, copy: member && this.#copier.copies.of(member, this.#kind, namespace, name) };
+    });
+  }
+
   /** Reports whether the host's objects were read. */
   get isRead(): boolean {
     return this.#copier.sources.isRead(this.#kind, "");

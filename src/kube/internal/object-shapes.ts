@@ -68,6 +68,8 @@ const containerStatus = fields(
     image: text,
     imageID: text,
     allocatedResources: amounts,
+    allocatedResourcesStatus: list(fields({ name: text })),
+    volumeMounts: list(object),
     resources,
   },
 );
@@ -108,6 +110,9 @@ export const podShape: JsonCheck = optional({
     containerStatuses: list(containerStatus),
     initContainerStatuses: list(containerStatus),
     ephemeralContainerStatuses: list(containerStatus),
+    extendedResourceClaimStatus: fields({
+      requestMappings: list(fields({ containerName: text, resourceName: text })),
+    }),
     podIP: text,
     podIPs: list(object),
     hostIP: text,

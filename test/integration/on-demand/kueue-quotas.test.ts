@@ -6,24 +6,17 @@ import {
   QUOTA_SHARE_ANNOTATION,
   virtualNodeName,
 } from "../../../src/api/keys.ts";
+import { QUEUE_NAME_LABEL } from "../../../src/api/kueue.ts";
 import type { QueueStatus } from "../../../src/cli/explain/queues.ts";
 import { events, jobs, nodes, pods } from "../../../src/kube/resources.ts";
 import { stays, template } from "../../support/builders/workload.ts";
 import { freePort } from "../../support/clusters/ports.ts";
 import { delegatedPod } from "../../support/delegated/pods.ts";
 import { type KueueManager, startKueue } from "../../support/engines/kueue-manager.ts";
-import {
-  clusterQueue,
-  flavor,
-  localQueue,
-  QUEUE_LABEL,
-  queuesV1beta2,
-  quotasOf,
-  workloadsV1beta2,
-} from "../../support/engines/kueue-objects.ts";
+import { clusterQueue, flavor, localQueue, queuesV1beta2, quotasOf } from "../../support/engines/kueue-objects.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
 import { useClients } from "../../support/harness/clients.ts";
-import { hostCluster } from "../../support/harness/clusters.ts";
+import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
 import { installDefinitions, removeDefinitions } from "../../support/harness/definitions.ts";
 import { applyAll, kubectl } from "../../support/harness/kubectl.ts";
 import { useLegation } from "../../support/harness/legation.ts";
@@ -74,7 +67,8 @@ async function queueOf(
   name: string,
   ...[written, options]: [Parameters<typeof clusterQueue>[1], Parameters<typeof clusterQueue>[2]?]
 ): Promise<string> {
-  const namespace = await freshNamespace(host, { prefix: name });
+  const all = [host, memberCluster("west"), memberCluster("east")];
+  const namespace = await freshNamespace(all, { prefix: name, labels: { "legation.dev/delegation": "annotated" } });
   await applyAll(host, [clusterQueue(name, written, options), localQueue(namespace, name)]);
   onTestFinished(async () => {
     // A queue goes once it has no workloads, and has its share until then.
@@ -90,7 +84,7 @@ async function submit(namespace: string, name: string, queue: string, parallelis
   await clients().host.create(jobs, {
     apiVersion: "batch/v1",
     kind: "Job",
-    metadata: { namespace, name, labels: { [QUEUE_LABEL]: queue } },
+    metadata: { namespace, name, labels: { [QUEUE_NAME_LABEL]: queue } },
     spec: {
       suspend: true,
       parallelism,
@@ -300,13 +294,16 @@ test("a workload that was deactivated is shown, and Kueue has each series that p
   const namespace = await queueOf("ended", { own: { cpu: "7" } });
   await submit(namespace, "unwanted", "ended", 1, "1");
   await eventuallyPasses(async () => expect(await isSuspended(namespace, "unwanted")).toBe(false), PATIENT);
-  const { items } = await clients().host.list(workloadsV1beta2, { namespace });
-  const name = items[0]?.metadata.name ?? "";
-  await clients().host.patch(
-    workloadsV1beta2,
-    { namespace, name },
-    { type: "merge", body: { spec: { active: false } } },
-  );
+  const name = (await kubectl(host, ["get", "workloads.kueue.x-k8s.io", "-n", namespace, "-o", "name"])).trim();
+  await kubectl(host, [
+    "patch",
+    name,
+    "-n",
+    namespace,
+    "--type=merge",
+    "-p",
+    JSON.stringify({ spec: { active: false } }),
+  ]);
   await eventuallyPasses(async () => {
     const { shown } = await statusOf("ended");
     expect(shown).toMatchObject({ pending: 0, waiting: [{ name: "unwanted", waitsFor: DEACTIVATED }] });

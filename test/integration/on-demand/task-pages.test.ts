@@ -34,14 +34,6 @@ test.each(["first-pod", "whole-job", "configmap"])("runs every command of the pa
   expect(await runPage({ page: `docs/tasks/${name}.md`, directory, env })).toBeGreaterThan(4);
 });
 
-test("runs every command of the page for authors, in a namespace that takes part", async () => {
-  const preparation = {
-    first: "kubectl apply -f examples/namespace.yaml",
-    last: "kubectl delete namespace shop --timeout=120s",
-  };
-  expect(await runPage({ page: "docs/tasks/author.md", directory, env, preparation })).toBe(5);
-});
-
 test("runs every command of the page on queues, beside a Kueue that the test starts", async () => {
   const kueue = await startKueue(hostCluster(), { frameworks: ["batch/job"] });
   onTestFinished(() => kueue.stop());

@@ -1,4 +1,3 @@
-import type { AnyObject } from "../../../src/api/delegated-type.ts";
 import type { ClusterQueue } from "../../../src/api/kueue.ts";
 import { clusterQueues } from "../../../src/api/resources.ts";
 import { resourceOf } from "../../../src/kube/optional-resource.ts";
@@ -7,15 +6,6 @@ import type { Resource } from "../../../src/kube/resources.ts";
 const V1BETA2 = "kueue.x-k8s.io/v1beta2";
 
 export const queuesV1beta2: Resource<ClusterQueue> = resourceOf(clusterQueues, { apiVersion: V1BETA2 });
-export const workloadsV1beta2: Resource<AnyObject> = {
-  group: "kueue.x-k8s.io",
-  version: "v1beta2",
-  plural: "workloads",
-  kind: "Workload",
-  namespaced: true,
-};
-/** Label that puts a Job, or another object that Kueue manages, into a LocalQueue. */
-export const QUEUE_LABEL = "kueue.x-k8s.io/queue-name";
 
 /** A ResourceFlavor whose pods get the labels as node selector. */
 export function flavor(name: string, nodeLabels: Readonly<Record<string, string>>): object {

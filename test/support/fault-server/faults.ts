@@ -1,4 +1,4 @@
-import { answerStatus, type Fault, type FaultRequest } from "./fault-server.ts";
+import { answerStatus, type Fault, type FaultRequest, type FaultServer } from "./fault-server.ts";
 
 /** The requests that meet the fault. */
 export function only(kind: FaultRequest["kind"], fault: Fault): Fault {
@@ -33,4 +33,23 @@ export function stream(text: string, after: "end" | "cut" | "silence"): Fault {
     });
     return true;
   };
+}
+
+/** Has the server write for as long as the other side reads; counts what that took. */
+export function flood(server: FaultServer, chunk: string): { readonly taken: () => number } {
+  let taken = 0;
+  server.always = (_request, response) => {
+    response.writeHead(200, { "content-type": "application/json" });
+    const write = (): void => {
+      if (response.destroyed) return;
+      response.write(chunk, (error) => {
+        if (error !== null && error !== undefined) return;
+        taken += chunk.length;
+        setImmediate(write);
+      });
+    };
+    write();
+    return true;
+  };
+  return { taken: () => taken };
 }

@@ -29,6 +29,7 @@ type BySpec = ReadonlyMap<string, SpecResult>;
 const HEADINGS: Readonly<Record<ComparedSide, RegExp>> = {
   delegated: /^### Differences of the suite$/m,
   whole: /^### Differences of whole Jobs$/m,
+  devices: /^### Differences of devices$/m,
   door: /^### Differences through the host$/m,
 };
 const ENTRY = /^- `([^`]+)`: (\S.*)$/;

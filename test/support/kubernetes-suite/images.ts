@@ -59,6 +59,8 @@ function suiteImages({ agnhost, nonewprivs, sampleApiServer, etcd, imageFiles }:
     webServer("kitten"),
     webServer("nautilus"),
     { names: [`${TEST_IMAGES}/busybox:1.37.0-1`], config: { Cmd: ["sh"] } },
+    // The pods in which a driver of devices opens its sockets, where the suite needs any.
+    { names: [`${REGISTRY}/sig-storage/hostpathplugin:v1.17.1`], config: { Cmd: ["sh"] } },
     { names: [`${REGISTRY}/pause:3.10.2`], config: { Cmd: SLEEP, User: "65535:65535" } },
     {
       names: [`${TEST_IMAGES}/nginx:1.15-4`, `${TEST_IMAGES}/nginx:1.27-0`],

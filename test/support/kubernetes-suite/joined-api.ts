@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage } from "node:http";
 import { Agent, request } from "node:https";
 import { join } from "node:path";
 import { Transform } from "node:stream";
@@ -14,33 +14,58 @@ export interface JoinedApi {
   close(): void;
 }
 
+/** Decides which of two clusters answers a request. */
+export type IsOfMember = (request: Pick<IncomingMessage, "url" | "method" | "headers">) => boolean;
+
 const OF_PODS = /^\/api\/v1\/(namespaces\/[^/]+\/)?pods($|[/?])/;
+const OF_AUTHORS = [
+  /^\/api\/v1\/(namespaces|pods|events)($|[/?])/,
+  /^\/apis\/resource\.k8s\.io\/[^/]+\/(namespaces\/[^/]+\/)?resourceclaim/,
+];
+// Names and selectors of the pods that Kubernetes' test driver has on nodes.
+const OF_DRIVER = /dra-test-driver|app\.kubernetes\.io%2Finstance/;
 const COPIES = "/apis/batch/v1/jobs?labelSelector=legation.dev/copy%3Dtrue";
 const copies = z.object({
   items: z.array(z.object({ metadata: z.object({ uid: z.string(), annotations: z.record(z.string(), z.string()) }) })),
 });
 const owner = z.object({ uid: z.string() });
 
+/** The member answers for pods: unchanged clients see a whole Job of the host, and its pods. */
+export const podsOfMember: IsOfMember = ({ url = "" }) => OF_PODS.test(url);
+
 /**
- * Serves the host's API on a loopback port, with the member's pods in place of the host's: they name the host's Job where they
- * name its copy. Unchanged clients then see a whole Job and its pods. Every request has an admin's rights.
+ * The host answers for pods, claims and what else is in namespaces. A driver of devices, which is impersonated, its pods and all
+ * that it needs are the member's, as DeviceClasses, ResourceSlices and nodes are.
  */
-export async function joinedApi(host: Cluster, member: Cluster, directory: string): Promise<JoinedApi> {
+export const devicesOfMember: IsOfMember = ({ url = "", method, headers }) => {
+  if ("impersonate-user" in headers || !OF_AUTHORS.some((paths) => paths.test(url))) return true;
+  return OF_DRIVER.test(url) || (method !== "GET" && url.includes("/serviceaccounts"));
+};
+
+/**
+ * Serves the host's API on a loopback port, with a part of the member's in its place. Pods of the member name the host's Job where
+ * they name its copy. Every request has an admin's rights, unless it impersonates.
+ */
+export async function joinedApi(
+  host: Cluster,
+  member: Cluster,
+  { directory, isOfMember }: { readonly directory: string; readonly isOfMember: IsOfMember },
+): Promise<JoinedApi> {
   const agent = new Agent({ keepAlive: true });
   const uids = new Map<string, string>();
   const server = createServer(async (incoming, response) => {
     const { url: path = "" } = incoming;
-    const isOfPods = OF_PODS.test(path);
-    if (isOfPods) await readUids(member, uids).catch(() => undefined);
-    const [, namespace] = /^\/api\/v1\/namespaces\/([^/]+)\/pods/.exec(path) ?? [];
-    if (incoming.method === "POST" && namespace !== undefined) {
+    const inMember = isOfMember(incoming);
+    if (inMember && OF_PODS.test(path)) await readUids(member, uids).catch(() => undefined);
+    const [, namespace] = /\/namespaces\/([^/]+)\//.exec(path) ?? [];
+    if (inMember && incoming.method === "POST" && namespace !== undefined) {
       await ensureNamespace(member, namespace).catch(() => undefined);
     }
-    const { server: address, caData, token } = isOfPods ? member : host;
-    const url = new URL(isOfPods ? replaced(path, swapped(uids)) : path, address);
+    const { server: address, caData, token } = inMember ? member : host;
+    const url = new URL(inMember ? replaced(path, swapped(uids)) : path, address);
     const headers = {
       ...incoming.headers,
-      ...(isOfPods ? { "accept-encoding": "identity" } : {}),
+      ...(inMember ? { "accept-encoding": "identity" } : {}),
       host: url.host,
       authorization: `Bearer ${token}`,
     };
@@ -49,11 +74,11 @@ export async function joinedApi(host: Cluster, member: Cluster, directory: strin
       // Clients of a watch wait for its headers.
       response.flushHeaders();
       answer.on("error", () => response.destroy());
-      (isOfPods ? answer.pipe(replacing(() => uids)) : answer).pipe(response);
+      (inMember ? answer.pipe(replacing(() => uids)) : answer).pipe(response);
     });
     outgoing.on("error", () => response.destroy());
     response.on("close", () => outgoing.destroy());
-    (isOfPods ? incoming.pipe(replacing(() => swapped(uids))) : incoming).pipe(outgoing);
+    (inMember ? incoming.pipe(replacing(() => swapped(uids))) : incoming).pipe(outgoing);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
@@ -79,7 +104,7 @@ export async function joinedApi(host: Cluster, member: Cluster, directory: strin
   };
 }
 
-/** Creates a namespace that has no whole Job yet, and waits until pods can be created there. */
+/** Creates a namespace that the member has no copy in yet, and waits until pods can be created there. */
 async function ensureNamespace(member: Cluster, name: string): Promise<void> {
   await apiRequest(member, "POST", "/api/v1/namespaces", { body: { metadata: { name } } });
   const account = `/api/v1/namespaces/${name}/serviceaccounts/default`;

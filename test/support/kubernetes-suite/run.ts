@@ -23,10 +23,12 @@ export interface RunOptions {
 const SUITE_NAME = "Kubernetes e2e suite";
 // A process needs seconds before its first spec.
 const BATCH = 5;
+// A spec of claims that finds one invalid ends its whole process.
+const BATCH_OF_DEVICES = 1;
 
 /** Runs specs on a side, and keeps the result of each that came to its end. */
 export async function runSpecs(side: Side, specs: readonly string[], options: RunOptions): Promise<void> {
-  const { parallel, serial } = batchesOf(specs, BATCH);
+  const { parallel, serial } = batchesOf(specs, side.name === "devices" ? BATCH_OF_DEVICES : BATCH);
   await runBatches(side, parallel, options.workers, options);
   await runBatches(side, serial, 1, options);
 }

@@ -8,23 +8,23 @@ import { startClusters } from "../clusters/start.ts";
 import type { Cluster, ClusterOptions, Clusters } from "../clusters/types.ts";
 import { mutatingPolicy } from "../harness/mutating-policy.ts";
 import { clusterRoleBinding, createUser } from "../legation/access.ts";
-import { legation, ROOT } from "../legation/cli.ts";
+import { ROOT, legation as runLegation } from "../legation/cli.ts";
 import { startLegation } from "../legation/start.ts";
 import { writeSuiteImages } from "./images.ts";
-import { joinedApi } from "./joined-api.ts";
+import { devicesOfMember, type IsOfMember, joinedApi, podsOfMember } from "./joined-api.ts";
 import type { SuitePrograms } from "./programs.ts";
 
 /**
- * The clusters that the suite runs on: an ordinary one, a host whose pods all run in a member, one whose Jobs do, and a member
- * that is reached through its host.
+ * The clusters that the suite runs on: an ordinary one, a host whose pods all run in a member, one whose Jobs do, one whose pods
+ * get devices of a member, and a member that is reached through its host.
  */
-export type SideName = "plain" | "delegated" | "whole" | "door";
+export type SideName = "plain" | "delegated" | "whole" | "devices" | "door";
 
 /** The sides that are compared with the ordinary cluster. */
 export type ComparedSide = Exclude<SideName, "plain">;
 
 /** The sides, in the order of the report. */
-export const SIDES: readonly SideName[] = ["plain", "delegated", "whole", "door"];
+export const SIDES: readonly SideName[] = ["plain", "delegated", "whole", "devices", "door"];
 
 /** The sides on which the suite creates its objects on the host. */
 type HostSide = Exclude<ComparedSide, "door">;
@@ -50,7 +50,11 @@ const OF_THE_SUITE = 'has(object.metadata.labels) && "e2e-framework" in object.m
 const LABELS: Readonly<Record<HostSide, Readonly<Record<string, string>>>> = {
   delegated: { "legation.dev~1delegation": "all" },
   whole: { "legation.dev~1delegation": "annotated", "example.com~1jobs": "whole" },
+  devices: { "legation.dev~1delegation": "all" },
 };
+/** Of the sides on which the member answers for a part of the API, that part. */
+const OF_MEMBER: Readonly<Partial<Record<HostSide, IsOfMember>>> = { whole: podsOfMember, devices: devicesOfMember };
+const DEVICE_TYPES = "resourceclaims.resource.k8s.io,resourceclaimtemplates.resource.k8s.io";
 const WHOLE_BY_DEFAULT = join(ROOT, "examples", "whole-by-default", "policy.yaml");
 
 /** Labels the namespaces of the suite as they are made. */
@@ -102,17 +106,22 @@ async function startDelegating(
     onProgress,
   });
   try {
-    const host = clusters.get("host");
+    const [host, west] = [clusters.get("host"), clusters.get("west")];
     const address = await serviceAddress(host);
     const legation = await startLegation({
       host,
-      members: { west: clusters.get("west") },
+      members: { west },
       proxied: false,
       // Specs ask the kubelet on its usual port through the API server, which proxies to no loopback address.
       controllerFlags: [`--home-api-server=https://${address}`, `--kubelet-listen=${address}:10250`],
       restart: true,
       onProgress,
     });
+    if (name === "devices") {
+      const flags = [`--kubeconfig=${host.kubeconfig}`, `--types=${DEVICE_TYPES}`];
+      await runLegation(["join", "west", `--member-kubeconfig=${west.kubeconfig}`, ...flags]);
+      await runLegation(["install", ...flags]);
+    }
     const wanted = JSON.stringify({
       // Specs select a pod's node by this label. The host runs no pods of its own that would spread over it.
       metadata: { labels: { "kubernetes.io/hostname": "legation-west" } },
@@ -126,9 +135,10 @@ async function startDelegating(
     await create(host, ADMISSION, "mutatingadmissionpolicies", policy);
     await create(host, ADMISSION, "mutatingadmissionpolicybindings", binding);
     const stop = (): Promise<void> => legation.stop().finally(() => clusters.stop());
-    if (name === "delegated") return sideOf(name, clusters, host, stop);
-    onHost("create", "-f", WHOLE_BY_DEFAULT);
-    const joined = await joinedApi(host, clusters.get("west"), directory);
+    const isOfMember = OF_MEMBER[name];
+    if (isOfMember === undefined) return sideOf(name, clusters, host, stop);
+    if (name === "whole") onHost("create", "-f", WHOLE_BY_DEFAULT);
+    const joined = await joinedApi(host, west, { directory, isOfMember });
     return sideOf(name, clusters, joined, async () => {
       joined.close();
       await stop();
@@ -151,12 +161,12 @@ async function startDoor(cluster: ClusterOptions, { directory, onProgress }: Sid
     const running = await startLegation({ host, members: { west }, proxied: false, restart: true, onProgress });
     await running.access();
     const onHost = `--kubeconfig=${host.kubeconfig}`;
-    await legation(["join", "west", onHost, `--member-kubeconfig=${west.kubeconfig}`, "--access"]);
+    await runLegation(["join", "west", onHost, `--member-kubeconfig=${west.kubeconfig}`, "--access"]);
     const alice = await createUser(host, "alice", "developers");
     await create(host, RBAC, "clusterrolebindings", userBinding("legation-access", "alice"));
     await create(west, RBAC, "clusterrolebindings", userBinding("cluster-admin", "legation:alice"));
     const kubeconfig = join(directory, "door.kubeconfig");
-    writeFileSync(kubeconfig, await legation(["kubeconfig", "west", `--kubeconfig=${alice.kubeconfig}`]), {
+    writeFileSync(kubeconfig, await runLegation(["kubeconfig", "west", `--kubeconfig=${alice.kubeconfig}`]), {
       mode: 0o600,
     });
     return sideOf("door", clusters, { kubeconfig }, () => running.stop().finally(() => clusters.stop()));

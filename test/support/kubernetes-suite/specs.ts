@@ -22,6 +22,8 @@ const AREAS = new RegExp(
 const APART = /\[(Feature:|FeatureGate:[^\]]*\] \[(Alpha|Beta)\]|Disruptive|Flaky|Slow|Alpha|sig-windows)/;
 
 const OF_JOBS = /^\[sig-apps\] Job /;
+/** Specs with a driver of devices, which a member has and the host has not. */
+const OF_DEVICES = /^\[sig-node\] \[DRA\] (control plane|kubelet) /;
 // Beta gates of the Job API are on by default.
 const OF_BETA_GATES = /\[FeatureGate:[^\]]*\] \[Beta\]/g;
 
@@ -32,13 +34,15 @@ function isSerial(spec: string): boolean {
 
 /**
  * Returns the specs to run: those about pods and workloads, every Conformance spec among them, narrowed by the selection. On the
- * side of whole Jobs those about Jobs alone.
+ * side of whole Jobs those about Jobs alone, and on that of devices, in place of the delegated side, those with a driver of devices.
  */
 export function selected(specs: readonly string[], { focus, skip }: Selection, side?: SideName): string[] {
   return specs.filter(
     (spec) =>
       AREAS.test(spec) &&
       (side !== "whole" || OF_JOBS.test(spec)) &&
+      (side !== "devices" || OF_DEVICES.test(spec)) &&
+      (side !== "delegated" || !OF_DEVICES.test(spec)) &&
       (spec.includes("[Conformance]") || !APART.test(textOf(spec))) &&
       (focus === undefined || focus.test(spec)) &&
       (skip === undefined || !skip.test(spec)),

@@ -25,13 +25,17 @@ export interface HelmOptions {
   readonly program?: Helm;
 }
 
+/** Builds Helm, which takes minutes the first time. Returns its folder. */
+export function ensureHelm(program: Helm = "helm"): Promise<string> {
+  return ensurePrograms(program, (line) => process.stderr.write(`${program}: ${line}\n`));
+}
+
 /** Runs `helm ARGS`. Resolves with any exit code. */
 export async function helm(
   args: readonly string[],
   { values = {}, program = "helm" }: HelmOptions = {},
 ): Promise<CliResult> {
-  const folder = await ensurePrograms(program, (line) => process.stderr.write(`${program}: ${line}\n`));
-  return resultOf(spawn(join(folder, "helm"), args, { timeout: 300_000 }), JSON.stringify(values));
+  return resultOf(spawn(join(await ensureHelm(program), "helm"), args, { timeout: 300_000 }), JSON.stringify(values));
 }
 
 /** Runs `helm ARGS` on a host for the release in `legation-system`. Rejects with its standard error. */

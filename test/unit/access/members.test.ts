@@ -5,6 +5,7 @@ import type { Cluster } from "../../../src/api/cluster.ts";
 import { memberKubeconfig } from "../../../src/clusters/kubeconfig.ts";
 import { realClock } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { bearerToken } from "../../support/builders/token.ts";
 import { fakeClient } from "../../support/clients/fake-client.ts";
 
 const never = new AbortController().signal;
@@ -12,8 +13,7 @@ const never = new AbortController().signal;
 /** Returns a token of the account, which ends in two hours. */
 function tokenOf(account: string): string {
   const seconds = Math.floor(Date.now() / 1000);
-  const claims = { sub: `system:serviceaccount:${account}`, iat: seconds, exp: seconds + 7200 };
-  return `h.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.s`;
+  return bearerToken({ sub: `system:serviceaccount:${account}`, iat: seconds, exp: seconds + 7200 });
 }
 
 interface Scene {

@@ -161,6 +161,12 @@ export class Rig {
     return socket;
   }
 
+  /** Sends a request, and returns the status of its response. */
+  async statusOf(text: string | Buffer, certificate?: KeyAndCertificate | "none"): Promise<number> {
+    const answer = await exchange(await this.connect(certificate), text);
+    return Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
+  }
+
   async close(): Promise<void> {
     await this.#close?.();
   }

@@ -29,6 +29,16 @@ async function loaded({ name, load }: CommandEntry): Promise<[string, Command]> 
   return [`legation ${name}`, command];
 }
 
+const readPage = (name: string): Promise<string> => readFile(new URL(`../../../docs/${name}`, import.meta.url), "utf8");
+
+/** Returns the section of a page under the heading of this command. */
+function sectionOf(page: string, path: string): string {
+  const start = page.search(new RegExp(`^## ${path}$`, "m"));
+  expect(start, path).toBeGreaterThan(-1);
+  const next = page.indexOf("\n## ", start);
+  return next === -1 ? page.slice(start) : page.slice(start, next);
+}
+
 describe("the command line", () => {
   test.each(subcommands)("has examples in the help of %s, and they parse", async (path, _command) => {
     const session = recordedSession();
@@ -284,31 +294,6 @@ describe("errors", () => {
     expect(session.err.join("")).toBe(words);
   });
 });
-
-describe("exit codes", () => {
-  test("never change, since scripts rely on them", () => {
-    expect(EXIT_CODES).toEqual({
-      ok: 0,
-      failure: 1,
-      usage: 2,
-      refused: 3,
-      notReady: 4,
-      unfit: 5,
-      interrupted: 130,
-      terminated: 143,
-    });
-  });
-});
-
-const readPage = (name: string): Promise<string> => readFile(new URL(`../../../docs/${name}`, import.meta.url), "utf8");
-
-/** Returns the section of a page under the heading of this command. */
-function sectionOf(page: string, path: string): string {
-  const start = page.search(new RegExp(`^## ${path}$`, "m"));
-  expect(start, path).toBeGreaterThan(-1);
-  const next = page.indexOf("\n## ", start);
-  return next === -1 ? page.slice(start) : page.slice(start, next);
-}
 
 describe("docs/reference/commands.md", () => {
   let text: string;

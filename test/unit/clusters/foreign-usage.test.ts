@@ -12,13 +12,11 @@ import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
 const HOUR_MS = 3_600_000;
-
 let clock: FakeClock;
 let mutex: Mutex;
 /** Tokens that were asked for, with the member. */
 let asked: string[];
 let warned: number;
-
 beforeEach(() => {
   clock = new FakeClock();
   mutex = new Mutex();
@@ -31,9 +29,11 @@ interface Pages {
   readonly takesMs?: number;
   /** Errors by the number of the request, from 1. */
   readonly failing?: Record<number, KubeErrorCode>;
+  /** Pods of each page; default: one of one core. */
+  readonly items?: readonly KubeObject[];
 }
 
-function usageOf(name: string, { count, takesMs = 0, failing = {} }: Pages): ForeignUsage {
+function usageOf(name: string, { count, takesMs = 0, failing = {}, items }: Pages): ForeignUsage {
   let request = 0;
   const list = async <T extends KubeObject>(
     _resource: Resource<T>,
@@ -48,7 +48,12 @@ function usageOf(name: string, { count, takesMs = 0, failing = {} }: Pages): For
     if (takesMs > 0) await clock.sleep(takesMs);
     const pod = { spec: { containers: [{ name: "a", resources: { requests: { cpu: "1" } } }] } };
     const following = page < count ? { continue: String(page + 1) } : {};
-    return { items: [answerOf<T>(pod)], resourceVersion: "1", size: 1, ...following };
+    return {
+      items: items?.map((item) => answerOf<T>(item)) ?? [answerOf<T>(pod)],
+      resourceVersion: "1",
+      size: 1,
+      ...following,
+    };
   };
   const log = {
     warn: () => {
@@ -65,6 +70,25 @@ function usageOf(name: string, { count, takesMs = 0, failing = {} }: Pages): For
   };
   return new ForeignUsage(options);
 }
+
+test("knows the part of each node, and of the Jobs there", async () => {
+  const pod = (node: string, cpu: string, job?: string): KubeObject => {
+    const owner = { apiVersion: "batch/v1", kind: "Job", name: "sum", uid: job ?? "", controller: true };
+    return answerOf<KubeObject>({
+      metadata: job === undefined ? {} : { ownerReferences: [owner] },
+      spec: { nodeName: node, containers: [{ name: "a", resources: { requests: { cpu } } }] },
+    });
+  };
+  const items = [pod("a", "1"), pod("a", "2", "job-1"), pod("b", "4", "job-1"), pod("b", "8", "job-2")];
+  const usage = usageOf("w", { count: 1, items });
+  usage.start();
+  await clock.advance(1_000);
+  expect(usage.sum).toMatchObject({ cpu: 15 });
+  expect(usage.on("a")).toMatchObject({ cpu: 3 });
+  expect(usage.on("b", ["job-1"])).toMatchObject({ cpu: 8 });
+  expect(usage.on("c", ["job-1"])).toEqual({});
+  await usage.stop();
+});
 
 test("retries a failed page, keeps the pages before it, and logs the failure", async () => {
   const usage = usageOf("w", { count: 3, failing: { 2: "AnswerLost", 3: "ServerError" } });

@@ -9,16 +9,12 @@ import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { answerOf, writing } from "../../support/builders/answers.ts";
 import { cluster, member } from "../../support/builders/member.ts";
+import { bearerToken } from "../../support/builders/token.ts";
 import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
 const day = 24 * 60 * 60_000;
 const now = Date.parse("2026-02-03T00:00:00Z");
-
-function token(claims: object): string {
-  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
-  return `${part({ alg: "RS256" })}.${part(claims)}.c2lnbmF0dXJl`;
-}
 
 function kubeconfig(userToken: string): string {
   return `# the operator's own words\nusers:\n- name: legation\n  user: {token: ${userToken}}\n`;
@@ -32,7 +28,7 @@ const account = {
 
 describe("the token of a member's kubeconfig", () => {
   test("has its account and expiration read", () => {
-    expect(tokenClaims(kubeconfig(token(account)))).toEqual({
+    expect(tokenClaims(kubeconfig(bearerToken(account)))).toEqual({
       namespace: "legation-system",
       name: "legation-host",
       issuedAt: now,
@@ -45,10 +41,10 @@ describe("the token of a member's kubeconfig", () => {
     ["a client certificate", "users: [{name: a, user: {client-certificate-data: eA==}}]"],
     ["an opaque token", kubeconfig("abc")],
     ["a token that is no JSON", kubeconfig("a.b.c")],
-    ["a person's token", kubeconfig(token({ ...account, sub: "alice" }))],
-    ["a node's token", kubeconfig(token({ ...account, sub: "system:node:worker:1" }))],
-    ["a token beside another user's", `${kubeconfig(token(account))}- name: other\n  user: {token: abc}\n`],
-    ["a token without an end", kubeconfig(token({ sub: account.sub }))],
+    ["a person's token", kubeconfig(bearerToken({ ...account, sub: "alice" }))],
+    ["a node's token", kubeconfig(bearerToken({ ...account, sub: "system:node:worker:1" }))],
+    ["a token beside another user's", `${kubeconfig(bearerToken(account))}- name: other\n  user: {token: abc}\n`],
+    ["a token without an end", kubeconfig(bearerToken({ sub: account.sub }))],
   ])("is not renewed if the kubeconfig has %s", (_, text) => {
     expect(tokenClaims(text)).toBeUndefined();
   });
@@ -56,13 +52,13 @@ describe("the token of a member's kubeconfig", () => {
   test("is read without a warning, which would quote it", () => {
     const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
     onTestFinished(() => warned.mockRestore());
-    const text = kubeconfig(`!unknown ${token(account)}`);
+    const text = kubeconfig(`!unknown ${bearerToken(account)}`);
     expect(tokenClaims(text)).toMatchObject({ name: "legation-host" });
     expect(warned).not.toHaveBeenCalled();
   });
 
   test("is replaced alone", () => {
-    expect(withToken(kubeconfig(token(account)), "new.to.ken")).toBe(kubeconfig("new.to.ken"));
+    expect(withToken(kubeconfig(bearerToken(account)), "new.to.ken")).toBe(kubeconfig("new.to.ken"));
   });
 });
 
@@ -100,7 +96,7 @@ describe("a renewal", () => {
    * of the new token, and the number of requests after two more events.
    */
   async function renewed(annotations: Record<string, string>, next = "new.to.ken") {
-    const text = kubeconfig(token(account));
+    const text = kubeconfig(bearerToken(account));
     const secret = answerOf<Secret>({
       metadata: { name: "west", resourceVersion: "7", annotations },
       data: { kubeconfig: btoa(text) },
@@ -156,7 +152,7 @@ describe("a renewal", () => {
   });
 
   test("asks for a month, and not again at once when the new token seems as old as the one before", async () => {
-    const { asked } = await renewed({}, token({ ...account, iat: account.iat + 1 }));
+    const { asked } = await renewed({}, bearerToken({ ...account, iat: account.iat + 1 }));
     expect(asked).toEqual([{ expirationSeconds: 30 * 24 * 3600 }]);
   });
 });

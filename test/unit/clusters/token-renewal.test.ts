@@ -1,9 +1,11 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type Secret, type Stored, secretText } from "../../../src/api/kubernetes.ts";
+import { type Secret, secretText } from "../../../src/api/kubernetes.ts";
 import { memberKubeconfig } from "../../../src/clusters/kubeconfig.ts";
 import { type RenewedToken, TokenRenewal } from "../../../src/clusters/token-renewal.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { answerOf } from "../../support/builders/answers.ts";
 import { kubeError } from "../../support/builders/kube-error.ts";
+import { accountToken } from "../../support/builders/token.ts";
 import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
@@ -12,22 +14,17 @@ const HOUR_MS = 3_600_000;
 const OURS = { "legation.dev/token-expires": "2026-01-01T02:00:00Z" };
 
 function tokenFrom(wall: number): string {
-  const claims = {
-    sub: "system:serviceaccount:legation-system:legation-access-01234567",
-    iat: wall / 1000,
-    exp: (wall + 2 * HOUR_MS) / 1000,
-  };
-  return `h.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.s`;
+  return accountToken("legation-access-01234567", { issuedAt: wall, expiresAt: wall + 2 * HOUR_MS });
 }
 
 function renewalOf(store: () => Promise<void> = async () => {}) {
   const clock = new FakeClock(now);
   const written: RenewedToken[] = [];
   const kubeconfig = memberKubeconfig({ cluster: "west", server: "https://192.0.2.1", token: tokenFrom(now) });
-  let secret = {
-    metadata: { namespace: "legation-access", name: "member-west", uid: "1", resourceVersion: "7", annotations: OURS },
+  let secret = answerOf<Secret>({
+    metadata: { namespace: "legation-access", name: "member-west", resourceVersion: "7", annotations: OURS },
     data: { kubeconfig: Buffer.from(kubeconfig).toString("base64") },
-  } as Stored<Secret>;
+  });
   let requests = 0;
   let closed = 0;
   const renewal = new TokenRenewal({

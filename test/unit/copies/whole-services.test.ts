@@ -42,52 +42,6 @@ test("the copy of a whole Service labels its Endpoints so that no EndpointSlices
   expect(kind.applied.isInStep({ ...copy, metadata: { ...copy.metadata, labels } }, source)).toBe(false);
 });
 
-describe("a Service as members are given it", () => {
-  test.each<[string, object, object]>([
-    ["lacks addresses of the host", { type: "ClusterIP", ...allocated }, { type: "ClusterIP" }],
-    [
-      "stays headless",
-      { type: "ClusterIP", ...allocated, clusterIP: "None" },
-      { type: "ClusterIP", clusterIP: "None" },
-    ],
-    [
-      "lacks node ports of the host",
-      { type: "NodePort", ...allocated, ports: [{ port: 80, nodePort: 30_080 }], externalTrafficPolicy: "Local" },
-      { type: "NodePort", ports: [{ port: 80 }], externalTrafficPolicy: "Local" },
-    ],
-    [
-      "lacks the class that keeps load balancers of the host away",
-      {
-        type: "LoadBalancer",
-        ...allocated,
-        healthCheckNodePort: 30_081,
-        loadBalancerClass: "legation.dev/whole",
-        allocateLoadBalancerNodePorts: false,
-      },
-      { type: "LoadBalancer", allocateLoadBalancerNodePorts: false },
-    ],
-  ])("%s", (_, spec, expected) => {
-    const { ipFamilyPolicy: __, ...fields } = JSON.parse(JSON.stringify(toCopy(kind, given(spec), host).spec));
-    expect(fields).toEqual(expected);
-  });
-
-  test("lacks fields that do not fit the type of an override", () => {
-    const spec = {
-      type: "ClusterIP",
-      externalTrafficPolicy: "Cluster",
-      allocateLoadBalancerNodePorts: true,
-      loadBalancerClass: "example.com/nlb",
-      selector: { app: "web" },
-    };
-    expect(toCopy(kind, given(spec), host).spec).toEqual({ type: "ClusterIP", selector: { app: "web" } });
-    expect(toCopy(kind, given({ type: "ClusterIP", externalIPs: ["192.0.2.1"] }), host).spec).toEqual({
-      type: "ClusterIP",
-    });
-    const named = { type: "ExternalName", externalName: "a.example", ipFamilyPolicy: "SingleStack" };
-    expect(toCopy(kind, given(named), host).spec).toEqual({ type: "ExternalName", externalName: "a.example" });
-  });
-});
-
 function driftFrom(copy: Stored<AnyObject>, source: Stored<AnyObject>): string {
   const sameContent = kind.applied?.isInStep(copy, source) ?? false;
   return driftOf(kind, copy, { source, host, sameContent });

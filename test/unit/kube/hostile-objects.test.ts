@@ -53,7 +53,16 @@ const delegate: Stored<Pod> = delegateOf(proxy, {
     imagePullSecrets: [{ name: "pull" }],
     overhead: { cpu: "10m" },
   },
-  status: { ...runningStatus(), hostIPs: [{ ip: "10.0.0.1" }], message: "m", observedGeneration: 1 },
+  status: {
+    ...runningStatus(),
+    hostIPs: [{ ip: "10.0.0.1" }],
+    message: "m",
+    observedGeneration: 1,
+    extendedResourceClaimStatus: {
+      requestMappings: [{ containerName: "main", resourceName: "cpu", requestName: "r" }],
+      resourceClaimName: "c",
+    },
+  },
 });
 
 const deletedDelegate: Stored<Pod> = {

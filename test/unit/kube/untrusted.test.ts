@@ -8,12 +8,11 @@ import { realClock } from "../../../src/runtime/clock.ts";
 import { Reflector, type ReflectorState } from "../../../src/runtime/reflector.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { connect, kubeErrorOf } from "../../support/fault-server/connect.ts";
-import { answerStatus, FaultServer, line } from "../../support/fault-server/fault-server.ts";
-import { refuse, stream } from "../../support/fault-server/faults.ts";
+import { answerStatus, FaultServer } from "../../support/fault-server/fault-server.ts";
+import { flood, refuse, stream } from "../../support/fault-server/faults.ts";
 
 const MEBIBYTE = 2 ** 20;
 const web: Pod = { apiVersion: "v1", kind: "Pod", metadata: { namespace: "default", name: "web" } };
-
 let server: FaultServer;
 let client: ClusterClient;
 const abort = new AbortController();
@@ -30,47 +29,35 @@ async function watched(): Promise<void> {
   for await (const _event of client.watch(pods, { resourceVersion: "1", signal: abort.signal }));
 }
 
-/** Writes for as long as the other side reads; counts what it took. */
-function flood(chunk: string): { readonly taken: () => number } {
-  let taken = 0;
-  server.always = (_request, response) => {
-    response.writeHead(200, { "content-type": "application/json" });
-    const write = (): void => {
-      if (response.destroyed) return;
-      response.write(chunk, (error) => {
-        if (error !== null && error !== undefined) return;
-        taken += chunk.length;
-        setImmediate(write);
-      });
-    };
-    write();
-    return true;
-  };
-  return { taken: () => taken };
+function large(name: string): Pod {
+  return { ...web, metadata: { namespace: "default", name, annotations: { note: "x".repeat(900) } } };
+}
+
+function follow(
+  budget: ByteBudget,
+  pageSize?: number,
+): { readonly states: ReflectorState[]; readonly reflector: Reflector<Pod> } {
+  const states: ReflectorState[] = [];
+  const log = createLogger({ level: "silent" });
+  const reflector = new Reflector<Pod>({
+    client,
+    resource: pods,
+    budget,
+    ...(pageSize === undefined ? {} : { pageSize }),
+    clock: realClock,
+    log,
+    onState: (state) => states.push(state),
+  });
+  reflector.start();
+  return { states, reflector };
 }
 
 describe("an untrusted server that sends without end", () => {
   test("is cut off within one event of a watch", async () => {
-    const { taken } = flood("x".repeat(MEBIBYTE));
+    const { taken } = flood(server, "x".repeat(MEBIBYTE));
     const error = await kubeErrorOf(watched());
     expect(error).toMatchObject({ code: "AnswerLost", detail: `an event of more than ${16 * MEBIBYTE} bytes` });
     expect(taken()).toBeLessThan(32 * MEBIBYTE);
-  });
-
-  test("is cut off within its responses together", { timeout: 90_000 }, async () => {
-    flood("x".repeat(MEBIBYTE));
-    const options = { timeoutMs: 60_000 };
-    const answers = [client.list(pods, options), client.get(pods, { name: "web" }, options)];
-    const both = await Promise.all(answers.map((answer) => kubeErrorOf(answer)));
-    for (const error of both) {
-      expect(error).toMatchObject({
-        code: "AnswerLost",
-        detail: expect.stringContaining(`larger than ${64 * MEBIBYTE}`),
-      });
-    }
-    server.always = undefined;
-    // The held bytes are free again.
-    expect((await client.list(pods)).items).toEqual([]);
   });
 
   test("is cut off within the incomplete events of its watches together", { timeout: 90_000 }, async () => {
@@ -103,21 +90,6 @@ describe("an untrusted server that sends without end", () => {
     expect(reflector.store.size).toBe(0);
     expect(reflector.store.synced).toBe(false);
     await reflector.stop();
-  });
-
-  test("is cut off when a short response takes much memory once parsed", async () => {
-    const podIPs = `"podIPs":[${"{},".repeat(MEBIBYTE)}{}]`;
-    server.always = (_request, response) => {
-      response.end(`{"metadata":{"name":"web","uid":"u","resourceVersion":"1"},"status":{${podIPs}}}`);
-      return true;
-    };
-    const answers = [client.get(pods, { name: "web" }), client.raw({ method: "GET", path: "/version" })];
-    for (const error of await Promise.all(answers.map(kubeErrorOf))) {
-      expect(error).toMatchObject({ code: "AnswerLost", detail: expect.stringContaining("larger than") });
-    }
-    server.always = undefined;
-    server.faults.push(stream(`{"type":"ADDED","object":{${podIPs}}}\n`, "end"));
-    expect(await kubeErrorOf(watched())).toMatchObject({ code: "BadAnswer", detail: expect.stringContaining("takes") });
   });
 
   test("is cut off at the page beyond the budget that its reflectors share", async () => {
@@ -172,17 +144,6 @@ describe("an untrusted server that sends without end", () => {
 });
 
 describe("an untrusted server with invalid responses", () => {
-  test("has objects with fields of wrong types rejected", async () => {
-    server.faults.push(stream(line("ADDED", { ...web, metadata: { ...web.metadata, labels: [] } }), "end"));
-    expect(await kubeErrorOf(watched())).toMatchObject({ code: "BadAnswer" });
-    server.world.put({ ...web, ...{ spec: { containers: "none" } } });
-    const listed = await kubeErrorOf(client.list(pods));
-    expect(listed).toMatchObject({ code: "BadAnswer", detail: "default/web has fields of wrong types" });
-    expect(await kubeErrorOf(client.get(pods, { namespace: "default", name: "web" }))).toMatchObject({
-      code: "BadAnswer",
-    });
-  });
-
   test("delays a caller by a minute at most", async () => {
     server.faults.push(refuse(429, "TooManyRequests", { "retry-after": "99999999" }));
     expect((await kubeErrorOf(client.list(pods))).retryAfterMs).toBe(60_000);
@@ -206,26 +167,3 @@ describe("an untrusted server with invalid responses", () => {
     expect((await kubeErrorOf(client.list(pods))).detail).toHaveLength(4_096);
   });
 });
-
-function large(name: string): Pod {
-  return { ...web, metadata: { namespace: "default", name, annotations: { note: "x".repeat(900) } } };
-}
-
-function follow(
-  budget: ByteBudget,
-  pageSize?: number,
-): { readonly states: ReflectorState[]; readonly reflector: Reflector<Pod> } {
-  const states: ReflectorState[] = [];
-  const log = createLogger({ level: "silent" });
-  const reflector = new Reflector<Pod>({
-    client,
-    resource: pods,
-    budget,
-    ...(pageSize === undefined ? {} : { pageSize }),
-    clock: realClock,
-    log,
-    onState: (state) => states.push(state),
-  });
-  reflector.start();
-  return { states, reflector };
-}

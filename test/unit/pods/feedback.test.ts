@@ -49,6 +49,26 @@ describe("a proxy's status", () => {
     expect(shown("other/gpu")?.[0]).not.toHaveProperty("allocatedResourcesStatus");
   });
 
+  test("shows the devices of extended resources that the proxy requested", () => {
+    const mapping = (containerName: string, resourceName: string) => ({
+      containerName,
+      resourceName,
+      requestName: "r",
+    });
+    const told = (...requestMappings: ReturnType<typeof mapping>[]) =>
+      pod({
+        status: { ...runningStatus(), extendedResourceClaimStatus: { requestMappings, resourceClaimName: "made" } },
+      });
+    const resources = { requests: { "own/gpu": "1" } };
+    const proxy = proxyPod({ spec: { containers: [{ name: "main", resources }] } });
+    const own = mapping("main", "own/gpu");
+    const others = [mapping("main", "other/gpu"), mapping("sidecar", "own/gpu")];
+    expect(statusFrom(proxy, told(own, ...others))).toMatchObject({
+      extendedResourceClaimStatus: { requestMappings: [own], resourceClaimName: "made" },
+    });
+    expect(statusFrom(proxy, told(...others))).not.toHaveProperty("extendedResourceClaimStatus");
+  });
+
   test("renames mounts to the proxy's volumes, and drops the member's own", () => {
     const mountPath = "/var/run/secrets/kubernetes.io/serviceaccount";
     const mounted = { mountPath, readOnly: true, recursiveReadOnly: "Disabled" };

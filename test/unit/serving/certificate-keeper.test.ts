@@ -105,31 +105,6 @@ describe("a certificate of Legation's own", () => {
     expect(hostsOf(serving().cert)).toEqual(["127.0.0.1", "admission.example"]);
   });
 
-  test("is shared by replicas called by different names", async () => {
-    const client = new RecordedHost();
-    const clock = new FakeClock();
-    install(client);
-    const first = await replica(client, clock, { kind: "own", hosts: ["10.0.0.1"] });
-    const second = await replica(client, clock, { kind: "own", hosts: ["10.0.0.2"] });
-    await advance(clock, 20_000, () => first.serving().cert === second.serving().cert);
-    expect(hostsOf(first.serving().cert)).toEqual(expect.arrayContaining(["10.0.0.1", "10.0.0.2"]));
-  });
-
-  test("is the other replica's if that one wrote first", async () => {
-    const client = new RecordedHost();
-    const clock = new FakeClock();
-    install(client);
-    const rival = new RecordedHost();
-    install(rival);
-    const first = await replica(rival, clock);
-    client.beforeWrite = () => {
-      client.beforeWrite = () => {};
-      client.put(secrets, rival.peek(secrets, SECRET) ?? {});
-    };
-    const second = await replica(client, clock);
-    expect(second.serving().cert).toBe(first.serving().cert);
-  });
-
   test("is renewed after two thirds of its life by the same authority", async () => {
     const client = new RecordedHost();
     const clock = new FakeClock();
@@ -238,14 +213,6 @@ describe("a certificate of Legation's own", () => {
     client.put(secrets, renewed ?? {});
     expect(bundles(client)).toEqual([bundle, bundle]);
     expect(trusts(bundle, later.serving())).toBe(true);
-  });
-
-  test("replaces a Secret with other content", async () => {
-    const client = new RecordedHost();
-    install(client);
-    client.put(secrets, { metadata: SECRET });
-    const { serving } = await replica(client, new FakeClock());
-    expect(bundles(client).every((bundle) => trusts(bundle, serving()))).toBe(true);
   });
 
   test("is trusted a second after the configurations are created or re-created", async () => {

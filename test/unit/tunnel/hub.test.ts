@@ -1,111 +1,13 @@
 import { once } from "node:events";
 import { connect as connectTcp, type Socket } from "node:net";
-import { connect, type TLSSocket } from "node:tls";
+import { connect } from "node:tls";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { issueAuthority } from "../../../src/certificates/issue.ts";
-import type { RequestIdentity } from "../../../src/kube/credentials.ts";
 import type { AgentIdentity } from "../../../src/tunnel/agent-session.ts";
-import { AgentRefusal } from "../../../src/tunnel/hub.ts";
-import {
-  CERTIFICATE_PATH,
-  CLUSTER_HEADER,
-  CONTROL_PATH,
-  CONTROL_PROTOCOL,
-  STREAM_PATH,
-  STREAM_PROTOCOL,
-} from "../../../src/tunnel/messages.ts";
+import { CERTIFICATE_PATH, CLUSTER_HEADER, CONTROL_PATH, CONTROL_PROTOCOL } from "../../../src/tunnel/messages.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { type HubRig, hubAuthority, identityOf, startHub } from "../../support/tunnel/rig.ts";
-
-const west = { cluster: "west", uid: "1" };
-const east = { cluster: "east", uid: "2" };
-
-/** A connection to the hub that the test speaks on, instead of an agent. */
-class HandMadeAgent {
-  readonly socket: TLSSocket;
-  readonly #lines: string[] = [];
-  #text = "";
-
-  private constructor(socket: TLSSocket) {
-    this.socket = socket;
-    socket.on("error", () => {});
-    socket.on("data", (bytes: Buffer) => {
-      this.#text += bytes.toString("utf8");
-      const lines = this.#text.split("\n");
-      this.#text = lines.pop() ?? "";
-      this.#lines.push(...lines.filter((line) => line.startsWith("{")));
-    });
-  }
-
-  /** Sends an upgrade request. Resolves to the connection, and the hub's answer up to the end of its head or body. */
-  static async upgrade(
-    { port }: Pick<HubRig, "port">,
-    path: string,
-    protocol: string,
-    identity: Partial<RequestIdentity> & { readonly allowHalfOpen?: boolean } = {},
-  ): Promise<{ readonly status: number; readonly text: string; readonly agent: HandMadeAgent }> {
-    const socket = connect({ host: "127.0.0.1", port, ca: (await hubAuthority).cert, ...identity });
-    socket.on("error", () => {});
-    onTestFinished(() => {
-      socket.destroy();
-    });
-    await once(socket, "secureConnect");
-    socket.write(`GET ${path} HTTP/1.1\r\nHost: hub\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`);
-    const [bytes] = (await once(socket, "data")) as [Buffer];
-    const text = bytes.toString("utf8");
-    const agent = new HandMadeAgent(socket);
-    const end = text.indexOf("\r\n\r\n") + 4;
-    if (end < bytes.length) socket.emit("data", bytes.subarray(end));
-    return { status: Number(text.split(" ")[1]), text, agent };
-  }
-
-  /** Resolves to the ids that the hub asked for, once there are as many. */
-  async dialled(count: number): Promise<string[]> {
-    return await vi.waitFor(() => {
-      const ids = this.#lines.flatMap((line) => (JSON.parse(line) as { id?: string }).id ?? []);
-      expect(ids).toHaveLength(count);
-      return ids;
-    });
-  }
-
-  send(message: object): void {
-    this.socket.write(`${JSON.stringify(message)}\n`);
-  }
-}
-
-async function control(rig: HubRig, identity: RequestIdentity): Promise<HandMadeAgent> {
-  const { status, agent } = await HandMadeAgent.upgrade(rig, CONTROL_PATH, CONTROL_PROTOCOL, identity);
-  expect(status).toBe(101);
-  return agent;
-}
-
-const stream = (rig: HubRig, id: string, identity: RequestIdentity) =>
-  HandMadeAgent.upgrade(rig, `${STREAM_PATH}${id}`, STREAM_PROTOCOL, identity);
-
-const never = new AbortController().signal;
-
-/** Opens a connection over TLS that the test writes on. */
-async function connection({ port }: HubRig, identity: Partial<RequestIdentity> = {}): Promise<TLSSocket> {
-  const socket = connect({ host: "127.0.0.1", port, ca: (await hubAuthority).cert, ...identity });
-  socket.on("error", () => {});
-  onTestFinished(() => void socket.destroy());
-  await once(socket, "secureConnect");
-  return socket;
-}
-
-/** Asks for a certificate. Resolves to the status of the answer. */
-async function requestCertificate(rig: HubRig, identity: RequestIdentity): Promise<number> {
-  const socket = await connection(rig, identity);
-  const body = JSON.stringify({ request: "PEM" });
-  socket.write(`POST ${CERTIFICATE_PATH} HTTP/1.1\r\nHost: hub\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
-  const [answer] = (await once(socket, "data")) as [Buffer];
-  return Number(answer.toString("utf8").split(" ")[1]);
-}
-
-async function closed(socket: Socket): Promise<void> {
-  socket.resume();
-  if (!socket.closed) await once(socket, "close");
-}
+import { hubAuthority, identityOf, startHub } from "../../support/tunnel/rig.ts";
+import { closed, connection, control, east, HandMadeAgent, never, stream, west } from "./hand-made-agent.ts";
 
 describe("a hub", () => {
   test.each([
@@ -202,27 +104,6 @@ describe("a hub", () => {
     expect([rig.hub.state("west").connected, rig.hub.state("east").connected]).toEqual([false, true]);
   });
 
-  test("refuses a stream that it has not asked for", async () => {
-    const rig = await startHub();
-    const identity = await identityOf(west);
-    await control(rig, identity);
-    const { status, text } = await stream(rig, "0".repeat(32), identity);
-    expect(status).toBe(404);
-    expect(text).toContain("not awaited");
-  });
-
-  test("takes a stream once", async () => {
-    const rig = await startHub();
-    const identity = await identityOf(west);
-    const agent = await control(rig, identity);
-    const dialled = rig.hub.dial("west", never);
-    const [id = ""] = await agent.dialled(1);
-    const statuses = [(await stream(rig, id, identity)).status, (await stream(rig, id, identity)).status];
-    expect(statuses).toEqual([101, 404]);
-    await dialled;
-    expect(rig.hub.state("west").streams).toBe(1);
-  });
-
   test("refuses another Cluster's agent the stream of one", async () => {
     const rig = await startHub();
     const identity = await identityOf(west);
@@ -236,32 +117,6 @@ describe("a hub", () => {
     await dialled;
   });
 
-  test("refuses the connection of an agent that dials back after the caller gave up", async () => {
-    const rig = await startHub();
-    const identity = await identityOf(west);
-    const agent = await control(rig, identity);
-    const giveUp = new AbortController();
-    const dialled = rig.hub.dial("west", giveUp.signal);
-    const [id = ""] = await agent.dialled(1);
-    giveUp.abort();
-    await expect(dialled).rejects.toThrow("did not dial back in time");
-    const late = await stream(rig, id, identity);
-    expect(late.status).toBe(404);
-    await closed(late.agent.socket);
-    expect(rig.hub.state("west").streams).toBe(0);
-  });
-
-  test("asks no agent for a caller that gave up before", async () => {
-    const rig = await startHub();
-    const agent = await control(rig, await identityOf(west));
-    await expect(rig.hub.dial("west", AbortSignal.abort())).rejects.toThrow("did not dial back in time");
-    const giveUp = new AbortController();
-    const dialled = rig.hub.dial("west", giveUp.signal);
-    await agent.dialled(1);
-    giveUp.abort();
-    await expect(dialled).rejects.toThrow();
-  });
-
   test("tells the caller why the agent cannot connect", async () => {
     const rig = await startHub();
     const agent = await control(rig, await identityOf(west));
@@ -271,104 +126,6 @@ describe("a hub", () => {
     agent.send({ type: "refused", id: "0".repeat(32), message: "another" });
     agent.send({ type: "refused", id, message: "connect ECONNREFUSED 10.0.0.1:6443" });
     await expect(dialled).rejects.toThrow("the agent of west cannot connect: connect ECONNREFUSED 10.0.0.1:6443");
-  });
-
-  test("keeps at most 1,000 connections that an agent leaves undialled", async () => {
-    const rig = await startHub();
-    const agent = await control(rig, await identityOf(west));
-    const dialled = Array.from({ length: 1_001 }, () => rig.hub.dial("west", never));
-    const results = Promise.allSettled(dialled);
-    await expect(dialled[1_000]).rejects.toThrow("leaves 1000 connections undialled");
-    agent.socket.destroy();
-    expect((await results).map(({ status }) => status)).not.toContain("fulfilled");
-  });
-
-  test("uses the agent that connected last, and the other one when it leaves", async () => {
-    const rig = await startHub();
-    const identity = await identityOf(west);
-    const first = await control(rig, identity);
-    const second = await control(rig, identity);
-    const dialled = rig.hub.dial("west", never);
-    await second.dialled(1);
-    await first.dialled(0);
-    second.socket.destroy();
-    const [id = ""] = await first.dialled(1);
-    expect((await stream(rig, id, identity)).status).toBe(101);
-    await dialled;
-    expect(rig.hub.state("west")).toMatchObject({ connected: true, connections: 2 });
-  });
-
-  test("waits for an agent that may still come after the hub opened, or come back", async () => {
-    const rig = await startHub({ clock: new FakeClock() });
-    const identity = await identityOf(west);
-    for (let connection = 0; connection < 2; connection += 1) {
-      const dialled = rig.hub.dial("west", never);
-      const agent = await control(rig, identity);
-      const [id = ""] = await agent.dialled(1);
-      expect((await stream(rig, id, identity)).status).toBe(101);
-      await dialled;
-      agent.socket.destroy();
-      await vi.waitFor(() => expect(rig.hub.state("west").connected).toBe(false));
-    }
-  });
-
-  test("waits no longer than the caller for an agent, nor than 1.4 s, and not once none came within 20 s", async () => {
-    const clock = new FakeClock();
-    const rig = await startHub({ clock });
-    await expect(rig.hub.dial("west", AbortSignal.timeout(20))).rejects.toThrow("no agent of west has connected");
-    expect(clock.pending).toBe(0);
-    const dialled = rig.hub.dial("west", never);
-    const agent = await control(rig, await identityOf(east));
-    const refused = expect(dialled).rejects.toThrow("no agent of west has connected");
-    await clock.advance(1_400);
-    await refused;
-    await clock.advance(18_600);
-    await expect(rig.hub.dial("west", never)).rejects.toThrow("no agent of west has connected");
-    agent.socket.destroy();
-  });
-
-  test("asks another agent when one cannot connect, and that one first from then on", async () => {
-    const rig = await startHub();
-    const identity = await identityOf(west);
-    const first = await control(rig, identity);
-    const second = await control(rig, identity);
-    const dialled = rig.hub.dial("west", never);
-    const [refusedId = ""] = await second.dialled(1);
-    second.send({ type: "refused", id: refusedId, message: "connect EHOSTUNREACH 10.0.0.1:6443" });
-    const [id = ""] = await first.dialled(1);
-    expect((await stream(rig, id, identity)).status).toBe(101);
-    await dialled;
-    const next = rig.hub.dial("west", never);
-    await first.dialled(2);
-    await second.dialled(1);
-    next.catch(() => {});
-  });
-
-  test("tells why the agent that was asked first cannot connect, when none can", async () => {
-    const rig = await startHub();
-    const identity = await identityOf(west);
-    const agents = [await control(rig, identity), await control(rig, identity)];
-    const dialled = rig.hub.dial("west", never);
-    dialled.catch(() => {});
-    for (const [index, agent] of agents.toReversed().entries()) {
-      const [id = ""] = await agent.dialled(1);
-      agent.send({ type: "refused", id, message: `reason ${index}` });
-    }
-    await expect(dialled).rejects.toThrow("the agent of west cannot connect: reason 0");
-  });
-
-  test("takes no credentials that it has not asked for", async () => {
-    const rig = await startHub();
-    const agent = await control(rig, await identityOf(west));
-    const credentials = { server: "https://10.0.0.1", token: "t", expires: "", certificateAuthority: "" };
-    rig.hub.askForCredentials("west", "host");
-    for (let sent = 0; sent < 3; sent += 1) agent.send({ type: "credentials", account: "host", credentials });
-    const dialled = rig.hub.dial("west", never);
-    dialled.catch(() => {});
-    const [id = ""] = await agent.dialled(1);
-    agent.send({ type: "refused", id, message: "done" });
-    await expect(dialled).rejects.toThrow("done");
-    expect(rig.credentials).toHaveLength(1);
   });
 
   test("logs nothing of a stranger that ends its request for a certificate early", async () => {
@@ -411,38 +168,6 @@ describe("a hub", () => {
     await closed(idle);
     expect(answer).toBe("");
     expect([known.closed, rig.hub.state("west").connected]).toEqual([false, true]);
-  });
-
-  test("refuses agents of a Cluster that connect or ask for certificates more than 60 times a minute", async () => {
-    const clock = new FakeClock(Date.now());
-    const rig = await startHub({
-      clock,
-      gatekeeper: { certify: async () => ({ certificate: "c", authorities: "a" }) },
-    });
-    const identity = await identityOf(west);
-    for (let turn = 1; turn <= 30; turn += 1) {
-      const agent = await control(rig, identity);
-      agent.socket.destroy();
-      expect(await requestCertificate(rig, identity)).toBe(200);
-    }
-    const refused = await HandMadeAgent.upgrade(rig, CONTROL_PATH, CONTROL_PROTOCOL, identity);
-    expect([refused.status, await requestCertificate(rig, identity)]).toEqual([429, 429]);
-    expect(refused.text).toContain("agents of west connect or ask for certificates more than 60 times a minute");
-    await control(rig, await identityOf(east));
-    await clock.advance(60_000);
-    await control(rig, identity);
-  });
-
-  test("does not count those of a refused agent, so that it keeps no other out", async () => {
-    const refusal = ({ join }: AgentIdentity): string | undefined => (join === "old" ? "joined anew" : undefined);
-    const certify = () => Promise.reject(new AgentRefusal("joined anew"));
-    const rig = await startHub({ gatekeeper: { refusal, certify } });
-    const old = await identityOf({ ...west, join: "old" });
-    for (let turn = 1; turn <= 60; turn += 1) {
-      expect(await requestCertificate(rig, old)).toBe(403);
-    }
-    expect((await HandMadeAgent.upgrade(rig, CONTROL_PATH, CONTROL_PROTOCOL, old)).status).toBe(403);
-    await control(rig, await identityOf({ ...west, join: "new" }));
   });
 
   test("leaves no connection when it closes, not even one without a handshake", async () => {

@@ -111,42 +111,6 @@ describe("overrides of an object", () => {
     expect(admitted({ object: overridden(overrides) }, () => type)).toMatchObject({ metadata: labels });
   });
 
-  test.each<[string, object, string]>([
-    [
-      "that fits no object",
-      { op: "replace", path: "/spec/gone", value: 1 },
-      "[0].patch[0]: replace /spec/gone: the object has nothing there",
-    ],
-    [
-      "of its labels",
-      { op: "add", path: "/metadata/labels/a", value: "b" },
-      "apiVersion, kind, metadata and status are Legation's to write",
-    ],
-    ["of its status", { op: "copy", from: "/status/ready", path: "/spec/ready" }, "status are Legation's to write"],
-    ["without a field", { op: "add", path: "", value: {} }, "is no JSON pointer of a field"],
-    ["of a prototype", { op: "add", path: "/spec/__proto__/a", value: {} }, "is no field of an object"],
-    [
-      "of a field that members keep",
-      { op: "add", path: "/spec/items/0/size", value: 3 },
-      "DelegatedType widgets.example.com leaves /spec/items/*/size out of copies; remove the operation",
-    ],
-  ])("are refused with a patch %s", (_, operation, message) => {
-    const object = overridden([{ clusters: ["west"], patch: [operation] }]);
-    expect(admitted({ object }, () => type)).toContain(message);
-  });
-
-  test("are refused of rights, and of a Secret's stringData", () => {
-    const group = "rbac.authorization.k8s.io";
-    const roles: DelegatedType = { metadata: {}, spec: { group, version: "v1", kind: "Role", plural: "roles" } };
-    expect(admitted({ object: overridden([{ patch: [blue] }]) }, () => roles)).toContain("the rights of a Role");
-    const secrets: DelegatedType = {
-      metadata: { name: "secrets" },
-      spec: { version: "v1", kind: "Secret", plural: "secrets" },
-    };
-    const patch = [{ op: "add", path: "/stringData", value: { a: "b" } }];
-    expect(admitted({ object: overridden([{ patch }]) }, () => secrets)).toContain("in base64 inside /data/");
-  });
-
   test("that a later change of the type forbids keep no author from another change", () => {
     const object = overridden([{ patch: [blue] }]);
     const later: DelegatedType = { ...type, spec: { ...type.spec, retain: ["/spec/color"] } };

@@ -1,5 +1,5 @@
 import { ageOf } from "../../../api/wording.ts";
-import { credentialsWords } from "../../explain/credentials-words.ts";
+import { agentCertificateWords, credentialsWords } from "../../explain/credentials-words.ts";
 import type { MemberDocument } from "../../explain/member.ts";
 import { capital, zonedTime } from "./format.ts";
 
@@ -15,7 +15,7 @@ export function reachedWords(
     connectedSince === undefined
       ? ""
       : `, connected since ${timeText(connectedSince)} (${ageOf(connectedSince, now) ?? "–"})`;
-  const byAgent = `By its agent of ${version === undefined ? "an unknown version" : `version ${version}`}${since}`;
+  const byAgent = `By its agent of ${version === undefined ? "an unknown version" : `version ${version}`}${since}${agentCertificateWords(agent, timeText)}`;
   const way = connection === "Agent" ? byAgent : connection === "Direct" ? "Directly" : "No controller says how";
   const users =
     access === undefined ? "Closed to users of the host" : `Open to users of the host as ${access.prefix}USER`;

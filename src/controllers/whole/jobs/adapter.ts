@@ -3,7 +3,7 @@ import type { Job, Stored } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
 import type { Registry } from "../../../clusters/registry.ts";
 import { type JobShare, membersOfJob, sharesOf } from "../../../copies/job-shares.ts";
-import { isFinished, WHOLE_JOB } from "../../../copies/jobs.ts";
+import { isFinished, WHOLE_JOB, waitsInMember } from "../../../copies/jobs.ts";
 import type { Source } from "../../../copies/source.ts";
 import { WHOLE_FAMILIES } from "../../../copies/whole-families.ts";
 import { explain } from "../../../placement/rank.ts";
@@ -92,7 +92,7 @@ export class JobAdapter implements WholeAdapter<Job, readonly JobShare[], Shown,
     }
     const name = copier.nameOf(KIND, job);
     const { found, isUsable, refusal, refusedUntil, held } = copyIn(copier, member, name);
-    const given = found === undefined ? copier.sourceFor(member, name) : undefined;
+    const given = found === undefined || waitsInMember(job, found) ? copier.sourceFor(member, name) : undefined;
     // Another version of the Job is sent at once, whatever was refused before.
     const isRefused = held === "Refused" && refusal?.isUncertain === false;
     const settlesAt = found === undefined ? copier.settlesAt(member, name) : undefined;

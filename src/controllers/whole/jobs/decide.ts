@@ -3,7 +3,15 @@ import { SHARES_ANNOTATION } from "../../../api/keys.ts";
 import { timestamp } from "../../../api/kubernetes.ts";
 import { isFailing, type JobShare } from "../../../copies/job-shares.ts";
 import { lostJobStatus, shareWithStatus, statusOnHost } from "../../../copies/job-status.ts";
-import { hasStarted, isFinished, type JobStatus, type LossReason } from "../../../copies/jobs.ts";
+import {
+  hasStarted,
+  isFinished,
+  isIdle,
+  isQueued,
+  type JobStatus,
+  type LossReason,
+  waitsInMember,
+} from "../../../copies/jobs.ts";
 import { hasWholeFinalizer } from "../../../copies/objects.ts";
 import { heldUntil } from "../../../runtime/held-writes.ts";
 import { newShares } from "../../../scheduling/whole/job-choice.ts";
@@ -22,7 +30,7 @@ const SYNCING_MS = 1_000;
 const COUNTERS = { shareOfAge: 0.2, leastMs: 1_000, mostMs: 60_000 };
 
 /** A whole Job's life, from top to bottom. */
-const PHASES: readonly WholePhase<Observed, JobDecision>[] = [end, rest, unreadable, place, lose, run];
+const PHASES: readonly WholePhase<Observed, JobDecision>[] = [end, rest, unreadable, place, lose, requeue, run];
 
 /** The first phase that answers decides. */
 export const decide: (observed: Observed, now: number, wall: number) => JobDecision = decideBy(PHASES);
@@ -53,6 +61,7 @@ function unreadable({ object: job, isUnreadable }: Observed, now: number): JobDe
 /** Records the members before anything is created in them, so that no other member has the Job or a share of it. */
 function place({ object: job, places, choice }: Observed, now: number): JobDecision | undefined {
   if (places.length > 0) return undefined;
+  if (isQueued(job)) return { actions: [], outcome: "Queued" };
   // A new leader has not read all members yet, and shares stay as they are.
   if (choice?.awaits === true) return { actions: [], outcome: "Syncing", requeueAt: now + SYNCING_MS };
   const shares = choice === undefined ? [] : newShares(job, choice);
@@ -93,6 +102,22 @@ function lossOf(
   }
   if (share.part === undefined || !isFailing(job) || settlesAt !== undefined) return undefined;
   return { reason: "OtherShareFailed", message: `${member} had not started its share when another failed` };
+}
+
+/**
+ * Takes the member from a Job that Kueue has taken back before any of its pods ended: the next flavor may be another member's.
+ * The copier then deletes the copy, which is suspended and has no pods.
+ */
+function requeue(observed: Observed, now: number): JobDecision | undefined {
+  const { object: job, places } = observed;
+  const [only] = places;
+  if (!isQueued(job) || only === undefined || places.length > 1 || only.share.part !== undefined) return undefined;
+  const { state, copy, isChanging } = only;
+  if (state !== "usable" || copy === undefined || isChanging === true || !isIdle(copy)) return undefined;
+  // Without a member, a Job that has started would be taken for lost.
+  if (!hasStarted(job)) return { actions: [{ type: "record", object: job, assignment: [] }], outcome: "Requeueing" };
+  const shown: Shown = { status: statusOnHost(job, [{ member: only.member }]), shares: [only.share] };
+  return show(observed, { shown, content: shownContent(shown), dueAt: now }, now);
 }
 
 /** Writes the copies' status, and then sees to shares that no member runs. */
@@ -182,11 +207,12 @@ function move({ object: job, places, choice }: Observed, now: number): JobDecisi
   return reportToAuthor(job, { message, outcome: "Waiting" });
 }
 
-/** Tells the author why nothing is created in a member. */
+/** Tells the author why nothing is created in a member, or why what is there does not begin. */
 function tell({ object: job, places }: Observed, now: number): JobDecision | undefined {
-  const problems = places.flatMap(({ member, problem, copy }) =>
-    problem === undefined || copy !== undefined ? [] : [`${member}: ${problem}`],
-  );
+  const problems = places.flatMap(({ member, problem, copy }) => {
+    if (problem === undefined || (copy !== undefined && !waitsInMember(job, copy))) return [];
+    return [copy === undefined ? `${member}: ${problem}` : `${member} has the Job, which has begun there: ${problem}`];
+  });
   if (problems.length === 0) return undefined;
   return reportToAuthor(job, { message: problems.join("; "), outcome: "Waiting" }, now + LOOK_AGAIN_MS);
 }

@@ -2,9 +2,10 @@ import { problemsText } from "../../../api/annotations.ts";
 import { jsonEqual } from "../../../api/json.ts";
 import type { Job, Stored } from "../../../api/kubernetes.ts";
 import { hasShares, isFailing, membersOfJob, sharesOf } from "../../../copies/job-shares.ts";
-import { hasStarted, isFinished, isLost, takesTemplate, templateFields } from "../../../copies/jobs.ts";
+import { hasStarted, isFinished, isLost, outOfQueue, takesTemplate, templateFields } from "../../../copies/jobs.ts";
 import type { Source } from "../../../copies/source.ts";
 import type { Candidate } from "../../../placement/candidate.ts";
+import { specInMember } from "../../../pods/virtual-node-terms.ts";
 import { type JobRules, podOfJob, podSpecIn } from "../../../scheduling/whole/job-choice.ts";
 import { afterResumption, jobOfShare } from "../../../scheduling/whole/job-division.ts";
 import type { Demand } from "../../copying/model.ts";
@@ -43,16 +44,18 @@ export class JobsInMembers {
     const shares = sharesOf(whole);
     const share = shares?.find(({ member }) => member === candidate.name);
     if (shares === undefined || share === undefined) return { state: "unknown" };
-    const job = jobOfShare(whole, share, shares);
+    const job = outOfQueue(jobOfShare(whole, share, shares));
     const parsed = this.#rules.parse(podOfJob(job));
     const written = job.spec?.template.spec;
     if (!parsed.ok) return { state: "unknown", message: problemsText(parsed) };
-    if (parsed.placement.overrides === undefined || written === undefined || job.spec === undefined) {
-      return { state: "present", object: job };
-    }
+    if (written === undefined || job.spec === undefined) return { state: "present", object: job };
     const given = podSpecIn(written, parsed.placement, candidate);
     if ("problem" in given) return { state: "unknown", message: given.problem };
-    const template = { ...job.spec.template, spec: given.spec };
+    // Kueue names the member by the node selector, which no node of it has.
+    const { spec, refusal } = specInMember(candidate, given.spec);
+    if (refusal !== undefined) return { state: "unknown", message: refusal };
+    if (spec === written) return { state: "present", object: job };
+    const template = { ...job.spec.template, spec };
     return { state: "present", object: { ...job, spec: { ...job.spec, template } } };
   }
 }

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { type InstallOptions, planInstall } from "../../../../src/cli/install/objects.ts";
 import { loadManifests, type Manifest, parseManifests } from "../../../../src/cli/shared/manifests.ts";
 import { packageVersion } from "../../../../src/cli/shared/package-root.ts";
-import { CHART, type Helm, helm, renderChart, templateChart } from "../../../support/legation/chart.ts";
+import { CHART, ensureHelm, type Helm, helm, renderChart, templateChart } from "../../../support/legation/chart.ts";
 import { ROOT } from "../../../support/legation/cli.ts";
 
 // Renders by Helm itself, and needs no cluster.
@@ -79,6 +79,11 @@ function only(manifests: readonly Manifest[], kind: string, name: string): Manif
   if (found === undefined || more.length > 0) throw new Error(`${more.length + 1} of ${kind} ${name}`);
   return found;
 }
+
+// Both are built from their sources the first time.
+beforeAll(async () => {
+  for (const program of ["helm", "helm3"] as const) await ensureHelm(program);
+}, 1_800_000);
 
 describe("the chart renders", () => {
   test.each<[string, object, Partial<InstallOptions>, string[]]>([

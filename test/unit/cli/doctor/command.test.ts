@@ -1,11 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { EXIT_CODES } from "../../../../src/cli/shared/failure.ts";
-import type { Connection } from "../../../../src/cli/shared/session.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { accountInTeam } from "../account-in-team.ts";
-import { refusing, stored } from "../explain/installation/given.ts";
-import { connection, recordedSession } from "../session.ts";
+import { answering, connected, stored } from "../explain/installation/given.ts";
+import { recordedSession } from "../session.ts";
 
 describe("the command", () => {
   test.each([
@@ -17,30 +16,12 @@ describe("the command", () => {
     expect(session.err.join("")).toContain(message);
   });
 
-  const connected = (client: ReturnType<typeof fakeClient>, parts: Partial<Connection> = {}) =>
-    recordedSession({ connect: async () => connection(client, parts) });
-  const answering = {
-    raw: async () => ({ gitVersion: "v1.36.3" }),
-    stream: async () => ({ status: 403, headers: { date: new Date().toUTCString() }, text: "" }),
-  };
-
   test("suggests the member that was meant", async () => {
     const items = [{ metadata: { name: "west", ...stored } }];
     const client = fakeClient({ ...answering, list: async () => ({ items, resourceVersion: "1", size: 0 }) });
     const session = connected(client);
     expect(await runProgram(["doctor", "--members", "wset"], session, "1")).toBe(EXIT_CODES.usage);
     expect(session.err.join("")).toContain("did you mean west?");
-  });
-
-  test("finds a host that does not answer, and nothing else", async () => {
-    const session = connected(fakeClient({ raw: refusing("NotSent", "connection refused") }));
-    expect(await runProgram(["doctor", "-o", "json"], session, "1")).toBe(EXIT_CODES.failure);
-    expect(JSON.parse(session.out.join(""))).toMatchObject({
-      healthy: false,
-      counts: { FAIL: 1 },
-      groups: [{ name: "Host", findings: [{ what: "the host does not answer: connection refused" }] }],
-    });
-    expect(session.err.join("")).toContain("doctor: found 1 failure");
   });
 
   /** A user with rights in namespace `team` alone. */
@@ -84,23 +65,5 @@ describe("the command", () => {
     const { counts, hidden } = JSON.parse(session.out.join(""));
     expect(hidden).toBeUndefined();
     expect(counts.SKIP).toBeGreaterThan(3);
-  });
-
-  test("reports what it found before a list that does not come", async () => {
-    const list: ReturnType<typeof fakeClient>["list"] = (_resource, { signal: of } = {}) =>
-      new Promise((_, reject) => {
-        of?.addEventListener("abort", () => refusing("Aborted", "gave up")().catch(reject));
-      });
-    const session = connected(fakeClient({ ...answering, list }));
-    expect(await runProgram(["doctor", "--timeout=50ms", "--members=west"], session, "1")).toBe(EXIT_CODES.failure);
-    expect(session.out.join("")).toContain("OK    Kubernetes v1.36.3");
-    expect(session.out.join("")).toContain("FAIL  Clusters, nodes and namespaces: no answer within 0.05 s");
-  });
-
-  test.each([[[]], [["--members=west"]]])("finds a host without Legation, with flags %j", async (flags) => {
-    const session = connected(fakeClient({ ...answering, list: refusing("NotFound", "not found") }));
-    expect(await runProgram(["doctor", ...flags], session, "1")).toBe(EXIT_CODES.failure);
-    expect(session.out.join("")).toContain("FAIL  Legation is not installed");
-    expect(session.out.join("")).toContain("Fix: legation install");
   });
 });

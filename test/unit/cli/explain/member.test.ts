@@ -71,18 +71,39 @@ test("a member's detail has its nodes by kind, this cluster's pods by status, an
   expect(shown).not.toContain("trouble:");
 });
 
-test("a member's detail has when its agent connected, its version, and when its token ends and is renewed", () => {
+test("a member's detail has its agent's version, time and certificate, and when its token ends and is renewed", () => {
   const { cluster, ...rest } = facts("True");
-  const agent = { version: "0.2.0", connectedSince: "2026-01-01T00:55:00Z" };
+  const certificateExpires = "2026-03-01T00:00:00Z";
+  const agent = { version: "0.2.0", connectedSince: "2026-01-01T00:55:00Z", certificateExpires };
   const shown = text({ ...rest, cluster: { ...cluster, status: { ...cluster.status, connection: "Agent", agent } } });
   expect(shown).toMatch(/^west +True +agent 0\.2\.0, 5m /m);
-  expect(shown).toContain("its agent, of version 0.2.0, last connected at 2026-01-01T00:55:00Z\n");
+  expect(shown).toContain(
+    "its agent, of version 0.2.0, last connected at 2026-01-01T00:55:00Z, with a certificate that is valid until 2026-03-01T00:00:00Z\n",
+  );
   expect(shown).toContain(
     `its token is in Secret legation-system/west, valid until 2026-01-31T00:00:00Z, made at ${SINCE}, and renewed at 2026-01-16T00:00:00Z\n`,
   );
   expect(text({ ...facts("True"), now: Date.parse("2026-02-01T00:00:00Z") })).toContain(
     "trouble: this cluster's token for west has ended (since 2026-01-31T00:00:00Z)\n",
   );
+});
+
+test.each([
+  ["2026-01-01T00:30:00Z", true],
+  ["2026-03-01T00:00:00Z", false],
+])("an agent's certificate that is valid until %s is a trouble: %s", (certificateExpires, isOne) => {
+  const { cluster, ...rest } = facts("True");
+  const agent = { version: "0.2.0", connectedSince: "2025-10-01T00:00:00Z", certificateExpires };
+  const status = { ...cluster.status, connection: "Agent" as const, agent };
+  const of = { ...rest, now: Date.parse("2026-01-01T01:00:00Z"), cluster: { ...cluster, status } };
+  const trouble =
+    "trouble: the certificate of the agent of west has ended, so the agent cannot connect (since 2026-01-01T00:30:00Z)\n" +
+    "  `legation join west --agent` lets it have another\n";
+  expect(text({ ...of, cluster: { ...of.cluster, spec: { ...cluster.spec, agent: {} } } }).includes(trouble)).toBe(
+    isOne,
+  );
+  // The member is reached directly now.
+  expect(text(of)).not.toContain("trouble:");
 });
 
 test("a member that is not ready is a trouble, told once, with its time and the events of its objects", () => {

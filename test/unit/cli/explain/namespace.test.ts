@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import type { DelegatedType } from "../../../../src/api/delegated-type.ts";
-import type { Job, KubeObject, Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import type { AnyObject } from "../../../../src/api/delegated-type.ts";
+import type { KubeObject, Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
@@ -11,7 +11,7 @@ let pods: Stored<Pod>[];
 let findNamespace: (name: string) => Stored<Namespace> | undefined;
 let session: RecordedSession;
 /** Objects beside pods, by resource. */
-let others: Record<string, readonly Stored<KubeObject>[]>;
+let others: Readonly<Record<string, readonly Stored<AnyObject>[]>>;
 /** Resources that the account may not list. */
 let forbidden: readonly string[];
 /** The account has rights in one namespace alone. */
@@ -22,16 +22,15 @@ beforeEach(() => {
   isOfOne = true;
   findNamespace = (name) => ({ metadata: { name, uid: name, resourceVersion: "1" } });
   const client = fakeClient({
-    list: async <T extends KubeObject>(resource: { plural: string }, { namespace }: { namespace?: string } = {}) => {
+    list: async (resource, { namespace } = {}) => {
       if (forbidden.includes(resource.plural) || (resource.plural === "pods" && namespace === undefined && isOfOne)) {
         throw kubeError("Forbidden", "", { cluster: "host", verb: "list", resource: resource.plural });
       }
       const all: readonly Stored<KubeObject>[] = resource.plural === "pods" ? pods : (others[resource.plural] ?? []);
       const items = all.filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace);
-      return { items: items as unknown as Stored<T>[], resourceVersion: "1", size: 0 };
+      return { items };
     },
-    find: async <T extends KubeObject>(_: unknown, { name }: { name: string }) =>
-      findNamespace(name) as unknown as Stored<T> | undefined,
+    find: async (_resource, { name }) => findNamespace(name),
   });
   session = recordedSession({ connect: async () => connection(client, { namespace: "team" }) });
   pods = [
@@ -122,13 +121,13 @@ describe("the status of a namespace", () => {
           metadata: { ...metadata, name: "sum", annotations: { "legation.dev/cluster": "west" } },
           spec: { completions: 4, template: {} },
           status: { succeeded: 1, active: 2, startTime: "2026-01-01T00:00:00Z" },
-        } as Stored<Job>,
+        },
       ],
       delegatedtypes: [
         {
           ...type,
           spec: { group: "example.com", version: "v1", kind: "Certificate", plural: "certificates" },
-        } as Stored<DelegatedType>,
+        },
       ],
       certificates: [
         { metadata: { ...metadata, name: "web", annotations: { "legation.dev/members": JSON.stringify(members) } } },
@@ -153,9 +152,7 @@ describe("the status of a namespace", () => {
   test("names types of which the account may list no objects, apart from those that the viewer role shows", async () => {
     const type = { group: "example.com", version: "v1", kind: "Certificate", plural: "certificates" };
     others = {
-      delegatedtypes: [
-        { metadata: { name: "c", uid: "c", resourceVersion: "1" }, spec: type } as Stored<DelegatedType>,
-      ],
+      delegatedtypes: [{ metadata: { name: "c", uid: "c", resourceVersion: "1" }, spec: type }],
     };
     forbidden = ["jobs", "certificates"];
     expect(await run("-n", "shop")).toBe(0);

@@ -1,62 +1,9 @@
 import { describe, expect, test } from "vitest";
-import type { AnyObject, DelegatedType } from "../../../../src/api/delegated-type.ts";
-import type { KubeEvent, Stored } from "../../../../src/api/kubernetes.ts";
-import { type WholeObjectFacts, wholeObjectStatus } from "../../../../src/cli/explain/whole-object.ts";
-import { wholeObjectText } from "../../../../src/cli/status/whole-text.ts";
-import type { MemberRecord } from "../../../../src/copies/object-members.ts";
-import { recordedSession } from "../session.ts";
+import type { KubeEvent } from "../../../../src/api/kubernetes.ts";
 import { host } from "../simulation/host.ts";
-
-const session = recordedSession();
-const SINCE = "2026-01-02T00:00:00Z";
-const NOW = Date.parse(SINCE) + 60_000;
-const READY = { type: "Ready", status: "True", reason: "R", message: "fine", lastTransitionTime: SINCE } as const;
-const IN_STEP: MemberRecord = { member: "west", state: "InStep", generation: 3, health: "True", since: SINCE };
-
-function type(spec: Partial<DelegatedType["spec"]> = {}, condition = READY): Stored<DelegatedType> {
-  const own = { group: "shop.example.com", version: "v1", kind: "Widget", plural: "widgets", ...spec };
-  const name = own.group === "" ? own.plural : `${own.plural}.${own.group}`;
-  return { metadata: { name, uid: name, resourceVersion: "1" }, spec: own, status: { conditions: [condition] } };
-}
-
-function widget(members: readonly MemberRecord[], metadata: object = {}): Stored<AnyObject> {
-  const annotations = { "legation.dev/members": JSON.stringify(members) };
-  const labels = { "legation.dev/whole": "true" };
-  const own = { name: "one", namespace: "team", uid: "u", resourceVersion: "1", generation: 3, labels, annotations };
-  return { kind: "Widget", metadata: { ...own, ...metadata } };
-}
-
-function shown(facts: Partial<WholeObjectFacts> & Pick<WholeObjectFacts, "object">): string[] {
-  const known = { type: type(), told: [], host: host({ west: {}, east: {} }), now: NOW };
-  return wholeObjectText(wholeObjectStatus({ ...known, ...facts }), NOW, session.terminal).split("\n");
-}
+import { IN_STEP, READY, SINCE, shown, type, widget } from "./shown-whole.ts";
 
 describe("the status of a whole object", () => {
-  test("has what each member has of it", () => {
-    const refused: MemberRecord = { member: "east", state: "Refused", message: "no such type", since: SINCE };
-    expect(shown({ object: widget([refused, IN_STEP]) })).toEqual([
-      "Widget team/one: whole, in step in 1 of 2 members, generation 3",
-      "CLUSTER  STATE    GENERATION  HEALTH  SINCE  WHY",
-      "east     Refused  -           -       60s    no such type",
-      "west     InStep   3           True    60s",
-    ]);
-  });
-
-  test("says why a member does not get it, and what the members report", () => {
-    const annotations = {
-      "legation.dev/clusters": "west",
-      "legation.dev/members": JSON.stringify([IN_STEP]),
-    };
-    const object = { ...widget([], { annotations }), status: { conditions: [{ type: "Ready", status: "True" }] } };
-    expect(shown({ object })).toEqual([
-      "Widget team/one: whole, in step in 1 of 1 members, generation 3",
-      "CLUSTER  STATE     GENERATION  HEALTH  SINCE  WHY",
-      "east     Excluded  -           -       -      not named by legation.dev/clusters",
-      "west     InStep    3           True    60s",
-      "Ready is True",
-    ]);
-  });
-
   test("does not trust the record of a member that is not ready", () => {
     const lost = { ...READY, status: "False" as const, message: "it hangs" };
     const members = host({ west: { status: { conditions: [lost] } } });
@@ -105,13 +52,6 @@ describe("the status of a whole object", () => {
     ]);
     expect(shown({ object: widget([], { deletionTimestamp }) })).toEqual([
       "Widget team/one: whole, taken back from members",
-    ]);
-  });
-
-  test("of a host without members says so", () => {
-    expect(shown({ object: widget([]), host: host({}) }).slice(1)).toEqual([
-      "waits: NotPlaced",
-      "  this cluster has no members",
     ]);
   });
 });

@@ -1,3 +1,4 @@
+import { runProgram } from "../../../../src/cli/program.ts";
 import type { ReadingClient } from "../../../../src/cli/shared/session.ts";
 import type { TableOptions } from "../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
@@ -148,4 +149,17 @@ export function sessionWith(
       return member.client;
     },
   });
+}
+
+/** Runs of `legation get` on a host with two members. */
+export class GetRuns {
+  readonly west: FakeMember = new FakeMember("west");
+  readonly east: FakeMember = new FakeMember("east");
+  session: RecordedSession = sessionWith({ west: this.west, east: this.east });
+
+  async get(...args: string[]): Promise<{ code: number; out: string; err: string }> {
+    const { session } = this;
+    const code = await runProgram(["get", ...args], session, "1.0.0");
+    return { code, out: session.out.join("").replaceAll(/ +/g, " "), err: session.err.join("") };
+  }
 }

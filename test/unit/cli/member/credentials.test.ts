@@ -2,16 +2,14 @@ import { expect, test } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
 import { storedConnection } from "../../../../src/cli/member/credentials.ts";
+import { cluster as clusterNamed } from "../../../support/builders/member.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { connection } from "../session.ts";
 
-const secret = { data: { kubeconfig: Buffer.from("the kubeconfig").toString("base64") } } as unknown as Stored<Secret>;
+const secret: Secret = { metadata: {}, data: { kubeconfig: btoa("the kubeconfig") } };
 
 function cluster(spec: Partial<Cluster["spec"]>): Stored<Cluster> {
-  return {
-    metadata: { name: "west" },
-    spec: { credentialsSecret: { name: "member-west" }, ...spec },
-  } as Stored<Cluster>;
+  return clusterNamed("west", { spec: { credentialsSecret: { name: "member-west" }, ...spec } });
 }
 
 async function connectionTo(joined: Stored<Cluster> | undefined): Promise<readonly string[]> {

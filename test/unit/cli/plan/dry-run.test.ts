@@ -1,36 +1,22 @@
 import { describe, expect, test } from "vitest";
 import type { DelegationMode } from "../../../../src/api/delegation-mode.ts";
-import type { KubeObject, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { type DryRunAnswer, dryRunNamespace, dryRunPod } from "../../../../src/cli/plan/dry-run.ts";
-import { type ManifestState, readManifestState, workloadsOf } from "../../../../src/cli/plan/manifest.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import type { HostState } from "../../../../src/cli/simulation/host-state.ts";
-import type { ClusterClient, ListPage } from "../../../../src/kube/client.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
-import type { Resource } from "../../../../src/kube/resources.ts";
 import { type DependencyKind, dependencyKey } from "../../../../src/pods/dependencies.ts";
-import { type FollowedObjects, followedObjects } from "../../../../src/scheduling/followed-objects.ts";
+import { followedObjects } from "../../../../src/scheduling/followed-objects.ts";
 import { podGroupType } from "../../../support/builders/delegated-type.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { host, namespace } from "../simulation/host.ts";
-import { deployment, plan, planWith, webhookAlone } from "./plan-with.ts";
+import { bare, members, uses } from "./named-objects.ts";
+import { deployment, planWith, webhookAlone } from "./plan-with.ts";
 
-const members = { east: {}, west: {} };
 const key = (kind: DependencyKind, name: string): ReturnType<typeof dependencyKey> =>
   dependencyKey({ kind, namespace: kind.endsWith("Class") ? "" : "team", name });
-
-const bare: WrittenObject = {
-  apiVersion: "v1",
-  kind: "Pod",
-  metadata: { name: "web", annotations: { "legation.dev/delegate": "true" } },
-  spec: { containers: [{ name: "main", image: "web:1" }] },
-};
-
-const uses = (optional: boolean): object => ({
-  volumes: [{ name: "conf", configMap: { name: "web", ...(optional ? { optional } : {}) } }],
-});
 
 describe("the dry-run of a pod", () => {
   async function answerTo(code: KubeErrorCode, detail: string): Promise<DryRunAnswer<Stored<Pod>>> {
@@ -207,70 +193,6 @@ test("pods that name one object of a confining type are planned into one member"
   };
   expect(await placesOf({ ...host(members), followed })).toEqual(["east", "east", "east"]);
   expect(await placesOf(host(members))).toEqual(["east", "west", "east"]);
-});
-
-describe("an object that pods of a manifest name", () => {
-  const found = async (
-    objects: WrittenObject[],
-    find: ClusterClient["find"],
-    followed: readonly FollowedObjects[] = [],
-  ): Promise<ManifestState> => {
-    const list = async (): Promise<ListPage<never>> => ({ items: [], resourceVersion: "1", size: 0 });
-    const workloads = workloadsOf(objects, "team");
-    const options = { current: "team", followed, signal: AbortSignal.timeout(1000) };
-    return readManifestState(fakeClient({ find, list }), objects, workloads, options);
-  };
-  const nothing = async (): Promise<undefined> => undefined;
-  const named = deployment(1, {}, { ...uses(false), serviceAccountName: "robot", priorityClassName: "high" });
-
-  test("is missing unless the host has it or any document of the manifest creates it", async () => {
-    const none = await found([named], nothing);
-    expect([...none.missing].sort()).toEqual([
-      "ConfigMap/team/web",
-      "PriorityClass//high",
-      "ServiceAccount/team/robot",
-    ]);
-    const written = [
-      { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "web" } },
-      { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "robot", namespace: "other" } },
-      { apiVersion: "scheduling.k8s.io/v1", kind: "PriorityClass", metadata: { name: "high" } },
-    ];
-    const some = await found([named, ...written], nothing);
-    expect([...some.missing]).toEqual(["ServiceAccount/team/robot"]);
-    expect([...some.created].sort()).toEqual(["ConfigMap/team/web", "PriorityClass//high"]);
-  });
-
-  test("is missing by the rules of a DelegatedType, too", async () => {
-    const followed = [followedObjects(podGroupType)].flatMap((one) => one ?? []);
-    const labels = { "scheduling.x-k8s.io/pod-group": "gang" };
-    const gang = { ...bare, metadata: { ...bare.metadata, labels } };
-    expect([...(await found([gang], nothing, followed)).missing]).toEqual(["podgroups.scheduling.x-k8s.io/team/gang"]);
-    const group = { apiVersion: "scheduling.x-k8s.io/v1alpha1", kind: "PodGroup", metadata: { name: "gang" } };
-    expect((await found([gang, group], nothing, followed)).missing.size).toBe(0);
-  });
-
-  test("is listed as not checked if it limits pods, which are asked about before it exists", async () => {
-    const limits = { apiVersion: "v1", kind: "LimitRange", metadata: { name: "limits" } };
-    expect((await found([named, limits], nothing)).notChecked).toEqual([
-      "LimitRange team/limits of the manifest: pods are checked by those that the host has now",
-    ]);
-  });
-
-  test("is listed as not checked where the account may not read it, unless the API server checks it", async () => {
-    const forbidden = async (resource: Resource<KubeObject>): Promise<undefined> => {
-      if (resource.plural === "deployments") return undefined;
-      throw kubeError("Forbidden", "no", { cluster: "host", verb: "get", resource: resource.plural });
-    };
-    const { missing, notChecked } = await found([named], forbidden);
-    expect([...missing]).toEqual([]);
-    expect(notChecked).toEqual(["configmaps of namespace team that pods name: you may not get configmaps"]);
-  });
-});
-
-test("refuses pods in a namespace that is being deleted", async () => {
-  const ending = namespace("team", { deletionTimestamp: "2026-01-01T00:00:00Z" });
-  const { workloads } = await plan(host(members, { namespaces: [ending] }), deployment(1));
-  expect(workloads[0]).toMatchObject({ outcome: "refused", message: expect.stringContaining("is being deleted") });
 });
 
 test("places pods in the manifest's order, whatever answer comes first", async () => {

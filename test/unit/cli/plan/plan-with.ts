@@ -76,6 +76,7 @@ export async function planWith(
       existing: new Map(first === undefined || existing === undefined ? [] : [[first, existing]]),
       claims: state.claims ?? new Map(),
       writtenClaims: claimsAmong(written, "team"),
+      objects: new Map(),
       missing: new Set<never>(),
       created: new Set<never>(),
       notChecked: [],

@@ -2,31 +2,8 @@ import { once } from "node:events";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { Readable } from "node:stream";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { memberOpener, type OpenMember } from "../../../../src/cli/shared/open-member.ts";
-import { createPageServer, type PageServerOptions } from "../../../../src/cli/ui/server.ts";
-import { SignIn } from "../../../../src/cli/ui/sign-in.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
-import { type FakeMethods, fakeClient } from "../../../support/clients/fake-client.ts";
-import { viewerOf } from "./viewer.ts";
-
-// `inject` has no port.
-const headers = { host: "127.0.0.1:0" };
-
-/** A page server with a signed-in browser. */
-async function signedIn(
-  methods: FakeMethods,
-  openMember?: OpenMember,
-  limits: Pick<PageServerOptions, "mostStrangers"> = {},
-) {
-  const signIn = new SignIn(viewerOf(fakeClient(methods), openMember));
-  const files = new Map([["/", { type: "text/html", content: "<p>page</p>" }]]);
-  const server = createPageServer({ files, gate: signIn, ...limits });
-  const { headers: answered } = await server.inject({ url: signIn.path, headers });
-  const cookie = String(answered["set-cookie"]).split(";", 1)[0] ?? "";
-  const get = (url: string) => server.inject({ url, headers: { ...headers, cookie } });
-  return { server, get, cookie };
-}
+import { headers, signedIn } from "./signed-in.ts";
 
 test("sends a browser with the token to the page without it", async () => {
   const { server, get } = await signedIn({});
@@ -40,122 +17,6 @@ test.each(["POST", "PUT", "PATCH", "DELETE"] as const)("serves no %s of a pod", 
   const { server, cookie } = await signedIn({});
   const answer = await server.inject({ method, url: "/api/pods/team/web-0", headers: { ...headers, cookie } });
   expect(answer.statusCode).toBe(404);
-});
-
-test.each([
-  ["what is no YAML", "application/yaml", "a: b: c", 404, "the manifest"],
-  [
-    "a manifest without workloads",
-    "application/yaml",
-    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}",
-    404,
-    "to plan",
-  ],
-  ["a form of another page", "text/plain", "apiVersion: v1", 415, ""],
-])("refuses to plan %s", async (_, type, payload, status, message) => {
-  const { server, cookie } = await signedIn({});
-  const request = {
-    method: "POST",
-    url: "/api/plan",
-    payload,
-    headers: { ...headers, cookie, "content-type": type },
-  } as const;
-  const answer = await server.inject(request);
-  expect(answer.statusCode).toBe(status);
-  expect(answer.json().message).toContain(message);
-});
-
-test("shows a pod with its way and its containers, of which the default one comes first", async () => {
-  const spec = { initContainers: [{ name: "setup" }], containers: [{ name: "main" }, { name: "proxy" }] };
-  const annotations = { "kubectl.kubernetes.io/default-container": "proxy" };
-  const { get } = await signedIn({
-    find: async () => proxyPod({ metadata: { annotations }, spec, status: runningStatus() }),
-    list: async () => ({ items: [], resourceVersion: "1", size: 0 }),
-  });
-  const answer = (await get("/api/pods/team/web-0")).json();
-  expect(answer).toMatchObject({
-    journey: { pod: "team/web-0", delegated: true },
-    defaultContainer: "proxy",
-    containers: [
-      { name: "setup", kind: "init", log: "none", why: "waits to start" },
-      { name: "main", kind: "container", log: "growing" },
-      { name: "proxy", kind: "container" },
-    ],
-  });
-});
-
-test("says what is wrong without flags of the command line, which the page has none of", async () => {
-  const { get } = await signedIn({ find: async () => undefined });
-  const answer = await get("/api/pods/team/web-0");
-  expect(answer.statusCode).toBe(404);
-  expect(answer.json().message).toBe("pod team/web-0: is not on the host; check its name and namespace");
-  const { message } = (await get("/api/workloads/Workflow/team/web")).json();
-  expect(message).toContain("none of Kubernetes' own workloads");
-});
-
-test("reads when a pod's delegate was made in its member, as the user", async () => {
-  const annotations = { "legation.dev/cluster": "west", "legation.dev/delegate-uid": "uid-2" };
-  const proxy = proxyPod({ metadata: { annotations }, spec: { nodeName: "legation-west" }, status: runningStatus() });
-  const creationTimestamp = "2026-01-01T00:00:01Z";
-  const west = fakeClient({ find: async () => pod({ uid: "uid-2", metadata: { creationTimestamp } }) });
-  const host: FakeMethods = {
-    find: async ({ kind }) => (kind === "Pod" ? proxy : undefined),
-    list: async () => ({ items: [], resourceVersion: "1", size: 0 }),
-  };
-  const { get } = await signedIn(host, async () => west);
-  const { journey } = (await get("/api/pods/team/web-0")).json();
-  const made = expect.objectContaining({ at: creationTimestamp, clock: "west", what: "delegate made in west" });
-  expect(journey.stations).toContainEqual(made);
-});
-
-describe("a pod beside its delegate", () => {
-  const annotations = { "legation.dev/cluster": "west", "legation.dev/delegate-uid": "uid-2" };
-  const managedFields = [{ manager: "m" }];
-  const proxy = proxyPod({
-    metadata: { annotations, managedFields },
-    spec: { nodeName: "legation-west" },
-    status: runningStatus(),
-  });
-  const delegate = pod({ uid: "uid-2", spec: { nodeName: "node-1" }, status: runningStatus() });
-  const ofHost = { find: async () => proxy };
-
-  test("is compared line by line, without managedFields, with the delegate's events", async () => {
-    const west = fakeClient({
-      find: async () => delegate,
-      list: async () => ({ items: [{ reason: "Pulled", type: "Normal" }], resourceVersion: "1", size: 0 }),
-    });
-    const { get } = await signedIn(ofHost, async () => west);
-    const answer = (await get("/api/pods/team/web-0/delegate")).json();
-    expect(answer).toMatchObject({ member: "west", events: [{ reason: "Pulled" }] });
-    expect(answer.lines).toContainEqual({
-      path: "spec.nodeName",
-      left: "  nodeName: legation-west",
-      right: "  nodeName: node-1",
-      differs: true,
-    });
-    expect(JSON.stringify(answer)).not.toContain("managedFields");
-  });
-
-  test.each([
-    ["it is another's", async () => pod({ uid: "uid-3" }), "another's"],
-    ["it is gone", async () => undefined, "has none of this name"],
-    ["the user may not read it", () => Promise.reject(kubeError("Forbidden")), "you may not"],
-    ["the member does not answer", () => Promise.reject(kubeError("AnswerLost")), "cannot be read"],
-  ])("is shown without it where %s", async (_, find, why) => {
-    const { get } = await signedIn(ofHost, async () => fakeClient({ find }));
-    const answer = (await get("/api/pods/team/web-0/delegate")).json();
-    expect(answer.notRead).toContain(why);
-    expect(answer.lines).toContainEqual(expect.objectContaining({ path: "spec.nodeName", differs: true }));
-  });
-
-  test("is shown without it where the member is closed to users, never by Legation's own credentials", async () => {
-    const host = fakeClient({ find: async () => ({ metadata: { name: "west" }, spec: {} }) });
-    const never = () => Promise.reject(new Error("was opened"));
-    const open = memberOpener({ host, signal: new AbortController().signal, throughHost: never });
-    const { get } = await signedIn(ofHost, open);
-    const answer = (await get("/api/pods/team/web-0/delegate")).json();
-    expect(answer.notRead).toContain("`legation join west --access`");
-  });
 });
 
 test.each([
@@ -213,15 +74,6 @@ describe("of clients without a session", () => {
     expect(user.destroyed).toBe(false);
     expect(server.server.requestTimeout).toBeGreaterThan(0);
   });
-});
-
-test.each([
-  "/api/pods/team/web-0/log",
-  "/api/pods/team/web-0/log?container=main&tail=-1",
-  "/api/workloads/Secret/team/web",
-])("refuses an address with a missing or wrong part: %s", async (url) => {
-  const { get } = await signedIn({});
-  expect((await get(url)).statusCode).toBe(400);
 });
 
 test("passes on a container's log, and the API server's reason when there is none", async () => {

@@ -3,6 +3,7 @@ import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { drainNode } from "../../../../src/cli/unjoin/drain.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { listing } from "../../../support/builders/answers.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
@@ -18,7 +19,7 @@ function blocking(items: Stored<Pod>[], clock: FakeClock): { readonly host: Clus
   const held = {
     evictions: 0,
     host: fakeClient({
-      list: async <T>() => ({ items: items as Stored<T & object>[], resourceVersion: "1", size: 1 }),
+      list: listing(items),
       createSubresource: async () => {
         held.evictions += 1;
         await clock.sleep(1000);
@@ -66,7 +67,7 @@ async function drainPast(code: KubeErrorCode, detail: string): Promise<readonly 
   const clock = new FakeClock();
   const lines: string[] = [];
   const host = fakeClient({
-    list: async <T>() => ({ items: proxies(2) as Stored<T & object>[], resourceVersion: "1", size: 1 }),
+    list: listing(proxies(2)),
     createSubresource: async (_resource, { name }) => {
       if (name !== "web-0") return {};
       throw kubeError(code, detail, { cluster: "host", resource: "pods/eviction" });

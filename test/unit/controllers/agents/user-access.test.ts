@@ -6,6 +6,8 @@ import { firstAuthorities, readAuthorities } from "../../../../src/controllers/a
 import { UserAccess } from "../../../../src/controllers/agents/user-access.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { answerOf, writing } from "../../../support/builders/answers.ts";
+import { cluster as clusterOf } from "../../../support/builders/member.ts";
+import { accountToken } from "../../../support/builders/token.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 
@@ -22,8 +24,7 @@ const OPEN: Partial<Cluster["spec"]> = { agent: {}, access: { prefix: "legation:
 
 /** Returns a token of an account of Legation's namespace, which ends in an hour. */
 function tokenOf(account: string, wall = now): string {
-  const claims = { sub: `system:serviceaccount:legation-system:${account}`, iat: wall / 1000, exp: wall / 1000 + 3600 };
-  return `h.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.s`;
+  return accountToken(account, { issuedAt: wall, expiresAt: wall + 3_600_000 });
 }
 
 const credentialsWith = (token: string): Parameters<UserAccess["store"]>[1] => ({
@@ -49,7 +50,7 @@ async function accessOf(spec: Partial<Cluster["spec"]>, { failing = false }: { r
       stored.set(name, answerOf<Secret>(body));
     }),
   });
-  const cluster = { metadata: { name: "west" }, spec } as Stored<Cluster>;
+  const cluster = clusterOf("west", { spec });
   let hubSecret = await hubSecrets[0];
   const access = new UserAccess({
     host,

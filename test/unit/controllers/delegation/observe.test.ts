@@ -1,82 +1,19 @@
 import { describe, expect, test } from "vitest";
 import { CLUSTER_ANNOTATION } from "../../../../src/api/keys.ts";
-import {
-  type KubeNode,
-  type Namespace,
-  type ObjectKey,
-  objectKey,
-  type Pod,
-  type Stored,
-} from "../../../../src/api/kubernetes.ts";
-import { identifyPod, Observer } from "../../../../src/controllers/delegation/observe.ts";
+import type { Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { identifyPod } from "../../../../src/controllers/delegation/observe.ts";
 import { PlaceTracker } from "../../../../src/controllers/delegation/place-tracker.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { candidateNamed } from "../../../support/builders/candidate.ts";
-import { cluster, delegates as delegatesOf, member, withState } from "../../../support/builders/member.ts";
+import { delegates as delegatesOf, member } from "../../../support/builders/member.ts";
 import { endedStatus, pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { placementOver } from "../../scheduling/placement-over.ts";
 import { registryOf } from "../fleet.ts";
+import { key, observing, waiting } from "./observing.ts";
 import { boundProxy, delegateOf } from "./world.ts";
 
-const waiting = proxyPod({});
 const bound = boundProxy();
-const key = objectKey(waiting.metadata);
-
-const SIZE = { cpu: 64, pods: 100 };
-
-/** Returns the stores of a host with this proxy, and of members with these delegates; `lost` has no connection. */
-function observing({
-  proxy,
-  delegates = {},
-  holders = [],
-  uncertain,
-  synced = true,
-  refused = false,
-}: {
-  proxy?: Stored<Pod>;
-  delegates?: Readonly<Record<string, Stored<Pod>>>;
-  holders?: readonly string[];
-  uncertain?: string;
-  synced?: boolean;
-  /** The member of `lost` joined as west. */
-  refused?: boolean;
-}) {
-  const forgotten: ObjectKey[] = [];
-  const found: string[] = [];
-  const members = ["west", "east", "north"].map((name) =>
-    member(name, fakeClient({}), {
-      nodesRead: true,
-      probed: { reachable: true },
-      delegates: delegatesOf({ get: () => delegates[name] }),
-      candidate: () => candidateNamed(name, { allocatable: SIZE, largestNode: SIZE, used: { cpu: 60, pods: 3 } }),
-    }),
-  );
-  const held = new Set([...holders, ...Object.keys(delegates)]);
-  const homeApi = () => ({ state: "unknown", message: "" }) as const;
-  const { placementState } = placementOver([], { namespaces: new Store<Namespace>(), homeApi });
-  withState(placementState.memories, {
-    of: () => ({ fresh: true, attempts: {}, ...(uncertain === undefined ? {} : { uncertain }) }),
-    noteFound: (_uid, name) => void found.push(name),
-  });
-  const options = {
-    registry: registryOf(members, {
-      holders: () => members.filter(({ name }) => held.has(name)),
-      unconnected: () => [cluster("lost")],
-      joinedAs: (name) => (refused && name === "lost" ? "west" : undefined),
-      forget: (gone) => void forgotten.push(gone),
-    }),
-    preparer: { needs: () => undefined },
-    virtualNodes: new Store<KubeNode>(),
-    placementState,
-    proxies: { synced, get: () => proxy },
-    waiting: { since: () => undefined },
-    clock: { now: () => 0, wall: () => 0 },
-  };
-  const observer = new Observer(options);
-  const tracker = new PlaceTracker(options);
-  return { observer, tracker, forgotten, found, names: () => observer.observe(key)?.members.map(({ name }) => name) };
-}
 
 describe("the clusters that a decision on a pod name depends on", () => {
   test("are all of them while the proxy has no node, including unreachable ones", () => {
@@ -132,14 +69,6 @@ test.each([
   const { tracker, found } = observing({ proxy: waiting, delegates: { east: delegate } });
   tracker.update(key);
   expect(found).toEqual(expected);
-});
-
-test("remembers the remaining one of two delegates of a proxy without a node", () => {
-  const stays = delegateOf(waiting, { spec: {} });
-  const ends = { ...stays, metadata: { ...stays.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
-  const { tracker, found } = observing({ proxy: waiting, delegates: { west: ends, east: stays } });
-  tracker.update(key);
-  expect(found).toEqual(["east"]);
 });
 
 describe("a proxy without a node, whose member had its delegate", () => {

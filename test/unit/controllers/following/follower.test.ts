@@ -39,7 +39,8 @@ test("pods that wait are told of a type that comes and goes, and are a gang mean
   if (objects === undefined) throw new Error("the type follows no pods");
   const host = quietClient([]);
   const { groupOf } = objects;
-  const follower = new Follower({ ...around, host, proxies, type: podGroupType, objects, groupOf, onChange: () => {} });
+  const parts = { host, proxies, type: podGroupType, objects, groupOf, devices: followers.devices };
+  const follower = new Follower({ ...around, ...parts, onChange: () => {} });
   onTestFinished(() => follower.stop());
   followers.add(follower);
   const key = objectKey(proxy.metadata);

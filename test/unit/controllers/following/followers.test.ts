@@ -11,10 +11,11 @@ test("pods wait until it is known which objects follow them, and are told once",
   const proxy = proxyPod({ name: "waits" });
   proxies.set(proxy);
   proxies.set(proxyPod({ name: "runs", uid: "uid-2", spec: { nodeName: "legation-west" } }));
-  const { events, registry } = surroundings([], new FakeClock());
+  const around = surroundings([], new FakeClock());
+  const { events } = around;
   const told: ObjectKey[] = [];
   events.on("needs", (key) => told.push(key));
-  const followers = new Followers({ proxies, events, registry });
+  const followers = new Followers({ ...around, proxies });
   expect(followers.needs(proxy)).toEqual({ state: "awaited" });
   expect(followers.refusal(proxy, "west")).toBe("DelegatedTypes have not been read yet");
   followers.onTypesRead();

@@ -1,10 +1,11 @@
 import { beforeEach, expect, test } from "vitest";
+import type { Member } from "../../../../src/clusters/member.ts";
 import { MemberDevices } from "../../../../src/controllers/following/member-devices.ts";
 import type { KubeObject } from "../../../../src/kube/objects.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { member } from "../../../support/builders/member.ts";
+import { member, withState } from "../../../support/builders/member.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";
 import { FakeClock, settle } from "../../../support/clock/fake-clock.ts";
 
@@ -13,28 +14,31 @@ function deviceClass(driver: string): object {
   return { metadata: { name: driver }, spec: { selectors: [{ cel: { expression } }] } };
 }
 
-let clock: FakeClock;
 let changes: number;
 let reads: number;
+let clock: FakeClock;
 let lists: (resource: Resource<KubeObject>) => readonly object[];
+let west: Member;
 let devices: MemberDevices;
-const client = fakeClient({
-  list: async (resource) => {
-    reads += resource.plural === "deviceclasses" ? 1 : 0;
-    return { items: [...lists(resource)] };
-  },
-});
-const west = member("west", client);
 
 beforeEach(() => {
   clock = new FakeClock();
-  changes = 0;
-  reads = 0;
+  [changes, reads] = [0, 0];
   lists = () => [];
-  const onChange = (): void => {
+  west = member(
+    "west",
+    fakeClient({
+      list: async (resource) => {
+        reads += resource.plural === "deviceclasses" ? 1 : 0;
+        return { items: [...lists(resource)] };
+      },
+    }),
+  );
+  const onRead = (): void => {
     changes += 1;
   };
-  devices = new MemberDevices({ clock, log: createLogger({ level: "silent" }), onChange });
+  const registry = { members: () => [west] };
+  devices = new MemberDevices({ registry, clock, log: createLogger({ level: "silent" }), onRead });
   return () => devices.stop();
 });
 
@@ -48,9 +52,11 @@ function serve({ slices }: { readonly slices: number }): void {
     plural === "deviceclasses" ? [deviceClass("gpu")] : Array.from({ length: slices }, () => ({}));
 }
 
-test("a member is awaited until its devices were read, once for all pods", async () => {
+test("a member is awaited until its devices were read", async () => {
   serve({ slices: 1 });
-  expect([ask(["gpu"]), ask(["gpu"])]).toEqual(["unprepared", "unprepared"]);
+  devices.start();
+  devices.start();
+  expect(ask(["gpu"])).toBe("unprepared");
   await settle();
   expect([ask(["gpu"]), changes, reads]).toEqual(["prepared", 1, 1]);
 });
@@ -66,7 +72,7 @@ test.each([
   ],
 ])("a member's answer when %s", async (_, slices, requests, answer) => {
   serve({ slices });
-  ask(...requests);
+  devices.start();
   await settle();
   expect(ask(...requests)).toEqual(answer);
 });
@@ -75,29 +81,69 @@ test("a member that does not serve the API is refused, and one that refuses to b
   lists = () => {
     throw kubeError("NotFound");
   };
-  ask(["gpu"]);
+  devices.start();
   await settle();
   expect(ask(["gpu"])).toEqual({ refused: "does not serve resource.k8s.io/v1, which ResourceClaim gpu needs" });
   lists = () => {
     throw kubeError("Forbidden");
   };
   await clock.advance(60_000);
-  ask(["gpu"]);
   await settle();
   expect(ask(["gpu"])).toBe("prepared");
 });
 
-test("pods that wait hear of a driver that was installed within a minute, and a member is not read without them", async () => {
+test("members are read once a minute, and pods that wait hear of a driver that was installed", async () => {
   serve({ slices: 0 });
-  ask(["gpu"]);
+  devices.start();
   await settle();
   serve({ slices: 1 });
   expect([ask(["gpu"]), changes]).toEqual([{ refused: expect.stringContaining("no devices") }, 1]);
   await clock.advance(60_000);
-  expect([changes, reads]).toEqual([2, 1]);
+  await settle();
+  expect([ask(["gpu"]), changes, reads]).toEqual(["prepared", 2, 2]);
+  await clock.advance(60_000);
+  await settle();
+  expect([changes, reads]).toEqual([2, 3]);
+});
+
+test("a member that is refused is read again at once for a pod that comes some seconds later", async () => {
+  serve({ slices: 0 });
+  devices.start();
+  await settle();
+  serve({ slices: 1 });
+  await clock.advance(4_000);
   ask(["gpu"]);
   await settle();
-  expect([ask(["gpu"]), changes, reads]).toEqual(["prepared", 3, 2]);
-  await clock.advance(600_000);
-  expect(reads).toBe(2);
+  expect(reads).toBe(1);
+  await clock.advance(1_000);
+  ask(["gpu"]);
+  ask(["gpu"]);
+  await settle();
+  expect([ask(["gpu"]), changes, reads]).toEqual(["prepared", 2, 2]);
+});
+
+test("a member that is reachable again is read at once, unless it was read before", async () => {
+  serve({ slices: 1 });
+  withState(west, { reachable: false });
+  devices.start();
+  await settle();
+  withState(west, { reachable: true });
+  devices.onConnection(west);
+  devices.onConnection(west);
+  await settle();
+  devices.onConnection(west);
+  await settle();
+  expect([reads, west.devices.known?.drivers]).toEqual([1, ["gpu"]]);
+});
+
+test("what was read is forgotten with the last type that needs it, and classes beyond 200 are not kept", async () => {
+  serve({ slices: 1 });
+  devices.start();
+  await settle();
+  devices.stop();
+  expect(west.devices.known).toBeUndefined();
+  lists = () => Array.from({ length: 201 }, (_, index) => deviceClass(`gpu-${index}`));
+  devices.start();
+  await settle();
+  expect([west.devices.known, ask(["gpu"])]).toEqual([undefined, "prepared"]);
 });

@@ -1,12 +1,12 @@
 import { describe, expect, test, vi } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
-import type { Stored } from "../../../../src/api/kubernetes.ts";
 import { HomeAddresses, serverForMembers } from "../../../../src/controllers/home-api/address.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
 import type { HomeApi } from "../../../../src/pods/home-api.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { listing } from "../../../support/builders/answers.ts";
+import { cluster } from "../../../support/builders/member.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { quietClient } from "../quiet-client.ts";
 
@@ -108,15 +108,12 @@ test("tells callers that wait for the host's authority that there is none, howev
   const started = addresses.start(new AbortController().signal);
   await clock.advance(5_000);
   await started;
-  const cluster: Stored<Cluster> = {
-    metadata: { name: "west", uid: "c", resourceVersion: "1" },
-    spec: { credentialsSecret: { name: "west" } },
-  };
-  expect(addresses.of(cluster)).toMatchObject({ state: "pending" });
+  const west = cluster("west");
+  expect(addresses.of(west)).toMatchObject({ state: "pending" });
   expect(onChange).not.toHaveBeenCalled();
   answer.resolve(listing([]));
   await clock.advance(10);
-  expect(addresses.of(cluster)).toMatchObject({ state: "unknown" });
+  expect(addresses.of(west)).toMatchObject({ state: "unknown" });
   expect(onChange).toHaveBeenCalledOnce();
   await addresses.stop();
 });

@@ -1,106 +1,14 @@
 import { describe, expect, test } from "vitest";
-import type { Cluster } from "../../../../src/api/cluster.ts";
 import {
-  CLUSTER_FINALIZER,
-  EXCLUDE_DISRUPTION_LABEL,
   NODE_LABELS_ANNOTATION,
   NODE_TAINTS_ANNOTATION,
   VIRTUAL_NODE_LABEL,
   VIRTUAL_NODE_TAINT,
 } from "../../../../src/api/keys.ts";
-import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
 import { decide, isHostLikelyCutOff } from "../../../../src/controllers/virtual-node/decide.ts";
-import { desiredLabels, desiredNode, desiredStatus } from "../../../../src/controllers/virtual-node/decide-node.ts";
-import { clusterStatus } from "../../../../src/controllers/virtual-node/decide-status.ts";
+import { desiredNode } from "../../../../src/controllers/virtual-node/decide-node.ts";
 import type { Action, NodeFacts, Observed } from "../../../../src/controllers/virtual-node/model.ts";
-
-const now = Date.parse("2026-02-03T04:05:06Z");
-
-function facts(parts: Partial<NodeFacts> = {}): NodeFacts {
-  const amounts = { cpu: 128, memory: 2 ** 39, pods: 10_000 };
-  return {
-    reachable: true,
-    version: "v1.36.3",
-    nodes: 2,
-    capacity: amounts,
-    allocatable: amounts,
-    features: [],
-    nodesRead: true,
-    proxies: 0,
-    waiting: 0,
-    ...parts,
-  };
-}
-
-function cluster(metadata: Partial<Cluster["metadata"]> = {}, status?: Cluster["status"]): Stored<Cluster> {
-  return {
-    metadata: {
-      name: "west",
-      uid: "c",
-      resourceVersion: "1",
-      generation: 1,
-      finalizers: [CLUSTER_FINALIZER],
-      ...metadata,
-    },
-    spec: { credentialsSecret: { name: "member-west" } },
-    ...(status === undefined ? {} : { status }),
-  };
-}
-
-function observed(parts: Partial<Observed> = {}): Observed {
-  return {
-    name: "west",
-    cluster: cluster({ labels: { region: "eu", "kubernetes.io/os": "linux" } }),
-    facts: facts(),
-    node: undefined,
-    endpoint: { address: "10.0.0.5", port: 10250 },
-    nodePods: "none",
-    hostNodes: true,
-    renewedAt: now,
-    heartbeatAt: now,
-    reportedAt: now,
-    ...parts,
-  };
-}
-
-/** Returns the node as the API server stores it, with canonical quantities. */
-function stored(
-  parts: { spec?: KubeNode["spec"]; labels?: Record<string, string>; annotations?: Record<string, string> } = {},
-): Stored<KubeNode> {
-  const node = desiredNode(observed(), now);
-  const amounts = { cpu: "128", memory: "512Gi", pods: "10k" };
-  return {
-    ...node,
-    metadata: { ...node.metadata, name: "legation-west", uid: "n", resourceVersion: "1", ...parts },
-    spec: { ...node.spec, ...parts.spec },
-    status: { ...node.status, capacity: amounts, allocatable: { ...amounts, pods: "0" } },
-  };
-}
-
-const VIRTUAL = { key: VIRTUAL_NODE_TAINT, effect: "NoSchedule" } as const;
-
-const ready = {
-  observedGeneration: 1,
-  connection: "Direct" as const,
-  version: "v1.36.3",
-  nodes: 2,
-  pods: 0,
-  capacity: { cpu: "128", memory: "536870912Ki", pods: "10000" },
-  allocatable: { cpu: "128", memory: "536870912Ki", pods: "10000" },
-  conditions: [
-    {
-      type: "Ready",
-      status: "True" as const,
-      reason: "ProbeSucceeded",
-      message: "its API server answers",
-      lastTransitionTime: "x",
-    },
-  ],
-};
-
-function types(actions: readonly Action[]): string[] {
-  return actions.map(({ type }) => type);
-}
+import { cluster, facts, now, observed, ready, stored, types } from "./observed.ts";
 
 describe("a member's virtual node", () => {
   test.each<[string, Observed["endpoint"], Action["type"][]]>([
@@ -125,17 +33,6 @@ describe("a member's virtual node", () => {
     expect(requeueAt).toBe(expected.length === 0 ? undefined : now + 10_000);
   });
 
-  test("is Ready and says what takes long in a member that is slow, as does its Cluster", () => {
-    const slow = "its pods are being listed since 2026-01-01T00:00:00Z";
-    const seen = observed({ node: stored(), facts: facts({ slow, nodesRead: false }) });
-    expect(desiredStatus(seen, stored(), now).conditions).toMatchObject([
-      { status: "True", reason: "MemberSlow", message: `the API server of Cluster west answers, but ${slow}` },
-    ]);
-    const [condition] = (clusterStatus(seen, now)?.body as { conditions: unknown[] } | undefined)?.conditions ?? [];
-    const message = `its API server answers, but is slow: ${slow}`;
-    expect(condition).toMatchObject({ type: "Ready", status: "True", reason: "Slow", message });
-  });
-
   test("is created with the Cluster's labels, its taint, and no label that draws DaemonSets", () => {
     const [action] = decide(observed(), now).actions;
     expect(action).toMatchObject({
@@ -152,52 +49,6 @@ describe("a member's virtual node", () => {
       },
     });
     expect(action).not.toHaveProperty(["node", "metadata", "labels", "kubernetes.io/os"]);
-  });
-
-  test.each([
-    ["has the hostname label when its Cluster has it with the node's name", "legation-west", "legation-west"],
-    ["lacks the hostname label when its Cluster has it with another value", "west", undefined],
-  ])("%s", (_, written, expected) => {
-    const labels = { "kubernetes.io/hostname": written };
-    const node = desiredNode(observed({ cluster: cluster({ labels }) }), now);
-    expect(node.metadata?.labels?.["kubernetes.io/hostname"]).toBe(expected);
-  });
-
-  test.each([
-    ["is not counted among the host's own nodes when some or all of these are lost", true, undefined, true],
-    ["is counted on a host without nodes of its own", false, true, false],
-    ["is left counted until the host's own nodes are read", undefined, undefined, false],
-    ["is left uncounted until the host's own nodes are read", undefined, true, true],
-  ])("%s", (_what, hostNodes, before, isExcluded) => {
-    const labels = before === undefined ? {} : { [EXCLUDE_DISRUPTION_LABEL]: "" };
-    const wanted = desiredLabels(observed({ hostNodes, node: stored({ labels }) }));
-    expect(EXCLUDE_DISRUPTION_LABEL in wanted).toBe(isExcluded);
-  });
-
-  const endpoint = { address: "10.0.0.5", port: 10250 };
-  test.each([
-    ["v1.36.3", [], endpoint, ["ExtendWebSocketsToKubelet"]],
-    ["v1.31.0-rc.1+build", [], endpoint, ["ExtendWebSocketsToKubelet"]],
-    ["v1.30.9", ["ExtendWebSocketsToKubelet"], endpoint, []],
-    ["v1.36.3", ["ExtendWebSocketsToKubelet", "Other"], undefined, ["Other"]],
-    ["v1.36.3", ["Other", "Another"], endpoint, ["Another", "ExtendWebSocketsToKubelet", "Other"]],
-  ])(
-    "declares the features of a member of version %s whose nodes declare %j, with kubelet API %j: %j",
-    (version, features, at, all) => {
-      const status = desiredNode(observed({ facts: facts({ version, features }), endpoint: at }), now).status;
-      expect(status?.declaredFeatures).toEqual(all);
-    },
-  );
-
-  test("keeps its declared features while its member has not been read", () => {
-    const { version: _, ...unknown } = facts();
-    expect(desiredNode(observed({ facts: unknown }), now).status).not.toHaveProperty("declaredFeatures");
-  });
-
-  test("publishes the address of its kubelet API as configured", () => {
-    const endpoint = { address: "10.0.0.6", addressType: "ExternalIP", port: 10250 } as const;
-    const { status } = desiredNode(observed({ endpoint }), now);
-    expect(status?.addresses).toEqual([{ type: "ExternalIP", address: "10.0.0.6" }]);
   });
 
   test("is written at once when its member's nodes declare other features", () => {
@@ -261,20 +112,6 @@ describe("a member's virtual node", () => {
         },
       },
     ]);
-  });
-
-  test.each([
-    ["none, so that preemption helps no pod of the host there,", "none", "0"],
-    ["as many as the member's nodes, where they are counted,", "members", "10000"],
-  ] as const)("has room for pods: %s and the member's capacity", (_which, nodePods, pods) => {
-    const { status } = desiredNode(observed({ nodePods }), now);
-    expect(status?.allocatable).toMatchObject({ cpu: "128", memory: "536870912Ki", pods });
-    expect(status?.capacity).toMatchObject({ pods: "10000" });
-  });
-
-  test("has no room for pods from its creation on, before the member's nodes are read", () => {
-    const unread = facts({ nodesRead: false, capacity: {}, allocatable: {} });
-    expect(desiredNode(observed({ facts: unread }), now).status?.allocatable).toEqual({ pods: "0" });
   });
 
   test("has nothing allocatable if no node of the member takes pods, and is not reported again for that", () => {
@@ -373,28 +210,6 @@ describe("a member's virtual node", () => {
     expect(types(decide(due, now + 10_000).actions)).toEqual(["renewLease", "patchNode"]);
   });
 
-  test("has reported how its member is reached, with the agent as it last connected", () => {
-    const { metadata, spec } = cluster();
-    const behindAgent = { metadata, spec: { ...spec, agent: {} } };
-    const agent = { version: "1.2.3", since: now - 60_000 };
-    const shown = { version: "1.2.3", connectedSince: "2026-02-03T04:04:06Z" };
-    const statusOf = (parts: Partial<Observed>): object | undefined =>
-      decide(observed({ node: stored(), reportedAt: 0, ...parts }), now).actions.flatMap((action) =>
-        action.type === "patchClusterStatus" ? action.status : [],
-      )[0];
-    expect(statusOf({ cluster: cluster() })).toMatchObject({ connection: "Direct" });
-    expect(statusOf({ cluster: behindAgent, facts: facts({ agent }) })).toMatchObject({
-      connection: "Agent",
-      agent: shown,
-    });
-    const reported = { ...ready, connection: "Agent" as const, agent: shown };
-    const known = { ...behindAgent, status: reported };
-    expect(statusOf({ cluster: known, facts: facts({ agent }) })).toBeUndefined();
-    // The agent's version stays while no agent is connected, and goes with a join without one.
-    expect(statusOf({ cluster: known })).toBeUndefined();
-    expect(statusOf({ cluster: { ...known, spec } })).toMatchObject({ connection: "Direct", agent: null });
-  });
-
   test("has a refused creation reported, and tried again", () => {
     const lacking = observed({ refused: "taint: invalid value" });
     const { actions } = decide(lacking, now);
@@ -403,14 +218,6 @@ describe("a member's virtual node", () => {
       status: {
         conditions: [{ status: "False", reason: "NodeRefused", message: "Node legation-west: taint: invalid value" }],
       },
-    });
-  });
-
-  test("keeps its taint beside those of the node controller", () => {
-    const theirs = { key: "node.kubernetes.io/unreachable", effect: "NoExecute" };
-    const node = stored({ spec: { taints: [theirs] } });
-    expect(decide(observed({ node }), now).actions.at(-1)).toMatchObject({
-      patch: { spec: { taints: [theirs, { key: VIRTUAL_NODE_TAINT }] } },
     });
   });
 
@@ -438,24 +245,6 @@ describe("a Cluster that is being deleted", () => {
     expect(types(actions)).toContain("renewLease");
   });
 
-  test.each([
-    ["that answers", true, 500, "are being withdrawn"],
-    ["that does not answer", false, 10_000, "`legation unjoin west --force` gives them up"],
-  ])("waits for delegates without a node in a member %s, and reports that", (_which, reachable, afterMs, message) => {
-    const waiting = observed({ cluster: going, node: stored(), facts: facts({ waiting: 2, reachable }) });
-    const { actions, outcome, requeueAt } = decide(waiting, now);
-    expect({ outcome, requeueAt }).toEqual({ outcome: "Draining", requeueAt: now + afterMs });
-    expect(types(actions)).not.toContain("removeFinalizer");
-    expect(types(actions)).not.toContain("deleteNode");
-    const written = actions.find((action) => action.type === "patchClusterStatus");
-    expect(written?.status).toMatchObject({
-      conditions: [
-        { type: "Ready" },
-        { type: "Released", status: "False", reason: "PodsRemain", message: expect.stringContaining(message) },
-      ],
-    });
-  });
-
   test("gives up delegates without a node when its node is out of service, and deletes the node last", () => {
     const spec = { taints: [{ key: "node.kubernetes.io/out-of-service", effect: "NoExecute" as const }] };
     const lost = observed({
@@ -466,26 +255,6 @@ describe("a Cluster that is being deleted", () => {
     expect(types(decide(lost, now).actions)).toEqual(["removeFinalizer", "deleteNode"]);
     const answering = { ...lost, facts: facts({ waiting: 1 }) };
     expect(types(decide(answering, now).actions)).not.toContain("removeFinalizer");
-  });
-
-  test("reports which pods on its node it waits for", () => {
-    const draining = observed({ cluster: going, node: stored(), facts: facts({ proxies: 1 }) });
-    const written = decide(draining, now).actions.find((action) => action.type === "patchClusterStatus");
-    expect(written?.status).toMatchObject({
-      conditions: [{ type: "Ready" }, { type: "Released", message: "1 pod is bound to Node legation-west" }],
-    });
-  });
-
-  test("stays, with its earlier counts, while the host's pods have not been read", () => {
-    const told = cluster({ deletionTimestamp: "2026-02-03T04:05:00Z" }, { pods: 7, heldDelegates: 2 });
-    const { proxies: _, ...rest } = facts();
-    const unread = observed({ cluster: told, node: stored(), facts: { ...rest, proxies: undefined } });
-    const { actions, outcome } = decide(unread, now);
-    expect(outcome).toBe("Draining");
-    expect(types(actions)).not.toContain("deleteNode");
-    const written = actions.find((action) => action.type === "patchClusterStatus");
-    expect(written?.status).not.toHaveProperty("pods");
-    expect(written?.status).not.toHaveProperty("heldDelegates");
   });
 
   test("goes with its node when no pod is left", () => {
@@ -521,146 +290,10 @@ test("reports a member as lost on node and Cluster when another cluster answers 
   });
 });
 
-describe("the taints of a node that its Cluster has written", () => {
-  const upkeep = { key: "example.com/upkeep", effect: "NoSchedule" } as const;
-  const earlier = { ...upkeep, value: "earlier" };
-  const annotations = { ...stored().metadata.annotations, [NODE_TAINTS_ANNOTATION]: JSON.stringify([upkeep]) };
-
-  test.each([
-    { named: "stay", noted: annotations, there: [VIRTUAL, upkeep], wanted: [upkeep], written: undefined },
-    { named: "go with the Cluster's", noted: annotations, there: [VIRTUAL, upkeep], wanted: [], written: [VIRTUAL] },
-    {
-      named: "take the place of another's with the same key and effect",
-      noted: stored().metadata.annotations ?? {},
-      there: [VIRTUAL, earlier],
-      wanted: [upkeep],
-      written: [VIRTUAL, upkeep],
-    },
-  ])("$named, with the observed list as precondition", ({ noted, there, wanted, written }) => {
-    const { cluster: west = cluster() } = observed();
-    const tainted = { ...west, spec: { ...west.spec, taints: wanted } };
-    const node = stored({ annotations: noted, spec: { taints: there } });
-    const patches = decide(observed({ node, cluster: tainted }), now).actions.filter(
-      ({ type }) => type === "patchNode",
-    );
-    const expected = { metadata: { resourceVersion: "1" }, spec: { taints: written } };
-    expect(patches).toMatchObject(written === undefined ? [] : [{ patch: expected }]);
-  });
-});
-
-test("keeps a member's capacity while its nodes have not been read", () => {
-  const unread = facts({ nodesRead: false, nodes: 0, capacity: {}, allocatable: {} });
-  const { actions } = decide(observed({ node: stored(), facts: unread, heartbeatAt: 0 }), now);
-  const [report] = actions.flatMap((action) => (action.type === "patchNodeStatus" ? [action.patch] : []));
-  expect(report).toHaveProperty("status.conditions");
-  expect(report).not.toHaveProperty("status.capacity");
-  expect(report).not.toHaveProperty("status.allocatable");
-});
-
 test("adds no finalizer to a terminating Cluster, which the API server would refuse", () => {
   const leaving = cluster({ deletionTimestamp: "2026-02-03T04:05:00Z", finalizers: ["example.com/other"] });
   const { actions } = decide(observed({ cluster: leaving, node: stored(), facts: facts({ proxies: 1 }) }), now);
   expect(types(actions)).not.toContain("addFinalizer");
-});
-
-describe("a deleted virtual node", () => {
-  const own = { key: "example.com/pool", effect: "NoSchedule" } as const;
-  const byHand = { key: "example.com/upkeep", effect: "NoSchedule" } as const;
-  const lost = {
-    key: "node.kubernetes.io/unreachable",
-    effect: "NoExecute",
-    timeAdded: "2026-02-03T04:00:00Z",
-  } as const;
-
-  function tainted(taints: NonNullable<Cluster["spec"]["taints"]>): Stored<Cluster> {
-    return { ...cluster(), spec: { ...cluster().spec, taints } };
-  }
-
-  test("is restored cordoned, with the taints that it had", () => {
-    const deleted = stored({ spec: { unschedulable: true, taints: [VIRTUAL, byHand, lost] } });
-    const { spec } = desiredNode(observed({ deleted }), now);
-    expect(spec).toEqual({
-      unschedulable: true,
-      taints: [VIRTUAL, byHand, lost],
-      providerID: "legation://west",
-    });
-  });
-
-  test("is restored with its Cluster's present taints", () => {
-    const before = desiredNode(observed({ cluster: tainted([own]) }), now);
-    const deleted = {
-      ...before,
-      metadata: { ...before.metadata, name: "legation-west", uid: "n", resourceVersion: "1" },
-    };
-    const next = { ...own, key: "example.com/other" };
-    const { spec } = desiredNode(observed({ deleted, cluster: tainted([next]) }), now);
-    expect(spec?.taints).toEqual([VIRTUAL, next]);
-    expect(spec).not.toHaveProperty("unschedulable");
-  });
-});
-
-describe("the label by which cluster autoscalers ignore the resources of virtual nodes", () => {
-  const labelOf = (labels: Record<string, string>): string | undefined =>
-    desiredNode(observed({ cluster: cluster({ labels }) }), now).metadata?.labels?.type;
-
-  test("is on the node", () => {
-    expect(labelOf({ region: "eu" })).toBe("virtual-kubelet");
-  });
-
-  test("is the node's also where the Cluster has a label of that key", () => {
-    expect(labelOf({ type: "edge" })).toBe("virtual-kubelet");
-  });
-
-  test("is added to a node without it, and stays when the Cluster loses one of that key", () => {
-    const node = stored({ labels: { type: "edge" } });
-    const annotations = { ...node.metadata.annotations, "legation.dev/node-labels": "type" };
-    const before = { ...node, metadata: { ...node.metadata, annotations } };
-    const { actions } = decide(observed({ cluster: cluster(), node: before }), now);
-    expect(actions).toContainEqual({
-      type: "patchNode",
-      patch: expect.objectContaining({
-        metadata: expect.objectContaining({ labels: expect.objectContaining({ type: "virtual-kubelet" }) }),
-      }),
-    });
-  });
-});
-
-test("keeps labels by which tools find their objects off the node, and removes them", () => {
-  const labels = {
-    region: "eu",
-    "app.kubernetes.io/instance": "clusters",
-    "app.kubernetes.io/managed-by": "Helm",
-    "argocd.argoproj.io/instance": "clusters",
-    "kustomize.toolkit.fluxcd.io/name": "clusters",
-    "helm.toolkit.fluxcd.io/name": "clusters",
-    "topology.kubernetes.io/region": "eu",
-  };
-  const there = observed({ cluster: cluster({ labels }) });
-  expect(Object.keys(desiredNode(there, now).metadata?.labels ?? {}).sort()).toEqual([
-    VIRTUAL_NODE_LABEL,
-    "node-role.kubernetes.io/member",
-    EXCLUDE_DISRUPTION_LABEL,
-    "node.kubernetes.io/exclude-from-external-load-balancers",
-    "region",
-    "topology.kubernetes.io/region",
-    "type",
-  ]);
-  const node = stored();
-  const earlier = "region,app.kubernetes.io/instance,toString";
-  const annotations = { ...node.metadata.annotations, "legation.dev/node-labels": earlier };
-  const bears = { ...node.metadata.labels, "app.kubernetes.io/instance": "clusters", toString: "a" };
-  const { actions } = decide(
-    { ...there, node: { ...node, metadata: { ...node.metadata, annotations, labels: bears } } },
-    now,
-  );
-  expect(actions).toContainEqual({
-    type: "patchNode",
-    patch: expect.objectContaining({
-      metadata: expect.objectContaining({
-        labels: expect.objectContaining({ "app.kubernetes.io/instance": null, toString: null }),
-      }),
-    }),
-  });
 });
 
 test.each([

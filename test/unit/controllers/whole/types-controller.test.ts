@@ -42,7 +42,13 @@ function startTypes(
     ...surroundings(members, clock),
     host,
     proxies: new Store<Pod>(),
-    followers: { add: () => {}, remove: () => {}, onTypesRead: () => {}, groupOf: () => undefined },
+    followers: {
+      add: () => {},
+      remove: () => {},
+      onTypesRead: () => {},
+      groupOf: () => undefined,
+      devices: { preparationFor: () => "prepared" },
+    },
     rules: { parse: () => ({ ok: true, placement: {} }), namespaceLabels: () => ({}) },
     restoredHost: { keeps: () => false, confirm: async () => {} },
   });

@@ -27,6 +27,14 @@ test.each([
   expect(selected([spec], {})).toEqual([]);
 });
 
+test("runs specs with a driver of devices where the member has the devices, in place of the delegated side", () => {
+  const driven = "[sig-node] [DRA] control plane supports init containers";
+  const stored = "[sig-node] [DRA] CRUD Tests resource.k8s.io/v1 ResourceClaim [Conformance]";
+  expect(selected([PODS, driven, stored], {}, "devices")).toEqual([driven]);
+  expect(selected([PODS, driven, stored], {}, "delegated")).toEqual([PODS, stored]);
+  expect(selected([PODS, driven, stored], {}, "plain")).toEqual([PODS, driven, stored]);
+});
+
 test("runs all specs of Jobs, and no others, on the side of whole Jobs", () => {
   const gated = "[sig-apps] Job should allow updating pod resources [FeatureGate:MutableResources] [Beta]";
   const setUp = "[sig-apps] Job should create a Workload [FeatureGate:Workload] [Alpha] [Feature:OffByDefault]";

@@ -14,10 +14,12 @@ function words(parts: Partial<Parameters<typeof reachedWords>[0]>): string[] {
   return reachedWords(member, Date.parse("2026-01-01T01:05:00Z"), "UTC");
 }
 
-test("a member behind an agent has the agent's version and time, and when its token ends and is renewed", () => {
-  const agent = { version: "0.2.0", connectedSince: "2026-01-01T01:00:00Z" };
+test("a member behind an agent has the agent's version, time and certificate, and when its token ends and is renewed", () => {
+  const certificateExpires = "2026-03-01T00:00:00Z";
+  const agent = { version: "0.2.0", connectedSince: "2026-01-01T01:00:00Z", certificateExpires };
   expect(words({ connection: "Agent", agent, access: { prefix: "legation:" } })).toEqual([
-    "By its agent of version 0.2.0, connected since 2026-01-01 01:00:00 UTC (5m).",
+    "By its agent of version 0.2.0, connected since 2026-01-01 01:00:00 UTC (5m), " +
+      "with a certificate that is valid until 2026-03-01 00:00:00 UTC.",
     "Open to users of the host as legation:USER.",
     "Its token is in Secret legation-system/member-west, valid until 2026-01-31 00:00:00 UTC, made at " +
       "2026-01-01 00:00:00 UTC, and renewed at 2026-01-16 00:00:00 UTC.",

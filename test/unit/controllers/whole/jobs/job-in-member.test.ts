@@ -36,6 +36,60 @@ test("a Job is computed once for a member, and anew when its labels change", () 
   expect(parsed).toBe(3);
 });
 
+describe("a Job whose node selector names a member", () => {
+  const inMembers = new JobsInMembers({
+    parse: ({ metadata }: Stored<Pod>) => parsePlacement(metadata.annotations ?? {}),
+  });
+  const selecting = (cluster: string): Stored<Job> => ({
+    ...job({ "legation.dev/cluster": "west" }),
+    spec: {
+      template: {
+        spec: { containers: [{ name: "main" }], nodeSelector: { "legation.dev/cluster": cluster, disk: "fast" } },
+      },
+    },
+  });
+
+  test("goes there without that label, which no node has", () => {
+    expect(inMembers.of(selecting("west"), candidate({}))).toMatchObject({
+      object: { spec: { template: { spec: { nodeSelector: { disk: "fast" } } } } },
+    });
+  });
+
+  test("changes nothing in another", () => {
+    const given = inMembers.of(selecting("east"), candidate({}));
+    expect(given).toMatchObject({ state: "unknown", message: expect.stringContaining("legation.dev/cluster") });
+  });
+});
+
+describe("a Job of a queue of the host", () => {
+  const inMembers = new JobsInMembers({
+    parse: ({ metadata }: Stored<Pod>) => parsePlacement(metadata.annotations ?? {}),
+  });
+  const queued = (suspend: boolean, podLabels: Record<string, string>): Stored<Job> => {
+    const plain = job({ "legation.dev/cluster": "west" });
+    const template = { metadata: { labels: { app: "sum", ...podLabels } }, spec: { containers: [{ name: "main" }] } };
+    const labels = { team: "a", "kueue.x-k8s.io/queue-name": "team" };
+    return { ...plain, metadata: { ...plain.metadata, labels }, spec: { suspend, template } };
+  };
+  const PODSET = { "kueue.x-k8s.io/podset": "main", "kueue.x-k8s.io/cluster-queue-name": "team" };
+
+  test.each([
+    { name: "that is admitted", written: queued(false, PODSET) },
+    { name: "that is preempted", written: queued(true, {}) },
+  ])("$name has no word of Kueue in its member", ({ written }) => {
+    expect(inMembers.of(written, candidate({}))).toMatchObject({
+      object: { metadata: { labels: { team: "a" } }, spec: { template: { metadata: { labels: { app: "sum" } } } } },
+    });
+    expect(JSON.stringify(inMembers.of(written, candidate({})))).not.toContain("kueue");
+  });
+
+  test("that only the member's Kueue knows keeps its queue", () => {
+    expect(inMembers.of(queued(false, {}), candidate({}))).toMatchObject({
+      object: { metadata: { labels: { "kueue.x-k8s.io/queue-name": "team" } } },
+    });
+  });
+});
+
 describe("a Job that is sent to a member with a copy", () => {
   const SUSPENDED = { type: "Suspended", status: "True" };
   const withSelector = (zone: string, suspend: boolean, status: Job["status"] = {}): Stored<Job> => ({

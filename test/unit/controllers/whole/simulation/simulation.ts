@@ -270,7 +270,13 @@ export class Simulation {
       events,
       host,
       proxies: new Store<Pod>(),
-      followers: { add: () => {}, remove: () => {}, onTypesRead: () => {}, groupOf: () => undefined },
+      followers: {
+        add: () => {},
+        remove: () => {},
+        onTypesRead: () => {},
+        groupOf: () => undefined,
+        devices: { preparationFor: () => "prepared" },
+      },
       rules: {
         parse: ({ metadata }: Stored<AnyObject>): ParsedPlacement => parsePlacement(metadata.annotations ?? {}),
         namespaceLabels: () => ({}),

@@ -19,7 +19,6 @@ const SHARES: JobShare[] = [
 ];
 
 const STATUS_ACTION = { type: "status", object: JOB, shown: { status: { active: 1 }, shares: SHARES } } as const;
-
 const WITHOUT_COPY = member("west", fakeClient({ list: async () => ({ items: [] }) }));
 
 interface Executed {

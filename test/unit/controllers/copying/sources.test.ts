@@ -12,12 +12,10 @@ import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { surroundings } from "../fleet.ts";
 
 const KEPT_MS = 5 * 60_000;
-
 let clock: FakeClock;
 let proxies: Store<Pod>;
 let watched: Set<string>;
 let controller: DependencyController<DependencyObject>;
-
 beforeEach(() => {
   clock = new FakeClock();
   proxies = new Store<Pod>();

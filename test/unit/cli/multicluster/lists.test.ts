@@ -1,0 +1,68 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { GetRuns, IN_SHOP_ALONE, sessionWith } from "../get/fake-members.ts";
+
+describe("the lists of members", () => {
+  let runs: GetRuns;
+  beforeEach(() => {
+    runs = new GetRuns();
+  });
+
+  test("-A shows an account with rights in its namespace alone the objects of that, and says what is hidden", async () => {
+    runs.west.isOneNamespaceAlone = true;
+    runs.west.pages = [["shop/a"]];
+    runs.session = sessionWith({ west: runs.west, east: runs.east }, undefined, IN_SHOP_ALONE);
+    expect(await runs.get("pods", "-A")).toEqual({
+      code: 0,
+      out: "CLUSTER NAMESPACE NAME STATUS\nwest shop a Running\n",
+      err:
+        "not shown: members without pods or whole Jobs of namespace shop, which the ClusterRole legation-viewer lets you read\n" +
+        "not shown: pods of namespaces beside shop, which the right to list them in all namespaces of a member lets you read\n",
+    });
+    expect(runs.west.lists.at(-1)).toMatchObject({ namespace: "shop" });
+  });
+
+  test("names a member that fails, and shows the rest", async () => {
+    runs.west.failure = "ServerError";
+    runs.east.pages = [["shop/d"]];
+    expect(await runs.get("pods")).toEqual({
+      code: 0,
+      out: "CLUSTER NAME STATUS\neast d Running\n",
+      err: "west: ServerError it said\n",
+    });
+  });
+
+  test("names a member without an answer in time, and shows the rest", async () => {
+    runs.west.hangs = true;
+    runs.east.pages = [["shop/d"]];
+    expect(await runs.get("pods", "--timeout", "50ms")).toEqual({
+      code: 0,
+      out: "CLUSTER NAME STATUS\neast d Running\n",
+      err: "west: no answer within 0.05 s\n",
+    });
+  });
+
+  test("names members without the type", async () => {
+    expect(await runs.get("widgets")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('east: has no resource type "widgets"\nwest: has no resource type "widgets"\n'),
+    });
+  });
+
+  test("shows a named object where it is, and fails if it is nowhere", async () => {
+    runs.west.pages = [["shop/a"]];
+    expect(await runs.get("pod/a")).toEqual({ code: 0, out: "CLUSTER NAME STATUS\nwest a Running\n", err: "" });
+    runs.session = sessionWith({ west: runs.west, east: runs.east });
+    expect(await runs.get("pod", "a", "b")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('error: pods "b": not found in any of these clusters'),
+    });
+  });
+
+  test("fails if a named object is nowhere, although some member lacks the type", async () => {
+    runs.east.lacksPods = true;
+    expect(await runs.get("pod", "a")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('error: pods "a": not found in any of these clusters'),
+    });
+  });
+});

@@ -1,0 +1,69 @@
+import { expect, test } from "vitest";
+import type { Job, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { memberRoom, unconnectedRoom } from "../../../../src/controllers/queues/member-rooms.ts";
+import { cluster, delegates, member } from "../../../support/builders/member.ts";
+
+const QUEUED = { "kueue.x-k8s.io/cluster-queue-name": "team" };
+const WEST = { "legation.dev/cluster": "west" };
+
+function pod(
+  name: string,
+  cpu: string,
+  labels: Readonly<Record<string, string>> = {},
+  nodeName = "legation-west",
+): Stored<Pod> {
+  const main = { name: "main", resources: { requests: { cpu } } };
+  return {
+    metadata: { namespace: "shop", name, uid: name, resourceVersion: "1", labels },
+    spec: { containers: [main], nodeSelector: WEST, nodeName },
+  };
+}
+
+function room(
+  proxies: readonly Stored<Pod>[],
+  wholeJobs: readonly { object: Stored<Job>; copy: Stored<Job> | undefined }[] = [],
+) {
+  const nodes = new Map(
+    proxies.map(({ metadata }) => [`shop/${metadata.name}`, pod(metadata.name, "0", {}, "node-1")]),
+  );
+  const west = member("west", undefined, {
+    delegates: delegates({ get: (key) => nodes.get(key) }),
+    foreign: {},
+    foreignOn: (_node, withoutJobs = []) => ({ cpu: [...withoutJobs].length === 0 ? 7 : 3 }),
+    nodes: [],
+  });
+  return memberRoom(west, { proxies: { byIndex: () => [...proxies] }, wholeJobs: () => wholeJobs });
+}
+
+test("pods of a queue are named with their node, and others are use of it", () => {
+  const { queued, usedOn } = room([pod("queued", "2", QUEUED), pod("plain", "4")]);
+  expect(queued).toEqual([{ queue: "team", nodeSelector: WEST, requests: { cpu: 2, pods: 1 }, node: "node-1" }]);
+  expect(usedOn("node-1")).toEqual({ cpu: 11, pods: 1 });
+});
+
+test("pods that have ended use nothing, and those of which the queue is not known are no others' use", () => {
+  const ended = { ...pod("ended", "4"), status: { phase: "Succeeded" } };
+  const { queued, usedOn } = room([ended, pod("old", "4", { "kueue.x-k8s.io/managed": "true" })]);
+  expect(queued).toEqual([]);
+  expect(usedOn("node-1")).toEqual({ cpu: 7 });
+});
+
+test("a whole Job of a queue is its running pods, which are no others' use", () => {
+  const template = {
+    metadata: { labels: QUEUED },
+    spec: { containers: [{ name: "main", resources: { requests: { cpu: "2" } } }], nodeSelector: WEST },
+  };
+  const metadata = { namespace: "shop", name: "sum", uid: "host-uid", resourceVersion: "1" };
+  const object: Stored<Job> = { metadata, spec: { template }, status: { active: 3 } };
+  const copy: Stored<Job> = { ...object, metadata: { ...metadata, uid: "copy-uid" } };
+  const { queued, usedOn } = room([], [{ object, copy }]);
+  expect(queued).toEqual([{ queue: "team", nodeSelector: WEST, requests: { cpu: 6, pods: 3 } }]);
+  expect(usedOn("node-1")).toEqual({ cpu: 3 });
+});
+
+test("in a Cluster without a connection everything stays that a queue has there", () => {
+  const facts = { proxies: { byIndex: () => [pod("queued", "2", QUEUED), pod("plain", "4")] }, wholeJobs: () => [] };
+  const found = unconnectedRoom(cluster("west"), facts);
+  expect(found).toMatchObject({ name: "west", closed: "it has no connection", nodes: [] });
+  expect(found.queued).toEqual([{ queue: "team", nodeSelector: WEST, requests: { cpu: 2, pods: 1 } }]);
+});
