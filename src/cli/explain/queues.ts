@@ -6,7 +6,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { resourceOf, ServedResource } from "../../kube/optional-resource.ts";
 import { apiVersionOf } from "../../kube/resources.ts";
-import { type Hidden, OTHER_WORKLOADS, QUEUES } from "../shared/hidden.ts";
+import { FLAVORS, type Hidden, OTHER_WORKLOADS, QUEUES } from "../shared/hidden.ts";
 import { listServed, listWhereAllowed, namespacedName, readable } from "../shared/reading.ts";
 import type { HostMembers } from "./members.ts";
 import {
@@ -68,7 +68,7 @@ export async function readQueues(
     flavors: flavors ?? [],
     localQueues: locals.found,
     workloads: all.found,
-    hidden: locals.isAll && all.isAll ? [] : [OTHER_WORKLOADS],
+    hidden: [...(flavors === undefined ? [FLAVORS] : []), ...(locals.isAll && all.isAll ? [] : [OTHER_WORKLOADS])],
   };
 }
 

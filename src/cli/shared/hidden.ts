@@ -23,6 +23,9 @@ export const VIRTUAL_NODES: Hidden = ofViewers("virtual nodes");
 /** Kueue's queues, where the host serves them. */
 export const QUEUES: Hidden = ofViewers("Kueue's queues");
 
+/** The members that flavors of Kueue select, by the flavors' node labels. */
+export const FLAVORS: Hidden = ofViewers("the members of Kueue's flavors");
+
 /** Workloads that wait in Kueue's queues, for an account that sees its namespace's alone. */
 export const OTHER_WORKLOADS: Hidden = ofViewers("workloads of other namespaces in Kueue's queues");
 

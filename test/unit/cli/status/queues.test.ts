@@ -86,6 +86,12 @@ test("status shows what waits of the account's own namespace, and what it hides"
   expect(hidden).toBe(`not shown: workloads of other namespaces in Kueue's queues, ${MAY_READ}`);
 });
 
+test("status says that flavors are hidden, which tell the members of a queue", async () => {
+  const { queues, hidden } = await shown(KUEUE, ["clusterqueues", "localqueues", "workloads"]);
+  expect(queues).toMatchObject([{ flavors: [{ name: "west", members: [] }] }]);
+  expect(hidden).toBe(`not shown: the members of Kueue's flavors, ${MAY_READ}`);
+});
+
 test("status says that Kueue's queues are hidden from an account that may not read them", async () => {
   const { queues, hidden } = await shown(KUEUE, []);
   expect(queues).toEqual([]);
