@@ -1,5 +1,11 @@
 /** Pages that task-pages.test.ts runs, on clusters whose nodes are simulated. */
-const FIRST_PAGES = ["README.md", "docs/tasks/configmap.md", "docs/tasks/first-pod.md", "docs/tasks/whole-job.md"];
+const FIRST_PAGES = [
+  "README.md",
+  "docs/tasks/configmap.md",
+  "docs/tasks/first-pod.md",
+  "docs/tasks/share-members.md",
+  "docs/tasks/whole-job.md",
+];
 
 /** Pages that kind-pages.test.ts runs in tests of their own. */
 const KIND_PAGES = ["docs/tasks/kind.md", "docs/tasks/agent.md"];

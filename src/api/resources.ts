@@ -1,7 +1,7 @@
 import type { OptionalResource, Resource } from "../kube/resources.ts";
 import type { Cluster } from "./cluster.ts";
 import type { AnyObject, DelegatedType } from "./delegated-type.ts";
-import type { CapacityProvider, ClusterQueue, ResourceFlavor } from "./kueue.ts";
+import type { CapacityProvider, ClusterQueue, LocalQueue, ResourceFlavor, Workload } from "./kueue.ts";
 import type { PlacementDefaults } from "./placement-defaults.ts";
 
 const legation = { group: "legation.dev", version: "v1alpha1", namespaced: false } as const;
@@ -38,6 +38,20 @@ export const clusterQueues: OptionalResource<ClusterQueue> = {
   versions: ["v1beta2", "v1beta1"],
   plural: "clusterqueues",
   kind: "ClusterQueue",
+};
+export const localQueues: OptionalResource<LocalQueue> = {
+  ...KUEUE,
+  namespaced: true,
+  versions: ["v1beta2", "v1beta1"],
+  plural: "localqueues",
+  kind: "LocalQueue",
+};
+export const workloads: OptionalResource<Workload> = {
+  ...KUEUE,
+  namespaced: true,
+  versions: ["v1beta2", "v1beta1"],
+  plural: "workloads",
+  kind: "Workload",
 };
 export const capacityProviders: OptionalResource<CapacityProvider> = {
   ...KUEUE,

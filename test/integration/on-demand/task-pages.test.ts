@@ -1,8 +1,9 @@
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from "vitest";
 import { runPage } from "../../support/documents/run-page.ts";
+import { startKueue } from "../../support/engines/kueue-manager.ts";
 import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { useLegation } from "../../support/harness/legation.ts";
@@ -32,6 +33,12 @@ afterAll(() => {
 test.each(["first-pod", "whole-job", "configmap"])("runs every command of the page %s", async (name) => {
   expect(await runPage({ page: `docs/tasks/${name}.md`, directory, env })).toBeGreaterThan(4);
 });
+
+test("runs every command of the page on queues, beside a Kueue that the test starts", async () => {
+  const kueue = await startKueue(hostCluster(), { frameworks: ["batch/job"] });
+  onTestFinished(() => kueue.stop());
+  expect(await runPage({ page: "docs/tasks/share-members.md", directory, env })).toBe(7);
+}, 600_000);
 
 test("runs the commands of the README for clusters of one's own", async () => {
   expect(await runPage({ page: "README.md", directory, env })).toBeGreaterThan(2);
