@@ -131,7 +131,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     room: "controllers/queues",
     purpose: "quotas of Kueue's queues, by what members have",
     foundation: "controller",
-    imports: ["placement", "controllers/proxies.ts"],
+    imports: ["controllers/proxies.ts"],
   },
   {
     room: "controllers/cluster-profiles",
