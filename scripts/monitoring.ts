@@ -31,6 +31,16 @@ const EMPTY: Readonly<Record<string, string>> = {
   "alert LegationRequestsRefused": "nothing is refused",
   "alert LegationEventsLost": "no event is lost",
   "panel Errors": "no request fails",
+  ...Object.fromEntries(
+    [
+      "Workloads that wait",
+      "Workloads admitted",
+      "Wait until admission",
+      "Quota by flavor",
+      "Quota used",
+      "Workloads evicted",
+    ].map((title) => [`panel ${title}`, "no Kueue is scraped"]),
+  ),
 };
 
 const promtool = await ensurePrometheus("promtool", progress);

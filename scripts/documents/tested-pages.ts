@@ -1,9 +1,9 @@
 /** Pages that task-pages.test.ts runs, on clusters whose nodes are simulated. */
 const FIRST_PAGES = [
   "README.md",
-  "docs/tasks/author.md",
   "docs/tasks/configmap.md",
   "docs/tasks/first-pod.md",
+  "docs/tasks/share-members.md",
   "docs/tasks/whole-job.md",
 ];
 
@@ -22,6 +22,7 @@ export const OTHER_PAGES = [
   "docs/whole-objects.md",
   "docs/cluster-profiles.md",
   "docs/ui.md",
+  "docs/tasks/author.md",
   "docs/tasks/access.md",
   "docs/access.md",
   "docs/cli.md",

@@ -131,7 +131,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     room: "controllers/queues",
     purpose: "quotas of Kueue's queues, and its admission checks, by what members have",
     foundation: "controller",
-    imports: ["simulation"],
+    imports: ["simulation", "controllers/proxies.ts"],
   },
   {
     room: "controllers/cluster-profiles",

@@ -34,6 +34,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
       page("A first pod", "tasks/first-pod"),
       page("Run a whole Job", "tasks/whole-job"),
       page("Give members a ConfigMap", "tasks/configmap"),
+      page("Share members between teams", "tasks/share-members"),
       page("Let users into members", "tasks/access"),
       page("Join a member behind NAT", "tasks/agent"),
     ],

@@ -67,6 +67,8 @@ export interface TopologyAssignment {
     readonly valuesPerLevel: readonly TopologyValues[];
     readonly podCounts: { readonly universal?: number; readonly individual?: readonly number[] };
   }[];
+  /** In place of `slices` in v1beta1. */
+  readonly domains?: readonly { readonly values: readonly string[]; readonly count: number }[];
 }
 
 export interface TopologyValues {
@@ -75,12 +77,21 @@ export interface TopologyValues {
 }
 
 export interface Workload extends KubeObject {
-  readonly spec?: { readonly podSets?: readonly PodSet[]; readonly priority?: number; readonly active?: boolean };
+  readonly spec?: {
+    readonly queueName?: string;
+    /** False: Kueue leaves it alone until somebody sets it to true. */
+    readonly active?: boolean;
+    readonly priority?: number;
+    readonly podSets?: readonly PodSet[];
+  };
   readonly status?: {
     readonly conditions?: readonly KueueCondition[];
     readonly admission?: { readonly clusterQueue?: string; readonly podSetAssignments?: readonly PodSetAssignment[] };
     readonly admissionChecks?: readonly CheckEntry[];
     readonly reclaimablePods?: readonly { readonly name: string; readonly count: number }[];
+    /** Of all pods of each pod set, as Kueue last tried to admit them. */
+    readonly resourceRequests?: readonly { readonly resources?: Readonly<Record<string, string | number>> }[];
+    readonly requeueState?: { readonly requeueAt?: string };
   };
 }
 

@@ -1,4 +1,5 @@
 import type { KubeObject, Toleration } from "./kubernetes.ts";
+import type { KueueCondition } from "./kueue-workload.ts";
 
 // Fields of Kueue's objects (sigs.k8s.io/kueue, apis/kueue/v1beta2) that Legation reads or writes.
 
@@ -22,7 +23,28 @@ export interface FlavorQuotas {
 export type ResourceGroups = readonly { readonly flavors?: readonly FlavorQuotas[] }[];
 
 export interface ClusterQueue extends KubeObject {
-  readonly spec?: { readonly resourceGroups?: ResourceGroups };
+  readonly spec?: {
+    readonly resourceGroups?: ResourceGroups;
+    readonly cohortName?: string;
+    readonly queueingStrategy?: string;
+  };
+  readonly status?: {
+    readonly conditions?: readonly KueueCondition[];
+    /** Includes what workloads hold that wait for admission checks. */
+    readonly flavorsReservation?: readonly FlavorUsage[];
+    readonly pendingWorkloads?: number;
+    readonly reservingWorkloads?: number;
+    readonly admittedWorkloads?: number;
+  };
+}
+
+export interface FlavorUsage {
+  readonly name: string;
+  readonly resources?: readonly { readonly name: string; readonly total?: string | number }[];
+}
+
+export interface LocalQueue extends KubeObject {
+  readonly spec?: { readonly clusterQueue?: string };
 }
 
 export interface NormalizedFlavor {

@@ -1,7 +1,7 @@
 import type { OptionalResource, Resource } from "../kube/resources.ts";
 import type { Cluster } from "./cluster.ts";
 import type { AnyObject, DelegatedType } from "./delegated-type.ts";
-import type { CapacityProvider, ClusterQueue, ResourceFlavor } from "./kueue.ts";
+import type { CapacityProvider, ClusterQueue, LocalQueue, ResourceFlavor } from "./kueue.ts";
 import type { AdmissionCheck, Workload } from "./kueue-workload.ts";
 import type { PlacementDefaults } from "./placement-defaults.ts";
 
@@ -40,6 +40,20 @@ export const clusterQueues: OptionalResource<ClusterQueue> = {
   plural: "clusterqueues",
   kind: "ClusterQueue",
 };
+export const localQueues: OptionalResource<LocalQueue> = {
+  ...KUEUE,
+  namespaced: true,
+  versions: ["v1beta2", "v1beta1"],
+  plural: "localqueues",
+  kind: "LocalQueue",
+};
+export const workloads: OptionalResource<Workload> = {
+  ...KUEUE,
+  namespaced: true,
+  versions: ["v1beta2", "v1beta1"],
+  plural: "workloads",
+  kind: "Workload",
+};
 export const capacityProviders: OptionalResource<CapacityProvider> = {
   ...KUEUE,
   versions: ["v1alpha1"],
@@ -48,16 +62,9 @@ export const capacityProviders: OptionalResource<CapacityProvider> = {
 };
 export const admissionChecks: OptionalResource<AdmissionCheck> = {
   ...KUEUE,
-  versions: ["v1beta2"],
+  versions: ["v1beta2", "v1beta1"],
   plural: "admissionchecks",
   kind: "AdmissionCheck",
-};
-export const workloads: OptionalResource<Workload> = {
-  ...KUEUE,
-  versions: ["v1beta2"],
-  namespaced: true,
-  plural: "workloads",
-  kind: "Workload",
 };
 
 /** Returns the API resource that a type names. */

@@ -49,9 +49,13 @@ export function hasStarted({ status }: Pick<Job, "status">): boolean {
   return startTime !== undefined || conditions.some(isOfController) || active + succeeded + failed > 0;
 }
 
+export function isOfQueue({ metadata }: Job): boolean {
+  return metadata?.labels?.[QUEUE_NAME_LABEL] !== undefined;
+}
+
 /** Reports whether Kueue has still to admit the Job: the flavor that it gives says which members may have it. */
-export function isQueued({ metadata, spec }: Job): boolean {
-  return spec?.suspend === true && metadata?.labels?.[QUEUE_NAME_LABEL] !== undefined;
+export function isQueued(job: Job): boolean {
+  return job.spec?.suspend === true && isOfQueue(job);
 }
 
 /** Returns the Job without Kueue's keys if a queue of the host has it: a Kueue of the member would queue it again. */
@@ -80,6 +84,13 @@ function withoutKueue({
     ...(labels === undefined ? {} : { labels: kept(labels) }),
     ...(annotations === undefined ? {} : { annotations: kept(annotations) }),
   };
+}
+
+/** Reports whether the Job is suspended, has no pods, and had none that ended. */
+export function isIdle({ spec, status = {} }: Job): boolean {
+  const { active = 0, terminating = 0, succeeded = 0, failed = 0 } = status;
+  const isSuspended = spec?.suspend === true && isMarkedTrue(status, "Suspended");
+  return isSuspended && active + terminating + succeeded + failed === 0;
 }
 
 /** Reports whether the copy is suspended though the Job is not. */

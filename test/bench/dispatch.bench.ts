@@ -23,7 +23,7 @@ export interface DispatchBenchOptions {
 /** `direct`: the Jobs are created in the members, in turns. `whole`: they are created on the host. */
 type Way = "direct" | "whole";
 
-const AT_ONCE = 30;
+const AT_ONCE = 10;
 // A machine that becomes slower or faster in the meantime favours neither.
 const ORDER: readonly Way[] = ["direct", "whole", "whole", "direct"];
 

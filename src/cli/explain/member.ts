@@ -5,11 +5,12 @@ import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { nodes, pods } from "../../kube/resources.ts";
 import type { Replicas } from "../../placement/division.ts";
+import { hiddenLine } from "../shared/hidden.ts";
 import { asViewer, listClusters, listWhereAllowed, notJoined, OF_PROXIES, readable } from "../shared/reading.ts";
 import { credentialsTroubles, type MemberCredentials, readCredentials } from "./credentials.ts";
 import { readEvents, type ToldEvent, toldEvents } from "./events.ts";
 import { countedPod, useByNode } from "./member-use.ts";
-import { hiddenOf, type MemberStatus, memberStatus, troublesOfMember } from "./members.ts";
+import { hiddenBeside, type MemberStatus, memberStatus, troublesOfMember } from "./members.ts";
 import type { Trouble } from "./model.ts";
 import { countBy, kubectlStatus } from "./pod-status.ts";
 import { lostMember } from "./trouble.ts";
@@ -73,7 +74,7 @@ export async function readMemberDetail(
     readFacts(host, name, signal, OF_OTHERS),
     listWhereAllowed(host, pods, [namespace], ofNode),
   ]);
-  return { ...memberDetail(facts, proxies), hidden: hiddenOf({ isNode: facts.isNodeRead, isAll }) };
+  return { ...memberDetail(facts, proxies), hidden: hiddenLine(hiddenBeside({ isNode: facts.isNodeRead, isAll })) };
 }
 
 /** Reads one member without its pods. Rejects with `Failure` where it has not joined, or the account may not read it. */

@@ -10,20 +10,13 @@ import type { KubeNode, Stored } from "../../api/kubernetes.ts";
 import { parseAmounts } from "../../api/quantity.ts";
 import { clusters as resources } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { nodes, pods } from "../../kube/resources.ts";
+import { nodes } from "../../kube/resources.ts";
 import { CORDONED } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { isBound, isGated } from "../../pods/pod-state.ts";
 import type { HostState } from "../../simulation/host-state.ts";
-import { hiddenLine, OTHER_PODS, VIRTUAL_NODES } from "../shared/hidden.ts";
-import {
-  listClusters,
-  listVirtualNodes,
-  listWhereAllowed,
-  OF_PROXIES,
-  readable,
-  unfinished,
-} from "../shared/reading.ts";
+import { type Hidden, OTHER_PODS, VIRTUAL_NODES } from "../shared/hidden.ts";
+import { unfinished } from "../shared/reading.ts";
 import { type CountedPod, countedPod, type MemberUse, useByNode } from "./member-use.ts";
 import type { Trouble } from "./model.ts";
 
@@ -67,23 +60,9 @@ export interface HostStatus {
   readonly hidden?: string | undefined;
 }
 
-/**
- * Reads the status of all members, with the pods of `namespace` where the account may not list all. Rejects with `Failure` where
- * Legation is not installed, and with KubeError if the account may not read Clusters.
- */
-export async function readHostStatus(host: ClusterClient, namespace: string, signal: AbortSignal): Promise<HostStatus> {
-  const [joined, virtualNodes, { found: proxies, isAll }] = await Promise.all([
-    listClusters(host, signal),
-    readable(listVirtualNodes(host, signal)),
-    listWhereAllowed(host, pods, [namespace], { labelSelector: OF_PROXIES, signal }),
-  ]);
-  const status = hostStatus({ clusters: joined, nodes: virtualNodes ?? [], proxies });
-  return { ...status, hidden: hiddenOf({ isNode: virtualNodes !== undefined, isAll }) };
-}
-
-/** Returns words for what the account may not read beside a Cluster. */
-export function hiddenOf({ isNode, isAll }: { readonly isNode: boolean; readonly isAll: boolean }): string | undefined {
-  return hiddenLine([...(isNode ? [] : [VIRTUAL_NODES]), ...(isAll ? [] : [OTHER_PODS])]);
+/** Returns what the account may not read beside a Cluster. */
+export function hiddenBeside({ isNode, isAll }: { readonly isNode: boolean; readonly isAll: boolean }): Hidden[] {
+  return [...(isNode ? [] : [VIRTUAL_NODES]), ...(isAll ? [] : [OTHER_PODS])];
 }
 
 /** Reads members' Clusters and virtual nodes, as far as they are there. Rejects with KubeError. */

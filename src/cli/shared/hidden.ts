@@ -20,6 +20,15 @@ export const OTHER_PODS: Hidden = ofViewers("pods of other namespaces");
 /** The virtual nodes, by which a member may be not ready though its Cluster says that it is. */
 export const VIRTUAL_NODES: Hidden = ofViewers("virtual nodes");
 
+/** Kueue's queues, where the host serves them. */
+export const QUEUES: Hidden = ofViewers("Kueue's queues");
+
+/** The members that flavors of Kueue select, by the flavors' node labels. */
+export const FLAVORS: Hidden = ofViewers("the members of Kueue's flavors");
+
+/** Workloads that wait in Kueue's queues, for an account that sees its namespace's alone. */
+export const OTHER_WORKLOADS: Hidden = ofViewers("workloads of other namespaces in Kueue's queues");
+
 /** Returns the objects of one type, which the account may not list. */
 export function objectsOf(type: string): Hidden {
   return { what: type, right: "the right to list them" };

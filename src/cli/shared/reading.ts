@@ -75,7 +75,7 @@ export function findClusters(
   return listServed(host, clusters, signal);
 }
 
-/** Lists the objects of one of Legation's resources. Resolves to undefined if the host does not serve it. */
+/** Lists the objects of a resource. Resolves to undefined if the host does not serve it. */
 export async function listServed<T extends KubeObject>(
   host: ClusterClient,
   resource: Resource<T>,

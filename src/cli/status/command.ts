@@ -5,8 +5,8 @@ import { clusterOfNode, virtualNodeName } from "../../api/keys.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { realClock } from "../../runtime/clock.ts";
+import { readHostOverview } from "../explain/host.ts";
 import { readMemberDetail } from "../explain/member.ts";
-import { readHostStatus } from "../explain/members.ts";
 import { inMember, type NamespaceStatus, readAllNamespaces, readNamespace } from "../explain/namespace.ts";
 import { readJourney } from "../explain/read-pod.ts";
 import { readWorkload } from "../explain/read-workload.ts";
@@ -37,7 +37,8 @@ type Target =
 
 export const command: Equip = equipped({
   description:
-    "Shows all members: whether each is ready and why not, its version, nodes, room and pods. Of one member, pod, workload or " +
+    "Shows all members: whether each is ready and why not, its version, nodes, room and pods; and Kueue's queues, if the host " +
+    "has them: their quotas, what waits and what for. Of one member, pod, workload or " +
     "whole object: where it is, what happened to it and when, a reason for each member that does not take it, what is wrong " +
     "and what to do. With a namespace alone, or -A: what members have of it, and why some pods wait. All of it is read from " +
     "the host, but for when a pod's delegate was made, where its member is open to users.",
@@ -114,7 +115,7 @@ interface OwnNamespace {
 
 async function readMembers(own: OwnNamespace): Promise<Outcome> {
   const { host, namespace, session } = own;
-  const read = readHostStatus(host, namespace, session.signal).then((document) => {
+  const read = readHostOverview(host, namespace, session.signal).then((document) => {
     return { document, text: membersText(document, Date.now(), session.terminal) };
   });
   return orOwn(read, own, [ofViewers("the members and their state"), OTHER_PODS]);

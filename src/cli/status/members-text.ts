@@ -1,14 +1,20 @@
 import { HOST_LABEL, LEADERLESS_ANNOTATION, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { ageOf, amountText } from "../../api/wording.ts";
+import type { HostOverview } from "../explain/host.ts";
 import type { HostStatus, MemberStatus } from "../explain/members.ts";
 import { hiddenText } from "../shared/hidden.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
+import { queuesText } from "./queues-text.ts";
 
 // The least important first: capacities count most where pods wait.
 const OPTIONAL = ["AGE", "VERSION", "NODES", "REACHED", "MEMORY FREE/ALL", "CPU FREE/ALL", "PODS RUN/ALL"];
 
-export function membersText({ clusters, waiting, hidden }: HostStatus, now: number, terminal: Terminal): string {
+export function membersText(
+  { clusters, waiting, queues = [], hidden }: HostOverview,
+  now: number,
+  terminal: Terminal,
+): string {
   if (clusters.length === 0) {
     return ["no member cluster has joined: see `legation join --help`", ...waitingLine(waiting)].join("\n");
   }
@@ -41,6 +47,7 @@ export function membersText({ clusters, waiting, hidden }: HostStatus, now: numb
     ...waitingLine(waiting),
     ...accessLine(clusters),
     ...heldLines(clusters),
+    ...queuesText(queues, now, terminal),
     ...hiddenText(hidden, terminal),
   ].join("\n");
 }

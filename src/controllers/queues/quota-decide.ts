@@ -41,7 +41,7 @@ const MEBI = 2 ** 20;
 export function decide(observed: ObservedQueue, now: number): Decision<QuotaAction> {
   const { problem, flavors } = observed;
   if (problem !== undefined) {
-    return { actions: [{ type: "tell", reason: "InvalidQuota", message: problem }], outcome: "Invalid" };
+    return { actions: [{ type: "tell", reason: "InvalidQuota", message: problem }], outcome: "InvalidQuota" };
   }
   const requeueAt = now + LOOK_EVERY_MS;
   if (flavors === undefined) return { actions: [], outcome: "MembersUnread", requeueAt };

@@ -198,16 +198,17 @@ function domainsOf(
   all: number,
 ): readonly { readonly selector: Labels; readonly count: number }[] {
   if (topology === undefined) return [{ selector: {}, count: all }];
-  const { levels, slices = [] } = topology;
-  return slices.flatMap(({ domainCount, valuesPerLevel, podCounts }) =>
-    Array.from({ length: domainCount }, (_, domain) => {
-      const values = levels.map((level, index) => [level, valueIn(valuesPerLevel[index], domain)]);
-      return {
-        selector: Object.fromEntries(values),
-        count: podCounts.universal ?? podCounts.individual?.[domain] ?? 0,
-      };
-    }),
+  const { levels, slices = [], domains } = topology;
+  const assigned = slices.flatMap(({ domainCount, valuesPerLevel, podCounts }) =>
+    Array.from({ length: domainCount }, (_, domain) => ({
+      values: levels.map((_level, index) => valueIn(valuesPerLevel[index], domain)),
+      count: podCounts.universal ?? podCounts.individual?.[domain] ?? 0,
+    })),
   );
+  return (domains ?? assigned).map(({ values, count }) => {
+    const selector = levels.map((level, index) => [level, values[index] ?? ""]);
+    return { selector: Object.fromEntries(selector), count };
+  });
 }
 
 function valueIn({ universal, individual }: TopologyValues = {}, domain: number): string {

@@ -51,9 +51,9 @@ export interface WholeWrites<T extends KubeObject, Assignment, Shown> {
   readonly kind: CopiedKind<T>;
   /** The status in messages, e.g. `the status`. */
   readonly statusName: string;
-  /** Returns the annotations that record the members, and what the author is told of them. */
+  /** Returns the annotations that record the members, null for one that goes, and what the author is told of them. */
   recordOf(assignment: Assignment): {
-    readonly annotations: Readonly<Record<string, string>>;
+    readonly annotations: Readonly<Record<string, string | null>>;
     readonly message: string;
   };
   /** Returns what is shown as the write guard knows it: the `content` of `show`, too, or a refused status is sent again. */

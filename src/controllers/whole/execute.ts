@@ -51,10 +51,9 @@ export class Executor<T extends KubeObject, Assignment, Shown> {
         break;
       case "record": {
         const { annotations, message } = this.#writes.recordOf(action.assignment);
-        const recorded = {
-          ...object,
-          metadata: { ...object.metadata, annotations: { ...object.metadata.annotations, ...annotations } },
-        };
+        const all = { ...object.metadata.annotations, ...annotations };
+        const written = Object.entries(all).flatMap(([key, value]) => (value === null ? [] : [[key, value] as const]));
+        const recorded = { ...object, metadata: { ...object.metadata, annotations: Object.fromEntries(written) } };
         // An object that every member refuses stays where it is, and costs its cluster no write.
         if (action.move !== undefined && !(await this.#mayMove(recorded, action.move.to, context))) return undefined;
         const metadata = { annotations, finalizers: withFinalizer(object.metadata) };

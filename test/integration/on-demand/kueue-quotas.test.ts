@@ -7,8 +7,10 @@ import {
   virtualNodeName,
 } from "../../../src/api/keys.ts";
 import { QUEUE_NAME_LABEL } from "../../../src/api/kueue.ts";
+import type { QueueStatus } from "../../../src/cli/explain/queues.ts";
 import { events, jobs, nodes, pods } from "../../../src/kube/resources.ts";
 import { stays, template } from "../../support/builders/workload.ts";
+import { freePort } from "../../support/clusters/ports.ts";
 import { delegatedPod } from "../../support/delegated/pods.ts";
 import { type KueueManager, startKueue } from "../../support/engines/kueue-manager.ts";
 import { clusterQueue, flavor, localQueue, queuesV1beta2, quotasOf } from "../../support/engines/kueue-objects.ts";
@@ -21,18 +23,25 @@ import { useLegation } from "../../support/harness/legation.ts";
 import { freshNamespace } from "../../support/harness/namespace.ts";
 import { inPhase, podsOf, podThat } from "../../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../../support/harness/wait.ts";
+import { bindClusterRole } from "../../support/legation/access.ts";
+import { legationOn } from "../../support/legation/process.ts";
+import { expressions } from "../../support/monitoring/expressions.ts";
 
 const host = hostCluster();
 const FOLLOWS = { [QUOTA_ANNOTATION]: "follow" };
 const PATIENT = { timeoutMs: 60_000, intervalMs: 300 };
 /** Cores of all nodes of each member. */
 const cores = { west: 0, east: 0 };
+const DEACTIVATED = "is deactivated: Kueue leaves it alone until its Workload has spec.active: true";
 const NO_CPU = { cpu: "0" };
 let kueue: KueueManager;
+let metricsPort: number;
 
 // The controller looks for the API when it starts, and once a minute.
 beforeAll(async () => {
-  kueue = await startKueue(host, { frameworks: ["batch/job"] });
+  metricsPort = await freePort();
+  const metrics = { bindAddress: `127.0.0.1:${metricsPort}`, enableClusterQueueResources: true };
+  kueue = await startKueue(host, { frameworks: ["batch/job"], configuration: { metrics } });
   afterFile(() => kueue.stop());
   await applyAll(host, [
     flavor("west", { "legation.dev/cluster": "west" }),
@@ -205,4 +214,112 @@ test("an annotation that cannot be read is named in an event, and changes nothin
     ]);
   }, PATIENT);
   expect(await quotas("misspelt")).toEqual({ west: { cpu: "3" } });
+});
+
+interface Shown {
+  readonly queues: readonly QueueStatus[];
+}
+
+/** Returns the queue as `legation status` shows it, and its text. */
+async function statusOf(queue: string): Promise<{ readonly shown: QueueStatus | undefined; readonly text: string }> {
+  const { code, stdout, stderr } = await legationOn(host, "status", "-o", "json");
+  expect(code, stderr).toBe(0);
+  const { queues } = JSON.parse(stdout) as Shown;
+  const { stdout: text } = await legationOn(host, "status");
+  return { shown: queues.find(({ name }) => name === queue), text };
+}
+
+test("status shows what a queue has, who waits in it, why, and what is in the way", async () => {
+  const namespace = await queueOf("watched", { west: NO_CPU }, { annotations: FOLLOWS });
+  await eventuallyPasses(
+    async () => expect(await quotas("watched")).toEqual({ west: { cpu: String(cores.west) } }),
+    PATIENT,
+  );
+  await submit(namespace, "early", "watched", 1, String(cores.west - 1));
+  await eventuallyPasses(async () => expect(await isSuspended(namespace, "early")).toBe(false), PATIENT);
+  await submit(namespace, "late", "watched", 1, "4");
+  const waitsFor = `waits for 4 cpu of flavor west: ${cores.west - 1} of ${cores.west} are used by queue watched`;
+  await eventuallyPasses(async () => {
+    const { shown, text } = await statusOf("watched");
+    expect(shown).toMatchObject({
+      ...{ followsMembers: true, admitted: 1, pending: 1 },
+      flavors: [{ name: "west", members: ["west"], quotas: [{ used: cores.west - 1, nominal: cores.west }] }],
+      waiting: [{ namespace, kind: "Job", name: "late", waitsFor }],
+    });
+    expect(shown?.waiting[0]?.why).toEqual([
+      expect.stringContaining("insufficient unused quota for cpu in flavor west"),
+    ]);
+    expect(text).toContain(`Job ${namespace}/late waits in watched for `);
+    expect(text).toContain(`  ${waitsFor}\n`);
+  }, PATIENT);
+});
+
+test("status tells what an admission check says of a workload that has quota", async () => {
+  const check = { apiVersion: "kueue.x-k8s.io/v1beta2", kind: "AdmissionCheck", metadata: { name: "slow" } };
+  await applyAll(host, [{ ...check, spec: { controllerName: "example.com/slow" } }]);
+  const patched = (kind: string, name: string, status: object, ...where: string[]): Promise<string> =>
+    kubectl(host, [
+      "patch",
+      kind,
+      name,
+      ...where,
+      "--subresource=status",
+      "--type=merge",
+      "-p",
+      JSON.stringify({ status }),
+    ]);
+  const at = { lastTransitionTime: new Date().toISOString() };
+  await patched("admissionchecks.kueue.x-k8s.io", "slow", {
+    conditions: [{ type: "Active", status: "True", reason: "Active", message: "answers", ...at }],
+  });
+  onTestFinished(async () => void (await kubectl(host, ["delete", "admissionchecks.kueue.x-k8s.io", "slow"])));
+  const spec = { admissionChecksStrategy: { admissionChecks: [{ name: "slow" }] } };
+  const namespace = await queueOf("checked", { own: { cpu: "7" } }, { spec });
+  await submit(namespace, "held", "checked", 1, "1");
+  await eventuallyPasses(async () => {
+    const { shown } = await statusOf("checked");
+    expect(shown).toMatchObject({
+      pending: 1,
+      waiting: [{ name: "held", waitsFor: "has quota, and waits for admission check slow" }],
+    });
+  }, PATIENT);
+  const { shown } = await statusOf("checked");
+  const admissionChecks = [{ name: "slow", state: "Pending", message: "east: asks its owner", ...at }];
+  await patched("workloads.kueue.x-k8s.io", shown?.waiting[0]?.workload ?? "", { admissionChecks }, "-n", namespace);
+  const said = await statusOf("checked");
+  expect(said.shown?.waiting[0]?.why).toEqual(["admission check slow: east: asks its owner"]);
+});
+
+test("a workload that was deactivated is shown, and Kueue has each series that panels of queues ask for", async () => {
+  const namespace = await queueOf("ended", { own: { cpu: "7" } });
+  await submit(namespace, "unwanted", "ended", 1, "1");
+  await eventuallyPasses(async () => expect(await isSuspended(namespace, "unwanted")).toBe(false), PATIENT);
+  const name = (await kubectl(host, ["get", "workloads.kueue.x-k8s.io", "-n", namespace, "-o", "name"])).trim();
+  await kubectl(host, [
+    "patch",
+    name,
+    "-n",
+    namespace,
+    "--type=merge",
+    "-p",
+    JSON.stringify({ spec: { active: false } }),
+  ]);
+  await eventuallyPasses(async () => {
+    const { shown } = await statusOf("ended");
+    expect(shown).toMatchObject({ pending: 0, waiting: [{ name: "unwanted", waitsFor: DEACTIVATED }] });
+  }, PATIENT);
+  await submit(namespace, "too-large", "ended", 1, "8");
+  await eventuallyPasses(async () => {
+    const { shown } = await statusOf("ended");
+    const waitsFor = "waits for 8 cpu, more than queue ended has of any flavor: own has 7";
+    expect(shown?.waiting).toMatchObject([{ name: "too-large", waitsFor }, { name: "unwanted" }]);
+  }, PATIENT);
+  await kubectl(host, ["create", "serviceaccount", "scraper", "-n", namespace]);
+  await bindClusterRole(host, "cluster-admin", { kind: "User", name: `system:serviceaccount:${namespace}:scraper` });
+  const token = (await kubectl(host, ["create", "token", "scraper", "-n", namespace])).trim();
+  const server = [`--server=https://127.0.0.1:${metricsPort}`, "--insecure-skip-tls-verify", `--token=${token}`];
+  const series = await kubectl(host, ["get", "--raw", "/metrics", ...server], { kubeconfig: "/dev/null" });
+  const asked = expressions().flatMap(({ expr }) => [...expr.matchAll(/\bkueue_\w+/g)].map(([metric]) => metric));
+  expect(asked).not.toEqual([]);
+  for (const metric of asked) expect(series).toContain(`\n${metric}{`);
 });

@@ -163,6 +163,23 @@ test("preemption ends a whole Job's pods in its member before another is admitte
   );
 });
 
+test("a whole Job that is preempted before any of its pods ended goes on in another member", async () => {
+  const preemption = { withinClusterQueue: "LowerPriority" };
+  const namespace = await queueOf("whole-moves", { west: "4", east: "2" }, { preemption });
+  const member = async (name: string): Promise<string | undefined> => {
+    const { status, metadata } = await jobOf(namespace, name);
+    return status?.active === 2 ? metadata.annotations?.["legation.dev/cluster"] : undefined;
+  };
+  await submit(namespace, "low", "whole-moves", { cpu: "1", whole: true, priority: "low" });
+  await eventuallyPasses(async () => expect(await member("low")).toBe("west"), PATIENT);
+  await submit(namespace, "high", "whole-moves", { cpu: "2", whole: true, priority: "high" });
+  await eventuallyPasses(async () => {
+    expect(await member("high")).toBe("west");
+    expect(await member("low")).toBe("east");
+  }, PATIENT);
+  expect(await clients().west.find(jobs, { namespace, name: "low" })).toBeUndefined();
+});
+
 test("a preempted Job with delegated pods goes on in another member", async () => {
   const preemption = { withinClusterQueue: "LowerPriority" };
   const namespace = await queueOf("moves", { west: "4", east: "2" }, { preemption });

@@ -1,8 +1,9 @@
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from "vitest";
 import { runPage } from "../../support/documents/run-page.ts";
+import { startKueue } from "../../support/engines/kueue-manager.ts";
 import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { useLegation } from "../../support/harness/legation.ts";
@@ -33,13 +34,11 @@ test.each(["first-pod", "whole-job", "configmap"])("runs every command of the pa
   expect(await runPage({ page: `docs/tasks/${name}.md`, directory, env })).toBeGreaterThan(4);
 });
 
-test("runs every command of the page for authors, in a namespace that takes part", async () => {
-  const preparation = {
-    first: "kubectl apply -f examples/namespace.yaml",
-    last: "kubectl delete namespace shop --timeout=120s",
-  };
-  expect(await runPage({ page: "docs/tasks/author.md", directory, env, preparation })).toBe(5);
-});
+test("runs every command of the page on queues, beside a Kueue that the test starts", async () => {
+  const kueue = await startKueue(hostCluster(), { frameworks: ["batch/job"] });
+  onTestFinished(() => kueue.stop());
+  expect(await runPage({ page: "docs/tasks/share-members.md", directory, env })).toBe(7);
+}, 600_000);
 
 test("runs the commands of the README for clusters of one's own", async () => {
   expect(await runPage({ page: "README.md", directory, env })).toBeGreaterThan(2);

@@ -229,6 +229,10 @@ kubectl delete clusterrole profiles
 kubectl delete crd clusterprofiles.multicluster.x-k8s.io --timeout=60s`,
   },
   "docs/ui.md": { last: "kubectl delete -k manifests/ui --timeout=120s" },
+  "docs/tasks/author.md": {
+    first: "kubectl apply -f examples/namespace.yaml",
+    last: "kubectl delete namespace shop --timeout=120s",
+  },
   "docs/tasks/access.md": { last: "kubectl delete csr alice" },
   "docs/access.md": {
     first: `${MEMBER} create namespace team\n${ACCESS}`,

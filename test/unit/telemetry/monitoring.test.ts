@@ -78,9 +78,19 @@ const panels = shown.panels.flatMap((panel) => (panel.type === "row" ? [] : [pan
 const tested = ruleTests.parse(parse(read("examples/monitoring/alerts.test.yaml"))).tests;
 const metrics = new Metrics();
 
+/** Series of Kueue, with labels that panels use (pkg/metrics/metrics.go); kueue-quotas.test.ts asks Kueue for them. */
+const OF_KUEUE: Readonly<Record<string, readonly string[]>> = {
+  kueue_pending_workloads: ["cluster_queue", "status"],
+  kueue_admitted_active_workloads: ["cluster_queue"],
+  kueue_admission_wait_time_seconds_bucket: ["cluster_queue"],
+  kueue_evicted_workloads_total: ["cluster_queue", "reason"],
+  kueue_cluster_queue_nominal_quota: ["cluster_queue", "flavor", "resource"],
+  kueue_cluster_queue_resource_usage: ["cluster_queue", "flavor", "resource"],
+};
+
 /** Returns the names of metrics in an expression or text, with the labels that are selected. */
 function named(text: string): { name: string; labels: string[] }[] {
-  const found = text.matchAll(/\b((?:legation|workqueue|process|nodejs)_[a-z_0-9]+[a-z])\b(?:\{([^}]*)\})?/g);
+  const found = text.matchAll(/\b((?:legation|workqueue|process|nodejs|kueue)_[a-z_0-9]+[a-z])\b(?:\{([^}]*)\})?/g);
   return [...found].map(([, name = "", selector = ""]) => ({
     name,
     labels: [...selector.matchAll(/([a-z_]+)\s*(?:=~|!~|!=|=)/g)].map(([, label = ""]) => label),
@@ -89,6 +99,7 @@ function named(text: string): { name: string; labels: string[] }[] {
 
 /** Returns the labels of a series in the registry; undefined if it has none. */
 async function labelsOf(series: string): Promise<readonly string[] | undefined> {
+  if (series in OF_KUEUE) return OF_KUEUE[series];
   for (const name of [series, series.replace(/_(bucket|count|sum)$/, "")]) {
     const metric = metrics.registry.getSingleMetric(name);
     if (metric === undefined) continue;

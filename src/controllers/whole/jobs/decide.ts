@@ -6,6 +6,8 @@ import { lostJobStatus, shareWithStatus, statusOnHost } from "../../../copies/jo
 import {
   hasStarted,
   isFinished,
+  isIdle,
+  isOfQueue,
   isQueued,
   type JobStatus,
   type LossReason,
@@ -29,7 +31,7 @@ const SYNCING_MS = 1_000;
 const COUNTERS = { shareOfAge: 0.2, leastMs: 1_000, mostMs: 60_000 };
 
 /** A whole Job's life, from top to bottom. */
-const PHASES: readonly WholePhase<Observed, JobDecision>[] = [end, rest, unreadable, place, lose, run];
+const PHASES: readonly WholePhase<Observed, JobDecision>[] = [end, rest, unreadable, place, lose, requeue, run];
 
 /** The first phase that answers decides. */
 export const decide: (observed: Observed, now: number, wall: number) => JobDecision = decideBy(PHASES);
@@ -101,6 +103,26 @@ function lossOf(
   }
   if (share.part === undefined || !isFailing(job) || settlesAt !== undefined) return undefined;
   return { reason: "OtherShareFailed", message: `${member} had not started its share when another failed` };
+}
+
+/**
+ * Takes the member from a Job that Kueue has taken back before any of its pods ended: the next flavor may be another member's.
+ * The copier then deletes the copy, which is suspended and has no pods.
+ */
+function requeue(observed: Observed, now: number): JobDecision | undefined {
+  const { object: job, places } = observed;
+  const [only] = places;
+  if (!isOfQueue(job) || only === undefined || places.length > 1 || only.share.part !== undefined) return undefined;
+  const { state, copy, isChanging, problem } = only;
+  if (state !== "usable" || copy === undefined || isChanging === true || !isIdle(copy)) return undefined;
+  // Kueue may have admitted it again by now.
+  const mayGoOn = !isQueued(job) && problem === undefined;
+  if (mayGoOn) return undefined;
+  // Without a member, a Job that has started would be taken for lost.
+  if (!hasStarted(job)) return { actions: [{ type: "record", object: job, assignment: [] }], outcome: "Requeueing" };
+  const shown: Shown = { status: statusOnHost(job, [{ member: only.member }]), shares: [only.share] };
+  if (jsonEqual(shown.status, job.status)) return undefined;
+  return show(observed, { shown, content: shownContent(shown), dueAt: now }, now);
 }
 
 /** Writes the copies' status, and then sees to shares that no member runs. */

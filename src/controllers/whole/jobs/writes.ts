@@ -1,4 +1,4 @@
-import { SHARES_ANNOTATION } from "../../../api/keys.ts";
+import { CLUSTER_ANNOTATION, SHARES_ANNOTATION } from "../../../api/keys.ts";
 import type { Job, Stored } from "../../../api/kubernetes.ts";
 import { setField } from "../../../copies/copy-metadata.ts";
 import { type JobShare, sharesRecord } from "../../../copies/job-shares.ts";
@@ -11,7 +11,10 @@ import { type Shown, shownContent } from "./model.ts";
 export const JOB_WRITES: WholeWrites<Job, readonly JobShare[], Shown> = {
   kind: WHOLE_JOB,
   statusName: "the Job's status",
-  recordOf: (shares) => ({ annotations: sharesRecord(shares), message: placedMessage(shares) }),
+  recordOf: (shares) =>
+    shares.length === 0
+      ? { annotations: { [CLUSTER_ANNOTATION]: null }, message: "no member has the Job while it waits in its queue" }
+      : { annotations: sharesRecord(shares), message: placedMessage(shares) },
   contentOf: shownContent,
   writeStatus: (job, { status, shares }, patch) =>
     patch([...wholeStatusPatch(job, status), ...ofThisVersion(job), ...recordPatch(shares)], { subresource: "status" }),

@@ -26,6 +26,7 @@ beforeEach(() => {
     return (objects[plural] ?? []) as Stored<T>[];
   };
   const client = fakeClient({
+    raw: async () => ({ groups: [] }),
     list: async (resource) => ({ items: await list(resource), resourceVersion: "1", size: 0 }),
     find: async (resource, { name }) => (await list(resource)).find(({ metadata }) => metadata.name === name),
   });

@@ -56,7 +56,8 @@ function conforms<T extends KubeObject, Assignment, Shown, O extends Observed<T,
     };
     return { ...fields, metadata: { ...base, ...metadata } };
   };
-  const { annotations } = make().writes.recordOf(assignment);
+  const written = Object.entries(make().writes.recordOf(assignment).annotations);
+  const annotations = Object.fromEntries(written.flatMap(([key, value]) => (value === null ? [] : [[key, value]])));
   const placed = object({ annotations, finalizers: [WHOLE_FINALIZER] });
 
   describe(`the adapter of ${title}`, () => {

@@ -30,6 +30,11 @@ function copy(status: NonNullable<Job["status"]>): Stored<Job> {
   return { metadata: { name: "sum", namespace: "team", uid: "m1", resourceVersion: "5" }, status };
 }
 
+/** A suspended copy. */
+function idle(status: NonNullable<Job["status"]> = {}): Stored<Job> {
+  return { ...copy({ ...PAUSED, ...status }), spec: QUEUED_SPEC };
+}
+
 function shownText({ status, shares }: Shown): string {
   if (shares.every(({ part }) => part === undefined)) return "";
   const conditions = (status.conditions ?? []).map(({ type, status: is }) => (is === "True" ? type : `not ${type}`));
@@ -75,6 +80,8 @@ function decided(observed: Partial<Observed>): string[] {
 
 const QUEUED = { labels: { "kueue.x-k8s.io/queue-name": "team" } };
 const SPEC = { template: {} };
+const QUEUED_SPEC = { ...SPEC, suspend: true };
+const PAUSED = { conditions: [{ type: "Suspended", status: "True" }] };
 const DELETED = { deletionTimestamp: STARTED };
 const REFUSAL = { message: "quota", until: NOW + 50_000 };
 const COMPLETE = { ...RUNNING, active: 0, conditions: [{ type: "Complete", status: "True" }] };
@@ -84,13 +91,46 @@ describe("a whole Job", () => {
     ["without a member goes to the best", { choice: CHOICE }, ["Placing", "record west"]],
     [
       "in a queue of Kueue has no member before it is admitted",
-      { object: { ...job(undefined, QUEUED), spec: { ...SPEC, suspend: true } }, choice: CHOICE },
+      { object: { ...job(undefined, QUEUED), spec: QUEUED_SPEC }, choice: CHOICE },
       ["Queued"],
     ],
     [
       "in a queue of Kueue goes to the best once it is admitted",
       { object: { ...job(undefined, QUEUED), spec: SPEC }, choice: CHOICE },
       ["Placing", "record west"],
+    ],
+    [
+      "that Kueue has taken back shows that it has not begun, once its pods are gone",
+      { object: { ...job(PAUSED, QUEUED), spec: QUEUED_SPEC }, places: [place({ copy: idle() })] },
+      ["Following", "status"],
+    ],
+    [
+      "that Kueue has taken back has no member then",
+      { object: { ...job({}, QUEUED), spec: QUEUED_SPEC }, places: [place({ copy: idle() })] },
+      ["Requeueing", "record "],
+    ],
+    [
+      "that Kueue has admitted again for another member has no member, either",
+      { object: { ...job({}, QUEUED), spec: SPEC }, places: [place({ copy: idle(), problem: "not selected" })] },
+      ["Requeueing", "record "],
+    ],
+    [
+      "that Kueue has admitted again for its member keeps it",
+      { object: { ...job(PAUSED, QUEUED), spec: SPEC }, places: [place({ copy: idle() })] },
+      ["InStep"],
+    ],
+    [
+      "that Kueue has taken back keeps its member while pods of it are there",
+      { object: { ...job({}, QUEUED), spec: QUEUED_SPEC }, places: [place({ copy: idle({ terminating: 1 }) })] },
+      ["Following", "status"],
+    ],
+    [
+      "that Kueue has taken back keeps its member after a pod has succeeded",
+      {
+        object: { ...job({ ...PAUSED, succeeded: 1 }, QUEUED), spec: QUEUED_SPEC },
+        places: [place({ copy: idle({ succeeded: 1 }) })],
+      },
+      ["InStep"],
     ],
     [
       "that has begun and may not go on in its member waits there, and its author is told",

@@ -1,0 +1,35 @@
+import type { ClusterClient } from "../../kube/client.ts";
+import { pods } from "../../kube/resources.ts";
+import { hiddenLine } from "../shared/hidden.ts";
+import { listClusters, listVirtualNodes, listWhereAllowed, OF_PROXIES, readable } from "../shared/reading.ts";
+import { type HostStatus, hiddenBeside, hostStatus } from "./members.ts";
+import { type QueueStatus, queueStatuses, readQueues } from "./queues.ts";
+
+/** The status of all members, and of Kueue's queues. */
+export interface HostOverview extends HostStatus {
+  /** Undefined if the host does not serve Kueue. */
+  readonly queues?: readonly QueueStatus[] | undefined;
+}
+
+/**
+ * Reads the status of all members and of Kueue's queues, with the pods and workloads of `namespace` where the account may not list
+ * all. Rejects with `Failure` where Legation is not installed, and with KubeError if the account may not read Clusters.
+ */
+export async function readHostOverview(
+  host: ClusterClient,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<HostOverview> {
+  const [clusters, virtualNodes, { found: proxies, isAll }, queues] = await Promise.all([
+    listClusters(host, signal),
+    readable(listVirtualNodes(host, signal)),
+    listWhereAllowed(host, pods, [namespace], { labelSelector: OF_PROXIES, signal }),
+    readQueues(host, namespace, signal),
+  ]);
+  const members = { clusters, nodes: virtualNodes ?? [] };
+  return {
+    ...hostStatus({ ...members, proxies }),
+    queues: queues && queueStatuses(queues, members),
+    hidden: hiddenLine([...hiddenBeside({ isNode: virtualNodes !== undefined, isAll }), ...(queues?.hidden ?? [])]),
+  };
+}

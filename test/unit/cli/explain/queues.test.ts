@@ -1,0 +1,189 @@
+import { describe, expect, test } from "vitest";
+import type { Stored } from "../../../../src/api/kubernetes.ts";
+import type { CheckEntry, KueueCondition, Workload } from "../../../../src/api/kueue-workload.ts";
+import type { HostMembers } from "../../../../src/cli/explain/members.ts";
+import { type QueueObjects, type QueueStatus, queueStatuses } from "../../../../src/cli/explain/queues.ts";
+import { storedFlavor, storedLocalQueue, storedQueue, storedWorkload } from "../../../support/builders/kueue.ts";
+import { host } from "../simulation/host.ts";
+
+const AT = "2026-01-02T00:00:00Z";
+const FULL = { west: { used: "126", nominal: "128" } };
+const MEMBERS = host({ west: {}, east: {} });
+const LOST = host({
+  west: {
+    status: {
+      conditions: [{ type: "Ready", status: "False", reason: "R", message: "no answer", lastTransitionTime: AT }],
+    },
+  },
+});
+
+const condition = (type: string, status: string, message = ""): KueueCondition => {
+  return { type, status, message, lastTransitionTime: AT };
+};
+const NO_QUOTA = condition("QuotaReserved", "False", "insufficient unused quota for cpu in flavor west, 2 more needed");
+
+function statuses(objects: Partial<QueueObjects>, members: HostMembers = MEMBERS): QueueStatus[] {
+  const flavors = [storedFlavor("west"), storedFlavor("east")];
+  const localQueues = [storedLocalQueue("team", "teams")];
+  return queueStatuses({ queues: [], flavors, localQueues, workloads: [], hidden: [], ...objects }, members);
+}
+
+/** Returns what the only workload of a queue waits for. */
+function waitsFor(
+  queue: ReturnType<typeof storedQueue>,
+  workload: Stored<Workload> = storedWorkload("team", "sweep", { conditions: [NO_QUOTA] }),
+  members: HostMembers = MEMBERS,
+  queues = [queue],
+): string | undefined {
+  return statuses({ queues, workloads: [workload] }, members).find(({ name }) => name === "teams")?.waiting[0]
+    ?.waitsFor;
+}
+
+test("a queue has its quotas by flavor, with the members of each, and counts what it admitted and what waits", () => {
+  const annotations = { "legation.dev/quota": "follow" };
+  const status = { admittedWorkloads: 3, reservingWorkloads: 4, pendingWorkloads: 2 };
+  const [first, second] = statuses({
+    queues: [storedQueue("teams", FULL, { annotations, status }), storedQueue("own", { disk: FULL.west })],
+  });
+  expect(second).toMatchObject({
+    ...{ name: "teams", followsMembers: true, admitted: 3, pending: 3 },
+    flavors: [{ name: "west", members: ["west"], quotas: [{ resource: "cpu", used: 126, nominal: 128 }] }],
+  });
+  expect(first).toMatchObject({ name: "own", followsMembers: false, flavors: [{ name: "disk", members: [] }] });
+});
+
+test("a workload that waits has its Job, since when, and what Kueue says", () => {
+  const [queue] = statuses({
+    queues: [storedQueue("teams", FULL)],
+    workloads: [storedWorkload("team", "sweep", { conditions: [NO_QUOTA] })],
+  });
+  expect(queue?.waiting).toEqual([
+    {
+      ...{ namespace: "team", kind: "Job", name: "sweep", workload: "job-sweep-12345", since: "2026-01-01T00:00:00Z" },
+      why: [NO_QUOTA.message],
+      waitsFor: "waits for 4 cpu of flavor west: 126 of 128 are used by queue teams",
+    },
+  ]);
+});
+
+test("the three that wait longest are shown, and those that Kueue leaves alone come last", () => {
+  const late = (hour: number): string => `2026-01-01T0${hour}:00:00Z`;
+  const workloads = [
+    storedWorkload("team", "rejected", { spec: { queueName: "queue", active: false } }),
+    ...[3, 1, 2].map((hour) => storedWorkload("team", `at-${hour}`, { created: late(hour) })),
+    storedWorkload("team", "runs", { conditions: [condition("Admitted", "True")] }),
+    storedWorkload("team", "ended", { conditions: [condition("Finished", "True")] }),
+    storedWorkload("other", "without-queue"),
+  ];
+  const names = (some: typeof workloads): (string | undefined)[] =>
+    statuses({ queues: [storedQueue("teams", FULL)], workloads: some }).flatMap(({ waiting }) =>
+      waiting.map(({ name }) => name),
+    );
+  expect(names(workloads)).toEqual(["at-1", "at-2", "at-3"]);
+  expect(names(workloads.slice(0, 2))).toEqual(["at-3", "rejected"]);
+});
+
+test("a workload that was evicted waits since then, and says why", () => {
+  const conditions = [condition("Evicted", "True", "1 of 2 pods would wait: west: full"), NO_QUOTA];
+  const [queue] = statuses({
+    queues: [storedQueue("teams", FULL)],
+    workloads: [storedWorkload("team", "sweep", { conditions })],
+  });
+  expect(queue?.waiting).toMatchObject([
+    { since: AT, why: ["was evicted: 1 of 2 pods would wait: west: full", NO_QUOTA.message] },
+  ]);
+});
+
+test("several pods that wait as one are shown by their Workload", () => {
+  const { metadata, ...rest } = storedWorkload("team", "sweep");
+  const ownerReferences = ["a", "b"].map((name) => ({ apiVersion: "v1", kind: "Pod", name, uid: name }));
+  const workload = { ...rest, metadata: { ...metadata, ownerReferences } };
+  const [queue] = statuses({ queues: [storedQueue("teams", FULL)], workloads: [workload] });
+  expect(queue?.waiting).toMatchObject([{ kind: "Workload", name: "job-sweep-12345" }]);
+});
+
+describe("what a workload waits for", () => {
+  test("names a member of the flavor that is not ready, since when, or that is cordoned", () => {
+    const queue = storedQueue("teams", FULL);
+    const said = "waits for 4 cpu of flavor west: 126 of 128 are used by queue teams";
+    expect(waitsFor(queue, undefined, LOST)).toBe(`${said}; member west is not ready since ${AT}`);
+    const cordoned = host({ west: { node: { unschedulable: true } } });
+    expect(waitsFor(queue, undefined, cordoned)).toBe(`${said}; member west is cordoned`);
+  });
+
+  test("is the first flavor that has room, of several", () => {
+    const queue = storedQueue("teams", { ...FULL, east: { used: "8", nominal: "8" } });
+    expect(waitsFor(queue)).toBe("waits for 4 cpu: 126 of 128 of west and 8 of 8 of east are used by queue teams");
+    const free = storedQueue("teams", { ...FULL, east: { used: "0", nominal: "8" } });
+    expect(waitsFor(free)).toBeUndefined();
+  });
+
+  test("is a larger quota where the queue never has enough", () => {
+    const queue = storedQueue("teams", { west: { used: "0", nominal: "2" } });
+    expect(waitsFor(queue)).toBe("waits for 4 cpu, more than queue teams has of any flavor: west has 2");
+  });
+
+  test("counts what queues of the cohort lend and use", () => {
+    const spec = (cohortName: string): object => ({ spec: { cohortName } });
+    const own = storedQueue("teams", { west: { used: "2", nominal: "4" } }, spec("all"));
+    const lender = storedQueue("lender", { west: { used: "4", nominal: "4" } }, spec("all"));
+    const foreign = storedQueue("foreign", { west: { used: "0", nominal: "90" } }, spec("others"));
+    const said = "waits for 4 cpu of flavor west: 6 of 8 are used by cohort all";
+    expect(waitsFor(own, undefined, MEMBERS, [foreign, own, lender])).toBe(said);
+  });
+
+  test("is computed from its pods until Kueue has tried to admit it", () => {
+    const podSets = [
+      {
+        name: "main",
+        count: 3,
+        template: { spec: { containers: [{ name: "main", resources: { requests: { cpu: "2" } } }] } },
+      },
+    ];
+    const untried = { ...storedWorkload("team", "sweep"), spec: { queueName: "queue", podSets }, status: {} };
+    expect(waitsFor(storedQueue("teams", FULL), untried)).toContain("waits for 6 cpu of flavor west");
+  });
+
+  test("is an admission check once quota is reserved", () => {
+    const admissionChecks: CheckEntry[] = [
+      { name: "room", state: "Retry", message: "2 of 2 pods would wait: west: full" },
+      { name: "budget", state: "Ready" },
+    ];
+    const workload = storedWorkload("team", "sweep", {
+      conditions: [condition("QuotaReserved", "True")],
+      status: { admission: { clusterQueue: "teams" }, admissionChecks },
+    });
+    const conditions = [condition("QuotaReserved", "True")];
+    const held = { ...workload, status: { ...workload.status, conditions } };
+    const [queue] = statuses({ queues: [storedQueue("teams", FULL)], workloads: [held] });
+    expect(queue?.waiting).toMatchObject([
+      {
+        why: ["admission check room: 2 of 2 pods would wait: west: full"],
+        waitsFor: "has quota, and waits for admission check room",
+      },
+    ]);
+  });
+
+  test.each<[string, Parameters<typeof storedWorkload>[2], string]>([
+    ["its backoff", { conditions: [condition("Requeued", "False")] }, `is queued again at ${AT}`],
+    [
+      "somebody to activate it",
+      { spec: { queueName: "queue", active: false } },
+      "is deactivated: Kueue leaves it alone until its Workload has spec.active: true",
+    ],
+  ])("is %s", (_what, parts, said) => {
+    const requeueState = { requeueAt: AT };
+    const workload = storedWorkload("team", "sweep", { ...parts });
+    const asked = { ...workload, status: { ...workload.status, requeueState } };
+    expect(waitsFor(storedQueue("teams", FULL), asked)).toBe(said);
+  });
+
+  test("is the queue where that admits nothing, or those before it in a strict one", () => {
+    const conditions = [condition("Active", "False", "Can't admit new workloads: is stopped.")];
+    const stopped = storedQueue("teams", FULL, { status: { conditions, pendingWorkloads: 1 } });
+    expect(waitsFor(stopped)).toBe("waits for queue teams: Can't admit new workloads: is stopped.");
+    const free = { west: { used: "0", nominal: "8" } };
+    const strict = storedQueue("teams", free, { spec: { queueingStrategy: "StrictFIFO" } });
+    expect(waitsFor(strict)).toBe("waits for those before it: the queue is StrictFIFO");
+  });
+});
