@@ -20,6 +20,7 @@ export interface WebhookOptions {
   readonly log: Logger;
   readonly onReview?: WebhookServerOptions["onReview"];
   readonly findType?: WebhookServerOptions["findType"];
+  readonly types?: WebhookServerOptions["types"];
   /** Called with the expiry of each served certificate, epoch ms. */
   readonly onCertificate?: (expiresAt: number | undefined) => void;
   /** Default: the machine's. */
@@ -37,7 +38,7 @@ const LAST_REVIEWS_MS = 1_000;
 
 /** Serves admission reviews until closed and renews its certificate. Rejects without a first certificate or port. */
 export async function startWebhook(options: WebhookOptions): Promise<RunningWebhook> {
-  const { log, client, tls, onReview, findType, clock = realClock } = options;
+  const { log, client, tls, onReview, findType, types, clock = realClock } = options;
   const keeper = new CertificateKeeper({
     source: verifiedSource(tls, { secret: WEBHOOK_CERTIFICATE_SECRET, client, clock }),
     publish: (trust, signal) => ensureCaBundle(client, trust, signal),
@@ -53,6 +54,7 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
     notReady: () =>
       keeper.trusted ? undefined : "Legation's webhook configurations are missing or do not trust this webhook yet",
     findType,
+    types,
     log,
     onReview,
   });

@@ -45,6 +45,7 @@ export const webhookCommand: Subcommand<ServingInput> = {
         log,
         findType: (group, kind) =>
           types.store.synced ? (types.store.byIndex("kind", `${group}/${kind}`)[0] ?? "none") : "unknown",
+        types: () => types.store.list(),
         onReview: (path, verdict, seconds, review) => {
           metrics.observeAdmission(path, verdict, seconds);
           traces?.review({ path, verdict, seconds, ...review });

@@ -87,6 +87,11 @@ describe("the fields of known types", async () => {
     expect(fieldsOf("things.example.com", "v1", { definition: "Follow" })).toEqual({ definition: "Follow" });
   });
 
+  test("keep the installed rule on what follows pods", () => {
+    const follows = { names: [{ label: "license" }], restricted: true };
+    expect(fieldsOf("licenses.example.com", "v1", { follows })).toEqual({ follows });
+  });
+
   test("are the operator's where the installed DelegatedType has them", () => {
     const installed = { exclusive: false, retain: ["/spec/suspend"] };
     expect(fieldsOf("rayjobs.ray.io", "v1", installed)).toEqual({ exclusive: false });
@@ -115,4 +120,17 @@ test.each([
   const objects = delegatedTypeObjects(type, { follows });
   const rules = objects.flatMap((object) => (Array.isArray(object.rules) ? object.rules : []));
   expect(rules.map(({ resources, verbs }) => `${resources}: ${verbs.join(" ")}`)).toEqual(expected);
+});
+
+test("authors give objects that follow pods to members without a role, and restricted ones by a role that nobody is bound to", () => {
+  const type = { group: "example.com", version: "v1", plural: "licenses", kind: "License", namespaced: true };
+  const rolesWith = (restricted: boolean) =>
+    delegatedTypeObjects(type, { follows: { names: [{ label: "license" }], restricted } }).filter(({ metadata }) =>
+      metadata.name.startsWith("legation-authors-"),
+    );
+  expect(rolesWith(false)).toEqual([]);
+  const [role, ...others] = rolesWith(true);
+  expect(others).toEqual([]);
+  expect(role?.rules).toEqual([{ apiGroups: ["example.com"], resources: ["licenses"], verbs: ["delegate"] }]);
+  expect(Object.keys(role?.metadata.labels ?? {}).join()).not.toContain("aggregate-to");
 });
