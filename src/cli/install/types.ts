@@ -16,11 +16,14 @@ const RIGHTS_GROUPS = new Set([
   "rbac.authorization.k8s.io",
 ]);
 
-/** Rights that Kubernetes asks for beside `patch` on the status, since 1.36. */
+/** Rights beside `patch` on the status subresource: Kubernetes asks for more since 1.36, and Volcano's definition has none. */
 const STATUS_RULES: Readonly<Record<string, readonly object[]>> = {
   "resourceclaims.resource.k8s.io": [
     { apiGroups: ["resource.k8s.io"], resources: ["resourceclaims/binding"], verbs: ["patch"] },
     { apiGroups: ["resource.k8s.io"], resources: ["resourceclaims/driver"], verbs: ["arbitrary-node:patch"] },
+  ],
+  "podgroups.scheduling.volcano.sh": [
+    { apiGroups: ["scheduling.volcano.sh"], resources: ["podgroups"], verbs: ["patch"] },
   ],
 };
 

@@ -1,19 +1,26 @@
 import { beforeAll, beforeEach, expect, test } from "vitest";
+import type { AnyObject } from "../../../src/api/delegated-type.ts";
+import { jobs, pods, priorityClasses, type Resource } from "../../../src/kube/resources.ts";
 import { isBound } from "../../../src/pods/pod-state.ts";
+import { KWOK_ANNOTATIONS } from "../../support/clusters/stages.ts";
 import { numbered } from "../../support/delegated/pods.ts";
 import { cleanUpFile } from "../../support/harness/after-file.ts";
 import { podsOf } from "../../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../../support/harness/wait.ts";
 import { GANG_SIZE, GangScene, PATIENT } from "../../support/legation/gangs.ts";
 
-const GATES = "--feature-gates=GenericWorkload=true";
+const GATES = "--feature-gates=GenericWorkload=true,WorkloadWithJob=true";
+
+const API = { group: "scheduling.k8s.io", version: "v1alpha2", namespaced: true };
+const podGroups: Resource<AnyObject> = { ...API, plural: "podgroups", kind: "PodGroup" };
+const workloads: Resource<AnyObject> = { ...API, plural: "workloads", kind: "Workload" };
 
 let scene: GangScene;
 let namespace: string;
 
 beforeAll(async () => {
   scene = await GangScene.start({
-    type: { group: "scheduling.k8s.io", version: "v1alpha2", plural: "podgroups", kind: "PodGroup", namespaced: true },
+    type: podGroups,
     spec: { schedulingPolicy: { gang: { minCount: GANG_SIZE } } },
     member: (podGroupName) => ({ spec: { schedulingGroup: { podGroupName } } }),
     options: {
@@ -87,4 +94,52 @@ test("a gang leaves a member as a whole whose scheduler finds too few nodes for 
   expect(await scene.nodes(namespace)).toEqual(new Set(["legation-east"]));
   expect(await scene.failedInWest(namespace)).toBe(GANG_SIZE);
   await eventuallyPasses(async () => expect(await podsOf(scene.west, namespace)).toEqual([]), PATIENT);
+});
+
+/** Creates a Job for which its controller makes a Workload and a PodGroup. */
+async function createJob(cpu: string): Promise<void> {
+  const requests = { cpu };
+  const template = {
+    metadata: { annotations: { "legation.dev/delegate": "true", [KWOK_ANNOTATIONS.outcome]: "running" } },
+    spec: { restartPolicy: "Never", containers: [{ name: "main", image: "work:1", resources: { requests } }] },
+  };
+  await scene.host.create(jobs, {
+    apiVersion: "batch/v1",
+    kind: "Job",
+    metadata: { namespace, name: "job" },
+    spec: { completions: GANG_SIZE, parallelism: GANG_SIZE, completionMode: "Indexed", template },
+  });
+}
+
+test("the pods of a Job are a gang for which the host has a Workload, and members have none", async () => {
+  await createJob("1");
+  expect(await scene.nodes(namespace)).toEqual(new Set(["legation-east"]));
+  const [onHost, inEast] = await Promise.all(
+    [scene.host, scene.east].map(async (client) => (await client.list(podGroups, { namespace })).items),
+  );
+  expect(onHost).toMatchObject([{ spec: { podGroupTemplateRef: { workload: {} } } }]);
+  expect(inEast).toHaveLength(1);
+  expect(inEast?.[0]?.spec).not.toHaveProperty("podGroupTemplateRef");
+  expect((await scene.host.list(workloads, { namespace })).items).toHaveLength(1);
+  expect((await scene.east.list(workloads, { namespace })).items).toEqual([]);
+});
+
+test("a pod of a gang that the member's scheduler preempts is replaced in the same member", async () => {
+  await createJob("500m");
+  expect(await scene.nodes(namespace)).toEqual(new Set(["legation-west"]));
+  const before = new Set((await podsOf(scene.host, namespace)).map(({ metadata }) => metadata.uid));
+  // Each node of west has one core left for a pod that asks for more.
+  const metadata = { name: `high-${namespace}` };
+  await scene.west.create(priorityClasses, { metadata, value: 1_000 });
+  const resources = { requests: { cpu: "1500m" } };
+  const spec = { priorityClassName: metadata.name, containers: [{ name: "main", image: "work:1", resources }] };
+  await scene.west.create(pods, { metadata: { namespace, name: "preemptor" }, spec });
+  await eventuallyPasses(async () => {
+    const uids = (await podsOf(scene.host, namespace)).map(({ metadata: { uid } }) => uid);
+    expect(uids.filter((uid) => !before.has(uid))).not.toEqual([]);
+  }, PATIENT);
+  expect(await scene.nodes(namespace)).toEqual(new Set(["legation-west"]));
+  expect(await podsOf(scene.east, namespace)).toEqual([]);
+  await scene.west.delete(pods, { namespace, name: "preemptor" });
+  await scene.west.delete(priorityClasses, metadata);
 });

@@ -74,6 +74,7 @@ describe("the fields of known types", async () => {
   test.each([
     ["resource.k8s.io", "resourceclaims"],
     ["resource.k8s.io", "resourceclaimtemplates"],
+    ["scheduling.volcano.sh", "podgroups"],
   ])("come with the rights that rbac.yaml beside them gives for %s: %s", (group, plural) => {
     const type = resource(group, plural);
     const [, role] = delegatedTypeObjects(type, typeFields(type, { manifests, installed: undefined }));
