@@ -124,7 +124,7 @@ test("the pods of a PodGroup run in one member, whose status of it comes back", 
   expect(await find(other, podGroups, "gang")).toBeUndefined();
   const { stdout } = await runCli([
     "status",
-    "podgroup",
+    "podgroups.scheduling.x-k8s.io",
     "gang",
     "-n",
     namespace,
