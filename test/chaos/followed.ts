@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { AnyObject } from "../../src/api/delegated-type.ts";
 import { AGGREGATE_TO_HOST_LABEL, CLUSTER_ANNOTATION } from "../../src/api/keys.ts";
-import type { Pod, Stored } from "../../src/api/kubernetes.ts";
+import type { ObjectMeta, Pod, Stored } from "../../src/api/kubernetes.ts";
 import { loadManifests } from "../../src/cli/shared/manifests.ts";
 import { packageRoot } from "../../src/cli/shared/package-root.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
@@ -9,7 +9,6 @@ import { apiVersionOf, kindName, type Resource } from "../../src/kube/resources.
 import { ownerOf } from "../../src/pods/delegate.ts";
 import { isBound, isDeleting, isTerminal } from "../../src/pods/pod-state.ts";
 import type { ClusterOptions } from "../support/clusters/types.ts";
-import { applyAll } from "../support/harness/kubectl.ts";
 import { podsOf } from "../support/harness/pods-of.ts";
 import { createIn } from "../support/harness/workloads.ts";
 import type { Scene } from "./scene.ts";
@@ -50,52 +49,60 @@ export function isOnFollowed(deed: string): deed is FollowedDeed {
   return FOLLOWED_DEEDS.some((one) => one === deed);
 }
 
+const CLUSTER_SCOPED = { version: "v1", namespaced: false };
+const clusterRoles: Resource<AnyObject> = {
+  ...{ ...CLUSTER_SCOPED, group: "rbac.authorization.k8s.io" },
+  plural: "clusterroles",
+  kind: "ClusterRole",
+};
+const types: Resource<AnyObject> = {
+  ...{ group: "legation.dev", version: "v1alpha1", namespaced: false },
+  plural: "delegatedtypes",
+  kind: "DelegatedType",
+};
+const deviceClasses: Resource<AnyObject> = {
+  ...DEVICES,
+  namespaced: false,
+  plural: "deviceclasses",
+  kind: "DeviceClass",
+};
+const slices: Resource<AnyObject> = { ...DEVICES, namespaced: false, plural: "resourceslices", kind: "ResourceSlice" };
+
 /** Gives members devices, and allows the types that follow pods on the host and there. */
-export async function allowFollowed({ host, members, clients, namespace }: Scene): Promise<void> {
-  const folder = join(packageRoot(), "manifests", "delegated-types");
-  const names = FOLLOWED.map(kindName);
-  const roles = new Set(names.map((name) => `legation-controller-${name}`));
-  await applyAll(
-    host,
-    (await loadManifests(folder)).filter(({ metadata: { name } }) => roles.has(name) || names.includes(name)),
-  );
+export async function allowFollowed({ clients, namespace }: Pick<Scene, "clients" | "namespace">): Promise<void> {
+  const { host, west, east } = clients;
+  const manifests = await loadManifests(join(packageRoot(), "manifests", "delegated-types"));
+  for (const type of FOLLOWED.map(kindName)) {
+    for (const { kind, metadata, ...fields } of manifests) {
+      const { name, labels } = { labels: {}, ...metadata };
+      if (kind === types.kind && name === type) await create(host, types, { name }, fields);
+      if (name === `legation-controller-${type}`) await create(host, clusterRoles, { name, labels }, fields);
+    }
+  }
+  const verbs = ["list", "watch", "create", "patch", "delete"];
   const rules = [
-    ...FOLLOWED.map(({ group, plural }) => ({
-      apiGroups: [group],
-      resources: [plural],
-      verbs: ["list", "watch", "create", "patch", "delete"],
-    })),
+    ...FOLLOWED.map(({ group, plural }) => ({ apiGroups: [group], resources: [plural], verbs })),
     { apiGroups: [DEVICES.group], resources: ["deviceclasses", "resourceslices"], verbs: ["list"] },
   ];
-  const role = {
-    apiVersion: "rbac.authorization.k8s.io/v1",
-    kind: "ClusterRole",
-    metadata: { name: "chaos-followed", labels: { [AGGREGATE_TO_HOST_LABEL]: "true" } },
-    rules,
-  };
   const pool = { name: "all", generation: 1, resourceSliceCount: 1 };
   const devices = Array.from({ length: DEVICES_OF_MEMBER }, (_, at) => ({ name: `gpu-${at}` }));
-  const ofMember = (kind: string, spec: object): object => ({
-    apiVersion: apiVersionOf(claims),
-    kind,
-    metadata: { name: DRIVER },
-    spec,
-  });
-  for (const member of Object.values(members)) {
-    const selectors = [{ cel: { expression: `device.driver == "${DRIVER}"` } }];
-    const slice = ofMember("ResourceSlice", { driver: DRIVER, allNodes: true, pool, devices });
-    await applyAll(member, [role, ofMember("DeviceClass", { selectors }), slice]);
+  const selectors = [{ cel: { expression: `device.driver == "${DRIVER}"` } }];
+  for (const member of [west, east]) {
+    const labels = { [AGGREGATE_TO_HOST_LABEL]: "true" };
+    await create(member, clusterRoles, { name: "chaos-followed", labels }, { rules });
+    await create(member, deviceClasses, { name: DRIVER }, { spec: { selectors } });
+    await create(member, slices, { name: DRIVER }, { spec: { driver: DRIVER, allNodes: true, pool, devices } });
   }
-  await create(clients.host, templates, { namespace, name: TEMPLATE }, { spec: ONE_DEVICE });
+  await create(host, templates, { namespace, name: TEMPLATE }, { spec: { spec: ONE_DEVICE } });
 }
 
 function create(
   client: ClusterClient,
   type: Resource<AnyObject>,
-  metadata: { readonly namespace: string; readonly name: string },
-  spec: object,
+  metadata: ObjectMeta,
+  fields: object,
 ): Promise<Stored<AnyObject>> {
-  return client.create(type, { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec });
+  return client.create(type, { ...fields, apiVersion: apiVersionOf(type), kind: type.kind, metadata });
 }
 
 /** Does what an author would; `attempt` goes on trying, as half of what belongs together would wait for ever. */
@@ -111,7 +118,7 @@ export async function actOnFollowed(
     case "run a gang": {
       const name = `gang-${number}`;
       const policy = { schedulingPolicy: { gang: { minCount: GANG_SIZE } } };
-      await attempt(() => create(host, podGroups, metadata(name), policy));
+      await attempt(() => create(host, podGroups, metadata(name), { spec: policy }));
       for (let each = 0; each < GANG_SIZE; each++) await make(`${name}-${each}`, inGang(name));
       return;
     }
@@ -119,7 +126,7 @@ export async function actOnFollowed(
       return make(`device-${number}`, using({ resourceClaimTemplateName: TEMPLATE }));
     case "run pods that share a device": {
       const name = `shared-${number}`;
-      await attempt(() => create(host, claims, metadata(name), ONE_DEVICE));
+      await attempt(() => create(host, claims, metadata(name), { spec: ONE_DEVICE }));
       for (const each of [1, 2]) await make(`${name}-${each}`, using({ resourceClaimName: name }));
     }
   }
