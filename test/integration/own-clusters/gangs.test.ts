@@ -13,6 +13,15 @@ const GATES = "--feature-gates=GenericWorkload=true,WorkloadWithJob=true";
 
 const API = { group: "scheduling.k8s.io", version: "v1alpha2", namespaced: true };
 const podGroups: Resource<AnyObject> = { ...API, plural: "podgroups", kind: "PodGroup" };
+const ADMISSION = { group: "admissionregistration.k8s.io", version: "v1", namespaced: false };
+const policies: Resource<AnyObject> = {
+  ...{ ...ADMISSION, plural: "validatingadmissionpolicies" },
+  kind: "ValidatingAdmissionPolicy",
+};
+const policyBindings: Resource<AnyObject> = {
+  ...{ ...ADMISSION, plural: "validatingadmissionpolicybindings" },
+  kind: "ValidatingAdmissionPolicyBinding",
+};
 const workloads: Resource<AnyObject> = { ...API, plural: "workloads", kind: "Workload" };
 
 let scene: GangScene;
@@ -116,6 +125,34 @@ test("a gang runs in one member whose controller is killed while its pods wait",
   await scene.createPods(namespace, names.slice(GANG_SIZE - 2), "1");
   await scene.running.controller.start();
   expect(await scene.nodes(namespace)).toEqual(new Set(["legation-east"]));
+});
+
+test("no pod of a gang enters a member while one that waits in another may still get a node there", async () => {
+  const names = numbered("worker", GANG_SIZE);
+  await scene.create(namespace, "100m", {}, names.slice(0, GANG_SIZE - 2));
+  await eventuallyPasses(async () => expect(await podsOf(scene.west, namespace)).toHaveLength(GANG_SIZE - 2), PATIENT);
+  const metadata = { name: `keeps-${namespace}` };
+  const resourceRules = [{ apiGroups: [""], apiVersions: ["v1"], resources: ["pods"], operations: ["DELETE"] }];
+  const namespaceSelector = { matchLabels: { "kubernetes.io/metadata.name": namespace } };
+  const validations = [{ expression: "false", message: "the pods stay" }];
+  await scene.west.create(policies, {
+    metadata,
+    spec: { matchConstraints: { namespaceSelector, resourceRules }, validations },
+  });
+  await scene.west.create(policyBindings, {
+    metadata,
+    spec: { policyName: metadata.name, validationActions: ["Deny"] },
+  });
+  // The scheduler of west waits for more pods until its time is over.
+  await eventuallyPasses(async () => expect(await scene.refusedDeletions(namespace)).toBeGreaterThan(0), PATIENT);
+  await scene.createPods(namespace, names.slice(GANG_SIZE - 2), "100m");
+  const reason = "east: the pods of PodGroup gang have to leave west first";
+  await eventuallyPasses(async () => expect(await scene.reasons(namespace)).toContain(reason), PATIENT);
+  expect(await podsOf(scene.east, namespace)).toEqual([]);
+  await scene.west.delete(policyBindings, metadata);
+  await scene.west.delete(policies, metadata);
+  const nodes = await scene.nodes(namespace);
+  expect(nodes.size).toBe(1);
 });
 
 test("a gang that fits nowhere waits as a whole for one reason, and runs when there is room", async () => {

@@ -94,9 +94,12 @@ function gather(best: string, isParked: boolean, view: PodView, now: number): De
   const requests = requestsIn(view, best);
   const reserve: Action[] = memory.reserved === best ? [] : [{ type: "reserve", member: best, proxyUid, requests }];
   const actions: Action[] = isParked ? [{ type: "gather", member: best, proxyUid }] : reserve;
-  // They leave within moments, unless a member cannot be told.
-  if (!members.some(({ name, reachable }) => others.includes(name) && !reachable)) return decided("Waiting", actions);
-  const wait = waitBecause(because("NotPlaced", [{ cluster: best, ...gangLeaves(gang.text, others) }]), view, now);
+  // They leave within moments, unless a member cannot be told or refuses to let them go.
+  const isCutOff = members.some(({ name, reachable }) => others.includes(name) && !reachable);
+  if (!isCutOff && memory.reported !== undefined) return decided("Waiting", actions);
+  const quiet = isCutOff ? undefined : quietFor(FOLLOW_QUIETLY_MS, view, now);
+  const why = because("NotPlaced", [{ cluster: best, ...gangLeaves(gang.text, others) }]);
+  const wait = quiet ?? waitBecause(why, view, now);
   return { ...wait, actions: [...actions, ...wait.actions] };
 }
 

@@ -111,7 +111,7 @@ describe("a proxy without a node", () => {
 
   test("enters no member before its gang has left the others, and keeps its room there meanwhile", () => {
     const gang = { text: "the pods of PodGroup gang", heldIn: ["west"] };
-    const proxy = proxyPod();
+    const proxy = proxyPod({ metadata: { creationTimestamp: new Date(now).toISOString() } });
     const west = member("west", { used: 100 });
     const moving = decide(world(proxy, [west, member("east")], { gang }), now);
     expect(names(moving.actions)).toEqual(["reserve east"]);
@@ -124,6 +124,10 @@ describe("a proxy without a node", () => {
     expect(names(full.actions)).toEqual(["gather east"]);
     const there = decide(world(proxy, [member("west")], { gang }), now);
     expect(names(there.actions)).toEqual(["create west"]);
+    const late = decide(world(proxy, [west, member("east")], { gang, memory: reserved }), now + 5000);
+    expect(late.actions).toMatchObject([
+      { type: "report", message: "east: the pods of PodGroup gang have to leave west first" },
+    ]);
   });
 
   test("says so while its gang cannot be told to leave a member that does not answer", () => {
