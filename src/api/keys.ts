@@ -49,6 +49,8 @@ export const WISHES_LABEL = "legation.dev/wishes";
 export const WISHES_VALUE = "true";
 /** Annotation on a workload: keys of wishes, comma-separated, of which the pod template has an outdated copy. */
 export const OUTDATED_ANNOTATION = "legation.dev/outdated-in-template";
+/** Objects of restricted types that a pod names, for which its author needs the verb `delegate`. */
+export const RESTRICTED_ANNOTATION = "legation.dev/restricted-objects";
 
 /** Gives an object to members as it is: `true`. Also the label by which the controller's watches select such objects and copies. */
 export const WHOLE_KEY = "legation.dev/whole";
@@ -242,6 +244,7 @@ export const INTERNAL_ANNOTATIONS: ReadonlySet<string> = new Set([
   PROXY_UID_ANNOTATION,
   FORWARDED_ANNOTATION,
   OUTDATED_ANNOTATION,
+  RESTRICTED_ANNOTATION,
 ]);
 
 /** Annotations of OpenShift's admission: each cluster writes its own. */
