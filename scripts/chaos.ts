@@ -5,6 +5,7 @@ import { createClusterClient } from "../src/kube/http-client.ts";
 import { loadKubeConfig } from "../src/kube/kubeconfig.ts";
 import { AGENT_FAULTS, type AgentScene, hubEnvironment, hubFlags, openLink } from "../test/chaos/agents.ts";
 import { LEASE_SECONDS } from "../test/chaos/faults.ts";
+import { allowFollowed, GANG_FLAGS } from "../test/chaos/followed.ts";
 import type { Kind } from "../test/chaos/objects/kinds.ts";
 import { newLedger } from "../test/chaos/objects/ledger.ts";
 import { allowTypes, makeForeignObjects } from "../test/chaos/objects/setup.ts";
@@ -88,10 +89,10 @@ process.exitCode = violations === 0 ? 0 : 1;
 
 /** Runs once on new clusters. */
 async function run(seed: number): Promise<ChaosReport> {
-  const members = { nodes: [{ labels: { [MEMBERS_POOL]: "true" } }] };
+  const members = { ...GANG_FLAGS, nodes: [{ labels: { [MEMBERS_POOL]: "true" } }] };
   await using clusters = await startClusters({
     names: ["host", "west", "east"],
-    clusters: { host: { nodes: [{ count: 2 }] }, west: members, east: members },
+    clusters: { host: { ...GANG_FLAGS, nodes: [{ count: 2 }] }, west: members, east: members },
     onProgress: progress,
   });
   const host = clusters.get("host");
@@ -176,7 +177,9 @@ async function run(seed: number): Promise<ChaosReport> {
     agents: { ...(westAgent && { west: westAgent }), ...(eastAgent && { east: eastAgent }) },
     gate,
     memberGates,
+    hasFollowed: true as const,
   };
+  await allowFollowed(scene);
   await makeForeignObjects(scene);
   for (const [name, memberGate] of Object.entries(memberGates)) await redirect(clients.host, name, memberGate);
   progress("begins");

@@ -24,6 +24,7 @@ const admissionReview = z.object({
     operation: z.enum(["CREATE", "UPDATE", "DELETE", "CONNECT"]),
     kind: z.object({ group: z.string(), kind: z.string() }),
     namespace: z.string().optional(),
+    userInfo: z.object({ username: z.string().optional() }).optional(),
     object: reviewed.nullish(),
     oldObject: reviewed.nullish(),
   }),
@@ -38,6 +39,8 @@ export interface AdmissionRequest {
   readonly namespace?: string | undefined;
   readonly object: ReviewedObject | undefined;
   readonly oldObject: ReviewedObject | undefined;
+  /** Name of the user who makes the request. */
+  readonly user?: string | undefined;
 }
 
 export interface ReviewedObject {
@@ -67,11 +70,9 @@ export function parseReview(body: unknown): ParsedReview {
     const uid = identified.safeParse(body).data?.request.uid;
     return { ok: false, uid, message: `not an admission review that Legation understands: ${issues(parsed.error)}` };
   }
-  const { uid, operation, kind, namespace, object, oldObject } = parsed.data.request;
-  return {
-    ok: true,
-    request: { uid, operation, kind, namespace, object: withoutNulls(object), oldObject: withoutNulls(oldObject) },
-  };
+  const { uid, operation, kind, namespace, object, oldObject, userInfo } = parsed.data.request;
+  const objects = { object: withoutNulls(object), oldObject: withoutNulls(oldObject) };
+  return { ok: true, request: { uid, operation, kind, namespace, ...objects, user: userInfo?.username } };
 }
 
 // Bounds the message: a hostile body can have a million problems.

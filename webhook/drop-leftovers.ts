@@ -8,6 +8,7 @@ import {
   INTERNAL_ANNOTATIONS,
   OWN_DELETION_COST_ANNOTATION,
   PROXY_LABEL,
+  RESTRICTED_ANNOTATION,
   SCHEDULER_NAME,
   SCHEDULER_NAME_ANNOTATION,
   WHOLE_FINALIZER,
@@ -83,7 +84,10 @@ export function leftoverWarnings(leftovers: readonly Leftover[], where = ""): st
   });
 }
 
-/** Returns the annotations that only Legation writes, on an object or its part at a path. */
+/**
+ * Returns the annotations that only Legation writes, on an object or its part at a path. The record of restricted objects is no
+ * claim: the API server asks for the verb on what it names.
+ */
 export function leftAnnotations(object: JsonObject, path: readonly string[] = []): Leftover[] {
   const at = [...path, "metadata", "annotations"];
   const annotations = fieldsAt(object, at);
@@ -92,7 +96,7 @@ export function leftAnnotations(object: JsonObject, path: readonly string[] = []
   return Object.keys(annotations)
     .filter(
       (key) =>
-        INTERNAL_ANNOTATIONS.has(key) ||
+        (INTERNAL_ANNOTATIONS.has(key) && key !== RESTRICTED_ANNOTATION) ||
         key === CLAIM_STATUS_ANNOTATION ||
         (isOwnCost && key === DELETION_COST_ANNOTATION),
     )

@@ -20,6 +20,9 @@ export interface WebhookOptions {
   readonly log: Logger;
   readonly onReview?: WebhookServerOptions["onReview"];
   readonly findType?: WebhookServerOptions["findType"];
+  readonly types?: WebhookServerOptions["types"];
+  /** Reports false while `types` may lack some. Default: it lacks none. */
+  readonly areTypesRead?: () => boolean;
   /** Called with the expiry of each served certificate, epoch ms. */
   readonly onCertificate?: (expiresAt: number | undefined) => void;
   /** Default: the machine's. */
@@ -37,7 +40,7 @@ const LAST_REVIEWS_MS = 1_000;
 
 /** Serves admission reviews until closed and renews its certificate. Rejects without a first certificate or port. */
 export async function startWebhook(options: WebhookOptions): Promise<RunningWebhook> {
-  const { log, client, tls, onReview, findType, clock = realClock } = options;
+  const { log, client, tls, onReview, findType, types, areTypesRead = () => true, clock = realClock } = options;
   const keeper = new CertificateKeeper({
     source: verifiedSource(tls, { secret: WEBHOOK_CERTIFICATE_SECRET, client, clock }),
     publish: (trust, signal) => ensureCaBundle(client, trust, signal),
@@ -50,9 +53,15 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
   const server = createWebhookServer({
     certificate,
     shutdown,
-    notReady: () =>
-      keeper.trusted ? undefined : "Legation's webhook configurations are missing or do not trust this webhook yet",
+    notReady: () => {
+      // A pod that names restricted objects gets no record before.
+      if (!areTypesRead()) return "DelegatedTypes have not been read yet";
+      return keeper.trusted
+        ? undefined
+        : "Legation's webhook configurations are missing or do not trust this webhook yet";
+    },
     findType,
+    types,
     log,
     onReview,
   });

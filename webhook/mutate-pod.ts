@@ -1,4 +1,5 @@
 import { annotationRoomProblem } from "../src/api/annotation-room.ts";
+import type { DelegatedType } from "../src/api/delegated-type.ts";
 import { type DelegationMode, isDelegationWanted } from "../src/api/delegation-mode.ts";
 import { HOST_LABEL, PROXY_LABEL, WHOLE_KEY } from "../src/api/keys.ts";
 import { isOverflowMode } from "../src/api/overflow.ts";
@@ -14,13 +15,19 @@ import {
   readAnnotations,
   spreadWarnings,
 } from "./read-annotations.ts";
-import { allowed, denied, patchedTo, type Verdict } from "./responses.ts";
+import { allowed, denied, inTurn, patchedTo, type Verdict } from "./responses.ts";
+import { recordRestricted } from "./restricted-objects.ts";
 
 /** Annotation on the mirror pod of a kubelet's static pod. */
 export const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
 
-/** Turns a pod to delegate into a proxy by the smallest patch, or refuses it. */
-export function mutatePod({ object, operation }: AdmissionRequest, mode: DelegationMode): Verdict {
+/** Turns a pod to delegate into a proxy by the smallest patch, or refuses it. `types`: those whose objects pods name. */
+export function mutatePod(
+  request: AdmissionRequest,
+  mode: DelegationMode,
+  types: readonly DelegatedType[] = [],
+): Verdict {
+  const { object, operation } = request;
   if (object === undefined || operation !== "CREATE") return allowed();
   const { labels, annotations = {}, ownerReferences = [] } = object.metadata;
   // The installed matchConditions exclude these. An operator's own configuration may send them nevertheless.
@@ -36,7 +43,11 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
   if (placement.whole === true)
     return denied([`annotation ${WHOLE_KEY}: is read on Jobs alone; remove it from the pod`]);
   const problems = wanted ? [...annotationProblems, ...overrideProblems(placement, object.spec)] : annotationProblems;
-  if (wanted && isOverflowMode(placement, mode)) return mutateOverflow(object, spec, placement, problems);
+  if (wanted && isOverflowMode(placement, mode)) {
+    return inTurn(request, mutateOverflow(object, spec, placement, problems), (marked) =>
+      marked.object?.metadata.labels?.[PROXY_LABEL] === undefined ? allowed() : recordRestricted(marked, types),
+    );
+  }
   const nodeProblem = wanted ? nodeNameProblem(spec.nodeName ?? "") : undefined;
   const roomProblem = wanted ? annotationRoomProblem(annotations) : undefined;
   const all = [...problems, ...[nodeProblem, roomProblem].filter((problem) => problem !== undefined)];
@@ -52,5 +63,6 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
   // Only fields that `toProxy` owns are compared.
   const pod = fieldsOfMarks(object, spec);
   const proxy = toProxy(pod);
-  return patchedTo(pod, placement.failover === undefined ? proxy : withEndlessTolerations(proxy), warnings);
+  const marks = patchedTo(pod, placement.failover === undefined ? proxy : withEndlessTolerations(proxy), warnings);
+  return inTurn(request, marks, (marked) => recordRestricted(marked, types));
 }

@@ -1,5 +1,6 @@
 import fastJsonPatch from "fast-json-patch";
 import { type Annotations, authorAnnotations } from "../src/api/annotations.ts";
+import type { DelegatedType } from "../src/api/delegated-type.ts";
 import { type DelegationMode, isDelegationWanted } from "../src/api/delegation-mode.ts";
 import { isForeignKey } from "../src/api/foreign-annotations.ts";
 import { isJsonObject, valueAt } from "../src/api/json.ts";
@@ -20,6 +21,7 @@ import {
   readAnnotations,
 } from "./read-annotations.ts";
 import { allowed, denied, inTurn, patched, type Verdict } from "./responses.ts";
+import { recordRestricted } from "./restricted-objects.ts";
 import { mutateWholeJob } from "./whole-jobs.ts";
 import { withWishMarks } from "./workload-wishes.ts";
 
@@ -50,7 +52,11 @@ const SHAPES: Readonly<Record<string, Shape>> = {
  * Copies the author's annotations from a workload into its pod template, and removals too. The template's own values
  * win. Wishes stay on the workload. Problems of its future pods are refused here. `any`: the namespace's mode is not known.
  */
-export function mutateWorkload(request: AdmissionRequest, mode: DelegationMode | "any"): Verdict {
+export function mutateWorkload(
+  request: AdmissionRequest,
+  mode: DelegationMode | "any",
+  types: readonly DelegatedType[] = [],
+): Verdict {
   const { object, oldObject, kind, operation } = request;
   const shape = SHAPES[kind.kind];
   if (object === undefined || shape === undefined || (operation !== "CREATE" && operation !== "UPDATE")) {
@@ -61,7 +67,20 @@ export function mutateWorkload(request: AdmissionRequest, mode: DelegationMode |
   if (!isJsonObject(valueAt(object, shape.template))) return allowed();
   // The installed matchConditions exclude these. An operator's own configuration may send them nevertheless.
   if (!isAnnotated(object, oldObject, shape)) return allowed();
-  return inTurn(request, withoutLeftovers(request, shape), (cleaned) => judge(cleaned, shape, mode));
+  const judged = inTurn(request, withoutLeftovers(request, shape), (cleaned) => judge(cleaned, shape, mode));
+  return inTurn(request, judged, (written) =>
+    isOfDelegatedPods(written, shape, mode) ? recordRestricted(written, types, shape.template) : allowed(),
+  );
+}
+
+/** Reports whether the template, which may still change, is of pods that members get one by one. */
+function isOfDelegatedPods(request: AdmissionRequest, shape: Shape, mode: DelegationMode | "any"): boolean {
+  const { object, oldObject, kind } = request;
+  if (object === undefined || kind.kind === DAEMON_SET) return false;
+  if (kind.kind === "Job" && oldObject !== undefined && !mayChangeTemplate(oldObject)) return false;
+  const annotations = annotationsAt(object, [...shape.template, "metadata"]) ?? {};
+  const { placement } = readAnnotations({ ...outerAnnotations(object, shape), ...annotations });
+  return placement.whole !== true && isDelegationWanted(placement, mode === "any" ? "all" : mode);
 }
 
 /** Drops marks of pods that a workload was made from. The policy legation-whole-jobs guards those of a Job that is there. */

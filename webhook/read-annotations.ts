@@ -13,6 +13,7 @@ import {
   DELEGATE_ANNOTATION,
   INTERNAL_ANNOTATIONS,
   OVERRIDES_ANNOTATION,
+  RESTRICTED_ANNOTATION,
   SCHEDULER_NAME_ANNOTATION,
 } from "../src/api/keys.ts";
 import { privilegeProblems } from "../src/pods/overrides.ts";
@@ -27,7 +28,8 @@ export interface Read {
 /** Parses an author's annotations. Legation's own are problems, unless the pod is a proxy: admission may run twice. */
 export function readAnnotations(annotations: Annotations, options: { readonly proxy?: boolean } = {}): Read {
   const internal = [...INTERNAL_ANNOTATIONS]
-    .filter((key) => annotations[key] !== undefined && !(options.proxy === true && key === SCHEDULER_NAME_ANNOTATION))
+    .filter((key) => annotations[key] !== undefined && key !== RESTRICTED_ANNOTATION)
+    .filter((key) => !(options.proxy === true && key === SCHEDULER_NAME_ANNOTATION))
     .map((key) => `annotation ${key}: is written by Legation itself; remove it`);
   const parsed = parsePlacement(annotations);
   return parsed.ok

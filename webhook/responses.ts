@@ -31,12 +31,16 @@ export function inTurn(
   handle: (request: AdmissionRequest) => Verdict,
 ): Verdict {
   if (first.kind === "denied" || request.object === undefined) return first;
-  if (first.kind === "allowed") return handle(request);
-  const object = fastJsonPatch.applyPatch(structuredClone(request.object), [...first.patch]).newDocument;
+  const patch = first.kind === "patched" ? first.patch : [];
+  // A later operation of the patch may change the value of an earlier one.
+  const object =
+    patch.length === 0
+      ? request.object
+      : fastJsonPatch.applyPatch(structuredClone(request.object), structuredClone([...patch])).newDocument;
   const next = handle({ ...request, object });
   if (next.kind === "denied") return next;
   const more = next.kind === "patched" ? next.patch : [];
-  return patched([...first.patch, ...more], [...first.warnings, ...next.warnings]);
+  return patched([...patch, ...more], [...first.warnings, ...next.warnings]);
 }
 
 // The API server truncates longer warnings (admission.k8s.io/v1).

@@ -1,5 +1,6 @@
 import type { Server } from "node:https";
 import fastify, { type FastifyInstance } from "fastify";
+import type { DelegatedType } from "../src/api/delegated-type.ts";
 import type { Certificate } from "../src/certificates/issue.ts";
 import type { GracefulShutdown } from "../src/serving/graceful-shutdown.ts";
 import type { Logger } from "../src/telemetry/logger.ts";
@@ -16,18 +17,19 @@ import { mutateObject } from "./whole-objects.ts";
 
 interface Call {
   readonly findType: FindType;
+  readonly types: () => readonly DelegatedType[];
   /** A second call, which one path takes from namespaces of every mode. */
   readonly isAgain: boolean;
 }
 
 /** Handlers by path of the webhook configurations in manifests/. */
 const HANDLERS: Readonly<Record<string, (request: AdmissionRequest, call: Call) => Verdict>> = {
-  "/mutate/annotated": (request) => mutatePod(request, "annotated"),
-  "/mutate/all": (request) => mutatePod(request, "all"),
-  "/mutate/overflow": (request) => mutatePod(request, "overflow"),
-  "/mutate/workload": (request, { isAgain }) => mutateWorkload(request, isAgain ? "any" : "all"),
-  "/mutate/workload/annotated": (request) => mutateWorkload(request, "annotated"),
-  "/mutate/workload/overflow": (request) => mutateWorkload(request, "overflow"),
+  "/mutate/annotated": (request, { types }) => mutatePod(request, "annotated", types()),
+  "/mutate/all": (request, { types }) => mutatePod(request, "all", types()),
+  "/mutate/overflow": (request, { types }) => mutatePod(request, "overflow", types()),
+  "/mutate/workload": (request, { isAgain, types }) => mutateWorkload(request, isAgain ? "any" : "all", types()),
+  "/mutate/workload/annotated": (request, { types }) => mutateWorkload(request, "annotated", types()),
+  "/mutate/workload/overflow": (request, { types }) => mutateWorkload(request, "overflow", types()),
   "/mutate/object": (request, { findType }) => mutateObject(request, findType),
   "/mutate/leftovers": (request, { findType }) => dropLeftovers(request, true, findType),
   "/mutate/leftovers/elsewhere": (request, { findType }) => dropLeftovers(request, false, findType),
@@ -49,6 +51,8 @@ export interface WebhookServerOptions {
   readonly notReady: () => string | undefined;
   /** Default: no DelegatedType is known. */
   readonly findType?: FindType | undefined;
+  /** Returns the DelegatedTypes that are known. Default: none. */
+  readonly types?: (() => readonly DelegatedType[]) | undefined;
   readonly log: Logger;
   /** Undefined if it never shuts down. */
   readonly shutdown?: GracefulShutdown;
@@ -60,7 +64,7 @@ export interface WebhookServerOptions {
 
 /** Returns the webhook's HTTPS server, not yet listening. It keeps no state and calls no API. */
 export function createWebhookServer(options: WebhookServerOptions): FastifyInstance<Server> {
-  const { certificate, notReady, shutdown, findType = () => "unknown", log, onReview } = options;
+  const { certificate, notReady, shutdown, findType = () => "unknown", types = () => [], log, onReview } = options;
   const server = fastify({
     https: { ...certificate, minVersion: "TLSv1.2", headersTimeout: KEEP_ALIVE_MS },
     bodyLimit: BODY_LIMIT,
@@ -85,7 +89,7 @@ export function createWebhookServer(options: WebhookServerOptions): FastifyInsta
       const isAgain = isSecondCall(request.raw.url);
       const uid = parsed.ok ? parsed.request.uid : (parsed.uid ?? "");
       const verdict = parsed.ok
-        ? judge((one) => handle(one, { findType, isAgain }), parsed.request, log)
+        ? judge((one) => handle(one, { findType, types, isAgain }), parsed.request, log)
         : denied([parsed.message]);
       const { traceparent } = request.headers;
       onReview?.(path, verdict.kind, (performance.now() - startedAt) / 1000, {

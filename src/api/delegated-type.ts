@@ -47,6 +47,8 @@ export interface FollowRule {
   readonly optional?: boolean;
   /** All pods that name an object run in one member, whose status of it comes back. */
   readonly confines?: boolean;
+  /** Who creates a pod that names an object needs the verb `delegate` on objects of the type. */
+  readonly restricted?: boolean;
 }
 
 /** A place in pods that holds the name of an object. One of the three is set. */
@@ -327,6 +329,13 @@ const specSchema = z.object({
         .describe(
           "All pods that name an object run in one member, and the status that the object has there is the host's. " +
             "Default: each member of its pods gets it.",
+        )
+        .exactOptional(),
+      restricted: z
+        .boolean()
+        .describe(
+          "Who creates a pod or a workload that names an object needs the verb delegate on objects of the type in its " +
+            "namespace. Default: whoever creates delegated pods takes along what they name.",
         )
         .exactOptional(),
     })

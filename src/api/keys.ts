@@ -29,6 +29,8 @@ export const QUOTA_ANNOTATION = "legation.dev/quota";
 export const QUOTA_SHARE_ANNOTATION = "legation.dev/quota-share";
 /** On a ClusterQueue that follows: the least quota of each flavor, such as `cpu=8,memory=32Gi`. */
 export const QUOTA_FLOOR_ANNOTATION = "legation.dev/quota-floor";
+/** On an AdmissionCheck of Kueue: Legation answers whether members have room for a workload. */
+export const ROOM_CONTROLLER = "legation.dev/room";
 /** On an AdmissionCheck of Kueue: the time in which an admitted workload's pods have to find a place, e.g. `5m`. */
 export const PLACE_WITHIN_ANNOTATION = "legation.dev/place-within";
 /** `never`: the pod waits for a lost member instead of being evicted. */
@@ -51,6 +53,8 @@ export const WISHES_LABEL = "legation.dev/wishes";
 export const WISHES_VALUE = "true";
 /** Annotation on a workload: keys of wishes, comma-separated, of which the pod template has an outdated copy. */
 export const OUTDATED_ANNOTATION = "legation.dev/outdated-in-template";
+/** Objects of restricted types that a pod names, for which its author needs the verb `delegate`. */
+export const RESTRICTED_ANNOTATION = "legation.dev/restricted-objects";
 
 /** Gives an object to members as it is: `true`. Also the label by which the controller's watches select such objects and copies. */
 export const WHOLE_KEY = "legation.dev/whole";
@@ -244,6 +248,7 @@ export const INTERNAL_ANNOTATIONS: ReadonlySet<string> = new Set([
   PROXY_UID_ANNOTATION,
   FORWARDED_ANNOTATION,
   OUTDATED_ANNOTATION,
+  RESTRICTED_ANNOTATION,
 ]);
 
 /** Annotations of OpenShift's admission: each cluster writes its own. */

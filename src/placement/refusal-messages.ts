@@ -118,6 +118,10 @@ export function gangWaitsIn(gang: string, member: string): Why {
   return { reason: "OtherGroup", message: `${gang} wait together in ${member}` };
 }
 
+export function gangLeaves(gang: string, members: readonly string[]): Why {
+  return { reason: "OtherGroup", message: `${gang} have to leave ${members.join(" and ")} first` };
+}
+
 export function groupFollows(group: string, first: string): Why {
   return { reason: "OtherGroup", message: `${group} goes where pod ${first} finds a place first` };
 }

@@ -1,6 +1,5 @@
 import type { NameRule } from "../api/delegated-type.ts";
 import { isJsonObject, type JsonObject, pathOfPointer } from "../api/json.ts";
-import type { Pod } from "../api/kubernetes.ts";
 
 /** A name that a pod has somewhere. */
 export interface Reference {
@@ -11,7 +10,12 @@ export interface Reference {
   readonly item?: JsonObject;
 }
 
-export type FindReferences = (pod: Pod) => readonly Reference[];
+/** A pod, or a template of pods. */
+export interface PodParts {
+  readonly metadata?: object | undefined;
+}
+
+export type FindReferences = (pod: PodParts) => readonly Reference[];
 
 /** Compiles a rule to what finds the names. Empty ones are left out. */
 export function referencesBy({ field, label, annotation }: NameRule): FindReferences {

@@ -23,7 +23,7 @@ import { isBound } from "../pods/pod-state.ts";
 import { specForNodesOf } from "../pods/virtual-node-terms.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Divisions } from "./divisions.ts";
-import type { Groups } from "./groups.ts";
+import type { GroupPlace, Groups } from "./groups.ts";
 import type { Pause, PlacementFacts } from "./placement-view.ts";
 import type { PlacementMember, PlacementMembers, PodRules } from "./pod-rules.ts";
 import type { LearntMutation, RequestMutations } from "./request-mutations.ts";
@@ -71,8 +71,8 @@ export interface Eligibility extends PlacementFacts {
 
 /** Returns the parts of an eligibility that are plain data. */
 export function placementFacts(eligibility: Eligibility): PlacementFacts {
-  const { optedIn, unseen, invalid, named, syncing, follows, home } = eligibility;
-  return defined({ unseen, optedIn, invalid, named, syncing, follows, home });
+  const { optedIn, unseen, invalid, named, syncing, follows, home, gang } = eligibility;
+  return defined({ unseen, optedIn, invalid, named, syncing, follows, home, gang });
 }
 
 /** Returns the input of a ranking of these members for a proxy. */
@@ -193,6 +193,7 @@ export class Eligibilities {
       ...this.#requests(proxy, placement),
       ...defined({ refusedBefore, home: group?.home }),
       follows: group?.first !== undefined,
+      ...gangPlace(group),
       ...(group?.gang === undefined ? {} : { gangShortage: (candidate) => gangShortage(group, candidate) }),
       ...this.#division(proxy, placement),
     };
@@ -320,6 +321,12 @@ export class Eligibilities {
     if (proxy === undefined || !this.#options.podRules.parse(proxy).ok) return none;
     return apiChoice(proxy, this.apiMode(proxy), this.#options.homeApi(member)).access ?? none;
   }
+}
+
+/** Returns what binds a pod to the others of its gang. Plain data, and none for most pods. */
+function gangPlace(group: GroupPlace | undefined): Pick<PlacementFacts, "gang"> {
+  const { text = "", heldIn = [], leads } = group ?? {};
+  return heldIn.length === 0 && leads === undefined ? {} : { gang: { text, heldIn, ...defined({ leads }) } };
 }
 
 /** Returns the members that no rule refuses, except for disregarded reasons. */

@@ -1,8 +1,10 @@
 import type { AnyObject, DelegatedType } from "../api/delegated-type.ts";
+import { PROXY_LABEL, RESTRICTED_ANNOTATION } from "../api/keys.ts";
 import type { Pod } from "../api/kubernetes.ts";
 import { resourceOfType } from "../api/resources.ts";
 import type { Resource } from "../kube/resources.ts";
 import { type Dependency, dependenciesBy, type FindDependencies } from "../pods/dependencies.ts";
+import { isRecorded } from "../pods/restricted-objects.ts";
 import type { GroupName } from "./groups.ts";
 
 /** A type whose objects go where the pods are that name them. */
@@ -12,6 +14,10 @@ export interface FollowedObjects {
   readonly resource: Resource<AnyObject>;
   /** Returns the objects that a pod names. */
   readonly of: FindDependencies;
+  /** Returns those that members may get for the pod: of a restricted type what its author was asked the verb for. */
+  readonly givenFor: FindDependencies;
+  /** Says why members get none of an object that the pod names. Undefined if they may get all. */
+  readonly withheld: (pod: Pod) => string | undefined;
   /** Returns the pods that share an object with this one, if objects of the type confine them to one member. */
   readonly groupOf: (pod: Pod) => GroupName | undefined;
 }
@@ -22,18 +28,32 @@ export function followedObjects({
   spec,
 }: Pick<DelegatedType, "metadata" | "spec">): FollowedObjects | undefined {
   if (spec.follows === undefined) return undefined;
-  const { names, optional, confines = false } = spec.follows;
+  const { names, optional, confines = false, restricted = false } = spec.follows;
   const of = dependenciesBy(
     names.map((rule) => [spec.kind, optional === true ? { ...rule, optional } : rule] as const),
     { missing: (_, { name }) => ({ reason: "NotPlaced", message: `${type} "${name}" not found` }) },
   );
+  // A delegate has no record: what it has in its member was given for its proxy.
+  const isWithheld = ({ metadata: { labels = {}, annotations = {} } = {} }: Pod, name: string): boolean =>
+    restricted &&
+    labels[PROXY_LABEL] !== undefined &&
+    !isRecorded(annotations[RESTRICTED_ANNOTATION] ?? "", type, name);
+  const givenFor: FindDependencies = restricted ? (pod) => of(pod).filter(({ name }) => !isWithheld(pod, name)) : of;
   const groupOf = (pod: Pod): GroupName | undefined => {
-    const [object] = confines ? of(pod) : [];
+    const [object] = confines ? givenFor(pod) : [];
     if (object === undefined) return undefined;
     const { kind, namespace, name } = object;
     return { id: `${namespace}/${type}/${name}`, text: `the pods of ${kind} ${name}`, isGang: true };
   };
-  return { type, resource: resourceOfType({ spec }), of, groupOf };
+  const withheld = (pod: Pod): string | undefined => {
+    const object = of(pod).find(({ name }) => isWithheld(pod, name));
+    return (
+      object &&
+      `${object.kind} ${JSON.stringify(object.name)} needs the verb delegate on ${type}, for which the pod's author was not ` +
+        `asked, as annotation ${RESTRICTED_ANNOTATION} does not name it; create the pod anew`
+    );
+  };
+  return { type, resource: resourceOfType({ spec }), of, givenFor, withheld, groupOf };
 }
 
 /** Returns the objects that a pod names by the rules of these types. Their kind is the type's name: several types may have one kind. */

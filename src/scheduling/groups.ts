@@ -31,6 +31,10 @@ export interface GroupPlace {
   readonly others: readonly string[];
   /** Pods of a gang without a home, this one among them. */
   readonly gang?: Gang;
+  /** Members that have, or are about to get, delegates of a gang's other pods while it has no home. The pod enters no other. */
+  readonly heldIn?: readonly string[];
+  /** The gang's pods that have delegates wait for this one, which has no member. */
+  readonly leads?: true;
 }
 
 interface Entry {
@@ -38,6 +42,7 @@ interface Entry {
   readonly key: ObjectKey;
   readonly group: string;
   readonly requests: Amounts;
+  /** The member that the pod has, or is to get. */
   member?: string;
   bound: boolean;
 }
@@ -51,6 +56,8 @@ interface Group {
   /** Sums over the unbound pods. */
   readonly requests: Record<string, number>;
   readonly requestsIn: Map<string, Record<string, number>>;
+  /** Unbound pods by the members that may have their delegates: one that moves is not there any more, by its place. */
+  readonly held: MemberCounts;
   readonly bound: MemberCounts;
   home: string | undefined;
 }
@@ -89,7 +96,7 @@ export function groupOf(
 
 /**
  * The place of each group. While one has no home, one of its pods at a time is placed and the others follow. Of a gang, others follow
- * one that is placed as soon as it has a member, and leave with it.
+ * one that is placed as soon as it has a member, and leave with it: none enters a member before all have left the others.
  */
 export class Groups {
   readonly #pods = new Map<string, Entry>();
@@ -117,6 +124,7 @@ export class Groups {
     this.#count(group, own, -1);
     group.unbound.delete(uid);
     if (group.leader === own) delete group.leader;
+    group.held.move(uid, undefined);
     own.bound = true;
     own.member = member;
     group.bound.move(uid, member);
@@ -143,9 +151,32 @@ export class Groups {
     }
   }
 
-  /** Notes a member that shows the delegate, unless the proxy has a member already. */
+  /** Notes a member that shows the delegate, which is its place unless the proxy has one already. */
   noteDelegate(uid: string, member: string): void {
+    this.hold(uid, member);
     if (this.#pods.get(uid)?.member === undefined) this.place(uid, member);
+  }
+
+  /** Notes a member that has the delegate of an unbound proxy, or to which a request to create it is sent. Undefined: none has. */
+  hold(uid: string, member: string | undefined): void {
+    const entry = this.#pods.get(uid);
+    const group = entry === undefined || entry.bound ? undefined : this.#groups.get(entry.group);
+    if (group === undefined) return;
+    const before = group.held.memberOf(uid);
+    group.held.move(uid, member);
+    this.#tellLeft(group, before);
+  }
+
+  /** Returns the member that has, or is about to get, the delegate of an unbound proxy. */
+  holderOf(uid: string): string | undefined {
+    return this.#groups.get(this.#pods.get(uid)?.group ?? "")?.held.memberOf(uid);
+  }
+
+  /** Lets another pod of the gang lead, which has a member: this one finds none. */
+  handOver(uid: string): void {
+    const entry = this.#pods.get(uid);
+    const group = entry === undefined ? undefined : this.#groups.get(entry.group);
+    if (group !== undefined && group.leader === entry && entry?.member === undefined) this.#chooseLeader(group);
   }
 
   remove(uid: string): void {
@@ -155,6 +186,9 @@ export class Groups {
     this.#pods.delete(uid);
     if (group.unbound.has(uid)) this.#count(group, entry, -1);
     group.unbound.delete(uid);
+    const holder = group.held.memberOf(uid);
+    group.held.move(uid, undefined);
+    this.#tellLeft(group, holder);
     if (group.leader === entry) this.#chooseLeader(group);
     group.bound.move(uid, undefined);
     if (group.unbound.size === 0 && group.bound.size === 0) this.#groups.delete(entry.group);
@@ -169,20 +203,24 @@ export class Groups {
     const { text, leader } = group;
     const home = group.home ?? (leader?.uid === uid ? undefined : leader?.member);
     const isTogether = group.isGang && group.home === undefined;
-    const gang = isTogether ? { gang: { requests: group.requests, in: group.requestsIn } } : {};
+    const gang = isTogether
+      ? { gang: { requests: group.requests, in: group.requestsIn }, heldIn: heldByOthers(group, uid) }
+      : {};
     if (home !== undefined) return { text, home, others: [], ...gang };
     const others = [...group.unbound.values()].filter((other) => other.uid !== uid);
     const leading = leader?.uid === uid ? undefined : leader;
     const first = group.isGang ? leading?.key : others.find(({ member }) => member !== undefined)?.key;
-    return { text, ...defined({ first }), others: others.map((other) => other.uid), ...gang };
+    const isWaitedFor = leader?.uid === uid && leader.member === undefined;
+    const leads = isWaitedFor ? { leads: true as const } : {};
+    return { text, ...defined({ first }), others: others.map((other) => other.uid), ...gang, ...leads };
   }
 
   /** Reports whether the pod may get a delegate in the member now. */
   mayEnter(uid: string, member: string): boolean {
     // A pod that was bound first gets its delegate afterwards.
     if (this.#pods.get(uid)?.bound === true) return true;
-    const { home = member, first } = this.placeOf(uid) ?? {};
-    return home === member && first === undefined;
+    const { home = member, first, heldIn = [] } = this.placeOf(uid) ?? {};
+    return home === member && first === undefined && heldIn.every((holder) => holder === member);
   }
 
   #add(proxy: Stored<Pod>, { id, text, isGang }: GroupName): Entry {
@@ -195,6 +233,7 @@ export class Groups {
       unbound: new Map(),
       requests: {},
       requestsIn: new Map(),
+      held: new MemberCounts(),
       bound: new MemberCounts(),
       home: undefined,
     };
@@ -231,6 +270,11 @@ export class Groups {
     group.requestsIn.set(member, sum);
   }
 
+  /** Wakes a gang that waits until none of its pods is in another member. */
+  #tellLeft(group: Group, member: string | undefined): void {
+    if (group.isGang && member !== undefined && !group.held.counts.has(member)) this.#tell(group);
+  }
+
   #tell(group: Group): void {
     this.#onChange([...group.unbound.values()].map(({ key }) => key));
   }
@@ -240,6 +284,10 @@ export class Groups {
 function isSameOwners(proxy: Stored<Pod>, before: string, now: string): boolean {
   const byOwner = `${proxy.metadata.namespace ?? ""}/owner/`;
   return asksHostFirst(proxy) && isBound(proxy) && before.startsWith(byOwner) && now.startsWith(byOwner);
+}
+
+function heldByOthers({ held }: Group, uid: string): string[] {
+  return [...held.without(uid)].flatMap(([member, count]) => (count > 0 ? [member] : []));
 }
 
 function isAnyPlaced({ unbound }: Group): boolean {

@@ -98,11 +98,13 @@ export class PlacementState {
   reserve(pod: Stored<Pod>, member: string, asked: RoomRequest): void {
     this.#pods.join(pod);
     this.reservations.attempt(pod.metadata.uid, member, asked, pod);
+    this.groups.hold(pod.metadata.uid, member);
   }
 
   giveUp(uid: string, member: string): void {
     const pod = this.#pods.leave(uid);
     this.reservations.unmade(uid, member);
+    this.groups.hold(uid, undefined);
     this.memories.noteGivenUp(uid);
     if (pod !== undefined && !this.#pods.isProxy(uid)) this.spread.remove(pod.metadata);
   }

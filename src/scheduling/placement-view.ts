@@ -19,6 +19,15 @@ export interface PlacementFacts {
   readonly follows?: boolean;
   /** The member of the pod's group. */
   readonly home?: string;
+  /** The rest of a gang that has no home yet, unless nothing of it binds the pod. */
+  readonly gang?: {
+    /** Shown in messages. */
+    readonly text: string;
+    /** Members that the other pods have delegates in, or are about to. The pod enters no other before they have left. */
+    readonly heldIn: readonly string[];
+    /** The others wait for this pod, which has no member. */
+    readonly leads?: true;
+  };
 }
 
 /** The other pods that a refusal holds for: those with the same spec, or also with the same labels. */

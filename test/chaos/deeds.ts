@@ -23,6 +23,7 @@ import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { evict, podsOf } from "../support/harness/pods-of.ts";
 import { eventually } from "../support/harness/wait.ts";
 import { createIn, WORKLOADS } from "../support/harness/workloads.ts";
+import { actOnFollowed, isOnFollowed } from "./followed.ts";
 import { actOnObjects } from "./objects/deeds.ts";
 import { isOnObjects } from "./objects/plan.ts";
 import { type Happening, pick } from "./plan.ts";
@@ -51,6 +52,7 @@ export async function act(scene: Scene, happening: Extract<Happening, { readonly
   const { deed, number, dice } = happening;
   if (isOnObjects(deed)) return actOnObjects(scene, { ...happening, deed });
   const behaviour = { [KWOK_ANNOTATIONS.stopsAfter]: dice < 0.5 ? "0s" : "700ms" };
+  if (isOnFollowed(deed)) return actOnFollowed(scene, { deed, number, annotations: behaviour }, stubborn);
   const make = async (object: KubeObject): Promise<void> => {
     await createIn(host, namespace, [object]);
   };

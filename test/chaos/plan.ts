@@ -1,5 +1,6 @@
 import { generator } from "../support/model/random.ts";
 import type { AgentFault } from "./agents.ts";
+import { FOLLOWED_DEEDS, type FollowedDeed } from "./followed.ts";
 import { OBJECT_DEEDS, OBJECT_FAULTS, type ObjectDeed, type ObjectFault, OTHER_OBJECT_DEEDS } from "./objects/plan.ts";
 
 /** A fault, mended some seconds later. */
@@ -89,11 +90,11 @@ const OTHER_DEEDS = [
 /** A deed that is about pods. */
 export type PodDeed = (typeof POD_DEEDS)[number] | (typeof OTHER_DEEDS)[number];
 
-export type Deed = PodDeed | ObjectDeed;
+export type Deed = PodDeed | ObjectDeed | FollowedDeed;
 
 /** All that authors do in a run of its own with pods, and with whole objects. */
 export const LONG_DEEDS: { readonly pods: readonly Deed[]; readonly objects: readonly Deed[] } = {
-  pods: [...POD_DEEDS, ...OTHER_DEEDS],
+  pods: [...POD_DEEDS, ...OTHER_DEEDS, ...FOLLOWED_DEEDS],
   objects: [...OBJECT_DEEDS, ...OTHER_OBJECT_DEEDS],
 };
 

@@ -4,6 +4,7 @@ import { eventually } from "../support/harness/wait.ts";
 import { mendAgent } from "./agents.ts";
 import { act } from "./deeds.ts";
 import { cordon, inject } from "./faults.ts";
+import { completeGangs, gangsApart, wrongFollowed } from "./followed.ts";
 import { restlessJobs } from "./objects/jobs.ts";
 import { CUSTOM_KINDS } from "./objects/kinds.ts";
 import { startOperator } from "./objects/operator.ts";
@@ -44,7 +45,10 @@ export async function runChaos(
   options: { readonly seed: number; readonly lengthMs: number; readonly repertoire?: Repertoire },
 ): Promise<ChaosReport> {
   const { seed, lengthMs } = options;
-  const { histories, stop } = await watchPods(scene.clients.host, scene.namespace);
+  const apart = new Set<string>();
+  const { histories, stop } = await watchPods(scene.clients.host, scene.namespace, (pods) => {
+    for (const gang of gangsApart(pods)) apart.add(gang);
+  });
   const objects = await watchObjects(scene);
   const operators = [scene.clients.west, scene.clients.east].map((member) => startOperator(member, scene.namespace));
   const faults: Record<string, number> = {};
@@ -74,6 +78,7 @@ export async function runChaos(
   await breaking;
   await mendAll(scene);
   await Promise.all(acting);
+  if (scene.hasFollowed === true) await completeGangs(scene);
   const mended = performance.now();
   const violations: string[] = [];
   let stillSince = "";
@@ -83,6 +88,7 @@ export async function runChaos(
     ...(await restless(scene, lostData)),
     ...(await restlessObjects(scene, left)),
     ...(await restlessJobs(scene, lostData)),
+    ...(scene.hasFollowed === true ? await wrongFollowed(scene) : []),
   ];
   try {
     await eventually(
@@ -107,6 +113,7 @@ export async function runChaos(
   await Promise.all([stop(), objects.stop(), ...operators.map((operator) => operator.stop())]);
   const lives = await delegateLives(scene);
   violations.push(
+    ...apart,
     ...wrongHistories(histories),
     ...twins(lives, { reused: !left, forced: scene.forced }),
     ...(await foreignWrites(scene)),

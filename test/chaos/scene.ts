@@ -20,6 +20,8 @@ export interface Scene {
   /** Kinds of which members get whole objects. */
   readonly kinds: readonly Kind[];
   readonly ledger: Ledger;
+  /** Pods may be gangs and have devices. */
+  readonly hasFollowed?: true;
   /** Sets the clock of the controllers' machine on by this much, or back; 0: as it is. */
   readonly setClock?: (ms: number) => void;
   /** Another controller, which leads when the first does not. */

@@ -30,7 +30,8 @@ const podGroups: Resource<AnyObject> = {
   kind: "PodGroup",
   namespaced: true,
 };
-const TYPES = [secretProviderClasses, podGroups];
+const volcanoGroups: Resource<AnyObject> = { ...podGroups, group: "scheduling.volcano.sh", version: "v1beta1" };
+const TYPES = [secretProviderClasses, podGroups, volcanoGroups];
 // Copies stay for ten seconds after their last user.
 const PATIENT = { timeoutMs: 60_000 };
 
@@ -41,7 +42,8 @@ let namespace: string;
 beforeAll(async () => {
   const members = { west: memberCluster("west"), east: memberCluster("east") };
   for (const type of TYPES) {
-    const definition = definitionOf(type);
+    // Volcano's has no status subresource (artifacts/podgroup.yaml of volcano.sh/apis).
+    const definition = type === volcanoGroups ? definitionOf(type, {}) : definitionOf(type);
     await installType({ name: kindName(type), definition, spec: {} }, hostCluster(), members);
   }
 });
@@ -122,7 +124,7 @@ test("the pods of a PodGroup run in one member, whose status of it comes back", 
   expect(await find(other, podGroups, "gang")).toBeUndefined();
   const { stdout } = await runCli([
     "status",
-    "podgroup",
+    "podgroups.scheduling.x-k8s.io",
     "gang",
     "-n",
     namespace,
@@ -135,6 +137,25 @@ test("the pods of a PodGroup run in one member, whose status of it comes back", 
     expect((await find(host, podGroups, "gang"))?.status).toEqual({ phase: "Running", running: 6 }),
   );
 });
+
+test.each(["scheduling.k8s.io", "scheduling.volcano.sh"])(
+  "Volcano's PodGroup, which pods name by the annotation of %s, goes with them, and its status comes back",
+  async (group) => {
+    const { host, west } = clients();
+    await make(volcanoGroups, "gang", { spec: { minMember: 2, queue: "default" } });
+    const annotations = { [`${group}/group-name`]: "gang", "legation.dev/clusters": "west" };
+    const names = numbered("worker", 2);
+    await Promise.all(names.map((name) => host.create(pods, delegatedPod(namespace, name, { annotations }))));
+    for (const name of names) await podThat(host, namespace, name, inPhase("Running"));
+    expect((await find(west, volcanoGroups, "gang"))?.spec).toEqual({ minMember: 2, queue: "default" });
+    const body = { status: { phase: "Running", running: 2 } };
+    await west.patch(volcanoGroups, { namespace, name: "gang" }, { type: "merge", body });
+    await eventuallyPasses(async () =>
+      expect((await find(host, volcanoGroups, "gang"))?.status).toEqual({ phase: "Running", running: 2 }),
+    );
+    expect((await find(host, volcanoGroups, "gang"))?.spec).toEqual({ minMember: 2, queue: "default" });
+  },
+);
 
 test("types and their groups are known again after the controller was killed", async () => {
   const { host } = clients();

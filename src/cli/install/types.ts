@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import { type DelegatedTypeSpec, delegatedTypeSchema } from "../../api/delegated-type.ts";
 import { AGGREGATE_TO_CONTROLLER_LABEL, MANAGED_BY, MANAGED_BY_LABEL, TYPE_ROLE_LABEL } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
@@ -15,11 +16,14 @@ const RIGHTS_GROUPS = new Set([
   "rbac.authorization.k8s.io",
 ]);
 
-/** Rights that Kubernetes asks for beside `patch` on the status, since 1.36. */
+/** Rights beside `patch` on the status subresource: Kubernetes asks for more since 1.36, and Volcano's definition has none. */
 const STATUS_RULES: Readonly<Record<string, readonly object[]>> = {
   "resourceclaims.resource.k8s.io": [
     { apiGroups: ["resource.k8s.io"], resources: ["resourceclaims/binding"], verbs: ["patch"] },
     { apiGroups: ["resource.k8s.io"], resources: ["resourceclaims/driver"], verbs: ["arbitrary-node:patch"] },
+  ],
+  "podgroups.scheduling.volcano.sh": [
+    { apiGroups: ["scheduling.volcano.sh"], resources: ["podgroups"], verbs: ["patch"] },
   ],
 };
 
@@ -41,9 +45,9 @@ export function typeFields(
 ): TypeFields {
   const known = knownFields(type, manifests);
   const kept = Object.entries(installed ?? {}).filter(([field]) => Object.hasOwn(known, field));
-  const follows = definition ?? installed?.definition;
   const fields = installed === undefined ? known : Object.fromEntries(kept);
-  return { ...fields, ...(follows === undefined ? {} : { definition: follows }) };
+  const { follows } = installed ?? {};
+  return { ...fields, ...defined({ follows, definition: definition ?? installed?.definition }) };
 }
 
 /** Says which fields of `manifests/delegated-types` an installed DelegatedType lacks, and how to add them. */
@@ -86,13 +90,13 @@ function sourceRules({ group, plural }: Resource<KubeObject>, { follows }: TypeF
 
 /**
  * Returns a type's DelegatedType, what the controller may do with its objects, and who may give them to members: all who may edit
- * a namespace, or for types that give rights or have no namespace those whom the operator binds.
+ * a namespace, or for types that give rights, are restricted or have no namespace those whom the operator binds.
  */
 export function delegatedTypeObjects(type: Resource<KubeObject>, fields: TypeFields = {}): readonly Manifest[] {
   const { group, version, kind, plural, namespaced } = type;
   const name = kindName(type);
   const labels = { [MANAGED_BY_LABEL]: MANAGED_BY, [TYPE_ROLE_LABEL]: "true" };
-  const isForEditors = namespaced && !RIGHTS_GROUPS.has(group);
+  const isForEditors = namespaced && !RIGHTS_GROUPS.has(group) && fields.follows === undefined;
   const aggregated = ["edit", "admin"].map((to) => [`rbac.authorization.k8s.io/aggregate-to-${to}`, "true"]);
   const authorsRole = role(
     "ClusterRole",
@@ -127,6 +131,6 @@ export function delegatedTypeObjects(type: Resource<KubeObject>, fields: TypeFie
       ],
     ),
     // Pods that name an object take it along.
-    ...(fields.follows === undefined ? [authorsRole] : []),
+    ...(fields.follows === undefined || fields.follows.restricted === true ? [authorsRole] : []),
   ];
 }

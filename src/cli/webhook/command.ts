@@ -45,6 +45,9 @@ export const webhookCommand: Subcommand<ServingInput> = {
         log,
         findType: (group, kind) =>
           types.store.synced ? (types.store.byIndex("kind", `${group}/${kind}`)[0] ?? "none") : "unknown",
+        types: () => types.store.list(),
+        // An installation of an earlier version has none.
+        areTypesRead: () => types.store.synced || types.failing !== undefined,
         onReview: (path, verdict, seconds, review) => {
           metrics.observeAdmission(path, verdict, seconds);
           traces?.review({ path, verdict, seconds, ...review });

@@ -9,7 +9,7 @@ import { endsUnstarted, isBoundWithDelegate, isFor, ranUntold } from "./decision
 
 export interface PlaceTrackerOptions {
   readonly registry: Pick<Registry, "holders" | "member" | "unconnected" | "forget">;
-  readonly placementState: Pick<PlacementState, "memories" | "spread">;
+  readonly placementState: Pick<PlacementState, "groups" | "memories" | "spread">;
   readonly proxies: Pick<ReadStore<Pod>, "get" | "synced">;
   readonly clock: Pick<Clock, "now">;
 }
@@ -43,13 +43,16 @@ export class PlaceTracker {
     });
     const holder = holders.find(({ ends }) => !ends) ?? holders[0];
     if (holder === undefined) return;
+    if (!holder.ends) placementState.groups.hold(proxy.metadata.uid, holder.name);
     placementState.memories.noteFound(proxy.metadata.uid, holder.name, clock.now(), holder.ends);
   }
 
   /** The proxy counts no more where its delegate has gone, or goes, without having had a node. */
   #unplace(key: ObjectKey, proxy: Stored<Pod>): void {
-    const { memories, spread } = this.#options.placementState;
+    const { groups, memories, spread } = this.#options.placementState;
     const { uid } = proxy.metadata;
+    const holder = groups.holderOf(uid);
+    if (holder !== undefined && !this.#isPlace(holder, key, proxy)) groups.hold(uid, undefined);
     const place = spread.placeOf(uid);
     if (place !== undefined && !this.#isPlace(place, key, proxy)) memories.noteUnplaced(uid);
   }

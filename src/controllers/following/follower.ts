@@ -43,7 +43,7 @@ export class Follower {
         name: "followed-objects",
         title: objects.type,
         kinds: [kind],
-        of: objects.of,
+        of: objects.givenFor,
         ...(confines ? { groupOf: (pod) => groupOf(pod)?.id } : {}),
         ...defined({ obstacle }),
         ...(deviceClasses === undefined

@@ -65,6 +65,10 @@ export class Followers implements PodCopier {
 
   needs(proxy: Stored<Pod>): Needs | undefined {
     if (!this.#areTypesRead) return { state: "awaited" };
+    for (const { objects } of this.#running) {
+      const message = objects.withheld(proxy);
+      if (message !== undefined) return { state: "missing", reason: "NotPlaced", message };
+    }
     return this.#running.size === 0 ? undefined : this.#together().needs(proxy);
   }
 
@@ -73,6 +77,8 @@ export class Followers implements PodCopier {
     if (!this.#areTypesRead) return "DelegatedTypes have not been read yet";
     for (const { objects, copies } of this.#running) {
       if (objects.of(pod).length === 0) continue;
+      const withheld = objects.withheld(pod);
+      if (withheld !== undefined) return withheld;
       if (!copies.provides(pod, member)) return `an object of ${objects.type} that it names has not been read yet`;
       const refused = refusedIn(copies.needs(pod), member);
       if (refused !== undefined) return refused;

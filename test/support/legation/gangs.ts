@@ -164,6 +164,12 @@ export class GangScene {
     return new Set(failed.map(({ involvedObject }) => involvedObject?.name)).size;
   }
 
+  /** Returns how many pods are told that a member refuses to delete them. */
+  async refusedDeletions(namespace: string): Promise<number> {
+    const all = await podsOf(this.host, namespace);
+    return all.filter(({ status }) => JSON.stringify(status?.conditions ?? []).includes("DeletionRefused")).length;
+  }
+
   async #cores(member: string): Promise<number> {
     const { status } = await this.host.get(clusterResource, { name: member });
     return Number(status?.allocatable?.cpu);

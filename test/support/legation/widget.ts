@@ -16,8 +16,8 @@ export const WIDGETS: string = kindName(widgets);
 /** The definition of widgets. */
 export const widgetDefinition: object = definitionOf(widgets);
 
-/** Returns a definition that takes any fields, with a status subresource. */
-export function definitionOf(resource: Resource<AnyObject>): object {
+/** Returns a definition that takes any fields, by default with a status subresource. */
+export function definitionOf(resource: Resource<AnyObject>, subresources: object = { status: {} }): object {
   const { group, version, plural, kind } = resource;
   return {
     apiVersion: "apiextensions.k8s.io/v1",
@@ -36,7 +36,7 @@ export function definitionOf(resource: Resource<AnyObject>): object {
           name: version,
           served: true,
           storage: true,
-          subresources: { status: {} },
+          subresources,
           schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
         },
       ],

@@ -1,7 +1,7 @@
 const APPLIED = "an apply that creates needs it, and is a patch in the audit log";
 const BESIDE = "the API server asks for it beside `patch` on the status, and no request names it";
 const GANGS =
-  "as those of PodGroups of the coscheduling plugin, by the same code: Volcano is installed by no test, and clusters with Kubernetes' own gangs are a test's own";
+  "as those of PodGroups of the coscheduling plugin, by the same code: clusters with Kubernetes' own gangs are a test's own";
 const SAME_WAY = "copies of service accounts change and go as those of ConfigMaps and Secrets do, by the same code";
 
 /** Rights that tests use seldom or never, each with the reason why it is given all the same. */
@@ -14,12 +14,10 @@ export const UNUSED: Readonly<Record<string, string>> = {
   "controller: patch resource.k8s.io/resourceclaims/binding": BESIDE,
   "controller: arbitrary-node:patch resource.k8s.io/resourceclaims/driver": BESIDE,
   ...Object.fromEntries(
-    ["scheduling.k8s.io", "scheduling.volcano.sh"].flatMap((group) =>
-      [`list ${group}/podgroups`, `watch ${group}/podgroups`, `patch ${group}/podgroups/status`].map((right) => [
-        `controller: ${right}`,
-        GANGS,
-      ]),
-    ),
+    ["list", "watch", "patch"].map((verb) => [
+      `controller: ${verb} scheduling.k8s.io/podgroups${verb === "patch" ? "/status" : ""}`,
+      GANGS,
+    ]),
   ),
   "host: get /readyz": "the members' probe; audit logs leave health checks out",
   "host: delete serviceaccounts": SAME_WAY,

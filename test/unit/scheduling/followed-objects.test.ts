@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
+import { RESTRICTED_ANNOTATION } from "../../../src/api/keys.ts";
 import { followedBy, followedObjects } from "../../../src/scheduling/followed-objects.ts";
 import { podGroupType } from "../../support/builders/delegated-type.ts";
-import { pod } from "../../support/builders/pod.ts";
+import { pod, proxyPod } from "../../support/builders/pod.ts";
 
 const labels = { "scheduling.x-k8s.io/pod-group": "gang" };
 const member = pod({ metadata: { namespace: "team", labels } });
@@ -39,4 +40,26 @@ test("pods that name an object of a confining type are a gang of their namespace
   const { spec } = podGroupType;
   const names = spec.follows?.names ?? [];
   expect(followedObjects({ ...podGroupType, spec: { ...spec, follows: { names } } })?.groupOf(member)).toBeUndefined();
+});
+
+test("of a restricted type members get what the pod's record has, however its labels change", () => {
+  const { spec } = podGroupType;
+  const follows = { names: spec.follows?.names ?? [], confines: true, restricted: true };
+  const rule = followedObjects({ ...podGroupType, spec: { ...spec, follows } });
+  const naming = (name: string, record?: string) =>
+    proxyPod({
+      metadata: {
+        labels: { ...proxyPod({}).metadata.labels, "scheduling.x-k8s.io/pod-group": name },
+        annotations: record === undefined ? {} : { [RESTRICTED_ANNOTATION]: record },
+      },
+    });
+  const asked = naming("gang", "podgroups.scheduling.x-k8s.io/gang");
+  expect(rule?.givenFor(asked)).toMatchObject([{ name: "gang" }]);
+  expect([rule?.withheld(asked), rule?.groupOf(asked)?.isGang]).toEqual([undefined, true]);
+  for (const other of [naming("gang"), naming("other", "podgroups.scheduling.x-k8s.io/gang")]) {
+    expect([rule?.givenFor(other), rule?.groupOf(other)]).toEqual([[], undefined]);
+    expect(rule?.withheld(other)).toContain("needs the verb delegate on podgroups.scheduling.x-k8s.io");
+  }
+  // A delegate has no record.
+  expect(rule?.givenFor(member)).toMatchObject([{ name: "gang" }]);
 });

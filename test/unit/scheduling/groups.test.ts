@@ -260,6 +260,85 @@ describe("a gang", () => {
     expect(groups.placeOf("b")?.home).toBeUndefined();
   });
 
+  test("enters no other member before all its pods have left the one where they wait", () => {
+    groups.hold("a", "west");
+    groups.place("a", "west");
+    groups.hold("b", "west");
+    groups.place("b", "west");
+    groups.place("a", "east");
+    told.length = 0;
+    expect(groups.placeOf("c")).toMatchObject({ home: "east", heldIn: ["west"] });
+    expect([groups.mayEnter("c", "east"), groups.mayEnter("a", "east")]).toEqual([false, false]);
+    groups.hold("b", undefined);
+    // The leader's own delegate may still get a node there.
+    expect([groups.mayEnter("c", "east"), groups.mayEnter("a", "east")]).toEqual([false, true]);
+    groups.hold("a", undefined);
+    expect([groups.mayEnter("c", "east"), groups.mayEnter("a", "east")]).toEqual([true, true]);
+    expect(told).toEqual([["team/a", "team/b", "team/c"]]);
+  });
+
+  test("follows another of its pods that has a member when its leader finds none", () => {
+    groups.place("a", "west");
+    groups.place("b", "west");
+    expect(groups.placeOf("a")?.leads).toBeUndefined();
+    groups.place("a", undefined);
+    expect([groups.placeOf("a")?.leads, groups.placeOf("c")?.first]).toEqual([true, "team/a"]);
+    groups.handOver("a");
+    expect([groups.placeOf("a")?.home, groups.placeOf("c")?.home]).toEqual(["west", "west"]);
+    // No other pod leads while the leader has a member.
+    groups.handOver("b");
+    expect(groups.placeOf("c")?.home).toBe("west");
+  });
+
+  test("never has delegates with a node in two members, in any order of events", () => {
+    const step = fc.record({
+      uid: fc.constantFrom("a", "b", "c", "d"),
+      what: fc.constantFrom("create", "create", "move", "withdraw", "see", "schedule", "bind", "remove", "give up"),
+      member: fc.constantFrom("west", "east"),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60, size: "max" }), (steps) => {
+        const tested = new Groups(() => undefined);
+        const state = new Map<string, { delegate?: { member: string; hasNode: boolean }; bound: boolean }>();
+        for (const uid of ["a", "b", "c", "d"]) {
+          state.set(uid, { bound: false });
+          tested.update(requesting(uid), gang);
+        }
+        for (const { uid, what, member } of steps) {
+          const own = state.get(uid);
+          if (own === undefined || own.bound) continue;
+          if (what === "create" && own.delegate === undefined && tested.mayEnter(uid, member)) {
+            tested.hold(uid, member);
+            tested.place(uid, member);
+            own.delegate = { member, hasNode: false };
+          }
+          // A pod whose time in a member is over reserves room in another one, and is then withdrawn.
+          if (what === "move") tested.place(uid, member);
+          if (what === "give up") {
+            tested.place(uid, undefined);
+            tested.handOver(uid);
+          }
+          if (what === "withdraw" && own.delegate?.hasNode === false) delete own.delegate;
+          if (what === "see" && own.delegate === undefined) tested.hold(uid, undefined);
+          if (what === "schedule" && own.delegate !== undefined) own.delegate.hasNode = true;
+          if (what === "bind" && own.delegate?.hasNode === true) {
+            own.bound = true;
+            tested.update(requesting(uid, own.delegate.member), gang);
+          }
+          if (what === "remove" && own.delegate === undefined) {
+            state.delete(uid);
+            tested.remove(uid);
+          }
+          const running = [...state.values()].flatMap(({ delegate }) =>
+            delegate?.hasNode === true ? [delegate.member] : [],
+          );
+          expect(new Set(running).size).toBeLessThanOrEqual(1);
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
   test("counts what its pods without a node request, and where, in any order of events", () => {
     const step = fc.record({
       uid: fc.constantFrom("a", "b", "c", "d"),

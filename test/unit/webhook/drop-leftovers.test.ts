@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { DelegatedType } from "../../../src/api/delegated-type.ts";
-import { CLAIM_STATUS_ANNOTATION, INTERNAL_ANNOTATIONS } from "../../../src/api/keys.ts";
+import { CLAIM_STATUS_ANNOTATION, INTERNAL_ANNOTATIONS, RESTRICTED_ANNOTATION } from "../../../src/api/keys.ts";
 import { loadManifests } from "../../../src/cli/shared/manifests.ts";
 import { toOverflow } from "../../../src/pods/overflow.ts";
 import { toProxy } from "../../../src/pods/proxy.ts";
@@ -20,7 +20,8 @@ const MARKS = { labels: { ...WHOLE }, finalizers: ["legation.dev/whole"] };
 const DECISION = { "legation.dev/cluster": "west", "legation.dev/delegate-uid": "u", "legation.dev/member-node": "n" };
 const COST_KEY = "controller.kubernetes.io/pod-deletion-cost";
 const COST = { [COST_KEY]: "-3", "legation.dev/deletion-cost": "-3" };
-const KEYS = [...INTERNAL_ANNOTATIONS, CLAIM_STATUS_ANNOTATION];
+const DROPPED = [...INTERNAL_ANNOTATIONS].filter((key) => key !== RESTRICTED_ANNOTATION);
+const KEYS = [...DROPPED, CLAIM_STATUS_ANNOTATION];
 const FORGED = Object.fromEntries(KEYS.map((key) => [key, "forged"]));
 
 const widgets: DelegatedType = {
@@ -102,7 +103,7 @@ describe("a pod that is created with the marks of another one", () => {
 
   test("is told all names, in warnings that the API server does not truncate", () => {
     const { warnings } = notDenied(verdictOn({ object: pod(placed({ metadata: { annotations: FORGED } })) }));
-    const names = [...INTERNAL_ANNOTATIONS, "legation.dev/proxy", "legation.dev/delegate", "schedulerName", "nodeName"];
+    const names = [...DROPPED, "legation.dev/proxy", "legation.dev/delegate", "schedulerName", "nodeName"];
     for (const name of names) expect(warnings.join()).toContain(name);
     for (const warning of warnings) expect(warning.length).toBeLessThanOrEqual(256);
   });

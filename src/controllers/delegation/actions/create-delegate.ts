@@ -136,6 +136,7 @@ export class Creation {
     const proxy = proxies.get(context.key);
     const learnt = reservations.learntIn(name, proxy);
     if (reservations.attempt(proxyUid, name, asked, proxy)) events.emit("roomFreed");
+    placementState.groups.hold(proxyUid, name);
     let ofCreation: unknown;
     let isOutdated = false;
     const hooks: CreateHooks = {

@@ -86,6 +86,12 @@ export class Executor {
         if (this.#reservations.reserve(proxyUid, member, asked)) this.#options.events.emit("roomFreed");
         return Promise.resolve(undefined);
       }
+      case "gather":
+        this.#state.placementState.groups.place(action.proxyUid, action.member);
+        return Promise.resolve(undefined);
+      case "handOver":
+        this.#state.placementState.groups.handOver(action.proxyUid);
+        return Promise.resolve(undefined);
       case "prepare":
         this.#options.preparer.prepare(context.key, action.proxyUid, action.member);
         return Promise.resolve(expectPrepared(action.member));

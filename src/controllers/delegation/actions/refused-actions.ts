@@ -84,6 +84,8 @@ function refusedWrite(action: Action, detail: string): RefusedWrite | undefined 
     case "announce":
     case "prepare":
     case "reserve":
+    case "gather":
+    case "handOver":
     case "noteRefusal":
     case "sweep":
       return undefined;

@@ -67,6 +67,10 @@ export type Action =
   | { readonly type: "prepare"; readonly member: string; readonly proxyUid: string }
   /** Reserves room in a member for a pod whose delegate elsewhere must go first. */
   | { readonly type: "reserve"; readonly member: string; readonly proxyUid: string; readonly requests: Amounts }
+  /** Has the pods of a gang leave for the member that one of them goes to, which has no room to reserve. */
+  | { readonly type: "gather"; readonly member: string; readonly proxyUid: string }
+  /** Lets another pod of the gang lead. */
+  | { readonly type: "handOver"; readonly proxyUid: string }
   | {
       readonly type: "delete";
       readonly member: string;

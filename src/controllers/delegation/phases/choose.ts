@@ -1,6 +1,7 @@
 import type { Refusal } from "../../../placement/candidate.ts";
 import { because, isPrepared } from "../../../placement/needs.ts";
 import type { Ranking } from "../../../placement/rank.ts";
+import { gangLeaves } from "../../../placement/refusal-messages.ts";
 import { isGated } from "../../../pods/pod-state.ts";
 import { allRefusals, nextRetry, openMembers, parkable } from "../../../scheduling/retries/pause.ts";
 import { type Action, type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
@@ -69,18 +70,44 @@ export const choose: Phase = (observed, now) => {
   // The delegate of an earlier pod of that name ends with an event of its own, but may never end.
   const vacant = now < awaitUntil ? undefined : choices.find((name) => !occupied.has(name));
   const best = vacant ?? choices[0];
-  if (best === undefined) return awaitRoom(allRefusals(ranking, view, now), view, now);
+  if (best === undefined) return handOver(awaitRoom(allRefusals(ranking, view, now), view, now), view);
   if (occupied.has(best)) {
     if (now < awaitUntil) return decided("Withdrawing", [], awaitUntil);
     const message = "still has the delegate of an earlier pod of that name";
     const why = because("NotPlaced", [{ cluster: best, reason: "NameTaken", message }]);
     return waitBecause(why, view, now, { requeueAt: nextRetry(view, now) });
   }
+  const gathering = gather(best, roomy.length === 0, view, now);
+  if (gathering !== undefined) return gathering;
   if (!isPrepared(members.find(({ name }) => name === best)?.preparation)) {
     return decided("Preparing", [{ type: "prepare", member: best, proxyUid: proxy.metadata.uid }]);
   }
   return decided("Placing", [createIn(proxy, best, roomy.length === 0)]);
 };
+
+/** Pods of a gang leave other members first: a scheduler there may start one at any moment, and then the gang stays. */
+function gather(best: string, isParked: boolean, view: PodView, now: number): DelegationDecision | undefined {
+  const { proxy, members, memory, gang } = view;
+  const others = (gang?.heldIn ?? []).filter((name) => name !== best);
+  if (gang === undefined || others.length === 0) return undefined;
+  const { uid: proxyUid } = proxy.metadata;
+  const requests = requestsIn(view, best);
+  const reserve: Action[] = memory.reserved === best ? [] : [{ type: "reserve", member: best, proxyUid, requests }];
+  const actions: Action[] = isParked ? [{ type: "gather", member: best, proxyUid }] : reserve;
+  // They leave within moments, unless a member cannot be told or refuses to let them go.
+  const isCutOff = members.some(({ name, reachable }) => others.includes(name) && !reachable);
+  if (!isCutOff && memory.reported !== undefined) return decided("Waiting", actions);
+  const quiet = isCutOff ? undefined : quietFor(FOLLOW_QUIETLY_MS, view, now);
+  const why = because("NotPlaced", [{ cluster: best, ...gangLeaves(gang.text, others) }]);
+  const wait = quiet ?? waitBecause(why, view, now);
+  return { ...wait, actions: [...actions, ...wait.actions] };
+}
+
+/** The leader of a gang finds no member: another pod of it may. */
+function handOver(wait: DelegationDecision, { proxy, gang }: PodView): DelegationDecision {
+  if (gang?.leads !== true) return wait;
+  return { ...wait, actions: [...wait.actions, { type: "handOver", proxyUid: proxy.metadata.uid }] };
+}
 
 /** The reserved room counts as used, so the member looks full for the very pod that it is reserved for. */
 function reservedRoom(ranking: Ranking, view: PodView, now: number): string[] {

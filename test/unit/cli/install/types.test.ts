@@ -74,6 +74,7 @@ describe("the fields of known types", async () => {
   test.each([
     ["resource.k8s.io", "resourceclaims"],
     ["resource.k8s.io", "resourceclaimtemplates"],
+    ["scheduling.volcano.sh", "podgroups"],
   ])("come with the rights that rbac.yaml beside them gives for %s: %s", (group, plural) => {
     const type = resource(group, plural);
     const [, role] = delegatedTypeObjects(type, typeFields(type, { manifests, installed: undefined }));
@@ -85,6 +86,11 @@ describe("the fields of known types", async () => {
     const installed = { exclusive: true, definition: "Follow" };
     expect(fieldsOf("rayjobs.ray.io", "v1", installed)).toEqual(installed);
     expect(fieldsOf("things.example.com", "v1", { definition: "Follow" })).toEqual({ definition: "Follow" });
+  });
+
+  test("keep the installed rule on what follows pods", () => {
+    const follows = { names: [{ label: "license" }], restricted: true };
+    expect(fieldsOf("licenses.example.com", "v1", { follows })).toEqual({ follows });
   });
 
   test("are the operator's where the installed DelegatedType has them", () => {
@@ -115,4 +121,17 @@ test.each([
   const objects = delegatedTypeObjects(type, { follows });
   const rules = objects.flatMap((object) => (Array.isArray(object.rules) ? object.rules : []));
   expect(rules.map(({ resources, verbs }) => `${resources}: ${verbs.join(" ")}`)).toEqual(expected);
+});
+
+test("authors give objects that follow pods to members without a role, and restricted ones by a role that nobody is bound to", () => {
+  const type = { group: "example.com", version: "v1", plural: "licenses", kind: "License", namespaced: true };
+  const rolesWith = (restricted: boolean) =>
+    delegatedTypeObjects(type, { follows: { names: [{ label: "license" }], restricted } }).filter(({ metadata }) =>
+      metadata.name.startsWith("legation-authors-"),
+    );
+  expect(rolesWith(false)).toEqual([]);
+  const [role, ...others] = rolesWith(true);
+  expect(others).toEqual([]);
+  expect(role?.rules).toEqual([{ apiGroups: ["example.com"], resources: ["licenses"], verbs: ["delegate"] }]);
+  expect(Object.keys(role?.metadata.labels ?? {}).join()).not.toContain("aggregate-to");
 });

@@ -39,6 +39,8 @@ const actions: Readonly<Record<Action["type"], readonly [Action, string | undefi
   announce: [{ type: "announce", ...said }, undefined],
   prepare: [{ type: "prepare", ...toWest }, undefined],
   reserve: [{ type: "reserve", ...toWest, requests: {} }, undefined],
+  gather: [{ type: "gather", ...toWest }, undefined],
+  handOver: [{ type: "handOver", proxyUid }, undefined],
   noteRefusal: [{ type: "noteRefusal", proxyUid, refusal, nodesVersion: 1, sharedBy: undefined }, undefined],
   sweep: [{ type: "sweep", ...toWest, uid: "delegate-uid" }, undefined],
 };

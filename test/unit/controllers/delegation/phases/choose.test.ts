@@ -109,6 +109,49 @@ describe("a proxy without a node", () => {
     expect(names(decide(observed, now + 4000).actions)).toEqual(["report"]);
   });
 
+  test("enters no member before its gang has left the others, and keeps its room there meanwhile", () => {
+    const gang = { text: "the pods of PodGroup gang", heldIn: ["west"] };
+    const proxy = proxyPod({ metadata: { creationTimestamp: new Date(now).toISOString() } });
+    const west = member("west", { used: 100 });
+    const moving = decide(world(proxy, [west, member("east")], { gang }), now);
+    expect(names(moving.actions)).toEqual(["reserve east"]);
+    const reserved = memory({ reserved: "east" });
+    expect(decide(world(proxy, [west, member("east")], { gang, memory: reserved }), now).actions).toEqual([]);
+    const full = decide(
+      world(proxy, [west, member("east", { used: 100 })], { gang: { ...gang, heldIn: ["north"] } }),
+      now,
+    );
+    expect(names(full.actions)).toEqual(["gather east"]);
+    const there = decide(world(proxy, [member("west")], { gang }), now);
+    expect(names(there.actions)).toEqual(["create west"]);
+    const late = decide(world(proxy, [west, member("east")], { gang, memory: reserved }), now + 5000);
+    expect(late.actions).toMatchObject([
+      { type: "report", message: "east: the pods of PodGroup gang have to leave west first" },
+    ]);
+  });
+
+  test("says so while its gang cannot be told to leave a member that does not answer", () => {
+    const gang = { text: "the pods of PodGroup gang", heldIn: ["west"] };
+    const closed = { reason: "ClusterNotReady", message: "no answer" } as const;
+    const lost = member("west", { reachable: false, candidate: { ...member("west").candidate, closed } });
+    const { actions } = decide(world(proxyPod(), [lost, member("east")], { gang }), now);
+    expect(actions).toMatchObject([
+      { type: "reserve", member: "east" },
+      { type: "report", message: "east: the pods of PodGroup gang have to leave west first" },
+    ]);
+  });
+
+  test("hands the lead of its gang over if it finds no member", () => {
+    const excludes = () => "not named";
+    const gang = { text: "the pods of PodGroup gang", heldIn: ["west"], leads: true } as const;
+    const decision = decide(world(proxyPod(), [member("west")], { excludes, gang }), now);
+    expect(names(decision.actions)).toEqual(["report", "handOver"]);
+    const { leads: _, ...led } = gang;
+    expect(names(decide(world(proxyPod(), [member("west")], { excludes, gang: led }), now).actions)).toEqual([
+      "report",
+    ]);
+  });
+
   test("skips a member that has just refused a pod of its shape, and waits there if it is the only one", () => {
     const refusal = { cluster: "west", reason: "Unschedulable", message: "no node fits" } as const;
     const refusedBefore = (name: string) => (name === "west" ? { refusal, until: now + 5000 } : undefined);
