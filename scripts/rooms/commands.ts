@@ -48,23 +48,16 @@ export const COMMAND_ROOMS: readonly Room[] = [
   },
   {
     room: "cli/simulation",
-    purpose: "places pods in the host's state as it is now, for `plan` and `status`",
+    purpose: "reads the host's state and workloads for a simulation, for `plan` and `status`",
     foundation: "command",
-    imports: [
-      "clusters",
-      "placement",
-      "scheduling",
-      "controllers/delegation/decide.ts",
-      "controllers/delegation/decision/view.ts",
-      "webhook",
-    ],
+    imports: ["simulation", "scheduling"],
   },
   {
     room: "cli/explain",
     purpose:
       "plain documents on members, pods, workloads and whole objects: what is wrong, since when, who says so, what to do",
     foundation: "command",
-    imports: ["cli/simulation", "placement", "scheduling", "webhook"],
+    imports: ["cli/simulation", "simulation", "placement", "scheduling", "webhook"],
   },
   {
     room: "cli/explain/installation",
@@ -132,7 +125,7 @@ export const COMMAND_ROOMS: readonly Room[] = [
     room: "cli/plan",
     purpose: "`legation plan`",
     foundation: "command",
-    imports: ["cli/explain", "cli/simulation", "controllers", "scheduling", "webhook"],
+    imports: ["cli/explain", "cli/simulation", "simulation", "controllers", "scheduling", "webhook"],
   },
   {
     room: "cli/status",

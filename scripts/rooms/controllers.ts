@@ -129,9 +129,9 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
   },
   {
     room: "controllers/queues",
-    purpose: "quotas of Kueue's queues, by what members have",
+    purpose: "quotas of Kueue's queues, and its admission checks, by what members have",
     foundation: "controller",
-    imports: ["controllers/proxies.ts"],
+    imports: ["simulation", "controllers/proxies.ts"],
   },
   {
     room: "controllers/cluster-profiles",

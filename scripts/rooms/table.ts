@@ -76,6 +76,22 @@ export const ROOMS: readonly Room[] = [
     imports: ["api", "pods", "certificates", "serving", "kube", "telemetry", "runtime/clock.ts"],
     packages: ["fastify"],
   },
+  {
+    room: "simulation",
+    purpose: "places pods in the host's state as it is now, by the controller's own decisions",
+    imports: [
+      "api",
+      "pods",
+      "placement",
+      "copies",
+      "clusters",
+      "scheduling",
+      "runtime",
+      "controllers/delegation/decide.ts",
+      "controllers/delegation/decision/view.ts",
+      "webhook",
+    ],
+  },
   ...CONTROLLER_ROOMS,
   ...COMMAND_ROOMS,
 ];

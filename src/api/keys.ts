@@ -29,6 +29,8 @@ export const QUOTA_ANNOTATION = "legation.dev/quota";
 export const QUOTA_SHARE_ANNOTATION = "legation.dev/quota-share";
 /** On a ClusterQueue that follows: the least quota of each flavor, such as `cpu=8,memory=32Gi`. */
 export const QUOTA_FLOOR_ANNOTATION = "legation.dev/quota-floor";
+/** On an AdmissionCheck of Kueue: the time in which an admitted workload's pods have to find a place, e.g. `5m`. */
+export const PLACE_WITHIN_ANNOTATION = "legation.dev/place-within";
 /** `never`: the pod waits for a lost member instead of being evicted. */
 export const FAILOVER_ANNOTATION = "legation.dev/failover";
 /** The only value: pods wait for a lost member without end. */

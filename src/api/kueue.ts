@@ -1,4 +1,5 @@
-import type { KubeObject, PodSpec, Toleration } from "./kubernetes.ts";
+import type { KubeObject, Toleration } from "./kubernetes.ts";
+import type { KueueCondition } from "./kueue-workload.ts";
 
 // Fields of Kueue's objects (sigs.k8s.io/kueue, apis/kueue/v1beta2) that Legation reads or writes.
 
@@ -42,38 +43,8 @@ export interface FlavorUsage {
   readonly resources?: readonly { readonly name: string; readonly total?: string | number }[];
 }
 
-export interface KueueCondition {
-  readonly type: string;
-  readonly status: string;
-  readonly message?: string;
-  readonly lastTransitionTime?: string;
-}
-
 export interface LocalQueue extends KubeObject {
   readonly spec?: { readonly clusterQueue?: string };
-}
-
-type ResourceList = Readonly<Record<string, string | number>>;
-
-export interface Workload extends KubeObject {
-  readonly spec?: {
-    readonly queueName?: string;
-    /** False: Kueue leaves it alone until somebody sets it to true. */
-    readonly active?: boolean;
-    readonly podSets?: readonly { readonly count?: number; readonly template?: { readonly spec?: PodSpec } }[];
-  };
-  readonly status?: {
-    readonly conditions?: readonly KueueCondition[];
-    readonly admission?: { readonly clusterQueue?: string };
-    readonly admissionChecks?: readonly {
-      readonly name: string;
-      readonly state: string;
-      readonly message?: string;
-    }[];
-    /** Of all pods of each pod set, as Kueue last tried to admit them. */
-    readonly resourceRequests?: readonly { readonly resources?: ResourceList }[];
-    readonly requeueState?: { readonly requeueAt?: string };
-  };
 }
 
 export interface NormalizedFlavor {

@@ -1,7 +1,8 @@
 import type { OptionalResource, Resource } from "../kube/resources.ts";
 import type { Cluster } from "./cluster.ts";
 import type { AnyObject, DelegatedType } from "./delegated-type.ts";
-import type { CapacityProvider, ClusterQueue, LocalQueue, ResourceFlavor, Workload } from "./kueue.ts";
+import type { CapacityProvider, ClusterQueue, LocalQueue, ResourceFlavor } from "./kueue.ts";
+import type { AdmissionCheck, Workload } from "./kueue-workload.ts";
 import type { PlacementDefaults } from "./placement-defaults.ts";
 
 const legation = { group: "legation.dev", version: "v1alpha1", namespaced: false } as const;
@@ -58,6 +59,12 @@ export const capacityProviders: OptionalResource<CapacityProvider> = {
   versions: ["v1alpha1"],
   plural: "capacityproviders",
   kind: "CapacityProvider",
+};
+export const admissionChecks: OptionalResource<AdmissionCheck> = {
+  ...KUEUE,
+  versions: ["v1beta2", "v1beta1"],
+  plural: "admissionchecks",
+  kind: "AdmissionCheck",
 };
 
 /** Returns the API resource that a type names. */

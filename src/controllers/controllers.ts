@@ -8,6 +8,7 @@ import { type MemberConnection, Registry } from "../clusters/registry.ts";
 import type { TokenRenewal } from "../clusters/token-renewal.ts";
 import { yieldToEventLoop } from "../kube/event-loop.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
+import { completedSpec } from "../pods/host-admission.ts";
 import { DepartedClusters } from "../runtime/departed-clusters.ts";
 import { Events } from "../runtime/event-bus.ts";
 import { EventRecorder } from "../runtime/event-recorder.ts";
@@ -33,6 +34,7 @@ import { boundTo, NODE_INDEX, reflectProxies } from "./proxies.ts";
 import { FlavorCapacities } from "./queues/flavor-capacities.ts";
 import { ProviderController } from "./queues/provider-controller.ts";
 import { QuotaController } from "./queues/quota-controller.ts";
+import { RoomController } from "./queues/room-controller.ts";
 import { RefusedWrites } from "./refused-writes.ts";
 import { KeptDelegates, RestoredHost } from "./restored-host.ts";
 import { ServiceController } from "./services/controller.ts";
@@ -72,6 +74,7 @@ export class Controllers {
   readonly #providers: ProviderController;
   readonly #wholeJobs: WholeJobs;
   readonly #types: TypesController;
+  readonly #room: RoomController;
   readonly #serving: NodeServing | undefined;
   readonly #departed: DepartedClusters | undefined;
 
@@ -126,12 +129,13 @@ export class Controllers {
     const classes = new DependencyController({ ...copying, family: CLASSES });
     const policies = new NetworkPolicyController(copying);
     const followers = new Followers(copying);
+    const claims = new ClaimController({ ...copying, restoredHost });
     this.#copiers = [
       new DependencyController({ ...copying, family: NAMESPACED }),
       classes,
       new ServiceController(copying),
       policies,
-      new ClaimController({ ...copying, restoredHost }),
+      claims,
       followers,
     ];
     for (const copier of this.#copiers) subscribe(copier, events);
@@ -198,6 +202,25 @@ export class Controllers {
     this.#wholeJobs = new WholeController(new JobAdapter(whole), whole);
     this.#wholeJobs.follow(running.events);
     this.#types = new TypesController({ ...whole, proxies, followers });
+    this.#room = new RoomController({
+      ...running,
+      proxies,
+      hostState: (claiming) => {
+        const known = claims.known(claiming);
+        return (
+          known && {
+            ...this.#delegation.placementObjects(),
+            clusters: registry.clusters(),
+            nodes: this.#virtualNodes.nodes.list(),
+            proxies: proxies.list(),
+            claims: known,
+            followed: followers.types,
+          }
+        );
+      },
+      wholeJobs: () => this.#wholeJobs.objects(),
+      complete: (spec) => completedSpec(spec, this.#delegation.placementObjects().classes),
+    });
     this.#serving = kubelets && new NodeServing({ ...running, kubelets, nodes: this.#virtualNodes.nodes });
   }
 
@@ -222,6 +245,7 @@ export class Controllers {
     this.#profiles.start();
     this.#quotas.start();
     this.#providers.start();
+    this.#room.start();
     this.#podEvents?.start();
     this.#serving?.start();
     this.#reportMembers();
@@ -233,6 +257,7 @@ export class Controllers {
     this.#departed?.stop();
     await this.#serving?.stop();
     await this.#podEvents?.stop();
+    await this.#room.stop();
     await this.#profiles.stop();
     await this.#providers.stop();
     await this.#quotas.stop();

@@ -1,3 +1,4 @@
+import { defined } from "../api/defined.ts";
 import { jsonEqual } from "../api/json.ts";
 import type { Namespace, Pod, PodSpec, PriorityClass, RuntimeClass, Toleration } from "../api/kubernetes.ts";
 
@@ -17,6 +18,26 @@ export interface Merged {
   readonly nodeSelector: Readonly<Record<string, string>>;
   readonly tolerations: readonly Toleration[];
   readonly priorityClassName?: string;
+}
+
+/** Completes a template's spec by what the host's admission takes from classes, and by requests that are limits. */
+export function completedSpec(spec: PodSpec, host: Pick<HostAdmission, "runtimeClass" | "priorityClass">): PodSpec {
+  const { runtimeClassName, priorityClassName, containers, initContainers } = spec;
+  const overhead = runtimeClassName === undefined ? undefined : host.runtimeClass(runtimeClassName)?.overhead?.podFixed;
+  const priority = priorityClassName === undefined ? undefined : host.priorityClass(priorityClassName)?.value;
+  return {
+    ...defined({ overhead, priority }),
+    ...spec,
+    containers: containers.map(withRequests),
+    ...(initContainers === undefined ? {} : { initContainers: initContainers.map(withRequests) }),
+  };
+}
+
+/** A resource with a limit and no request is requested as much (SetDefaults_Pod in Kubernetes). */
+function withRequests<T extends PodSpec["containers"][number]>(container: T): T {
+  const { requests, limits } = container.resources ?? {};
+  if (limits === undefined) return container;
+  return { ...container, resources: { ...container.resources, requests: { ...limits, ...requests } } };
 }
 
 /** Returns what RuntimeClass, Priority, PodNodeSelector and PodTolerationRestriction may have merged into the pod. */

@@ -14,9 +14,9 @@ import { nodes } from "../../kube/resources.ts";
 import { CORDONED } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { isBound, isGated } from "../../pods/pod-state.ts";
+import type { HostState } from "../../simulation/host-state.ts";
 import { type Hidden, OTHER_PODS, VIRTUAL_NODES } from "../shared/hidden.ts";
 import { unfinished } from "../shared/reading.ts";
-import type { HostState } from "../simulation/host-state.ts";
 import { type CountedPod, countedPod, type MemberUse, useByNode } from "./member-use.ts";
 import type { Trouble } from "./model.ts";
 

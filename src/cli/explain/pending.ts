@@ -1,4 +1,4 @@
-import type { ObjectPlace } from "../simulation/simulation.ts";
+import type { ObjectPlace } from "../../simulation/simulation.ts";
 import type { Reason } from "./model.ts";
 
 /** Pods without a member, for one reason. */

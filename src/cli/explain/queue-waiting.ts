@@ -1,7 +1,8 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
-import type { ClusterQueue, KueueCondition, ResourceFlavor, Workload } from "../../api/kueue.ts";
+import type { ClusterQueue, ResourceFlavor } from "../../api/kueue.ts";
+import type { KueueCondition, Workload } from "../../api/kueue-workload.ts";
 import { type Amounts, addAmounts, exceeds, parseAmounts } from "../../api/quantity.ts";
 import { VIRTUAL_NODE_KIND } from "../../api/virtual-node.ts";
 import { amountText } from "../../api/wording.ts";

@@ -1,6 +1,7 @@
 import { QUOTA_ANNOTATION } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
-import type { ClusterQueue, LocalQueue, ResourceFlavor, Workload } from "../../api/kueue.ts";
+import type { ClusterQueue, LocalQueue, ResourceFlavor } from "../../api/kueue.ts";
+import type { Workload } from "../../api/kueue-workload.ts";
 import { clusterQueues, localQueues, resourceFlavors, workloads } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";

@@ -6,11 +6,12 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { events, jobs, namespaces, pods as podResource } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/pod-state.ts";
-import { type WishingWorkload, workloadKey } from "../../scheduling/workload.ts";
+import { type FindWorkload, workloadKey } from "../../scheduling/workload.ts";
+import { admitPod, isDelegated } from "../../simulation/admission.ts";
+import type { HostState } from "../../simulation/host-state.ts";
 import { objectOf, readFields, type WrittenObject } from "../shared/documents.ts";
 import { hiddenLine, MEMBERS } from "../shared/hidden.ts";
 import { notOnHost, readable } from "../shared/reading.ts";
-import { admitPod, isDelegated } from "../simulation/admission.ts";
 import {
   claimsOf,
   isMakerOf,
@@ -20,7 +21,7 @@ import {
   type NamedWorkload,
   podOf,
 } from "../simulation/controller-pods.ts";
-import { type HostState, readClaims, readHost, readWorkloadObject } from "../simulation/host-state.ts";
+import { among, readClaims, readHost, readWorkloadObject } from "../simulation/host-state.ts";
 import { podsOf, type WorkloadKind, type WorkloadPods } from "../simulation/workloads.ts";
 import { lastTimeOf } from "./events.ts";
 import { ownWorkloadOf } from "./not-delegated.ts";
@@ -47,7 +48,7 @@ export async function readWorkload(
   ]);
   // An account with rights in one namespace sees the workload's own pods.
   const seen = known?.host ?? { ...NO_HOST, namespaces: await ownNamespace(client, namespace, signal) };
-  const host = { ...seen, claims, workloads: withOwnWishes(seen.workloads, object, workload) };
+  const host = { ...seen, claims, findWorkload: withOwnWishes(seen.findWorkload, object, workload) };
   const pods = all.filter((pod) => isPodOf(workload, pod));
   const active = kind === "CronJob" ? runsOf(object) : [];
   const runs = jobsThere
@@ -79,12 +80,12 @@ async function ownNamespace(
 
 /** Adds the workload's own wishes. Its next pod, which has no owner yet, is told apart by no uid. */
 function withOwnWishes(
-  workloads: HostState["workloads"],
+  others: HostState["findWorkload"],
   { metadata: { annotations = {} } }: WrittenObject,
   { kind, namespace, name }: NamedWorkload,
-): ReadonlyMap<string, WishingWorkload> {
-  const all = new Map(workloads);
-  return isWishingKind(kind) ? all.set(workloadKey(namespace, { kind, name }), { annotations }) : all;
+): FindWorkload {
+  const own = isWishingKind(kind) ? [[workloadKey(namespace, { kind, name }), { annotations }] as const] : [];
+  return among(new Map(own), others);
 }
 
 /** Reports whether the CronJob has made the Job, which may have ended. */

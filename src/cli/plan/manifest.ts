@@ -17,11 +17,12 @@ import {
 } from "../../pods/dependencies.ts";
 import { isLive } from "../../pods/pod-state.ts";
 import { type FollowedObjects, followedBy } from "../../scheduling/followed-objects.ts";
+import type { ClaimsByNamespace, ClaimTemplate } from "../../simulation/claims.ts";
 import type { WrittenObject } from "../shared/documents.ts";
-import { type ClaimsByNamespace, writtenClaim } from "../simulation/claims.ts";
+import { writtenClaim } from "../simulation/claims.ts";
 import { isPodOf, type NamedWorkload } from "../simulation/controller-pods.ts";
 import { readClaims, readWorkloadObject } from "../simulation/host-state.ts";
-import { type ClaimTemplate, podsOf, type WorkloadPods, workloadKind } from "../simulation/workloads.ts";
+import { podsOf, type WorkloadPods, workloadKind } from "../simulation/workloads.ts";
 
 export interface WrittenWorkload extends NamedWorkload {
   readonly object: WrittenObject;

@@ -1,6 +1,6 @@
 import { counted } from "../../api/wording.ts";
+import type { Declined, ObjectPlace, SimulatedPlace, WholePlace } from "../../simulation/simulation.ts";
 import { type PendingPods, pendingPods } from "../explain/pending.ts";
-import type { Declined, ObjectPlace, SimulatedPlace, WholePlace } from "../simulation/simulation.ts";
 
 export interface Plan {
   /** Every pod, whole Job and whole object has a place. */

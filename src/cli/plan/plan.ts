@@ -1,8 +1,9 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { type WishingWorkload, workloadKey } from "../../scheduling/workload.ts";
-import type { HostState } from "../simulation/host-state.ts";
-import { type Declined, type SimulatedPlace, Simulation } from "../simulation/simulation.ts";
+import type { HostState } from "../../simulation/host-state.ts";
+import { type Declined, type SimulatedPlace, Simulation } from "../../simulation/simulation.ts";
+import { among } from "../simulation/host-state.ts";
 import type { WrittenWorkload } from "./manifest.ts";
 import { emptyPlan, isWaiting, type Plan, type PlannedPod, plannedMembers, type WorkloadPlan } from "./outcome.ts";
 import { type Reviewed, type ReviewInput, review } from "./review.ts";
@@ -29,9 +30,9 @@ export async function planOf(input: PlanInput): Promise<Plan> {
   const planned = reviewed.flatMap(({ plan: { namespace }, wishing }) =>
     wishing === undefined ? [] : [[workloadKey(namespace, wishing.workload), wishing] as const],
   );
-  const workloadsAfter = new Map<string, WishingWorkload>([...(host.workloads ?? []), ...planned]);
+  const findWorkload = among(new Map<string, WishingWorkload>(planned), host.findWorkload);
   const simulation = new Simulation(
-    { ...host, proxies, workloads: workloadsAfter, namespaces: namespaces.after, claims, missing, objects: named },
+    { ...host, proxies, findWorkload, namespaces: namespaces.after, claims, missing, objects: named },
     now,
   );
   for (const { namespace, claim } of found.writtenClaims) simulation.addClaims(namespace, [claim]);

@@ -1,9 +1,9 @@
+import type { Declined, ObjectPlace, WholePlace } from "../../simulation/simulation.ts";
 import { whyNowhere } from "../explain/pending.ts";
 import { pendingText } from "../explain/text.ts";
 import { hiddenText } from "../shared/hidden.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import type { Declined, ObjectPlace, WholePlace } from "../simulation/simulation.ts";
 import {
   hasNoPlace,
   isWaiting,

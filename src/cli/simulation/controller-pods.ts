@@ -2,13 +2,8 @@ import { createHash } from "node:crypto";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { apiVersionOf } from "../../kube/resources.ts";
 import { controllerOf } from "../../pods/pod-state.ts";
-import {
-  type ClaimTemplate,
-  isWorkloadKind,
-  WORKLOAD_RESOURCES,
-  type WorkloadKind,
-  type WorkloadPods,
-} from "./workloads.ts";
+import type { ClaimTemplate } from "../../simulation/claims.ts";
+import { isWorkloadKind, WORKLOAD_RESOURCES, type WorkloadKind, type WorkloadPods } from "./workloads.ts";
 
 export interface NamedWorkload {
   readonly kind: WorkloadKind;

@@ -1,14 +1,13 @@
-import type { Cluster } from "../../api/cluster.ts";
 import { WISHES_LABEL, WISHES_VALUE } from "../../api/keys.ts";
-import type { KubeNode, Namespace, Pod, Stored } from "../../api/kubernetes.ts";
-import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import { placementDefaults } from "../../api/resources.ts";
 import { WISHING_KINDS } from "../../api/workload-wishes.ts";
 import { claimNames } from "../../copies/claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { persistentVolumeClaims, pods } from "../../kube/resources.ts";
-import { WISHING, type WishingWorkload, workloadKey } from "../../scheduling/workload.ts";
+import { type FindWorkload, WISHING, type WishingWorkload, workloadKey } from "../../scheduling/workload.ts";
+import type { ClaimsByNamespace } from "../../simulation/claims.ts";
+import type { HostState } from "../../simulation/host-state.ts";
 import { objectOf, type WrittenObject } from "../shared/documents.ts";
 import { type Hidden, ofViewers } from "../shared/hidden.ts";
 import {
@@ -20,23 +19,8 @@ import {
   OF_PROXIES,
   readable,
 } from "../shared/reading.ts";
-import type { ClaimsByNamespace } from "./claims.ts";
 import type { NamedWorkload } from "./controller-pods.ts";
-import type { NamedObjects } from "./named-objects.ts";
 import { WORKLOAD_RESOURCES, type WorkloadPods } from "./workloads.ts";
-
-/** The host's objects that placement depends on. */
-export interface HostState extends NamedObjects {
-  readonly clusters: readonly Stored<Cluster>[];
-  readonly nodes: readonly Stored<KubeNode>[];
-  readonly proxies: readonly Stored<Pod>[];
-  readonly namespaces: readonly Stored<Namespace>[];
-  readonly defaults: readonly Stored<PlacementDefaults>[];
-  /** Workloads whose wishes their pods do not carry, by `workloadKey`. Absent: none. */
-  readonly workloads?: ReadonlyMap<string, WishingWorkload>;
-  /** Absent: claims are ignored. */
-  readonly claims?: ClaimsByNamespace;
-}
 
 /** The host's state, as far as an account may read it. */
 export interface SeenHost {
@@ -54,7 +38,11 @@ export async function readHost(client: ClusterClient, own: readonly string[], si
     readWishing(client, own, signal),
   ]);
   return {
-    host: { ...host, proxies: proxies.found, workloads },
+    host: {
+      ...host,
+      proxies: proxies.found,
+      findWorkload: among(workloads),
+    },
     hidden: proxies.isAll ? hidden : [OTHER_PODS, ...hidden],
   };
 }
@@ -78,6 +66,11 @@ async function readWishing(
     });
   });
   return new Map((await Promise.all(read)).flat());
+}
+
+/** Finds workloads by `workloadKey` among these first, and then by `others`. */
+export function among(workloads: ReadonlyMap<string, WishingWorkload>, others?: FindWorkload): FindWorkload {
+  return (namespace, workload) => workloads.get(workloadKey(namespace, workload)) ?? others?.(namespace, workload);
 }
 
 /** Reads what the placement of objects without pods depends on. Rejects like `readHost`. */

@@ -13,8 +13,9 @@ import {
   statefulSets,
 } from "../../kube/resources.ts";
 import { podSpec } from "../../pods/spec-shape.ts";
+import type { ClaimTemplate } from "../../simulation/claims.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
-import { type ClaimSpec, claimSpec } from "./claims.ts";
+import { claimSpec } from "./claims.ts";
 
 export type WorkloadKind =
   | "Pod"
@@ -100,12 +101,6 @@ export interface WorkloadPods {
   readonly suspended?: boolean;
   /** The lowest ordinal of a StatefulSet's pods. Absent: 0. */
   readonly firstOrdinal?: number;
-}
-
-/** A claim that a StatefulSet's controller creates for a pod. */
-export interface ClaimTemplate {
-  readonly name: string;
-  readonly spec: ClaimSpec;
 }
 
 /** Reads a workload's pods. Throws a `Failure` that names a wrong field. */

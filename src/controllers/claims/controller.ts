@@ -157,6 +157,15 @@ export class ClaimController implements PodCopier {
     );
   }
 
+  /** Returns the host's claims by namespace, as far as they are read; undefined until those of `needed` are. */
+  known(needed: ReadonlySet<string>): ReadonlyMap<string, readonly Stored<PersistentVolumeClaim>[]> | undefined {
+    if (needed.size > 0) this.#start();
+    const { store } = this.#claims;
+    if (needed.size > 0 && !store.synced) return undefined;
+    const byNamespace = Map.groupBy(store.list(), ({ metadata }) => metadata.namespace ?? "");
+    return new Map([...needed, ...byNamespace.keys()].map((one) => [one, byNamespace.get(one) ?? []]));
+  }
+
   /** Creates the proxy's claims in the member unless they belong to another. Reports whether all are there. */
   prepare(proxyKey: ObjectKey, proxyUid: string, member: string): boolean {
     const proxy = unboundProxy(this.#options.proxies, proxyKey, proxyUid);

@@ -14,6 +14,7 @@ import type { ReadStore } from "../../runtime/store.ts";
 import { NAMESPACE_INDEX } from "../../scheduling/known-pods.ts";
 import { type PlacementAccess, PlacementState } from "../../scheduling/placement-state.ts";
 import { WaitingProxies } from "../../scheduling/retries/waiting-proxies.ts";
+import type { FindWorkload } from "../../scheduling/workload.ts";
 import type { ControllerEvents } from "../events.ts";
 import { NODE_INDEX } from "../proxies.ts";
 import { Executor } from "./actions/execute.ts";
@@ -37,6 +38,14 @@ import type { DelegationOptions, DelegationState } from "./options.ts";
 import { PlaceTracker } from "./place-tracker.ts";
 import { unboundIn } from "./unbound-in-member.ts";
 import { WorkloadWishes } from "./workload-wishes.ts";
+
+/** The host's objects by which pods are placed, other than pods and members. */
+export interface PlacementObjects {
+  readonly namespaces: readonly Stored<Namespace>[];
+  readonly defaults: readonly Stored<PlacementDefaults>[];
+  readonly findWorkload: FindWorkload;
+  readonly classes: HostClasses["admission"];
+}
 
 /** Places proxies, keeps delegates and proxies alike, and ends both together. One key is one pod name. */
 export class DelegationController {
@@ -178,6 +187,16 @@ export class DelegationController {
     const read = [proxies, this.#namespaces, this.#defaults, this.#classes, this.#wishes];
     await Promise.all(read.map((each) => each.stop()));
     await this.#loop.stop();
+  }
+
+  /** Returns the host's objects by which pods are placed, for a simulation. */
+  placementObjects(): PlacementObjects {
+    return {
+      namespaces: this.#namespaces.store.list(),
+      defaults: this.#defaults.store.list(),
+      findWorkload: (namespace, workload) => this.#wishes.find(namespace, workload),
+      classes: this.#classes.admission,
+    };
   }
 
   waitingIn(cluster: string): number {

@@ -74,12 +74,12 @@ export class WorkloadWishes implements PodWishes {
 
   /** Returns the wishes of the pod's workload. One that is unseen is read soon, if the pod still needs a place. */
   of(pod: Stored<Pod>): FoundWishes {
-    const wishes = wishesOf(pod, (namespace, workload) => this.#find(namespace, workload));
+    const wishes = wishesOf(pod, (namespace, workload) => this.find(namespace, workload));
     if (wishes.unseen !== undefined && !isBound(pod)) this.#ask(pod, wishes.unseen);
     return wishes;
   }
 
-  #find(namespace: string, workload: WorkloadRef): WishingWorkload | undefined {
+  find(namespace: string, workload: WorkloadRef): WishingWorkload | undefined {
     const { kind, name } = workload;
     const stored = this.#reflectors.get(kind)?.store.get(objectKey({ namespace, name }));
     if (stored !== undefined) return workloadIn(stored);
@@ -104,7 +104,7 @@ export class WorkloadWishes implements PodWishes {
     const { host, log, onChange } = this.#options;
     const { signal } = this.#abort;
     try {
-      if (signal.aborted || this.#find(namespace, workload) !== undefined) return;
+      if (signal.aborted || this.find(namespace, workload) !== undefined) return;
       const place = { namespace, name: workload.name };
       const found = await findByList(host, WISHING[workload.kind], place, signal, { metadataOnly: true });
       this.#read.set(key, found === undefined ? { annotations: {} } : workloadIn(wishesOnly(found)));

@@ -2,6 +2,7 @@ import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { type Needs, refusedIn } from "../../placement/needs.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
+import type { FollowedObjects } from "../../scheduling/followed-objects.ts";
 import type { GroupName } from "../../scheduling/groups.ts";
 import { type PodCopier, type PodCopierOptions, together, wakeWaiting } from "../copying/pod-copier.ts";
 import type { Follower } from "./follower.ts";
@@ -46,6 +47,11 @@ export class Followers implements PodCopier {
     this.#running.delete(follower);
     if (![...this.#running].some(({ usesDevices }) => usesDevices)) this.devices.stop();
     this.#onRules(follower);
+  }
+
+  /** The types whose objects follow pods. */
+  get types(): FollowedObjects[] {
+    return [...this.#running].map(({ objects }) => objects);
   }
 
   /** Returns the group of a pod by the objects that confine it. */

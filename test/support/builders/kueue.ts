@@ -1,5 +1,6 @@
 import type { Stored } from "../../../src/api/kubernetes.ts";
-import type { ClusterQueue, KueueCondition, LocalQueue, ResourceFlavor, Workload } from "../../../src/api/kueue.ts";
+import type { ClusterQueue, LocalQueue, ResourceFlavor } from "../../../src/api/kueue.ts";
+import type { KueueCondition, Workload } from "../../../src/api/kueue-workload.ts";
 
 const AT = "2026-01-01T00:00:00Z";
 

@@ -77,6 +77,7 @@ export type ProgramEngine =
   | (typeof NAMES)[number]
   | "cert-manager"
   | "kueue"
+  | "kueue-definitions"
   | "coscheduling"
   | "helm"
   | "helm3"
@@ -136,6 +137,14 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
       rbac: "config/components/rbac",
       webhook: "config/components/webhook",
     },
+  },
+  // The definitions are all that tests of admission checks need.
+  "kueue-definitions": {
+    module: "sigs.k8s.io/kueue",
+    version: "v0.19.1",
+    sum: "h1:5zAYwG/F8z19noTwCIHsTEckttrThAVJvaskWMT6pYg=",
+    packages: {},
+    keeps: { crds: "config/components/crd/bases" },
   },
   // The project's newest release in the module proxy, which stands on Kubernetes 1.33.
   coscheduling: {

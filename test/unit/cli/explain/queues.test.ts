@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Stored } from "../../../../src/api/kubernetes.ts";
-import type { KueueCondition, Workload } from "../../../../src/api/kueue.ts";
+import type { CheckEntry, KueueCondition, Workload } from "../../../../src/api/kueue-workload.ts";
 import type { HostMembers } from "../../../../src/cli/explain/members.ts";
 import { type QueueObjects, type QueueStatus, queueStatuses } from "../../../../src/cli/explain/queues.ts";
 import { storedFlavor, storedLocalQueue, storedQueue, storedWorkload } from "../../../support/builders/kueue.ts";
@@ -134,14 +134,18 @@ describe("what a workload waits for", () => {
 
   test("is computed from its pods until Kueue has tried to admit it", () => {
     const podSets = [
-      { count: 3, template: { spec: { containers: [{ name: "main", resources: { requests: { cpu: "2" } } }] } } },
+      {
+        name: "main",
+        count: 3,
+        template: { spec: { containers: [{ name: "main", resources: { requests: { cpu: "2" } } }] } },
+      },
     ];
     const untried = { ...storedWorkload("team", "sweep"), spec: { queueName: "queue", podSets }, status: {} };
     expect(waitsFor(storedQueue("teams", FULL), untried)).toContain("waits for 6 cpu of flavor west");
   });
 
   test("is an admission check once quota is reserved", () => {
-    const admissionChecks = [
+    const admissionChecks: CheckEntry[] = [
       { name: "room", state: "Retry", message: "2 of 2 pods would wait: west: full" },
       { name: "budget", state: "Ready" },
     ];

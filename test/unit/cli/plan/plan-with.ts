@@ -8,8 +8,8 @@ import type { Plan } from "../../../../src/cli/plan/outcome.ts";
 import { planOf } from "../../../../src/cli/plan/plan.ts";
 import { isWholeObject, type ObjectReviewInput, reviewObject } from "../../../../src/cli/plan/whole.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
-import { admitPod } from "../../../../src/cli/simulation/admission.ts";
-import type { HostState } from "../../../../src/cli/simulation/host-state.ts";
+import { admitPod } from "../../../../src/simulation/admission.ts";
+import type { HostState } from "../../../../src/simulation/host-state.ts";
 
 /** A Deployment `web` that asks for delegation. */
 export function deployment(

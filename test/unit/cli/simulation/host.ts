@@ -1,6 +1,6 @@
 import type { Cluster, ClusterStatus } from "../../../../src/api/cluster.ts";
 import type { KubeNode, Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import type { HostState } from "../../../../src/cli/simulation/host-state.ts";
+import type { HostState } from "../../../../src/simulation/host-state.ts";
 
 /** Parts of a built member. Default: one kind of two nodes with 8 cores each. */
 export interface MemberParts {

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import type { DevicesStatus } from "../../../../src/api/cluster.ts";
-import { type NamedObjects, namedNeeds } from "../../../../src/cli/simulation/named-objects.ts";
-import { SimulatedMember } from "../../../../src/cli/simulation/simulated-member.ts";
 import { preparationIn } from "../../../../src/placement/needs.ts";
 import { dependencyKey } from "../../../../src/pods/dependencies.ts";
 import { followedObjects } from "../../../../src/scheduling/followed-objects.ts";
+import { type NamedObjects, namedNeeds } from "../../../../src/simulation/named-objects.ts";
+import { SimulatedMember } from "../../../../src/simulation/simulated-member.ts";
 import { cluster } from "../../../support/builders/member.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 

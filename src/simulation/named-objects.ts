@@ -1,10 +1,10 @@
-import type { AnyObject } from "../../api/delegated-type.ts";
-import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { FOLLOWED_RULES } from "../../copies/followed-rules.ts";
-import { lackFor } from "../../placement/devices.ts";
-import type { Needs } from "../../placement/needs.ts";
-import { allDependenciesOf, type DependencyKey, dependencyKey } from "../../pods/dependencies.ts";
-import { type FollowedObjects, followedBy } from "../../scheduling/followed-objects.ts";
+import type { AnyObject } from "../api/delegated-type.ts";
+import type { Pod, Stored } from "../api/kubernetes.ts";
+import { FOLLOWED_RULES } from "../copies/followed-rules.ts";
+import { lackFor } from "../placement/devices.ts";
+import type { Needs } from "../placement/needs.ts";
+import { allDependenciesOf, type DependencyKey, dependencyKey } from "../pods/dependencies.ts";
+import { type FollowedObjects, followedBy } from "../scheduling/followed-objects.ts";
 import type { SimulatedMember } from "./simulated-member.ts";
 
 /** The objects that pods name, claims for storage left out. */

@@ -1,35 +1,34 @@
-import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
-import { CLUSTER_ANNOTATION, DELEGATION_LABEL, PREFERENCES_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
-import type { Job, KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
-import type { Amounts } from "../../api/quantity.ts";
-import { decide } from "../../controllers/delegation/decide.ts";
-import type { MemberView, View } from "../../controllers/delegation/decision/view.ts";
-import type { JobShare } from "../../copies/job-shares.ts";
-import { recordedMember } from "../../copies/objects.ts";
-import { ObjectsInMembers } from "../../copies/objects-in-members.ts";
-import type { Refusal } from "../../placement/candidate.ts";
-import { mergedNeeds, type Needs, needsState, preparationIn } from "../../placement/needs.ts";
-import { explain, type RankInput, type Ranking, rank, whyBehind } from "../../placement/rank.ts";
-import { podRequests } from "../../placement/requests.ts";
-import { isOverflow } from "../../pods/overflow.ts";
-import { isBound, isGated, isLive, isTerminal } from "../../pods/pod-state.ts";
-import { memberOf } from "../../pods/proxy.ts";
-import { Store } from "../../runtime/store.ts";
-import type { Sharing } from "../../scheduling/eligibility.ts";
-import { placementFacts, rankInput } from "../../scheduling/eligibility.ts";
-import { PLACEMENT_INDEXES } from "../../scheduling/known-pods.ts";
-import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../../scheduling/overflow-reasons.ts";
-import { PlacementState } from "../../scheduling/placement-state.ts";
-import { allRefusals } from "../../scheduling/retries/pause.ts";
-import { choiceFor, mayHave, newShares } from "../../scheduling/whole/job-choice.ts";
-import { jobOfShare } from "../../scheduling/whole/job-division.ts";
-import { objectToPlace, placementOf, rankMembers } from "../../scheduling/whole/object-placement.ts";
-import { wishesOf, workloadKey } from "../../scheduling/workload.ts";
-import { SimulatedClaims } from "./claims.ts";
+import type { AnyObject, DelegatedType } from "../api/delegated-type.ts";
+import { CLUSTER_ANNOTATION, DELEGATION_LABEL, PREFERENCES_ANNOTATION, virtualNodeName } from "../api/keys.ts";
+import { type Job, type KubeObject, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
+import type { Amounts } from "../api/quantity.ts";
+import { decide } from "../controllers/delegation/decide.ts";
+import type { MemberView, View } from "../controllers/delegation/decision/view.ts";
+import type { JobShare } from "../copies/job-shares.ts";
+import { recordedMember } from "../copies/objects.ts";
+import { ObjectsInMembers } from "../copies/objects-in-members.ts";
+import type { Refusal } from "../placement/candidate.ts";
+import { mergedNeeds, type Needs, needsState, preparationIn } from "../placement/needs.ts";
+import { explain, type RankInput, type Ranking, rank, whyBehind } from "../placement/rank.ts";
+import { podRequests } from "../placement/requests.ts";
+import { isOverflow } from "../pods/overflow.ts";
+import { isBound, isGated, isLive, isTerminal } from "../pods/pod-state.ts";
+import { memberOf } from "../pods/proxy.ts";
+import { Store } from "../runtime/store.ts";
+import type { Sharing } from "../scheduling/eligibility.ts";
+import { placementFacts, rankInput } from "../scheduling/eligibility.ts";
+import { PLACEMENT_INDEXES } from "../scheduling/known-pods.ts";
+import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../scheduling/overflow-reasons.ts";
+import { PlacementState } from "../scheduling/placement-state.ts";
+import { allRefusals } from "../scheduling/retries/pause.ts";
+import { choiceFor, mayHave, newShares } from "../scheduling/whole/job-choice.ts";
+import { jobOfShare } from "../scheduling/whole/job-division.ts";
+import { objectToPlace, placementOf, rankMembers } from "../scheduling/whole/object-placement.ts";
+import { wishesOf } from "../scheduling/workload.ts";
+import { type ClaimTemplate, SimulatedClaims } from "./claims.ts";
 import type { HostState } from "./host-state.ts";
 import { type NamedObjects, namedNeeds } from "./named-objects.ts";
 import { SimulatedMember } from "./simulated-member.ts";
-import type { ClaimTemplate } from "./workloads.ts";
 
 export interface SimulatedPlace {
   /** The member where it runs. Absent: it waits. */
@@ -92,7 +91,16 @@ export class Simulation {
   readonly #named: NamedObjects;
 
   constructor(host: HostState, now: number) {
-    const { clusters, nodes, proxies, namespaces, defaults, workloads, claims, followed = [] } = host;
+    const {
+      clusters,
+      nodes,
+      proxies,
+      namespaces,
+      defaults,
+      findWorkload = () => undefined,
+      claims,
+      followed = [],
+    } = host;
     this.#now = now;
     this.#named = host;
     const nodeOf = new Map(nodes.map((node) => [node.metadata.name, node]));
@@ -104,7 +112,7 @@ export class Simulation {
       namespaces: storeOf(namespaces.filter(({ metadata }) => metadata.labels?.[DELEGATION_LABEL] !== undefined)),
       defaults: storeOf(defaults),
       wishes: {
-        of: (pod) => wishesOf(pod, (namespace, workload) => workloads?.get(workloadKey(namespace, workload))),
+        of: (pod) => wishesOf(pod, findWorkload),
       },
       confinement: (pod) => followed.map(({ groupOf }) => groupOf(pod)).find((group) => group !== undefined),
       proxies: this.#proxies,
@@ -112,11 +120,23 @@ export class Simulation {
       homeApi: () => ({ state: "known", address: { host: "", port: "" } }),
       clock: { now: () => now },
     });
+    const filling = this.fill(proxies);
+    while (filling.next().done !== true);
+  }
+
+  /** Adds the host's proxies, once. Yields between steps, so that a process with other work can pause. */
+  *fill(proxies: readonly Stored<Pod>[]): Generator<undefined, void> {
     for (const proxy of proxies) this.#proxies.set(proxy);
-    for (const proxy of proxies) this.#add(proxy);
+    for (const proxy of proxies) {
+      this.#add(proxy);
+      yield;
+    }
     // Pods that wait already come first.
     const waiting = proxies.filter((pod) => !isBound(pod) && isLive(pod));
-    for (const proxy of waiting.sort(byAge)) this.place(proxy);
+    for (const proxy of waiting.sort(byAge)) {
+      this.place(proxy);
+      yield;
+    }
   }
 
   get members(): readonly SimulatedMember[] {
@@ -151,6 +171,22 @@ export class Simulation {
     if (isOverflow(proxy)) return { reason: NOT_OVERFLOWED, message: noRoomEither(refusals), others: refusals };
     if (create !== undefined) return this.#park(proxy, create.member, refusals);
     return { reason: "NotPlaced", message: report?.message ?? explain(refusals), others: refusals };
+  }
+
+  /** Adds pods that are created together, before they get their places: a gang is judged by all of its pods. */
+  announce(proxies: readonly Stored<Pod>[]): void {
+    for (const proxy of proxies) this.#add(proxy);
+  }
+
+  /** Takes pods back, as if they had never been placed. */
+  withdraw(proxies: readonly Stored<Pod>[]): void {
+    for (const proxy of proxies) {
+      const { uid } = proxy.metadata;
+      this.#proxies.delete(objectKey(proxy.metadata));
+      this.#placementState.remove(proxy);
+      for (const { requests } of this.members) requests.release(uid);
+      this.#claims.withdraw(proxy);
+    }
   }
 
   /** Returns where a whole Job runs. Its pods, which members' own controllers make, take no room here. */

@@ -1,14 +1,14 @@
-import { type Cluster, type DevicesStatus, SLOW } from "../../api/cluster.ts";
-import type { KubeNode, Stored } from "../../api/kubernetes.ts";
-import { parseAmounts } from "../../api/quantity.ts";
-import { DelegateRequests } from "../../clusters/delegate-requests.ts";
-import { NodeFits } from "../../clusters/node-fits.ts";
-import { fitsLargest } from "../../clusters/node-totals.ts";
-import type { Candidate } from "../../placement/candidate.ts";
-import { BEING_REMOVED, CORDONED, candidateOf, NO_VIRTUAL_NODE } from "../../placement/member-candidate.ts";
-import { isNodeReady } from "../../placement/node-fit.ts";
-import { type NodeKinds, nodesOf, untold } from "../../placement/node-kinds.ts";
-import type { PlacementMember } from "../../scheduling/pod-rules.ts";
+import { type Cluster, type DevicesStatus, SLOW } from "../api/cluster.ts";
+import type { KubeNode, Stored } from "../api/kubernetes.ts";
+import { parseAmounts } from "../api/quantity.ts";
+import { DelegateRequests } from "../clusters/delegate-requests.ts";
+import { NodeFits } from "../clusters/node-fits.ts";
+import { fitsLargest } from "../clusters/node-totals.ts";
+import type { Candidate } from "../placement/candidate.ts";
+import { BEING_REMOVED, CORDONED, candidateOf, NO_VIRTUAL_NODE } from "../placement/member-candidate.ts";
+import { isNodeReady } from "../placement/node-fit.ts";
+import { type NodeKinds, nodesOf, untold } from "../placement/node-kinds.ts";
+import type { PlacementMember } from "../scheduling/pod-rules.ts";
 
 /** A member as the host knows it, without a connection. */
 export class SimulatedMember implements PlacementMember {

@@ -1,29 +1,30 @@
 import fastJsonPatch from "fast-json-patch";
-import type { AdmissionRequest, ReviewedObject } from "../../../webhook/admission-review.ts";
-import { dropLeftovers } from "../../../webhook/drop-leftovers.ts";
-import { mutatePod } from "../../../webhook/mutate-pod.ts";
-import { mutateWorkload } from "../../../webhook/mutate-workload.ts";
-import { inTurn, type Verdict } from "../../../webhook/responses.ts";
-import type { FindType } from "../../../webhook/whole.ts";
-import { mutateObject } from "../../../webhook/whole-objects.ts";
-import type { DelegatedType } from "../../api/delegated-type.ts";
-import type { DelegationMode } from "../../api/delegation-mode.ts";
-import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { isOverflow } from "../../pods/overflow.ts";
-import { isProxy } from "../../pods/proxy.ts";
-import type { WrittenObject } from "../shared/documents.ts";
+import type { AdmissionRequest, ReviewedObject } from "../../webhook/admission-review.ts";
+import { dropLeftovers } from "../../webhook/drop-leftovers.ts";
+import { mutatePod } from "../../webhook/mutate-pod.ts";
+import { mutateWorkload } from "../../webhook/mutate-workload.ts";
+import { inTurn, type Verdict } from "../../webhook/responses.ts";
+import type { FindType } from "../../webhook/whole.ts";
+import { mutateObject } from "../../webhook/whole-objects.ts";
+import type { DelegatedType } from "../api/delegated-type.ts";
+import type { DelegationMode } from "../api/delegation-mode.ts";
+import type { Pod, Stored } from "../api/kubernetes.ts";
+import { isOverflow } from "../pods/overflow.ts";
+import { isProxy } from "../pods/proxy.ts";
+
+type WrittenObject = ReviewedObject & { readonly apiVersion: string; readonly kind: string };
 
 export type Admitted<T> =
   | { readonly object: T; readonly warnings: readonly string[]; readonly denied?: never }
   | { readonly denied: string; readonly warnings?: never };
 
 /** Runs the webhook's code on a workload. */
-export function admitWorkload(object: WrittenObject, mode: DelegationMode): Admitted<WrittenObject> {
+export function admitWorkload<T extends WrittenObject>(object: T, mode: DelegationMode): Admitted<T> {
   return admitted(object, mutateWorkload({ ...request(groupOf(object), object.kind), object }, mode));
 }
 
 /** Runs the webhook's code on an object that asks to go to members whole. */
-export function admitObject(object: WrittenObject, types: readonly DelegatedType[]): Admitted<WrittenObject> {
+export function admitObject<T extends WrittenObject>(object: T, types: readonly DelegatedType[]): Admitted<T> {
   const findType: FindType = (group, kind) =>
     types.find(({ spec }) => (spec.group ?? "") === group && spec.kind === kind) ?? "none";
   const created = { ...request(groupOf(object), object.kind), object };

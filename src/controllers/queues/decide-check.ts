@@ -1,0 +1,67 @@
+import { PLACE_WITHIN_ANNOTATION } from "../../api/keys.ts";
+import { type Stored, timestamp } from "../../api/kubernetes.ts";
+import { type AdmissionCheck, type KueueCondition, ROOM_CHECK } from "../../api/kueue-workload.ts";
+import { readOverflowAfter } from "../../api/overflow.ts";
+import type { Decision } from "../../runtime/requeue.ts";
+
+/** Time for an admitted workload's pods to find a place: that of Kueue's waitForPodsReady. */
+const DEFAULT_PLACE_WITHIN_MS = 5 * 60_000;
+
+export interface ObservedCheck {
+  readonly check: Stored<AdmissionCheck>;
+  /** Why no workload can be answered. Undefined: all are. */
+  readonly trouble: string | undefined;
+  readonly heldUntil: number | undefined;
+}
+
+/** Writes the condition Active. */
+export interface CheckAction {
+  readonly type: "condition";
+  readonly check: Stored<AdmissionCheck>;
+  readonly condition: KueueCondition;
+}
+
+/** Tells Kueue whether workloads that need the check can be admitted. */
+export function decideCheck(observed: ObservedCheck, now: number, wall: number = now): Decision<CheckAction> {
+  const { check, trouble, heldUntil } = observed;
+  const { generation } = check.metadata;
+  const { status, reason, message } = activity(problemOf(check), trouble);
+  const shown = check.status?.conditions?.find(({ type }) => type === "Active");
+  const isShown = shown?.status === status && shown.reason === reason && shown.message === message;
+  if (isShown && shown.observedGeneration === generation) return { actions: [], outcome: "InStep" };
+  if (heldUntil !== undefined && heldUntil > now) return { actions: [], outcome: "Held", requeueAt: heldUntil };
+  const since = shown?.status === status ? shown.lastTransitionTime : undefined;
+  const condition = {
+    ...{ type: "Active", status, reason, message, lastTransitionTime: since ?? timestamp(wall) },
+    ...(generation === undefined ? {} : { observedGeneration: generation }),
+  };
+  return { actions: [{ type: "condition", check, condition }], outcome: "Written" };
+}
+
+type Activity = Required<Pick<KueueCondition, "status" | "reason" | "message">>;
+
+function activity(misspelt: string | undefined, trouble: string | undefined): Activity {
+  if (misspelt !== undefined) return { status: "False", reason: "Invalid", message: misspelt };
+  if (trouble !== undefined) return { status: "False", reason: "NotReady", message: trouble };
+  return { status: "True", reason: "Active", message: "Legation answers whether members have room" };
+}
+
+/** Returns the time in which pods have to find a place, by the check's annotation; ms. */
+export function placeWithinMs({ metadata }: Stored<AdmissionCheck>): number {
+  const text = metadata.annotations?.[PLACE_WITHIN_ANNOTATION];
+  const seconds = text === undefined ? undefined : readOverflowAfter(text);
+  return seconds === undefined ? DEFAULT_PLACE_WITHIN_MS : seconds * 1000;
+}
+
+function problemOf({ metadata, spec }: Stored<AdmissionCheck>): string | undefined {
+  if (spec?.parameters !== undefined) return `spec.parameters is set, and ${ROOM_CHECK} has none; remove it`;
+  const text = metadata.annotations?.[PLACE_WITHIN_ANNOTATION];
+  if (text === undefined || readOverflowAfter(text) !== undefined) return undefined;
+  const remedy = 'write hours, minutes and seconds, e.g. "30s", "5m" or "1h30m"';
+  return `the annotation ${PLACE_WITHIN_ANNOTATION} is ${JSON.stringify(text)}, no time up to 24h; ${remedy}`;
+}
+
+/** Reports whether Legation answers the check. */
+export function isRoomCheck({ spec }: AdmissionCheck): boolean {
+  return spec?.controllerName === ROOM_CHECK;
+}

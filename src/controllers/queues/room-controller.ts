@@ -1,0 +1,336 @@
+import {
+  type Job,
+  type KubeObject,
+  type ObjectKey,
+  type ObjectRef,
+  objectKey,
+  objectRef,
+  type Pod,
+  type Stored,
+} from "../../api/kubernetes.ts";
+import type { ResourceFlavor } from "../../api/kueue.ts";
+import type { AdmissionCheck, CheckEntry, Workload } from "../../api/kueue-workload.ts";
+import { admissionChecks, resourceFlavors, workloads } from "../../api/resources.ts";
+import { claimNames } from "../../copies/claims.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError, isRefusal } from "../../kube/errors.ts";
+import { TimeSlice } from "../../kube/event-loop.ts";
+import { resourceOf } from "../../kube/optional-resource.ts";
+import { apiVersionOf, type OptionalResource } from "../../kube/resources.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import { type ActionContext, Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
+import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
+import type { ReadStore } from "../../runtime/store.ts";
+import { WriteGuard } from "../../runtime/write-guard.ts";
+import type { HostState } from "../../simulation/host-state.ts";
+import { type CheckAction, decideCheck, isRoomCheck, type ObservedCheck, placeWithinMs } from "./decide-check.ts";
+import { type Action, decide, holdsQuota, isAsking, type Judged, type Observed, reservationOf } from "./decide-room.ts";
+import { type CompleteSpec, podsOf, workloadsOfPod } from "./room-pods.ts";
+import { judge, type QueuedWorkload } from "./room-round.ts";
+
+export interface RoomOptions extends ControllerOptions {
+  readonly host: ClusterClient;
+  readonly proxies: ReadStore<Pod>;
+  /** Returns what placement depends on. Undefined until the claims of these namespaces are known. */
+  readonly hostState: (claiming: ReadonlySet<string>) => HostState | undefined;
+  readonly complete: CompleteSpec;
+  /** The Jobs that go to members whole. */
+  readonly wholeJobs: () => readonly Stored<Job>[];
+}
+
+interface Watch {
+  readonly workloads: Reflector<Workload>;
+  readonly flavors: Reflector<ResourceFlavor>;
+}
+
+const WORKLOAD_INDEX = "kueue-workload";
+const MANAGER = "legation";
+const STATUS = "status";
+// Workloads that come together are judged together, and a round costs as much as a plan.
+const ROUND_EVERY_MS = 1_000;
+const FIRST_ROUND_AFTER_MS = 50;
+
+/** Answers Kueue's AdmissionChecks `legation.dev/room`, while the host has any: whether members have room for a workload now. */
+export class RoomController {
+  readonly #options: RoomOptions;
+  readonly #checks: Reflector<AdmissionCheck>;
+  readonly #checkLoop: Controller<string, ObservedCheck, CheckAction>;
+  readonly #loop: Controller<ObjectKey, Observed, Action>;
+  readonly #guard: WriteGuard;
+  /** Verdicts of the last rounds, until the workload shows them or asks anew. */
+  readonly #judged = new Map<ObjectKey, Judged>();
+  #watch: Watch | undefined;
+  #ended: Promise<unknown> = Promise.resolve();
+  #round: Timer | undefined;
+  #judging: Promise<void> | undefined;
+  readonly #abort = new AbortController();
+  #restUntil = 0;
+
+  constructor(options: RoomOptions) {
+    this.#options = options;
+    const { host: client, clock, log } = options;
+    this.#guard = new WriteGuard({ clock });
+    this.#checks = new Reflector<AdmissionCheck>({
+      ...{ client, clock, log },
+      resource: admissionChecks,
+      onEvent: (event) => this.#onCheck(event),
+    });
+    this.#checkLoop = new Controller<string, ObservedCheck, CheckAction>(
+      {
+        name: "room-checks",
+        observe: (name) => this.#observeCheck(name),
+        decide: decideCheck,
+        execute: (action, context) => this.#writeCheck(action, context),
+      },
+      options,
+    );
+    this.#loop = new Controller<ObjectKey, Observed, Action>(
+      {
+        name: "room",
+        observe: (key) => this.#observe(key),
+        decide,
+        execute: (action, context) => this.#answer(action, context),
+      },
+      options,
+    );
+  }
+
+  start(): void {
+    this.#checks.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#abort.abort(new Error("the controller stops"));
+    this.#round?.cancel();
+    await this.#judging;
+    await this.#checks.stop();
+    this.#unwatch();
+    await this.#ended;
+    await this.#checkLoop.stop();
+    await this.#loop.stop();
+  }
+
+  #onCheck({ object }: ReflectorEvent<AdmissionCheck>): void {
+    if (this.#checks.store.list().some(isRoomCheck)) this.#watch ??= this.#startWatch();
+    else this.#unwatch();
+    if (!isRoomCheck(object)) return;
+    this.#checkLoop.enqueue(object.metadata.name);
+    this.#enqueueAll();
+  }
+
+  #startWatch(): Watch {
+    const { host: client, clock, log, proxies } = this.#options;
+    proxies.addIndex(WORKLOAD_INDEX, workloadsOfPod);
+    const onState = (): void => {
+      for (const { metadata } of this.#checks.store.list().filter(isRoomCheck)) this.#checkLoop.enqueue(metadata.name);
+      this.#ask();
+    };
+    const watch = {
+      workloads: new Reflector<Workload>({
+        ...{ client, clock, log, onState },
+        resource: workloads,
+        onEvent: ({ object }) => this.#loop.enqueue(objectKey(object.metadata)),
+      }),
+      flavors: new Reflector<ResourceFlavor>({ ...{ client, clock, log, onState }, resource: resourceFlavors }),
+    };
+    for (const reflector of Object.values(watch)) reflector.start();
+    // No event tells of an empty list.
+    void Promise.all([watch.workloads.whenSynced(), watch.flavors.whenSynced()]).then(onState);
+    return watch;
+  }
+
+  #unwatch(): void {
+    const watch = this.#watch;
+    if (watch === undefined) return;
+    this.#watch = undefined;
+    this.#options.proxies.removeIndex(WORKLOAD_INDEX);
+    this.#judged.clear();
+    this.#ended = Promise.all([this.#ended, watch.workloads.stop(), watch.flavors.stop()]);
+    this.#loop.enqueueKnown(() => true);
+  }
+
+  #enqueueAll(): void {
+    for (const { metadata } of this.#watch?.workloads.store.list() ?? []) this.#loop.enqueue(objectKey(metadata));
+  }
+
+  #trouble(): string | undefined {
+    if (this.#watch === undefined) return "Legation does not watch workloads yet";
+    for (const { failing, store } of [this.#watch.workloads, this.#watch.flavors]) {
+      const isShut = failing?.code === "Forbidden" || !store.synced;
+      if (failing !== undefined && isShut) return `Legation cannot read objects of Kueue: ${failing.reason}`;
+      if (!store.synced) return "Legation is reading objects of Kueue";
+    }
+    return undefined;
+  }
+
+  #observeCheck(name: string): ObservedCheck | undefined {
+    const check = this.#checks.store.get(objectKey({ name }));
+    if (check === undefined || !isRoomCheck(check)) return undefined;
+    const heldUntil = this.#guard.heldUntil(objectKey({ name }), STATUS);
+    return { check, trouble: this.#trouble(), heldUntil };
+  }
+
+  #entriesOf({ status }: Stored<Workload>): CheckEntry[] {
+    return (status?.admissionChecks ?? []).filter(({ name }) => {
+      const check = this.#checks.store.get(objectKey({ name }));
+      return check !== undefined && isRoomCheck(check);
+    });
+  }
+
+  #observe(key: ObjectKey): Observed | undefined {
+    const workload = this.#watch?.workloads.store.get(key);
+    const entries = workload === undefined ? [] : this.#entriesOf(workload);
+    if (workload === undefined || entries.length === 0) {
+      this.#judged.delete(key);
+      this.#guard.forget(key);
+      return undefined;
+    }
+    const checks = entries.flatMap(({ name }) => this.#checks.store.get(objectKey({ name })) ?? []);
+    const heldUntil = this.#guard.heldUntil(key, STATUS, reservationOf(workload, entries));
+    if (!isAsking(workload, entries)) this.#judged.delete(key);
+    else if (!this.#isJudged(workload, entries) && heldUntil === undefined) this.#ask();
+    return {
+      workload,
+      entries,
+      judged: this.#judged.get(key),
+      placeWithinMs: Math.min(...checks.map(placeWithinMs)),
+      pods: holdsQuota(workload) ? podsOf(workload, this.#find) : [],
+      heldUntil,
+    };
+  }
+
+  readonly #find = (value: string): readonly Stored<Pod>[] => {
+    return this.#watch === undefined ? [] : this.#options.proxies.byIndex(WORKLOAD_INDEX, value);
+  };
+
+  #isJudged(workload: Stored<Workload>, entries: readonly CheckEntry[]): boolean {
+    return this.#judged.get(objectKey(workload.metadata))?.reservation === reservationOf(workload, entries);
+  }
+
+  #ask(): void {
+    const { clock, log } = this.#options;
+    const { signal } = this.#abort;
+    if (this.#judging !== undefined || signal.aborted) return;
+    const delayMs = Math.max(FIRST_ROUND_AFTER_MS, this.#restUntil - clock.now());
+    this.#round ??= clock.after(delayMs, () => {
+      this.#round = undefined;
+      this.#judging = this.#judge(signal)
+        .catch((err: unknown) => {
+          if (!signal.aborted) log.error({ err }, "cannot judge workloads");
+        })
+        .finally(() => {
+          this.#judging = undefined;
+          // Those that asked meanwhile are told to ask again.
+          this.#enqueueAll();
+        });
+    });
+  }
+
+  /** Judges all workloads that ask. Those that were told of room and do not show it yet hold it. */
+  async #judge(signal: AbortSignal): Promise<void> {
+    const { hostState, complete, wholeJobs, clock, log } = this.#options;
+    const watch = this.#watch;
+    if (watch === undefined || this.#trouble() !== undefined) return;
+    const told: QueuedWorkload[] = [];
+    const asking: QueuedWorkload[] = [];
+    for (const workload of watch.workloads.store.list()) {
+      const entries = this.#entriesOf(workload);
+      if (entries.length === 0 || !holdsQuota(workload)) continue;
+      const queued = { workload, pods: podsOf(workload, this.#find) };
+      const judged = this.#isJudged(workload, entries) ? this.#judged.get(objectKey(workload.metadata)) : undefined;
+      if (!isAsking(workload, entries)) {
+        if (entries.every(({ state }) => state === "Ready")) told.push(queued);
+      } else if (judged === undefined) asking.push(queued);
+      else if (judged.state === "Ready") told.push(queued);
+    }
+    if (asking.length === 0) return;
+    const claiming = asking.filter(({ workload: { spec } }) =>
+      spec?.podSets?.some(({ template }) => claimNames(template).length > 0),
+    );
+    const host = hostState(new Set(claiming.map(({ workload }) => workload.metadata.namespace ?? "")));
+    const now = clock.now();
+    this.#restUntil = now + ROUND_EVERY_MS;
+    // Asked again when this round ends.
+    if (host === undefined) return;
+    const flavor = (name: string): ResourceFlavor | undefined => watch.flavors.store.get(objectKey({ name }));
+    const jobs = new Map(wholeJobs().map((job) => [job.metadata.uid, job]));
+    const sources = { flavor, complete, wholeJob: (uid: string) => jobs.get(uid) };
+    const reservations = asking.map(({ workload }) => reservationOf(workload, this.#entriesOf(workload)));
+    const round = judge({ host, told, asking, sources, now });
+    const slice = new TimeSlice(signal);
+    let step = round.next();
+    while (step.done !== true) {
+      if (slice.due) await slice.next();
+      step = round.next();
+    }
+    for (const [index, { workload }] of asking.entries()) {
+      const key = objectKey(workload.metadata);
+      const verdict = step.value.get(key);
+      const reservation = reservations[index];
+      if (verdict !== undefined && reservation !== undefined) this.#judged.set(key, { ...verdict, reservation });
+    }
+    const tookMs = clock.now() - now;
+    // Other work took most of that time.
+    this.#restUntil = clock.now() + Math.max(ROUND_EVERY_MS - tookMs, tookMs);
+    log.debug({ told: told.length, asking: asking.length, tookMs }, "judged workloads");
+  }
+
+  async #answer(
+    { workload, entries }: Action,
+    { key, signal, log }: ActionContext<ObjectKey>,
+  ): Promise<Expectation<Observed> | undefined> {
+    const { uid, resourceVersion } = workload.metadata;
+    const content = reservationOf(workload, this.#entriesOf(workload));
+    const body = { metadata: { ...objectRef(key), uid, resourceVersion }, status: { admissionChecks: entries } };
+    try {
+      await this.#apply(workload, workloads, body, signal);
+    } catch (error) {
+      // Kueue wrote in between: the watch shows what.
+      if (isKubeError(error, "Conflict", "NotFound")) return undefined;
+      if (!isRefusal(error) || this.#guard.failed(key, STATUS, error) === "transient") throw error;
+      log.warn({ reason: error.detail }, "a Workload's admission check cannot be answered");
+      this.#judged.delete(key);
+      this.#guard.hold(key, STATUS, "Refused", { content });
+      return () => true;
+    }
+    const { state = "", message } = entries[0] ?? {};
+    this.#guard.written(key, STATUS, { [STATUS]: `${state} ${content}` }, { content });
+    log.info({ state, message }, "answered an admission check");
+    return (observed) => observed.workload.metadata.resourceVersion !== resourceVersion;
+  }
+
+  async #writeCheck(
+    { check, condition }: CheckAction,
+    { key, signal, log }: ActionContext<string>,
+  ): Promise<Expectation<ObservedCheck> | undefined> {
+    const { name, uid, resourceVersion } = check.metadata;
+    const object = objectKey({ name: key });
+    try {
+      const body = { metadata: { name, uid }, status: { conditions: [condition] } };
+      const written = await this.#apply(check, admissionChecks, body, signal);
+      if (written.metadata.resourceVersion === resourceVersion) this.#guard.hold(object, STATUS, "NoEffect");
+      else this.#guard.written(object, STATUS, { [STATUS]: `${condition.reason} ${condition.message}` });
+      return (observed) => observed.check.metadata.resourceVersion !== resourceVersion;
+    } catch (error) {
+      if (isKubeError(error, "Conflict", "NotFound")) return undefined;
+      if (!isRefusal(error) || this.#guard.failed(object, STATUS, error) === "transient") throw error;
+      log.warn({ reason: error.detail }, "the condition of an AdmissionCheck cannot be written");
+      this.#guard.hold(object, STATUS, "Refused");
+      return () => true;
+    }
+  }
+
+  /** Applies a part of the status. Kueue's own managers, which write the same entries, force theirs, too. */
+  #apply<T extends KubeObject>(
+    object: Stored<T>,
+    optional: OptionalResource<T>,
+    body: { readonly metadata: ObjectRef; readonly status: object },
+    signal: AbortSignal,
+  ): Promise<Stored<T>> {
+    const resource = resourceOf(optional, object);
+    const typed = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...body };
+    const patch = { type: "apply", body: typed, force: true } as const;
+    const options = { subresource: "status", fieldManager: MANAGER, metadataOnly: true, signal } as const;
+    return this.#options.host.patch(resource, objectRef(objectKey(object.metadata)), patch, options);
+  }
+}
