@@ -17,6 +17,7 @@ const KINDS: Readonly<Record<string, string>> = {
   PROPERTY: "property",
   KEY: "annotation, label",
   BY: "`spec.managedBy`",
+  CONTROLLER: "`spec.controllerName`",
 };
 
 interface Key {

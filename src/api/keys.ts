@@ -29,6 +29,8 @@ export const QUOTA_ANNOTATION = "legation.dev/quota";
 export const QUOTA_SHARE_ANNOTATION = "legation.dev/quota-share";
 /** On a ClusterQueue that follows: the least quota of each flavor, such as `cpu=8,memory=32Gi`. */
 export const QUOTA_FLOOR_ANNOTATION = "legation.dev/quota-floor";
+/** On an AdmissionCheck of Kueue: Legation answers whether members have room for a workload. */
+export const ROOM_CONTROLLER = "legation.dev/room";
 /** On an AdmissionCheck of Kueue: the time in which an admitted workload's pods have to find a place, e.g. `5m`. */
 export const PLACE_WITHIN_ANNOTATION = "legation.dev/place-within";
 /** `never`: the pod waits for a lost member instead of being evicted. */

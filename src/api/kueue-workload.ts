@@ -2,9 +2,6 @@ import type { KubeObject, ObjectMeta, PodSpec, Toleration } from "./kubernetes.t
 
 // Fields of Kueue's objects (sigs.k8s.io/kueue, apis/kueue/v1beta2) that the admission check reads or writes.
 
-/** `spec.controllerName` of the AdmissionChecks that Legation answers. */
-export const ROOM_CHECK = "legation.dev/room";
-
 export interface KueueCondition {
   readonly type: string;
   readonly status: string;

@@ -1,6 +1,6 @@
-import { PLACE_WITHIN_ANNOTATION } from "../../api/keys.ts";
+import { PLACE_WITHIN_ANNOTATION, ROOM_CONTROLLER } from "../../api/keys.ts";
 import { type Stored, timestamp } from "../../api/kubernetes.ts";
-import { type AdmissionCheck, type KueueCondition, ROOM_CHECK } from "../../api/kueue-workload.ts";
+import type { AdmissionCheck, KueueCondition } from "../../api/kueue-workload.ts";
 import { readOverflowAfter } from "../../api/overflow.ts";
 import type { Decision } from "../../runtime/requeue.ts";
 
@@ -54,7 +54,7 @@ export function placeWithinMs({ metadata }: Stored<AdmissionCheck>): number {
 }
 
 function problemOf({ metadata, spec }: Stored<AdmissionCheck>): string | undefined {
-  if (spec?.parameters !== undefined) return `spec.parameters is set, and ${ROOM_CHECK} has none; remove it`;
+  if (spec?.parameters !== undefined) return `spec.parameters is set, and ${ROOM_CONTROLLER} has none; remove it`;
   const text = metadata.annotations?.[PLACE_WITHIN_ANNOTATION];
   if (text === undefined || readOverflowAfter(text) !== undefined) return undefined;
   const remedy = 'write hours, minutes and seconds, e.g. "30s", "5m" or "1h30m"';
@@ -63,5 +63,5 @@ function problemOf({ metadata, spec }: Stored<AdmissionCheck>): string | undefin
 
 /** Reports whether Legation answers the check. */
 export function isRoomCheck({ spec }: AdmissionCheck): boolean {
-  return spec?.controllerName === ROOM_CHECK;
+  return spec?.controllerName === ROOM_CONTROLLER;
 }
