@@ -3,7 +3,7 @@ import type { Cluster } from "../clusters/types.ts";
 import { installDefinitions, removeDefinitions } from "../harness/definitions.ts";
 import { ensurePrograms } from "./programs.ts";
 
-/** Installs the definitions that an admission check needs in a cluster, without Kueue. */
+/** Installs the definitions that Legation reads in a cluster, without Kueue. */
 export async function installKueueDefinitions(cluster: Cluster): Promise<void> {
   for (const file of await files()) await installDefinitions(cluster, file);
 }
@@ -15,5 +15,7 @@ export async function removeKueueDefinitions(cluster: Cluster): Promise<void> {
 
 async function files(): Promise<string[]> {
   const folder = join(await ensurePrograms("kueue-definitions", () => {}), "crds");
-  return ["admissionchecks", "resourceflavors", "workloads"].map((one) => join(folder, `kueue.x-k8s.io_${one}.yaml`));
+  return ["admissionchecks", "clusterqueues", "resourceflavors", "workloads"].map((one) =>
+    join(folder, `kueue.x-k8s.io_${one}.yaml`),
+  );
 }
