@@ -1,21 +1,11 @@
 import { dirname, join } from "node:path";
-import { ensureBuilt, type GoPrograms, moduleFolder, moduleIn } from "../clusters/build.ts";
-import { versionFlags } from "../clusters/planes.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { applyAll, kubectl } from "../harness/kubectl.ts";
 import { eventually } from "../harness/wait.ts";
 import { clusterRoleBinding } from "../legation/access.ts";
 import { IMAGE } from "./clusters.ts";
+import { DRIVER_PROGRAM, ensureDeviceDriver } from "./device-driver-program.ts";
 
-const FOLDER = moduleFolder("../kubernetes-suite/module");
-const NAME = "dra-test-driver";
-// Containers have no libraries.
-const PROGRAM: GoPrograms = {
-  ...moduleIn(FOLDER),
-  name: "device-driver",
-  packages: { [NAME]: "k8s.io/kubernetes/test/e2e/dra/test-driver" },
-  ldflags: `${versionFlags(FOLDER)} -linkmode=external -extldflags=-static`,
-};
 /** Each of the node's devices can be used by one claim. */
 const DEVICES = 2;
 
@@ -34,14 +24,14 @@ export interface DeviceDriver {
  * published its devices.
  */
 export async function startDeviceDriver({ cluster, namespace, driver, node }: DeviceDriver): Promise<void> {
-  const programs = await ensureBuilt(PROGRAM, [NAME], (line) => process.stderr.write(`engines: ${line}\n`));
+  const programs = await ensureDeviceDriver((line) => process.stderr.write(`engines: ${line}\n`));
   const kubelet = join(dirname(cluster.kubeconfig), "node", "kubelet");
   const folders = {
     own: join(kubelet, "plugins", driver),
     registry: join(kubelet, "plugins_registry"),
     cdi: "/var/run/cdi",
   };
-  const file = { name: "program", hostPath: { path: join(programs, NAME) } };
+  const file = { name: "program", hostPath: { path: join(programs, DRIVER_PROGRAM) } };
   const paths = Object.entries(folders).map(([name, path]) => ({
     name,
     hostPath: { path, type: "DirectoryOrCreate" },
@@ -70,7 +60,7 @@ export async function startDeviceDriver({ cluster, namespace, driver, node }: De
     {
       apiVersion: "v1",
       kind: "Pod",
-      metadata: { name: NAME, namespace },
+      metadata: { name: DRIVER_PROGRAM, namespace },
       spec: { nodeName: node, containers, volumes: [file, ...paths], terminationGracePeriodSeconds: 1 },
     },
   ]);
@@ -82,7 +72,7 @@ export async function startDeviceDriver({ cluster, namespace, driver, node }: De
     });
   } catch (error) {
     const asked = ["get pod -o yaml", "logs"].map((words) =>
-      kubectl(cluster, [...words.split(" "), NAME, "-n", namespace]).catch(String),
+      kubectl(cluster, [...words.split(" "), DRIVER_PROGRAM, "-n", namespace]).catch(String),
     );
     throw new Error((await Promise.all(asked)).map((text) => text.slice(-3000)).join("\n"), { cause: error });
   }
@@ -90,7 +80,7 @@ export async function startDeviceDriver({ cluster, namespace, driver, node }: De
 
 /** Removes what is the cluster's of a driver. Its pod goes with its namespace. */
 export async function removeDeviceDriver({ cluster, namespace, driver }: DeviceDriver): Promise<void> {
-  await kubectl(cluster, ["delete", "pod", NAME, "-n", namespace, "--ignore-not-found"]);
+  await kubectl(cluster, ["delete", "pod", DRIVER_PROGRAM, "-n", namespace, "--ignore-not-found"]);
   const objects = [`clusterrolebinding/${driver}`, `deviceclass/${driver}`];
   await kubectl(cluster, ["delete", "--ignore-not-found", ...objects]);
 }

@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, copyFileSync, cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ensureBuilt, type GoPrograms, moduleFolder } from "../clusters/build.ts";
+import { ensureDeviceDriver } from "./device-driver-program.ts";
 
 /** A release of an engine as Go's module proxy has it, with the versions of all that it needs in its own go.mod. */
 interface Release {
@@ -70,14 +71,13 @@ function makeWritable(folder: string): void {
 }
 
 /** Engines that are Go programs and that the integration tests run. */
-const NAMES = ["argo", "tekton", "jobset"] as const;
+const NAMES = ["argo", "tekton", "jobset", "kueue-definitions"] as const;
 
 /** Name of one of them, or of a program that takes minutes to build and runs on demand. */
 export type ProgramEngine =
   | (typeof NAMES)[number]
   | "cert-manager"
   | "kueue"
-  | "kueue-definitions"
   | "coscheduling"
   | "helm"
   | "helm3"
@@ -201,4 +201,5 @@ export async function ensurePrograms(engine: ProgramEngine, onProgress: (line: s
 /** Builds every engine of the integration tests that the cache lacks, one after another: each takes all processors. */
 export async function ensureAllPrograms(onProgress: (line: string) => void): Promise<void> {
   for (const engine of NAMES) await ensurePrograms(engine, onProgress);
+  await ensureDeviceDriver(onProgress);
 }
