@@ -10,12 +10,12 @@ import {
 import { clusters } from "../../api/resources.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { resourceOf } from "../../kube/optional-resource.ts";
 import { apiVersionOf, clusterProfiles, namespaces, type Resource } from "../../kube/resources.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
+import { sendGuarded } from "../../runtime/guarded-write.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
@@ -143,16 +143,15 @@ export class ClusterProfileController {
       });
       return undefined;
     }
-    try {
-      return await this.#write(action, context);
-    } catch (error) {
-      // The watch shows what came between, or that the API is gone.
-      if (isKubeError(error, "Conflict", "NotFound", "AlreadyExists")) return undefined;
-      if (!isRefusal(error) || this.#guard.failed(context.key, action.type, error) === "transient") throw error;
-      context.log.warn({ reason: error.detail }, "a ClusterProfile cannot be written");
-      this.#guard.hold(context.key, action.type, "Refused", { content: this.#content(context.key) });
-      return () => true;
-    }
+    return sendGuarded<ObjectKey, Observed, Awaited<Result>>({
+      guard: this.#guard,
+      object: context.key,
+      write: action.type,
+      content: () => this.#content(context.key),
+      send: () => this.#write(action, context),
+      onWritten: (expectation) => expectation,
+      onRefused: (reason) => context.log.warn({ reason }, "a ClusterProfile cannot be written"),
+    });
   }
 
   async #write(action: Exclude<Action, { readonly type: "tell" }>, { key, signal }: Context): Result {

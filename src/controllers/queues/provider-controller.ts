@@ -2,9 +2,9 @@ import { objectKey } from "../../api/kubernetes.ts";
 import type { CapacityProvider } from "../../api/kueue.ts";
 import { capacityProviders } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { resourceOf } from "../../kube/optional-resource.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
+import { sendGuarded } from "../../runtime/guarded-write.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
 import type { FlavorCapacities } from "./flavor-capacities.ts";
@@ -91,22 +91,20 @@ export class ProviderController {
     const body = { metadata: { uid, resourceVersion }, status };
     const content = statusContent(status);
     const resource = resourceOf(capacityProviders, provider);
-    try {
-      await host.patch(
-        resource,
-        { name: key },
-        { type: "merge", body },
-        { subresource: "status", metadataOnly: true, signal },
-      );
-    } catch (error) {
-      // The watch shows what came between, or that the API is gone.
-      if (isKubeError(error, "Conflict", "NotFound")) return undefined;
-      if (!isRefusal(error) || this.#guard.failed(key, WRITE, error) === "transient") throw error;
-      log.warn({ reason: error.detail }, "capacity cannot be published");
-      this.#guard.hold(key, WRITE, "Refused", { content });
-      return () => true;
-    }
-    this.#guard.written(key, WRITE, { [WRITE]: content }, { content });
-    return (after) => after.provider.metadata.resourceVersion !== resourceVersion;
+    return sendGuarded<string, ObservedProvider, unknown>({
+      guard: this.#guard,
+      object: key,
+      write: WRITE,
+      content: () => content,
+      send: () => {
+        const options = { subresource: "status", metadataOnly: true, signal } as const;
+        return host.patch(resource, { name: key }, { type: "merge", body }, options);
+      },
+      onWritten: () => {
+        this.#guard.written(key, WRITE, { [WRITE]: content }, { content });
+        return (after) => after.provider.metadata.resourceVersion !== resourceVersion;
+      },
+      onRefused: (reason) => log.warn({ reason }, "capacity cannot be published"),
+    });
   }
 }

@@ -2,10 +2,10 @@ import { objectKey, type Stored } from "../../api/kubernetes.ts";
 import type { ClusterQueue } from "../../api/kueue.ts";
 import { clusterQueues } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { resourceOf } from "../../kube/optional-resource.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
+import { sendGuarded } from "../../runtime/guarded-write.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
@@ -136,25 +136,27 @@ export class QuotaController {
       spec: { resourceGroups: changedGroups(queue, action.changes) },
     };
     const content = contentOf(action.changes);
-    try {
-      await host.patch(resource, { name: key }, { type: "merge", body }, { signal, metadataOnly: true });
-    } catch (error) {
-      // The watch shows what came between, or that the queue or its API is gone.
-      if (isKubeError(error, "Conflict", "NotFound")) return undefined;
-      if (!isRefusal(error) || this.#guard.failed(key, WRITE, error) === "transient") throw error;
-      log.warn({ reason: error.detail }, "quotas cannot be written");
-      this.#guard.hold(key, WRITE, "Refused", { content });
-      const message = `quotas that follow members cannot be written: ${error.detail}`;
-      tell({ reason: "QuotaRefused", message });
-      return () => true;
-    }
-    if (this.#guard.written(key, WRITE, { [WRITE]: content }, { content })) {
-      const message =
-        "another manager of this ClusterQueue changes nominalQuota back, so it does not follow members; " +
-        "have it leave spec.resourceGroups alone";
-      tell({ reason: "QuotaContested", message });
-    }
-    return (after) => after.queue.metadata.resourceVersion !== resourceVersion;
+    return sendGuarded<string, ObservedQueue, unknown>({
+      guard: this.#guard,
+      object: key,
+      write: WRITE,
+      content: () => content,
+      send: () => host.patch(resource, { name: key }, { type: "merge", body }, { signal, metadataOnly: true }),
+      onWritten: () => {
+        if (this.#guard.written(key, WRITE, { [WRITE]: content }, { content })) {
+          const message =
+            "another manager of this ClusterQueue changes nominalQuota back, so it does not follow members; " +
+            "have it leave spec.resourceGroups alone";
+          tell({ reason: "QuotaContested", message });
+        }
+        return (after) => after.queue.metadata.resourceVersion !== resourceVersion;
+      },
+      onRefused: (detail) => {
+        log.warn({ reason: detail }, "quotas cannot be written");
+        const message = `quotas that follow members cannot be written: ${detail}`;
+        tell({ reason: "QuotaRefused", message });
+      },
+    });
   }
 }
 

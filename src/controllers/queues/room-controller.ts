@@ -13,12 +13,12 @@ import type { AdmissionCheck, CheckEntry, Workload } from "../../api/kueue-workl
 import { admissionChecks, resourceFlavors, workloads } from "../../api/resources.ts";
 import { claimNames } from "../../copies/claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { TimeSlice } from "../../kube/event-loop.ts";
 import { resourceOf } from "../../kube/optional-resource.ts";
 import { apiVersionOf, type OptionalResource } from "../../kube/resources.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
+import { sendGuarded } from "../../runtime/guarded-write.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
@@ -282,21 +282,23 @@ export class RoomController {
     const { uid, resourceVersion } = workload.metadata;
     const content = reservationOf(workload, this.#entriesOf(workload));
     const body = { metadata: { ...objectRef(key), uid, resourceVersion }, status: { admissionChecks: entries } };
-    try {
-      await this.#apply(workload, workloads, body, signal);
-    } catch (error) {
-      // Kueue wrote in between: the watch shows what.
-      if (isKubeError(error, "Conflict", "NotFound")) return undefined;
-      if (!isRefusal(error) || this.#guard.failed(key, STATUS, error) === "transient") throw error;
-      log.warn({ reason: error.detail }, "a Workload's admission check cannot be answered");
-      this.#judged.delete(key);
-      this.#guard.hold(key, STATUS, "Refused", { content });
-      return () => true;
-    }
-    const { state = "", message } = entries[0] ?? {};
-    this.#guard.written(key, STATUS, { [STATUS]: `${state} ${content}` }, { content });
-    log.info({ state, message }, "answered an admission check");
-    return (observed) => observed.workload.metadata.resourceVersion !== resourceVersion;
+    return sendGuarded<ObjectKey, Observed, unknown>({
+      guard: this.#guard,
+      object: key,
+      write: STATUS,
+      content: () => content,
+      send: () => this.#apply(workload, workloads, body, signal),
+      onWritten: () => {
+        const { state = "", message } = entries[0] ?? {};
+        this.#guard.written(key, STATUS, { [STATUS]: `${state} ${content}` }, { content });
+        log.info({ state, message }, "answered an admission check");
+        return (observed) => observed.workload.metadata.resourceVersion !== resourceVersion;
+      },
+      onRefused: (reason) => {
+        log.warn({ reason }, "a Workload's admission check cannot be answered");
+        this.#judged.delete(key);
+      },
+    });
   }
 
   async #writeCheck(
@@ -305,19 +307,19 @@ export class RoomController {
   ): Promise<Expectation<ObservedCheck> | undefined> {
     const { name, uid, resourceVersion } = check.metadata;
     const object = objectKey({ name: key });
-    try {
-      const body = { metadata: { name, uid }, status: { conditions: [condition] } };
-      const written = await this.#apply(check, admissionChecks, body, signal);
-      if (written.metadata.resourceVersion === resourceVersion) this.#guard.hold(object, STATUS, "NoEffect");
-      else this.#guard.written(object, STATUS, { [STATUS]: `${condition.reason} ${condition.message}` });
-      return (observed) => observed.check.metadata.resourceVersion !== resourceVersion;
-    } catch (error) {
-      if (isKubeError(error, "Conflict", "NotFound")) return undefined;
-      if (!isRefusal(error) || this.#guard.failed(object, STATUS, error) === "transient") throw error;
-      log.warn({ reason: error.detail }, "the condition of an AdmissionCheck cannot be written");
-      this.#guard.hold(object, STATUS, "Refused");
-      return () => true;
-    }
+    const body = { metadata: { name, uid }, status: { conditions: [condition] } };
+    return sendGuarded<ObjectKey, ObservedCheck, Stored<AdmissionCheck>>({
+      guard: this.#guard,
+      object,
+      write: STATUS,
+      send: () => this.#apply(check, admissionChecks, body, signal),
+      onWritten: (written) => {
+        if (written.metadata.resourceVersion === resourceVersion) this.#guard.hold(object, STATUS, "NoEffect");
+        else this.#guard.written(object, STATUS, { [STATUS]: `${condition.reason} ${condition.message}` });
+        return (observed) => observed.check.metadata.resourceVersion !== resourceVersion;
+      },
+      onRefused: (reason) => log.warn({ reason }, "the condition of an AdmissionCheck cannot be written"),
+    });
   }
 
   /** Applies a part of the status. Kueue's own managers, which write the same entries, force theirs, too. */
