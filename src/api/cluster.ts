@@ -87,7 +87,7 @@ export interface DeviceClassStatus {
   readonly extendedResource?: string;
 }
 
-/** What pods with ResourceClaims depend on in a member. */
+/** DeviceClasses and drivers of a member, on which pods with ResourceClaims depend. */
 export interface DevicesStatus {
   /** The member serves the API. */
   readonly served: boolean;

@@ -52,6 +52,16 @@ export function sortedKeys(_key: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
+/** Returns labels or annotations without those that are left out. */
+export function withoutKeys(
+  map: Readonly<Record<string, string>> | undefined,
+  isLeftOut: (key: string, value: string) => boolean,
+): Record<string, string> {
+  const kept: Record<string, string> = {};
+  for (const [key, value] of Object.entries(map ?? {})) if (!isLeftOut(key, value)) kept[key] = value;
+  return kept;
+}
+
 /** Returns the value without null fields, which an API server treats as absent: the same value if it has none. */
 export function withoutNulls<T>(value: T): T {
   if (!hasNullFields(value)) return value;

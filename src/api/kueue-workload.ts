@@ -31,7 +31,7 @@ export interface CheckEntry {
   readonly podSetUpdates?: readonly PodSetUpdate[];
 }
 
-/** What Kueue merges into the pods of a pod set when it starts them. */
+/** Fields that Kueue merges into the pods of a pod set when it starts them. */
 export interface PodSetUpdate {
   readonly name: string;
   readonly labels?: Readonly<Record<string, string>>;
@@ -86,7 +86,7 @@ export interface Workload extends KubeObject {
     readonly admission?: { readonly clusterQueue?: string; readonly podSetAssignments?: readonly PodSetAssignment[] };
     readonly admissionChecks?: readonly CheckEntry[];
     readonly reclaimablePods?: readonly { readonly name: string; readonly count: number }[];
-    /** Of all pods of each pod set, as Kueue last tried to admit them. */
+    /** Sums over all pods of each pod set, as Kueue last tried to admit them. */
     readonly resourceRequests?: readonly { readonly resources?: Readonly<Record<string, string | number>> }[];
     readonly requeueState?: { readonly requeueAt?: string };
   };
@@ -95,7 +95,15 @@ export interface Workload extends KubeObject {
 /** Annotation of pods that Kueue started: the name of their Workload. */
 export const WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload";
 
+interface WithConditions {
+  readonly status?: { readonly conditions?: readonly KueueCondition[] };
+}
+
+export function kueueCondition({ status }: WithConditions, type: string): KueueCondition | undefined {
+  return status?.conditions?.find((condition) => condition.type === type);
+}
+
 /** Reports whether a condition of the object is True. */
-export function isTrue({ status }: Pick<Workload, "status">, type: string): boolean {
-  return status?.conditions?.some((condition) => condition.type === type && condition.status === "True") ?? false;
+export function isTrue(object: WithConditions, type: string): boolean {
+  return kueueCondition(object, type)?.status === "True";
 }

@@ -54,17 +54,10 @@ export interface NormalizedFlavor {
 
 export interface CapacityProviderStatus {
   readonly capacity?: { readonly flavors: readonly NormalizedFlavor[] };
-  readonly conditions?: readonly {
-    readonly type: string;
-    readonly status: string;
-    readonly reason: string;
-    readonly message: string;
-    readonly lastTransitionTime?: string;
-    readonly observedGeneration?: number;
-  }[];
+  readonly conditions?: readonly KueueCondition[];
 }
 
-/** Of releases after 0.19 (apis/kueue/v1alpha1, `capacityprovider_types.go`). */
+/** An API of releases after 0.19 (apis/kueue/v1alpha1, `capacityprovider_types.go`). */
 export interface CapacityProvider extends KubeObject {
   readonly spec?: {
     readonly controllerName?: string;

@@ -286,7 +286,7 @@ export class Member {
     return this.#foreign.sum;
   }
 
-  /** What others use of one node, without the pods of some Jobs, given by uid. Nothing before the first reading. */
+  /** Returns what others use of one node, without the pods of some Jobs, given by uid. Nothing before the first reading. */
   foreignOn(node: string, withoutJobs: Iterable<string> = []): Amounts {
     return this.#foreign.on(node, withoutJobs);
   }

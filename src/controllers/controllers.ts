@@ -219,7 +219,7 @@ export class Controllers {
         );
       },
       wholeJobs: () => this.#wholeJobs.objects(),
-      complete: (spec) => completedSpec(spec, this.#delegation.placementObjects().classes),
+      complete: (spec) => completedSpec(spec, this.#delegation.hostClasses),
     });
     this.#serving = kubelets && new NodeServing({ ...running, kubelets, nodes: this.#virtualNodes.nodes });
   }

@@ -1,3 +1,4 @@
+import { withoutKeys } from "../api/json.ts";
 import { GROUP, WHOLE_KEY, WHOLE_VALUE } from "../api/keys.ts";
 import type { Job, ObjectMeta, Pod, Stored } from "../api/kubernetes.ts";
 import { KUEUE_PREFIX, PODSET_LABEL, QUEUE_NAME_LABEL } from "../api/kueue.ts";
@@ -78,11 +79,10 @@ function withoutKueue({
   labels,
   annotations,
 }: Pick<ObjectMeta, "labels" | "annotations"> = {}): Pick<ObjectMeta, "labels" | "annotations"> {
-  const kept = (map: Readonly<Record<string, string>>): Record<string, string> =>
-    Object.fromEntries(Object.entries(map).filter(([key]) => !key.startsWith(KUEUE_PREFIX)));
+  const isKueues = (key: string): boolean => key.startsWith(KUEUE_PREFIX);
   return {
-    ...(labels === undefined ? {} : { labels: kept(labels) }),
-    ...(annotations === undefined ? {} : { annotations: kept(annotations) }),
+    ...(labels === undefined ? {} : { labels: withoutKeys(labels, isKueues) }),
+    ...(annotations === undefined ? {} : { annotations: withoutKeys(annotations, isKueues) }),
   };
 }
 
@@ -126,8 +126,10 @@ function specInMember(spec: JobSpec | undefined): JobSpec {
   const { managedBy: _, ttlSecondsAfterFinished: __, selector: ___, template = {}, ...rest } = spec ?? { template: {} };
   const { labels, annotations, ...metadata } = template.metadata ?? {};
   const kept = {
-    ...(labels === undefined ? {} : { labels: withoutKeys(labels, GENERATED_LABELS) }),
-    ...(annotations === undefined ? {} : { annotations: withoutKeys(annotations) }),
+    ...(labels === undefined
+      ? {}
+      : { labels: withoutKeys(labels, (key) => isLegations(key) || GENERATED_LABELS.includes(key)) }),
+    ...(annotations === undefined ? {} : { annotations: withoutKeys(annotations, isLegations) }),
   };
   return { ...rest, template: { ...template, metadata: { ...metadata, ...kept } } };
 }
@@ -168,7 +170,7 @@ function changeable(spec: JobSpec | undefined): Fields {
   };
 }
 
-/** Leaves out Legation's own keys, too: no pod of the Job may pose as a delegate. */
-function withoutKeys(map: Readonly<Record<string, string>>, keys: readonly string[] = []): Record<string, string> {
-  return Object.fromEntries(Object.entries(map).filter(([key]) => !key.startsWith(`${GROUP}/`) && !keys.includes(key)));
+/** No pod of the Job may pose as a delegate. */
+function isLegations(key: string): boolean {
+  return key.startsWith(`${GROUP}/`);
 }

@@ -1,4 +1,5 @@
 import { isToolsAnnotation, isToolsLabel } from "../api/delivery-tools.ts";
+import { withoutKeys } from "../api/json.ts";
 import {
   ADMITTED_BY_ANNOTATIONS,
   COPY_LABEL,
@@ -233,13 +234,4 @@ function delegateSpec(spec: PodSpec, proxy: Stored<Pod>, access: ApiAccess): Pod
 
 function ownScheduler({ schedulerName }: PodSpec): string | undefined {
   return schedulerName === SCHEDULER_NAME || schedulerName === DEFAULT_SCHEDULER ? undefined : schedulerName;
-}
-
-function withoutKeys(
-  map: Record<string, string> | undefined,
-  isLeftOut: (key: string, value: string) => boolean,
-): Record<string, string> {
-  const kept: Record<string, string> = {};
-  for (const [key, value] of Object.entries(map ?? {})) if (!isLeftOut(key, value)) kept[key] = value;
-  return kept;
 }

@@ -2,7 +2,7 @@ import type { Cluster } from "../../api/cluster.ts";
 import { VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterQueue, ResourceFlavor } from "../../api/kueue.ts";
-import type { KueueCondition, Workload } from "../../api/kueue-workload.ts";
+import { isTrue, kueueCondition, type Workload } from "../../api/kueue-workload.ts";
 import { type Amounts, addAmounts, exceeds, parseAmounts } from "../../api/quantity.ts";
 import { VIRTUAL_NODE_KIND } from "../../api/virtual-node.ts";
 import { amountText } from "../../api/wording.ts";
@@ -37,13 +37,13 @@ export interface WaitingWorkload {
   /** The object that Kueue holds back, `Job` say. Of several pods it is the Workload. */
   readonly kind: string;
   readonly name: string;
-  /** Its Workload. */
+  /** Name of its Workload. */
   readonly workload: string;
   /** When it came, or was evicted last; RFC 3339. */
   readonly since: string;
-  /** What Kueue and admission checks say. */
+  /** Reasons in the words of Kueue and of admission checks. */
   readonly why: readonly string[];
-  /** What it waits for, as far as the objects tell. */
+  /** The sentence on what would free it, as far as the objects tell. */
   readonly waitsFor?: string;
 }
 
@@ -70,13 +70,11 @@ export function membersOfFlavor({ spec }: ResourceFlavor, clusters: readonly Sto
 }
 
 /** Sums up a queue. `members` has those of each flavor. */
-export function queueState(
-  { metadata, spec, status }: Stored<ClusterQueue>,
-  members: ReadonlyMap<string, readonly string[]>,
-): QueueState {
+export function queueState(queue: Stored<ClusterQueue>, members: ReadonlyMap<string, readonly string[]>): QueueState {
+  const { metadata, spec, status } = queue;
   const usedOf = new Map(status?.flavorsReservation?.map(({ name, resources = [] }) => [name, totalsOf(resources)]));
   const flavors = (spec?.resourceGroups ?? []).flatMap((group) => group.flavors ?? []);
-  const active = conditionOf(status?.conditions, "Active");
+  const active = kueueCondition(queue, "Active");
   return {
     name: metadata.name,
     ...(spec?.cohortName === undefined ? {} : { cohort: spec.cohortName }),
@@ -98,8 +96,8 @@ function totalsOf(resources: readonly { readonly name: string; readonly total?: 
 }
 
 /** Reports whether Kueue has not admitted the workload, and it has not ended. */
-export function isWaiting({ status }: Workload): boolean {
-  return !isTrue(status?.conditions, "Admitted") && !isTrue(status?.conditions, "Finished");
+export function isWaiting(workload: Workload): boolean {
+  return !isTrue(workload, "Admitted") && !isTrue(workload, "Finished");
 }
 
 /** Reports whether Kueue leaves the workload alone: somebody, or a check that rejected it, has deactivated it. */
@@ -108,9 +106,10 @@ export function isDeactivated({ spec }: Workload): boolean {
 }
 
 /** Returns when the workload came into its queue, or came back to it. */
-export function waitsSince({ metadata, status }: Stored<Workload>): string {
-  const evicted = conditionOf(status?.conditions, "Evicted");
-  return (evicted?.status === "True" ? evicted.lastTransitionTime : undefined) ?? metadata.creationTimestamp ?? "";
+export function waitsSince(workload: Stored<Workload>): string {
+  const evicted = kueueCondition(workload, "Evicted");
+  const since = evicted?.status === "True" ? evicted.lastTransitionTime : undefined;
+  return since ?? workload.metadata.creationTimestamp ?? "";
 }
 
 /** Describes a workload that waits. */
@@ -130,9 +129,8 @@ export function waitingWorkload(workload: Stored<Workload>, around: QueueSurroun
 }
 
 function reasonsOf(workload: Workload): string[] {
-  const { status } = workload;
-  const evicted = conditionOf(status?.conditions, "Evicted");
-  const quota = conditionOf(status?.conditions, "QuotaReserved");
+  const evicted = kueueCondition(workload, "Evicted");
+  const quota = kueueCondition(workload, "QuotaReserved");
   const checks = openChecks(workload).flatMap(({ name, message = "" }) =>
     message === "" ? [] : [`admission check ${name}: ${message}`],
   );
@@ -153,10 +151,10 @@ function whatFrees(workload: Workload, { state, queues, isStrict, members }: Que
   if (isDeactivated(workload)) return "is deactivated: Kueue leaves it alone until its Workload has spec.active: true";
   if (state.stopped !== undefined) return `waits for queue ${state.name}: ${state.stopped}`;
   const requeueAt = status?.requeueState?.requeueAt;
-  if (requeueAt !== undefined && conditionOf(status?.conditions, "Requeued")?.status === "False") {
+  if (requeueAt !== undefined && kueueCondition(workload, "Requeued")?.status === "False") {
     return `is queued again at ${requeueAt}`;
   }
-  if (isTrue(status?.conditions, "QuotaReserved")) {
+  if (isTrue(workload, "QuotaReserved")) {
     const checks = openChecks(workload).map(({ name }) => name);
     return checks.length === 0 ? undefined : `has quota, and waits for admission check ${checks.join(", ")}`;
   }
@@ -233,15 +231,4 @@ function closedText(name: string, members: HostMembers): string[] {
     return [`member ${name} is not ready${trouble.since === undefined ? "" : ` since ${trouble.since}`}`];
   }
   return member.node?.spec?.unschedulable === true ? [`member ${name} is cordoned`] : [];
-}
-
-function conditionOf<T extends Pick<KueueCondition, "type">>(
-  conditions: readonly T[] | undefined,
-  type: string,
-): T | undefined {
-  return conditions?.find((condition) => condition.type === type);
-}
-
-function isTrue(conditions: readonly KueueCondition[] | undefined, type: string): boolean {
-  return conditionOf(conditions, type)?.status === "True";
 }

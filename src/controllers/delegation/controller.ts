@@ -44,7 +44,6 @@ export interface PlacementObjects {
   readonly namespaces: readonly Stored<Namespace>[];
   readonly defaults: readonly Stored<PlacementDefaults>[];
   readonly findWorkload: FindWorkload;
-  readonly classes: HostClasses["admission"];
 }
 
 /** Places proxies, keeps delegates and proxies alike, and ends both together. One key is one pod name. */
@@ -87,7 +86,6 @@ export class DelegationController {
     this.#wishes = new WorkloadWishes({ ...options, onChange: (namespace) => this.#onWishes(namespace) });
     this.placementState = new PlacementState({
       registry,
-      classes: this.#classes.admission,
       wishes: this.#wishes,
       namespaces: this.#namespaces.store,
       defaults: this.#defaults.store,
@@ -189,13 +187,17 @@ export class DelegationController {
     await this.#loop.stop();
   }
 
+  /** The classes by which the host's admission completes pods. */
+  get hostClasses(): HostClasses["admission"] {
+    return this.#classes.admission;
+  }
+
   /** Returns the host's objects by which pods are placed, for a simulation. */
   placementObjects(): PlacementObjects {
     return {
       namespaces: this.#namespaces.store.list(),
       defaults: this.#defaults.store.list(),
       findWorkload: (namespace, workload) => this.#wishes.find(namespace, workload),
-      classes: this.#classes.admission,
     };
   }
 

@@ -26,11 +26,11 @@ export interface MemberRoom extends MemberLabels {
   /** Why it takes no new pods. Absent: it takes them. */
   readonly closed?: string;
   readonly nodes: readonly KubeNode[];
-  /** What runs on each node without having been admitted by a queue of this host. */
+  /** Returns the requests on a node of pods that no queue of this host admitted. */
   readonly usedOn: (node: string) => Amounts;
-  /** What is used on nodes that are not known one by one. */
+  /** Requests of such pods whose nodes are not known. */
   readonly usedSomewhere: Amounts;
-  /** What its Cluster lets queues have in all; resources without a limit are left out. */
+  /** The most that its Cluster lets queues have in all; resources without a limit are left out. */
   readonly limit: Amounts;
   readonly queued: readonly QueuedPods[];
 }

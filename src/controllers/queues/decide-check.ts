@@ -1,6 +1,6 @@
 import { PLACE_WITHIN_ANNOTATION, ROOM_CONTROLLER } from "../../api/keys.ts";
 import { type Stored, timestamp } from "../../api/kubernetes.ts";
-import type { AdmissionCheck, KueueCondition } from "../../api/kueue-workload.ts";
+import { type AdmissionCheck, type KueueCondition, kueueCondition } from "../../api/kueue-workload.ts";
 import { readOverflowAfter } from "../../api/overflow.ts";
 import type { Decision } from "../../runtime/requeue.ts";
 
@@ -26,7 +26,7 @@ export function decideCheck(observed: ObservedCheck, now: number, wall: number =
   const { check, trouble, heldUntil } = observed;
   const { generation } = check.metadata;
   const { status, reason, message } = activity(problemOf(check), trouble);
-  const shown = check.status?.conditions?.find(({ type }) => type === "Active");
+  const shown = kueueCondition(check, "Active");
   const isShown = shown?.status === status && shown.reason === reason && shown.message === message;
   if (isShown && shown.observedGeneration === generation) return { actions: [], outcome: "InStep" };
   if (heldUntil !== undefined && heldUntil > now) return { actions: [], outcome: "Held", requeueAt: heldUntil };

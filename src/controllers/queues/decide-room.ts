@@ -1,5 +1,5 @@
 import { type Pod, type Stored, timestamp } from "../../api/kubernetes.ts";
-import { type CheckEntry, type CheckState, isTrue, type Workload } from "../../api/kueue-workload.ts";
+import { type CheckEntry, type CheckState, isTrue, kueueCondition, type Workload } from "../../api/kueue-workload.ts";
 import { age, counted } from "../../api/wording.ts";
 import { isBound, isGated, isLive } from "../../pods/pod-state.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
@@ -91,15 +91,14 @@ export function isAsking(workload: Stored<Workload>, entries: readonly CheckEntr
 }
 
 /** Names a reservation of quota: a workload that is evicted and queued again has another one. */
-export function reservationOf({ metadata, status }: Stored<Workload>, entries: readonly CheckEntry[]): string {
-  const reserved = status?.conditions?.find(({ type }) => type === "QuotaReserved")?.lastTransitionTime;
+export function reservationOf(workload: Stored<Workload>, entries: readonly CheckEntry[]): string {
+  const reserved = kueueCondition(workload, "QuotaReserved")?.lastTransitionTime;
   const asked = entries.map(({ name, lastTransitionTime, retryCount }) => [name, lastTransitionTime, retryCount]);
-  return JSON.stringify([metadata.uid, reserved, asked]);
+  return JSON.stringify([workload.metadata.uid, reserved, asked]);
 }
 
-function admittedAt({ status }: Stored<Workload>): number {
-  const admitted = status?.conditions?.find(({ type }) => type === "Admitted")?.lastTransitionTime;
-  return Date.parse(admitted ?? "");
+function admittedAt(workload: Stored<Workload>): number {
+  return Date.parse(kueueCondition(workload, "Admitted")?.lastTransitionTime ?? "");
 }
 
 /** Says which pods found no place within their time. Undefined if all did: one that comes later takes another's place. */

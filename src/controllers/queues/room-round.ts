@@ -2,7 +2,7 @@ import type { Cluster } from "../../api/cluster.ts";
 import { delegationModeOf } from "../../api/delegation-mode.ts";
 import { DELEGATION_LABEL } from "../../api/keys.ts";
 import { objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
-import { isTrue, type Workload } from "../../api/kueue-workload.ts";
+import { isTrue, kueueCondition, type Workload } from "../../api/kueue-workload.ts";
 import { addAmounts, formatAmounts, parseAmounts } from "../../api/quantity.ts";
 import { counted } from "../../api/wording.ts";
 import type { HostState } from "../../simulation/host-state.ts";
@@ -144,7 +144,7 @@ function ageOf({ metadata }: Stored<Workload>): string {
 }
 
 function reservedAt(workload: Stored<Workload>): string {
-  const reserved = workload.status?.conditions?.find(({ type }) => type === "QuotaReserved")?.lastTransitionTime;
+  const reserved = kueueCondition(workload, "QuotaReserved")?.lastTransitionTime;
   // Those that run come before those that do not yet.
   return `${isTrue(workload, "Admitted") ? 0 : 1} ${reserved ?? ""} ${ageOf(workload)}`;
 }
