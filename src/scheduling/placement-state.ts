@@ -27,8 +27,8 @@ export interface PlacementStateOptions {
   readonly registry: PlacementMembers;
   readonly namespaces: ReadStore<Namespace>;
   readonly defaults: ReadStore<PlacementDefaults>;
-  /** The host's classes, by which its admission completes pods. Absent: pods are as their authors write them. */
-  readonly classes?: Pick<HostAdmission, "runtimeClass" | "priorityClass">;
+  /** The host's classes, by which its admission completes pods. Undefined: pods are as their authors write them. */
+  readonly classes: Pick<HostAdmission, "runtimeClass" | "priorityClass"> | undefined;
   /** Absent: pods carry their wishes. */
   readonly wishes?: PodWishes;
   /** Returns the group of pods that an object confines to one member. Absent: none does. */

@@ -50,8 +50,8 @@ export interface PodRulesOptions {
   readonly registry: PlacementMembers;
   readonly namespaces: ReadStore<Namespace>;
   readonly defaults: ReadStore<PlacementDefaults>;
-  /** The host's classes, by which its admission completes pods. Absent: pods are as their authors write them. */
-  readonly classes?: Pick<HostAdmission, "runtimeClass" | "priorityClass"> | undefined;
+  /** The host's classes, by which its admission completes pods. Undefined: pods are as their authors write them. */
+  readonly classes: Pick<HostAdmission, "runtimeClass" | "priorityClass"> | undefined;
   /** Absent: pods carry their wishes. */
   readonly wishes?: PodWishes | undefined;
   readonly pods: Pick<KnownPods, "get" | "joining">;

@@ -108,6 +108,7 @@ export class Simulation {
     this.#members = new Map(members.map((member) => [member.name, member]));
     this.#claims = new SimulatedClaims(claims, (name) => this.#members.has(name));
     this.#placementState = new PlacementState({
+      classes: undefined,
       registry: { members: () => members, member: (name) => this.#members.get(name), unconnected: () => [] },
       namespaces: storeOf(namespaces.filter(({ metadata }) => metadata.labels?.[DELEGATION_LABEL] !== undefined)),
       defaults: storeOf(defaults),

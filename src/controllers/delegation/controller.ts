@@ -86,6 +86,7 @@ export class DelegationController {
     this.#wishes = new WorkloadWishes({ ...options, onChange: (namespace) => this.#onWishes(namespace) });
     this.placementState = new PlacementState({
       registry,
+      classes: this.#classes.admission,
       wishes: this.#wishes,
       namespaces: this.#namespaces.store,
       defaults: this.#defaults.store,

@@ -67,6 +67,7 @@ export class Simulation {
       unconnected: () => [],
     };
     this.#placementState = new PlacementState({
+      classes: undefined,
       registry,
       namespaces: this.#namespaces,
       defaults: this.#defaults,

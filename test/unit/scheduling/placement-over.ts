@@ -34,6 +34,7 @@ export function placementOver(
   }));
   const proxies = new Store<Pod>(PLACEMENT_INDEXES);
   const placementState = new PlacementState({
+    classes: undefined,
     registry: {
       members: () => members,
       member: (name) => members.find((member) => member.name === name),

@@ -87,6 +87,7 @@ class Churn {
     const member = (name: string): ChurnMember | undefined => this.members.find((each) => each.name === name);
     this.#namespaces.set({ metadata: { name: "team", uid: "team", resourceVersion: "1" } });
     this.#placementState = new PlacementState({
+      classes: undefined,
       registry: { members: () => this.members, member, unconnected: () => [] },
       namespaces: this.#namespaces,
       defaults: new Store<PlacementDefaults>(),

@@ -19,6 +19,7 @@ test.each<[string, Stored<Pod>, boolean]>([
   const namespaces = new Store<Namespace>();
   namespaces.set({ metadata: { name: "team", uid: "team", resourceVersion: "1" } });
   const { eligibilities } = new PlacementState({
+    classes: undefined,
     registry: { members: () => [], member: () => undefined, unconnected: () => [] },
     namespaces,
     defaults: new Store<PlacementDefaults>(),
