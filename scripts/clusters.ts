@@ -5,7 +5,7 @@ import { findNodeBinaries } from "../test/support/clusters/node/binaries.ts";
 import { realNodesPossible } from "../test/support/clusters/node/possible.ts";
 import { openClusters, startClusters } from "../test/support/clusters/start.ts";
 import { ensureAllPrograms } from "../test/support/engines/programs.ts";
-import { ensureEngines } from "../test/support/engines/python.ts";
+import { ensureEnginesOf, PYTHON_CLIENT } from "../test/support/engines/python.ts";
 import { ProgressLine } from "./demo/progress-line.ts";
 import { readOptions, refuse, wholeNumber } from "./options.ts";
 
@@ -15,8 +15,8 @@ const USAGE = `Real Kubernetes clusters on this machine, left running to try thi
                                            a host and members, with kubeconfigs; --real: each member also
                                            has a node that runs containers (root; image localhost/busybox:1)
   npm run clusters -- down [--dir DIR]     ends them and removes their files
-  npm run clusters -- build                builds the binaries and installs the engines that are
-                                           not cached yet`;
+  npm run clusters -- build                builds the binaries and installs the engines that
+                                           \`npm test\` needs and that are not cached yet`;
 
 const { values, commands } = readOptions(
   USAGE,
@@ -51,7 +51,7 @@ async function build(): Promise<void> {
   const obstacle = realNodesPossible();
   if (obstacle === undefined) await findNodeBinaries(show);
   else say(`not built: kubelet and containerd, for ${obstacle}`);
-  await ensureEngines(show);
+  await ensureEnginesOf([PYTHON_CLIENT], show);
   await ensureAllPrograms(show);
   progress.clear();
 }

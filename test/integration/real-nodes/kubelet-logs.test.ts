@@ -214,7 +214,7 @@ onRealNodes((realNodes) => {
     await kubectl(cluster, ["-n", namespace, "delete", "pod", "flood"]);
   });
 
-  test("serves a thousand followers, delays nothing else, and closes their connections", async () => {
+  test("serves hundreds of followers, delays nothing else, and closes their connections", async () => {
     const { cluster, namespace } = here;
     const { host } = new URL(cluster.server);
     // A thousand lines a second would be too much for a controller with a tenth of a core.
@@ -223,19 +223,19 @@ onRealNodes((realNodes) => {
     const path = `/api/v1/namespaces/${namespace}/pods/popular/log?follow=true&tailLines=1`;
     const agent = new Agent({ ca: cluster.caData, maxSockets: Number.POSITIVE_INFINITY });
     onTestFinished(() => agent.destroy());
-    // Groups: the API server gives a node ten seconds for a handshake, too little for a thousand at once.
-    for (let following = 0; following < 1_000; following += 25) {
+    // Groups: the API server gives a node ten seconds for a handshake, too little for hundreds at once.
+    for (let following = 0; following < 250; following += 25) {
       const more = Array.from({ length: 25 }, () => followed(`https://${host}${path}`, cluster.token, agent));
       for (const line of await Promise.all(more)) expect(line).toMatch(/^\d{10}\n/);
     }
     const asked = performance.now();
     expect(await kubectl(cluster, ["-n", namespace, "logs", "ended"], { timeoutMs: 60_000 })).toContain("last");
     expect(performance.now() - asked).toBeLessThan(30_000);
-    expect(residentMb() - before).toBeLessThan(300);
+    expect(residentMb() - before).toBeLessThan(120);
     await running("meanwhile", "trap 'exit 0' TERM; sleep 3600 & wait");
     agent.destroy();
     const connections = (): number => openSockets(realNodes().legation.controller.pid);
-    await eventually(() => connections() < 200, { what: "the end of the followers' connections", timeoutMs: 60_000 });
+    await eventually(() => connections() < 50, { what: "the end of the followers' connections", timeoutMs: 60_000 });
   }, 480_000);
 
   describe("a member that is declared lost soon", () => {

@@ -70,12 +70,13 @@ function makeWritable(folder: string): void {
   }
 }
 
-/** Engines that are Go programs and that the integration tests run. */
-const NAMES = ["argo", "tekton", "jobset", "kueue-definitions"] as const;
+/** Engines that are Go programs and that every run of the integration tests needs. */
+const NAMES = ["argo", "jobset", "kueue-definitions"] as const;
 
 /** Name of one of them, or of a program that takes minutes to build and runs on demand. */
 export type ProgramEngine =
   | (typeof NAMES)[number]
+  | "tekton"
   | "cert-manager"
   | "kueue"
   | "coscheduling"

@@ -89,12 +89,21 @@ export async function ensureEngine(engine: Engine, onProgress: (line: string) =>
   return installed;
 }
 
-/** Installs every engine that the cache lacks; says why where none can be installed. */
-export async function ensureEngines(onProgress: (line: string) => void): Promise<void> {
+/** Installs the engines that the files are named for, and whose libraries they use; says why where none can be installed. */
+export async function ensureEnginesOf(files: readonly string[], onProgress: (line: string) => void): Promise<void> {
+  const used = ENGINES.filter((engine) => files.some((path) => isFor(path, engine)));
   const obstacle = enginesPossible();
-  if (obstacle === undefined) await Promise.all(ENGINES.map((engine) => ensureEngine(engine, onProgress)));
-  else onProgress(`not installed: ${ENGINES.join(" and ")}, for ${obstacle}`);
+  if (obstacle === undefined) await Promise.all(used.map((engine) => ensureEngine(engine, onProgress)));
+  else if (used.length > 0) onProgress(`not installed: ${used.join(" and ")}, for ${obstacle}`);
 }
+
+/** The client of Python with which members are reached is Parsl's. */
+function isFor(path: string, engine: Engine): boolean {
+  return path.includes(`/engine-${engine}`) || (engine === "parsl" && path.endsWith(PYTHON_CLIENT));
+}
+
+/** The file of the suite that needs an engine's packages and no engine. */
+export const PYTHON_CLIENT = "/real-nodes/access.test.ts";
 
 /** Folder of Spark itself in its engine's: what `SPARK_HOME` is. */
 export function sparkHome({ folder }: EngineFolder): string {

@@ -8,8 +8,8 @@ import { findNodeBinaries } from "../clusters/node/binaries.ts";
 import { realNodesPossible } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { Clusters, ClustersInfo } from "../clusters/types.ts";
-import { ensureAllPrograms } from "../engines/programs.ts";
-import { ensureEngines } from "../engines/python.ts";
+import { ensureAllPrograms, ensurePrograms } from "../engines/programs.ts";
+import { ensureEnginesOf } from "../engines/python.ts";
 import { bundleSources } from "../legation/bundle.ts";
 import { MAIN_VARIABLE } from "../legation/cli.ts";
 import { RIGHTS_FOLDER } from "../rights/used.ts";
@@ -52,10 +52,10 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   // Minutes the first time: more than a test that needs real nodes may take.
   if (realPossible) await findNodeBinaries(onProgress);
   const files = project.vitest.state.getPaths().filter((path) => path.includes("/test/integration/"));
-  if (files.some((path) => path.includes("/engine-"))) {
-    await ensureEngines(onProgress);
-    await ensureAllPrograms(onProgress);
-  }
+  await ensureEnginesOf(files, onProgress);
+  const engines = files.filter((path) => path.includes("/engine-"));
+  if (engines.length > 0) await ensureAllPrograms(onProgress);
+  if (engines.some((path) => path.includes("tekton"))) await ensurePrograms("tekton", onProgress);
   const started: Clusters[] = [];
   const turns = mkdtempSync(join(tmpdir(), "legation-turns-"));
   const startSets = async (place: SharedPlace): Promise<ClustersInfo[]> => {

@@ -32,14 +32,16 @@ const SIMULATED: readonly string[] = [UNUSED_TURN, "simulated-1"];
 const REAL: readonly string[] = ["real"];
 const OWN: readonly string[] = ["own"];
 // Long enough to be worth the start of three clusters.
-const SEPARATE: readonly string[] = ["/test/integration/crash.test.ts"];
+const SEPARATE: readonly string[] = ["access", "crash", "drain", "faults"].map(
+  (name) => `/test/integration/${name}.test.ts`,
+);
 
 /** The turns that a file may take, each of which is one file's at a time. Each shared set has its own turn, in this order. */
 export const TURNS: Readonly<Record<Place, readonly string[]>> = {
   simulated: SIMULATED,
   real: REAL,
   pristine: OWN,
-  separate: OWN,
+  separate: [...OWN, ...REAL],
   own: OWN,
   "own-real": REAL,
 };

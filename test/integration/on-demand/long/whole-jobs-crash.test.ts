@@ -1,14 +1,14 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { DELEGATION_LABEL, WHOLE_KEY } from "../../src/api/keys.ts";
-import type { Job } from "../../src/api/kubernetes.ts";
-import { jobs, pods } from "../../src/kube/resources.ts";
-import { ends, template } from "../support/builders/workload.ts";
-import { createdInMembers, killAt } from "../support/crash/kill.ts";
-import { useClients } from "../support/harness/clients.ts";
-import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
-import { freshNamespace } from "../support/harness/namespace.ts";
-import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
-import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
+import { DELEGATION_LABEL, WHOLE_KEY } from "../../../../src/api/keys.ts";
+import type { Job } from "../../../../src/api/kubernetes.ts";
+import { jobs, pods } from "../../../../src/kube/resources.ts";
+import { ends, template } from "../../../support/builders/workload.ts";
+import { createdInMembers, killAt } from "../../../support/crash/kill.ts";
+import { useClients } from "../../../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../../../support/harness/clusters.ts";
+import { freshNamespace } from "../../../support/harness/namespace.ts";
+import { eventually, eventuallyPasses } from "../../../support/harness/wait.ts";
+import { useGatedLegation } from "../../../support/write-gate/gated-legation.ts";
 
 const gated = useGatedLegation();
 const clients = useClients();

@@ -1,16 +1,16 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Pod } from "../../../src/api/kubernetes.ts";
-import { apiRequest } from "../../support/clusters/api-request.ts";
-import { IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
-import { giveFiles } from "../../support/engines/given-files.ts";
-import { startTekton, type Tekton } from "../../support/engines/tekton.ts";
-import { applyAll, kubectl } from "../../support/harness/kubectl.ts";
-import { evict, podGone, podOf, podsOf, podThat } from "../../support/harness/pods-of.ts";
-import { makeVolume } from "../../support/harness/volumes.ts";
-import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
-import { ROOT } from "../../support/legation/cli.ts";
+import type { Pod } from "../../../../../src/api/kubernetes.ts";
+import { apiRequest } from "../../../../support/clusters/api-request.ts";
+import { IMAGE, onEngineClusters } from "../../../../support/engines/clusters.ts";
+import { giveFiles } from "../../../../support/engines/given-files.ts";
+import { startTekton, type Tekton } from "../../../../support/engines/tekton.ts";
+import { applyAll, kubectl } from "../../../../support/harness/kubectl.ts";
+import { evict, podGone, podOf, podsOf, podThat } from "../../../../support/harness/pods-of.ts";
+import { makeVolume } from "../../../../support/harness/volumes.ts";
+import { eventually, eventuallyPasses } from "../../../../support/harness/wait.ts";
+import { ROOT } from "../../../../support/legation/cli.ts";
 
 const SHIP = join(ROOT, "examples", "engines", "tekton", "pipeline.yaml");
 const patient = { timeoutMs: 180_000, intervalMs: 500 };

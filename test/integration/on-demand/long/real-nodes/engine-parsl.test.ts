@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { IMAGE, onEngineClusters, useEngine } from "../../support/engines/clusters.ts";
-import { givePython } from "../../support/engines/python-in-pods.ts";
-import { startProgram } from "../../support/engines/run.ts";
-import { podsOf } from "../../support/harness/pods-of.ts";
-import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
-import { ROOT } from "../../support/legation/cli.ts";
+import { IMAGE, onEngineClusters, useEngine } from "../../../../support/engines/clusters.ts";
+import { givePython } from "../../../../support/engines/python-in-pods.ts";
+import { startProgram } from "../../../../support/engines/run.ts";
+import { podsOf } from "../../../../support/harness/pods-of.ts";
+import { eventually, eventuallyPasses } from "../../../../support/harness/wait.ts";
+import { ROOT } from "../../../../support/legation/cli.ts";
 
 // Parsl creates bare pods, which connect back to it, and reads only their phase.
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { startDags } from "../../support/engines/airflow/dags.ts";
-import { noPodIsLeft, onEngineClusters, useEngine } from "../../support/engines/clusters.ts";
+import { startDags } from "../../../../support/engines/airflow/dags.ts";
+import { noPodIsLeft, onEngineClusters, useEngine } from "../../../../support/engines/clusters.ts";
 
 // Airflow itself, with the DAGs of examples/: it has the host's kubeconfig, and the namespace has one label.
 

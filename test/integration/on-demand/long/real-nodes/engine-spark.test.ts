@@ -1,17 +1,17 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { configMaps, pods, services } from "../../../src/kube/resources.ts";
-import { IMAGE, onEngineClusters, useEngine } from "../../support/engines/clusters.ts";
-import { giveFiles } from "../../support/engines/given-files.ts";
-import { resolvConf, startNameServer } from "../../support/engines/name-server.ts";
-import { sparkHome } from "../../support/engines/python.ts";
-import { startProgram } from "../../support/engines/run.ts";
-import { findJava, JAVA_OPTIONS, sparkFiles } from "../../support/engines/spark.ts";
-import { kubectl } from "../../support/harness/kubectl.ts";
-import { evict, podsOf } from "../../support/harness/pods-of.ts";
-import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
-import { ROOT } from "../../support/legation/cli.ts";
+import { configMaps, pods, services } from "../../../../../src/kube/resources.ts";
+import { IMAGE, onEngineClusters, useEngine } from "../../../../support/engines/clusters.ts";
+import { giveFiles } from "../../../../support/engines/given-files.ts";
+import { resolvConf, startNameServer } from "../../../../support/engines/name-server.ts";
+import { sparkHome } from "../../../../support/engines/python.ts";
+import { startProgram } from "../../../../support/engines/run.ts";
+import { findJava, JAVA_OPTIONS, sparkFiles } from "../../../../support/engines/spark.ts";
+import { kubectl } from "../../../../support/harness/kubectl.ts";
+import { evict, podsOf } from "../../../../support/harness/pods-of.ts";
+import { eventually, eventuallyPasses } from "../../../../support/harness/wait.ts";
+import { ROOT } from "../../../../support/legation/cli.ts";
 
 // Spark itself: spark-submit has the host's kubeconfig, and the driver in the member creates its executors on the host.
 

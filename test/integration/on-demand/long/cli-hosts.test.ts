@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import type { Cluster } from "../support/clusters/types.ts";
-import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
-import { kubectl } from "../support/harness/kubectl.ts";
-import { freshNamespace } from "../support/harness/namespace.ts";
-import { pristine, removeLegation } from "../support/harness/pristine.ts";
-import { tracesOf } from "../support/harness/traces.ts";
-import { eventuallyPasses } from "../support/harness/wait.ts";
-import { legationOn, legationProcessOn } from "../support/legation/process.ts";
-import { type Legation, startLegation } from "../support/legation/start.ts";
+import type { Cluster } from "../../../support/clusters/types.ts";
+import { hostCluster, memberCluster } from "../../../support/harness/clusters.ts";
+import { kubectl } from "../../../support/harness/kubectl.ts";
+import { freshNamespace } from "../../../support/harness/namespace.ts";
+import { pristine, removeLegation } from "../../../support/harness/pristine.ts";
+import { tracesOf } from "../../../support/harness/traces.ts";
+import { eventuallyPasses } from "../../../support/harness/wait.ts";
+import { legationOn, legationProcessOn } from "../../../support/legation/process.ts";
+import { type Legation, startLegation } from "../../../support/legation/start.ts";
 
 // west is a member of host and a host itself; both hosts have east as a member.
 let host: Cluster;

@@ -4,28 +4,30 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { issueAuthority } from "../../../../src/certificates/issue.ts";
-import { freePort } from "../../../support/clusters/ports.ts";
-import { startClusters } from "../../../support/clusters/start.ts";
-import type { Cluster, Clusters } from "../../../support/clusters/types.ts";
-import { uniqueName } from "../../../support/delegated/unique-name.ts";
-import { cleanUpFile } from "../../../support/harness/after-file.ts";
-import { kubectl } from "../../../support/harness/kubectl.ts";
-import { freshNamespace } from "../../../support/harness/namespace.ts";
-import { whereRealNodesRun } from "../../../support/harness/real-nodes.ts";
-import { eventually, eventuallyPasses } from "../../../support/harness/wait.ts";
-import { bindClusterRole, createUser, type HostUser, openMember } from "../../../support/legation/access.ts";
-import { joinBehindAgent, type RunningAgent } from "../../../support/legation/agent.ts";
-import { type Legation, type LegationProcess, startLegation } from "../../../support/legation/start.ts";
-import { testCarriedStreams } from "../../../support/streams/carried.ts";
-import { Channels } from "../../../support/streams/channels.ts";
-import { type Ran, runStreaming, StreamingKubectl, type Transport } from "../../../support/streams/kubectl.ts";
-import { podManifest, servingPod } from "../../../support/streams/pods.ts";
+import { issueAuthority } from "../../../../../../src/certificates/issue.ts";
+import { freePort } from "../../../../../support/clusters/ports.ts";
+import { startClusters } from "../../../../../support/clusters/start.ts";
+import type { Cluster, Clusters } from "../../../../../support/clusters/types.ts";
+import { uniqueName } from "../../../../../support/delegated/unique-name.ts";
+import { cleanUpFile } from "../../../../../support/harness/after-file.ts";
+import { kubectl } from "../../../../../support/harness/kubectl.ts";
+import { freshNamespace } from "../../../../../support/harness/namespace.ts";
+import { whereRealNodesRun } from "../../../../../support/harness/real-nodes.ts";
+import { eventually, eventuallyPasses } from "../../../../../support/harness/wait.ts";
+import { bindClusterRole, createUser, type HostUser, openMember } from "../../../../../support/legation/access.ts";
+import { joinBehindAgent, type RunningAgent } from "../../../../../support/legation/agent.ts";
+import { type Legation, type LegationProcess, startLegation } from "../../../../../support/legation/start.ts";
+import { testCarriedStreams } from "../../../../../support/streams/carried.ts";
+import { Channels } from "../../../../../support/streams/channels.ts";
+import { type Ran, runStreaming, StreamingKubectl, type Transport } from "../../../../../support/streams/kubectl.ts";
+import { podManifest, servingPod } from "../../../../../support/streams/pods.ts";
 
 const TRANSPORTS: readonly Transport[] = ["SPDY", "WebSocket"];
 const LARGE = 20 * 2 ** 20;
 const EXEC = ["exec", "web", "-c", "main", "--", "true"];
-const APPROVAL = fileURLToPath(new URL("../../../../examples/kubelet-certificate/approval.yaml", import.meta.url));
+const APPROVAL = fileURLToPath(
+  new URL("../../../../../../examples/kubelet-certificate/approval.yaml", import.meta.url),
+);
 const patient = { timeoutMs: 90_000 };
 // Shorter than the time left until an agent connects to the next leader.
 const PUBLISHED = { timeoutMs: 10_000 };
