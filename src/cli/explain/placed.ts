@@ -28,16 +28,12 @@ export function placed(pod: Stored<Pod>, cluster: string, { told, delegateMade }
   const node = annotations[MEMBER_NODE_ANNOTATION];
   const uid = annotations[DELEGATE_UID_ANNOTATION];
   const scheduled = firstInMember(told, "Scheduled");
+  // The choice is made anew until the delegate's creation is sent: both have one time.
+  const made = delegateMade === undefined ? UNTIMED : inMember(delegateMade, cluster);
+  const unread = delegateMade === undefined ? `only ${cluster} records when, and it was not read there` : undefined;
   return [
-    station(UNTIMED, `placed in ${cluster}`, ...whyThere(annotations), notTaken(told)),
-    delegateMade === undefined
-      ? station(
-          UNTIMED,
-          `delegate made in ${cluster}`,
-          `uid ${uid}`,
-          `only ${cluster} records when, and it was not read there`,
-        )
-      : station(inMember(delegateMade, cluster), `delegate made in ${cluster}`, `uid ${uid}`),
+    station(made, `placed in ${cluster}`, ...whyThere(annotations), notTaken(told)),
+    station(made, `delegate made in ${cluster}`, `uid ${uid}`, unread),
     station(
       scheduled === undefined ? UNTIMED : inMember(scheduled, cluster),
       `scheduled in ${cluster}`,

@@ -54,7 +54,7 @@ describe("one pod's way", () => {
     );
   });
 
-  test("has when its delegate was made by the member's clock where that was read, and says what is not on record", () => {
+  test("has when it was placed and its delegate made by the member's clock where that was read, and says what is not on record", () => {
     const one = proxyPod({
       metadata: bound,
       spec: { nodeName: "legation-west" },
@@ -68,8 +68,10 @@ describe("one pod's way", () => {
       details: ["uid d-1"],
     });
     const text = journeyText(journey, recordedSession().terminal);
-    expect(text).toMatch(/^not on record +placed in west$/m);
+    expect(text).toMatch(/^2026-01-01T00:00:01Z +west +\+1s +placed in west$/m);
     expect(text).toMatch(/^2026-01-01T00:00:01Z +west +\+1s +delegate made in west$/m);
+    const unread = journeyText(journeyOf(one, []), recordedSession().terminal);
+    expect(unread).toMatch(/^not on record +placed in west$/m);
   });
 
   test.each([
