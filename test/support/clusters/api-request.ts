@@ -35,7 +35,7 @@ export function apiRequest(
   path: string,
   options: ApiRequestOptions = {},
 ): Promise<ApiAnswer> {
-  const { body, timeoutMs = 30_000, agent = resuming } = options;
+  const { body, timeoutMs = 60_000, agent = resuming } = options;
   return new Promise((resolve, reject) => {
     const outgoing = request(
       new URL(path, access.server),

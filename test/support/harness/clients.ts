@@ -13,7 +13,7 @@ export interface Clients {
 }
 
 // As patient as kubectl: a busy machine's API server may take long, and tests judge what comes of it.
-const PATIENT_MS = 60_000;
+const PATIENT_MS = 120_000;
 
 /** Returns an administrator's client of one cluster, for the caller to close. */
 export function clientOf({ name, kubeconfig }: Cluster): ClusterClient {

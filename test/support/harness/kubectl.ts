@@ -19,7 +19,7 @@ export interface KubectlOptions {
 
 /** Runs kubectl against a cluster as admin and returns its standard output; rejects with its standard error. */
 export function kubectl(cluster: Cluster, args: readonly string[], options: KubectlOptions = {}): Promise<string> {
-  const { input, kubeconfig = cluster.kubeconfig, within = [], timeoutMs = 60_000 } = options;
+  const { input, kubeconfig = cluster.kubeconfig, within = [], timeoutMs = 120_000 } = options;
   const { program = inject("kubectl") } = options;
   const [command = "", ...all] = [...within, program, `--kubeconfig=${kubeconfig}`, ...args];
   const child = spawn(command, all, { timeout: timeoutMs });

@@ -40,7 +40,7 @@ export function podThat(
       if (last !== undefined && holds(last)) return last;
       throw new Error(`${client.cluster} has ${JSON.stringify(last ?? null)}`);
     },
-    { timeoutMs: 60_000, what: `pod ${name} as wanted`, ...options },
+    { timeoutMs: 120_000, what: `pod ${name} as wanted`, ...options },
   );
 }
 
@@ -57,7 +57,7 @@ export async function podGone(
       const found = await podOf(client, namespace, name);
       return found === undefined || (uid !== undefined && found.metadata.uid !== uid);
     },
-    { timeoutMs: 60_000, what: `${client.cluster}: end of pod ${name}`, ...options },
+    { timeoutMs: 120_000, what: `${client.cluster}: end of pod ${name}`, ...options },
   );
 }
 

@@ -22,7 +22,7 @@ export async function eventually<T extends Result>(
   attempt: () => T | Promise<T>,
   options: EventuallyOptions = {},
 ): Promise<Exclude<T, false | null | undefined>> {
-  const { timeoutMs = 30_000, intervalMs = 100, what = "the condition" } = options;
+  const { timeoutMs = 60_000, intervalMs = 100, what = "the condition" } = options;
   const deadline = performance.now() + timeoutMs;
   for (;;) {
     let last: string;

@@ -77,7 +77,7 @@ export async function agentOf(
     ...(env === undefined ? {} : { env }),
     logFile,
     ready: async () => true,
-    readyTimeoutMs: 30_000,
+    readyTimeoutMs: 180_000,
   });
   return {
     log,

@@ -29,7 +29,7 @@ interface Input {
   readonly timeoutMs?: number;
 }
 
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 240_000;
 
 /**
  * Runs `legation ARGS` from the sources within this process, which costs a fraction of another one; resolves with any exit

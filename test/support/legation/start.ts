@@ -153,7 +153,7 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
       logFile,
       // Lines of an earlier start do not count.
       ready: async () => ready(read().slice(seen)),
-      readyTimeoutMs: 60_000,
+      readyTimeoutMs: 180_000,
       onEnded: (tail) => {
         // A lease is lost on a machine that is too busy; nothing else may end a process that should go on.
         if (!read().slice(seen).includes(LEASE_LOST)) fallen.push(`${name} ended of itself:\n${tail}`);
@@ -272,7 +272,7 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
 /** Waits until the member answers this controller: its Cluster may still be Ready from the time of an earlier one. */
 async function answers(name: string, healthPort: number): Promise<void> {
   await eventually(async () => (await metricsOf(healthPort))(`legation_member_reachable{cluster="${name}"}`) === 1, {
-    timeoutMs: 60_000,
+    timeoutMs: 180_000,
     what: `${name} answers through its agent`,
   });
 }

@@ -29,7 +29,7 @@ export class LateAnswers {
     const time = new Date().toISOString().replace(/\.\d+Z$/, "Z");
     // A controller that lost its lease on a busy machine is started again.
     const series = await eventually(() => metricsOf(this.#port), {
-      timeoutMs: 60_000,
+      timeoutMs: 120_000,
       what: "the controller's metrics",
     });
     const late = (name: MemberName): number =>

@@ -41,7 +41,7 @@ export async function describeMember(host: ClusterClient, name: MemberName): Pro
   await eventually(async () => (await host.get(clusters, { name })).status?.allocatable?.cpu === cpuOf(wanted), {
     what: `${wanted.length} nodes of ${name}`,
     intervalMs: 200,
-    timeoutMs: 60_000,
+    timeoutMs: 120_000,
   });
 }
 
@@ -79,7 +79,7 @@ export async function makeTrouble({ host }: ScenarioClients, lost: Cluster): Pro
       const { status } = await host.get(nodes, { name: virtualNodeName(TROUBLE.lost) });
       return status?.conditions?.some(({ type, status: ready }) => type === "Ready" && ready === "Unknown");
     },
-    { what: `the loss of ${TROUBLE.lost}`, intervalMs: 200, timeoutMs: 60_000 },
+    { what: `the loss of ${TROUBLE.lost}`, intervalMs: 200, timeoutMs: 120_000 },
   );
 }
 
