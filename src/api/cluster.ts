@@ -56,6 +56,8 @@ export interface ClusterSpec extends ClusterPolicy {
   readonly storageClasses?: Readonly<Record<string, string>>;
   /** Selects the host's PriorityClasses and RuntimeClasses to copy. Undefined selects none, empty all. */
   readonly classSelector?: LabelSelector;
+  /** Name of the network in which pods of all its clusters reach each other by their addresses. Undefined: of none. */
+  readonly network?: string;
 }
 
 /** A condition as in `metav1.Condition`. */
@@ -195,6 +197,11 @@ const accessPrefixRules = [
   { rule: "!self.startsWith('system:')", message: "must not begin with system:, which is Kubernetes' own prefix" },
 ];
 
+/** A name of a network, which is a DNS label. */
+export const networkSchema: z.ZodType<string> = z
+  .string()
+  .regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, "must be lower-case letters, digits and -, e.g. corp");
+
 const specSchema = z
   .object({
     credentialsSecret: z
@@ -289,6 +296,12 @@ const specSchema = z
       .describe(
         "Selects the host's PriorityClasses and RuntimeClasses to copy for the pods that name them, where the member " +
           "lacks one of that name. Absent: none; empty: all.",
+      )
+      .exactOptional(),
+    network: networkSchema
+      .describe(
+        "Network in which pods of all its clusters reach each other by their addresses: Services lead to their pods in " +
+          "the other clusters of it, too. Absent: none.",
       )
       .exactOptional(),
     ...clusterPolicyFields,

@@ -133,7 +133,7 @@ export class Controllers {
     this.#copiers = [
       new DependencyController({ ...copying, family: NAMESPACED }),
       classes,
-      new ServiceController(copying),
+      new ServiceController({ ...copying, network: options.network }),
       policies,
       claims,
       followers,

@@ -4,7 +4,7 @@ import { addressChange, addressKindOf, mayBeCopied } from "../api/service-fields
 import { endpointSlices, serviceExports, services } from "../kube/resources.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import { copyMetadata, setField } from "./copy-metadata.ts";
-import type { CopiedKind } from "./kind.ts";
+import type { CopiedKind, Selectors } from "./kind.ts";
 
 type Spec = NonNullable<Service["spec"]>;
 type Copied =
@@ -26,7 +26,7 @@ type Endpoint = NonNullable<EndpointSlice["endpoints"]>[number];
 
 /** Mutable fields of an EndpointSlice that are copied. */
 interface SliceContent {
-  endpoints?: Pick<Endpoint, "addresses" | "conditions" | "hostname">[] | null | undefined;
+  endpoints?: Pick<Endpoint, "addresses" | "conditions" | "hostname" | "nodeName">[] | null | undefined;
   ports?: EndpointSlice["ports"] | undefined;
 }
 
@@ -58,6 +58,14 @@ export function selects(service: ServiceObject, labels: Readonly<Record<string, 
 export function serviceOfSlice({ metadata }: KubeObject): string {
   return metadata?.labels?.[SERVICE_NAME_LABEL] ?? "";
 }
+
+/** Reports whether the host's own controller made the slice, for a Service with a selector. */
+export function isOfSelector({ metadata }: KubeObject): boolean {
+  return metadata?.labels?.[SLICE_MANAGER_LABEL] === OWN_SLICES_MANAGER;
+}
+
+/** Selects EndpointSlices of the host that members get as they are: of Services without a selector. */
+export const OWN_SLICES: Selectors = { labelSelector: `${SLICE_MANAGER_LABEL}!=${OWN_SLICES_MANAGER}` };
 
 /**
  * Labels the copy so that its Endpoints, which get its labels, are never mirrored. Those of a selector that was removed since
@@ -94,7 +102,7 @@ const service: CopiedKind<ServiceObject> = {
       : undefined,
 };
 
-/** EndpointSlices of Services without a selector. Nodes, zones and objects that endpoints name are the host's. */
+/** EndpointSlices. Nodes, zones and objects that endpoints name are the host's. */
 const endpointSlice: CopiedKind<ServiceObject> = {
   resource: endpointSlices,
   body: (source) => ({ addressType: source.addressType ?? "IPv4", ...sliceContent(source) }),
@@ -108,7 +116,7 @@ const endpointSlice: CopiedKind<ServiceObject> = {
   // The member's controller carries a copy's labels over to the slices that it makes itself.
   copies: { labelSelector: `${SLICE_MANAGER_LABEL}=${GROUP}` },
   // The host's controller makes one for every Service with a selector, and so does each member's.
-  sources: { labelSelector: `${SLICE_MANAGER_LABEL}!=${OWN_SLICES_MANAGER}` },
+  sources: OWN_SLICES,
 };
 
 /** Kinds by which names of Services lead somewhere in members. */

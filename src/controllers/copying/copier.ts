@@ -4,7 +4,7 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { standsFor } from "../../copies/copy-metadata.ts";
-import { type CopiedKind, type Drift, driftOf } from "../../copies/kind.ts";
+import { type CopiedKind, type Drift, driftOf, type Selectors } from "../../copies/kind.ts";
 import type { Source } from "../../copies/source.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { IN_FLIGHT_MS } from "../../kube/request-ends.ts";
@@ -69,6 +69,8 @@ export interface CopierOptions<T extends KubeObject>
   /** Copies of one kind are written before those of the others are read. Default: they depend on each other. */
   readonly areKindsIndependent?: boolean;
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
+  /** Returns what selects the kind's sources now; `sources.renew` follows a change. Default: what its record says. */
+  readonly selectors?: ((kind: string) => Selectors | undefined) | undefined;
 }
 
 export interface CopyStanding {
@@ -124,6 +126,7 @@ export class Copier<T extends KubeObject> {
       kinds,
       perNamespace: options.perNamespace ?? false,
       ...(options.indexes === undefined ? {} : { indexes: options.indexes }),
+      selectors: options.selectors,
       onSource: (kind, object) => this.#onSource(kind, object),
       onState: (kind, namespace) => this.#onSources(kind, namespace),
       isNeeded: (kind, namespace) => users.anyNeeds(kind, namespace),

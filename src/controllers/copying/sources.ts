@@ -1,6 +1,6 @@
 import { getHeapStatistics } from "node:v8";
 import { type KubeObject, objectKey, type Stored } from "../../api/kubernetes.ts";
-import type { CopiedKind } from "../../copies/kind.ts";
+import type { CopiedKind, Selectors } from "../../copies/kind.ts";
 import type { Source } from "../../copies/source.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { ByteBudget } from "../../kube/limits.ts";
@@ -18,6 +18,8 @@ export interface SourcesOptions<T extends KubeObject> {
   /** Each namespace is watched by itself, as long as users in it need the kind. Otherwise one watch covers the cluster. */
   readonly perNamespace: boolean;
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
+  /** Returns what selects the kind's sources now. Default: what its record says. */
+  readonly selectors?: ((kind: string) => Selectors | undefined) | undefined;
   readonly onSource: (kind: string, object: Stored<T>) => void;
   /** An empty namespace stands for the whole cluster. */
   readonly onState: (kind: string, namespace: string) => void;
@@ -68,10 +70,13 @@ export class Sources<T extends KubeObject> {
     const reflector = this.#reflectors.get(key);
     if (reflector === undefined || this.#unused.has(key) || this.#options.isNeeded(kind, scope)) return;
     this.#unused.start(key, UNUSED_SOURCE_KEPT_MS, () => {
-      if (this.#options.isNeeded(kind, scope)) return;
-      this.#reflectors.delete(key);
-      void reflector.stop();
+      if (!this.#options.isNeeded(kind, scope)) this.#end(key);
     });
+  }
+
+  /** Reads a kind anew if it is read, since other selectors count for it. */
+  renew(kind: string, namespace: string): void {
+    if (this.#end(`${kind}/${this.#scopeOf(namespace)}`)) this.need(kind, namespace);
   }
 
   async stop(): Promise<void> {
@@ -148,6 +153,11 @@ export class Sources<T extends KubeObject> {
     });
   }
 
+  #end(key: string): boolean {
+    void this.#reflectors.get(key)?.stop();
+    return this.#reflectors.delete(key);
+  }
+
   #scopeOf(namespace: string): string {
     return this.#options.perNamespace ? namespace : "";
   }
@@ -161,12 +171,12 @@ export class Sources<T extends KubeObject> {
     scope: string,
     { resource, copyName, sources, withoutContent, applied }: CopiedKind<T>,
   ): Reflector<T> {
-    const { host: client, hostId, indexes, clock, log, onSource, onState } = this.#options;
+    const { host: client, hostId, indexes, selectors, clock, log, onSource, onState } = this.#options;
     return new Reflector<T>({
       client,
       resource,
       ...(scope === "" ? {} : { namespace: scope }),
-      ...sources,
+      ...(selectors?.(kind) ?? sources),
       ...(withoutContent === undefined && applied === undefined
         ? {}
         : {

@@ -2,11 +2,13 @@ import { DELEGATE_UID_ANNOTATION, WHOLE_KEY } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { withoutAllocated } from "../../api/service-fields.ts";
 import type { Member } from "../../clusters/member.ts";
+import { JoinedSlices } from "../../copies/joined-slices.ts";
 import { hasWholeFinalizer, isWantedInMembers } from "../../copies/objects.ts";
 import { ObjectsInMembers } from "../../copies/objects-in-members.ts";
 import {
   hasSelector,
   isExported,
+  isOfSelector,
   SERVICES,
   type ServiceObject,
   selects,
@@ -23,15 +25,21 @@ import { type CopyKey, type CopyRef, copyKey, copyRef, type Use } from "../copyi
 import { type PodCopier, type PodCopierOptions, unboundProxy } from "../copying/pod-copier.ts";
 import { PodsInMembers } from "../copying/pods-in-members.ts";
 import { ExportController } from "./exports/controller.ts";
+import { JoinedNetworks } from "./joined-networks.ts";
 import { WaitLimit } from "./wait-limit.ts";
 
 const SERVICE = "Service";
 const SLICE = "EndpointSlice";
 const SERVICE_INDEX = "service";
 
+export interface ServiceOptions extends PodCopierOptions {
+  /** The host's network. Undefined: no member reaches its pods. */
+  readonly network: string | undefined;
+}
+
 /** Gives each member the Services by whose names its pods find each other. */
 export class ServiceController implements PodCopier {
-  readonly #options: PodCopierOptions;
+  readonly #options: ServiceOptions;
   readonly #copier: Copier<ServiceObject>;
   readonly #exports: ExportController;
   readonly #placements = new PodsInMembers();
@@ -40,11 +48,14 @@ export class ServiceController implements PodCopier {
   readonly #ofWhole = new Set<CopyKey>();
   /** A member has one copy of a whole Service, its pods' too. */
   readonly #wholeServices = new ObjectsInMembers<ServiceObject>(withoutAllocated);
+  readonly #networks: JoinedNetworks;
+  readonly #joinedSlices = new JoinedSlices();
 
-  constructor(options: PodCopierOptions) {
+  constructor(options: ServiceOptions) {
     this.#options = options;
     const { clock, proxies, registry } = options;
     this.#waitLimit = new WaitLimit({ clock, onChange: (key) => options.events.emit("needs", key) });
+    this.#networks = new JoinedNetworks(options);
     this.#copier = new Copier<ServiceObject>({
       ...options,
       name: "services",
@@ -52,6 +63,7 @@ export class ServiceController implements PodCopier {
       indexes: { [SERVICE_INDEX]: (slice) => [`${slice.metadata.namespace ?? ""}/${serviceOfSlice(slice)}`] },
       clause: "",
       whenForeign: (member) => `pods in ${member} see that one`,
+      selectors: (kind) => (kind === SLICE && this.#networks.areAny ? {} : undefined),
       beforeDelete: async (member, ref, { copy, signal }) => {
         if (ref.kind === SERVICE && isExported(copy)) await this.#exports.removeExport(member, ref, signal);
         return undefined;
@@ -118,6 +130,7 @@ export class ServiceController implements PodCopier {
   onMembers(): void {
     const members = this.#options.registry.members();
     this.#copier.onMembers();
+    this.#followNetworks();
     for (const key of this.#ofWhole) {
       if (this.#options.registry.member(copyRef(key).member) === undefined) this.#ofWhole.delete(key);
     }
@@ -172,9 +185,13 @@ export class ServiceController implements PodCopier {
     if (this.#copier.sources.isPending(SERVICE, "")) {
       return { state: "there", in: () => (this.#waitLimit.over(uid) ? "prepared" : "unprepared") };
     }
-    const services = this.#servicesOf(proxy);
-    if (services.length === 0) return undefined;
-    return { state: "there", in: (member) => this.#preparation(uid, member, services) };
+    const ofPod = this.#servicesOf(proxy);
+    const inNetwork = this.#networks.areAny ? this.#servicesIn(proxy.metadata.namespace ?? "") : ofPod;
+    if (inNetwork.length === 0) return undefined;
+    return {
+      state: "there",
+      in: (member) => this.#preparation(uid, member, this.#networks.of(member) === undefined ? ofPod : inNetwork),
+    };
   }
 
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
@@ -244,14 +261,14 @@ export class ServiceController implements PodCopier {
   }
 
   #isWanted(member: Member, object: Stored<ServiceObject>): boolean {
-    if (!hasSelector(object)) return true;
+    if (!hasSelector(object) || this.#networks.of(member.name) !== undefined) return true;
     for (const labels of this.#placements.labelsIn(member.name, object.metadata.namespace ?? "")) {
       if (selects(object, labels)) return true;
     }
     return false;
   }
 
-  /** A slice goes where its Service goes; one of a Service with a selector goes nowhere. */
+  /** A slice goes where its Service goes; one of a Service with a selector in a network only, with the endpoints of other clusters. */
   #sourceFor(member: Member, { kind, namespace }: CopyRef, source: Source<ServiceObject>): Source<ServiceObject> {
     if (source.state !== "present") return source;
     if (kind === SERVICE) return this.#serviceFor(member, source.object);
@@ -260,7 +277,16 @@ export class ServiceController implements PodCopier {
     if (service.state !== "present") return service;
     // The member's own Service of that name must not get endpoints that its authors did not give it.
     if (this.#copier.copies.of(member, SERVICE, namespace, name) === undefined) return { state: "missing" };
-    return hasSelector(service.object) ? { state: "missing" } : source;
+    if (!hasSelector(service.object)) return isOfSelector(source.object) ? { state: "missing" } : source;
+    if (isWantedInMembers(service.object)) return { state: "missing" };
+    return this.#joinedSlices.of(source.object, member.name, this.#networks.now);
+  }
+
+  #followNetworks(): void {
+    const before = this.#networks.areAny;
+    if (!this.#networks.update()) return;
+    if (before !== this.#networks.areAny) this.#copier.sources.renew(SLICE, "");
+    for (const member of this.#options.registry.members()) this.#copier.onMember(member);
   }
 
   #serviceFor(member: Member, object: Stored<ServiceObject>): Source<ServiceObject> {
@@ -284,7 +310,9 @@ export class ServiceController implements PodCopier {
     const placed = this.#placements.place(proxy, member);
     if (placed === undefined) return;
     if (placed.left !== undefined) this.#onLeft(placed.left.member, placed.left.namespace);
-    for (const service of this.#servicesOf(proxy)) this.#enqueueIn(member, service);
+    const isJoined = this.#networks.of(member) !== undefined;
+    const services = isJoined ? this.#servicesIn(proxy.metadata.namespace ?? "") : this.#servicesOf(proxy);
+    for (const service of services) this.#enqueueIn(member, service);
   }
 
   /** Places the proxy of an earlier leader's delegate: nothing on the host says yet that it is on its way to the member. */

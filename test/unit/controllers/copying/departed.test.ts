@@ -59,7 +59,13 @@ test.each([
   proxies.synced = true;
   // No write reaches the member meanwhile.
   const members = [member("west", clusterWith(plural), { reachable: false })];
-  const options = { ...surroundings(members, clock), host: clusterWith(), proxies, family: NAMESPACED };
+  const options = {
+    ...surroundings(members, clock),
+    host: clusterWith(),
+    proxies,
+    family: NAMESPACED,
+    network: undefined,
+  };
   const controller = new Kind(options);
   onTestFinished(() => controller.stop());
   controller.onMembers();

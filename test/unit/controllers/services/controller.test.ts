@@ -96,6 +96,7 @@ async function going({
     ...surroundings([of], clock),
     recorder: { record: () => {} },
     proxies,
+    network: undefined,
   });
   onTestFinished(() => controller.stop());
   controller.onMembers();

@@ -1,0 +1,136 @@
+import { afterEach, expect, onTestFinished, test } from "vitest";
+import { clusters } from "../../src/api/resources.ts";
+import type { ClusterClient } from "../../src/kube/client.ts";
+import { endpointSlices, services } from "../../src/kube/resources.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster } from "../support/harness/clusters.ts";
+import { applyAll } from "../support/harness/kubectl.ts";
+import { eventuallyPasses } from "../support/harness/wait.ts";
+import { makeScene, PATIENT, type Scene } from "../support/services/scene.ts";
+import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
+
+const gated = useGatedLegation();
+const clients = useClients();
+
+async function setNetwork(member: string, network: string | null): Promise<void> {
+  await clients().host.patch(clusters, { name: member }, { type: "merge", body: { spec: { network } } });
+}
+
+afterEach(async () => {
+  for (const member of ["west", "east"]) await setNetwork(member, null);
+});
+
+async function leadsTo(
+  scene: Scene,
+  client: ClusterClient,
+  service: string,
+  addresses: readonly string[],
+): Promise<void> {
+  const wanted = [...addresses].sort();
+  await eventuallyPasses(async () => expect(await scene.endpoints(client, service)).toEqual(wanted), PATIENT);
+}
+
+async function copiedSlices({ namespace }: Scene, client: ClusterClient, service: string) {
+  const labelSelector = `kubernetes.io/service-name=${service},endpointslice.kubernetes.io/managed-by=legation.dev`;
+  return (await client.list(endpointSlices, { namespace, labelSelector })).items;
+}
+
+test("a Service leads to its pods in all members of a network, and to those of the same member without one", async () => {
+  const scene = await makeScene(clients(), onTestFinished);
+  const { host, west, east } = clients();
+  await scene.service("web");
+  const [one, two] = [await scene.run("web-0", { app: "web" }), await scene.run("web-1", { app: "web" }, "east")];
+  const [inWest = "", inEast = ""] = [one.status?.podIP, two.status?.podIP];
+  await leadsTo(scene, host, "web", [inWest, inEast]);
+  await leadsTo(scene, west, "web", [inWest]);
+  await leadsTo(scene, east, "web", [inEast]);
+  expect(await copiedSlices(scene, west, "web")).toEqual([]);
+
+  await setNetwork("west", "corp");
+  await setNetwork("east", "corp");
+  for (const client of [west, east]) await leadsTo(scene, client, "web", [inWest, inEast]);
+
+  // A pod that comes, and one that goes.
+  const third = await scene.run("web-2", { app: "web" }, "east");
+  await leadsTo(scene, west, "web", [inWest, inEast, third.status?.podIP ?? ""]);
+  await scene.end("web-1");
+  await leadsTo(scene, west, "web", [inWest, third.status?.podIP ?? ""]);
+
+  await setNetwork("east", "lab");
+  await leadsTo(scene, west, "web", [inWest]);
+  await leadsTo(scene, east, "web", [third.status?.podIP ?? ""]);
+  expect(await copiedSlices(scene, west, "web")).toEqual([]);
+});
+
+test("a member of a network has each Service of its pods' namespace, also one whose pods are all elsewhere", async () => {
+  const scene = await makeScene(clients(), onTestFinished);
+  const { host, west } = clients();
+  await setNetwork("west", "corp");
+  await setNetwork("east", "corp");
+  await scene.service("db");
+  const db = await scene.run("db-0", { app: "db" }, "east");
+  await scene.run("client");
+  await leadsTo(scene, west, "db", [db.status?.podIP ?? ""]);
+  await host.delete(services, { namespace: scene.namespace, name: "db" });
+  await scene.goes(west, services, "db");
+  await eventuallyPasses(async () => expect(await copiedSlices(scene, west, "db")).toEqual([]), PATIENT);
+});
+
+test("pods of a StatefulSet keep their names in the other members", async () => {
+  const scene = await makeScene(clients(), onTestFinished);
+  const { west, east } = clients();
+  await setNetwork("west", "corp");
+  await setNetwork("east", "corp");
+  const { namespace } = scene;
+  const labels = { app: "store" };
+  await scene.service("store", { selector: labels, clusterIP: "None" });
+  const annotations = {
+    "legation.dev/delegate": "true",
+    "legation.dev/scheduling-preferences": '{"clusters": {"west": {"weight": 1}, "east": {"weight": 1}}}',
+  };
+  await applyAll(hostCluster(), [
+    {
+      apiVersion: "apps/v1",
+      kind: "StatefulSet",
+      metadata: { name: "store", namespace },
+      spec: {
+        serviceName: "store",
+        replicas: 4,
+        podManagementPolicy: "Parallel",
+        selector: { matchLabels: labels },
+        template: {
+          metadata: { labels, annotations },
+          spec: { automountServiceAccountToken: false, containers: [{ name: "main", image: "store:1" }] },
+        },
+      },
+    },
+  ]);
+  await eventuallyPasses(async () => {
+    for (const client of [west, east]) {
+      const { items } = await client.list(endpointSlices, {
+        namespace,
+        labelSelector: "kubernetes.io/service-name=store",
+      });
+      const names = items.flatMap(({ endpoints }) => (endpoints ?? []).flatMap(({ hostname }) => hostname ?? []));
+      expect(names.sort()).toEqual(["store-0", "store-1", "store-2", "store-3"]);
+      expect(await copiedSlices(scene, client, "store")).toHaveLength(1);
+    }
+  }, PATIENT);
+});
+
+test("no endpoint outlives its network while no controller runs, once one runs again", async () => {
+  const scene = await makeScene(clients(), onTestFinished);
+  const { west } = clients();
+  const { legation } = gated();
+  await setNetwork("west", "corp");
+  await setNetwork("east", "corp");
+  await scene.service("web");
+  const [one, two] = [await scene.run("web-0", { app: "web" }), await scene.run("web-1", { app: "web" }, "east")];
+  await leadsTo(scene, west, "web", [one.status?.podIP ?? "", two.status?.podIP ?? ""]);
+  await legation.controller.stop("SIGKILL");
+  await setNetwork("east", null);
+  await setNetwork("west", null);
+  await legation.controller.start();
+  await leadsTo(scene, west, "web", [one.status?.podIP ?? ""]);
+  expect(await copiedSlices(scene, west, "web")).toEqual([]);
+});
