@@ -3,7 +3,7 @@ import { Document, isMap, isScalar, parse, type Scalar, stringify } from "yaml";
 import { z } from "zod";
 import { ACCESS_NAMESPACE } from "../../src/api/access.ts";
 import { INSTALLED_LABELS, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../src/api/keys.ts";
-import { HOST_CONFIG_NAME, HOST_NAME_KEY } from "../../src/clusters/host-name.ts";
+import { HOST_CONFIG_NAME, HOST_NAME_KEY, HOST_NETWORK_KEY } from "../../src/clusters/host-name.ts";
 import { componentOf, defaultsOf, hostsOf, repositoryOf, templateDeployment, templatePod } from "./deployment.ts";
 import { chartYaml, HELMIGNORE } from "./metadata.ts";
 import { notes } from "./notes.ts";
@@ -187,9 +187,15 @@ const EXTRA_OBJECTS = `{{- range .Values.extraObjects }}
 
 function hostConfig(): string {
   const metadata = { name: HOST_CONFIG_NAME, namespace: SYSTEM_NAMESPACE, labels: INSTALLED_LABELS };
-  const manifest = { apiVersion: "v1", kind: "ConfigMap", metadata, data: { [HOST_NAME_KEY]: "" } };
+  const manifest = {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata,
+    data: { [HOST_NAME_KEY]: "", [HOST_NETWORK_KEY]: "" },
+  };
   return templates(stringify(manifest), (document, text) => {
     text.expression(document, ["data", HOST_NAME_KEY], ".Values.clusterName | quote");
+    text.expression(document, ["data", HOST_NETWORK_KEY], ".Values.network | quote");
     return undefined;
   });
 }

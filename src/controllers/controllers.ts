@@ -46,6 +46,8 @@ import { WholeController } from "./whole/whole-controller.ts";
 
 export interface HostOptions {
   readonly identity: HostIdentity;
+  /** The network of the host's pods. Undefined: members reach none of them. */
+  readonly network: string | undefined;
   readonly homeApiServer: string | undefined;
 }
 
@@ -78,7 +80,7 @@ export class Controllers {
   readonly #serving: NodeServing | undefined;
   readonly #departed: DepartedClusters | undefined;
 
-  constructor(options: ControllersOptions, { identity, homeApiServer }: HostOptions) {
+  constructor(options: ControllersOptions, { identity, network, homeApiServer }: HostOptions) {
     this.#options = options;
     const { host, connect, clock, log, metrics, podEvents, traces } = options;
     const events = new Events<ControllerEvents>();
@@ -133,7 +135,7 @@ export class Controllers {
     this.#copiers = [
       new DependencyController({ ...copying, family: NAMESPACED }),
       classes,
-      new ServiceController({ ...copying, network: options.network }),
+      new ServiceController({ ...copying, network }),
       policies,
       claims,
       followers,

@@ -35,8 +35,6 @@ export interface ControllersOptions extends ControllerOptions {
   /** The election, which detects a host that was restored from a backup. */
   readonly election?: Pick<LeaderElector, "leaderless" | "confirm">;
   readonly homeApiServer?: string | undefined;
-  /** The network of the host's pods. Undefined: members reach none of them. */
-  readonly network: string | undefined;
   readonly notPlacedReason?: NotPlacedReason;
   readonly traces?: Traces | undefined;
 }

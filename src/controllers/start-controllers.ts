@@ -1,8 +1,7 @@
-import { DEFAULT_HOST_NAME, recordedHostName } from "../clusters/host-name.ts";
+import { DEFAULT_HOST_NAME, recordedHost } from "../clusters/host-name.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { namespaces } from "../kube/resources.ts";
-import type { HostIdentity } from "../pods/delegate.ts";
-import { Controllers } from "./controllers.ts";
+import { Controllers, type HostOptions } from "./controllers.ts";
 import { publishedServer } from "./home-api/address.ts";
 import type { ControllersOptions } from "./options.ts";
 
@@ -11,9 +10,9 @@ export type RunningControllers = Pick<Controllers, "registry" | "stop">;
 /** Starts all controllers. Only for the leader. */
 export async function startControllers(options: ControllersOptions, signal: AbortSignal): Promise<RunningControllers> {
   const { host, log } = options;
-  const identity = await readIdentity(host, signal);
+  const { identity, network } = await readHost(host, signal);
   const homeApiServer = options.homeApiServer ?? (await publishedServer(host, signal));
-  const controllers = new Controllers(options, { identity, homeApiServer });
+  const controllers = new Controllers(options, { identity, network, homeApiServer });
   try {
     await controllers.start(signal);
   } catch (error) {
@@ -25,8 +24,9 @@ export async function startControllers(options: ControllersOptions, signal: Abor
   return { registry: controllers.registry, stop: () => controllers.stop() };
 }
 
-/** The host's name is the one that `legation install` recorded. */
-async function readIdentity(host: ClusterClient, signal: AbortSignal): Promise<HostIdentity> {
+/** The host's name and network are those that `legation install` recorded. */
+async function readHost(host: ClusterClient, signal: AbortSignal): Promise<Pick<HostOptions, "identity" | "network">> {
   const system = await host.get(namespaces, { name: "kube-system" }, { signal });
-  return { id: system.metadata.uid, name: (await recordedHostName(host, signal)) ?? DEFAULT_HOST_NAME };
+  const { name = DEFAULT_HOST_NAME, network } = await recordedHost(host, signal);
+  return { identity: { id: system.metadata.uid, name }, network };
 }

@@ -1,10 +1,11 @@
 import { afterEach, expect, onTestFinished, test } from "vitest";
 import { clusters } from "../../src/api/resources.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { endpointSlices, services } from "../../src/kube/resources.ts";
+import { configMaps, endpointSlices, pods, services } from "../../src/kube/resources.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster } from "../support/harness/clusters.ts";
 import { applyAll } from "../support/harness/kubectl.ts";
+import { inPhase, podThat } from "../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
 import { makeScene, PATIENT, type Scene } from "../support/services/scene.ts";
 import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
@@ -74,6 +75,38 @@ test("a member of a network has each Service of its pods' namespace, also one wh
   await host.delete(services, { namespace: scene.namespace, name: "db" });
   await scene.goes(west, services, "db");
   await eventuallyPasses(async () => expect(await copiedSlices(scene, west, "db")).toEqual([]), PATIENT);
+});
+
+test("a Service of the host's own pods leads there from members of the host's network", async () => {
+  const scene = await makeScene(clients(), onTestFinished);
+  const { host, west, east } = clients();
+  const { legation } = gated();
+  const setHostNetwork = (network: string): Promise<unknown> =>
+    host.patch(
+      configMaps,
+      { namespace: "legation-system", name: "legation" },
+      { type: "merge", body: { data: { network } } },
+    );
+  onTestFinished(async () => {
+    await setHostNetwork("");
+  });
+  await setHostNetwork("corp");
+  await legation.controller.stop();
+  await legation.controller.start();
+  await setNetwork("west", "corp");
+  await setNetwork("east", "lab");
+  await scene.service("db");
+  await host.create(pods, {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "db-0", namespace: scene.namespace, labels: { app: "db" } },
+    spec: { automountServiceAccountToken: false, containers: [{ name: "main", image: "db:1" }] },
+  });
+  const db = await podThat(host, scene.namespace, "db-0", inPhase("Running"), PATIENT);
+  expect(db.spec?.nodeName).not.toMatch(/^legation-/);
+  await Promise.all([scene.run("client"), scene.run("stranger", {}, "east")]);
+  await leadsTo(scene, west, "db", [db.status?.podIP ?? ""]);
+  await leadsTo(scene, east, "db", []);
 });
 
 test("pods of a StatefulSet keep their names in the other members", async () => {

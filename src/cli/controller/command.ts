@@ -1,6 +1,5 @@
 import { isIPv6 } from "node:net";
 import { z } from "zod";
-import { networkSchema } from "../../api/cluster.ts";
 import { NODE_ADDRESS_TYPES, type NodeAddressType } from "../../api/virtual-node.ts";
 import type { MemberConnection } from "../../clusters/registry.ts";
 import type { AgentConnection } from "../../controllers/agents/controller.ts";
@@ -169,8 +168,6 @@ export const command: Equip = equipped({
       "--home-api-server <url>":
         "where pods in members find the host's API server, e.g. https://10.0.0.1:6443 " +
         "(default: the kubeconfig's or kubeadm's address, when other clusters can use it)",
-      "--network <name>":
-        "network of the host's pods, whose addresses members with the same spec.network reach (default: none)",
       "--hub-listen <address>":
         "where agents of members connect that cannot be reached, e.g. :8132; only the leader listens (default: nowhere)",
       "--hub-service <name>":
@@ -212,7 +209,6 @@ export const command: Equip = equipped({
     hubService: z.string().min(1).optional(),
     identity: z.string().min(1).optional(),
     homeApiServer: homeApiServer.optional(),
-    network: networkSchema.optional(),
     leaseDuration: duration
       .refine((ms) => ms >= 4_000, { error: "is too short for a Lease to be renewed in time; write 4s or more" })
       .default(15_000),
@@ -273,7 +269,6 @@ export const command: Equip = equipped({
                 host: hostClient({ limits: KUBELET_LIMITS }),
               }),
       homeApiServer: options.homeApiServer ?? serverForMembers(credentials),
-      network: options.network,
       nodePods: options.virtualNodePods,
       notPlacedReason: options.notPlacedReason,
       metrics,

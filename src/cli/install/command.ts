@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { networkSchema } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { counted } from "../../api/wording.ts";
 import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts";
@@ -42,6 +43,7 @@ const accessAddress = z
 const input = withGlobals({
   webhookUrl: webhookUrl.optional(),
   clusterName: hostName.optional(),
+  network: networkSchema.optional(),
   image: imageName.optional(),
   access: toggle,
   accessAddress: accessAddress.optional(),
@@ -57,8 +59,16 @@ function refuseBoth({ image, webhookUrl }: InstallInput, context: z.RefinementCt
   context.addIssue({ code: "custom", path: ["webhookUrl"], message: "has them run outside: leave one of the two out" });
 }
 
-function allowsTypesAlone({ types, access, accessAddress, clusterName, image, webhookUrl }: InstallInput): boolean {
-  const others = [accessAddress, clusterName, image, webhookUrl];
+function allowsTypesAlone({
+  types,
+  access,
+  accessAddress,
+  clusterName,
+  network,
+  image,
+  webhookUrl,
+}: InstallInput): boolean {
+  const others = [accessAddress, clusterName, network, image, webhookUrl];
   return types.length > 0 && !access && others.every((value) => value === undefined);
 }
 
@@ -71,6 +81,8 @@ export const command: Equip = equipped({
     "--webhook-url <url>":
       "address of a webhook that runs outside the cluster; nothing is deployed in it then (default: as installed)",
     "--cluster-name <name>": "what members call this host (default: as installed, else the kubeconfig's name)",
+    "--network <name>":
+      "network of the host's pods, whose addresses the members reach that joined with the same (default: as installed, else none)",
     "--image <image>":
       "image of the webhook and the controller in the cluster: build one, since none is published yet (default: as installed, " +
       "by the same version)",
@@ -134,6 +146,7 @@ export const command: Equip = equipped({
         accessAddress: options.accessAddress ?? before.access?.address,
         image,
         clusterName: name,
+        network: options.network ?? before.network,
         version,
         types: options.types,
         definitions: options.definitions,

@@ -3,7 +3,7 @@ import { API_SERVICE, apiServices } from "../../access/api-service.ts";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import { HELM, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
-import { recordedHostName } from "../../clusters/host-name.ts";
+import { recordedHost } from "../../clusters/host-name.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { deployments, services } from "../../kube/resources.ts";
 import { imageOf, VERSION_LABEL } from "../shared/deployment-image.ts";
@@ -14,6 +14,7 @@ import { ACCESS_SERVICE } from "./objects.ts";
 /** Settings of an earlier installation, which the next one keeps. */
 export interface InstalledSettings {
   readonly clusterName: string | undefined;
+  readonly network?: string | undefined;
   /** Version of the command line that installed it. Undefined if unknown. */
   readonly version: string | undefined;
   readonly webhookUrl: string | undefined;
@@ -42,8 +43,10 @@ export async function standing(
   const installed = manifest === undefined ? undefined : await client.find(deployments, ref, { signal });
   const [image, published] = [imageOf(installed), imageOf(manifest)];
   const isOwn = image !== undefined && published !== undefined && repositoryOf(image) !== repositoryOf(published);
+  const { name: clusterName, network } = await recordedHost(client, signal);
   return {
-    clusterName: await recordedHostName(client, signal),
+    clusterName,
+    network,
     version: installed?.metadata.labels?.[VERSION_LABEL],
     webhookUrl: url === undefined ? undefined : new URL(url).origin,
     access: await standingAccess(client, signal),

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { apiServices } from "../../access/api-service.ts";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import { INSTALLED_LABELS, SYSTEM_NAMESPACE } from "../../api/keys.ts";
-import { HOST_CONFIG_NAME, HOST_NAME_KEY } from "../../clusters/host-name.ts";
+import { HOST_CONFIG_NAME, HOST_NAME_KEY, HOST_NETWORK_KEY } from "../../clusters/host-name.ts";
 import { deploymentSpec, VERSION_LABEL } from "../shared/deployment-image.ts";
 import type { Manifest } from "../shared/manifests.ts";
 
@@ -17,6 +17,8 @@ export interface InstallOptions {
   readonly image?: string | undefined;
   /** Name of the host, as shown in members. */
   readonly clusterName: string;
+  /** Network of the host's pods. Undefined: none that a member is in. */
+  readonly network?: string | undefined;
   readonly version: string;
 }
 
@@ -59,7 +61,7 @@ export function planInstall(manifests: readonly Manifest[], options: InstallOpti
   const apply = manifests
     .filter((manifest) => !leaveOut.includes(manifest))
     .map((manifest) => adjust(manifest, options))
-    .concat(hostConfig(options.clusterName))
+    .concat(hostConfig(options))
     .map(labelled)
     .sort((a, b) => position(a.kind) - position(b.kind));
   return { apply, leaveOut };
@@ -154,11 +156,11 @@ function labelled(manifest: Manifest): Manifest {
   return { ...manifest, metadata: { ...manifest.metadata, labels } };
 }
 
-function hostConfig(clusterName: string): Manifest {
+function hostConfig({ clusterName, network = "" }: InstallOptions): Manifest {
   return {
     apiVersion: "v1",
     kind: "ConfigMap",
     metadata: { name: HOST_CONFIG_NAME, namespace: SYSTEM_NAMESPACE },
-    data: { [HOST_NAME_KEY]: clusterName },
+    data: { [HOST_NAME_KEY]: clusterName, [HOST_NETWORK_KEY]: network },
   };
 }

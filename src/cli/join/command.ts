@@ -2,6 +2,7 @@ import { Argument } from "commander";
 import { stringify } from "yaml";
 import { z } from "zod";
 import { accessPrefixProblem } from "../../api/access.ts";
+import { networkSchema } from "../../api/cluster.ts";
 import { GROUP } from "../../api/keys.ts";
 import { DEFAULT_HOST_NAME, recordedHostName } from "../../clusters/host-name.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
@@ -57,6 +58,9 @@ export const command: Equip = equipped({
       "address at which the controller reaches the member (default: as joined, else the kubeconfig's)",
     "--home-api-server <url>":
       "where pods in the member find the host's API server (default: as joined, else as the controller was told for all members)",
+    "--network <name>":
+      "network in which its pods reach those of other clusters by their addresses: Services lead there, too (docs/services.md; " +
+      "default: as joined, else none)",
     "--labels <list>": "labels for selectors, e.g. region=eu,tier=gold",
     "--types <list>":
       "types of which the host may have whole objects in the member, e.g. certificates.cert-manager.io; those of earlier joins stay",
@@ -95,6 +99,7 @@ export const command: Equip = equipped({
     memberContext: z.string().optional(),
     memberServer: serverUrl.optional(),
     homeApiServer: homeApiServer.optional(),
+    network: networkSchema.optional(),
     labels: labelList.default({}),
     types: typeList.default([]),
     definitions: toggle,
@@ -152,7 +157,7 @@ export const command: Equip = equipped({
       : undefined;
     const { access: opens, accessPrefix: prefix, removeAccess } = options;
     const access = opens ? { prefix } : removeAccess ? ("remove" as const) : undefined;
-    const addresses = { memberServer, homeApiServer: homeServer };
+    const addresses = { memberServer, homeApiServer: homeServer, network: options.network };
     const join = { name, labels, types, definitions, ...addresses, access, timeoutMs, hostName };
     if (agent !== undefined && options.memberKubeconfig === undefined) {
       const objects = await joinByManifest({ ...join, agent }, { ...hostContext(host, session), role });

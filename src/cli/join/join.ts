@@ -150,12 +150,13 @@ async function writeCluster(
   { host, signal }: HostContext,
   options: { readonly dryRun?: boolean },
 ): Promise<void> {
-  const { name, labels, homeApiServer, agent } = joinOptions;
+  const { name, labels, homeApiServer, network, agent } = joinOptions;
   const write = { fieldManager: FIELD_MANAGER, signal, ...options };
   const annotations = memberUid === undefined ? {} : { [MEMBER_UID_ANNOTATION]: memberUid };
   const metadata = { name, labels: { ...labels }, annotations };
   const settings = {
     ...(homeApiServer === undefined ? {} : { homeAPI: { server: homeApiServer } }),
+    ...(network === undefined ? {} : { network }),
     ...(agent === undefined ? {} : { agent: leadsToHomeApi(joinOptions, joined) ? { homeAPI: true } : {} }),
     ...(access === undefined ? {} : { access }),
   };

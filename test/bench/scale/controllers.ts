@@ -10,7 +10,6 @@ import { type Fleet, kubeconfigOf } from "./fleet.ts";
 export function controllersOf({ host }: Fleet): ControllersOptions {
   return {
     host: connect("host", kubeconfigOf("host", host.url)),
-    network: undefined,
     connect: (name, kubeconfig) => ({
       client: connect(name, kubeconfig),
       server: "https://member",

@@ -46,6 +46,7 @@ export async function readInstallation(
     accessAddress: before.access?.address,
     image: before.ownImage,
     clusterName: before.clusterName ?? DEFAULT_HOST_NAME,
+    network: before.network,
     // The version has a finding of its own.
     version: before.version ?? version,
   });
