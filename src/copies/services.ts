@@ -4,7 +4,7 @@ import { addressChange, addressKindOf, mayBeCopied } from "../api/service-fields
 import { endpointSlices, serviceExports, services } from "../kube/resources.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import { copyMetadata, setField } from "./copy-metadata.ts";
-import type { CopiedKind, Selectors } from "./kind.ts";
+import type { CopiedKind } from "./kind.ts";
 
 type Spec = NonNullable<Service["spec"]>;
 type Copied =
@@ -64,9 +64,6 @@ export function isOfSelector({ metadata }: KubeObject): boolean {
   return metadata?.labels?.[SLICE_MANAGER_LABEL] === OWN_SLICES_MANAGER;
 }
 
-/** Selects EndpointSlices of the host that members get as they are: of Services without a selector. */
-export const OWN_SLICES: Selectors = { labelSelector: `${SLICE_MANAGER_LABEL}!=${OWN_SLICES_MANAGER}` };
-
 /**
  * Labels the copy so that its Endpoints, which get its labels, are never mirrored. Those of a selector that was removed since
  * stay in each cluster, and the copied slices already have what the host's mirroring made of them.
@@ -116,7 +113,7 @@ const endpointSlice: CopiedKind<ServiceObject> = {
   // The member's controller carries a copy's labels over to the slices that it makes itself.
   copies: { labelSelector: `${SLICE_MANAGER_LABEL}=${GROUP}` },
   // The host's controller makes one for every Service with a selector, and so does each member's.
-  sources: OWN_SLICES,
+  sources: { labelSelector: `${SLICE_MANAGER_LABEL}!=${OWN_SLICES_MANAGER}` },
 };
 
 /** Kinds by which names of Services lead somewhere in members. */
