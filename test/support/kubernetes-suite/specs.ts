@@ -23,7 +23,8 @@ const AREAS = new RegExp(
 const APART = /\[(Feature:|FeatureGate:[^\]]*\] \[(Alpha|Beta)\]|Disruptive|Flaky|Slow|Alpha|sig-windows)/;
 
 /** Kueue's specs of Jobs, pods and workloads, of which none needs more than Kueue, and pods that run. */
-const OF_KUEUE = /^(Kueue when |Pod groups |Deployment |StatefulSet |Fair Sharing |Hierarchical Cohort |ConcurrentAdmission )/;
+const OF_KUEUE =
+  /^(Kueue when |Pod groups |Deployment |StatefulSet |Fair Sharing |Hierarchical Cohort |ConcurrentAdmission )/;
 const OF_JOBS = /^\[sig-apps\] Job /;
 /** Specs with a driver of devices, which a member has and the host has not. */
 const OF_DEVICES = /^\[sig-node\] \[DRA\] (control plane|kubelet) /;
