@@ -10,7 +10,7 @@ interface Release {
   readonly version: string;
   /** Checksum as in go.sum. */
   readonly sum: string;
-  /** Files that are links in the engine's repository, which modules leave out: each with the file that it leads to. */
+  /** Files to copy within the sources, by their new names: links of the engine's repository, for instance, which modules leave out. */
   readonly links?: Readonly<Record<string, string>>;
   /** Go package of each binary. */
   readonly packages: Readonly<Record<string, string>>;
@@ -106,6 +106,8 @@ const KUEUE = {
   sum: "h1:5zAYwG/F8z19noTwCIHsTEckttrThAVJvaskWMT6pYg=",
 };
 
+const JOBSET_SPECS = "test/e2e/singlecluster/baseline/jobset_test.go";
+
 /** Programs built from their own sources, with the objects that they need. */
 const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
   argo: {
@@ -167,6 +169,9 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
   // Kueue's own end-to-end suite, with the configuration that it expects of Kueue.
   "kueue-suite": {
     ...KUEUE,
+    // The suite that has them waits for the operators of all kinds of jobs.
+    links: { [JOBSET_SPECS]: "test/e2e/singlecluster/extended/jobset_test.go" },
+    edits: { [JOBSET_SPECS]: ["package extended", "package baseline"] },
     isTest: true,
     packages: { "baseline.test": "./test/e2e/singlecluster/baseline" },
     keeps: { config: "test/e2e/config/default" },

@@ -1,14 +1,15 @@
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { z } from "zod";
 import type { Cluster } from "../clusters/types.ts";
 import { KUEUE_NAMESPACE } from "../engines/kueue.ts";
 import { startKueue } from "../engines/kueue-manager.ts";
+import { startOperator } from "../engines/operator.ts";
 import { ensurePrograms } from "../engines/programs.ts";
 import { applyAll, kubectl } from "../harness/kubectl.ts";
 
-const FRAMEWORKS = ["batch/job", "pod", "deployment", "statefulset"];
+const FRAMEWORKS = ["batch/job", "jobset.x-k8s.io/jobset", "pod", "deployment", "statefulset"];
 const NAME = "kueue-controller-manager";
 const labels = { app: NAME };
 // The suite's flavors select nodes by this label.
@@ -16,12 +17,26 @@ const NODES_LABEL = "instance-type=on-demand";
 
 const settings = z.object({ controller: z.unknown(), fairSharing: z.unknown(), featureGates: z.looseObject({}) });
 
-/** Starts Kueue in a cluster with the configuration that its suite expects; the pods run on the nodes of one. It ends with this process. */
+interface KueueOptions {
+  /** Cluster on whose nodes the pods run. */
+  readonly ofNodes: Cluster;
+  /** A folder for files that go with the clusters. */
+  readonly directory: string;
+  readonly onProgress: (line: string) => void;
+}
+
+/** Starts JobSet's controller, and Kueue with the configuration that its suite expects. They end with this process. */
 export async function startKueueOfSuite(
   cluster: Cluster,
-  ofNodes: Cluster,
-  onProgress: (line: string) => void,
+  { ofNodes, directory, onProgress }: KueueOptions,
 ): Promise<void> {
+  const jobset = await ensurePrograms("jobset", onProgress);
+  await startOperator({
+    host: cluster,
+    program: join(jobset, "jobset"),
+    manifests: join(jobset, "config", "default"),
+    directory: mkdtempSync(join(directory, "jobset-")),
+  });
   const file = join(await ensurePrograms("kueue-suite", onProgress), "config", "controller_manager_config.yaml");
   const { controller, fairSharing, featureGates } = settings.parse(parse(readFileSync(file, "utf8")));
   await startKueue(cluster, {

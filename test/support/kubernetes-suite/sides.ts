@@ -63,6 +63,11 @@ interface SideOptions {
   readonly onProgress: (line: string) => void;
 }
 
+// Calls pods of a Service directly: no kube-proxy runs that would lead to them.
+const FOR_KUBERNETES: ClusterOptions = { apiServerFlags: ["--enable-aggregator-routing"] };
+// Its specs request more than small machines have.
+const FOR_KUEUE: ClusterOptions = { realNodeCores: 8 };
+
 const ADMISSION = "admissionregistration.k8s.io";
 const RBAC = "rbac.authorization.k8s.io";
 // Kubernetes' suite labels its namespaces. Kueue's has the API server generate their names.
@@ -107,20 +112,21 @@ export async function startSide(name: SideName, options: SideOptions): Promise<S
     realNodeName: "worker",
     images: [images],
     audit: false,
-    // Specs of Kueue request more than small machines have.
-    ...(isOfKueue(name) ? { realNodeCores: 8 } : {}),
-    // Calls pods of a Service directly: no kube-proxy runs that would lead to them.
-    apiServerFlags: ["--enable-aggregator-routing"],
+    ...(isOfKueue(name) ? FOR_KUEUE : FOR_KUBERNETES),
   };
   if (!isCompared(name)) return startPlain(name, cluster, options);
   return name === "door" ? startDoor(cluster, options) : startDelegating(name, cluster, options);
 }
 
-async function startPlain(name: PlainSide, cluster: ClusterOptions, { onProgress }: SideOptions): Promise<Side> {
+async function startPlain(
+  name: PlainSide,
+  cluster: ClusterOptions,
+  { directory, onProgress }: SideOptions,
+): Promise<Side> {
   const clusters = await startClusters({ names: ["plain"], clusters: { plain: cluster }, onProgress });
   const plain = clusters.get("plain");
   try {
-    if (isOfKueue(name)) await startKueueOfSuite(plain, plain, onProgress);
+    if (isOfKueue(name)) await startKueueOfSuite(plain, { ofNodes: plain, directory, onProgress });
     return sideOf(name, clusters, plain, () => clusters.stop());
   } catch (error) {
     await clusters.stop();
@@ -150,7 +156,7 @@ async function startDelegating(
       restart: true,
       onProgress,
     });
-    if (isOfKueue(name)) await startKueueOfSuite(host, west, onProgress);
+    if (isOfKueue(name)) await startKueueOfSuite(host, { ofNodes: west, directory, onProgress });
     if (name === "devices") {
       const flags = [`--kubeconfig=${host.kubeconfig}`, `--types=${DEVICE_TYPES}`];
       await runLegation(["join", "west", `--member-kubeconfig=${west.kubeconfig}`, ...flags]);

@@ -24,7 +24,7 @@ const APART = /\[(Feature:|FeatureGate:[^\]]*\] \[(Alpha|Beta)\]|Disruptive|Flak
 
 /** Kueue's specs of Jobs, pods and workloads, of which none needs more than Kueue, and pods that run. */
 const OF_KUEUE =
-  /^(Kueue when |Pod groups |Deployment |StatefulSet |Fair Sharing |Hierarchical Cohort |ConcurrentAdmission )/;
+  /^(Kueue when |JobSet |Pod groups |Deployment |StatefulSet |Fair Sharing |Hierarchical Cohort |ConcurrentAdmission )/;
 const OF_JOBS = /^\[sig-apps\] Job /;
 /** Specs with a driver of devices, which a member has and the host has not. */
 const OF_DEVICES = /^\[sig-node\] \[DRA\] (control plane|kubelet) /;

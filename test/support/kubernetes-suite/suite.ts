@@ -4,6 +4,8 @@ import { ensurePrograms } from "../engines/programs.ts";
 import type { SuitePrograms } from "./programs.ts";
 import { isOfKueue, type Side, type SideName } from "./sides.ts";
 
+const AGNHOST = "registry.k8s.io/e2e-test-images/agnhost";
+
 /** A program of Ginkgo's specs. */
 export interface Suite {
   readonly program: string;
@@ -50,8 +52,12 @@ function kueuesOwn(folder: string): Suite {
     name: "End To End Baseline Suite",
     // The suite waits for Prometheus if these specs may run.
     flags: ["--ginkgo.label-filter=!feature:prometheus"],
-    // It looks for its sources, of which no selected spec needs any, and for the name of an image in them.
-    env: { PROJECT_DIR: folder, E2E_TEST_AGNHOST_IMAGE: "registry.k8s.io/e2e-test-images/agnhost:2.63.0" },
+    // It looks for its sources, of which no selected spec needs any, and for the names of images in them.
+    env: {
+      PROJECT_DIR: folder,
+      E2E_TEST_AGNHOST_IMAGE: `${AGNHOST}:2.63.0`,
+      E2E_TEST_AGNHOST_IMAGE_OLD: `${AGNHOST}:2.55`,
+    },
     on: ({ kubeconfig }) => ({ flags: [], env: { KUBECONFIG: kubeconfig } }),
   };
 }
