@@ -25,13 +25,13 @@ interface KueueOptions {
   readonly onProgress: (line: string) => void;
 }
 
-/** Starts JobSet's controller, and Kueue with the configuration that its suite expects. They end with this process. */
+/** Starts JobSet's controller, and Kueue with the configuration that its suite expects. Resolves to what ends both. */
 export async function startKueueOfSuite(
   cluster: Cluster,
   { ofNodes, directory, onProgress }: KueueOptions,
-): Promise<void> {
+): Promise<() => Promise<void>> {
   const jobset = await ensurePrograms("jobset", onProgress);
-  await startOperator({
+  const operator = await startOperator({
     host: cluster,
     program: join(jobset, "jobset"),
     manifests: join(jobset, "config", "default"),
@@ -39,7 +39,7 @@ export async function startKueueOfSuite(
   });
   const file = join(await ensurePrograms("kueue-suite", onProgress), "config", "controller_manager_config.yaml");
   const { controller, fairSharing, featureGates } = settings.parse(parse(readFileSync(file, "utf8")));
-  await startKueue(cluster, {
+  const kueue = await startKueue(cluster, {
     frameworks: FRAMEWORKS,
     configuration: {
       controller,
@@ -60,4 +60,5 @@ export async function startKueueOfSuite(
     },
   ]);
   await kubectl(ofNodes, ["label", "nodes", "--all", NODES_LABEL]);
+  return () => kueue.stop().finally(() => operator.stop());
 }

@@ -2,11 +2,13 @@ import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { DELEGATION_LABEL } from "../../../src/api/keys.ts";
 import { apiRequest } from "../clusters/api-request.ts";
 import { staticBusybox } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { Cluster, ClusterOptions, Clusters } from "../clusters/types.ts";
 import { mutatingPolicy } from "../harness/mutating-policy.ts";
+import { eventually } from "../harness/wait.ts";
 import { clusterRoleBinding, createUser } from "../legation/access.ts";
 import { ROOT, legation as runLegation } from "../legation/cli.ts";
 import { startLegation } from "../legation/start.ts";
@@ -118,6 +120,8 @@ export async function startSide(name: SideName, options: SideOptions): Promise<S
   return name === "door" ? startDoor(cluster, options) : startDelegating(name, cluster, options);
 }
 
+async function nothingToStop(): Promise<void> {}
+
 async function startPlain(
   name: PlainSide,
   cluster: ClusterOptions,
@@ -126,8 +130,10 @@ async function startPlain(
   const clusters = await startClusters({ names: ["plain"], clusters: { plain: cluster }, onProgress });
   const plain = clusters.get("plain");
   try {
-    if (isOfKueue(name)) await startKueueOfSuite(plain, { ofNodes: plain, directory, onProgress });
-    return sideOf(name, clusters, plain, () => clusters.stop());
+    const stopKueue = isOfKueue(name)
+      ? await startKueueOfSuite(plain, { ofNodes: plain, directory, onProgress })
+      : nothingToStop;
+    return sideOf(name, clusters, plain, () => stopKueue().finally(() => clusters.stop()));
   } catch (error) {
     await clusters.stop();
     throw error;
@@ -156,7 +162,9 @@ async function startDelegating(
       restart: true,
       onProgress,
     });
-    if (isOfKueue(name)) await startKueueOfSuite(host, { ofNodes: west, directory, onProgress });
+    const stopKueue = isOfKueue(name)
+      ? await startKueueOfSuite(host, { ofNodes: west, directory, onProgress })
+      : nothingToStop;
     if (name === "devices") {
       const flags = [`--kubeconfig=${host.kubeconfig}`, `--types=${DEVICE_TYPES}`];
       await runLegation(["join", "west", `--member-kubeconfig=${west.kubeconfig}`, ...flags]);
@@ -174,7 +182,11 @@ async function startDelegating(
     const [policy, binding] = policyFor(name);
     await create(host, ADMISSION, "mutatingadmissionpolicies", policy);
     await create(host, ADMISSION, "mutatingadmissionpolicybindings", binding);
-    const stop = (): Promise<void> => legation.stop().finally(() => clusters.stop());
+    await inForce(host);
+    const stop = (): Promise<void> =>
+      stopKueue()
+        .finally(() => legation.stop())
+        .finally(() => clusters.stop());
     const isOfMember = OF_MEMBER[name];
     if (isOfMember === undefined) return sideOf(name, clusters, host, stop);
     if (name === "whole") onHost("create", "-f", WHOLE_BY_DEFAULT);
@@ -227,6 +239,16 @@ function sideOf(
   stop: () => Promise<void>,
 ): Side {
   return { name, kubeconfig, kubectl: clusters.info.kubectl, [Symbol.asyncDispose]: stop };
+}
+
+/** API servers learn of a policy some time after it is made: a namespace that is only tried shows whether they have. */
+async function inForce(host: Cluster): Promise<void> {
+  const trial = { body: { metadata: { generateName: "trial-" } } };
+  await eventually(
+    async () =>
+      (await apiRequest(host, "POST", "/api/v1/namespaces?dryRun=All", trial)).text.includes(DELEGATION_LABEL),
+    { timeoutMs: 60_000, intervalMs: 100, what: "the policy that delegates the suite" },
+  );
 }
 
 async function serviceAddress(cluster: Cluster): Promise<string> {
