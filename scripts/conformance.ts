@@ -7,19 +7,28 @@ import { compare, differences, parseListed, type Verdict } from "../test/support
 import { ensureSuite, type SuitePrograms } from "../test/support/kubernetes-suite/programs.ts";
 import { Results } from "../test/support/kubernetes-suite/results.ts";
 import { runSpecs } from "../test/support/kubernetes-suite/run.ts";
-import { SIDES, type SideName, startSide } from "../test/support/kubernetes-suite/sides.ts";
+import {
+  isCompared,
+  isOfKueue,
+  plainOf,
+  SIDES,
+  type SideName,
+  startSide,
+} from "../test/support/kubernetes-suite/sides.ts";
 import { allSpecs, selected } from "../test/support/kubernetes-suite/specs.ts";
+import { type Suite, suiteOf } from "../test/support/kubernetes-suite/suite.ts";
 import { readOptions, refuse, wholeNumber } from "./options.ts";
 
 const USAGE = `Kubernetes' own e2e suite on a plain cluster, on a host whose every pod is delegated, of Jobs on a host whose every Job
-runs whole in a member, of claims on a host whose member has the devices, and on a member that is reached through its host. Prints the specs that pass on the first and
-fail on another, which must be those that docs/conformance.md lists.
+runs whole in a member, of claims on a host whose member has the devices, and on a member that is reached through its host. Then Kueue's own suite on a plain cluster with Kueue,
+and on a host whose every pod is delegated. Prints the specs that pass on the plain cluster and fail on another, which must be those
+that docs/conformance.md lists.
 
-  npm run conformance -- [--focus RE] [--skip RE] [--side plain|delegated|whole|devices|door] [--minutes N]
+  npm run conformance -- [--focus RE] [--skip RE] [--side plain|delegated|whole|devices|door|kueue] [--minutes N]
 
   --focus    only specs whose text matches, e.g. '\\[Conformance\\]'
   --skip     none whose text matches
-  --side     only one of the five; default: all, one after the other
+  --side     only one of the six; default: all, one after the other. kueue has its own plain cluster, and runs on both
   --minutes  ends what is under way after so long; the next call goes on from there
   --workers  processes of the suite at a time; default 4
   --again    runs also what has a result: "failed", what has not passed; "all", everything
@@ -42,7 +51,9 @@ const { values } = readOptions(USAGE, {
   results: { type: "string", default: join(cacheDirectory(), "conformance") },
   list: { type: "boolean", default: false },
 });
-const sides = SIDES.filter((side) => values.side === undefined || values.side === side);
+const sides = SIDES.filter(
+  (side) => values.side === undefined || values.side === side || (values.side === "kueue" && isOfKueue(side)),
+);
 if (sides.length === 0) refuse(USAGE, `--side must be one of ${SIDES.join(", ")}, not "${values.side}".`);
 if (!AGAIN.includes(values.again)) refuse(USAGE, `--again must be failed or all, not "${values.again}".`);
 const workers = wholeNumber(USAGE, "workers", values.workers, 1, 32);
@@ -64,8 +75,14 @@ function say(line: string): void {
   process.stderr.write(`conformance: ${line}\n`);
 }
 
+async function specsOf(name: SideName, suite: Suite): Promise<string[]> {
+  return selected(await allSpecs(suite), selection, name);
+}
+
 /** Runs specs without a result, and repeats those that differ. */
-async function runSide(name: SideName, specs: readonly string[], programs: SuitePrograms): Promise<void> {
+async function runSide(name: SideName, programs: SuitePrograms): Promise<void> {
+  const suite = await suiteOf(name, programs, say);
+  const specs = await specsOf(name, suite);
   const had = results.of(name);
   const isDone = (spec: string): boolean =>
     values.again !== "all" && had.has(spec) && (values.again === "" || had.get(spec)?.outcome === "passed");
@@ -79,7 +96,7 @@ async function runSide(name: SideName, specs: readonly string[], programs: Suite
     let [done, failed] = [0, 0];
     const run = (some: readonly string[]): Promise<void> =>
       runSpecs(side, some, {
-        suite: programs.suite,
+        suite,
         results,
         workers,
         signal: stopping.signal,
@@ -93,8 +110,8 @@ async function runSide(name: SideName, specs: readonly string[], programs: Suite
         },
       });
     await run(wanted);
-    if (name === "plain" || stopping.signal.aborted) return;
-    const differing = differences(results.of("plain"), results.of(name)).map(({ spec }) => spec);
+    if (!isCompared(name) || stopping.signal.aborted) return;
+    const differing = differences(results.of(plainOf(name)), results.of(name)).map(({ spec }) => spec);
     const twice = wanted.filter((spec) => differing.includes(spec));
     if (twice.length === 0) return;
     say(`${name}: once more, what differs: ${twice.length} specs`);
@@ -107,13 +124,10 @@ async function runSide(name: SideName, specs: readonly string[], programs: Suite
 /** Runs the sides. Reports whether exactly the listed specs differ. */
 async function runAll(): Promise<boolean> {
   if (minutes !== undefined) setTimeout(stop, minutes * 60_000).unref();
-  for (const side of sides) await runSide(side, selected(all, selection, side), programs);
+  for (const side of sides) await runSide(side, programs);
   const page = readFileSync(PAGE, "utf8");
-  const compared = SIDES.filter((side) => side !== "plain").filter(
-    (side) => values.side === undefined || sides.includes(side),
-  );
-  const verdicts = compared.map((side) => {
-    const verdict = compare(results.of("plain"), results.of(side), parseListed(page, side));
+  const verdicts = sides.filter(isCompared).map((side) => {
+    const verdict = compare(results.of(plainOf(side)), results.of(side), parseListed(page, side));
     show(side, verdict);
     return verdict;
   });
@@ -141,13 +155,7 @@ const stop = (): void => stopping.abort();
 process.once("SIGINT", stop);
 process.once("SIGTERM", stop);
 const programs = await ensureSuite(say);
-const all = await allSpecs(programs.suite);
-if (values.list)
-  console.log(
-    selected(
-      all,
-      selection,
-      SIDES.find((side) => side === values.side),
-    ).join("\n"),
-  );
-else process.exitCode = (await runAll()) ? 0 : 1;
+if (values.list) {
+  const lists = await Promise.all(sides.map(async (side) => specsOf(side, await suiteOf(side, programs, say))));
+  console.log([...new Set(lists.flat())].join("\n"));
+} else process.exitCode = (await runAll()) ? 0 : 1;

@@ -80,6 +80,7 @@ function describeNode(spec: ControlPlaneSpec, files: ClusterFiles, access: ApiAc
     addresses,
     apiPort: files.apiPort,
     images: spec.options.images ?? [],
+    cores: spec.options.realNodeCores,
     ...(spec.options.realNode === true && nodeBinaries !== undefined ? { binaries: nodeBinaries } : {}),
     nodeReady: () => nodeReady(access, nodeName),
   });

@@ -69,6 +69,7 @@ const clusterOptions: z.ZodType<ClusterOptions> = z.object({
   nodes: z.array(kwokNodes).exactOptional(),
   realNode: z.boolean().exactOptional(),
   realNodeName: z.string().exactOptional(),
+  realNodeCores: z.int().min(1).exactOptional(),
   images: z.array(z.string()).exactOptional(),
   apiServerFlags: flags,
   controllerManagerFlags: flags,

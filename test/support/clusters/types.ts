@@ -21,6 +21,8 @@ export interface ClusterOptions {
   readonly realNode?: boolean;
   /** Name of the real node; default `CLUSTER-real`. */
   readonly realNodeName?: string;
+  /** Processors that the real node counts, whatever the machine has. Default: the machine's. */
+  readonly realNodeCores?: number;
   /** Archives of more images for the real node, as `ctr images import` takes them. */
   readonly images?: readonly string[];
   /** More flags of the planes, e.g. `--node-monitor-grace-period=10s`; a later flag wins over a default. */

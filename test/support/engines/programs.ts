@@ -10,12 +10,14 @@ interface Release {
   readonly version: string;
   /** Checksum as in go.sum. */
   readonly sum: string;
-  /** Files that are links in the engine's repository, which modules leave out: each with the file that it leads to. */
+  /** Files to copy within the sources, by their new names: links of the engine's repository, for instance, which modules leave out. */
   readonly links?: Readonly<Record<string, string>>;
   /** Go package of each binary. */
   readonly packages: Readonly<Record<string, string>>;
   /** Texts of the sources that suit a container only: each file with what is replaced, and by what. */
   readonly edits?: Readonly<Record<string, readonly [from: string, to: string]>>;
+  /** The packages' tests are the binaries. */
+  readonly isTest?: boolean;
   /** Folders of the sources to keep beside the binaries, by the names that they get there. */
   readonly keeps: Readonly<Record<string, string>>;
   /** Programs of the engine that are no part of its module: each with a file here. */
@@ -26,7 +28,18 @@ interface Release {
 
 /** Programs of a release, built in a copy of its sources, since the cache of modules must stay as it is. */
 function programsOf(name: string, release: Release): GoPrograms {
-  const { module, version, sum, links = {}, packages, keeps, adds = {}, edits = {}, variables = {} } = release;
+  const {
+    module,
+    version,
+    sum,
+    links = {},
+    packages,
+    isTest = false,
+    keeps,
+    adds = {},
+    edits = {},
+    variables = {},
+  } = release;
   const added = Object.entries(adds).map(([to, from]) => [to, moduleFolder(from)] as const);
   const extras = Object.entries(keeps).map(([kept, folder]) => {
     const keep = (to: string, sources: string): void => cpSync(join(sources, folder), to, { recursive: true });
@@ -37,6 +50,7 @@ function programsOf(name: string, release: Release): GoPrograms {
     packages,
     ldflags: ["-s -w", ...Object.entries(variables).map(([key, value]) => `-X ${key}=${value}`)].join(" "),
     isStatic: true,
+    isTest,
     extras: Object.fromEntries(extras),
     pins: () => [JSON.stringify(release), ...added.map(([, from]) => readFileSync(from, "utf8"))],
     sources: (work) => {
@@ -79,11 +93,20 @@ export type ProgramEngine =
   | "tekton"
   | "cert-manager"
   | "kueue"
+  | "kueue-suite"
   | "coscheduling"
   | "helm"
   | "helm3"
   | "krew"
   | "prometheus-operator";
+
+const KUEUE = {
+  module: "sigs.k8s.io/kueue",
+  version: "v0.19.1",
+  sum: "h1:5zAYwG/F8z19noTwCIHsTEckttrThAVJvaskWMT6pYg=",
+};
+
+const JOBSET_SPECS = "test/e2e/singlecluster/baseline/jobset_test.go";
 
 /** Programs built from their own sources, with the objects that they need. */
 const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
@@ -127,9 +150,7 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
     keeps: { crds: "deploy/crds", chart: "deploy/charts/cert-manager" },
   },
   kueue: {
-    module: "sigs.k8s.io/kueue",
-    version: "v0.19.1",
-    sum: "h1:5zAYwG/F8z19noTwCIHsTEckttrThAVJvaskWMT6pYg=",
+    ...KUEUE,
     adds: { "cmd/multikueue/main.go": "../engines/kueue/main.go" },
     edits: { "cmd/kueue/main.go": ['"/etc/kueue/metrics/certs"', 'os.Getenv("METRICS_CERTS")'] },
     packages: { multikueue: "./cmd/multikueue", kueue: "./cmd/kueue" },
@@ -141,11 +162,19 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
   },
   // The definitions are all that tests of admission checks need.
   "kueue-definitions": {
-    module: "sigs.k8s.io/kueue",
-    version: "v0.19.1",
-    sum: "h1:5zAYwG/F8z19noTwCIHsTEckttrThAVJvaskWMT6pYg=",
+    ...KUEUE,
     packages: {},
     keeps: { crds: "config/components/crd/bases" },
+  },
+  // Kueue's own end-to-end suite, with the configuration that it expects of Kueue.
+  "kueue-suite": {
+    ...KUEUE,
+    // The suite that has them waits for the operators of all kinds of jobs.
+    links: { [JOBSET_SPECS]: "test/e2e/singlecluster/extended/jobset_test.go" },
+    edits: { [JOBSET_SPECS]: ["package extended", "package baseline"] },
+    isTest: true,
+    packages: { "baseline.test": "./test/e2e/singlecluster/baseline" },
+    keeps: { config: "test/e2e/config/default" },
   },
   // The project's newest release in the module proxy, which stands on Kubernetes 1.33.
   coscheduling: {

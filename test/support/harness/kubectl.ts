@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { inject } from "vitest";
+import { findBinaries } from "../clusters/binaries.ts";
 import type { Cluster } from "../clusters/types.ts";
 import type {} from "./global-setup.ts";
 
@@ -18,9 +19,14 @@ export interface KubectlOptions {
 }
 
 /** Runs kubectl against a cluster as admin and returns its standard output; rejects with its standard error. */
-export function kubectl(cluster: Cluster, args: readonly string[], options: KubectlOptions = {}): Promise<string> {
+export async function kubectl(
+  cluster: Cluster,
+  args: readonly string[],
+  options: KubectlOptions = {},
+): Promise<string> {
   const { input, kubeconfig = cluster.kubeconfig, within = [], timeoutMs = 120_000 } = options;
-  const { program = inject("kubectl") } = options;
+  // Scripts run clusters without a test.
+  const { program = process.env.VITEST === undefined ? (await findBinaries()).kubectl : inject("kubectl") } = options;
   const [command = "", ...all] = [...within, program, `--kubeconfig=${kubeconfig}`, ...args];
   const child = spawn(command, all, { timeout: timeoutMs });
   let output = "";

@@ -31,6 +31,7 @@ const HEADINGS: Readonly<Record<ComparedSide, RegExp>> = {
   whole: /^### Differences of whole Jobs$/m,
   devices: /^### Differences of devices$/m,
   door: /^### Differences through the host$/m,
+  kueue: /^### Differences of Kueue's specs$/m,
 };
 const ENTRY = /^- `([^`]+)`: (\S.*)$/;
 const entry = z.tuple([z.string(), z.string(), z.string()]);

@@ -1,15 +1,15 @@
 import { spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { VIRTUAL_NODE_TAINT } from "../../../src/api/keys.ts";
 import { DEATH_SIGNAL } from "../clusters/death-signal.ts";
 import { parseReport, type Results, type SpecResult } from "./results.ts";
 import type { Side } from "./sides.ts";
 import { batchesOf } from "./specs.ts";
+import type { Suite } from "./suite.ts";
 
 /** Options of a run of the suite. */
 export interface RunOptions {
-  readonly suite: string;
+  readonly suite: Suite;
   readonly results: Results;
   /** Processes of the suite at a time. */
   readonly workers: number;
@@ -19,8 +19,6 @@ export interface RunOptions {
   readonly onResults: (results: readonly SpecResult[]) => void;
 }
 
-// Ginkgo matches it together with a spec's text.
-const SUITE_NAME = "Kubernetes e2e suite";
 // A process needs seconds before its first spec.
 const BATCH = 5;
 // A spec of claims that finds one invalid ends its whole process.
@@ -52,22 +50,21 @@ async function runBatch(side: Side, specs: readonly string[], options: RunOption
   const directory = join(options.results.directory, "logs", `${side.name}-${new Date().toISOString()}-${made}`);
   mkdirSync(directory, { recursive: true });
   const report = join(directory, "report.json");
+  const { suite, signal } = options;
+  const on = suite.on(side, directory);
   const flags = [
-    `--kubeconfig=${side.kubeconfig}`,
-    `--kubectl-path=${side.kubectl}`,
-    "--provider=skeleton",
-    `--non-blocking-taints=${VIRTUAL_NODE_TAINT}`,
-    "--disable-log-dump",
-    `--e2e-output-dir=${directory}`,
+    ...suite.flags,
+    ...on.flags,
     `--ginkgo.json-report=${report}`,
     "--ginkgo.no-color",
     "--ginkgo.timeout=2h",
-    ...specs.map((spec) => `--ginkgo.focus=^${SUITE_NAME} ${escaped(spec)}$`),
+    ...specs.map((spec) => `--ginkgo.focus=^${suite.name} ${escaped(spec)}$`),
   ];
-  await suiteProcess(options.suite, flags, directory, options.signal);
+  const env = { ...process.env, ...suite.env, ...on.env };
+  await suiteProcess([suite.program, ...flags], { cwd: directory, env, signal });
   const results = takeReport(report);
   if (results !== undefined) return results;
-  if (options.signal.aborted) return [];
+  if (signal.aborted) return [];
   return specs.map((spec) => ({
     spec,
     outcome: "failed",
@@ -92,10 +89,16 @@ function escaped(text: string): string {
   return text.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 }
 
-function suiteProcess(suite: string, flags: readonly string[], cwd: string, signal: AbortSignal): Promise<void> {
+interface ProcessOptions {
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly signal: AbortSignal;
+}
+
+function suiteProcess(suite: readonly string[], { cwd, env, signal }: ProcessOptions): Promise<void> {
   const log = openSync(join(cwd, "log"), "w");
-  const [command = "", ...args] = [...DEATH_SIGNAL, suite, ...flags];
-  const child = spawn(command, args, { cwd, stdio: ["ignore", log, log] });
+  const [command = "", ...args] = [...DEATH_SIGNAL, ...suite];
+  const child = spawn(command, args, { cwd, env, stdio: ["ignore", log, log] });
   closeSync(log);
   // Ginkgo then reports what has ended, and cleans up.
   const interrupt = (): void => void child.kill("SIGINT");

@@ -2,32 +2,54 @@ import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { DELEGATION_LABEL } from "../../../src/api/keys.ts";
 import { apiRequest } from "../clusters/api-request.ts";
 import { staticBusybox } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { Cluster, ClusterOptions, Clusters } from "../clusters/types.ts";
 import { mutatingPolicy } from "../harness/mutating-policy.ts";
+import { eventually } from "../harness/wait.ts";
 import { clusterRoleBinding, createUser } from "../legation/access.ts";
 import { ROOT, legation as runLegation } from "../legation/cli.ts";
 import { startLegation } from "../legation/start.ts";
 import { writeSuiteImages } from "./images.ts";
 import { devicesOfMember, type IsOfMember, joinedApi, podsOfMember } from "./joined-api.ts";
+import { startKueueOfSuite } from "./kueue.ts";
 import type { SuitePrograms } from "./programs.ts";
 
 /**
  * The clusters that the suite runs on: an ordinary one, a host whose pods all run in a member, one whose Jobs do, one whose pods
- * get devices of a member, and a member that is reached through its host.
+ * get devices of a member, and a member that is reached through its host. Kueue's suite runs on an ordinary cluster with Kueue, and on
+ * a host with Kueue whose pods all run in a member.
  */
-export type SideName = "plain" | "delegated" | "whole" | "devices" | "door";
+export type SideName = PlainSide | ComparedSide;
 
-/** The sides that are compared with the ordinary cluster. */
-export type ComparedSide = Exclude<SideName, "plain">;
+/** The ordinary clusters. */
+type PlainSide = "plain" | "plain-kueue";
 
-/** The sides, in the order of the report. */
-export const SIDES: readonly SideName[] = ["plain", "delegated", "whole", "devices", "door"];
+/** The sides that are compared with an ordinary cluster. */
+export type ComparedSide = HostSide | "door";
 
 /** The sides on which the suite creates its objects on the host. */
-type HostSide = Exclude<ComparedSide, "door">;
+type HostSide = "delegated" | "whole" | "devices" | "kueue";
+
+/** The sides, in the order of the report. */
+export const SIDES: readonly SideName[] = ["plain", "delegated", "whole", "devices", "door", "plain-kueue", "kueue"];
+
+/** Reports whether the side has Kueue, whose suite runs there. */
+export function isOfKueue(side: SideName): boolean {
+  return side === "plain-kueue" || side === "kueue";
+}
+
+/** Returns the ordinary cluster that a side is compared with. */
+export function plainOf(side: SideName): PlainSide {
+  return isOfKueue(side) ? "plain-kueue" : "plain";
+}
+
+/** Reports whether a side is compared with an ordinary cluster. */
+export function isCompared(side: SideName): side is ComparedSide {
+  return side !== plainOf(side);
+}
 
 /** A cluster that is ready for the suite. */
 export interface Side extends AsyncDisposable {
@@ -43,17 +65,26 @@ interface SideOptions {
   readonly onProgress: (line: string) => void;
 }
 
+// Calls pods of a Service directly: no kube-proxy runs that would lead to them.
+const FOR_KUBERNETES: ClusterOptions = { apiServerFlags: ["--enable-aggregator-routing"] };
+// Its specs request more than small machines have.
+const FOR_KUEUE: ClusterOptions = { realNodeCores: 8 };
+
 const ADMISSION = "admissionregistration.k8s.io";
 const RBAC = "rbac.authorization.k8s.io";
-const OF_THE_SUITE = 'has(object.metadata.labels) && "e2e-framework" in object.metadata.labels';
+// Kubernetes' suite labels its namespaces. Kueue's has the API server generate their names.
+const OF_THE_SUITE =
+  'has(object.metadata.generateName) || has(object.metadata.labels) && "e2e-framework" in object.metadata.labels';
 // Labels of the suite's namespaces, as JSON pointers have them. The second is the example's.
 const LABELS: Readonly<Record<HostSide, Readonly<Record<string, string>>>> = {
   delegated: { "legation.dev~1delegation": "all" },
   whole: { "legation.dev~1delegation": "annotated", "example.com~1jobs": "whole" },
   devices: { "legation.dev~1delegation": "all" },
+  kueue: { "legation.dev~1delegation": "all" },
 };
 /** Of the sides on which the member answers for a part of the API, that part. */
 const OF_MEMBER: Readonly<Partial<Record<HostSide, IsOfMember>>> = { whole: podsOfMember, devices: devicesOfMember };
+const ENSURE_LABELS = `(has(object.metadata.labels) ? [] : [JSONPatch{op: "add", path: "/metadata/labels", value: {}}])`;
 const DEVICE_TYPES = "resourceclaims.resource.k8s.io,resourceclaimtemplates.resource.k8s.io";
 const WHOLE_BY_DEFAULT = join(ROOT, "examples", "whole-by-default", "policy.yaml");
 
@@ -67,7 +98,7 @@ function policyFor(side: HostSide): ReturnType<typeof mutatingPolicy> {
       resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["namespaces"] }],
     },
     matchConditions: [{ name: "of-the-suite", expression: OF_THE_SUITE }],
-    mutation: { patchType: "JSONPatch", jsonPatch: { expression: `[${operations.join(", ")}]` } },
+    mutation: { patchType: "JSONPatch", jsonPatch: { expression: `${ENSURE_LABELS} + [${operations.join(", ")}]` } },
   });
 }
 
@@ -83,16 +114,30 @@ export async function startSide(name: SideName, options: SideOptions): Promise<S
     realNodeName: "worker",
     images: [images],
     audit: false,
-    // Calls pods of a Service directly: no kube-proxy runs that would lead to them.
-    apiServerFlags: ["--enable-aggregator-routing"],
+    ...(isOfKueue(name) ? FOR_KUEUE : FOR_KUBERNETES),
   };
-  if (name === "plain") return startPlain(cluster, options);
+  if (!isCompared(name)) return startPlain(name, cluster, options);
   return name === "door" ? startDoor(cluster, options) : startDelegating(name, cluster, options);
 }
 
-async function startPlain(cluster: ClusterOptions, { onProgress }: SideOptions): Promise<Side> {
+async function nothingToStop(): Promise<void> {}
+
+async function startPlain(
+  name: PlainSide,
+  cluster: ClusterOptions,
+  { directory, onProgress }: SideOptions,
+): Promise<Side> {
   const clusters = await startClusters({ names: ["plain"], clusters: { plain: cluster }, onProgress });
-  return sideOf("plain", clusters, clusters.get("plain"), () => clusters.stop());
+  const plain = clusters.get("plain");
+  try {
+    const stopKueue = isOfKueue(name)
+      ? await startKueueOfSuite(plain, { ofNodes: plain, directory, onProgress })
+      : nothingToStop;
+    return sideOf(name, clusters, plain, () => stopKueue().finally(() => clusters.stop()));
+  } catch (error) {
+    await clusters.stop();
+    throw error;
+  }
 }
 
 async function startDelegating(
@@ -117,6 +162,9 @@ async function startDelegating(
       restart: true,
       onProgress,
     });
+    const stopKueue = isOfKueue(name)
+      ? await startKueueOfSuite(host, { ofNodes: west, directory, onProgress })
+      : nothingToStop;
     if (name === "devices") {
       const flags = [`--kubeconfig=${host.kubeconfig}`, `--types=${DEVICE_TYPES}`];
       await runLegation(["join", "west", `--member-kubeconfig=${west.kubeconfig}`, ...flags]);
@@ -134,7 +182,11 @@ async function startDelegating(
     const [policy, binding] = policyFor(name);
     await create(host, ADMISSION, "mutatingadmissionpolicies", policy);
     await create(host, ADMISSION, "mutatingadmissionpolicybindings", binding);
-    const stop = (): Promise<void> => legation.stop().finally(() => clusters.stop());
+    await inForce(host);
+    const stop = (): Promise<void> =>
+      stopKueue()
+        .finally(() => legation.stop())
+        .finally(() => clusters.stop());
     const isOfMember = OF_MEMBER[name];
     if (isOfMember === undefined) return sideOf(name, clusters, host, stop);
     if (name === "whole") onHost("create", "-f", WHOLE_BY_DEFAULT);
@@ -187,6 +239,16 @@ function sideOf(
   stop: () => Promise<void>,
 ): Side {
   return { name, kubeconfig, kubectl: clusters.info.kubectl, [Symbol.asyncDispose]: stop };
+}
+
+/** API servers learn of a policy some time after it is made: a namespace that is only tried shows whether they have. */
+async function inForce(host: Cluster): Promise<void> {
+  const trial = { body: { metadata: { generateName: "trial-" } } };
+  await eventually(
+    async () =>
+      (await apiRequest(host, "POST", "/api/v1/namespaces?dryRun=All", trial)).text.includes(DELEGATION_LABEL),
+    { timeoutMs: 60_000, intervalMs: 100, what: "the policy that delegates the suite" },
+  );
 }
 
 async function serviceAddress(cluster: Cluster): Promise<string> {

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { parseNames } from "./results.ts";
-import type { SideName } from "./sides.ts";
+import { isOfKueue, type SideName } from "./sides.ts";
+import type { Suite } from "./suite.ts";
 
 /** A choice among the suite's specs. */
 export interface Selection {
@@ -21,6 +22,9 @@ const AREAS = new RegExp(
 // Specs for clusters that are set up otherwise, that take minutes each, or that break nodes.
 const APART = /\[(Feature:|FeatureGate:[^\]]*\] \[(Alpha|Beta)\]|Disruptive|Flaky|Slow|Alpha|sig-windows)/;
 
+/** Kueue's specs of Jobs, pods and workloads, of which none needs more than Kueue, and pods that run. */
+const OF_KUEUE =
+  /^(Kueue when |JobSet |Pod groups |Deployment |StatefulSet |Fair Sharing |Hierarchical Cohort |ConcurrentAdmission )/;
 const OF_JOBS = /^\[sig-apps\] Job /;
 /** Specs with a driver of devices, which a member has and the host has not. */
 const OF_DEVICES = /^\[sig-node\] \[DRA\] (control plane|kubelet) /;
@@ -39,7 +43,7 @@ function isSerial(spec: string): boolean {
 export function selected(specs: readonly string[], { focus, skip }: Selection, side?: SideName): string[] {
   return specs.filter(
     (spec) =>
-      AREAS.test(spec) &&
+      (side !== undefined && isOfKueue(side) ? OF_KUEUE : AREAS).test(spec) &&
       (side !== "whole" || OF_JOBS.test(spec)) &&
       (side !== "devices" || OF_DEVICES.test(spec)) &&
       (side !== "delegated" || !OF_DEVICES.test(spec)) &&
@@ -65,12 +69,16 @@ export function batchesOf(specs: readonly string[], size: number): { parallel: s
 }
 
 /** Returns the full texts of all specs in the suite. */
-export async function allSpecs(suite: string): Promise<string[]> {
+export async function allSpecs({ program, flags, env }: Suite): Promise<string[]> {
   const directory = mkdtempSync(join(tmpdir(), "legation-specs-"));
   try {
     const report = join(directory, "report.json");
-    const flags = ["--ginkgo.dry-run", `--ginkgo.json-report=${report}`, "--ginkgo.no-color", "--provider=skeleton"];
-    await promisify(execFile)(suite, flags, { cwd: directory, maxBuffer: 2 ** 28 });
+    const dry = [...flags, "--ginkgo.dry-run", `--ginkgo.json-report=${report}`, "--ginkgo.no-color"];
+    await promisify(execFile)(program, dry, {
+      cwd: directory,
+      env: { ...process.env, ...env },
+      maxBuffer: 2 ** 28,
+    });
     return parseNames(readFileSync(report, "utf8"));
   } finally {
     rmSync(directory, { recursive: true, force: true });

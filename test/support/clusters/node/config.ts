@@ -45,6 +45,8 @@ export interface NodeFiles {
   readonly nodeName: string;
   readonly addresses: Addresses;
   readonly binaries: NodeBinaries;
+  /** Processors that the kubelet counts; undefined for the machine's. */
+  readonly cores: number | undefined;
   /** Archives of images beside the node's own. */
   readonly images: readonly string[];
 }

@@ -88,6 +88,8 @@ export interface RealNodeSpec {
   readonly apiPort: number;
   /** Archives of images beside the one that every node has. */
   readonly images: readonly string[];
+  /** Processors that the kubelet counts; undefined for the machine's. */
+  readonly cores: number | undefined;
   /** Absent: no node, only the service address of the API server for the pods of other clusters. */
   readonly binaries?: NodeBinaries;
   /** Reports whether the node is Ready. */
@@ -141,13 +143,13 @@ async function removeCgroups(cgroup: string): Promise<void> {
 
 /** Describes a cluster's real node, or its door, without starting it. */
 export function describeRealNode(spec: RealNodeSpec): RealNode {
-  const { clusterDirectory, addresses, binaries, nodeName, images } = spec;
+  const { clusterDirectory, addresses, binaries, nodeName, images, cores } = spec;
   const directory = join(clusterDirectory, "node");
   mkdirSync(directory, { recursive: true });
   const script =
     binaries === undefined
       ? doorScript(addresses)
-      : writeNode({ directory, clusterDirectory, nodeName, addresses, binaries, images });
+      : writeNode({ directory, clusterDirectory, nodeName, addresses, binaries, images, cores });
   const scriptFile = join(directory, "node.sh");
   writeFileSync(scriptFile, script);
   const door = new FaultProxy(443, spec.apiPort, addresses.api);

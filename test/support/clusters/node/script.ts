@@ -52,12 +52,21 @@ fi
 `;
 }
 
+/** Shell that shows the kubelet so many processors: it counts their folders where no node of memory has any. */
+function processors(cores: number | undefined): string {
+  if (cores === undefined) return "";
+  return `for folder in node cpu; do mount -t tmpfs tmpfs "/sys/devices/system/$folder"; done
+for core in $(seq 0 ${cores - 1}); do mkdir "/sys/devices/system/cpu/cpu$core"; done
+`;
+}
+
 /** The script of a real node: network, containerd, the image, and the kubelet, whose end is the node's. */
 export function nodeScript(files: NodeFiles): string {
-  const { directory, clusterDirectory, nodeName, addresses, binaries, images } = files;
+  const { directory, clusterDirectory, nodeName, addresses, binaries, images, cores } = files;
   const archives = [join(directory, "image.tar"), ...images];
   return `${network(addresses)}
 ${cgroups(addresses)}
+${processors(cores)}
 # Places that containerd and the kubelet insist on.
 mount -t tmpfs tmpfs /var/lib
 mount -t tmpfs tmpfs /var/log

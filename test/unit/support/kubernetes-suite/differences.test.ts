@@ -73,9 +73,12 @@ describe("the list of differences", () => {
     expect(() => parseListed(page(), "whole")).toThrow("Differences of whole Jobs");
   });
 
-  test.each(["delegated", "whole", "door"] as const)("can be read from the documents: %s", (side) => {
-    const text = readFileSync(join(import.meta.dirname, "../../../../docs/conformance.md"), "utf8");
-    const specs = parseListed(text, side).map(({ spec }) => spec);
-    expect(new Set(specs).size).toBe(specs.length);
-  });
+  test.each(["delegated", "whole", "devices", "door", "kueue"] as const)(
+    "can be read from the documents: %s",
+    (side) => {
+      const text = readFileSync(join(import.meta.dirname, "../../../../docs/conformance.md"), "utf8");
+      const specs = parseListed(text, side).map(({ spec }) => spec);
+      expect(new Set(specs).size).toBe(specs.length);
+    },
+  );
 });

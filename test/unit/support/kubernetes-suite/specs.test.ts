@@ -41,6 +41,14 @@ test("runs all specs of Jobs, and no others, on the side of whole Jobs", () => {
   expect(selected([PODS, gated, setUp], {}, "whole")).toEqual([gated]);
 });
 
+test("runs Kueue's specs of Jobs and pods, and none of what runs beside Kueue, on both sides that have Kueue", () => {
+  const jobs = "Kueue when Creating a Job With Queueing Should unsuspend a job and set nodeSelectors";
+  const group = "Pod groups when Single CQ should admit group that fits";
+  const apart = ["Metrics when workload is admitted", "Kueue visibility server when There are pending workloads", PODS];
+  expect(selected([jobs, group, ...apart], {}, "plain-kueue")).toEqual([jobs, group]);
+  expect(selected([jobs, group, ...apart], {}, "kueue")).toEqual([jobs, group]);
+});
+
 test("keeps specs that match the focus, and leaves out those that match the skip", () => {
   expect(selected([PODS, VOLUMES], { focus: /EmptyDir/ })).toEqual([VOLUMES]);
   expect(selected([PODS, VOLUMES], { skip: /EmptyDir/ })).toEqual([PODS]);
