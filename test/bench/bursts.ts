@@ -1,15 +1,16 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { OwnerReference, Pod } from "../../src/api/kubernetes.ts";
+import { z } from "zod";
+import type { KubeObject, OwnerReference, Pod } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { createClusterClient } from "../../src/kube/http-client.ts";
 import { loadKubeConfig } from "../../src/kube/kubeconfig.ts";
-import { configMaps, namespaces, pods } from "../../src/kube/resources.ts";
+import { configMaps, namespaces, pods, type Resource } from "../../src/kube/resources.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { PodWatch } from "./pod-watch.ts";
 
 /** Requests in flight of the load generator, the same for all ways. */
-const WRITERS = 32;
+export const WRITERS = 32;
 
 // Weights of a workload. They are measured beside pods of one owner without any.
 const DIVIDED = JSON.stringify({ clusters: { west: { weight: 2 }, "*": { weight: 1 } } });
@@ -137,6 +138,23 @@ export async function clear(client: ClusterClient, namespace: string, watch: Pod
   await client.raw({ method: "DELETE", path, timeoutMs: 300_000 });
   await watch.untilEmpty();
   await watch.stop();
+}
+
+/** The first page of a list, with the number of objects behind it. */
+const countedPage = z.object({
+  items: z.array(z.unknown()),
+  metadata: z.object({ remainingItemCount: z.number().default(0) }),
+});
+
+/** Counts the objects of a namespace. A list of all would take the processor time that is measured. */
+export async function countOf(
+  client: ClusterClient,
+  { group, version, plural }: Resource<KubeObject>,
+  namespace: string,
+): Promise<number> {
+  const path = `/apis/${group}/${version}/namespaces/${namespace}/${plural}?limit=1`;
+  const { items, metadata } = countedPage.parse(await client.raw({ method: "GET", path }));
+  return items.length + metadata.remainingItemCount;
 }
 
 /** An admin's client of the cluster, without a limit of its own. */

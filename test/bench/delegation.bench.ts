@@ -7,7 +7,7 @@ import { type Figure, quantile } from "./figures.ts";
 import { forcedEnds } from "./forced-ends.ts";
 import { PodWatch } from "./pod-watch.ts";
 import { cpuMs, rssMb } from "./process-usage.ts";
-import { SameWrites } from "./same-writes.ts";
+import { podWrites, SameWrites } from "./same-writes.ts";
 
 export interface DelegationBenchOptions {
   readonly host: Cluster;
@@ -140,7 +140,7 @@ export async function benchDivision(options: Omit<DelegationBenchOptions, "legat
 async function sameWrites(host: ClusterClient, members: readonly ClusterClient[], count: number): Promise<number> {
   const namespace = await makeNamespace(host, false);
   await Promise.all(members.map((member) => makeNamespace(member, false, namespace)));
-  const writes = new SameWrites(host, members, namespace);
+  const writes = new SameWrites(host, members, namespace, podWrites(host, namespace));
   await writes.start();
   const rate = await timed(host, namespace, count, "same writes");
   await writes.stop();

@@ -1,4 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
+import type { Cluster } from "../support/clusters/types.ts";
+import type { Legation } from "../support/legation/start.ts";
+import { processesOf } from "./shares.ts";
 
 // The kernel counts in ticks of 1/100 s (sysconf _SC_CLK_TCK is 100 on Linux).
 const TICK_MS = 10;
@@ -25,6 +28,33 @@ export function ownMb(pid: number): number {
 /** Processor time of processes so far, in milliseconds. A process that has ended counts no more. */
 export function cpuMsOf(pids: readonly number[]): number {
   return pids.reduce((total, pid) => total + (existsSync(`/proc/${pid}`) ? cpuMs(pid) : 0), 0);
+}
+
+/** Processor time by group of processes, in milliseconds. */
+export type Usage = Readonly<Record<string, number>>;
+
+/** Returns a function that returns the processor time of each group of processes so far. */
+export function usageOf({
+  host,
+  members,
+  legation,
+}: {
+  readonly host: Cluster;
+  readonly members: readonly Cluster[];
+  readonly legation: Pick<Legation, "controller" | "webhook">;
+}): () => Usage {
+  const groups = {
+    "the host's control plane": processesOf(host.directory),
+    "the members' control planes": members.flatMap(({ directory }) => processesOf(directory)),
+    "Legation's controller": [legation.controller.pid ?? 0],
+    "Legation's webhook": [legation.webhook.pid ?? 0],
+    "the load generator": [process.pid],
+  };
+  return () => Object.fromEntries(Object.entries(groups).map(([name, pids]) => [name, cpuMsOf(pids)]));
+}
+
+export function differenceOf(after: Usage, before: Usage): Usage {
+  return Object.fromEntries(Object.entries(after).map(([name, ms]) => [name, ms - (before[name] ?? 0)]));
 }
 
 function afterName(stat: string): string[] {

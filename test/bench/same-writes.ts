@@ -1,85 +1,152 @@
-import type { Pod, Stored } from "../../src/api/kubernetes.ts";
-import type { ClusterClient } from "../../src/kube/client.ts";
-import { nodes, pods } from "../../src/kube/resources.ts";
+import type { Job, KubeObject, Pod, Stored } from "../../src/api/kubernetes.ts";
+import type { ClusterClient, Patch } from "../../src/kube/client.ts";
+import { events, jobs, nodes, pods, type Resource } from "../../src/kube/resources.ts";
 import { realClock } from "../../src/runtime/clock.ts";
+import { makeEvent, referenceTo } from "../../src/runtime/kube-event.ts";
 import { Reflector } from "../../src/runtime/reflector.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 
-/** A node of the host without a kubelet: pods bound to it get their status from this process. */
-const NODE = "bench-same-writes";
+/** Legation's writes for an object of one kind. */
+interface Writes<T extends KubeObject> {
+  readonly resource: Resource<T>;
+  /** Runs before the first object comes. */
+  readonly start?: () => Promise<unknown>;
+  readonly copy: (object: Stored<T>, member: ClusterClient) => Promise<unknown>;
+  /** Returns the writes on the host for a new state of a copy, each once: by a name. */
+  readonly follow: (copy: Stored<T>) => Readonly<Record<string, () => Promise<unknown>>>;
+  readonly stop?: () => Promise<unknown>;
+}
 
 /**
- * The writes of delegation without Legation: host pods that this process copies to members, binds and gives a status. No
- * webhook, no policy, no decisions, so it is the fastest that any controller with the same writes could be here.
+ * Legation's writes without Legation: this process copies the objects of a namespace to members, and gives those of the host a
+ * status. No webhook, no policy, no decisions, so it is the fastest that any controller with the same writes could be here.
  */
-export class SameWrites {
-  readonly #host: ClusterClient;
-  readonly #namespace: string;
-  readonly #reflectors: readonly Reflector<Pod>[];
-  readonly #bound = new Set<string>();
-  readonly #running = new Set<string>();
+export class SameWrites<T extends KubeObject> {
+  readonly #writes: Writes<T>;
+  readonly #reflectors: readonly Reflector<T>[];
+  readonly #done = new Set<string>();
   readonly #failures: unknown[] = [];
 
-  constructor(host: ClusterClient, members: readonly ClusterClient[], namespace: string) {
-    this.#host = host;
-    this.#namespace = namespace;
+  constructor(host: ClusterClient, members: readonly ClusterClient[], namespace: string, writes: Writes<T>) {
+    this.#writes = writes;
+    const { resource, copy, follow } = writes;
     const log = createLogger({ level: "silent" });
-    const reflectorOf = (client: ClusterClient, onPod: (pod: Stored<Pod>) => Promise<void> | undefined) =>
-      new Reflector({
+    const reflectorOf = (client: ClusterClient, onObject: (object: Stored<T>) => void) =>
+      new Reflector<T>({
         client,
-        resource: pods,
+        resource,
         namespace,
         clock: realClock,
         log,
         onEvent: ({ type, object }) => {
-          if (type !== "deleted") onPod(object)?.catch((error: unknown) => this.#failures.push(error));
+          if (type !== "deleted") onObject(object);
         },
       });
     let next = 0;
-    const copied = new Set<string>();
     this.#reflectors = [
-      reflectorOf(host, ({ metadata, spec }) => {
-        const member = members[next % members.length];
-        if (copied.has(metadata.name) || member === undefined || spec === undefined) return undefined;
-        copied.add(metadata.name);
-        next += 1;
-        return this.#copy(member, metadata.name, spec);
+      reflectorOf(host, (object) => {
+        this.#once(`copy/${object.metadata.name}`, async () => {
+          const member = members[next++ % members.length];
+          if (member !== undefined) await copy(object, member);
+        });
       }),
-      ...members.map((member) => reflectorOf(member, (pod) => this.#follow(pod))),
+      ...members.map((member) =>
+        reflectorOf(member, (object) => {
+          for (const [what, send] of Object.entries(follow(object)))
+            this.#once(`${what}/${object.metadata.name}`, send);
+        }),
+      ),
     ];
   }
 
   async start(): Promise<void> {
-    await this.#host.create(nodes, { apiVersion: "v1", kind: "Node", metadata: { name: NODE } });
+    await this.#writes.start?.();
     for (const reflector of this.#reflectors) reflector.start();
     await Promise.all(this.#reflectors.map((reflector) => reflector.whenSynced()));
   }
 
-  /** Stops following; rejects with the first write that failed, because the pods were then not all delegated. */
+  /** Stops following; rejects with the first write that failed, because not all objects went to members then. */
   async stop(): Promise<void> {
     await Promise.all(this.#reflectors.map((reflector) => reflector.stop()));
-    await this.#host.delete(nodes, { name: NODE });
+    await this.#writes.stop?.();
     if (this.#failures.length > 0) throw this.#failures[0];
   }
 
-  async #copy(member: ClusterClient, name: string, spec: NonNullable<Pod["spec"]>): Promise<void> {
-    const { schedulerName: _host, priority: _priority, preemptionPolicy: _policy, ...rest } = spec;
-    const metadata = { namespace: this.#namespace, name, labels: { app: "bench" } };
-    await member.create(pods, { apiVersion: "v1", kind: "Pod", metadata, spec: rest }, { dropManagedFields: true });
+  #once(what: string, send: () => Promise<unknown>): void {
+    if (this.#done.has(what)) return;
+    this.#done.add(what);
+    send().catch((error: unknown) => this.#failures.push(error));
   }
+}
 
-  #follow({ metadata, spec, status }: Stored<Pod>): Promise<void> | undefined {
-    const { name } = metadata;
-    const ref = { namespace: this.#namespace, name };
-    if (spec?.nodeName !== undefined && !this.#bound.has(name)) {
-      this.#bound.add(name);
+/** A node of the host without a kubelet: pods bound to it get their status from this process. */
+const NODE = "bench-same-writes";
+
+/** The writes of delegation: copies, Bindings and the status of running pods. */
+export function podWrites(host: ClusterClient, namespace: string): Writes<Pod> {
+  return {
+    resource: pods,
+    start: () => host.create(nodes, { apiVersion: "v1", kind: "Node", metadata: { name: NODE } }),
+    copy: ({ metadata: { name }, spec }, member) => {
+      const {
+        schedulerName: _host,
+        priority: _priority,
+        preemptionPolicy: _policy,
+        ...rest
+      } = spec ?? { containers: [] };
+      const metadata = { namespace, name, labels: { app: "bench" } };
+      return member.create(pods, { apiVersion: "v1", kind: "Pod", metadata, spec: rest }, { dropManagedFields: true });
+    },
+    follow: ({ metadata: { name }, spec, status }) => {
+      const ref = { namespace, name };
       const target = { apiVersion: "v1", kind: "Node", name: NODE };
-      const body = { apiVersion: "v1", kind: "Binding", metadata: ref, target };
-      return this.#host.createSubresource(pods, ref, "binding", body).then(() => undefined);
-    }
-    if (status?.phase !== "Running" || this.#running.has(name)) return undefined;
-    this.#running.add(name);
-    const options = { subresource: "status", dropManagedFields: true };
-    return this.#host.patch(pods, ref, { type: "strategic", body: { status } }, options).then(() => undefined);
-  }
+      const binding = { apiVersion: "v1", kind: "Binding", metadata: ref, target };
+      const patch: Patch = { type: "strategic", body: { status } };
+      return {
+        ...(spec?.nodeName === undefined ? {} : { bind: () => host.createSubresource(pods, ref, "binding", binding) }),
+        ...(status?.phase === "Running"
+          ? { status: () => host.patch(pods, ref, patch, { subresource: "status", dropManagedFields: true }) }
+          : {}),
+      };
+    },
+    stop: () => host.delete(nodes, { name: NODE }),
+  };
+}
+
+/** Manages the Jobs of `jobWrites`: the host's Job controller leaves them alone. */
+export const BENCH_MANAGER = "bench.example.com/same-writes";
+const SOURCE = { component: "bench", reportingComponent: BENCH_MANAGER };
+
+/** The writes of suspended whole Jobs: the record of the member, an event, the copy and its status. */
+export function jobWrites(host: ClusterClient, namespace: string): Writes<Job> {
+  const answer = { metadataOnly: true, dropManagedFields: true };
+  return {
+    resource: jobs,
+    copy: async (job, member) => {
+      const { name, resourceVersion, labels = {} } = job.metadata;
+      const record = { metadata: { resourceVersion, annotations: { "bench.example.com/cluster": member.cluster } } };
+      await host.patch(jobs, { namespace, name }, { type: "merge", body: record }, answer);
+      const told = {
+        reason: "Placed",
+        message: `${member.cluster} has the Job`,
+        type: "Normal",
+        suffix: "placed",
+      } as const;
+      const { selector: _selector, managedBy: _manager, template, ...spec } = job.spec ?? { template: {} };
+      const ofPods = { ...template, metadata: { annotations: template.metadata?.annotations ?? {} } };
+      const metadata = { namespace, name, labels };
+      const copy: Job = { apiVersion: "batch/v1", kind: "Job", metadata, spec: { ...spec, template: ofPods } };
+      await Promise.all([
+        host.create(events, makeEvent(referenceTo(jobs, job), { ...told, at: Date.now() }, SOURCE), answer),
+        member.create(jobs, copy, answer),
+      ]);
+    },
+    follow: ({ metadata: { name }, status }) => {
+      const isSuspended = status?.conditions?.some(({ type }) => type === "Suspended") === true;
+      const patch: Patch = { type: "json", body: [{ op: "add", path: "/status", value: status }] };
+      return isSuspended
+        ? { status: () => host.patch(jobs, { namespace, name }, patch, { subresource: "status", ...answer }) }
+        : {};
+    },
+  };
 }

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { z } from "zod";
 import type { AnyObject } from "../../src/api/delegated-type.ts";
 import { WHOLE_KEY } from "../../src/api/keys.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
@@ -7,10 +6,9 @@ import type { Cluster } from "../support/clusters/types.ts";
 import { legation as runLegation } from "../support/legation/cli.ts";
 import type { Legation } from "../support/legation/start.ts";
 import { WIDGETS, widgetDefinition, widgets } from "../support/legation/widget.ts";
-import { clientOf, makeNamespace, removeNamespace } from "./bursts.ts";
+import { clientOf, countOf, makeNamespace, removeNamespace } from "./bursts.ts";
 import type { Figure } from "./figures.ts";
-import { cpuMsOf, rssMb } from "./process-usage.ts";
-import { processesOf } from "./shares.ts";
+import { differenceOf, rssMb, usageOf } from "./process-usage.ts";
 
 export interface WholeObjectsBenchOptions {
   readonly host: Cluster;
@@ -58,7 +56,7 @@ export async function benchWholeObjects(options: WholeObjectsBenchOptions): Prom
   const told = (name: string, value: number, unit: string, target?: Figure["target"]): void =>
     onFigure({ name: `${objects} objects: ${name}`, value, unit, ...(target === undefined ? {} : { target }) });
   const runs: Record<Way, Run[]> = { bare: [], whole: [] };
-  const usage = usageOf(options);
+  const usage = usageOf({ host, members: Object.values(members), legation });
   try {
     onProgress("the type of whole objects");
     await allow(host, members, all);
@@ -138,25 +136,6 @@ async function remove([host, ...members]: readonly ClusterClient[], namespace: s
   await removeNamespace(members, namespace);
 }
 
-/** Returns a function that returns the processor time of each group of processes so far; ms. */
-function usageOf({ host, members, legation }: WholeObjectsBenchOptions): () => Record<string, number> {
-  const groups = {
-    "the host's control plane": processesOf(host.directory),
-    "the members' control planes": Object.values(members).flatMap(({ directory }) => processesOf(directory)),
-    "Legation's controller": [legation.controller.pid ?? 0],
-    "Legation's webhook": [legation.webhook.pid ?? 0],
-    "the load generator": [process.pid],
-  };
-  return () => Object.fromEntries(Object.entries(groups).map(([name, pids]) => [name, cpuMsOf(pids)]));
-}
-
-function differenceOf(
-  after: Readonly<Record<string, number>>,
-  before: Readonly<Record<string, number>>,
-): Record<string, number> {
-  return Object.fromEntries(Object.entries(after).map(([name, ms]) => [name, ms - (before[name] ?? 0)]));
-}
-
 async function allow(
   host: Cluster,
   members: Readonly<Record<string, Cluster>>,
@@ -223,20 +202,8 @@ async function inTurns(count: number, make: (index: number) => Promise<unknown>)
   await Promise.all(Array.from({ length: WRITERS }, writer));
 }
 
-/** The first page of a list, with the number of objects behind it. */
-const countedPage = z.object({
-  items: z.array(z.unknown()),
-  metadata: z.object({ remainingItemCount: z.number().default(0) }),
-});
-
-/** Asks for a count only: lists of all objects would take the processor time that is measured. */
 async function untilThere(client: ClusterClient, namespace: string, objects: number): Promise<void> {
-  const path = `/apis/${widgets.group}/${widgets.version}/namespaces/${namespace}/${widgets.plural}?limit=1`;
-  for (;;) {
-    const { items, metadata } = countedPage.parse(await client.raw({ method: "GET", path }));
-    if (items.length + metadata.remainingItemCount === objects) return;
-    await sleep(100);
-  }
+  while ((await countOf(client, widgets, namespace)) !== objects) await sleep(100);
 }
 
 async function versionsOf(all: readonly ClusterClient[], namespace: string): Promise<string[]> {
