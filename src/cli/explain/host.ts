@@ -3,7 +3,7 @@ import { pods } from "../../kube/resources.ts";
 import { hiddenLine } from "../shared/hidden.ts";
 import { listClusters, listVirtualNodes, listWhereAllowed, OF_PROXIES, readable } from "../shared/reading.ts";
 import { type HostStatus, hiddenBeside, hostStatus } from "./members.ts";
-import { type QueueStatus, queueStatuses, readQueues } from "./queues.ts";
+import { type QueueReader, type QueueStatus, queueStatuses } from "./queues.ts";
 
 /** The status of all members, and of Kueue's queues. */
 export interface HostOverview extends HostStatus {
@@ -17,14 +17,14 @@ export interface HostOverview extends HostStatus {
  */
 export async function readHostOverview(
   host: ClusterClient,
-  namespace: string,
+  { namespace, queues: queueReader }: { readonly namespace: string; readonly queues: QueueReader },
   signal: AbortSignal,
 ): Promise<HostOverview> {
   const [clusters, virtualNodes, { found: proxies, isAll }, queues] = await Promise.all([
     listClusters(host, signal),
     readable(listVirtualNodes(host, signal)),
     listWhereAllowed(host, pods, [namespace], { labelSelector: OF_PROXIES, signal }),
-    readQueues(host, namespace, signal),
+    queueReader.read(signal),
   ]);
   const members = { clusters, nodes: virtualNodes ?? [] };
   return {
