@@ -5,6 +5,9 @@ import { listClusters, listVirtualNodes, listWhereAllowed, OF_PROXIES, readable 
 import { type HostStatus, hiddenBeside, hostStatus } from "./members.ts";
 import { type QueueReader, type QueueStatus, queueStatuses } from "./queues.ts";
 
+// Of each queue, what waits longest.
+const SHOWN = 3;
+
 /** The status of all members, and of Kueue's queues. */
 export interface HostOverview extends HostStatus {
   /** Undefined if the host does not serve Kueue. */
@@ -29,7 +32,7 @@ export async function readHostOverview(
   const members = { clusters, nodes: virtualNodes ?? [] };
   return {
     ...hostStatus({ ...members, proxies }),
-    queues: queues && queueStatuses(queues, members),
+    queues: queues && queueStatuses(queues, members, SHOWN),
     hidden: hiddenLine([...hiddenBeside({ isNode: virtualNodes !== undefined, isAll }), ...(queues?.hidden ?? [])]),
   };
 }

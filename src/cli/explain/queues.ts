@@ -46,7 +46,6 @@ export interface QueueObjects {
 type InQueues = Omit<QueueObjects, "queues">;
 
 const NOTHING: QueueObjects = { queues: [], flavors: [], localQueues: [], workloads: [], hidden: [] };
-const SHOWN = 3;
 // A host may have thousands of Workloads, also ended ones, and no selector finds those that wait.
 const LIST_EVERY_MS = 10_000;
 
@@ -100,8 +99,8 @@ export class QueueReader {
   }
 }
 
-/** Sums up each queue, what waits in it and what for, in the order of their names. */
-export function queueStatuses(objects: QueueObjects, members: HostMembers): QueueStatus[] {
+/** Sums up each queue, what waits in it and what for, in the order of their names. `shown`: the most that are told of a queue. */
+export function queueStatuses(objects: QueueObjects, members: HostMembers, shown: number): QueueStatus[] {
   const ofFlavor = membersOfFlavors(objects.flavors, members);
   const states = objects.queues.map((queue) => queueState(queue, ofFlavor));
   const queueOf = new Map(objects.localQueues.map((local) => [namespacedName(local), local.spec?.clusterQueue]));
@@ -120,7 +119,7 @@ export function queueStatuses(objects: QueueObjects, members: HostMembers): Queu
         followsMembers: metadata.annotations?.[QUOTA_ANNOTATION] === "follow",
         admitted: status?.admittedWorkloads ?? 0,
         pending: pendingIn(queue),
-        waiting: firstOf(waiting.get(metadata.name) ?? []).map((workload) => waitingWorkload(workload, around)),
+        waiting: firstOf(waiting.get(metadata.name) ?? [], shown).map((workload) => waitingWorkload(workload, around)),
       };
     })
     .sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -132,9 +131,9 @@ function pendingIn({ status }: Stored<ClusterQueue>): number {
 }
 
 /** Returns those that wait longest; those that Kueue leaves alone come last. */
-function firstOf(waiting: readonly Stored<Workload>[]): Stored<Workload>[] {
+function firstOf(waiting: readonly Stored<Workload>[], shown: number): Stored<Workload>[] {
   const byWait = (a: Stored<Workload>, b: Stored<Workload>): number => waitsSince(a).localeCompare(waitsSince(b));
   return waiting
     .toSorted((a, b) => Number(isDeactivated(a)) - Number(isDeactivated(b)) || byWait(a, b))
-    .slice(0, SHOWN);
+    .slice(0, shown);
 }

@@ -30,7 +30,7 @@ const NO_QUOTA = condition("QuotaReserved", "False", "insufficient unused quota 
 function statuses(objects: Partial<QueueObjects>, members: HostMembers = MEMBERS): QueueStatus[] {
   const flavors = [storedFlavor("west"), storedFlavor("east")];
   const localQueues = [storedLocalQueue("team", "teams")];
-  return queueStatuses({ queues: [], flavors, localQueues, workloads: [], hidden: [], ...objects }, members);
+  return queueStatuses({ queues: [], flavors, localQueues, workloads: [], hidden: [], ...objects }, members, 3);
 }
 
 /** Returns what the only workload of a queue waits for. */
