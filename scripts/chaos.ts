@@ -10,6 +10,8 @@ import type { Kind } from "../test/chaos/objects/kinds.ts";
 import { newLedger } from "../test/chaos/objects/ledger.ts";
 import { allowTypes, makeForeignObjects } from "../test/chaos/objects/setup.ts";
 import { LONG_DEEDS, LONG_FAULTS } from "../test/chaos/plan.ts";
+import { QUEUE_DEEDS, QUEUE_FAULTS } from "../test/chaos/queues/plan.ts";
+import { startQueues } from "../test/chaos/queues/setup.ts";
 import { makeForeignPods } from "../test/chaos/rules.ts";
 import { type ChaosReport, runChaos } from "../test/chaos/run.ts";
 import { MEMBERS_CLASS, MEMBERS_POOL } from "../test/chaos/workloads.ts";
@@ -26,12 +28,13 @@ import { readOptions, refuse, wholeNumber } from "./options.ts";
 
 const USAGE = `Random workloads on real clusters while everything fails; then the rules are checked by the audit logs.
 
-  npm run chaos -- [--seed N] [--minutes 5] [--runs 1] [--only objects] [--agents west,east]
+  npm run chaos -- [--seed N] [--minutes 5] [--runs 1] [--only objects] [--agents west,east] [--queues]
 
   --seed     the same plan again; default: any
   --minutes  length of a run, before it comes to rest
   --only     pods or objects: deeds with these alone; default: both
   --agents   members that are reached through agents, which fail, too; default: none
+  --queues   with Kueue, queues for members, and workloads in them; default: none
   --runs     so many, each on clusters of its own, with seeds that follow each other
 
 One line of JSON for each run, and one for all of them; exits with 1 when a rule was broken.`;
@@ -45,18 +48,27 @@ const { values } = readOptions(USAGE, {
   runs: { type: "string", default: "1" },
   only: { type: "string" },
   agents: { type: "string", default: "" },
+  queues: { type: "boolean", default: false },
 });
 const { only } = values;
 if (only !== undefined && only !== "pods" && only !== "objects") {
   refuse(USAGE, `--only must be pods or objects, not "${only}".`);
 }
-const deeds = only === undefined ? [...LONG_DEEDS.pods, ...LONG_DEEDS.objects] : LONG_DEEDS[only];
+const others = only === undefined ? [...LONG_DEEDS.pods, ...LONG_DEEDS.objects] : LONG_DEEDS[only];
+// Each is as frequent as three others, so that queues fill.
+const deeds = values.queues ? [...others, ...QUEUE_DEEDS, ...QUEUE_DEEDS, ...QUEUE_DEEDS] : others;
 const behindAgents = values.agents.split(",").filter((name) => name !== "");
 const unknown = behindAgents.find((name) => name !== "west" && name !== "east");
 if (unknown !== undefined) refuse(USAGE, `--agents must be west, east or west,east, not "${values.agents}".`);
-const faults = behindAgents.length === 0 ? LONG_FAULTS : [...LONG_FAULTS, ...AGENT_FAULTS];
+const faults = [
+  ...LONG_FAULTS,
+  ...(behindAgents.length === 0 ? [] : AGENT_FAULTS),
+  ...(values.queues ? QUEUE_FAULTS : []),
+];
 const again =
-  (only === undefined ? "" : ` --only ${only}`) + (behindAgents.length === 0 ? "" : ` --agents ${behindAgents}`);
+  (only === undefined ? "" : ` --only ${only}`) +
+  (behindAgents.length === 0 ? "" : ` --agents ${behindAgents}`) +
+  (values.queues ? " --queues" : "");
 const first =
   values.seed === undefined ? Math.floor(Math.random() * 2 ** 30) : wholeNumber(USAGE, "seed", values.seed, 0);
 const minutes = Number(values.minutes);
@@ -162,6 +174,7 @@ async function run(seed: number): Promise<ChaosReport> {
     return link && { link, agent: () => legation.agents.get(name) };
   };
   const [westAgent, eastAgent] = [agentScene("west"), agentScene("east")];
+  const kueue = values.queues ? await startQueues({ host, namespace }) : undefined;
   const scene = {
     host,
     members: { west, east },
@@ -178,6 +191,7 @@ async function run(seed: number): Promise<ChaosReport> {
     gate,
     memberGates,
     hasFollowed: true as const,
+    ...(kueue && { kueue }),
   };
   await allowFollowed(scene);
   await makeForeignObjects(scene);
@@ -189,6 +203,7 @@ async function run(seed: number): Promise<ChaosReport> {
     lengthMs: minutes * 60_000,
   });
   if (report.violations.length > 0) console.error(controller.log().split("\n").slice(-40).join("\n"));
+  await kueue?.stop();
   await Promise.all(Object.values(clients).map((client) => client.close()));
   await second.stop();
   await legation.stop();

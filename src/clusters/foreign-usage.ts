@@ -26,13 +26,27 @@ const RETRY = { initialMs: 5_000, maxMs: 60_000 };
 const ATTEMPTS = 5;
 const RUNNING = "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!=";
 
+// Sums by node are asked for every second or so where a queue follows the member.
+const DETAIL_KEPT_MS = 60_000;
+
 type NodeSums = Map<string, Record<string, number>>;
+
+interface Detail {
+  readonly byNode: NodeSums;
+  /** The part of each Job, by its uid. */
+  readonly byJob: Map<string, NodeSums>;
+}
+
+/** Sums of one reading by node. */
+export interface ForeignByNode {
+  /** Returns the sum on one node, without the pods of some of the member's Jobs, given by uid. */
+  on(node: string, withoutJobs?: Iterable<string>): Amounts;
+}
 
 interface Reading {
   sum: Record<string, number>;
-  byNode: NodeSums;
-  /** The part of each Job, by its uid. */
-  byJob: Map<string, NodeSums>;
+  /** Undefined: nobody asks for it. */
+  detail: Detail | undefined;
   pages: number;
   next: string | undefined;
   workMs: number;
@@ -45,8 +59,8 @@ export class ForeignUsage {
   #timer: Timer | undefined;
   #running: Promise<void> | undefined;
   #sum: Amounts | undefined;
-  #byNode: ReadonlyMap<string, Amounts> = new Map();
-  #byJob: ReadonlyMap<string, ReadonlyMap<string, Amounts>> = new Map();
+  #byNode: ForeignByNode | undefined;
+  #detailUntil = Number.NEGATIVE_INFINITY;
 
   constructor(options: ForeignUsageOptions) {
     this.#options = options;
@@ -56,11 +70,14 @@ export class ForeignUsage {
     return this.#sum;
   }
 
-  /** The part of the sum on one node, without the pods of some of the member's Jobs, given by uid. */
-  on(node: string, withoutJobs: Iterable<string> = []): Amounts {
-    const sum = { ...this.#byNode.get(node) };
-    for (const uid of withoutJobs) addAmounts(sum, this.#byJob.get(uid)?.get(node) ?? {}, -1);
-    return sum;
+  /** Returns undefined until it was read, which this asks for: sums by node are kept only while somebody asks. */
+  byNode(): ForeignByNode | undefined {
+    const now = this.#options.clock.now();
+    const isNew = this.#detailUntil < now;
+    this.#detailUntil = now + DETAIL_KEPT_MS;
+    // A reading that is under way has none: the next one follows it at once.
+    if (isNew && this.#byNode === undefined && this.#running === undefined) this.#plan(0);
+    return this.#byNode;
   }
 
   start(): void {
@@ -89,16 +106,21 @@ export class ForeignUsage {
     });
   }
 
+  get #wantsDetail(): boolean {
+    return this.#options.clock.now() <= this.#detailUntil;
+  }
+
   /** Returns the delay before the next reading in ms. Never rejects. */
   async #run(): Promise<number> {
     const { clock, log } = this.#options;
     const { signal } = this.#abort;
-    let reading = begun();
+    let reading = begun(this.#wantsDetail);
     let attempt = 1;
     let furthest = 0;
     for (;;) {
       try {
         await this.#readOn(reading);
+        if (reading.detail === undefined && this.#wantsDetail) return 0;
         return Math.min(Math.max(COUNT_EVERY_MS, reading.workMs * REST_PER_WORK), LONGEST_PERIOD_MS);
       } catch (error) {
         if (signal.aborted) return COUNT_EVERY_MS;
@@ -106,7 +128,7 @@ export class ForeignUsage {
         const isFurther = reading.pages > furthest;
         furthest = Math.max(furthest, reading.pages);
         // The continue token expired. It may expire each time, since a reading may last longer than a token.
-        if (isKubeError(error, "Gone")) reading = begun();
+        if (isKubeError(error, "Gone")) reading = begun(this.#wantsDetail);
         else if (isRefusal(error) || !isKubeError(error)) attempt = ATTEMPTS;
         else if (isFurther) attempt = 1;
         log.warn({ err: error, pages: reading.pages, attempt }, "others' pods cannot be counted");
@@ -130,15 +152,7 @@ export class ForeignUsage {
         for (const pod of items) {
           const requests = podRequests(pod);
           addAmounts(reading.sum, requests);
-          const node = pod.spec?.nodeName ?? "";
-          addOn(reading.byNode, node, requests);
-          const job = pod.metadata?.ownerReferences?.find(
-            ({ kind, controller }) => kind === "Job" && controller === true,
-          );
-          if (job === undefined) continue;
-          const ofJob: NodeSums = reading.byJob.get(job.uid) ?? new Map();
-          addOn(ofJob, node, requests);
-          reading.byJob.set(job.uid, ofJob);
+          if (reading.detail !== undefined) addDetail(reading.detail, pod, requests);
         }
         reading.workMs += clock.now() - begunAt;
         reading.pages += 1;
@@ -150,8 +164,7 @@ export class ForeignUsage {
       release();
     }
     this.#sum = reading.sum;
-    this.#byNode = reading.byNode;
-    this.#byJob = reading.byJob;
+    this.#byNode = reading.detail && byNodeOf(reading.detail);
     onChange();
   }
 
@@ -176,8 +189,29 @@ function addOn(sums: NodeSums, node: string, requests: Amounts): void {
   sums.set(node, sum);
 }
 
-function begun(): Reading {
-  return { sum: {}, byNode: new Map(), byJob: new Map(), pages: 0, next: undefined, workMs: 0 };
+function addDetail({ byNode, byJob }: Detail, { metadata, spec }: Pod, requests: Amounts): void {
+  const node = spec?.nodeName ?? "";
+  addOn(byNode, node, requests);
+  const job = metadata?.ownerReferences?.find(({ kind, controller }) => kind === "Job" && controller === true);
+  if (job === undefined) return;
+  const ofJob: NodeSums = byJob.get(job.uid) ?? new Map();
+  addOn(ofJob, node, requests);
+  byJob.set(job.uid, ofJob);
+}
+
+function byNodeOf({ byNode, byJob }: Detail): ForeignByNode {
+  return {
+    on: (node, withoutJobs = []) => {
+      const sum = { ...byNode.get(node) };
+      for (const uid of withoutJobs) addAmounts(sum, byJob.get(uid)?.get(node) ?? {}, -1);
+      return sum;
+    },
+  };
+}
+
+function begun(isDetailed: boolean): Reading {
+  const detail = isDetailed ? { byNode: new Map(), byJob: new Map() } : undefined;
+  return { sum: {}, detail, pages: 0, next: undefined, workMs: 0 };
 }
 
 export interface ForeignUsageOptions {

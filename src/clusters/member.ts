@@ -16,7 +16,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { confirmedClient } from "./confirmed-client.ts";
 import { CreateThrottle } from "./create-throttle.ts";
 import { DelegateRequests } from "./delegate-requests.ts";
-import { ForeignUsage, recordedForeignUsage } from "./foreign-usage.ts";
+import { type ForeignByNode, ForeignUsage, recordedForeignUsage } from "./foreign-usage.ts";
 import { JoinedIdentity, recordedUid } from "./identity.ts";
 import { KnownDevices } from "./known-devices.ts";
 import { LatencyMonitor, UnresponsiveTime } from "./latency-monitor.ts";
@@ -286,9 +286,9 @@ export class Member {
     return this.#foreign.sum;
   }
 
-  /** Returns what others use of one node, without the pods of some Jobs, given by uid. Nothing before the first reading. */
-  foreignOn(node: string, withoutJobs: Iterable<string> = []): Amounts {
-    return this.#foreign.on(node, withoutJobs);
+  /** Returns what others use of each node. Undefined until it was read, which this asks for. */
+  foreignByNode(): ForeignByNode | undefined {
+    return this.#foreign.byNode();
   }
 
   get nodes(): readonly Stored<KubeNode>[] {

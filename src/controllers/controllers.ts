@@ -32,6 +32,7 @@ import { PodEventController } from "./pod-events/controller.ts";
 import { PreferencesController } from "./preferences/controller.ts";
 import { boundTo, NODE_INDEX, reflectProxies } from "./proxies.ts";
 import { FlavorCapacities } from "./queues/flavor-capacities.ts";
+import { reflectFlavors } from "./queues/flavors.ts";
 import { ProviderController } from "./queues/provider-controller.ts";
 import { QuotaController } from "./queues/quota-controller.ts";
 import { RoomController } from "./queues/room-controller.ts";
@@ -71,6 +72,7 @@ export class Controllers {
   readonly #delegation: DelegationController;
   readonly #overflow: OverflowController;
   readonly #preferences: PreferencesController;
+  readonly #flavors: ReturnType<typeof reflectFlavors>;
   readonly #capacities: FlavorCapacities;
   readonly #quotas: QuotaController;
   readonly #providers: ProviderController;
@@ -183,8 +185,11 @@ export class Controllers {
       copyRefusal: (pod, member) => policies.refusal(pod, member) ?? followers.refusal(pod, member),
       providesClasses: (pod, member) => classes.provides(pod, member),
     });
+    const flavors = reflectFlavors(running);
+    this.#flavors = flavors;
     this.#capacities = new FlavorCapacities({
       ...running,
+      flavors,
       proxies,
       wholeJobs: (cluster) => this.#wholeJobs.inMember(cluster),
     });
@@ -206,6 +211,7 @@ export class Controllers {
     this.#types = new TypesController({ ...whole, proxies, followers });
     this.#room = new RoomController({
       ...running,
+      flavors,
       proxies,
       hostState: (claiming) => {
         const known = claims.known(claiming);
@@ -263,7 +269,8 @@ export class Controllers {
     await this.#profiles.stop();
     await this.#providers.stop();
     await this.#quotas.stop();
-    await this.#capacities.stop();
+    this.#capacities.stop();
+    await this.#flavors.stop();
     await this.#types.stop();
     await this.#wholeJobs.stop();
     await this.#preferences.stop();

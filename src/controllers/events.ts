@@ -29,6 +29,8 @@ export interface ControllerEvents extends RegistryEvents, SchedulingEvents {
   /** The types whose objects follow pods have changed. */
   readonly followRules: [];
   readonly copiesRead: [];
+  /** Kueue's ResourceFlavors have changed, or their watch. */
+  readonly flavors: [];
   /** The refused writes that a proxy shows have changed. */
   readonly refusedWrite: [key: ObjectKey];
 }

@@ -5,10 +5,12 @@ export interface PacedResyncOptions<Key> {
   readonly keys: () => readonly Key[];
   /** Reconciles the keys, and calls `done` with the milliseconds that this kept the process busy. */
   readonly reconcile: (keys: readonly Key[], done: (busyMs: number) => void) => void;
+  /** The rest in multiples of the cost. */
+  readonly rests: number;
 }
 
-// Resyncs take a tenth of the event loop at most, however many keys wait.
-const RESTS = 10;
+/** The rest after which resyncs take a tenth of the event loop at most, however many keys wait. */
+export const LONG_RESTS = 10;
 
 /** Repeated resyncs of all waiting keys. A rest in proportion to its cost follows each. */
 export class PacedResync<Key> {
@@ -46,10 +48,10 @@ export class PacedResync<Key> {
   #begin(): void {
     this.#next = undefined;
     this.#underWay = true;
-    const { keys, reconcile, clock } = this.#options;
+    const { keys, reconcile, rests, clock } = this.#options;
     reconcile(keys(), (busyMs) => {
       this.#underWay = false;
-      this.#restUntil = clock.now() + RESTS * busyMs;
+      this.#restUntil = clock.now() + rests * busyMs;
       const delayMs = this.#againAfterMs;
       this.#againAfterMs = undefined;
       if (delayMs !== undefined) this.request(delayMs);

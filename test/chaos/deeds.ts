@@ -27,6 +27,8 @@ import { actOnFollowed, isOnFollowed } from "./followed.ts";
 import { actOnObjects } from "./objects/deeds.ts";
 import { isOnObjects } from "./objects/plan.ts";
 import { type Happening, pick } from "./plan.ts";
+import { actOnQueues } from "./queues/deeds.ts";
+import { isOnQueues } from "./queues/plan.ts";
 import type { Scene } from "./scene.ts";
 import {
   deployment,
@@ -51,6 +53,7 @@ export async function act(scene: Scene, happening: Extract<Happening, { readonly
   const { host } = clients;
   const { deed, number, dice } = happening;
   if (isOnObjects(deed)) return actOnObjects(scene, { ...happening, deed });
+  if (isOnQueues(deed)) return actOnQueues(scene, { deed, number, dice });
   const behaviour = { [KWOK_ANNOTATIONS.stopsAfter]: dice < 0.5 ? "0s" : "700ms" };
   if (isOnFollowed(deed)) return actOnFollowed(scene, { deed, number, annotations: behaviour }, stubborn);
   const make = async (object: KubeObject): Promise<void> => {

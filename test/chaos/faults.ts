@@ -40,6 +40,8 @@ export async function inject(scene: Scene, happening: Extract<Happening, { reado
         () => controller.stop("SIGKILL"),
         () => controller.start(),
       );
+    case "Kueue killed":
+      return scene.kueue?.kill();
     case "controller paused":
       return during(
         () => controller.freeze(),

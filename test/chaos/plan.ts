@@ -2,6 +2,7 @@ import { generator } from "../support/model/random.ts";
 import type { AgentFault } from "./agents.ts";
 import { FOLLOWED_DEEDS, type FollowedDeed } from "./followed.ts";
 import { OBJECT_DEEDS, OBJECT_FAULTS, type ObjectDeed, type ObjectFault, OTHER_OBJECT_DEEDS } from "./objects/plan.ts";
+import type { QueueDeed, QueueFault } from "./queues/plan.ts";
 
 /** A fault, mended some seconds later. */
 export const FAULTS = [
@@ -49,7 +50,7 @@ const OTHER_FAULTS = [
   "host's answers lost",
 ] as const;
 
-export type Fault = (typeof FAULTS)[number] | (typeof OTHER_FAULTS)[number] | ObjectFault | AgentFault;
+export type Fault = (typeof FAULTS)[number] | (typeof OTHER_FAULTS)[number] | ObjectFault | AgentFault | QueueFault;
 
 /** All that a run of its own has. */
 export const LONG_FAULTS: readonly Fault[] = [...FAULTS, ...OTHER_FAULTS, ...OBJECT_FAULTS];
@@ -90,7 +91,7 @@ const OTHER_DEEDS = [
 /** A deed that is about pods. */
 export type PodDeed = (typeof POD_DEEDS)[number] | (typeof OTHER_DEEDS)[number];
 
-export type Deed = PodDeed | ObjectDeed | FollowedDeed;
+export type Deed = PodDeed | ObjectDeed | FollowedDeed | QueueDeed;
 
 /** All that authors do in a run of its own with pods, and with whole objects. */
 export const LONG_DEEDS: { readonly pods: readonly Deed[]; readonly objects: readonly Deed[] } = {

@@ -11,6 +11,7 @@ import { configMaps, namespaces } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
 import { isDeleting, isTerminal } from "../../src/pods/pod-state.ts";
 import { podsOf } from "../support/harness/pods-of.ts";
+import { waitsInQueue } from "./queues/rules.ts";
 import type { Scene } from "./scene.ts";
 
 /** Includes pods that have overflowed, which keep the name of their scheduler. */
@@ -24,7 +25,9 @@ export async function restless(scene: Scene, lostData: boolean): Promise<string[
   const { host, west, east } = clients;
   const [all, ...held] = await Promise.all([host, west, east].map((client) => podsOf(client, namespace)));
   const alone = (all ?? []).filter((pod) => !isProxy(pod));
-  const proxies = (all ?? []).filter(isProxy).filter((pod) => !(lostData && usesClaim(pod)));
+  const proxies = (all ?? [])
+    .filter((pod) => isProxy(pod) && !waitsInQueue(pod))
+    .filter((pod) => !(lostData && usesClaim(pod)));
   const delegates = held.flat().filter((pod) => ownerOf(pod) !== undefined && !(lostData && usesClaim(pod)));
   return [
     ...alone.flatMap(notRunning),

@@ -12,6 +12,8 @@ import { restlessObjects } from "./objects/rest.ts";
 import { foreignObjectWrites, objectTwins, watchObjects, writesSince } from "./objects/rules.ts";
 import { allowAgain, define } from "./objects/setup.ts";
 import { planOf, type Repertoire } from "./plan.ts";
+import { type QueueHistories, restlessQueues, watchQueues } from "./queues/rules.ts";
+import { mendQueues } from "./queues/setup.ts";
 import { restless } from "./rest.ts";
 import { delegateLives, foreignWrites, twins, wrongHistories } from "./rules.ts";
 import type { Scene } from "./scene.ts";
@@ -27,6 +29,8 @@ export interface ChaosReport {
   readonly delegates: number;
   /** Whole Jobs and custom resources that ever were on the host. */
   readonly objects: number;
+  /** Workloads that ever were in queues. Undefined without queues. */
+  readonly queued: ReturnType<QueueHistories["counts"]> | undefined;
   /** Time from the last repair to rest. */
   readonly restMs: number;
   readonly violations: readonly string[];
@@ -50,6 +54,7 @@ export async function runChaos(
     for (const gang of gangsApart(pods)) apart.add(gang);
   });
   const objects = await watchObjects(scene);
+  const queues = scene.kueue === undefined ? undefined : await watchQueues(scene);
   const operators = [scene.clients.west, scene.clients.east].map((member) => startOperator(member, scene.namespace));
   const faults: Record<string, number> = {};
   const deeds: Record<string, number> = {};
@@ -89,6 +94,7 @@ export async function runChaos(
     ...(await restlessObjects(scene, left)),
     ...(await restlessJobs(scene, lostData)),
     ...(scene.hasFollowed === true ? await wrongFollowed(scene) : []),
+    ...(scene.kueue === undefined ? [] : await restlessQueues(scene, left)),
   ];
   try {
     await eventually(
@@ -110,10 +116,11 @@ export async function runChaos(
     violations.push(error instanceof Error ? error.message : String(error));
   }
   const restMs = Math.round(performance.now() - mended);
-  await Promise.all([stop(), objects.stop(), ...operators.map((operator) => operator.stop())]);
+  await Promise.all([stop(), objects.stop(), queues?.stop(), ...operators.map((operator) => operator.stop())]);
   const lives = await delegateLives(scene);
   violations.push(
     ...apart,
+    ...(queues?.wrong() ?? []),
     ...wrongHistories(histories),
     ...twins(lives, { reused: !left, forced: scene.forced }),
     ...(await foreignWrites(scene)),
@@ -126,6 +133,7 @@ export async function runChaos(
     pods: histories.size,
     objects: objects.count(),
     delegates: lives.length,
+    queued: queues?.counts(),
     restMs,
     violations,
   };
@@ -150,6 +158,7 @@ async function mendAll(scene: Scene): Promise<void> {
     await eventually(() => legation.join(name, member).then(() => true), PATIENT);
     await eventually(() => cordon(scene, name, false).then(() => true), PATIENT);
   }
+  if (scene.kueue !== undefined) await eventually(() => mendQueues(scene).then(() => true), PATIENT);
   for (const kind of scene.kinds) await allowAgain(scene.clients.host, kind);
   for (const kind of CUSTOM_KINDS.filter((one) => scene.kinds.includes(one))) {
     for (const member of [scene.clients.west, scene.clients.east]) await define(member, kind);

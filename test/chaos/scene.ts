@@ -1,5 +1,6 @@
 import type { ClusterClient } from "../../src/kube/client.ts";
 import type { Cluster } from "../support/clusters/types.ts";
+import type { KueueManager } from "../support/engines/kueue-manager.ts";
 import type { Legation, LegationProcess } from "../support/legation/start.ts";
 import type { WriteGate } from "../support/write-gate/write-gate.ts";
 import type { AgentScene } from "./agents.ts";
@@ -22,6 +23,8 @@ export interface Scene {
   readonly ledger: Ledger;
   /** Pods may be gangs and have devices. */
   readonly hasFollowed?: true;
+  /** Kueue, where workloads queue. */
+  readonly kueue?: KueueManager;
   /** Sets the clock of the controllers' machine on by this much, or back; 0: as it is. */
   readonly setClock?: (ms: number) => void;
   /** Another controller, which leads when the first does not. */

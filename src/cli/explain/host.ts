@@ -3,7 +3,10 @@ import { pods } from "../../kube/resources.ts";
 import { hiddenLine } from "../shared/hidden.ts";
 import { listClusters, listVirtualNodes, listWhereAllowed, OF_PROXIES, readable } from "../shared/reading.ts";
 import { type HostStatus, hiddenBeside, hostStatus } from "./members.ts";
-import { type QueueStatus, queueStatuses, readQueues } from "./queues.ts";
+import { type QueueReader, type QueueStatus, queueStatuses } from "./queues.ts";
+
+// Of each queue, what waits longest.
+const SHOWN = 3;
 
 /** The status of all members, and of Kueue's queues. */
 export interface HostOverview extends HostStatus {
@@ -17,19 +20,19 @@ export interface HostOverview extends HostStatus {
  */
 export async function readHostOverview(
   host: ClusterClient,
-  namespace: string,
+  { namespace, queues: queueReader }: { readonly namespace: string; readonly queues: QueueReader },
   signal: AbortSignal,
 ): Promise<HostOverview> {
   const [clusters, virtualNodes, { found: proxies, isAll }, queues] = await Promise.all([
     listClusters(host, signal),
     readable(listVirtualNodes(host, signal)),
     listWhereAllowed(host, pods, [namespace], { labelSelector: OF_PROXIES, signal }),
-    readQueues(host, namespace, signal),
+    queueReader.read(signal),
   ]);
   const members = { clusters, nodes: virtualNodes ?? [] };
   return {
     ...hostStatus({ ...members, proxies }),
-    queues: queues && queueStatuses(queues, members),
+    queues: queues && queueStatuses(queues, members, SHOWN),
     hidden: hiddenLine([...hiddenBeside({ isNode: virtualNodes !== undefined, isAll }), ...(queues?.hidden ?? [])]),
   };
 }

@@ -1,12 +1,11 @@
-import type { Cluster } from "../../api/cluster.ts";
-import { VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterQueue, ResourceFlavor } from "../../api/kueue.ts";
 import { isTrue, kueueCondition, type Workload } from "../../api/kueue-workload.ts";
 import { type Amounts, addAmounts, exceeds, parseAmounts } from "../../api/quantity.ts";
-import { VIRTUAL_NODE_KIND } from "../../api/virtual-node.ts";
 import { amountText } from "../../api/wording.ts";
+import { flavorOf, hasNodesFor, selectsMembers } from "../../placement/flavors.ts";
 import { podRequests } from "../../placement/requests.ts";
+import { SimulatedMember } from "../../simulation/simulated-member.ts";
 import { type HostMembers, memberAmong, notReady } from "./members.ts";
 
 /** A resource of a flavor in cores, bytes or pieces: what workloads of the queue hold, and the queue's quota. */
@@ -57,16 +56,19 @@ export interface QueueSurroundings {
   readonly members: HostMembers;
 }
 
-/** Returns the members whose virtual nodes the flavor's labels select. Its other labels are for nodes in members. */
-export function membersOfFlavor({ spec }: ResourceFlavor, clusters: readonly Stored<Cluster>[]): string[] {
-  const wanted = Object.entries(spec?.nodeLabels ?? {});
-  return clusters
-    .filter(({ metadata: { name, labels } }) => {
-      const own: Readonly<Record<string, string>> = { ...labels, ...VIRTUAL_NODE_KIND, [VIRTUAL_NODE_LABEL]: name };
-      const known = wanted.filter(([key]) => key in own);
-      return known.length > 0 && known.every(([key, value]) => own[key] === value);
-    })
-    .map(({ metadata }) => metadata.name);
+/** Returns the members that each flavor selects, by its name: as the controller does, by what their Clusters say of nodes. */
+export function membersOfFlavors(
+  flavors: readonly Stored<ResourceFlavor>[],
+  { clusters }: Pick<HostMembers, "clusters">,
+): ReadonlyMap<string, readonly string[]> {
+  const candidates = clusters.map((cluster) => new SimulatedMember(cluster, undefined).candidate());
+  const entries = flavors.map(flavorOf).map((flavor): [string, string[]] => {
+    const selected = selectsMembers(flavor, candidates)
+      ? candidates.filter((candidate) => hasNodesFor(flavor, candidate))
+      : [];
+    return [flavor.name, selected.map(({ name }) => name)];
+  });
+  return new Map(entries);
 }
 
 /** Sums up a queue. `members` has those of each flavor. */

@@ -7,13 +7,14 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { resourceOf, ServedResource } from "../../kube/optional-resource.ts";
 import { apiVersionOf } from "../../kube/resources.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import { FLAVORS, type Hidden, OTHER_WORKLOADS, QUEUES } from "../shared/hidden.ts";
 import { listServed, listWhereAllowed, namespacedName, readable } from "../shared/reading.ts";
 import type { HostMembers } from "./members.ts";
 import {
   isDeactivated,
   isWaiting,
-  membersOfFlavor,
+  membersOfFlavors,
   type QueueState,
   queueState,
   type WaitingWorkload,
@@ -37,47 +38,70 @@ export interface QueueObjects {
   readonly queues: readonly Stored<ClusterQueue>[];
   readonly flavors: readonly Stored<ResourceFlavor>[];
   readonly localQueues: readonly Stored<LocalQueue>[];
+  /** Those that wait. */
   readonly workloads: readonly Stored<Workload>[];
   readonly hidden: readonly Hidden[];
 }
 
-const NOTHING: QueueObjects = { queues: [], flavors: [], localQueues: [], workloads: [], hidden: [] };
-const SHOWN = 3;
+type InQueues = Omit<QueueObjects, "queues">;
 
-/**
- * Reads Kueue's queues and what waits in them: in `namespace` where the account may not list all. Resolves to undefined, after one
- * request, where the host does not serve Kueue. Rejects with KubeError.
- */
-export async function readQueues(
-  host: ClusterClient,
-  namespace: string,
-  signal: AbortSignal,
-): Promise<QueueObjects | undefined> {
-  const resource = await new ServedResource(host, clusterQueues).find(signal);
-  if (resource === undefined) return undefined;
-  const queues = await readable(listServed(host, resource, signal));
-  if (queues === undefined) return { ...NOTHING, hidden: [QUEUES] };
-  const apiVersion = apiVersionOf(resource);
-  const options = { dropManagedFields: true, signal };
-  const [flavors, locals, all] = await Promise.all([
-    readable(listAll(host, resourceOf(resourceFlavors, { apiVersion }), options)),
-    listWhereAllowed(host, resourceOf(localQueues, { apiVersion }), [namespace], options),
-    listWhereAllowed(host, resourceOf(workloads, { apiVersion }), [namespace], options),
-  ]);
-  return {
-    queues,
-    flavors: flavors ?? [],
-    localQueues: locals.found,
-    workloads: all.found,
-    hidden: [...(flavors === undefined ? [FLAVORS] : []), ...(locals.isAll && all.isAll ? [] : [OTHER_WORKLOADS])],
-  };
+const NOTHING: QueueObjects = { queues: [], flavors: [], localQueues: [], workloads: [], hidden: [] };
+// A host may have thousands of Workloads, also ended ones, and no selector finds those that wait.
+const LIST_EVERY_MS = 10_000;
+
+export interface QueueReaderOptions {
+  readonly host: ClusterClient;
+  /** Whose objects are read where the account may not list all. */
+  readonly namespace: string;
+  readonly clock: Pick<Clock, "now">;
 }
 
-/** Sums up each queue, what waits in it and what for, in the order of their names. */
-export function queueStatuses(objects: QueueObjects, members: HostMembers): QueueStatus[] {
-  const ofFlavor = new Map(
-    objects.flavors.map((flavor) => [flavor.metadata.name, membersOfFlavor(flavor, members.clusters)]),
-  );
+/** Reads Kueue's queues, as often as somebody watches them, and what waits in them every ten seconds at most. */
+export class QueueReader {
+  readonly #options: QueueReaderOptions;
+  readonly #served: ServedResource<ClusterQueue>;
+  #listed: { readonly at: number; readonly inQueues: InQueues } | undefined;
+
+  constructor(options: QueueReaderOptions) {
+    this.#options = options;
+    this.#served = new ServedResource(options.host, clusterQueues);
+  }
+
+  /** Resolves to undefined, after one request, where the host does not serve Kueue. Rejects with KubeError. */
+  async read(signal: AbortSignal): Promise<QueueObjects | undefined> {
+    const { host } = this.#options;
+    const resource = await this.#served.find(signal);
+    if (resource === undefined) return undefined;
+    const queues = await readable(listServed(host, resource, signal));
+    if (queues === undefined) return { ...NOTHING, hidden: [QUEUES] };
+    if (queues.length === 0) return NOTHING;
+    return { queues, ...(await this.#inQueues(apiVersionOf(resource), signal)) };
+  }
+
+  async #inQueues(apiVersion: string, signal: AbortSignal): Promise<InQueues> {
+    const { host, namespace, clock } = this.#options;
+    const now = clock.now();
+    if (this.#listed !== undefined && now - this.#listed.at < LIST_EVERY_MS) return this.#listed.inQueues;
+    const options = { dropManagedFields: true, signal };
+    const [flavors, locals, all] = await Promise.all([
+      readable(listAll(host, resourceOf(resourceFlavors, { apiVersion }), options)),
+      listWhereAllowed(host, resourceOf(localQueues, { apiVersion }), [namespace], options),
+      listWhereAllowed(host, resourceOf(workloads, { apiVersion }), [namespace], options),
+    ]);
+    const inQueues = {
+      flavors: flavors ?? [],
+      localQueues: locals.found,
+      workloads: all.found.filter(isWaiting),
+      hidden: [...(flavors === undefined ? [FLAVORS] : []), ...(locals.isAll && all.isAll ? [] : [OTHER_WORKLOADS])],
+    };
+    this.#listed = { at: now, inQueues };
+    return inQueues;
+  }
+}
+
+/** Sums up each queue, what waits in it and what for, in the order of their names. `shown`: the most that are told of a queue. */
+export function queueStatuses(objects: QueueObjects, members: HostMembers, shown: number): QueueStatus[] {
+  const ofFlavor = membersOfFlavors(objects.flavors, members);
   const states = objects.queues.map((queue) => queueState(queue, ofFlavor));
   const queueOf = new Map(objects.localQueues.map((local) => [namespacedName(local), local.spec?.clusterQueue]));
   const waiting = Map.groupBy(
@@ -95,7 +119,7 @@ export function queueStatuses(objects: QueueObjects, members: HostMembers): Queu
         followsMembers: metadata.annotations?.[QUOTA_ANNOTATION] === "follow",
         admitted: status?.admittedWorkloads ?? 0,
         pending: pendingIn(queue),
-        waiting: firstOf(waiting.get(metadata.name) ?? []).map((workload) => waitingWorkload(workload, around)),
+        waiting: firstOf(waiting.get(metadata.name) ?? [], shown).map((workload) => waitingWorkload(workload, around)),
       };
     })
     .sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -107,9 +131,9 @@ function pendingIn({ status }: Stored<ClusterQueue>): number {
 }
 
 /** Returns those that wait longest; those that Kueue leaves alone come last. */
-function firstOf(waiting: readonly Stored<Workload>[]): Stored<Workload>[] {
+function firstOf(waiting: readonly Stored<Workload>[], shown: number): Stored<Workload>[] {
   const byWait = (a: Stored<Workload>, b: Stored<Workload>): number => waitsSince(a).localeCompare(waitsSince(b));
   return waiting
     .toSorted((a, b) => Number(isDeactivated(a)) - Number(isDeactivated(b)) || byWait(a, b))
-    .slice(0, SHOWN);
+    .slice(0, shown);
 }

@@ -8,6 +8,7 @@ import { realClock } from "../../runtime/clock.ts";
 import { readHostOverview } from "../explain/host.ts";
 import { readMemberDetail } from "../explain/member.ts";
 import { inMember, type NamespaceStatus, readAllNamespaces, readNamespace } from "../explain/namespace.ts";
+import { QueueReader } from "../explain/queues.ts";
 import { readJourney } from "../explain/read-pod.ts";
 import { readWorkload } from "../explain/read-workload.ts";
 import { readWholeObject } from "../explain/whole-object.ts";
@@ -89,6 +90,7 @@ export const command: Equip = equipped({
       memberOpener({ host: client, signal, throughHost: (name) => session.openReading(options, name) }),
     );
     const own: OwnNamespace = { host: client, namespace: namespace ?? current, session };
+    const queues = new QueueReader({ ...own, clock: realClock });
     const readOne = (): Promise<Outcome> => {
       if (target?.kind === "Member") return readMember(target.name, own);
       if (target !== undefined) return readTarget(target, own, open);
@@ -98,7 +100,9 @@ export const command: Equip = equipped({
           own,
           [OTHER_PODS],
         );
-      return namespace === undefined ? readMembers(own) : readPods(() => readNamespace(client, namespace, signal), own);
+      return namespace === undefined
+        ? readMembers(own, queues)
+        : readPods(() => readNamespace(client, namespace, signal), own);
     };
     const read = (): Promise<Outcome> => asViewer(readOne());
     if (options.watch) await followStatus(read, { format, terminal, clock: realClock, signal });
@@ -113,9 +117,9 @@ interface OwnNamespace {
   readonly session: Session;
 }
 
-async function readMembers(own: OwnNamespace): Promise<Outcome> {
+async function readMembers(own: OwnNamespace, queues: QueueReader): Promise<Outcome> {
   const { host, namespace, session } = own;
-  const read = readHostOverview(host, namespace, session.signal).then((document) => {
+  const read = readHostOverview(host, { namespace, queues }, session.signal).then((document) => {
     return { document, text: membersText(document, Date.now(), session.terminal) };
   });
   return orOwn(read, own, [ofViewers("the members and their state"), OTHER_PODS]);

@@ -1,6 +1,7 @@
 import type { MemberDocument } from "../explain/member.ts";
 import type { MemberStatus } from "../explain/members.ts";
 import type { Journey } from "../explain/pod.ts";
+import type { QueueStatus } from "../explain/queues.ts";
 import type { ComparedLine } from "./compare.ts";
 
 /** The data of the page: what the server sends, as the page reads it. No code, so that the page may import it. */
@@ -183,6 +184,14 @@ export interface WarningRow {
   readonly reason: string;
   readonly message: string;
   readonly count: number;
+}
+
+/** Kueue's queues of the host. */
+export interface QueuesView {
+  /** Undefined: the host does not serve Kueue. */
+  readonly queues?: readonly QueueStatus[];
+  /** Words for what the user may not read. */
+  readonly hidden?: string;
 }
 
 /** Who is signed in, and how. */

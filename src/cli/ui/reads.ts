@@ -8,7 +8,15 @@ import { pods } from "../../kube/resources.ts";
 import { chosenContainers, containerNames, logStateOf, whyNoLog } from "../logs/containers.ts";
 import type { Plan } from "../plan/outcome.ts";
 import { isWorkloadKind } from "../simulation/workloads.ts";
-import type { ComparedView, ContainerView, JobRow, MemberPageView, PodPageView, WarningRow } from "./model.ts";
+import type {
+  ComparedView,
+  ContainerView,
+  JobRow,
+  MemberPageView,
+  PodPageView,
+  QueuesView,
+  WarningRow,
+} from "./model.ts";
 import type { Viewer } from "./viewer.ts";
 
 /** The parts of a request's handling that its routes need. */
@@ -68,6 +76,10 @@ export function addReads({ server, viewerOf, streamTo }: Routes): void {
   read("jobs", async ({ host, only, signal }): Promise<readonly JobRow[]> => {
     const { readJobRows } = await import("./job-rows.ts");
     return readJobRows(host, only, signal);
+  });
+  read("queues", async (viewer): Promise<QueuesView> => {
+    const { readQueuesView } = await import("./queues-view.ts");
+    return readQueuesView(viewer);
   });
   read("warnings", async ({ host, only, signal }): Promise<readonly WarningRow[]> => {
     const { readWarnings } = await import("./warnings.ts");

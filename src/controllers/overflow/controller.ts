@@ -6,7 +6,7 @@ import { pods } from "../../kube/resources.ts";
 import { byPrecedence } from "../../pods/scheduling.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { Controller } from "../../runtime/controller.ts";
-import { PacedResync } from "../../runtime/paced-resync.ts";
+import { LONG_RESTS, PacedResync } from "../../runtime/paced-resync.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { FindPod } from "../../scheduling/groups.ts";
 import { UID_INDEX } from "../../scheduling/known-pods.ts";
@@ -89,6 +89,7 @@ export class OverflowController {
     );
     this.#resync = new PacedResync({
       clock,
+      rests: LONG_RESTS,
       keys: () => {
         const waiting = this.#pods.store.list().sort(byPrecedence);
         return waiting.map(({ metadata }) => objectKey(metadata));

@@ -1,17 +1,9 @@
-import { VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { KubeNode, Toleration } from "../../api/kubernetes.ts";
 import { type Amounts, addAmounts, parseAmounts } from "../../api/quantity.ts";
-import { VIRTUAL_NODE_KIND } from "../../api/virtual-node.ts";
+import { type Flavor, labelsOfNodes } from "../../placement/flavors.ts";
 import { closedBy } from "../../placement/node-fit.ts";
 import { repellingTaint } from "../../pods/scheduling.ts";
-import { type MemberLabels, specInMember } from "../../pods/virtual-node-terms.ts";
-
-/** A ResourceFlavor. */
-export interface Flavor {
-  readonly name: string;
-  readonly nodeLabels: Readonly<Record<string, string>>;
-  readonly tolerations: readonly Toleration[];
-}
+import type { MemberLabels } from "../../pods/virtual-node-terms.ts";
 
 /** Pods in a member that a queue admitted. */
 export interface QueuedPods {
@@ -44,14 +36,6 @@ export interface FlavorCapacity {
   readonly closed: ReadonlyMap<string, string>;
 }
 
-/** Reports whether pods of the flavor go to members: it has a label of virtual nodes. Members' labels outlast their loss. */
-export function selectsMembers({ nodeLabels }: Flavor, clusters: readonly MemberLabels[]): boolean {
-  return Object.entries(nodeLabels).some(([key, value]) => {
-    if (key === VIRTUAL_NODE_LABEL || VIRTUAL_NODE_KIND[key] === value) return true;
-    return clusters.some(({ labels }) => labels[key] === value);
-  });
-}
-
 /** Returns what each flavor has in the members. A node counts for one flavor only: the one that names the most labels. */
 export function capacities(
   flavors: readonly Flavor[],
@@ -61,8 +45,8 @@ export function capacities(
   const inOrder = [...flavors].sort(bySpecificity);
   for (const member of members) {
     const candidates = inOrder.flatMap((flavor) => {
-      const { spec, refusal } = specInMember(member, { containers: [], nodeSelector: { ...flavor.nodeLabels } });
-      return refusal === undefined ? [{ flavor, selector: spec.nodeSelector ?? {} }] : [];
+      const selector = labelsOfNodes(flavor, member);
+      return selector === undefined ? [] : [{ flavor, selector }];
     });
     if (candidates.length === 0) continue;
     const open = new Set<string>();

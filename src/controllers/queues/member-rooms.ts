@@ -42,7 +42,10 @@ export function memberRoom(member: Member, facts: RoomFacts): MemberRoom {
   const nodeOf = (proxy: Stored<Pod>): string | undefined =>
     member.delegates.get(objectKey(proxy.metadata))?.spec?.nodeName;
   const { queued, unqueued, onNodes, somewhere, copies } = hostPods(name, facts, nodeOf);
-  if (member.foreign === undefined) addAmounts(somewhere, recordedForeignUsage(member.cluster) ?? NOTHING);
+  const foreign = member.foreignByNode();
+  if (foreign === undefined) {
+    addAmounts(somewhere, member.foreign ?? recordedForeignUsage(member.cluster) ?? NOTHING);
+  }
   return {
     name,
     labels,
@@ -51,7 +54,7 @@ export function memberRoom(member: Member, facts: RoomFacts): MemberRoom {
     nodes: member.nodes,
     usedOn: (node) => {
       const sum = { ...onNodes.get(node) };
-      addAmounts(sum, member.foreignOn(node, copies));
+      if (foreign !== undefined) addAmounts(sum, foreign.on(node, copies));
       return sum;
     },
     usedSomewhere: somewhere,

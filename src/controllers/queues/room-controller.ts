@@ -10,19 +10,21 @@ import {
 } from "../../api/kubernetes.ts";
 import type { ResourceFlavor } from "../../api/kueue.ts";
 import type { AdmissionCheck, CheckEntry, Workload } from "../../api/kueue-workload.ts";
-import { admissionChecks, resourceFlavors, workloads } from "../../api/resources.ts";
+import { admissionChecks, workloads } from "../../api/resources.ts";
 import { claimNames } from "../../copies/claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { TimeSlice } from "../../kube/event-loop.ts";
 import { resourceOf } from "../../kube/optional-resource.ts";
 import { apiVersionOf, type OptionalResource } from "../../kube/resources.ts";
-import type { Timer } from "../../runtime/clock.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
+import type { Events } from "../../runtime/event-bus.ts";
 import { sendGuarded } from "../../runtime/guarded-write.ts";
+import { PacedResync } from "../../runtime/paced-resync.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
 import type { HostState } from "../../simulation/host-state.ts";
+import type { ControllerEvents } from "../events.ts";
 import { type CheckAction, decideCheck, isRoomCheck, type ObservedCheck, placeWithinMs } from "./decide-check.ts";
 import { type Action, decide, holdsQuota, isAsking, type Judged, type Observed, reservationOf } from "./decide-room.ts";
 import { type CompleteSpec, podsOf, workloadsOfPod } from "./room-pods.ts";
@@ -30,17 +32,14 @@ import { judge, type QueuedWorkload } from "./room-round.ts";
 
 export interface RoomOptions extends ControllerOptions {
   readonly host: ClusterClient;
+  readonly events: Pick<Events<ControllerEvents>, "on">;
+  readonly flavors: Pick<Reflector<ResourceFlavor>, "start" | "store" | "failing">;
   readonly proxies: ReadStore<Pod>;
   /** Returns what placement depends on. Undefined until the claims of these namespaces are known. */
   readonly hostState: (claiming: ReadonlySet<string>) => HostState | undefined;
   readonly complete: CompleteSpec;
   /** The Jobs that go to members whole. */
   readonly wholeJobs: () => readonly Stored<Job>[];
-}
-
-interface Watch {
-  readonly workloads: Reflector<Workload>;
-  readonly flavors: Reflector<ResourceFlavor>;
 }
 
 const WORKLOAD_INDEX = "kueue-workload";
@@ -59,16 +58,15 @@ export class RoomController {
   readonly #guard: WriteGuard;
   /** Verdicts of the last rounds, until the workload shows them or asks anew. */
   readonly #judged = new Map<ObjectKey, Judged>();
-  #watch: Watch | undefined;
+  readonly #rounds: PacedResync<ObjectKey>;
+  #workloads: Reflector<Workload> | undefined;
   #ended: Promise<unknown> = Promise.resolve();
-  #round: Timer | undefined;
-  #judging: Promise<void> | undefined;
+  #judging: Promise<void> = Promise.resolve();
   readonly #abort = new AbortController();
-  #restUntil = 0;
 
   constructor(options: RoomOptions) {
     this.#options = options;
-    const { host: client, clock, log } = options;
+    const { host: client, events, clock, log } = options;
     this.#guard = new WriteGuard({ clock });
     this.#checks = new Reflector<AdmissionCheck>({
       ...{ client, clock, log },
@@ -93,6 +91,18 @@ export class RoomController {
       },
       options,
     );
+    this.#rounds = new PacedResync<ObjectKey>({
+      clock,
+      // Others have the process as long as a round took, whatever part of that time was its own.
+      rests: 1,
+      keys: () => this.#asking(),
+      reconcile: (keys, done) => {
+        this.#judging = this.#round(keys).then(done);
+      },
+    });
+    events.on("flavors", () => {
+      if (this.#workloads !== undefined) this.#onState();
+    });
   }
 
   start(): void {
@@ -101,7 +111,7 @@ export class RoomController {
 
   async stop(): Promise<void> {
     this.#abort.abort(new Error("the controller stops"));
-    this.#round?.cancel();
+    this.#rounds.stop();
     await this.#judging;
     await this.#checks.stop();
     this.#unwatch();
@@ -111,51 +121,50 @@ export class RoomController {
   }
 
   #onCheck({ object }: ReflectorEvent<AdmissionCheck>): void {
-    if (this.#checks.store.list().some(isRoomCheck)) this.#watch ??= this.#startWatch();
+    if (this.#checks.store.list().some(isRoomCheck)) this.#workloads ??= this.#watch();
     else this.#unwatch();
     if (!isRoomCheck(object)) return;
     this.#checkLoop.enqueue(object.metadata.name);
     this.#enqueueAll();
   }
 
-  #startWatch(): Watch {
-    const { host: client, clock, log, proxies } = this.#options;
+  #watch(): Reflector<Workload> {
+    const { host: client, clock, log, proxies, flavors } = this.#options;
     proxies.addIndex(WORKLOAD_INDEX, workloadsOfPod);
-    const onState = (): void => {
-      for (const { metadata } of this.#checks.store.list().filter(isRoomCheck)) this.#checkLoop.enqueue(metadata.name);
-      this.#ask();
-    };
-    const watch = {
-      workloads: new Reflector<Workload>({
-        ...{ client, clock, log, onState },
-        resource: workloads,
-        onEvent: ({ object }) => this.#loop.enqueue(objectKey(object.metadata)),
-      }),
-      flavors: new Reflector<ResourceFlavor>({ ...{ client, clock, log, onState }, resource: resourceFlavors }),
-    };
-    for (const reflector of Object.values(watch)) reflector.start();
-    // No event tells of an empty list.
-    void Promise.all([watch.workloads.whenSynced(), watch.flavors.whenSynced()]).then(onState);
-    return watch;
+    const reflector = new Reflector<Workload>({
+      ...{ client, clock, log },
+      resource: workloads,
+      onEvent: ({ object }) => this.#loop.enqueue(objectKey(object.metadata)),
+      onState: () => this.#onState(),
+    });
+    reflector.start();
+    flavors.start();
+    return reflector;
+  }
+
+  /** A store is current once its watch is open, which no event tells of an empty list. */
+  #onState(): void {
+    for (const { metadata } of this.#checks.store.list().filter(isRoomCheck)) this.#checkLoop.enqueue(metadata.name);
+    this.#ask();
   }
 
   #unwatch(): void {
-    const watch = this.#watch;
-    if (watch === undefined) return;
-    this.#watch = undefined;
+    const reflector = this.#workloads;
+    if (reflector === undefined) return;
+    this.#workloads = undefined;
     this.#options.proxies.removeIndex(WORKLOAD_INDEX);
     this.#judged.clear();
-    this.#ended = Promise.all([this.#ended, watch.workloads.stop(), watch.flavors.stop()]);
+    this.#ended = Promise.all([this.#ended, reflector.stop()]);
     this.#loop.enqueueKnown(() => true);
   }
 
   #enqueueAll(): void {
-    for (const { metadata } of this.#watch?.workloads.store.list() ?? []) this.#loop.enqueue(objectKey(metadata));
+    for (const { metadata } of this.#workloads?.store.list() ?? []) this.#loop.enqueue(objectKey(metadata));
   }
 
   #trouble(): string | undefined {
-    if (this.#watch === undefined) return "Legation does not watch workloads yet";
-    for (const { failing, store } of [this.#watch.workloads, this.#watch.flavors]) {
+    if (this.#workloads === undefined) return "Legation does not watch workloads yet";
+    for (const { failing, store } of [this.#workloads, this.#options.flavors]) {
       const isShut = failing?.code === "Forbidden" || !store.synced;
       if (failing !== undefined && isShut) return `Legation cannot read objects of Kueue: ${failing.reason}`;
       if (!store.synced) return "Legation is reading objects of Kueue";
@@ -178,7 +187,7 @@ export class RoomController {
   }
 
   #observe(key: ObjectKey): Observed | undefined {
-    const workload = this.#watch?.workloads.store.get(key);
+    const workload = this.#workloads?.store.get(key);
     const entries = workload === undefined ? [] : this.#entriesOf(workload);
     if (workload === undefined || entries.length === 0) {
       this.#judged.delete(key);
@@ -200,7 +209,7 @@ export class RoomController {
   }
 
   readonly #find = (value: string): readonly Stored<Pod>[] => {
-    return this.#watch === undefined ? [] : this.#options.proxies.byIndex(WORKLOAD_INDEX, value);
+    return this.#workloads === undefined ? [] : this.#options.proxies.byIndex(WORKLOAD_INDEX, value);
   };
 
   #isJudged(workload: Stored<Workload>, entries: readonly CheckEntry[]): boolean {
@@ -208,51 +217,54 @@ export class RoomController {
   }
 
   #ask(): void {
-    const { clock, log } = this.#options;
-    const { signal } = this.#abort;
-    if (this.#judging !== undefined || signal.aborted) return;
-    const delayMs = Math.max(FIRST_ROUND_AFTER_MS, this.#restUntil - clock.now());
-    this.#round ??= clock.after(delayMs, () => {
-      this.#round = undefined;
-      this.#judging = this.#judge(signal)
-        .catch((err: unknown) => {
-          if (!signal.aborted) log.error({ err }, "cannot judge workloads");
-        })
-        .finally(() => {
-          this.#judging = undefined;
-          // Those that asked meanwhile are told to ask again.
-          this.#enqueueAll();
-        });
-    });
+    if (!this.#abort.signal.aborted) this.#rounds.request(FIRST_ROUND_AFTER_MS);
   }
 
-  /** Judges all workloads that ask. Those that were told of room and do not show it yet hold it. */
-  async #judge(signal: AbortSignal): Promise<void> {
-    const { hostState, complete, wholeJobs, clock, log } = this.#options;
-    const watch = this.#watch;
-    if (watch === undefined || this.#trouble() !== undefined) return;
-    const told: QueuedWorkload[] = [];
-    const asking: QueuedWorkload[] = [];
-    for (const workload of watch.workloads.store.list()) {
+  /** Returns the workloads that wait for a verdict. */
+  #asking(): ObjectKey[] {
+    if (this.#workloads === undefined || this.#trouble() !== undefined) return [];
+    const asking = this.#workloads.store.list().filter((workload) => {
       const entries = this.#entriesOf(workload);
-      if (entries.length === 0 || !holdsQuota(workload)) continue;
-      const queued = { workload, pods: podsOf(workload, this.#find) };
-      const judged = this.#isJudged(workload, entries) ? this.#judged.get(objectKey(workload.metadata)) : undefined;
-      if (!isAsking(workload, entries)) {
-        if (entries.every(({ state }) => state === "Ready")) told.push(queued);
-      } else if (judged === undefined) asking.push(queued);
-      else if (judged.state === "Ready") told.push(queued);
+      return isAsking(workload, entries) && !this.#isJudged(workload, entries);
+    });
+    return asking.map(({ metadata }) => objectKey(metadata));
+  }
+
+  /** Judges workloads, and has them answered. Resolves to what it took, at least the pace of rounds; ms. Never rejects. */
+  async #round(asking: readonly ObjectKey[]): Promise<number> {
+    if (asking.length === 0) return 0;
+    const { clock, log } = this.#options;
+    const { signal } = this.#abort;
+    const begunAt = clock.now();
+    try {
+      const isJudged = await this.#judge(asking, signal);
+      // Asked again when this round ends.
+      if (!isJudged) this.#ask();
+    } catch (err) {
+      if (!signal.aborted) log.error({ err }, "cannot judge workloads");
     }
-    if (asking.length === 0) return;
+    for (const key of asking) this.#loop.enqueue(key);
+    const tookMs = clock.now() - begunAt;
+    return Math.max(ROUND_EVERY_MS - tookMs, tookMs);
+  }
+
+  /** Judges workloads that ask. Others that were told of room and do not show it yet hold it. Resolves to false while claims are being read. */
+  async #judge(keys: readonly ObjectKey[], signal: AbortSignal): Promise<boolean> {
+    const { flavors, hostState, complete, wholeJobs, clock, log } = this.#options;
+    const { store } = this.#workloads ?? {};
+    if (store === undefined) return true;
+    const now = clock.now();
+    const asking = keys.flatMap((key) => store.get(key) ?? []).map((workload) => this.#queued(workload));
+    const told = store
+      .list()
+      .filter((workload) => this.#isTold(workload))
+      .map((workload) => this.#queued(workload));
     const claiming = asking.filter(({ workload: { spec } }) =>
       spec?.podSets?.some(({ template }) => claimNames(template).length > 0),
     );
     const host = hostState(new Set(claiming.map(({ workload }) => workload.metadata.namespace ?? "")));
-    const now = clock.now();
-    this.#restUntil = now + ROUND_EVERY_MS;
-    // Asked again when this round ends.
-    if (host === undefined) return;
-    const flavor = (name: string): ResourceFlavor | undefined => watch.flavors.store.get(objectKey({ name }));
+    if (host === undefined) return false;
+    const flavor = (name: string): ResourceFlavor | undefined => flavors.store.get(objectKey({ name }));
     const jobs = new Map(wholeJobs().map((job) => [job.metadata.uid, job]));
     const sources = { flavor, complete, wholeJob: (uid: string) => jobs.get(uid) };
     const reservations = asking.map(({ workload }) => reservationOf(workload, this.#entriesOf(workload)));
@@ -269,10 +281,20 @@ export class RoomController {
       const reservation = reservations[index];
       if (verdict !== undefined && reservation !== undefined) this.#judged.set(key, { ...verdict, reservation });
     }
-    const tookMs = clock.now() - now;
-    // Other work took most of that time.
-    this.#restUntil = clock.now() + Math.max(ROUND_EVERY_MS - tookMs, tookMs);
-    log.debug({ told: told.length, asking: asking.length, tookMs }, "judged workloads");
+    log.debug({ told: told.length, asking: asking.length, tookMs: clock.now() - now }, "judged workloads");
+    return true;
+  }
+
+  #queued(workload: Stored<Workload>): QueuedWorkload {
+    return { workload, pods: podsOf(workload, this.#find) };
+  }
+
+  /** Reports whether a workload holds the room that it was told of, whether it shows it yet or not. */
+  #isTold(workload: Stored<Workload>): boolean {
+    const entries = this.#entriesOf(workload);
+    if (entries.length === 0 || !holdsQuota(workload)) return false;
+    if (!isAsking(workload, entries)) return entries.every(({ state }) => state === "Ready");
+    return this.#isJudged(workload, entries) && this.#judged.get(objectKey(workload.metadata))?.state === "Ready";
   }
 
   async #answer(

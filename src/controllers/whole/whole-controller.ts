@@ -5,7 +5,7 @@ import { findByList } from "../../kube/list.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { Controller } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
-import { PacedResync } from "../../runtime/paced-resync.ts";
+import { LONG_RESTS, PacedResync } from "../../runtime/paced-resync.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
 import { Copier } from "../copying/copier.ts";
 import type { CopyRef } from "../copying/model.ts";
@@ -77,6 +77,7 @@ export class WholeController<T extends KubeObject, Assignment, Shown, O extends 
     this.#waiting = isOnRecord
       ? new PacedResync({
           clock,
+          rests: LONG_RESTS,
           keys: () => this.#concernedBy("").map(({ metadata }) => objectKey(metadata)),
           reconcile: (keys, done) => this.#loop.enqueueBehind(keys, done),
         })

@@ -2,7 +2,7 @@ import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import { isGated } from "../../pods/pod-state.ts";
 import { byPrecedence } from "../../pods/scheduling.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { PacedResync, type PacedResyncOptions } from "../../runtime/paced-resync.ts";
+import { LONG_RESTS, PacedResync, type PacedResyncOptions } from "../../runtime/paced-resync.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Memories } from "../memories.ts";
 import { type QuotaPlace, QuotaQueues } from "./quota-queues.ts";
@@ -38,7 +38,7 @@ export class WaitingProxies {
     this.#options = options;
     const { clock, reconcileBehind: reconcile } = options;
     this.quotas = new QuotaQueues(options);
-    this.#resync = new PacedResync({ clock, reconcile, keys: () => this.#next() });
+    this.#resync = new PacedResync({ clock, reconcile, rests: LONG_RESTS, keys: () => this.#next() });
   }
 
   /** Adds an unbound proxy. While gates hold it, its time starts anew. */

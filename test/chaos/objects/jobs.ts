@@ -1,5 +1,6 @@
 import { HOST_LABEL, PREFERENCES_ANNOTATION, WHOLE_KEY } from "../../../src/api/keys.ts";
 import type { Job, KubeObject, Stored } from "../../../src/api/kubernetes.ts";
+import { QUEUE_NAME_LABEL } from "../../../src/api/kueue.ts";
 import { isFinished, isMarkedTrue } from "../../../src/copies/jobs.ts";
 import { jobs } from "../../../src/kube/resources.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
@@ -71,6 +72,8 @@ function problemsOf(
     return status.succeeded === spec.completions ? [] : [`complete with ${status.succeeded} of ${spec.completions}`];
   }
   const isDivided = metadata.annotations?.[PREFERENCES_ANNOTATION] !== undefined;
+  // One that waits in a queue is in no member.
+  if (copies.length === 0 && spec.suspend === true && metadata.labels?.[QUEUE_NAME_LABEL] !== undefined) return [];
   if (copies.length === 0 || (!isDivided && copies.length > 1)) return [`has ${copies.length} copies`];
   const problems: string[] = [];
   for (const counter of ["active", "succeeded", "failed"] as const) {

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { FaultProxy } from "../../support/clusters/fault-proxy.ts";
 import { kubeconfigText } from "../../support/clusters/kubeconfig.ts";
 import { freePort } from "../../support/clusters/ports.ts";
+import { removeKueueDefinitions } from "../../support/engines/kueue-definitions.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
 import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
@@ -12,6 +13,7 @@ import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
 import { bindClusterRole, openMember } from "../../support/legation/access.ts";
 import { podManifest } from "../../support/streams/pods.ts";
 import { accessibilityProblems, type OpenPage, openPage } from "../../support/ui/browser.ts";
+import { queueWithWaiting } from "../../support/ui/queue-with-waiting.ts";
 
 const TYPES = ["configmaps", "rbac"].flatMap((name) => ["-f", `manifests/delegated-types/${name}.yaml`]);
 const SETTINGS = {
@@ -393,6 +395,28 @@ onRealNodes((realNodes) => {
       await show(`#/pods/${here.namespace}/clock`);
       await page.getByText(/cannot get resource "pods"/).waitFor();
     });
+  });
+
+  test("has a view of Kueue's queues once the host has some, and links to it from the overview and the members", async () => {
+    const { page, show } = ui;
+    const { cluster } = here;
+    await show("#/");
+    const tab = page.getByRole("link", { name: /^Queues/ });
+    await page.getByRole("link", { name: /^Plan/ }).waitFor();
+    expect(await tab.count()).toBe(0);
+    try {
+      await queueWithWaiting(here);
+      await tab.waitFor();
+      await page.getByRole("row", { name: /team 1 .* Job\/sweep waits for 4 cpu of flavor west/ }).waitFor();
+      await show("#/members");
+      await page.getByRole("article", { name: "west" }).getByRole("link", { name: "team", exact: true }).click();
+      await page.getByRole("heading", { name: "team", level: 1 }).waitFor();
+      await page.getByRole("row", { name: "west cpu 126 128 west" }).waitFor();
+      await page.getByRole("row", { name: /Job\/sweep .* insufficient quota/ }).waitFor();
+      expect(await accessibilityProblems(page)).toEqual([]);
+    } finally {
+      await removeKueueDefinitions(cluster);
+    }
   });
 
   test("is closed to browsers without the address, and logs no error", async () => {

@@ -15,7 +15,7 @@ export async function removeKueueDefinitions(cluster: Cluster): Promise<void> {
 
 async function files(): Promise<string[]> {
   const folder = join(await ensurePrograms("kueue-definitions", () => {}), "crds");
-  return ["admissionchecks", "clusterqueues", "resourceflavors", "workloads"].map((one) =>
+  return ["admissionchecks", "clusterqueues", "localqueues", "resourceflavors", "workloads"].map((one) =>
     join(folder, `kueue.x-k8s.io_${one}.yaml`),
   );
 }

@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { issueAuthority, issueServing } from "../../../src/certificates/issue.ts";
@@ -10,11 +11,13 @@ import { applyAll, kubectl } from "../harness/kubectl.ts";
 import { eventually } from "../harness/wait.ts";
 import { installKueue, KUEUE_NAMESPACE, removeKueue } from "./kueue.ts";
 import { ensurePrograms } from "./programs.ts";
-import { startProgram } from "./run.ts";
+import { type EngineProgram, startProgram } from "./run.ts";
 
 /** Kueue with its scheduler, its controllers and its webhooks, as a process of this machine. */
 export interface KueueManager {
   output(): string;
+  /** Ends it without notice. It is started again at once, as its Deployment does whenever it ends. */
+  kill(): Promise<void>;
   /** Ends it, and removes what was installed. */
   stop(): Promise<void>;
 }
@@ -26,6 +29,7 @@ export interface KueueManagerOptions {
   readonly configuration?: object;
 }
 
+const RESTARTS_AFTER_MS = 500;
 const CONFIGURATIONS = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 
 const webhook = z.looseObject({
@@ -70,19 +74,32 @@ export async function startKueue(host: Cluster, options: KueueManagerOptions): P
   };
   writeFileSync(config, JSON.stringify(configuration));
   const hooks = webhooksAt(port, authority.cert, join(folder, "webhook", "manifests.yaml"), options.frameworks);
-  const program = startProgram(join(folder, "kueue"), [`--config=${config}`], {
-    env: { ...process.env, KUBECONFIG: host.kubeconfig, METRICS_CERTS: certDir },
-    cwd: directory,
-    logFile: join(directory, "log"),
-  });
+  const run = (): EngineProgram =>
+    startProgram(join(folder, "kueue"), [`--config=${config}`], {
+      env: { ...process.env, KUBECONFIG: host.kubeconfig, METRICS_CERTS: certDir },
+      cwd: directory,
+      logFile: join(directory, "log"),
+    });
+  let program = run();
+  let isStopping = false;
+  const keepRunning = async (): Promise<void> => {
+    for (;;) {
+      await program.ended;
+      await sleep(RESTARTS_AFTER_MS);
+      if (isStopping) return;
+      program = run();
+    }
+  };
+  const kept = keepRunning();
   const stop = async (): Promise<void> => {
     // Kueue takes its finalizers away.
     await removeKueue(host);
     for (const plural of CONFIGURATIONS) {
       await kubectl(host, ["delete", plural, "--ignore-not-found", ...hooks.map(({ metadata }) => metadata.name)]);
     }
+    isStopping = true;
     program.kill("SIGTERM");
-    await program.ended;
+    await kept;
     rmSync(directory, { recursive: true, force: true });
   };
   try {
@@ -99,7 +116,12 @@ export async function startKueue(host: Cluster, options: KueueManagerOptions): P
     await stop();
     throw new Error(`${String(error)}:\n${said}`);
   }
-  return { output: program.output, stop };
+  const kill = async (): Promise<void> => {
+    const { ended } = program;
+    program.kill("SIGKILL");
+    await ended;
+  };
+  return { output: () => program.output(), kill, stop };
 }
 
 /** Returns Kueue's own webhook configurations for a server of this machine, of Kueue's kinds and those that it manages here. */

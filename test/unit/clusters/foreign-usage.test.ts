@@ -81,12 +81,40 @@ test("knows the part of each node, and of the Jobs there", async () => {
   };
   const items = [pod("a", "1"), pod("a", "2", "job-1"), pod("b", "4", "job-1"), pod("b", "8", "job-2")];
   const usage = usageOf("w", { count: 1, items });
+  expect(usage.byNode()).toBeUndefined();
   usage.start();
   await clock.advance(1_000);
   expect(usage.sum).toMatchObject({ cpu: 15 });
-  expect(usage.on("a")).toMatchObject({ cpu: 3 });
-  expect(usage.on("b", ["job-1"])).toMatchObject({ cpu: 8 });
-  expect(usage.on("c", ["job-1"])).toEqual({});
+  const byNode = usage.byNode();
+  expect(byNode?.on("a")).toMatchObject({ cpu: 3 });
+  expect(byNode?.on("b", ["job-1"])).toMatchObject({ cpu: 8 });
+  expect(byNode?.on("c", ["job-1"])).toEqual({});
+  await usage.stop();
+});
+
+test("sums by node are kept only while somebody asks, and are read at once for the first who does", async () => {
+  const usage = usageOf("w", { count: 1 });
+  usage.start();
+  await clock.advance(1_000);
+  expect([asked.length, usage.byNode()]).toEqual([1, undefined]);
+  await clock.advance(1_000);
+  expect(asked).toHaveLength(2);
+  expect(usage.byNode()?.on("")).toMatchObject({ cpu: 1 });
+  await clock.advance(7 * 60_000);
+  expect(asked).toHaveLength(3);
+  expect(usage.byNode()).toBeUndefined();
+  await usage.stop();
+});
+
+test("a member that refuses its pods is not asked at once again for the sake of sums by node", async () => {
+  const usage = usageOf("w", { count: 1, failing: { 2: "Forbidden", 3: "Forbidden", 4: "Forbidden" } });
+  usage.start();
+  await clock.advance(1_000);
+  for (let second = 0; second < 60; second += 1) {
+    usage.byNode();
+    await clock.advance(1_000);
+  }
+  expect(asked).toHaveLength(2);
   await usage.stop();
 });
 

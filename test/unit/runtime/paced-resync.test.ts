@@ -9,6 +9,7 @@ function scene() {
   const ends: ((busyMs: number) => void)[] = [];
   const resync = new PacedResync<string>({
     clock,
+    rests: 10,
     keys: () => ["a"],
     reconcile: (_keys, done) => {
       at.push(clock.now() - begun);

@@ -45,6 +45,12 @@ export const MEMBERS_COMMANDS: Commands = {
   legation: "legation status",
 };
 
+/** Kueue's queues. */
+export const QUEUES_COMMANDS: Commands = {
+  kubectl: "kubectl get clusterqueues",
+  legation: "legation status",
+};
+
 /** The pods of one namespace, or of all. */
 export function podsCommands(namespace: string | undefined): Commands {
   const where = namespace === undefined ? "-A" : `-n ${namespace}`;

@@ -1,14 +1,20 @@
 import type { JSX } from "preact";
 import { linkTo } from "./route.ts";
 
-/** The views of the navigation, each with its key. */
-export const VIEWS = [
+/** All views of the navigation, each with its key. */
+const VIEWS = [
   { path: "overview", name: "Overview", key: "o" },
   { path: "members", name: "Members", key: "m" },
   { path: "workloads", name: "Workloads", key: "w" },
   { path: "pods", name: "Pods", key: "p" },
+  { path: "queues", name: "Queues", key: "q" },
   { path: "plan", name: "Plan", key: "n" },
 ] as const;
+
+/** Returns the views of a host that has queues, or none. */
+export function viewsOf(hasQueues: boolean): readonly (typeof VIEWS)[number][] {
+  return VIEWS.filter(({ path }) => hasQueues || path !== "queues");
+}
 
 const OTHERS = [
   ["/", "search in this view"],
@@ -22,12 +28,12 @@ const OTHERS = [
 const ID = "keys";
 
 /** The list of keys, which `?` opens. */
-export function Keys(): JSX.Element {
+export function Keys({ hasQueues }: { hasQueues: boolean }): JSX.Element {
   return (
     <dialog id={ID} aria-labelledby="keys-title">
       <h2 id="keys-title">Keys</h2>
       <dl class="facts">
-        {[...VIEWS.map(({ key, name }) => [key, name] as const), ...OTHERS].map(([key, what]) => (
+        {[...viewsOf(hasQueues).map(({ key, name }) => [key, name] as const), ...OTHERS].map(([key, what]) => (
           <div key={key}>
             <dt>
               <kbd>{key}</kbd>

@@ -1,18 +1,20 @@
 import { type JSX, render } from "preact";
 import { useEffect } from "preact/hooks";
+import type { QueuesView } from "../model.ts";
 import { FindField, FindPage } from "./find.tsx";
 import { capital } from "./format.ts";
 import { connectionWords, whyOld } from "./freshness.ts";
-import { Keys, onKey, openKeys, VIEWS } from "./keys.tsx";
+import { Keys, onKey, openKeys, viewsOf } from "./keys.tsx";
 import { live, useLive } from "./live.ts";
 import { MemberPage } from "./member.tsx";
 import { MembersView } from "./members.tsx";
 import { Overview } from "./overview.tsx";
-import { Empty, useNow } from "./parts.tsx";
+import { Empty, useNow, useReading } from "./parts.tsx";
 import { NamespacePage, NodePage } from "./places.tsx";
 import { PlanPage } from "./plan.tsx";
 import { PodPage } from "./pod.tsx";
 import { Pods } from "./pods.tsx";
+import { Queues, QueuesProvider } from "./queues.tsx";
 import { linkTo, type Route, useRoute } from "./route.ts";
 import { SignInPage } from "./sign-in.tsx";
 import { WholeObjectPage } from "./whole.tsx";
@@ -22,10 +24,11 @@ import { Workloads } from "./workloads.tsx";
 // Views without a line of their own.
 const PARENTS: Readonly<Record<string, string>> = { objects: "workloads", nodes: "members", namespaces: "workloads" };
 
+const QUEUES_EVERY_MS = 10_000;
+
 function Page(): JSX.Element {
   const route = useRoute();
-  const { hostName, isOld, signedOut, session } = useLive();
-  const [view = "overview"] = route.path;
+  const { signedOut } = useLive();
   useEffect(() => {
     document.title = `${[...route.path].reverse().join(" · ") || "overview"} · Legation`;
   }, [route]);
@@ -44,8 +47,16 @@ function Page(): JSX.Element {
       </main>
     );
   }
+  return <Views route={route} />;
+}
+
+function Views({ route }: { route: Route }): JSX.Element {
+  const { hostName, isOld, session } = useLive();
+  const [view = "overview"] = route.path;
+  const queues = useReading<QueuesView>("/api/queues", undefined, QUEUES_EVERY_MS);
+  const hasQueues = (queues.value?.queues?.length ?? 0) > 0;
   return (
-    <>
+    <QueuesProvider value={queues}>
       <button type="button" class="skip" onClick={focusContent}>
         Skip to the content
       </button>
@@ -54,7 +65,7 @@ function Page(): JSX.Element {
         <span class="host" title="The host cluster">
           {hostName}
         </span>
-        {VIEWS.map(({ path, name, key }) => (
+        {viewsOf(hasQueues).map(({ path, name, key }) => (
           <a key={path} href={linkTo([path])} aria-current={(PARENTS[view] ?? view) === path ? "page" : undefined}>
             {name} <kbd>{key}</kbd>
           </a>
@@ -77,8 +88,8 @@ function Page(): JSX.Element {
           <View route={route} />
         </div>
       </main>
-      <Keys />
-    </>
+      <Keys hasQueues={hasQueues} />
+    </QueuesProvider>
   );
 }
 
@@ -118,6 +129,7 @@ function View({ route }: { route: Route }): JSX.Element {
   if (view === "nodes" && first !== undefined && second !== undefined) {
     return <NodePage member={first} name={second} />;
   }
+  if (view === "queues") return <Queues only={first} />;
   if (view === "find") return <FindPage route={route} />;
   if (view === "plan") return <PlanPage />;
   if (view === "pods" && first === undefined) return <Pods route={route} />;

@@ -6,6 +6,7 @@ import { CopyButtons } from "./copy.tsx";
 import { counted } from "./format.ts";
 import { useLive } from "./live.ts";
 import { Awaited, Empty, ReadyBadge, UseBar, useNow } from "./parts.tsx";
+import { QueuesOfMember } from "./queues.tsx";
 import { linkTo } from "./route.ts";
 
 /** All members, each with its room. */
@@ -86,6 +87,7 @@ export function Member(member: MemberRow): JSX.Element {
             {member.pods.running} running of {member.pods.unfinished}
           </a>
         </dd>
+        <QueuesOfMember name={member.name} />
         <dt>Joined</dt>
         <dd>{ageOf(member.created, now) ?? "–"} ago</dd>
       </dl>

@@ -5,6 +5,7 @@ import { counted } from "./format.ts";
 import { MemberLink, PodLink } from "./links.tsx";
 import { useLive } from "./live.ts";
 import { Awaited, Loaded, ReadyBadge, Table, Time, useNow, useReading } from "./parts.tsx";
+import { QueuesThatWait } from "./queues.tsx";
 import { TURNS } from "./rates.ts";
 import { linkTo } from "./route.ts";
 import { byReason, ofShown, type ReasonGroup, troubled, waitingCopies } from "./summary.ts";
@@ -57,6 +58,7 @@ export function Overview(): JSX.Element {
           />
         )}
       </section>
+      <QueuesThatWait />
       <section>
         <h2>What fails</h2>
         {failing.length === 0 ? <p class="muted">Nothing fails.</p> : <Groups of={failing} state="failed" now={now} />}

@@ -1,9 +1,14 @@
 import { describe, expect, test } from "vitest";
 import type { Stored } from "../../../../src/api/kubernetes.ts";
 import type { CheckEntry, KueueCondition, Workload } from "../../../../src/api/kueue-workload.ts";
+import { clusterQueues, localQueues, resourceFlavors, workloads } from "../../../../src/api/resources.ts";
 import type { HostMembers } from "../../../../src/cli/explain/members.ts";
-import { type QueueObjects, type QueueStatus, queueStatuses } from "../../../../src/cli/explain/queues.ts";
+import { type QueueObjects, QueueReader, type QueueStatus, queueStatuses } from "../../../../src/cli/explain/queues.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { resourceOf } from "../../../../src/kube/optional-resource.ts";
+import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
 import { storedFlavor, storedLocalQueue, storedQueue, storedWorkload } from "../../../support/builders/kueue.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { host } from "../simulation/host.ts";
 
 const AT = "2026-01-02T00:00:00Z";
@@ -25,7 +30,7 @@ const NO_QUOTA = condition("QuotaReserved", "False", "insufficient unused quota 
 function statuses(objects: Partial<QueueObjects>, members: HostMembers = MEMBERS): QueueStatus[] {
   const flavors = [storedFlavor("west"), storedFlavor("east")];
   const localQueues = [storedLocalQueue("team", "teams")];
-  return queueStatuses({ queues: [], flavors, localQueues, workloads: [], hidden: [], ...objects }, members);
+  return queueStatuses({ queues: [], flavors, localQueues, workloads: [], hidden: [], ...objects }, members, 3);
 }
 
 /** Returns what the only workload of a queue waits for. */
@@ -50,6 +55,73 @@ test("a queue has its quotas by flavor, with the members of each, and counts wha
     flavors: [{ name: "west", members: ["west"], quotas: [{ resource: "cpu", used: 126, nominal: 128 }] }],
   });
   expect(first).toMatchObject({ name: "own", followsMembers: false, flavors: [{ name: "disk", members: [] }] });
+});
+
+describe("a flavor selects", () => {
+  const kinds = (...labels: Readonly<Record<string, string>>[]): object => ({
+    nodeKinds: labels.map((each) => ({ count: 1, labels: each, allocatable: { cpu: "8" } })),
+  });
+  const members = host({
+    west: { labels: { region: "eu" }, status: kinds({ region: "us", gpu: "a100" }, {}) },
+    east: { labels: { region: "eu" }, status: kinds({}) },
+    away: { labels: { region: "eu" }, status: { nodes: 0, nodeKinds: [] } },
+  });
+  test.each<[string, Readonly<Record<string, string>>, string[]]>([
+    ["members by their Clusters' labels, unless their nodes have that label", { region: "eu" }, ["east", "away"]],
+    [
+      "a member by a label that its nodes have in place of its Cluster",
+      { type: "virtual-kubelet", region: "us" },
+      ["west"],
+    ],
+    [
+      "members with such nodes, and those of which no node is known",
+      { type: "virtual-kubelet", gpu: "a100" },
+      ["west", "away"],
+    ],
+    ["no member by labels of nodes alone", { gpu: "a100" }, []],
+  ])("%s", (_what, nodeLabels, selected) => {
+    const flavors = [{ ...storedFlavor("west"), spec: { nodeLabels } }];
+    const [queue] = statuses({ queues: [storedQueue("teams", FULL)], flavors }, members);
+    expect(queue?.flavors[0]?.members).toEqual(selected);
+  });
+});
+
+test("what waits is listed every ten seconds at most while queues are watched, and not where there is no queue", async () => {
+  const cluster = new MemoryCluster("host", "host-1");
+  const apiVersion = "kueue.x-k8s.io/v1beta2";
+  const [queues, queued] = [resourceOf(clusterQueues, { apiVersion }), resourceOf(workloads, { apiVersion })];
+  for (const one of [
+    queues,
+    queued,
+    resourceOf(localQueues, { apiVersion }),
+    resourceOf(resourceFlavors, { apiVersion }),
+  ]) {
+    cluster.serve(one, true);
+  }
+  const clock = new FakeClock();
+  const listed: string[] = [];
+  const client: ClusterClient = {
+    ...cluster.client,
+    list: (resource, options) => {
+      listed.push(resource.plural);
+      return cluster.client.list(resource, options);
+    },
+  };
+  const reader = new QueueReader({ host: client, namespace: "team", clock });
+  const { signal } = new AbortController();
+  const waiting = async (): Promise<unknown> =>
+    (await reader.read(signal))?.workloads.map(({ metadata }) => metadata.name);
+  expect(await waiting()).toEqual([]);
+  expect(listed).not.toContain("workloads");
+  cluster.put(queues, storedQueue("teams", FULL));
+  cluster.put(queued, storedWorkload("team", "sweep"));
+  cluster.put(queued, storedWorkload("team", "ended", { conditions: [condition("Finished", "True")] }));
+  for (let read = 0; read < 6; read += 1) {
+    expect(await waiting()).toEqual(["job-sweep-12345"]);
+    await clock.advance(2_000);
+  }
+  expect(listed.filter((plural) => plural === "workloads")).toHaveLength(2);
+  expect(listed.filter((plural) => plural === "clusterqueues")).toHaveLength(7);
 });
 
 test("a workload that waits has its Job, since when, and what Kueue says", () => {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { Job, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import type { ForeignByNode } from "../../../../src/clusters/foreign-usage.ts";
 import { memberRoom, unconnectedRoom } from "../../../../src/controllers/queues/member-rooms.ts";
 import { cluster, delegates, member } from "../../../support/builders/member.ts";
 
@@ -19,17 +20,22 @@ function pod(
   };
 }
 
+const FOREIGN: ForeignByNode = {
+  on: (_node, withoutJobs = []) => ({ cpu: [...withoutJobs].length === 0 ? 7 : 3 }),
+};
+
 function room(
   proxies: readonly Stored<Pod>[],
   wholeJobs: readonly { object: Stored<Job>; copy: Stored<Job> | undefined }[] = [],
+  foreignByNode: () => ForeignByNode | undefined = () => FOREIGN,
 ) {
   const nodes = new Map(
     proxies.map(({ metadata }) => [`shop/${metadata.name}`, pod(metadata.name, "0", {}, "node-1")]),
   );
   const west = member("west", undefined, {
     delegates: delegates({ get: (key) => nodes.get(key) }),
-    foreign: {},
-    foreignOn: (_node, withoutJobs = []) => ({ cpu: [...withoutJobs].length === 0 ? 7 : 3 }),
+    foreign: { cpu: 9 },
+    foreignByNode,
     nodes: [],
   });
   return memberRoom(west, { proxies: { byIndex: () => [...proxies] }, wholeJobs: () => wholeJobs });
@@ -39,6 +45,12 @@ test("pods of a queue are named with their node, and others are use of it", () =
   const { queued, usedOn } = room([pod("queued", "2", QUEUED), pod("plain", "4")]);
   expect(queued).toEqual([{ queue: "team", nodeSelector: WEST, requests: { cpu: 2, pods: 1 }, node: "node-1" }]);
   expect(usedOn("node-1")).toEqual({ cpu: 11, pods: 1 });
+});
+
+test("others' use is borne by all nodes until it was read by node", () => {
+  const { usedOn, usedSomewhere } = room([], [], () => undefined);
+  expect([usedOn("node-1"), usedSomewhere]).toEqual([{}, { cpu: 9 }]);
+  expect(room([]).usedSomewhere).toEqual({});
 });
 
 test("pods that have ended use nothing, and those of which the queue is not known are no others' use", () => {

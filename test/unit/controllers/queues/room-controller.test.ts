@@ -2,8 +2,11 @@ import { beforeEach, expect, onTestFinished, test } from "vitest";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { AdmissionCheck, CheckEntry } from "../../../../src/api/kueue-workload.ts";
 import { admissionChecks, resourceFlavors, workloads } from "../../../../src/api/resources.ts";
+import type { ControllerEvents } from "../../../../src/controllers/events.ts";
+import { reflectFlavors } from "../../../../src/controllers/queues/flavors.ts";
 import { RoomController } from "../../../../src/controllers/queues/room-controller.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { Events } from "../../../../src/runtime/event-bus.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { MemoryCluster } from "../../../support/api-server/memory-cluster.ts";
@@ -55,17 +58,26 @@ async function start(): Promise<void> {
       return host.client.patch(resource, ref, patch, options);
     },
   };
-  const controller = new RoomController({
+  const running = {
     host: client,
+    events: new Events<ControllerEvents>(),
+    clock,
+    log: createLogger({ level: "silent" }),
+  };
+  const flavorReflector = reflectFlavors(running);
+  const controller = new RoomController({
+    ...running,
+    flavors: flavorReflector,
     proxies: new Store<Pod>(),
     hostState: () => hostOf({ west: {} }),
     complete: (spec) => spec,
     wholeJobs: () => [],
-    clock,
-    log: createLogger({ level: "silent" }),
   });
   controller.start();
-  onTestFinished(() => controller.stop());
+  onTestFinished(async () => {
+    await controller.stop();
+    await flavorReflector.stop();
+  });
   await settle();
 }
 
@@ -107,6 +119,21 @@ test("reads workloads only while there is a check of its own", async () => {
   put("later");
   await settle();
   expect(entry({ ...REF, name: "later" })).toMatchObject({ state: "Pending" });
+});
+
+test("workloads that ask while others are judged are answered in the next round, a second later", async () => {
+  putCheck();
+  await start();
+  const begun = clock.now();
+  put("train");
+  await clock.advance(300);
+  expect(entry()).toMatchObject({ state: "Ready" });
+  put("later");
+  await clock.advance(300);
+  expect(entry({ ...REF, name: "later" })).toMatchObject({ state: "Pending" });
+  await clock.advance(900);
+  expect(entry({ ...REF, name: "later" })).toMatchObject({ state: "Ready" });
+  expect(clock.now() - begun).toBeLessThanOrEqual(1_500);
 });
 
 test("answers once", async () => {
