@@ -1,6 +1,6 @@
 import { onTestFinished } from "vitest";
 import { DELEGATE_ANNOTATION, WHOLE_KEY } from "../../../src/api/keys.ts";
-import type { Job, Pod, Stored } from "../../../src/api/kubernetes.ts";
+import type { Job, Pod, PodSpec, Stored } from "../../../src/api/kubernetes.ts";
 import { QUEUE_NAME_LABEL } from "../../../src/api/kueue.ts";
 import type { Workload } from "../../../src/api/kueue-workload.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
@@ -12,6 +12,8 @@ import { freshNamespace } from "../harness/namespace.ts";
 import { podsOf } from "../harness/pods-of.ts";
 import { clusterQueue, localQueue } from "./kueue-objects.ts";
 import { workloadsV1beta2 } from "./kueue-scheduler.ts";
+
+type JobSpec = NonNullable<Job["spec"]>;
 
 /** Names of WorkloadPriorityClasses, with their values. */
 const PRIORITIES = { low: 10, high: 1000 };
@@ -56,8 +58,10 @@ export interface Submitted {
   readonly annotations?: Readonly<Record<string, string>>;
   /** Annotations of the Job itself. */
   readonly onJob?: Readonly<Record<string, string>>;
-  /** Default: as many as pods. */
-  readonly completions?: number;
+  /** Further fields of the Job. */
+  readonly spec?: Partial<JobSpec>;
+  /** Further fields of its pods. */
+  readonly podSpec?: Partial<PodSpec>;
 }
 
 /** Creates a Job in a LocalQueue, whose pods run until it is deleted. Its pods, or itself whole, go to members. */
@@ -68,11 +72,11 @@ export function submit(
   queue: string,
   options: Submitted = {},
 ): Promise<Stored<Job>> {
-  const { cpu = "1", pods = 2, whole = false, annotations = {}, onJob = {}, completions = pods } = options;
+  const { cpu = "1", pods = 2, whole = false, annotations = {}, onJob = {}, spec = {}, podSpec = {} } = options;
   const main = { name: "main", image: "main:1", resources: { requests: { cpu } } };
   const delegate = whole ? {} : { [DELEGATE_ANNOTATION]: "true" };
   const made = template(
-    { restartPolicy: "Never", containers: [main] },
+    { restartPolicy: "Never", containers: [main], ...podSpec },
     { ...delegate, ...stays("running"), ...annotations },
   );
   return client.create(jobs, {
@@ -87,8 +91,9 @@ export function submit(
     spec: {
       suspend: true,
       parallelism: pods,
-      completions,
-      template: made as NonNullable<Job["spec"]>["template"],
+      completions: pods,
+      template: made as JobSpec["template"],
+      ...spec,
     },
   });
 }
