@@ -15,6 +15,7 @@ import {
   WHOLE_KEY,
   WHOLE_MANAGED_BY,
 } from "../src/api/keys.ts";
+import { ELASTIC_JOB_ANNOTATION } from "../src/api/kueue.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
 import { annotationProblems, annotationsAt, overrideProblems, readAnnotations, without } from "./read-annotations.ts";
 import { denied, patchedTo, type Verdict } from "./responses.ts";
@@ -85,6 +86,8 @@ function problemsOf(job: JsonObject): string[] {
     ...annotationProblems(WHOLE_KEY, [
       valueAt(job, ["spec", "manualSelector"]) === true &&
         "the member chooses the Job's selector; remove spec.manualSelector and spec.selector",
+      annotations[ELASTIC_JOB_ANNOTATION] === "true" &&
+        `Kueue starts the pods of an elastic Job one by one (${ELASTIC_JOB_ANNOTATION}), and those of a whole Job are in members; remove one of the two`,
     ]),
     ...ofPods.flatMap((key) => annotationProblems(key, [PLACES_PODS])),
     ...annotationProblems(PREFERENCES_ANNOTATION, divisionProblems(placement, job)),

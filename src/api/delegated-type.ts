@@ -2,6 +2,7 @@ import { z } from "zod";
 import { type ClusterCondition, conditionSchema } from "./cluster.ts";
 import { type JsonObject, pathOfPointer, valueAt } from "./json.ts";
 import type { KubeObject, ObjectMeta } from "./kubernetes.ts";
+import { type QueueRule, queueRuleSchema, queueRules } from "./queue-rule.ts";
 
 /** An object of any type. */
 export interface AnyObject extends KubeObject {
@@ -33,6 +34,8 @@ export interface DelegatedTypeSpec {
   readonly health?: string;
   /** Fields of the status that CEL expressions compute from the copies. */
   readonly status?: readonly StatusRule[];
+  /** How a queue of the host holds objects back. Absent: a queue is not noticed. */
+  readonly queue?: QueueRule;
   /** Objects of the type go to the members of the pods that name them. Absent: annotated objects go to members by themselves. */
   readonly follows?: FollowRule;
   /** `Follow`: members get the host's CustomResourceDefinition, too. Default: `Expect`, they have it already. */
@@ -289,6 +292,7 @@ const specSchema = z.object({
     .describe("Fields of the status that are computed from the copies. Other fields: what all members agree on.")
     .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["path"] })
     .exactOptional(),
+  queue: queueRuleSchema.exactOptional(),
   follows: z
     .object({
       names: z
@@ -377,6 +381,7 @@ export const delegatedTypeSchema: z.ZodType<Pick<DelegatedType, "spec" | "status
       retainRule,
       generationRule,
       definitionRule,
+      ...queueRules,
       ...followRules,
       ...reservedRules,
     ],

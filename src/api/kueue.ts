@@ -68,6 +68,8 @@ export interface CapacityProvider extends KubeObject {
 
 /** Label that puts an object into a LocalQueue: Kueue suspends it until it is admitted. */
 export const QUEUE_NAME_LABEL = "kueue.x-k8s.io/queue-name";
+/** Annotation of a Job that may grow while it runs: its pods have a scheduling gate that Kueue removes. */
+export const ELASTIC_JOB_ANNOTATION = "kueue.x-k8s.io/elastic-job";
 /** Label of pods of a Job or JobSet that Kueue admitted as a whole. */
 export const PODSET_LABEL = "kueue.x-k8s.io/podset";
 /** Label that Kueue puts on pods that it admitted: the name of their ClusterQueue. */

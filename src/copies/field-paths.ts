@@ -11,6 +11,25 @@ export function withoutPointer<T>(object: T, pointer: string): T {
   return remove(object, pathOfPointer(pointer)) as T;
 }
 
+/** Returns the parts of the object at a JSON pointer. `*` stands for any item of a list or key of a map. */
+export function partsAt(object: unknown, pointer: string): unknown[] {
+  const parts: unknown[] = [];
+  changedAt(object, pointer, (part) => {
+    parts.push(part);
+    return part;
+  });
+  return parts;
+}
+
+/** Returns the object with each part at a JSON pointer changed. `*` stands for any item of a list or key of a map. */
+export function changedAt<T>(object: T, pointer: string, change: (part: unknown) => unknown): T {
+  const changed = (value: unknown, [name, ...rest]: readonly string[]): unknown =>
+    name === undefined
+      ? change(value)
+      : mapParts(value, (key, part) => (name === "*" || name === key ? changed(part, rest) : part));
+  return changed(object, pathOfPointer(pointer)) as T;
+}
+
 /**
  * Returns the object without a field as server-side apply names it: `.spec.ports[port=80,protocol="TCP"].nodePort`
  * (structured-merge-diff, fieldpath/element.go). Undefined if there is no such field.

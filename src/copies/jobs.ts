@@ -1,9 +1,10 @@
 import { withoutKeys } from "../api/json.ts";
 import { GROUP, WHOLE_KEY, WHOLE_VALUE } from "../api/keys.ts";
-import type { Job, ObjectMeta, Pod, Stored } from "../api/kubernetes.ts";
-import { KUEUE_PREFIX, PODSET_LABEL, QUEUE_NAME_LABEL } from "../api/kueue.ts";
+import type { Job, Pod, Stored } from "../api/kubernetes.ts";
+import { PODSET_LABEL } from "../api/kueue.ts";
 import { jobs } from "../kube/resources.ts";
 import type { CopiedKind, Fields } from "./kind.ts";
+import { isOfQueue, withoutKueue } from "./queued-objects.ts";
 
 type JobSpec = NonNullable<Job["spec"]>;
 export type JobStatus = NonNullable<Job["status"]>;
@@ -50,10 +51,6 @@ export function hasStarted({ status }: Pick<Job, "status">): boolean {
   return startTime !== undefined || conditions.some(isOfController) || active + succeeded + failed > 0;
 }
 
-export function isOfQueue({ metadata }: Job): boolean {
-  return metadata?.labels?.[QUEUE_NAME_LABEL] !== undefined;
-}
-
 /** Reports whether Kueue has still to admit the Job: the flavor that it gives says which members may have it. */
 export function isQueued(job: Job): boolean {
   return job.spec?.suspend === true && isOfQueue(job);
@@ -72,17 +69,6 @@ export function outOfQueue(job: Stored<Job>): Stored<Job> {
       ...spec,
       template: { ...spec.template, metadata: { ...template.metadata, ...withoutKueue(template.metadata) } },
     },
-  };
-}
-
-function withoutKueue({
-  labels,
-  annotations,
-}: Pick<ObjectMeta, "labels" | "annotations"> = {}): Pick<ObjectMeta, "labels" | "annotations"> {
-  const isKueues = (key: string): boolean => key.startsWith(KUEUE_PREFIX);
-  return {
-    ...(labels === undefined ? {} : { labels: withoutKeys(labels, isKueues) }),
-    ...(annotations === undefined ? {} : { annotations: withoutKeys(annotations, isKueues) }),
   };
 }
 

@@ -23,6 +23,8 @@ export interface TypeExpressions {
   readonly problems: readonly string[];
   /** Returns a copy's health by `spec.health`, or else by its condition Ready or Available. */
   healthOf(copy: Stored<AnyObject>): CopyHealth;
+  /** Reports whether a copy has done work that another member would do again, by `spec.queue.begun`. */
+  hasBegun(copy: Stored<AnyObject>): boolean;
   /** Sets the fields of `spec.status` in the status that an object has from its copies. */
   statusOf(status: JsonObject, holders: readonly MemberCopy[]): RuledStatus;
 }
@@ -45,8 +47,10 @@ interface StatusRule {
 export function compileExpressions({
   health,
   status = [],
-}: Pick<DelegatedTypeSpec, "health" | "status">): TypeExpressions {
+  queue,
+}: Pick<DelegatedTypeSpec, "health" | "status" | "queue">): TypeExpressions {
   const judge = health === undefined ? undefined : compile(health, "health");
+  const begun = queue?.begun === undefined ? undefined : compile(queue.begun, "health");
   const rules = status.map(({ path, value }, index) => ({
     path,
     name: `spec.status[${index}] (${path})`,
@@ -59,12 +63,18 @@ export function compileExpressions({
   return {
     problems: [
       ...problemsOf("spec.health", judge),
+      ...problemsOf("spec.queue.begun", begun),
       ...rules.flatMap(({ name, expression }) => problemsOf(name, expression)),
     ],
     healthOf: (copy) => {
       const found = known.get(copy) ?? (judge === undefined ? conditionHealth(copy) : judgedHealth(copy, judge));
       known.set(copy, found);
       return found;
+    },
+    hasBegun: (copy) => {
+      if (begun === undefined || "problem" in begun) return true;
+      const result = evaluated(begun, () => ({ object: celValue(plain(copy)) }));
+      return !("value" in result) || result.value !== false;
     },
     statusOf: (status, holders) => {
       if (rules.length === 0) return { status, problems: [] };

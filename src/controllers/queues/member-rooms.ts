@@ -7,7 +7,7 @@ import { recordedForeignUsage } from "../../clusters/foreign-usage.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isFinished } from "../../copies/jobs.ts";
 import { podRequests } from "../../placement/requests.ts";
-import { isTerminal } from "../../pods/pod-state.ts";
+import { isDeleting, isTerminal } from "../../pods/pod-state.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { NODE_INDEX } from "../proxies.ts";
 import type { MemberRoom, QueuedPods } from "./capacity.ts";
@@ -86,6 +86,8 @@ function hostPods(
     const node = nodeOf(proxy);
     const admitted = admittedPods(proxy, requests);
     if (admitted !== undefined) {
+      // What is deleted goes with its node's room: a queue must not admit its successor there.
+      if (isDeleting(proxy)) continue;
       queued.push(node === undefined ? admitted : { ...admitted, node });
     } else if (!isQueued(proxy)) {
       const sum = node === undefined ? somewhere : (onNodes.get(node) ?? {});

@@ -5,6 +5,7 @@ import { OVERRIDES_ANNOTATION, PREFERENCES_ANNOTATION } from "../../api/keys.ts"
 import type { Stored } from "../../api/kubernetes.ts";
 import { selectorMatches } from "../../api/label-selector.ts";
 import { recordedMember } from "../../copies/objects.ts";
+import { flavorExcludes } from "../../copies/queued-objects.ts";
 import type { Candidate, Rule } from "../../placement/candidate.ts";
 import { divide, type Replicas } from "../../placement/division.ts";
 import { type Ranking, rank } from "../../placement/rank.ts";
@@ -114,7 +115,7 @@ export function rankMembers(place: ObjectToPlace): Ranking {
 
 /** Returns why operators and author leave the member out. */
 function unselectedIn(
-  { object, parsed, namespaceLabels = {} }: ObjectToPlace,
+  { object, type, parsed, namespaceLabels = {} }: ObjectToPlace,
   candidate: Candidate,
 ): string | undefined {
   const { admits, closed } = candidate;
@@ -122,5 +123,6 @@ function unselectedIn(
   if (admits !== undefined && !selectorMatches(admits, namespaceLabels)) {
     return notPermitted(object.metadata.namespace ?? "").message;
   }
-  return parsed.ok ? placementExcludes(parsed.placement, candidate) : undefined;
+  const excluded = parsed.ok ? placementExcludes(parsed.placement, candidate) : undefined;
+  return excluded ?? flavorExcludes(object, type, candidate);
 }

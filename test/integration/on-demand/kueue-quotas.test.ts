@@ -1,26 +1,24 @@
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import {
-  DELEGATE_ANNOTATION,
   QUOTA_ANNOTATION,
   QUOTA_FLOOR_ANNOTATION,
   QUOTA_SHARE_ANNOTATION,
   virtualNodeName,
 } from "../../../src/api/keys.ts";
-import { QUEUE_NAME_LABEL } from "../../../src/api/kueue.ts";
 import type { QueueStatus } from "../../../src/cli/explain/queues.ts";
 import { events, jobs, nodes, pods } from "../../../src/kube/resources.ts";
-import { stays, template } from "../../support/builders/workload.ts";
+import { stays } from "../../support/builders/workload.ts";
 import { freePort } from "../../support/clusters/ports.ts";
 import { delegatedPod } from "../../support/delegated/pods.ts";
 import { type KueueManager, startKueue } from "../../support/engines/kueue-manager.ts";
-import { clusterQueue, flavor, localQueue, queuesV1beta2, quotasOf } from "../../support/engines/kueue-objects.ts";
+import { type clusterQueue, flavor, queuesV1beta2, quotasOf } from "../../support/engines/kueue-objects.ts";
+import { queueOf as makeQueue, submit as submitJob } from "../../support/engines/kueue-queues.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
 import { useClients } from "../../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
 import { installDefinitions, removeDefinitions } from "../../support/harness/definitions.ts";
 import { applyAll, kubectl } from "../../support/harness/kubectl.ts";
 import { useLegation } from "../../support/harness/legation.ts";
-import { freshNamespace } from "../../support/harness/namespace.ts";
 import { inPhase, podsOf, podThat } from "../../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../../support/harness/wait.ts";
 import { bindClusterRole } from "../../support/legation/access.ts";
@@ -63,35 +61,15 @@ async function quotas(queue: string): Promise<ReturnType<typeof quotasOf>> {
 }
 
 /** Makes the queue, and a namespace with its LocalQueue. */
-async function queueOf(
+function queueOf(
   name: string,
   ...[written, options]: [Parameters<typeof clusterQueue>[1], Parameters<typeof clusterQueue>[2]?]
 ): Promise<string> {
-  const all = [host, memberCluster("west"), memberCluster("east")];
-  const namespace = await freshNamespace(all, { prefix: name, labels: { "legation.dev/delegation": "annotated" } });
-  await applyAll(host, [clusterQueue(name, written, options), localQueue(namespace, name)]);
-  onTestFinished(async () => {
-    // A queue goes once it has no workloads, and has its share until then.
-    await kubectl(host, ["delete", "jobs", "--all", "-n", namespace]);
-    await kubectl(host, ["delete", "clusterqueues.kueue.x-k8s.io", name, "--timeout=60s"]);
-  });
-  return namespace;
+  return makeQueue([host, memberCluster("west"), memberCluster("east")], name, written, options);
 }
 
-async function submit(namespace: string, name: string, queue: string, parallelism: number, cpu: string): Promise<void> {
-  const annotations = { [DELEGATE_ANNOTATION]: "true", ...stays("running") };
-  const main = { name: "main", image: "main:1", resources: { requests: { cpu } } };
-  await clients().host.create(jobs, {
-    apiVersion: "batch/v1",
-    kind: "Job",
-    metadata: { namespace, name, labels: { [QUEUE_NAME_LABEL]: queue } },
-    spec: {
-      suspend: true,
-      parallelism,
-      completions: parallelism,
-      template: template({ restartPolicy: "Never", containers: [main] }, annotations),
-    },
-  });
+function submit(namespace: string, name: string, queue: string, parallelism: number, cpu: string): Promise<unknown> {
+  return submitJob(clients().host, namespace, name, queue, { pods: parallelism, cpu });
 }
 
 async function isSuspended(namespace: string, name: string): Promise<boolean> {

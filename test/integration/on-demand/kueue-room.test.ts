@@ -1,13 +1,11 @@
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { clusterOfNode } from "../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
-import { QUEUE_NAME_LABEL } from "../../../src/api/kueue.ts";
 import { isTrue, type Workload } from "../../../src/api/kueue-workload.ts";
-import { jobs, nodes } from "../../../src/kube/resources.ts";
-import { stays, template } from "../../support/builders/workload.ts";
+import { nodes } from "../../../src/kube/resources.ts";
 import { type KueueManager, startKueue } from "../../support/engines/kueue-manager.ts";
 import { clusterQueue, flavor, localQueue } from "../../support/engines/kueue-objects.ts";
-import { workloadsV1beta2 } from "../../support/engines/kueue-scheduler.ts";
+import { isOfJob, workloadOf as ownWorkload, submit as submitJob } from "../../support/engines/kueue-queues.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
 import { useClients } from "../../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
@@ -50,31 +48,16 @@ async function queueIn(): Promise<string> {
   return namespace;
 }
 
-async function submit(namespace: string, name: string, parallelism: number, cpu: string): Promise<void> {
-  const main = { name: "main", image: "main:1", resources: { requests: { cpu } } };
-  await clients().host.create(jobs, {
-    apiVersion: "batch/v1",
-    kind: "Job",
-    metadata: { namespace, name, labels: { [QUEUE_NAME_LABEL]: QUEUE } },
-    spec: {
-      suspend: true,
-      parallelism,
-      completions: parallelism,
-      template: template({ restartPolicy: "Never", containers: [main] }, stays("running")),
-    },
-  });
+function submit(namespace: string, name: string, parallelism: number, cpu: string): Promise<unknown> {
+  return submitJob(clients().host, namespace, name, QUEUE, { pods: parallelism, cpu });
 }
 
-async function workloadOf(namespace: string, job: string): Promise<Stored<Workload>> {
-  const { items } = await clients().host.list(workloadsV1beta2, { namespace });
-  const found = items.find(({ metadata }) => metadata.ownerReferences?.some(({ name }) => name === job));
-  if (found === undefined) throw new Error(`Kueue has made no Workload of ${job}: ${kueue.output().slice(-1000)}`);
-  return found;
+function workloadOf(namespace: string, job: string): Promise<Stored<Workload>> {
+  return ownWorkload(clients().host, namespace, job);
 }
 
 async function running(namespace: string, job: string): Promise<Stored<Pod>[]> {
-  const all = await podsOf(clients().host, namespace);
-  const own = all.filter(({ metadata }) => metadata.ownerReferences?.some(({ name }) => name === job));
+  const own = (await podsOf(clients().host, namespace)).filter(isOfJob(job));
   return own.filter(({ spec, status }) => status?.phase === "Running" && clusterOfNode(spec?.nodeName) !== undefined);
 }
 

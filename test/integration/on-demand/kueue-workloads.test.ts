@@ -1,24 +1,29 @@
-import { beforeAll, expect, onTestFinished, test } from "vitest";
-import { DELEGATE_ANNOTATION, virtualNodeName, WHOLE_KEY } from "../../../src/api/keys.ts";
-import type { Job, Pod, Stored } from "../../../src/api/kubernetes.ts";
+import { beforeAll, expect, test } from "vitest";
+import { DELEGATE_ANNOTATION, virtualNodeName } from "../../../src/api/keys.ts";
+import type { Job, Stored } from "../../../src/api/kubernetes.ts";
 import { QUEUE_NAME_LABEL } from "../../../src/api/kueue.ts";
 import { jobs, pods } from "../../../src/kube/resources.ts";
 import { stays, template } from "../../support/builders/workload.ts";
 import { delegatedPod } from "../../support/delegated/pods.ts";
 import { type KueueManager, startKueue } from "../../support/engines/kueue-manager.ts";
-import { clusterQueue, flavor, localQueue } from "../../support/engines/kueue-objects.ts";
+import { flavor } from "../../support/engines/kueue-objects.ts";
+import {
+  isOfJob,
+  queueOf as makeQueue,
+  PRIORITY_CLASSES,
+  placesOf,
+  type Submitted,
+  submit as submitJob,
+} from "../../support/engines/kueue-queues.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
 import { useClients } from "../../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
 import { applyAll, kubectl } from "../../support/harness/kubectl.ts";
 import { useLegation } from "../../support/harness/legation.ts";
-import { freshNamespace } from "../../support/harness/namespace.ts";
-import { podsOf } from "../../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../../support/harness/wait.ts";
 
 const host = hostCluster();
 const PATIENT = { timeoutMs: 90_000, intervalMs: 300 };
-const PRIORITIES = { low: 10, high: 1000 };
 let kueue: KueueManager;
 
 beforeAll(async () => {
@@ -27,82 +32,28 @@ beforeAll(async () => {
   await applyAll(host, [
     flavor("west", { "legation.dev/cluster": "west" }),
     flavor("east", { "legation.dev/cluster": "east" }),
-    ...Object.entries(PRIORITIES).map(([name, value]) => ({
-      apiVersion: "kueue.x-k8s.io/v1beta2",
-      kind: "WorkloadPriorityClass",
-      metadata: { name },
-      value,
-    })),
+    ...PRIORITY_CLASSES,
   ]);
 }, 900_000);
 useLegation();
 const clients = useClients();
 
 /** Makes the queue with a quota of CPU for each flavor, and a namespace with its LocalQueue. */
-async function queueOf(name: string, quotas: Readonly<Record<string, string>>, spec: object = {}): Promise<string> {
-  const all = [host, memberCluster("west"), memberCluster("east")];
-  const namespace = await freshNamespace(all, { prefix: name, labels: { "legation.dev/delegation": "annotated" } });
+function queueOf(name: string, quotas: Readonly<Record<string, string>>, spec: object = {}): Promise<string> {
   const written = Object.fromEntries(Object.entries(quotas).map(([of, cpu]) => [of, { cpu }]));
-  await applyAll(host, [clusterQueue(name, written, { spec }), localQueue(namespace, name)]);
-  onTestFinished(async () => {
-    await kubectl(host, ["delete", "jobs,deployments", "--all", "-n", namespace]);
-    await kubectl(host, ["delete", "pods", "--all", "--ignore-not-found", "--wait=false", "-n", namespace]);
-    // Kueue keeps deleted pods of a group, which could still be replaced.
-    await kubectl(host, ["delete", "workloads.kueue.x-k8s.io", "--all", "-n", namespace]);
-    await kubectl(host, ["delete", "clusterqueues.kueue.x-k8s.io", name, "--timeout=60s"]);
-  });
-  return namespace;
+  return makeQueue([host, memberCluster("west"), memberCluster("east")], name, written, { spec });
 }
 
-interface Submitted {
-  readonly cpu?: string;
-  readonly pods?: number;
-  readonly whole?: boolean;
-  readonly priority?: keyof typeof PRIORITIES;
-  readonly annotations?: Readonly<Record<string, string>>;
-}
-
-async function submit(namespace: string, name: string, queue: string, options: Submitted = {}): Promise<void> {
-  const { cpu = "1", pods: count = 2, whole = false, priority, annotations = {} } = options;
-  const main = { name: "main", image: "main:1", resources: { requests: { cpu } } };
-  const delegate = whole ? {} : { [DELEGATE_ANNOTATION]: "true" };
-  const made = template(
-    { restartPolicy: "Never", containers: [main] },
-    { ...delegate, ...stays("running"), ...annotations },
-  );
-  await clients().host.create(jobs, {
-    apiVersion: "batch/v1",
-    kind: "Job",
-    metadata: {
-      namespace,
-      name,
-      labels: {
-        [QUEUE_NAME_LABEL]: queue,
-        ...(priority === undefined ? {} : { "kueue.x-k8s.io/priority-class": priority }),
-      },
-      annotations: whole ? { [WHOLE_KEY]: "true" } : {},
-    },
-    spec: {
-      suspend: true,
-      parallelism: count,
-      completions: count,
-      template: made as NonNullable<Job["spec"]>["template"],
-    },
-  });
+function submit(namespace: string, name: string, queue: string, options: Submitted = {}): Promise<Stored<Job>> {
+  return submitJob(clients().host, namespace, name, queue, options);
 }
 
 function jobOf(namespace: string, name: string): Promise<Stored<Job>> {
   return clients().host.get(jobs, { namespace, name });
 }
 
-/** Returns where the Job's pods are on the host, and their phases. */
-async function places(namespace: string, job: string): Promise<string[]> {
-  const all = await podsOf(clients().host, namespace);
-  return all.filter(isOf(job)).map(({ spec, status }) => `${spec?.nodeName} ${status?.phase}`);
-}
-
-function isOf(job: string): (pod: Pod) => boolean {
-  return ({ metadata }) => metadata?.labels?.["batch.kubernetes.io/job-name"] === job;
+function places(namespace: string, job: string): Promise<string[]> {
+  return placesOf(clients().host, namespace, job);
 }
 
 const RUNNING_IN = { west: `${virtualNodeName("west")} Running`, east: `${virtualNodeName("east")} Running` };
@@ -154,7 +105,7 @@ test("preemption ends a whole Job's pods in its member before another is admitte
   expect(low.spec?.suspend).toBe(true);
   expect(low.status?.active ?? 0).toBe(0);
   const inWest = await clients().west.list(pods, { namespace });
-  expect(new Set(inWest.items.filter(isOf("low")))).toEqual(new Set());
+  expect(new Set(inWest.items.filter(isOfJob("low")))).toEqual(new Set());
   // Both would be more than the quota.
   await clients().host.delete(jobs, { namespace, name: "high" });
   await eventuallyPasses(
@@ -214,9 +165,9 @@ test("a pod group and a Deployment are admitted, and run in the member of their 
   };
   await applyAll(host, [deployment]);
   await eventuallyPasses(async () => {
-    const all = await podsOf(clients().host, namespace);
-    const shown = all.map(({ spec, status }) => `${spec?.nodeName} ${status?.phase}`);
-    expect(shown, kueue.output().slice(-2000)).toEqual(new Array(4).fill(RUNNING_IN.east));
+    expect(await placesOf(clients().host, namespace), kueue.output().slice(-2000)).toEqual(
+      new Array(4).fill(RUNNING_IN.east),
+    );
   }, PATIENT);
 });
 

@@ -73,6 +73,11 @@ describe("a Job that runs whole", () => {
       "multikueue manages the Job",
     ],
     ["a selector of its own", { object: job(WHOLE, { manualSelector: true }) }, "remove spec.manualSelector"],
+    [
+      "an elastic Job of Kueue",
+      { object: job({ ...WHOLE, "kueue.x-k8s.io/elastic-job": "true" }) },
+      "kueue.x-k8s.io/elastic-job",
+    ],
     ["a value that is no flag", { object: job({ "legation.dev/whole": "yes" }) }, 'neither "true" nor "false"'],
     ["a cluster list without a name", { object: job({ ...WHOLE, "legation.dev/clusters": "" }) }, "names no cluster"],
     [

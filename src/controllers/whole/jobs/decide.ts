@@ -7,13 +7,13 @@ import {
   hasStarted,
   isFinished,
   isIdle,
-  isOfQueue,
   isQueued,
   type JobStatus,
   type LossReason,
   waitsInMember,
 } from "../../../copies/jobs.ts";
 import { hasWholeFinalizer } from "../../../copies/objects.ts";
+import { isOfQueue } from "../../../copies/queued-objects.ts";
 import { heldUntil } from "../../../runtime/held-writes.ts";
 import { newShares } from "../../../scheduling/whole/job-choice.ts";
 import { moveShare } from "../../../scheduling/whole/job-division.ts";

@@ -17,6 +17,7 @@ import {
   isWantedInMembers,
   recordedMember,
 } from "../../../copies/objects.ts";
+import { flavorExcludes, isHeldBack, isQueuedObject } from "../../../copies/queued-objects.ts";
 import { isExported } from "../../../copies/services.ts";
 import type { Source } from "../../../copies/source.ts";
 import { WHOLE_FAMILIES } from "../../../copies/whole-families.ts";
@@ -45,13 +46,13 @@ export interface ObjectAdapterOptions {
   readonly onChange: () => void;
 }
 
-export type WholeObjects = WholeController<AnyObject, string, JsonObject, Observed>;
+export type WholeObjects = WholeController<AnyObject, string | undefined, JsonObject, Observed>;
 
 // Writes of copies in flight that no single object causes in a fleet of a few members.
 const BUSY_WRITES = 4;
 
 /** Gives the annotated objects of one type to the members that placement admits. */
-export class ObjectAdapter implements WholeAdapter<AnyObject, string, JsonObject, Observed> {
+export class ObjectAdapter implements WholeAdapter<AnyObject, string | undefined, JsonObject, Observed> {
   readonly names: (typeof WHOLE_FAMILIES)["types"] = WHOLE_FAMILIES.types;
   readonly writes: ObjectWrites;
   readonly replacesCopies = true;
@@ -118,6 +119,8 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string, JsonObject
       ...known,
       ...defined({ problem, choice }),
       places,
+      isQueued: isQueuedObject(object, this.#type),
+      isMisplaced: this.#isMisplaced(object, places),
       ...defined({ status, staleMembers }),
       isBusy: copier.writesInFlight >= BUSY_WRITES,
     };
@@ -165,6 +168,14 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string, JsonObject
     if (this.#type.spec.exclusive !== true || recordedMember(object) !== undefined) return undefined;
     const { fitting, refusals } = this.#placements.rank(object);
     return { fitting, why: explain(refusals) };
+  }
+
+  #isMisplaced(object: Stored<AnyObject>, places: readonly ObjectMember[]): boolean {
+    const member = this.#options.registry.members().find(({ name }) => name === recordedMember(object));
+    if (member === undefined || !isWantedInMembers(object)) return false;
+    const { copy, isUsable } = places.find((place) => place.member === member.name) ?? {};
+    if (copy === undefined || isUsable !== true || !isHeldBack(copy, this.#type)) return false;
+    return flavorExcludes(object, this.#type, member.candidate()) !== undefined && !this.statuses.hasBegun(copy);
   }
 
   /** Counts the object as it is in the members that get it: no places count it no more. */

@@ -18,6 +18,7 @@ const PHASES: readonly WholePhase<Observed, ObjectDecision>[] = [
   retire,
   end,
   refuse,
+  requeue,
   place,
   hold,
   recordMembers,
@@ -51,9 +52,16 @@ function refuse({ object, problem }: Observed): ObjectDecision | undefined {
   return problem === undefined ? undefined : reportToAuthor(object, { message: problem, outcome: "Refused" });
 }
 
+/** Takes the member from an object whose new flavor is another member's. The copier deletes the copy, which nothing starts any more. */
+function requeue({ object, isMisplaced }: Observed): ObjectDecision | undefined {
+  if (!isMisplaced) return undefined;
+  return { actions: [{ type: "record", object, assignment: undefined }], outcome: "Requeueing" };
+}
+
 /** Records the one member of an object that runs something. */
-function place({ object, choice }: Observed, now: number): ObjectDecision | undefined {
+function place({ object, choice, isQueued }: Observed, now: number): ObjectDecision | undefined {
   if (choice === undefined) return undefined;
+  if (isQueued) return { actions: [], outcome: "Queued" };
   const [member] = choice.fitting;
   if (member === undefined)
     return reportToAuthor(object, { message: choice.why, outcome: "NotPlaced" }, now + LOOK_AGAIN_MS);

@@ -10,6 +10,10 @@ export interface Observed extends WholeObserved<AnyObject, JsonObject> {
   readonly places: readonly ObjectMember[];
   /** Members that may have the object, best first, where one gets it and none has it. Absent: all members get it, or one has it. */
   readonly choice?: { readonly fitting: readonly string[]; readonly why: string };
+  /** Kueue has still to admit the object. */
+  readonly isQueued: boolean;
+  /** Kueue has admitted it by a flavor of other members than the one on record, whose copy is suspended and has not begun. */
+  readonly isMisplaced: boolean;
   /** The status that the object has from its copies. Undefined while none has one. */
   readonly status?: JsonObject;
   /** The members' record that the object lacks, without times of new states, and since when; epoch ms. */
@@ -18,4 +22,4 @@ export interface Observed extends WholeObserved<AnyObject, JsonObject> {
   readonly isBusy?: boolean;
 }
 
-export type ObjectDecision = WholeDecision<AnyObject, string, JsonObject>;
+export type ObjectDecision = WholeDecision<AnyObject, string | undefined, JsonObject>;

@@ -5,6 +5,7 @@ import { isOfServices, withoutAllocated } from "../../../api/service-fields.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { isWantedInMembers } from "../../../copies/objects.ts";
 import { ObjectsInMembers } from "../../../copies/objects-in-members.ts";
+import { flavorExcludes, outsideQueue } from "../../../copies/queued-objects.ts";
 import type { Source } from "../../../copies/source.ts";
 import type { Candidate } from "../../../placement/candidate.ts";
 import type { Ranking } from "../../../placement/rank.ts";
@@ -80,11 +81,19 @@ export class ObjectPlacements {
       const sourceIn = (): Source<AnyObject> => {
         if (wanted && problem !== undefined) return { state: "unknown", message: problem };
         if (excluded !== undefined) return { state: "missing" };
-        return this.#inMembers.of(object, candidate, { share, pointer: this.#options.type.spec.replicas });
+        return this.#sourceIn(object, candidate, share);
       };
       return [candidate.name, { ...defined({ excluded }), source: sourceIn() }];
     });
     return { ...defined({ problem }), members: new Map(placed) };
+  }
+
+  #sourceIn(object: Stored<AnyObject>, candidate: Candidate, share: number | undefined): Source<AnyObject> {
+    const { type } = this.#options;
+    const message = flavorExcludes(object, type, candidate);
+    if (message !== undefined) return { state: "unknown", message };
+    const given = this.#inMembers.of(object, candidate, { share, pointer: type.spec.replicas });
+    return given.state === "present" ? { ...given, object: outsideQueue(given.object, type, candidate) } : given;
   }
 
   /** Returns the same list while no member changes. */

@@ -31,6 +31,11 @@ export class ObjectStatuses {
     return this.#expressions.healthOf(copy);
   }
 
+  /** Reports whether a copy has done work that another member would do again. */
+  hasBegun(copy: Stored<AnyObject>): boolean {
+    return this.#expressions.hasBegun(copy);
+  }
+
   /** Returns the status that an object has from its copies. Undefined while none has one. */
   of(
     object: Stored<AnyObject>,
@@ -51,8 +56,8 @@ export class ObjectStatuses {
 
   /** Returns the condition ExpressionsValid. Undefined for a type without expressions. */
   condition(): ConditionState | undefined {
-    const { health, status = [] } = this.#spec;
-    if (health === undefined && status.length === 0) return undefined;
+    const { health, status = [], queue } = this.#spec;
+    if (health === undefined && status.length === 0 && queue?.begun === undefined) return undefined;
     const type = EXPRESSIONS_VALID;
     const { problems } = this.#expressions;
     if (problems.length > 0) return { type, status: "False", reason: "NotCompiled", message: problems.join("; ") };

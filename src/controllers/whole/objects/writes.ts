@@ -13,7 +13,7 @@ import { isTaken, type PatchOutcome } from "../source-writer.ts";
 const NO_SUBRESOURCE_FOR_MS = 10 * 60_000;
 
 /** The writes of whole objects of one type, which need not have a status subresource. */
-export class ObjectWrites implements WholeWrites<AnyObject, string, JsonObject> {
+export class ObjectWrites implements WholeWrites<AnyObject, string | undefined, JsonObject> {
   readonly kind: CopiedKind<AnyObject>;
   readonly statusName = "the status";
   readonly #clock: Pick<Clock, "now">;
@@ -27,8 +27,10 @@ export class ObjectWrites implements WholeWrites<AnyObject, string, JsonObject> 
     this.#clock = clock;
   }
 
-  recordOf(member: string): ReturnType<WholeWrites<AnyObject, string, JsonObject>["recordOf"]> {
-    return { annotations: { [CLUSTER_ANNOTATION]: member }, message: `${member} has the object` };
+  recordOf(member: string | undefined): ReturnType<WholeWrites<AnyObject, string, JsonObject>["recordOf"]> {
+    const message =
+      member === undefined ? "queued again: the next flavor chooses a member" : `${member} has the object`;
+    return { annotations: { [CLUSTER_ANNOTATION]: member ?? null }, message };
   }
 
   contentOf(status: JsonObject): string {

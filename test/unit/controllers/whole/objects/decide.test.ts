@@ -38,7 +38,14 @@ interface Given extends Partial<Observed> {
 }
 
 function decided({ membersStaleSince: since, ...observed }: Given): unknown[] {
-  const given = { object: object(), isRetired: false, places: [place()], ...observed };
+  const given = {
+    object: object(),
+    isRetired: false,
+    places: [place()],
+    isQueued: false,
+    isMisplaced: false,
+    ...observed,
+  };
   const status = statusFromCopies(
     given.object,
     given.places.filter(({ excluded }) => excluded === undefined),
@@ -128,6 +135,16 @@ test.each<[string, Given, unknown[]]>([
     "writes the finalizer before anything is created",
     { object: object({ finalizers: [] }), places: [without(place())] },
     ["Holding", "hold"],
+  ],
+  [
+    "gives no member to an object that a queue has still to admit",
+    { choice: { fitting: ["east"], why: "" }, places: [], object: object({ finalizers: [] }), isQueued: true },
+    ["Queued"],
+  ],
+  [
+    "takes the member from an object that a queue has admitted for another",
+    { isMisplaced: true },
+    ["Requeueing", "record undefined"],
   ],
   [
     "records the best member before anything is created there",
