@@ -26,7 +26,7 @@ export function ownMb(pid: number): number {
 }
 
 /** Processor time of processes so far, in milliseconds. A process that has ended counts no more. */
-export function cpuMsOf(pids: readonly number[]): number {
+function cpuMsOf(pids: readonly number[]): number {
   return pids.reduce((total, pid) => total + (existsSync(`/proc/${pid}`) ? cpuMs(pid) : 0), 0);
 }
 
