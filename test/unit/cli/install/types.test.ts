@@ -58,7 +58,11 @@ describe("the fields of known types", async () => {
   };
 
   test.each([
-    ["jobsets.jobset.x-k8s.io", "v1alpha2", { exclusive: true, managedBy: "/spec/managedBy" }],
+    [
+      "jobsets.jobset.x-k8s.io",
+      "v1alpha2",
+      { exclusive: true, managedBy: "/spec/managedBy", queue: expect.objectContaining({ suspend: "/spec/suspend" }) },
+    ],
     ["appwrappers.workload.codeflare.dev", "v1beta2", { exclusive: true, managedBy: "/spec/managedBy" }],
     ["mpijobs.kubeflow.org", "v2beta1", { exclusive: true, managedBy: "/spec/runPolicy/managedBy" }],
     ["mpijobs.kubeflow.org", "v1", { exclusive: true }],
@@ -105,7 +109,7 @@ describe("the fields of known types", async () => {
     const type = { ...resource("jobset.x-k8s.io", "jobsets"), version: "v1alpha2" };
     const installed = { version: "v1alpha2", kind: "JobSet", plural: "jobsets" };
     expect(lackingFields(type, { manifests, installed })).toContain(
-      `${name} lacks exclusive: true, managedBy: /spec/managedBy, which`,
+      `${name} lacks exclusive: true, queue: {"suspend":"/spec/suspend"`,
     );
     const whole = { ...installed, exclusive: true, managedBy: "/spec/managedBy" };
     expect(lackingFields(type, { manifests, installed: whole })).toBeUndefined();
