@@ -111,7 +111,8 @@ describe("the fields of known types", async () => {
     expect(lackingFields(type, { manifests, installed })).toContain(
       `${name} lacks exclusive: true, queue: {"suspend":"/spec/suspend"`,
     );
-    const whole = { ...installed, exclusive: true, managedBy: "/spec/managedBy" };
+    const queue = { suspend: "/spec/suspend", templates: ["/spec/template"] };
+    const whole = { ...installed, exclusive: true, managedBy: "/spec/managedBy", queue };
     expect(lackingFields(type, { manifests, installed: whole })).toBeUndefined();
   });
 });
