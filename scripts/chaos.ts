@@ -16,10 +16,12 @@ import { makeForeignPods } from "../test/chaos/rules.ts";
 import { type ChaosReport, runChaos } from "../test/chaos/run.ts";
 import { MEMBERS_CLASS, MEMBERS_POOL } from "../test/chaos/workloads.ts";
 import { apiRequest } from "../test/support/clusters/api-request.ts";
+import { findBinaries } from "../test/support/clusters/binaries.ts";
 import type { FaultProxy } from "../test/support/clusters/fault-proxy.ts";
 import { freePort } from "../test/support/clusters/ports.ts";
 import { startClusters } from "../test/support/clusters/start.ts";
 import type { Cluster } from "../test/support/clusters/types.ts";
+import { useKubectl } from "../test/support/harness/kubectl.ts";
 import { freshNamespace } from "../test/support/harness/namespace.ts";
 import { type LegationProcess, startLegation } from "../test/support/legation/start.ts";
 import { redirect } from "../test/support/write-gate/redirect.ts";
@@ -174,6 +176,7 @@ async function run(seed: number): Promise<ChaosReport> {
     return link && { link, agent: () => legation.agents.get(name) };
   };
   const [westAgent, eastAgent] = [agentScene("west"), agentScene("east")];
+  if (values.queues) useKubectl((await findBinaries(progress)).kubectl);
   const kueue = values.queues ? await startQueues({ host, namespace }) : undefined;
   const scene = {
     host,

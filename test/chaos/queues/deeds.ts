@@ -12,8 +12,8 @@ import type { QueueDeed } from "./plan.ts";
 import { holdQueue, type PRIORITIES, QUEUES, queuedWorkloads, shareQueue, startStopped } from "./setup.ts";
 
 const PRIORITY_LABEL = "kueue.x-k8s.io/priority-class";
-/** Prefix of the names of Jobs and pods in queues. */
-export const QUEUED = "queued-";
+// Of the names of Jobs and pods in queues.
+const QUEUED = "queued-";
 
 interface Queued {
   readonly name: string;

@@ -17,10 +17,17 @@ export interface KubectlOptions {
   readonly timeoutMs?: number;
 }
 
+let given: string | undefined;
+
+/** Names the program for all calls of a script, which has no shared clusters. */
+export function useKubectl(program: string): void {
+  given = program;
+}
+
 /** Runs kubectl against a cluster as admin and returns its standard output; rejects with its standard error. */
 export function kubectl(cluster: Cluster, args: readonly string[], options: KubectlOptions = {}): Promise<string> {
   const { input, kubeconfig = cluster.kubeconfig, within = [], timeoutMs = 60_000 } = options;
-  const { program = inject("kubectl") } = options;
+  const { program = given ?? inject("kubectl") } = options;
   const [command = "", ...all] = [...within, program, `--kubeconfig=${kubeconfig}`, ...args];
   const child = spawn(command, all, { timeout: timeoutMs });
   let output = "";
