@@ -56,10 +56,12 @@ async function runsInWest(namespace: string, count: number, whole: boolean): Pro
   }, PATIENT);
 }
 
-/** Returns the cores of the queue's flavor that admitted workloads hold, as Kueue counts. */
-async function usedCpu(queue: string): Promise<number> {
-  const { status } = await clients().host.get(queuesV1beta2, { name: queue });
-  return Number(status?.flavorsReservation?.[0]?.resources?.[0]?.total);
+/** Waits until admitted workloads hold so many cores of the queue's flavor, as Kueue counts. */
+async function holds(queue: string, cores: number): Promise<void> {
+  await eventuallyPasses(async () => {
+    const { status } = await clients().host.get(queuesV1beta2, { name: queue });
+    expect(status?.flavorsReservation).toMatchObject([{ resources: [{ total: String(cores) }] }]);
+  }, PATIENT);
 }
 
 describe.each([
@@ -76,7 +78,7 @@ describe.each([
     await submit(clients().host, namespace, "part", queue, options({ pods: 5, onJob }));
     await runsInWest(namespace, 3, whole);
     expect((await clients().host.get(jobs, { namespace, name: "part" })).spec?.parallelism).toBe(3);
-    expect(await usedCpu(queue)).toBe(3);
+    await holds(queue, 3);
   });
 
   test("is admitted anew when its parallelism changes, and waits as a whole beyond the quota", async () => {
@@ -88,13 +90,13 @@ describe.each([
     await runsInWest(namespace, 2, whole);
     await resize(4);
     await runsInWest(namespace, 4, whole);
-    expect(await usedCpu(queue)).toBe(4);
+    await holds(queue, 4);
     await resize(6);
     await runsInWest(namespace, 0, whole);
-    expect(await usedCpu(queue)).toBe(0);
+    await holds(queue, 0);
     await resize(3);
     await runsInWest(namespace, 3, whole);
-    expect(await usedCpu(queue)).toBe(3);
+    await holds(queue, 3);
   });
 });
 
@@ -115,7 +117,7 @@ test("an elastic Job keeps its pods when it grows, and pods beyond the quota get
     expect(found).toEqual([IN_WEST, IN_WEST, IN_WEST, "undefined Pending", "undefined Pending"]);
   }, PATIENT);
   expect(await podsOf(clients().west, namespace)).toHaveLength(3);
-  expect(await usedCpu("elastic")).toBe(3);
+  await holds("elastic", 3);
   await resize(1);
   await runsInWest(namespace, 1, false);
 });
@@ -147,12 +149,12 @@ test("pods without a group are admitted one by one, as those before them end", a
   for (const name of ["step-1", "step-2", "step-3"]) {
     await clients().host.create(pods, queuedPod(namespace, name, "steps", { annotations: briefly }));
   }
-  await eventuallyPasses(async () => expect(await usedCpu("steps")).toBe(2), PATIENT);
+  await holds("steps", 2);
   expect((await placesOf(clients().host, namespace)).filter((place) => place === "undefined Pending")).toHaveLength(1);
   for (const name of ["step-1", "step-2", "step-3"]) {
     await podThat(clients().host, namespace, name, inPhase("Succeeded"), PATIENT);
   }
-  await eventuallyPasses(async () => expect(await usedCpu("steps")).toBe(0), PATIENT);
+  await holds("steps", 0);
   await kubectl(host, ["delete", "pods", "--all", "-n", namespace, "--timeout=30s"]);
   expect(await podsOf(clients().west, namespace)).toEqual([]);
 });
@@ -184,6 +186,6 @@ test("pods of a group wait for the last of them, and the group ends with them", 
   }
   await eventuallyPasses(async () => {
     expect(isTrue(await workloadOf(clients().host, namespace, "one"), "Finished")).toBe(true);
-    expect(await usedCpu("groups")).toBe(0);
   }, PATIENT);
+  await holds("groups", 0);
 });
