@@ -58,7 +58,16 @@ describe("the fields of known types", async () => {
   };
 
   test.each([
-    ["jobsets.jobset.x-k8s.io", "v1alpha2", { exclusive: true, managedBy: "/spec/managedBy" }],
+    [
+      "jobsets.jobset.x-k8s.io",
+      "v1alpha2",
+      {
+        exclusive: true,
+        managedBy: "/spec/managedBy",
+        queue: expect.objectContaining({ suspend: "/spec/suspend" }),
+      },
+    ],
+    ["jobsets.jobset.x-k8s.io", "v1", { exclusive: true }],
     ["appwrappers.workload.codeflare.dev", "v1beta2", { exclusive: true, managedBy: "/spec/managedBy" }],
     ["mpijobs.kubeflow.org", "v2beta1", { exclusive: true, managedBy: "/spec/runPolicy/managedBy" }],
     ["mpijobs.kubeflow.org", "v1", { exclusive: true }],
