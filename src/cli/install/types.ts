@@ -55,7 +55,9 @@ export function lackingFields(
   type: Resource<KubeObject>,
   { manifests, installed }: { readonly manifests: readonly Manifest[]; readonly installed: DelegatedTypeSpec },
 ): string | undefined {
-  const missing = Object.entries(knownFields(type, manifests)).filter(([field]) => !Object.hasOwn(installed, field));
+  // A type without a rule for queues works as before, and may get it at any time.
+  const { queue: _, ...known } = knownFields(type, manifests);
+  const missing = Object.entries(known).filter(([field]) => !Object.hasOwn(installed, field));
   if (missing.length === 0) return undefined;
   const [name, fields] = [
     kindName(type),
@@ -75,9 +77,9 @@ function knownFields({ group, version, plural }: Resource<KubeObject>, manifests
   const manifest = manifests.find(({ kind, metadata }) => kind === "DelegatedType" && metadata.name === name);
   if (manifest === undefined) return {};
   const { spec } = delegatedTypeSchema.parse(manifest);
-  const { group: _, version: known, kind: __, plural: ___, scope: ____, managedBy, ...fields } = spec;
-  // The definition of another version may not admit a foreign manager.
-  return managedBy === undefined || version !== known ? fields : { ...fields, managedBy };
+  const { group: _, version: known, kind: __, plural: ___, scope: ____, managedBy, queue, ...fields } = spec;
+  // The definition of another version may have other fields, and not admit a foreign manager.
+  return version === known ? { ...fields, ...defined({ managedBy, queue }) } : fields;
 }
 
 /** Returns what the controller may do with a type's objects on the host: of those that follow pods it writes the status at most. */

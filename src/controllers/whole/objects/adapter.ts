@@ -22,6 +22,7 @@ import { isExported } from "../../../copies/services.ts";
 import type { Source } from "../../../copies/source.ts";
 import { WHOLE_FAMILIES } from "../../../copies/whole-families.ts";
 import { explain } from "../../../placement/rank.ts";
+import { ownerOf } from "../../../pods/delegate.ts";
 import { isDeleting } from "../../../pods/pod-state.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { ObjectRules } from "../../../scheduling/whole/object-placement.ts";
@@ -120,7 +121,7 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string | undefined
       ...defined({ problem, choice }),
       places,
       isQueued: isQueuedObject(object, this.#type),
-      isMisplaced: this.#isMisplaced(object, places),
+      isMisplaced: this.#isMisplaced(object, copier),
       ...defined({ status, staleMembers }),
       isBusy: copier.writesInFlight >= BUSY_WRITES,
     };
@@ -170,12 +171,13 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string | undefined
     return { fitting, why: explain(refusals) };
   }
 
-  #isMisplaced(object: Stored<AnyObject>, places: readonly ObjectMember[]): boolean {
+  #isMisplaced(object: Stored<AnyObject>, copier: Copier<AnyObject>): boolean {
     const member = this.#options.registry.members().find(({ name }) => name === recordedMember(object));
     if (member === undefined || !isWantedInMembers(object)) return false;
-    const { copy, isUsable } = places.find((place) => place.member === member.name) ?? {};
-    if (copy === undefined || isUsable !== true || !isHeldBack(copy, this.#type)) return false;
-    return flavorExcludes(object, this.#type, member.candidate()) !== undefined && !this.statuses.hasBegun(copy);
+    if (flavorExcludes(object, this.#type, member.candidate()) === undefined) return false;
+    const { found, isUsable } = copyIn(copier, member, copier.nameOf(this.#kind, object));
+    if (!isUsable || found === undefined || ownerOf(found)?.uid !== object.metadata.uid) return false;
+    return isHeldBack(found, this.#type) && !this.statuses.hasBegun(found);
   }
 
   /** Counts the object as it is in the members that get it: no places count it no more. */
