@@ -2,6 +2,7 @@ const APPLIED = "an apply that creates needs it, and is a patch in the audit log
 const BESIDE = "the API server asks for it beside `patch` on the status, and no request names it";
 const GANGS =
   "as those of PodGroups of the coscheduling plugin, by the same code: clusters with Kubernetes' own gangs are a test's own";
+const LONG = "used by tests of `npm run test:long` alone: ServiceExports, streams and their certificate";
 const SAME_WAY = "copies of service accounts change and go as those of ConfigMaps and Secrets do, by the same code";
 
 /** Rights that tests use seldom or never, each with the reason why it is given all the same. */
@@ -18,6 +19,22 @@ export const UNUSED: Readonly<Record<string, string>> = {
       `controller: ${verb} scheduling.k8s.io/podgroups${verb === "patch" ? "/status" : ""}`,
       GANGS,
     ]),
+  ),
+  ...Object.fromEntries(
+    [
+      "controller: create certificates.k8s.io/certificatesigningrequests",
+      "controller: get certificates.k8s.io/certificatesigningrequests",
+      "controller: list multicluster.x-k8s.io/serviceexports",
+      "controller: watch multicluster.x-k8s.io/serviceexports",
+      "controller: patch multicluster.x-k8s.io/serviceexports/status",
+      "host: create multicluster.x-k8s.io/serviceexports",
+      "host: delete multicluster.x-k8s.io/serviceexports",
+      "host: list multicluster.x-k8s.io/serviceexports",
+      "host: watch multicluster.x-k8s.io/serviceexports",
+      "host: create pods/attach",
+      "host: create pods/portforward",
+      "host: get pods/portforward",
+    ].map((right) => [right, LONG]),
   ),
   "host: get /readyz": "the members' probe; audit logs leave health checks out",
   "host: delete serviceaccounts": SAME_WAY,
