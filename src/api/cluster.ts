@@ -200,7 +200,8 @@ const accessPrefixRules = [
 /** A name of a network, which is a DNS label. */
 export const networkSchema: z.ZodType<string> = z
   .string()
-  .regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, "must be lower-case letters, digits and -, e.g. corp");
+  .max(63)
+  .regex(DNS_LABEL, "must be lower-case letters, digits and -, e.g. corp");
 
 const specSchema = z
   .object({

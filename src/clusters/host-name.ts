@@ -7,7 +7,7 @@ export const HOST_NAME_KEY = "cluster-name";
 export const HOST_NETWORK_KEY = "network";
 export const DEFAULT_HOST_NAME = "host";
 
-/** What `legation install` recorded of the host. */
+/** The host's settings that `legation install` recorded. */
 export interface RecordedHost {
   readonly name: string | undefined;
   /** The network of its pods. Undefined: members reach none of them. */

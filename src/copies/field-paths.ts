@@ -2,13 +2,9 @@ import { isJsonObject, jsonEqual, pathOfPointer } from "../api/json.ts";
 
 /** Returns the object without the field at a JSON pointer. `*` stands for any item of a list or key of a map. */
 export function withoutPointer<T>(object: T, pointer: string): T {
-  const remove = (value: unknown, [name = "", ...rest]: readonly string[]): unknown => {
-    const isChosen = (key: string): boolean => name === "*" || name === key;
-    return rest.length === 0
-      ? withoutParts(value, isChosen)
-      : mapParts(value, (key, part) => (isChosen(key) ? remove(part, rest) : part));
-  };
-  return remove(object, pathOfPointer(pointer)) as T;
+  const path = pathOfPointer(pointer);
+  const name = path.at(-1) ?? "";
+  return changed(object, path.slice(0, -1), (part) => withoutParts(part, (key) => isMeant(name, key))) as T;
 }
 
 /** Returns the parts of the object at a JSON pointer. `*` stands for any item of a list or key of a map. */
@@ -23,11 +19,17 @@ export function partsAt(object: unknown, pointer: string): unknown[] {
 
 /** Returns the object with each part at a JSON pointer changed. `*` stands for any item of a list or key of a map. */
 export function changedAt<T>(object: T, pointer: string, change: (part: unknown) => unknown): T {
-  const changed = (value: unknown, [name, ...rest]: readonly string[]): unknown =>
-    name === undefined
-      ? change(value)
-      : mapParts(value, (key, part) => (name === "*" || name === key ? changed(part, rest) : part));
-  return changed(object, pathOfPointer(pointer)) as T;
+  return changed(object, pathOfPointer(pointer), change) as T;
+}
+
+function changed(value: unknown, [name, ...rest]: readonly string[], change: (part: unknown) => unknown): unknown {
+  if (name === undefined) return change(value);
+  return mapParts(value, (key, part) => (isMeant(name, key) ? changed(part, rest, change) : part));
+}
+
+/** Reports whether a segment of a pointer means the item or key. */
+function isMeant(name: string, key: string): boolean {
+  return name === "*" || name === key;
 }
 
 /**

@@ -5,7 +5,7 @@ import { VIRTUAL_NODE_KIND } from "../api/virtual-node.ts";
 import { type MemberLabels, specInMember } from "../pods/virtual-node-terms.ts";
 import type { Candidate } from "./candidate.ts";
 
-/** What a ResourceFlavor adds to its pods. */
+/** The labels and tolerations that a ResourceFlavor adds to its pods. */
 export interface Flavor {
   readonly name: string;
   readonly nodeLabels: Readonly<Record<string, string>>;

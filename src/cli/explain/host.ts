@@ -5,7 +5,7 @@ import { listClusters, listVirtualNodes, listWhereAllowed, OF_PROXIES, readable 
 import { type HostStatus, hiddenBeside, hostStatus } from "./members.ts";
 import { type QueueReader, type QueueStatus, queueStatuses } from "./queues.ts";
 
-// Of each queue, what waits longest.
+// A terminal shows the workloads of each queue that wait longest.
 const SHOWN = 3;
 
 /** The status of all members, and of Kueue's queues. */

@@ -38,7 +38,7 @@ export interface QueueObjects {
   readonly queues: readonly Stored<ClusterQueue>[];
   readonly flavors: readonly Stored<ResourceFlavor>[];
   readonly localQueues: readonly Stored<LocalQueue>[];
-  /** Those that wait. */
+  /** Workloads that wait. */
   readonly workloads: readonly Stored<Workload>[];
   readonly hidden: readonly Hidden[];
 }

@@ -23,7 +23,7 @@ export async function readQueuesView(viewer: Viewer): Promise<QueuesView> {
     readable(listVirtualNodes(host, signal)),
   ]);
   const members = { clusters: clusters ?? [], nodes: nodes ?? [] };
-  const unread = [...(clusters === undefined ? [MEMBERS] : nodes === undefined ? [VIRTUAL_NODES] : [])];
+  const unread = clusters === undefined ? [MEMBERS] : nodes === undefined ? [VIRTUAL_NODES] : [];
   const hidden = hiddenLine([...unread, ...objects.hidden]);
   return { queues: queueStatuses(objects, members, SHOWN), ...(hidden === undefined ? {} : { hidden }) };
 }

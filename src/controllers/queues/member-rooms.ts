@@ -86,7 +86,7 @@ function hostPods(
     const node = nodeOf(proxy);
     const admitted = admittedPods(proxy, requests);
     if (admitted !== undefined) {
-      // What is deleted goes with its node's room: a queue must not admit its successor there.
+      // A deleted pod goes with its node's room: a queue must not admit its successor there.
       if (isDeleting(proxy)) continue;
       queued.push(node === undefined ? admitted : { ...admitted, node });
     } else if (!isQueued(proxy)) {

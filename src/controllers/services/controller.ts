@@ -185,12 +185,12 @@ export class ServiceController implements PodCopier {
     if (this.#copier.sources.isPending(SERVICE, "")) {
       return { state: "there", in: () => (this.#waitLimit.over(uid) ? "prepared" : "unprepared") };
     }
-    const ofPod = this.#servicesOf(proxy);
-    const inNetwork = this.#networks.areAny ? this.#servicesIn(proxy.metadata.namespace ?? "") : ofPod;
-    if (inNetwork.length === 0) return undefined;
+    const alone = this.#servicesOf(proxy, false);
+    const joined = this.#networks.areAny ? this.#servicesOf(proxy, true) : alone;
+    if (joined.length === 0) return undefined;
     return {
       state: "there",
-      in: (member) => this.#preparation(uid, member, this.#networks.of(member) === undefined ? ofPod : inNetwork),
+      in: (member) => this.#preparation(uid, member, this.#networks.isJoined(member) ? joined : alone),
     };
   }
 
@@ -261,7 +261,7 @@ export class ServiceController implements PodCopier {
   }
 
   #isWanted(member: Member, object: Stored<ServiceObject>): boolean {
-    if (!hasSelector(object) || this.#networks.of(member.name) !== undefined) return true;
+    if (!hasSelector(object) || this.#networks.isJoined(member.name)) return true;
     for (const labels of this.#placements.labelsIn(member.name, object.metadata.namespace ?? "")) {
       if (selects(object, labels)) return true;
     }
@@ -297,9 +297,11 @@ export class ServiceController implements PodCopier {
       : { state: "present", object };
   }
 
-  #servicesOf({ metadata }: Stored<Pod>): Stored<ServiceObject>[] {
+  /** Returns the Services that a member gets for a pod. Members that are joined by a network get all of its namespace. */
+  #servicesOf({ metadata }: Stored<Pod>, isJoined: boolean): Stored<ServiceObject>[] {
     const { namespace = "", labels = {} } = metadata;
-    return this.#servicesIn(namespace).filter((service) => !hasSelector(service) || selects(service, labels));
+    const services = this.#servicesIn(namespace);
+    return isJoined ? services : services.filter((service) => !hasSelector(service) || selects(service, labels));
   }
 
   #servicesIn(namespace: string): Stored<ServiceObject>[] {
@@ -310,9 +312,7 @@ export class ServiceController implements PodCopier {
     const placed = this.#placements.place(proxy, member);
     if (placed === undefined) return;
     if (placed.left !== undefined) this.#onLeft(placed.left.member, placed.left.namespace);
-    const isJoined = this.#networks.of(member) !== undefined;
-    const services = isJoined ? this.#servicesIn(proxy.metadata.namespace ?? "") : this.#servicesOf(proxy);
-    for (const service of services) this.#enqueueIn(member, service);
+    for (const service of this.#servicesOf(proxy, this.#networks.isJoined(member))) this.#enqueueIn(member, service);
   }
 
   /** Places the proxy of an earlier leader's delegate: nothing on the host says yet that it is on its way to the member. */

@@ -26,8 +26,8 @@ export class JoinedNetworks {
     return this.#now.members.size > 0;
   }
 
-  of(member: string): string | undefined {
-    return this.#now.members.get(member);
+  isJoined(member: string): boolean {
+    return this.#now.members.has(member);
   }
 
   /** Reads the Clusters again; reports whether anything changed. */

@@ -72,7 +72,7 @@ function problemsOf(
     return status.succeeded === spec.completions ? [] : [`complete with ${status.succeeded} of ${spec.completions}`];
   }
   const isDivided = metadata.annotations?.[PREFERENCES_ANNOTATION] !== undefined;
-  // One that waits in a queue is in no member.
+  // A Job that waits in a queue is in no member.
   if (copies.length === 0 && spec.suspend === true && metadata.labels?.[QUEUE_NAME_LABEL] !== undefined) return [];
   if (copies.length === 0 || (!isDivided && copies.length > 1)) return [`has ${copies.length} copies`];
   const problems: string[] = [];

@@ -12,7 +12,7 @@ import type { QueueDeed } from "./plan.ts";
 import { holdQueue, type PRIORITIES, QUEUES, queuedWorkloads, shareQueue, startStopped } from "./setup.ts";
 
 const PRIORITY_LABEL = "kueue.x-k8s.io/priority-class";
-// Of the names of Jobs and pods in queues.
+// Names of Jobs and pods in queues begin so.
 const QUEUED = "queued-";
 
 interface Queued {

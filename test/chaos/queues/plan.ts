@@ -1,4 +1,4 @@
-/** What authors and operators do with queues, where Kueue runs. */
+/** Deeds of authors and operators on queues, where Kueue runs. */
 export const QUEUE_DEEDS = [
   "queue a Job",
   "queue an urgent Job",

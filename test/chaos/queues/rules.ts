@@ -50,7 +50,7 @@ export async function watchQueues({ clients: { host }, namespace }: Scene): Prom
   const ofWorkloads = follow(workloadsV1beta2, (workload, isDeleted) => {
     const { uid, name, ownerReferences = [] } = workload.metadata;
     seen.add(uid);
-    const since = kueueCondition(workload, "Admitted")?.lastTransitionTime ?? "";
+    const since = sinceOf(workload);
     const evicted = kueueCondition(workload, "Evicted");
     if (evicted?.status === "True") evictions.add(`${uid} ${evicted.lastTransitionTime}`);
     const isAdmitted = isTrue(workload, "Admitted") && !isTrue(workload, "Finished") && !isDeleted;
@@ -112,12 +112,8 @@ export async function restlessQueues(scene: Scene, left: boolean): Promise<strin
     podsOf(clients.east, namespace),
   ]);
   const open = all.filter((workload) => !isTrue(workload, "Finished"));
-  const owners = new Set(open.flatMap(({ metadata }) => metadata.ownerReferences?.map(({ uid }) => uid) ?? []));
-  const admitted = new Set(
-    open
-      .filter((workload) => isTrue(workload, "Admitted"))
-      .flatMap(({ metadata }) => metadata.ownerReferences?.map(({ uid }) => uid) ?? []),
-  );
+  const owners = ownersOf(open);
+  const admitted = ownersOf(open.filter((workload) => isTrue(workload, "Admitted")));
   const lost = found.items
     .filter((job) => !isFinished(job) && !owners.has(job.metadata.uid))
     .map(({ metadata }) => `Job ${metadata.name} has no Workload: Kueue has lost it`);
@@ -129,6 +125,11 @@ export async function restlessQueues(scene: Scene, left: boolean): Promise<strin
     return isHeld ? [`${pod.metadata.name} runs in a member without its admission`] : [];
   });
   return [...open.flatMap((workload) => waits(workload, left)), ...lost, ...unadmitted];
+}
+
+/** Returns the uids of what the workloads stand for. */
+function ownersOf(workloads: readonly Stored<Workload>[]): ReadonlySet<string> {
+  return new Set(workloads.flatMap(({ metadata }) => metadata.ownerReferences?.map(({ uid }) => uid) ?? []));
 }
 
 /** Says what a workload waits for. */

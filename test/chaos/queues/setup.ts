@@ -16,7 +16,7 @@ import type { Scene } from "../scene.ts";
 export const QUEUES = ["first", "second"] as const;
 const CHECK = "room";
 const KUEUE = "kueue.x-k8s.io/v1beta2";
-/** Of the members' cores, for each queue: a few Jobs of a run fill it. */
+/** Each queue's share of the members' cores: a few Jobs of a run fill it. */
 const SHARE = "20%";
 /** WorkloadPriorityClasses. */
 export const PRIORITIES = { low: 10, urgent: 1000 };

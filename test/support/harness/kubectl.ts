@@ -18,6 +18,14 @@ export interface KubectlOptions {
   readonly timeoutMs?: number;
 }
 
+let found: Promise<string> | undefined;
+
+/** Resolves to the kubectl of scripts, which run clusters without a test. */
+function ofScripts(): Promise<string> {
+  found ??= findBinaries().then(({ kubectl: path }) => path);
+  return found;
+}
+
 /** Runs kubectl against a cluster as admin and returns its standard output; rejects with its standard error. */
 export async function kubectl(
   cluster: Cluster,
@@ -25,8 +33,7 @@ export async function kubectl(
   options: KubectlOptions = {},
 ): Promise<string> {
   const { input, kubeconfig = cluster.kubeconfig, within = [], timeoutMs = 120_000 } = options;
-  // Scripts run clusters without a test.
-  const { program = process.env.VITEST === undefined ? (await findBinaries()).kubectl : inject("kubectl") } = options;
+  const { program = process.env.VITEST === undefined ? await ofScripts() : inject("kubectl") } = options;
   const [command = "", ...all] = [...within, program, `--kubeconfig=${kubeconfig}`, ...args];
   const child = spawn(command, all, { timeout: timeoutMs });
   let output = "";

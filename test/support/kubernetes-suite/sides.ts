@@ -67,7 +67,7 @@ interface SideOptions {
 
 // Calls pods of a Service directly: no kube-proxy runs that would lead to them.
 const FOR_KUBERNETES: ClusterOptions = { apiServerFlags: ["--enable-aggregator-routing"] };
-// Its specs request more than small machines have.
+// Specs of Kueue request more than small machines have.
 const FOR_KUEUE: ClusterOptions = { realNodeCores: 8 };
 
 const ADMISSION = "admissionregistration.k8s.io";

@@ -52,7 +52,7 @@ function kueuesOwn(folder: string): Suite {
     name: "End To End Baseline Suite",
     // The suite waits for Prometheus if these specs may run.
     flags: ["--ginkgo.label-filter=!feature:prometheus"],
-    // It looks for its sources, of which no selected spec needs any, and for the names of images in them.
+    // The suite looks for its sources, of which no selected spec needs any, and for the names of images in them.
     env: {
       PROJECT_DIR: folder,
       E2E_TEST_AGNHOST_IMAGE: `${AGNHOST}:2.63.0`,

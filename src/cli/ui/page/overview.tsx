@@ -4,7 +4,7 @@ import type { WarningRow } from "../model.ts";
 import { counted } from "./format.ts";
 import { MemberLink, PodLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Awaited, Loaded, ReadyBadge, Table, Time, useNow, useReading } from "./parts.tsx";
+import { Awaited, Listed, Loaded, ReadyBadge, Table, Time, useNow, useReading } from "./parts.tsx";
 import { QueuesThatWait } from "./queues.tsx";
 import { TURNS } from "./rates.ts";
 import { linkTo } from "./route.ts";
@@ -138,14 +138,14 @@ function Moving(): JSX.Element {
       {leaving.length > 0 && (
         <>
           {" of "}
-          {leaving.slice(0, MOST_ROWS).map(({ key, link, kind, name }, index) => (
-            <span key={key}>
-              {index > 0 && ", "}
-              <a href={link}>
+          <Listed
+            items={leaving.slice(0, MOST_ROWS).map(({ key, link, kind, name }) => [
+              key,
+              <a key={key} href={link}>
                 {kind}/{name}
-              </a>
-            </span>
-          ))}
+              </a>,
+            ])}
+          />
         </>
       )}
       .

@@ -16,6 +16,20 @@ export function Badge({ tone, children }: { tone: PodRow["state"]; children: Com
   return <span class={`badge ${tone}`}>{children}</span>;
 }
 
+/** Elements with commas between them, each with its key. */
+export function Listed({ items }: { items: readonly (readonly [key: string, element: JSX.Element])[] }): JSX.Element {
+  return (
+    <>
+      {items.map(([key, element], index) => (
+        <span key={key}>
+          {index > 0 && ", "}
+          {element}
+        </span>
+      ))}
+    </>
+  );
+}
+
 /** The readiness of a member or node, by the status of its condition. */
 export function ReadyBadge({ ready, isCordoned }: { ready: string; isCordoned: boolean }): JSX.Element {
   if (ready !== "True") return <Badge tone="failed">{ready === "False" ? "Not ready" : "Unknown"}</Badge>;

@@ -10,7 +10,7 @@ import { CopyButtons } from "./copy.tsx";
 import type { Reading } from "./document.ts";
 import { capital, counted } from "./format.ts";
 import { MemberLink } from "./links.tsx";
-import { Empty, Loaded, Table, useNow } from "./parts.tsx";
+import { Empty, Listed, Loaded, Table, useNow } from "./parts.tsx";
 import { queuesOf, quotaRows, waitingLink, waitingQueues, whyQueued } from "./queue-rows.ts";
 import { linkTo } from "./route.ts";
 
@@ -77,7 +77,7 @@ function Queue({ queue }: { queue: QueueStatus }): JSX.Element {
   return (
     <section aria-labelledby={`queue-${name}`}>
       <h2 id={`queue-${name}`}>
-        <a href={linkTo(["queues", name])}>{name}</a>
+        <QueueLink name={name} />
       </h2>
       <p>{facts.join(", ")}</p>
       {stopped !== undefined && <p class="trouble">Admits nothing: {stopped}</p>}
@@ -86,7 +86,20 @@ function Queue({ queue }: { queue: QueueStatus }): JSX.Element {
         none="It has no quotas."
         rows={quotaRows(queue).map(({ key, flavor, members, resource, used, quota }) => ({
           key,
-          cells: [flavor, resource, used, quota, members.length === 0 ? "" : <MemberList key="members" of={members} />],
+          cells: [
+            flavor,
+            resource,
+            used,
+            quota,
+            members.length === 0 ? (
+              ""
+            ) : (
+              <Listed
+                key="members"
+                items={members.map((member) => [member, <MemberLink key={member} name={member} />])}
+              />
+            ),
+          ],
         }))}
       />
       <Waiting of={waiting} />
@@ -95,17 +108,8 @@ function Queue({ queue }: { queue: QueueStatus }): JSX.Element {
   );
 }
 
-function MemberList({ of }: { of: readonly string[] }): JSX.Element {
-  return (
-    <>
-      {of.map((member, index) => (
-        <span key={member}>
-          {index > 0 && ", "}
-          <MemberLink name={member} />
-        </span>
-      ))}
-    </>
-  );
+function QueueLink({ name }: { name: string }): JSX.Element {
+  return <a href={linkTo(["queues", name])}>{name}</a>;
 }
 
 function Waiting({ of }: { of: readonly WaitingWorkload[] }): JSX.Element {
@@ -150,9 +154,7 @@ export function QueuesThatWait(): JSX.Element | null {
           return {
             key: queue.name,
             cells: [
-              <a href={linkTo(["queues", queue.name])} key="queue">
-                {queue.name}
-              </a>,
+              <QueueLink key="queue" name={queue.name} />,
               queue.pending,
               ageOf(first?.since ?? "", now) ?? "–",
               first === undefined ? "–" : <WaitingName key="workload" of={first} />,
@@ -173,12 +175,7 @@ export function QueuesOfMember({ name }: { name: string }): JSX.Element | null {
     <>
       <dt>Queues</dt>
       <dd>
-        {names.map((queue, index) => (
-          <span key={queue}>
-            {index > 0 && ", "}
-            <a href={linkTo(["queues", queue])}>{queue}</a>
-          </span>
-        ))}
+        <Listed items={names.map((queue) => [queue, <QueueLink key={queue} name={queue} />])} />
       </dd>
     </>
   );

@@ -86,7 +86,7 @@ describe("a flavor selects", () => {
   });
 });
 
-test("what waits is listed every ten seconds at most while queues are watched, and not where there is no queue", async () => {
+test("workloads that wait are listed every ten seconds at most while queues are watched, and not where there is no queue", async () => {
   const cluster = new MemoryCluster("host", "host-1");
   const apiVersion = "kueue.x-k8s.io/v1beta2";
   const [queues, queued] = [resourceOf(clusterQueues, { apiVersion }), resourceOf(workloads, { apiVersion })];
