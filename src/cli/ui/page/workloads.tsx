@@ -6,7 +6,7 @@ import { CopyButtons } from "./copy.tsx";
 import { counted } from "./format.ts";
 import { wordsOf } from "./found.ts";
 import { whyLost } from "./freshness.ts";
-import { NamespaceLink } from "./links.tsx";
+import { Cut, NamespaceLink } from "./links.tsx";
 import { useLive } from "./live.ts";
 import { Awaited, Choice, NothingDelegated, Search, useReading } from "./parts.tsx";
 import { changeQuery, linkTo, type Route } from "./route.ts";
@@ -16,11 +16,11 @@ import { byKey, jobWorkloads, podWorkloads, type WorkloadRow, wholeWorkload } fr
 const FIRST: readonly Column<WorkloadRow>[] = [
   {
     name: "Workload",
-    width: "18rem",
+    width: "14rem",
     cell: ({ link, kind, name, isWhole }) => (
       <span>
-        <a href={link} title={`${kind}/${name}`}>
-          {kind}/{name}
+        <a href={link} title={`${kind}/${name}`} aria-label={`${kind}/${name}`} class="cut">
+          <Cut name={`${kind}/${name}`} />
         </a>
         {isWhole && <span class="chip">whole</span>}
       </span>
@@ -29,32 +29,33 @@ const FIRST: readonly Column<WorkloadRow>[] = [
   },
   {
     name: "Namespace",
-    width: "10rem",
+    width: "8rem",
     cell: ({ namespace }) => <NamespaceLink name={namespace} />,
     by: ({ namespace }) => namespace,
   },
-  { name: "Pods", width: "5rem", cell: ({ total, isWhole }) => (isWhole ? "–" : total), by: ({ total }) => total },
+  { name: "Pods", width: "4rem", cell: ({ total, isWhole }) => (isWhole ? "–" : total), by: ({ total }) => total },
   {
     name: "Waiting",
-    width: "6rem",
+    width: "5.4rem",
     cell: ({ waiting }) => (waiting === 0 ? "–" : <span class="waiting">{waiting}</span>),
     by: ({ waiting }) => waiting,
   },
   {
     name: "Leaving",
-    width: "6rem",
+    width: "5.6rem",
     cell: ({ leaving }) => (leaving === 0 ? "–" : <span class="ending">{leaving}</span>),
     by: ({ leaving }) => leaving,
   },
   {
     name: "Why",
-    width: "14rem",
+    width: "12rem",
     cell: ({ why }) => <span title={why}>{why ?? ""}</span>,
     by: ({ why }) => why ?? "~",
   },
 ];
-const FIRST_REM = 59;
-const MEMBER_REM = 10;
+// With three members the table fits a window of 1280 pixels.
+const FIRST_REM = 49;
+const MEMBER_REM = 8;
 const JOBS_EVERY_MS = 15_000;
 const NO_JOBS: readonly JobRow[] = [];
 
