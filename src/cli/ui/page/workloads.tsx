@@ -59,11 +59,17 @@ const MEMBER_REM = 8;
 const JOBS_EVERY_MS = 15_000;
 const NO_JOBS: readonly JobRow[] = [];
 
+/** Reads finished Jobs and CronJobs, which have no pods that the page follows. */
+export function useJobs(): { readonly jobs: readonly JobRow[]; readonly problem: string | undefined } {
+  const { value, problem } = useReading<readonly JobRow[]>("/api/jobs", undefined, JOBS_EVERY_MS);
+  return { jobs: value ?? NO_JOBS, problem };
+}
+
 /** All workloads with delegated pods and all whole objects, and what each member has of them. */
 export function Workloads({ route }: { route: Route }): JSX.Element {
   const { pods, version, isComplete, whole, members } = useLive();
   const { q = "", namespace = "", sort = "" } = Object.fromEntries(route.query);
-  const { value: jobs = NO_JOBS, problem } = useReading<readonly JobRow[]>("/api/jobs", undefined, JOBS_EVERY_MS);
+  const { jobs, problem } = useJobs();
   const all = useMemo(() => {
     const known = [...podWorkloads(pods.values()), ...whole.rows.map(wholeWorkload)];
     return [...known, ...jobWorkloads(jobs, known)].sort(byKey);
