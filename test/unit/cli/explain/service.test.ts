@@ -16,7 +16,7 @@ function cluster(name: string, network?: string): Stored<Cluster> {
     apiVersion: "legation.dev/v1alpha1",
     kind: "Cluster",
     metadata: stored(name),
-    spec: { secretRef: { name }, ...(network === undefined ? {} : { network }) },
+    spec: { credentialsSecret: { name }, ...(network === undefined ? {} : { network }) },
   };
 }
 
