@@ -214,10 +214,11 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
     packages: { "validate-krew-manifest": "./cmd/validate-krew-manifest", "kubectl-krew": "./cmd/krew" },
     keeps: {},
   },
+  // The newest release of which the module proxy has all that it needs.
   "external-dns": {
     module: "sigs.k8s.io/external-dns",
-    version: "v0.22.0",
-    sum: "h1:+ASJ3KF7DLqHo2LsG8Qinuh2J389MS86I19i/r8ewUc=",
+    version: "v0.21.0",
+    sum: "h1:YAC7ERW32eZAjSdhu44taaZGII6nwz2/wteT+BtpFzM=",
     packages: { "external-dns": "." },
     keeps: {},
   },
