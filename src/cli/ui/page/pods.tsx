@@ -19,7 +19,7 @@ function columnsAt(now: number, members: readonly MemberRow[] | undefined): read
   return [
     {
       name: "Namespace",
-      width: "9.5%",
+      width: "10%",
       cell: (row) => <NamespaceLink name={row.namespace} />,
       by: (row) => `${row.namespace}/${row.name}`,
     },
@@ -29,7 +29,7 @@ function columnsAt(now: number, members: readonly MemberRow[] | undefined): read
       cell: (row) => <PodLink namespace={row.namespace} name={row.name} />,
       by: (row) => row.name,
     },
-    { name: "Ready", width: "4.2rem", cell: (row) => row.ready },
+    { name: "Ready", width: "4.6rem", cell: (row) => row.ready },
     {
       name: "Status",
       width: "12%",
@@ -38,7 +38,7 @@ function columnsAt(now: number, members: readonly MemberRow[] | undefined): read
     },
     {
       name: "Why",
-      width: "14%",
+      width: "13%",
       cell: (row) => <Why row={row} members={members} />,
       by: (row) => whyOf(row, members) ?? "~",
     },
