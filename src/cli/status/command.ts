@@ -199,6 +199,7 @@ function once(open: OpenMember): OpenMember {
 
 const MEMBER_WORDS: readonly string[] = ["member", "members", "cluster", "clusters"];
 const NODE_WORDS: readonly string[] = ["node", "nodes", "no"];
+const NAMESPACE_WORDS: readonly string[] = ["namespace", "namespaces", "ns"];
 
 /** Reads `pod web-0`, `pod/web-0`, or the name of a member. Undefined when neither is given. */
 function targetOf(type: string | undefined, second: string | undefined, context: z.RefinementCtx): Target | undefined {
@@ -229,6 +230,8 @@ function targetOf(type: string | undefined, second: string | undefined, context:
     );
   }
   if (isMember) return { kind: "Member", name };
+  if (NAMESPACE_WORDS.includes(lower))
+    return refuse("type", `to show a namespace, write \`legation status -n ${name}\``);
   if (isNode) {
     const member = clusterOfNode(name);
     if (member !== undefined) return { kind: "Member", name: member };
