@@ -1,3 +1,4 @@
+import { defined } from "../api/defined.ts";
 import { type AnyObject, type DelegatedType, keptFields } from "../api/delegated-type.ts";
 import { isJsonObject, sortedKeys, withoutNulls } from "../api/json.ts";
 import {
@@ -142,9 +143,7 @@ export function delegatedKind(
     resource,
     body,
     content: (object) => fieldsOf(object),
-    ...(fixed === undefined ? {} : { fixed }),
-    ...(carried === undefined ? {} : { carried }),
-    ...(rules.remade === undefined ? {} : { remade: rules.remade }),
+    ...defined({ fixed, carried, remade: rules.remade }),
     isFrozen: ({ immutable }) => immutable === true,
     isOneRun: rules.isOneRun ?? type.spec.exclusive === true,
     sources: { labelSelector: WHOLE_KEY },

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { clusterProxyPath } from "../../api/access.ts";
+import { defined } from "../../api/defined.ts";
 import type { ClusterCredentials } from "../../kube/credentials.ts";
 import { createClusterClient } from "../../kube/http-client.ts";
 import { realClock } from "../../runtime/clock.ts";
@@ -47,9 +48,7 @@ export async function openTokenUser(
     server,
     source: "the user's token",
     insecureSkipTlsVerify: skipsTlsVerify,
-    ...(tlsServerName === undefined ? {} : { tlsServerName }),
-    ...(proxyUrl === undefined ? {} : { proxyUrl }),
-    ...(environmentProxyUrl === undefined ? {} : { environmentProxyUrl }),
+    ...defined({ tlsServerName, proxyUrl, environmentProxyUrl }),
     identity: () => identity,
     refresh: () => {},
   };
