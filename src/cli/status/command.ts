@@ -14,7 +14,7 @@ import { readWorkload } from "../explain/read-workload.ts";
 import { readWholeObject } from "../explain/whole-object.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { type Hidden, OTHER_PODS, ofViewers } from "../shared/hidden.ts";
-import { toggle, withGlobals } from "../shared/input.ts";
+import { refusing, toggle, withGlobals } from "../shared/input.ts";
 import { memberOpener, type OpenMember } from "../shared/open-member.ts";
 import { type Outcome, printOutcome } from "../shared/output.ts";
 import { asViewer, readable } from "../shared/reading.ts";
@@ -76,8 +76,7 @@ export const command: Equip = equipped({
   }).transform(({ type, name, ...rest }, context) => {
     const target = targetOf(type, name, context);
     if (rest.allNamespaces && (target !== undefined || rest.namespace !== undefined)) {
-      const message = "shows all namespaces; leave it out to show one, or one object";
-      context.addIssue({ code: "custom", path: ["allNamespaces"], message });
+      refusing(context)("allNamespaces", "shows all namespaces; leave it out to show one, or one object");
     }
     return { ...rest, target };
   }),
@@ -196,8 +195,7 @@ const NODE_WORDS: readonly string[] = ["node", "nodes", "no"];
 /** Reads `pod web-0`, `pod/web-0`, or the name of a member. Undefined when neither is given. */
 function targetOf(type: string | undefined, second: string | undefined, context: z.RefinementCtx): Target | undefined {
   if (type === undefined) return undefined;
-  const refuse = (argument: string, message: string): undefined =>
-    void context.addIssue({ code: "custom", path: [argument], message });
+  const refuse = refusing(context);
   const [, word = "", first] = /^([^/]+)(?:\/([^/]+))?$/.exec(type) ?? [];
   const name = first ?? second;
   const kind = subjectOf(word);
