@@ -65,7 +65,7 @@ describe("the host's state", () => {
   });
 
   test("is not told where the account may not read members, without which no member can be chosen", async () => {
-    const client = clientOf(host(), { way: viewerOf("shop") });
+    const client = clientOf(host(), { way: viewerOf("shop", "nodes") });
     await expect(readHost(client, ["shop"], signal)).rejects.toMatchObject({ code: "Forbidden", resource: "clusters" });
   });
 });
