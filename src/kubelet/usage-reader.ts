@@ -13,7 +13,7 @@ import { type ContainerUsage, CpuCounters, type Measured, type NodeUsage, runnin
 const usage = z
   .record(z.string(), z.union([z.string(), z.number()]))
   .transform((list) => ({ cpu: 0, memory: 0, ...parseAmounts(list) }));
-const timestamp = z.string().transform((text) => Date.parse(text));
+const timestamp = z.string().transform(Date.parse).pipe(z.number());
 const podMetrics = z.object({
   items: z.array(
     z.object({
