@@ -19,10 +19,5 @@ export async function patchEvent(
   signal: AbortSignal,
 ): Promise<boolean> {
   const patch = client.patch(events, { namespace, name }, { type: "merge", body }, { signal, metadataOnly: true });
-  return (
-    (await ignoring(
-      patch.then(() => true),
-      "NotFound",
-    )) ?? false
-  );
+  return (await ignoring(patch, "NotFound")) !== undefined;
 }

@@ -50,12 +50,8 @@ export async function impersonatingToken(
   const spec = { resourceAttributes: { verb: "get", resource: "pods" } };
   const body = { apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectAccessReview", spec };
   const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-  const tried = withNewRights(() => client.raw({ method: "POST", path, body, signal }), signal);
-  return await ignoring(
-    tried.then(() => given),
-    "Forbidden",
-    "Unauthorized",
-  );
+  const tried = withNewRights(() => client.raw({ method: "POST", path, body, signal }), signal).then(() => given);
+  return await ignoring(tried, "Forbidden", "Unauthorized");
 }
 
 export function impersonationRefused(cluster: string): Failure {

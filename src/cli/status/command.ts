@@ -16,7 +16,7 @@ import { readWholeObject } from "../explain/whole-object.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { type Hidden, OTHER_PODS, ofViewers } from "../shared/hidden.ts";
 import { refusing, toggle, withGlobals } from "../shared/input.ts";
-import { memberOpener, type OpenMember } from "../shared/open-member.ts";
+import { MemberClients, memberOpener, type OpenMember } from "../shared/open-member.ts";
 import { type Outcome, printOutcome } from "../shared/output.ts";
 import { asViewer, readable } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
@@ -88,9 +88,9 @@ export const command: Equip = equipped({
     const { client, namespace: current } = await session.connect(options, "host");
     const { target, namespace, allNamespaces, output: format } = options;
     const { terminal, signal } = session;
-    const open = once(
-      memberOpener({ host: client, signal, throughHost: (name) => session.openReading(options, name) }),
-    );
+    const throughHost: OpenMember = (name) => session.openReading(options, name);
+    const members = new MemberClients(memberOpener({ host: client, signal, throughHost }));
+    const open: OpenMember = (name) => members.client(name);
     const own: OwnNamespace = { host: client, namespace: namespace ?? current, session };
     const queues = new QueueReader({ ...own, clock: realClock });
     const readOne = (): Promise<Outcome> => {
@@ -183,16 +183,6 @@ async function readTarget(
   return {
     document,
     text: "whole" in document ? wholeJobText(document, terminal) : workloadText(document, Date.now(), terminal),
-  };
-}
-
-/** Opens each member once, however often it is shown. */
-function once(open: OpenMember): OpenMember {
-  const opened = new Map<string, ReturnType<OpenMember>>();
-  return (name) => {
-    const client = opened.get(name) ?? open(name);
-    opened.set(name, client);
-    return client;
   };
 }
 

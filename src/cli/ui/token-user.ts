@@ -4,13 +4,12 @@ import { defined } from "../../api/defined.ts";
 import type { ClusterCredentials } from "../../kube/credentials.ts";
 import { createClusterClient } from "../../kube/http-client.ts";
 import { realClock } from "../../runtime/clock.ts";
-import { memberOpener } from "../shared/open-member.ts";
+import { MemberClients, memberOpener } from "../shared/open-member.ts";
 import type { Connection } from "../shared/session.ts";
 import { LiveView } from "./live-view.ts";
 import { accountNamespace, confinedTo } from "./shown-namespace.ts";
 import type { TokenUser } from "./token-sign-in.ts";
 import { ViewInUse } from "./view-in-use.ts";
-import { MemberClients } from "./viewer.ts";
 
 const REVIEW = {
   apiVersion: "authentication.k8s.io/v1",

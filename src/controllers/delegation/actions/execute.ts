@@ -338,13 +338,9 @@ export class Executor {
 
   /** Returns false when the proxy is gone. */
   async #deleteWithGrace(uid: string, gracePeriodSeconds: number, { key, signal }: Context): Promise<boolean> {
-    const deleted = this.#options.host.delete(pods, objectRef(key), { uid, gracePeriodSeconds, signal });
-    return (
-      (await ignoring(
-        deleted.then(() => true),
-        "NotFound",
-      )) ?? false
-    );
+    const deletion = this.#options.host.delete(pods, objectRef(key), { uid, gracePeriodSeconds, signal });
+    const isDeleted = deletion.then(() => true);
+    return (await ignoring(isDeleted, "NotFound")) ?? false;
   }
 
   #noteBound({ fresh, attempts }: Memory, member: string): void {
