@@ -26,7 +26,10 @@ type Endpoint = NonNullable<EndpointSlice["endpoints"]>[number];
 
 /** Mutable fields of an EndpointSlice that are copied. */
 interface SliceContent {
-  endpoints?: Pick<Endpoint, "addresses" | "conditions" | "hostname" | "nodeName">[] | null | undefined;
+  endpoints?:
+    | Pick<Endpoint, "addresses" | "conditions" | "hostname" | "nodeName" | "zone" | "hints">[]
+    | null
+    | undefined;
   ports?: EndpointSlice["ports"] | undefined;
 }
 
@@ -99,7 +102,7 @@ const service: CopiedKind<ServiceObject> = {
       : undefined,
 };
 
-/** EndpointSlices. Nodes, zones and objects that endpoints name are the host's. */
+/** EndpointSlices. Nodes, zones and objects that endpoints name are the host's. Hints of joined slices are made for the member. */
 const endpointSlice: CopiedKind<ServiceObject> = {
   resource: endpointSlices,
   body: (source) => ({ addressType: source.addressType ?? "IPv4", ...sliceContent(source) }),
@@ -181,11 +184,15 @@ function serviceContent(spec: ServiceSpec): Pick<ServiceSpec, Copied> {
   };
 }
 
-function sliceContent({ endpoints, ports }: ServiceObject): SliceContent {
-  const copied = (endpoints ?? []).map(({ addresses, conditions, hostname }) => ({
+function sliceContent(slice: ServiceObject): SliceContent {
+  const { endpoints, ports } = slice;
+  // Those of a slice without a selector name zones and nodes of the host.
+  const withHints = isOfSelector(slice) || slice.metadata?.labels?.[SLICE_MANAGER_LABEL] === GROUP;
+  const copied = (endpoints ?? []).map(({ addresses, conditions, hostname, hints }) => ({
     addresses,
     ...(conditions === undefined ? {} : { conditions }),
     ...(hostname === undefined ? {} : { hostname }),
+    ...(hints === undefined || !withHints ? {} : { hints }),
   }));
   return { endpoints: copied, ports };
 }

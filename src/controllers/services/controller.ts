@@ -279,7 +279,8 @@ export class ServiceController implements PodCopier {
     if (this.#copier.copies.of(member, SERVICE, namespace, name) === undefined) return { state: "missing" };
     if (!hasSelector(service.object)) return isOfSelector(source.object) ? { state: "missing" } : source;
     if (isWantedInMembers(service.object)) return { state: "missing" };
-    return this.#joinedSlices.of(source.object, member.name, this.#networks.now);
+    const { trafficDistribution } = service.object.spec ?? {};
+    return this.#joinedSlices.of(source.object, member.name, this.#networks.now, trafficDistribution);
   }
 
   #followNetworks(): void {
