@@ -101,6 +101,9 @@ export interface DevicesStatus {
 /** Type of the condition that says what blocks a Cluster's deletion. */
 export const RELEASED_CONDITION = "Released";
 
+/** Type of the condition that says why a member is left out of its network. */
+export const NETWORK_CONDITION = "NetworkJoined";
+
 /** Reason of the Ready condition of a Cluster whose member answers, and takes long to list its pods or nodes. */
 export const SLOW = "Slow";
 

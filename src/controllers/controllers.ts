@@ -39,6 +39,7 @@ import { RoomController } from "./queues/room-controller.ts";
 import { RefusedWrites } from "./refused-writes.ts";
 import { KeptDelegates, RestoredHost } from "./restored-host.ts";
 import { ServiceController } from "./services/controller.ts";
+import { JoinedNetworks } from "./services/joined-networks.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
 import { NodeServing } from "./virtual-node/serving.ts";
 import { JobAdapter, type WholeJobs } from "./whole/jobs/adapter.ts";
@@ -134,10 +135,13 @@ export class Controllers {
     const policies = new NetworkPolicyController(copying);
     const followers = new Followers(copying);
     const claims = new ClaimController({ ...copying, restoredHost });
+    const networks = new JoinedNetworks({ ...running, network });
+    const services = new ServiceController({ ...copying, networks });
+    events.on("networks", () => services.onNetworks());
     this.#copiers = [
       new DependencyController({ ...copying, family: NAMESPACED }),
       classes,
-      new ServiceController({ ...copying, network }),
+      services,
       policies,
       claims,
       followers,
@@ -157,6 +161,7 @@ export class Controllers {
       proxies,
       waitingIn: (member) => this.#delegation.waitingIn(member) + this.#overflow.bindingTo(member),
       kept,
+      networkProblem: (name) => networks.problem(name),
       endpoint: (name) => kubelets?.endpoint(name),
       agent: (name) => this.#agents.agent(name),
       ...defined({ nodePods: options.nodePods }),

@@ -1,12 +1,14 @@
 import { afterEach, expect, onTestFinished, test } from "vitest";
 import { clusters } from "../../src/api/resources.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { configMaps, endpointSlices, pods, services } from "../../src/kube/resources.ts";
+import { configMaps, endpointSlices, nodes, pods, services } from "../../src/kube/resources.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster } from "../support/harness/clusters.ts";
 import { applyAll } from "../support/harness/kubectl.ts";
 import { inPhase, podThat } from "../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
+import { doctor, remedyOf } from "../support/legation/doctor.ts";
+import { legationOn } from "../support/legation/process.ts";
 import { makeScene, PATIENT, type Scene } from "../support/services/scene.ts";
 import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
 
@@ -149,6 +151,45 @@ test("pods of a StatefulSet keep their names in the other members", async () => 
       expect(await copiedSlices(scene, client, "store")).toHaveLength(1);
     }
   }, PATIENT);
+});
+
+test("a member whose pods have addresses of another's is left out of the network, by name, until they have not", async () => {
+  const scene = await makeScene(clients(), onTestFinished);
+  const { host, west, east } = clients();
+  await scene.service("web");
+  const [one, two] = [await scene.run("web-0", { app: "web" }), await scene.run("web-1", { app: "web" }, "east")];
+  const [inWest = "", inEast = ""] = [one.status?.podIP, two.status?.podIP];
+  const addNode = async (client: ClusterClient, cidr: string): Promise<void> => {
+    await client.create(nodes, { metadata: { name: "of-cidr" }, spec: { podCIDRs: [cidr], unschedulable: true } });
+    onTestFinished(async () => {
+      if ((await client.find(nodes, { name: "of-cidr" })) !== undefined)
+        await client.delete(nodes, { name: "of-cidr" });
+    });
+  };
+  await addNode(west, "10.21.0.0/16");
+  await addNode(east, "10.21.7.0/24");
+  await setNetwork("west", "corp");
+  await setNetwork("east", "corp");
+  const leftOut = async (): Promise<string | undefined> => {
+    const all = (await host.list(clusters)).items.filter(({ status }) =>
+      status?.conditions?.some(({ reason }) => reason === "PodNetworksOverlap"),
+    );
+    return all.map(({ metadata }) => metadata.name).join();
+  };
+  await eventuallyPasses(async () => expect(["west", "east"]).toContain(await leftOut()), PATIENT);
+  const out = (await leftOut()) === "west" ? "west" : "east";
+  const [cidr, other, otherCidr] =
+    out === "west" ? ["10.21.0.0/16", "east", "10.21.7.0/24"] : ["10.21.7.0/24", "west", "10.21.0.0/16"];
+  const what = `${out}: its pods have addresses of ${cidr}, and those of ${other} addresses of ${otherCidr}: it is left out of network corp`;
+  const status = await legationOn(hostCluster(), "status", out);
+  expect(status.stdout).toContain(what);
+  expect(remedyOf(await doctor(`--members=${out}`), what)).toContain(`kubectl patch clusters.legation.dev ${out}`);
+  await leadsTo(scene, west, "web", [inWest]);
+  await leadsTo(scene, east, "web", [inEast]);
+
+  await east.delete(nodes, { name: "of-cidr" });
+  for (const client of [west, east]) await leadsTo(scene, client, "web", [inWest, inEast]);
+  await eventuallyPasses(async () => expect(await leftOut()).toBe(""), PATIENT);
 });
 
 test("no endpoint outlives its network while no controller runs, once one runs again", async () => {

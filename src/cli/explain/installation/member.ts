@@ -12,7 +12,7 @@ import { secrets } from "../../../kube/resources.ts";
 import { tokenClaims } from "../../../kube/service-account-token.ts";
 import { clusterId, readable } from "../../shared/reading.ts";
 import type { Connection, Session } from "../../shared/session.ts";
-import { notReady, readinessOf, removing } from "../members.ts";
+import { leftOut, notReady, readinessOf, removing } from "../members.ts";
 import { tokenFinding } from "./certificates.ts";
 import { checked, checkedAll, type Deadline, problemOf } from "./check.ts";
 import { between, type ClockOffset, clockFinding, readClock } from "./clock.ts";
@@ -57,7 +57,9 @@ export async function checkMember(context: MemberContext): Promise<CheckedMember
       return [...findings, ...there.findings];
     }),
   ]);
-  return { findings: [readyFinding(cluster, node), ...parts.flat()], found };
+  const outside = leftOut(cluster);
+  const ofNetwork = outside === undefined ? [] : [{ ...outside, state: "FAIL" as const }];
+  return { findings: [readyFinding(cluster, node), ...ofNetwork, ...parts.flat()], found };
 }
 
 function rejoin(name: string): string {
