@@ -200,11 +200,13 @@ const accessPrefixRules = [
   { rule: "!self.startsWith('system:')", message: "must not begin with system:, which is Kubernetes' own prefix" },
 ];
 
-/** A name of a network, which is a DNS label. */
-export const networkSchema: z.ZodType<string> = z
+const networkSchema: z.ZodType<string> = z
   .string()
   .max(63)
   .regex(DNS_LABEL, "must be lower-case letters, digits and -, e.g. corp");
+
+/** A name of a network, which is a DNS label. Empty: none. */
+export const networkOrNone: z.ZodType<string> = z.union([z.literal(""), networkSchema]);
 
 const specSchema = z
   .object({
