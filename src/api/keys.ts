@@ -147,6 +147,7 @@ export const RENEW_AT_ANNOTATION = "legation.dev/renew-at";
 
 // Virtual nodes.
 /** Label on a virtual node: its Cluster's name. */
+export const NODE_LEASE_NAMESPACE = "kube-node-lease";
 export const VIRTUAL_NODE_LABEL = "legation.dev/cluster";
 /** Kubernetes' label of nodes that the node lifecycle controller leaves out when it counts lost nodes. */
 export const EXCLUDE_DISRUPTION_LABEL = "node.kubernetes.io/exclude-disruption";

@@ -69,6 +69,7 @@ export class Controllers {
   readonly #homeApi: HomeApiController;
   readonly #profiles: ClusterProfileController;
   readonly #copiers: readonly PodCopier[];
+  readonly #networks: JoinedNetworks;
   readonly #virtualNodes: VirtualNodeController;
   readonly #delegation: DelegationController;
   readonly #overflow: OverflowController;
@@ -136,6 +137,7 @@ export class Controllers {
     const followers = new Followers(copying);
     const claims = new ClaimController({ ...copying, restoredHost });
     const networks = new JoinedNetworks({ ...running, network });
+    this.#networks = networks;
     const services = new ServiceController({ ...copying, networks });
     events.on("networks", () => services.onNetworks());
     this.#copiers = [
@@ -293,12 +295,14 @@ export class Controllers {
   #reportMembers(): void {
     const { registry } = this;
     const proxies = this.#proxies;
+    const networks = this.#networks;
     this.#options.metrics?.members.follow({
       members: function* () {
-        for (const { name, reachable, unresponsiveMs, delegates } of registry.members()) {
+        for (const { name, reachable, unresponsiveMs, delegates, cluster } of registry.members()) {
           const unresponsiveSeconds = unresponsiveMs / 1000;
           const bound = boundTo(proxies, virtualNodeName(name)) ?? 0;
-          yield { name, reachable, unresponsiveSeconds, delegates: delegates.size, proxies: bound };
+          const joined = cluster.spec.network === undefined ? undefined : networks.isJoined(name);
+          yield { name, reachable, joined, unresponsiveSeconds, delegates: delegates.size, proxies: bound };
         }
       },
       waiting: () => this.#delegation.waiting(),

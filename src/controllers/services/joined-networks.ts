@@ -98,7 +98,9 @@ export class JoinedNetworks {
     const ofHost = network === this.#options.network ? this.#hostNodes.store : undefined;
     const clusters: PodNetwork[] = [
       ...(ofHost === undefined ? [] : [{ name: HOST, cidrs: ofHost.list().flatMap(cidrsOf) }]),
-      ...members.toSorted((one, other) => this.#precedence(one, other)).map(({ name, nodes }) => ({ name, cidrs: nodes.flatMap(cidrsOf) })),
+      ...members
+        .toSorted((one, other) => this.#precedence(one, other))
+        .map(({ name, nodes }) => ({ name, cidrs: nodes.flatMap(cidrsOf) })),
     ];
     const problems = new Map(
       [...overlapsIn(clusters)].map(([name, { cidr, other, otherCidr }]) => [

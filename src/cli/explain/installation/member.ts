@@ -12,11 +12,12 @@ import { secrets } from "../../../kube/resources.ts";
 import { tokenClaims } from "../../../kube/service-account-token.ts";
 import { clusterId, readable } from "../../shared/reading.ts";
 import type { Connection, Session } from "../../shared/session.ts";
-import { leftOut, notReady, readinessOf, removing } from "../members.ts";
+import { notReady, readinessOf, removing } from "../members.ts";
 import { tokenFinding } from "./certificates.ts";
 import { checked, checkedAll, type Deadline, problemOf } from "./check.ts";
 import { between, type ClockOffset, clockFinding, readClock } from "./clock.ts";
 import { type Finding, fail, ok, skip, warn } from "./finding.ts";
+import { networkFindings } from "./joined-network.ts";
 import { findLacking, type Right, rightsText } from "./rights.ts";
 import { memberVersion, readVersion } from "./versions.ts";
 
@@ -48,6 +49,9 @@ export async function checkMember(context: MemberContext): Promise<CheckedMember
   let found: FoundIdentity | undefined;
   const parts = await Promise.all([
     checked(name, deadline, async () => accessFindings(context)),
+    checked(name, deadline, () =>
+      networkFindings(context.host, cluster, { now: context.now, signal: deadline.signal }),
+    ),
     checked(name, deadline, async () => {
       const opened = await open(context);
       const { connection, findings } = opened;
@@ -57,9 +61,7 @@ export async function checkMember(context: MemberContext): Promise<CheckedMember
       return [...findings, ...there.findings];
     }),
   ]);
-  const outside = leftOut(cluster);
-  const ofNetwork = outside === undefined ? [] : [{ ...outside, state: "FAIL" as const }];
-  return { findings: [readyFinding(cluster, node), ...ofNetwork, ...parts.flat()], found };
+  return { findings: [readyFinding(cluster, node), ...parts.flat()], found };
 }
 
 function rejoin(name: string): string {
