@@ -51,7 +51,13 @@ beforeAll(async () => {
   const probe = { periodSeconds: 1, timeoutSeconds: 4, failureThreshold: 2 };
   for (const name of Object.keys(members)) {
     const spec = { probe, network: name === "north" ? null : "corp" };
-    await kubectl(host, ["patch", "clusters.legation.dev", name, "--type=merge", `--patch=${JSON.stringify({ spec })}`]);
+    await kubectl(host, [
+      "patch",
+      "clusters.legation.dev",
+      name,
+      "--type=merge",
+      `--patch=${JSON.stringify({ spec })}`,
+    ]);
   }
   client = clientOf(host);
   afterFile(() => client.close());
@@ -172,6 +178,54 @@ test("the names of a StatefulSet's pods lead to them in whichever member they ar
         expect(said).toContain(status?.podIP);
       }, PATIENT);
     }
+  }
+});
+
+test("a client keeps its pod by session affinity, and its own cluster's pods are preferred where the Service says so", async () => {
+  const namespace = await makeNamespace();
+  await service(namespace, "web", { sessionAffinity: "ClientIP" });
+  await service(namespace, "near", { selector: { app: "web" }, trafficDistribution: "PreferSameNode" });
+  await Promise.all((["west", "east"] as const).map((name) => run(namespace, `web-${name}`, name, { app: "web" })));
+  for (const from of JOINED) {
+    await eventuallyPasses(async () => {
+      const counts = await answers(namespace, from, "web");
+      expect(Object.values(counts), `web from ${from}`).toEqual([24]);
+      expect(counts).not.toHaveProperty("failed");
+    }, PATIENT);
+  }
+  // The host has no pod of it.
+  await leadsTo(namespace, "host", "near", ["web-east", "web-west"]);
+  for (const from of ["west", "east"] as const) await leadsTo(namespace, from, "near", [`web-${from}`]);
+  await client.delete(pods, { namespace, name: "web-west" });
+  await leadsTo(namespace, "west", "near", ["web-east"]);
+});
+
+test("a Service without a selector leads by UDP from each joined cluster to where its slice says", async () => {
+  const namespace = await makeNamespace();
+  const west = clusters.get("west");
+  const jsonPath = "jsonpath={.items[0].status.addresses[?(@.type=='InternalIP')].address}";
+  const nameServer = await kubectl(west, ["get", "nodes", "-o", jsonPath]);
+  const api = await kubectl(west, ["get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}"]);
+  const ports = [{ name: "dns", port: 53, protocol: "UDP" }];
+  await client.create(services, {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name: "names", namespace },
+    spec: { ports },
+  });
+  await client.create(endpointSlices, {
+    apiVersion: "discovery.k8s.io/v1",
+    kind: "EndpointSlice",
+    metadata: { name: "names", namespace, labels: { "kubernetes.io/service-name": "names" } },
+    addressType: "IPv4",
+    endpoints: [{ addresses: [nameServer] }],
+    ports,
+  });
+  for (const from of JOINED) {
+    await eventuallyPasses(async () => {
+      const said = await inClient(namespace, clusters.get(from), "nslookup kubernetes.default.svc.cluster.local names");
+      expect(said, from).toContain(api);
+    }, PATIENT);
   }
 });
 
