@@ -19,7 +19,7 @@ type Copied =
 
 /** The copied part of a Service's spec. Copies of whole Services, which may become pods', have `loadBalancerSourceRanges`, too. */
 export type ServiceSpec = {
-  [Field in Copied | "loadBalancerSourceRanges" | "type" | "clusterIP"]?: Spec[Field] | undefined;
+  [Field in Copied | "loadBalancerSourceRanges" | "type" | "clusterIP" | "ipFamilyPolicy"]?: Spec[Field] | undefined;
 };
 
 type Endpoint = NonNullable<EndpointSlice["endpoints"]>[number];
@@ -82,13 +82,16 @@ const service: CopiedKind<ServiceObject> = {
     const spec: ServiceSpec = {
       type: typeOf(source),
       clusterIP: addressKindOf(source) === "Headless" ? "None" : undefined,
+      ipFamilyPolicy: isDualStack(source) ? PREFERS_BOTH : undefined,
       ...serviceContent(inMember(source.spec ?? {}, host)),
     };
     return { spec };
   },
-  content: ({ spec = {} }) => {
+  content: (object) => {
+    const { spec = {} } = object;
     const { type = "ClusterIP", loadBalancerSourceRanges } = spec;
-    const content = { ...serviceContent(spec), type, loadBalancerSourceRanges };
+    const ipFamilyPolicy = isDualStack(object) ? PREFERS_BOTH : "SingleStack";
+    const content = { ...serviceContent(spec), type, loadBalancerSourceRanges, ipFamilyPolicy };
     return Object.fromEntries(Object.entries(content).map(([field, value]) => [`/spec/${field}`, value]));
   },
   fixed: addressKindOf,
@@ -127,6 +130,14 @@ export const SERVICES: Readonly<Record<"Service" | "EndpointSlice", CopiedKind<S
 
 function withLabel<T extends Stored<KubeObject>>(source: T, key: string, value: string): T {
   return { ...source, metadata: { ...source.metadata, labels: { ...source.metadata.labels, [key]: value } } };
+}
+
+// A member has both families, or one.
+const PREFERS_BOTH = "PreferDualStack";
+
+/** Reports whether the Service has addresses of both families where its cluster has both. */
+function isDualStack({ spec }: ServiceObject): boolean {
+  return spec?.ipFamilyPolicy === PREFERS_BOTH || spec?.ipFamilyPolicy === "RequireDualStack";
 }
 
 function typeOf(source: ServiceObject): "ExternalName" | "ClusterIP" {

@@ -138,7 +138,7 @@ async function change(
     writes.push(
       host.patch(pods, ref, { type: "strategic", body: { status: { conditions } } }, { subresource: "status" }),
     );
-    await sleep(begin + ((index + 1) * 1000) / perSecond - performance.now());
+    await sleep(Math.max(0, begin + ((index + 1) * 1000) / perSecond - performance.now()));
   }
   await Promise.all(writes);
   await eventuallyPasses(() => {
