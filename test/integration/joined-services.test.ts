@@ -3,7 +3,7 @@ import { clusters } from "../../src/api/resources.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { endpointSlices, nodes, pods, services } from "../../src/kube/resources.ts";
 import { useClients } from "../support/harness/clients.ts";
-import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { hostCluster } from "../support/harness/clusters.ts";
 import { applyAll } from "../support/harness/kubectl.ts";
 import { inPhase, podThat } from "../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
@@ -109,38 +109,6 @@ test("a Service of the host's own pods leads there from members of the host's ne
   await setHostNetwork("");
   await leadsTo(scene, west, "db", []);
   expect(await copiedSlices(scene, west, "db")).toEqual([]);
-});
-
-test("joining again with another network, or with none, moves a member's Services there, and takes it out", async () => {
-  const scene = await makeScene(clients(), onTestFinished);
-  const { west, east } = clients();
-  const join = async (name: "west" | "east", network: string): Promise<void> => {
-    const member = `--member-kubeconfig=${memberCluster(name).kubeconfig}`;
-    const { code, stderr } = await legationOn(hostCluster(), "join", name, member, `--network=${network}`);
-    expect(code, stderr).toBe(0);
-  };
-  await scene.service("web");
-  const [one, two] = [await scene.run("web-0", { app: "web" }), await scene.run("web-1", { app: "web" }, "east")];
-  const [inWest = "", inEast = ""] = [one.status?.podIP, two.status?.podIP];
-  await join("west", "corp");
-  await join("east", "corp");
-  for (const client of [west, east]) await leadsTo(scene, client, "web", [inWest, inEast]);
-  await join("east", "lab");
-  for (const [client, own] of [
-    [west, inWest],
-    [east, inEast],
-  ] as const)
-    await leadsTo(scene, client, "web", [own]);
-  await join("east", "corp");
-  await leadsTo(scene, west, "web", [inWest, inEast]);
-  await join("west", "");
-  for (const [client, own] of [
-    [west, inWest],
-    [east, inEast],
-  ] as const) {
-    await leadsTo(scene, client, "web", [own]);
-    expect(await copiedSlices(scene, client, "web")).toEqual([]);
-  }
 });
 
 test("pods of a StatefulSet keep their names in the other members", async () => {
