@@ -105,10 +105,10 @@ const service: CopiedKind<ServiceObject> = {
       : undefined,
 };
 
-/** EndpointSlices. Nodes, zones and objects that endpoints name are the host's. Hints of joined slices are made for the member. */
+/** EndpointSlices. Nodes, zones and objects that endpoints name are the host's. */
 const endpointSlice: CopiedKind<ServiceObject> = {
   resource: endpointSlices,
-  body: (source) => ({ addressType: source.addressType ?? "IPv4", ...sliceContent(source) }),
+  body: (source) => ({ addressType: source.addressType ?? "IPv4", ...sliceContent(withHintsForMember(source)) }),
   content: (slice) => {
     const { endpoints, ports } = sliceContent(slice);
     return { "/endpoints": endpoints, "/ports": ports };
@@ -195,15 +195,18 @@ function serviceContent(spec: ServiceSpec): Pick<ServiceSpec, Copied> {
   };
 }
 
-function sliceContent(slice: ServiceObject): SliceContent {
-  const { endpoints, ports } = slice;
-  // Those of a slice without a selector name zones and nodes of the host.
-  const withHints = isOfSelector(slice) || slice.metadata?.labels?.[SLICE_MANAGER_LABEL] === GROUP;
+/** Returns the slice without hints if they name zones and nodes of the host. Those of joined slices are made for the member. */
+function withHintsForMember(slice: ServiceObject): ServiceObject {
+  if (isOfSelector(slice)) return slice;
+  return { ...slice, endpoints: slice.endpoints?.map(({ hints: _, ...endpoint }) => endpoint) };
+}
+
+function sliceContent({ endpoints, ports }: ServiceObject): SliceContent {
   const copied = (endpoints ?? []).map(({ addresses, conditions, hostname, hints }) => ({
     addresses,
     ...(conditions === undefined ? {} : { conditions }),
     ...(hostname === undefined ? {} : { hostname }),
-    ...(hints === undefined || !withHints ? {} : { hints }),
+    ...(hints === undefined ? {} : { hints }),
   }));
   return { endpoints: copied, ports };
 }

@@ -3,7 +3,7 @@ import type { Stored } from "../../../src/api/kubernetes.ts";
 import { JoinedSlices, type Networks } from "../../../src/copies/joined-slices.ts";
 import { toCopy } from "../../../src/copies/kind.ts";
 import { SERVICES, type ServiceObject } from "../../../src/copies/services.ts";
-import { host } from "./builders.ts";
+import { drift, host, stored } from "./builders.ts";
 
 const ENDPOINTS = [
   { addresses: ["192.0.2.1"], nodeName: "legation-west", conditions: { ready: true } },
@@ -91,6 +91,8 @@ describe("hints of endpoints in other clusters", () => {
     const given = new JoinedSlices().of({ ...slice(), endpoints }, "west", networks(CORP), distribution);
     const copy = given.state === "present" ? toCopy(SERVICES.EndpointSlice, given.object, host) : undefined;
     expect(copy?.endpoints?.[0]?.hints).toEqual(hints);
+    if (given.state !== "present" || copy === undefined) throw new Error("no copy");
+    expect(drift(SERVICES.EndpointSlice, stored(copy), given.object, host)).toBe("none");
   });
 
   test("of a Service without a selector are left out", () => {
