@@ -2,6 +2,7 @@ import { afterEach, expect, onTestFinished, test } from "vitest";
 import { clusters } from "../../src/api/resources.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { endpointSlices, nodes, pods, services } from "../../src/kube/resources.ts";
+import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster } from "../support/harness/clusters.ts";
 import { applyAll } from "../support/harness/kubectl.ts";
@@ -109,6 +110,52 @@ test("a Service of the host's own pods leads there from members of the host's ne
   await setHostNetwork("");
   await leadsTo(scene, west, "db", []);
   expect(await copiedSlices(scene, west, "db")).toEqual([]);
+});
+
+test("ports by name, UDP and pods that are not ready are in the other members as on the host", async () => {
+  const scene = await makeScene(clients(), onTestFinished);
+  const { host, west, east } = clients();
+  const { namespace } = scene;
+  await setNetwork("west", "corp");
+  await setNetwork("east", "corp");
+  const ports = [
+    { name: "http", port: 80, targetPort: "http" },
+    { name: "dns", port: 53, targetPort: 5353, protocol: "UDP" as const },
+  ];
+  await scene.service("web", { ports });
+  await scene.service("peers", { ports, selector: { app: "web" }, publishNotReadyAddresses: true });
+  for (const [member, containerPort] of [
+    ["west", 8080],
+    ["east", 9090],
+  ] as const) {
+    const containers = [{ name: "main", image: "web:1", ports: [{ name: "http", containerPort }] }];
+    const annotations = { "legation.dev/clusters": member };
+    const spec = { automountServiceAccountToken: false, containers };
+    const name = `web-${member}`;
+    await host.create(pods, delegatedPod(namespace, name, { labels: { app: "web" }, annotations, spec }));
+    await podThat(host, namespace, name, inPhase("Running"), PATIENT);
+  }
+  const copied = async (service: string) => {
+    const [slice] = await copiedSlices(scene, west, service);
+    const numbers = slice?.ports?.map(({ name, port, protocol }) => `${name} ${port}/${protocol}`).sort();
+    return { numbers, conditions: slice?.endpoints?.map(({ conditions }) => conditions) };
+  };
+  const numbers = ["dns 5353/UDP", "http 9090/TCP"];
+  const well = [{ ready: true, serving: true, terminating: false }];
+  for (const service of ["web", "peers"]) {
+    await eventuallyPasses(async () => expect(await copied(service)).toEqual({ numbers, conditions: well }), PATIENT);
+  }
+  const conditions = [{ type: "Ready", status: "False" }];
+  const ref = { namespace, name: "web-east" };
+  await east.patch(pods, ref, { type: "strategic", body: { status: { conditions } } }, { subresource: "status" });
+  const unready = { serving: false, terminating: false };
+  for (const [service, ready] of [
+    ["web", false],
+    ["peers", true],
+  ] as const) {
+    const wanted = { numbers, conditions: [{ ready, ...unready }] };
+    await eventuallyPasses(async () => expect(await copied(service)).toEqual(wanted), PATIENT);
+  }
 });
 
 test("pods of a StatefulSet keep their names in the other members", async () => {
