@@ -58,6 +58,8 @@ export interface ClusterSpec extends ClusterPolicy {
   readonly classSelector?: LabelSelector;
   /** Name of the network in which pods of all its clusters reach each other by their addresses. Undefined: of none. */
   readonly network?: string;
+  /** Addresses of its pods, where the `podCIDRs` of its nodes are not those. Undefined: the nodes'. */
+  readonly podCIDRs?: readonly string[];
 }
 
 /** A condition as in `metav1.Condition`. */
@@ -308,6 +310,19 @@ const specSchema = z
       .describe(
         "Network in which pods of all its clusters reach each other by their addresses: Services lead to their pods in " +
           "the other clusters of it, too. Absent: none.",
+      )
+      .exactOptional(),
+    podCIDRs: z
+      .array(
+        z
+          .string()
+          .max(43)
+          .regex(/^[0-9a-fA-F:.]+\/[0-9]{1,3}$/, "must be a CIDR, e.g. 10.244.0.0/16"),
+      )
+      .max(64)
+      .describe(
+        "Addresses of its pods, which must not be those of another cluster of the network. Absent: the podCIDRs of its nodes, " +
+          "which some CNI plugins do not use.",
       )
       .exactOptional(),
     ...clusterPolicyFields,

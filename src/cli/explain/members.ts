@@ -220,7 +220,8 @@ export function leftOut({ metadata: { name }, status }: Stored<Cluster>): Requir
     since: said.lastTransitionTime,
     by: CONTROLLER,
     remedy:
-      "give the nodes of one of them other pod CIDRs, or take this one out of the network: " +
+      "give the nodes of one of them other pod CIDRs, write spec.podCIDRs if its pods have other addresses than these, or take it " +
+      "out of the network: " +
       `\`kubectl patch clusters.legation.dev ${name} --type=merge -p '{"spec":{"network":null}}'\``,
   };
 }

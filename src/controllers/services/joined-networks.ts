@@ -28,6 +28,8 @@ export class JoinedNetworks {
   readonly #options: JoinedNetworksOptions;
   readonly #hostNodes: Reflector<KubeNode>;
   #areHostNodesWatched = false;
+  /** Each member's CIDRs when they were last compared. */
+  readonly #seen = new WeakMap<Member, string>();
   #now: Networks;
   #problems: ReadonlyMap<string, string> = new Map();
 
@@ -45,8 +47,13 @@ export class JoinedNetworks {
       onEvent: () => this.update(),
       onState: () => this.update(),
     });
-    events.on("memberNodes", ({ cluster }) => {
-      if (cluster.spec.network !== undefined) this.update();
+    events.on("memberNodes", (member) => {
+      if (member.cluster.spec.network === undefined) return;
+      // Most changes of nodes are none of their CIDRs.
+      const seen = `${member.nodesRead} ${cidrsIn(member).join()}`;
+      if (this.#seen.get(member) === seen) return;
+      this.#seen.set(member, seen);
+      this.update();
     });
   }
 
@@ -100,7 +107,10 @@ export class JoinedNetworks {
       ...(ofHost === undefined ? [] : [{ name: HOST, cidrs: ofHost.list().flatMap(cidrsOf) }]),
       ...members
         .toSorted((one, other) => this.#precedence(one, other))
-        .map(({ name, nodes }) => ({ name, cidrs: nodes.flatMap(cidrsOf) })),
+        .map((member) => ({
+          name: member.name,
+          cidrs: cidrsIn(member),
+        })),
     ];
     const problems = new Map(
       [...overlapsIn(clusters)].map(([name, { cidr, other, otherCidr }]) => [
@@ -140,6 +150,10 @@ export class JoinedNetworks {
 function withCidrsOnly({ metadata, spec }: Stored<KubeNode>): Stored<KubeNode> {
   const { name, uid, resourceVersion } = metadata;
   return { metadata: { name, uid, resourceVersion }, spec: { podCIDRs: cidrsOf({ ...(spec && { spec }) }) } };
+}
+
+function cidrsIn({ cluster, nodes: all }: Member): readonly string[] {
+  return cluster.spec.podCIDRs ?? all.flatMap(cidrsOf);
 }
 
 function cidrsOf({ spec }: KubeNode): string[] {
