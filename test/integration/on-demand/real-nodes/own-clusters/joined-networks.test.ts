@@ -11,6 +11,7 @@ import { applyAll, kubectl } from "../../../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../../../support/harness/namespace.ts";
 import { inPhase, podThat } from "../../../../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../../../../support/harness/wait.ts";
+import { legationOn } from "../../../../support/legation/process.ts";
 import { startLegation } from "../../../../support/legation/start.ts";
 
 // Kubernetes' own kube-proxy and CoreDNS on real nodes. Pods of host, west and east reach each other; those of north reach nobody.
@@ -243,8 +244,13 @@ test("a member that is cut off takes its endpoints along, and brings them back",
   onTestFinished(() => west.mend());
   await west.proxy.cut();
   for (const from of ["host", "east"] as const) await leadsTo(namespace, from, "web", ["web-east"]);
+  const examined = (): Promise<string> =>
+    legationOn(clusters.get("host"), "doctor", "--members=west").then(({ stdout }) => stdout);
+  const endpoints = "west: the endpoints of other clusters in network corp";
+  expect(await examined()).toMatch(new RegExp(`WARN +${endpoints} are as they were \\d+s ago`));
   await west.proxy.heal();
   for (const from of JOINED) await leadsTo(namespace, from, "web", ["web-east", "web-west"]);
+  expect(await examined()).toMatch(new RegExp(`OK +${endpoints} follow their pods`));
   const labelSelector = "kubernetes.io/service-name=web,endpointslice.kubernetes.io/managed-by=legation.dev";
   const east = clientOf(clusters.get("east"));
   onTestFinished(() => east.close());
