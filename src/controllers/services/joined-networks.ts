@@ -44,7 +44,12 @@ export class JoinedNetworks {
       transform: withCidrsOnly,
       clock,
       log,
-      onEvent: () => this.update(),
+      onEvent: (event) => {
+        // The state tells when the list is complete. Heartbeats change no CIDR.
+        if (!this.#hostNodes.store.synced) return;
+        if (event.type === "updated" && `${cidrsOf(event.object)}` === `${cidrsOf(event.previous)}`) return;
+        this.update();
+      },
       onState: () => this.update(),
     });
     events.on("memberNodes", (member) => {
@@ -107,10 +112,7 @@ export class JoinedNetworks {
       ...(ofHost === undefined ? [] : [{ name: HOST, cidrs: ofHost.list().flatMap(cidrsOf) }]),
       ...members
         .toSorted((one, other) => this.#precedence(one, other))
-        .map((member) => ({
-          name: member.name,
-          cidrs: cidrsIn(member),
-        })),
+        .map((member) => ({ name: member.name, cidrs: cidrsIn(member) })),
     ];
     const problems = new Map(
       [...overlapsIn(clusters)].map(([name, { cidr, other, otherCidr }]) => [
