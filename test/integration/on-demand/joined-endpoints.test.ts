@@ -11,7 +11,7 @@ import { auditEvents, isWrite } from "../../support/clusters/audit.ts";
 import type { Cluster } from "../../support/clusters/types.ts";
 import { useClients } from "../../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
-import { applyAll } from "../../support/harness/kubectl.ts";
+import { applyAll, kubectl } from "../../support/harness/kubectl.ts";
 import { useLegation } from "../../support/harness/legation.ts";
 import { eventuallyPasses } from "../../support/harness/wait.ts";
 import { legationOn } from "../../support/legation/process.ts";
@@ -24,17 +24,16 @@ const clients = useClients();
 const PATIENT = { timeoutMs: 240_000, intervalMs: 500 };
 
 async function setNetwork(host: string, members: string | null): Promise<void> {
-  for (const name of ["west", "east"]) {
-    await clients().host.patch(clusters, { name }, { type: "merge", body: { spec: { network: members } } });
-  }
+  const patch = JSON.stringify({ spec: { network: members } });
+  await kubectl(hostCluster(), ["patch", "clusters.legation.dev", "west", "east", "--type=merge", `--patch=${patch}`]);
   const { code, stderr } = await legationOn(hostCluster(), "install", `--network=${host}`);
   expect(code, stderr).toBe(0);
-  await running().controller.stop();
-  await running().controller.start();
 }
 
 beforeAll(async () => {
   await setNetwork("corp", "corp");
+  await running().controller.stop();
+  await running().controller.start();
   return () => setNetwork("", null);
 });
 
