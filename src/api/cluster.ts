@@ -189,6 +189,11 @@ export function clusterNameProblem(name: string): string | undefined {
     : "is not a DNS label (a-z, 0-9 and -, with a letter or digit first and last)";
 }
 
+/** Returns the network that a Cluster's member is in. Undefined also if the member is left out of it. */
+export function joinedNetworkOf({ spec, status }: Pick<Cluster, "spec" | "status">): string | undefined {
+  return status?.conditions?.some(({ type }) => type === NETWORK_CONDITION) === true ? undefined : spec.network;
+}
+
 const { probe: PROBE_DEFAULTS } = CLUSTER_DEFAULTS;
 
 const serverRules = [
