@@ -9,6 +9,7 @@ import { Reflector } from "../../../src/runtime/reflector.ts";
 import { SILENT_LOG } from "../../../src/telemetry/silent-log.ts";
 import { auditEvents, isWrite } from "../../support/clusters/audit.ts";
 import type { Cluster } from "../../support/clusters/types.ts";
+import { afterFile } from "../../support/harness/after-file.ts";
 import { useClients } from "../../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
 import { applyAll, kubectl } from "../../support/harness/kubectl.ts";
@@ -31,10 +32,10 @@ async function setNetwork(host: string, members: string | null): Promise<void> {
 }
 
 beforeAll(async () => {
+  afterFile(() => setNetwork("", null));
   await setNetwork("corp", "corp");
   await running().controller.stop();
   await running().controller.start();
-  return () => setNetwork("", null);
 });
 
 /** Makes Services whose pods, so many each, are the host's own, and waits until west and east have all endpoints. */
