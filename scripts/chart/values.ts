@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { networkSchema } from "../../src/api/cluster.ts";
+import { networkOrNone } from "../../src/api/cluster.ts";
 
 /** A container's requests and limits. */
 interface Resources {
@@ -80,11 +80,9 @@ export const valuesSchema: z.ZodType = z
       .max(63)
       .regex(/^[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$/)
       .describe("Name by which members know this host. Each host of a member needs its own."),
-    network: z
-      .union([z.literal(""), networkSchema])
-      .describe(
-        "Network of the host's pods, whose addresses the members reach that joined with the same. Empty: none.",
-      ),
+    network: networkOrNone.describe(
+      "Network of the host's pods, whose addresses the members reach that joined with the same. Empty: none.",
+    ),
     image: z.strictObject({
       repository: z
         .string()

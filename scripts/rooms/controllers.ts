@@ -99,7 +99,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
   },
   {
     room: "controllers/services",
-    purpose: "Services that select delegates, and their exports",
+    purpose: "Services that select delegates, their exports, and endpoints of joined networks",
     foundation: "controller",
     imports: ["controllers/copying"],
   },

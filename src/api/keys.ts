@@ -146,6 +146,8 @@ export const HOME_API_LABEL_VALUE = "true";
 export const RENEW_AT_ANNOTATION = "legation.dev/renew-at";
 
 // Virtual nodes.
+/** Kubernetes keeps the Leases of nodes there. */
+export const NODE_LEASE_NAMESPACE = "kube-node-lease";
 /** Label on a virtual node: its Cluster's name. */
 export const VIRTUAL_NODE_LABEL = "legation.dev/cluster";
 /** Kubernetes' label of nodes that the node lifecycle controller leaves out when it counts lost nodes. */

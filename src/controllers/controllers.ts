@@ -39,6 +39,7 @@ import { RoomController } from "./queues/room-controller.ts";
 import { RefusedWrites } from "./refused-writes.ts";
 import { KeptDelegates, RestoredHost } from "./restored-host.ts";
 import { ServiceController } from "./services/controller.ts";
+import { JoinedNetworks } from "./services/joined-networks.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
 import { NodeServing } from "./virtual-node/serving.ts";
 import { JobAdapter, type WholeJobs } from "./whole/jobs/adapter.ts";
@@ -68,6 +69,7 @@ export class Controllers {
   readonly #homeApi: HomeApiController;
   readonly #profiles: ClusterProfileController;
   readonly #copiers: readonly PodCopier[];
+  readonly #networks: JoinedNetworks;
   readonly #virtualNodes: VirtualNodeController;
   readonly #delegation: DelegationController;
   readonly #overflow: OverflowController;
@@ -134,10 +136,14 @@ export class Controllers {
     const policies = new NetworkPolicyController(copying);
     const followers = new Followers(copying);
     const claims = new ClaimController({ ...copying, restoredHost });
+    const networks = new JoinedNetworks({ ...running, network });
+    this.#networks = networks;
+    const services = new ServiceController({ ...copying, networks });
+    events.on("networks", () => services.onNetworks());
     this.#copiers = [
       new DependencyController({ ...copying, family: NAMESPACED }),
       classes,
-      new ServiceController({ ...copying, network }),
+      services,
       policies,
       claims,
       followers,
@@ -157,6 +163,7 @@ export class Controllers {
       proxies,
       waitingIn: (member) => this.#delegation.waitingIn(member) + this.#overflow.bindingTo(member),
       kept,
+      networkProblem: (name) => networks.problem(name),
       endpoint: (name) => kubelets?.endpoint(name),
       agent: (name) => this.#agents.agent(name),
       ...defined({ nodePods: options.nodePods }),
@@ -288,12 +295,14 @@ export class Controllers {
   #reportMembers(): void {
     const { registry } = this;
     const proxies = this.#proxies;
+    const networks = this.#networks;
     this.#options.metrics?.members.follow({
       members: function* () {
-        for (const { name, reachable, unresponsiveMs, delegates } of registry.members()) {
+        for (const { name, reachable, unresponsiveMs, delegates, cluster } of registry.members()) {
           const unresponsiveSeconds = unresponsiveMs / 1000;
           const bound = boundTo(proxies, virtualNodeName(name)) ?? 0;
-          yield { name, reachable, unresponsiveSeconds, delegates: delegates.size, proxies: bound };
+          const joined = cluster.spec.network === undefined ? undefined : networks.isJoined(name);
+          yield { name, reachable, joined, unresponsiveSeconds, delegates: delegates.size, proxies: bound };
         }
       },
       waiting: () => this.#delegation.waiting(),

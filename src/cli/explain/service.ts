@@ -1,4 +1,4 @@
-import type { Cluster } from "../../api/cluster.ts";
+import { type Cluster, joinedNetworkOf } from "../../api/cluster.ts";
 import { clusterOfNode } from "../../api/keys.ts";
 import type { KubeEvent, Pod, Service, Stored } from "../../api/kubernetes.ts";
 import { addressKindOf } from "../../api/service-fields.ts";
@@ -109,7 +109,7 @@ function clustersOf(facts: ServiceFacts): ServiceInCluster[] {
   const withPods = facts.proxies.filter((pod) => !isTerminal(pod)).map(memberOf);
   const members = [...new Set([...withPods, ...counts.keys()])].filter((member) => member !== undefined).sort();
   const networks = new Map<string | undefined, string | undefined>(
-    facts.clusters.map(({ metadata, spec }) => [metadata.name, spec.network]),
+    facts.clusters.map((cluster) => [cluster.metadata.name, joinedNetworkOf(cluster)]),
   ).set(undefined, facts.network);
   const all = [undefined, ...members];
   return all.map((cluster) => {

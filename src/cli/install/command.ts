@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { networkSchema } from "../../api/cluster.ts";
+import { networkOrNone } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { counted } from "../../api/wording.ts";
 import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts";
@@ -43,7 +43,7 @@ const accessAddress = z
 const input = withGlobals({
   webhookUrl: webhookUrl.optional(),
   clusterName: hostName.optional(),
-  network: networkSchema.optional(),
+  network: networkOrNone.optional(),
   image: imageName.optional(),
   access: toggle,
   accessAddress: accessAddress.optional(),
@@ -81,7 +81,7 @@ export const command: Equip = equipped({
       "address of a webhook that runs outside the cluster; nothing is deployed in it then (default: as installed)",
     "--cluster-name <name>": "what members call this host (default: as installed, else the kubeconfig's name)",
     "--network <name>":
-      "network of the host's pods, whose addresses the members reach that joined with the same (default: as installed, else none)",
+      "network of the host's pods, whose addresses the members reach that joined with the same, '' for none (default: as installed)",
     "--image <image>":
       "image of the webhook and the controller in the cluster: build one, since none is published yet (default: as installed, " +
       "by the same version)",
@@ -153,6 +153,9 @@ export const command: Equip = equipped({
       },
       context,
     );
+    if (options.network !== undefined && options.network !== (before.network ?? "")) {
+      terminal.progress("controllers read the network when they start: restart them");
+    }
     const changed = objects.filter(({ change }) => change !== "unchanged").length;
     printOutcome(terminal, options.output, {
       text:

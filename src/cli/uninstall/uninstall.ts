@@ -1,6 +1,7 @@
 import {
   clusterOfNode,
   HOST_LABEL,
+  NODE_LEASE_NAMESPACE,
   SYSTEM_NAMESPACE,
   TYPE_ROLE_LABEL,
   VIRTUAL_NODE_LABEL,
@@ -15,7 +16,7 @@ import { controllerOf } from "../../pods/pod-state.ts";
 import { clusterRoles } from "../member/access.ts";
 import { joinedMemberOf } from "../member/credentials.ts";
 import { type Delegated, type Finishing, type FinishingWhole, namesOf, unfinishedText } from "../member/delegated.ts";
-import { isVirtualNodeOf, NODE_LEASE_NAMESPACE, removeVirtualNode } from "../member/remove-cluster.ts";
+import { isVirtualNodeOf, removeVirtualNode } from "../member/remove-cluster.ts";
 import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";

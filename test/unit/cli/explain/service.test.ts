@@ -87,6 +87,19 @@ test("without a network each member has its own pods, and this cluster addresses
   ]);
 });
 
+test("a member that is left out of its network has its own pods", () => {
+  const condition = {
+    ...{ type: "NetworkJoined", status: "False" as const, reason: "PodNetworksOverlap", message: "why" },
+    lastTransitionTime: "2026-01-01T00:00:00Z",
+  };
+  const out = { ...cluster("east", "corp"), status: { conditions: [condition] } };
+  const rows = lines({ slices: [slice("IPv4", THERE)], clusters: [cluster("west", "corp"), out], network: "corp" });
+  expect(rows.slice(3).map((row) => row.replaceAll(/ {2,}/g, " | "))).toEqual([
+    "east | - | 1 | 0 | its own | this cluster, west: the two are in no network together (spec.network)",
+    "west | corp | 1 | 1 | this cluster, its own | east: the two are in no network together (spec.network)",
+  ]);
+});
+
 test("a whole Service has each cluster's own pods alone, and one without a selector the same endpoints everywhere", () => {
   const clusters = [cluster("west", "corp"), cluster("east", "corp")];
   const there = { west: [true], east: [true] };
