@@ -26,6 +26,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
       "controllers/pod-events",
       "controllers/preferences",
       "controllers/queues",
+      "controllers/relays",
       "controllers/services",
       "controllers/virtual-node",
       "controllers/whole",
