@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { DELEGATION_LABEL, RELAY_ANNOTATION } from "../../src/api/keys.ts";
 import { RELAY_PORTS, RELAY_SLICE_MANAGER } from "../../src/api/relay.ts";
-import { endpointSlices, events, services } from "../../src/kube/resources.ts";
+import { endpointSlices, services } from "../../src/kube/resources.ts";
+import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { applyAll, kubectl } from "../support/harness/kubectl.ts";
@@ -69,12 +70,9 @@ describe("a relayed Service", () => {
     const scene = await makeScene(clients());
     const spec = { selector: undefined, ports: [{ port: 8080, targetPort: "http" }] };
     await scene.service("far-web", spec, RELAYED);
-    const told = (pattern: RegExp): Promise<boolean> =>
-      eventually(async () => {
-        const { items } = await clients().host.list(events, { namespace: scene.namespace });
-        return items.some(({ reason, message = "" }) => reason === "NotRelayed" && pattern.test(message));
-      }, PATIENT);
-    await told(/^annotation legation.dev\/relay: web: there is no Service web in namespace .*; create it$/);
+    const missing = `annotation ${RELAY_ANNOTATION}: web: there is no Service web in namespace ${scene.namespace}; create it`;
+    const event = await scene.saysOn("Service", "far-web", missing);
+    expect(event.reason).toBe("NotRelayed");
   });
 
   test("has no endpoints in members, which do not reach the relay", async () => {
@@ -93,7 +91,7 @@ describe("a relayed Service", () => {
 describe("the policy on relayed Services", () => {
   let namespace: string;
   beforeAll(async () => {
-    namespace = (await makeScene(clients())).namespace;
+    namespace = (await makeScene(clients(), afterFile)).namespace;
     await allow(namespace, [
       { apiGroups: [""], resources: ["services"], verbs: ["create", "get", "patch"] },
       { apiGroups: [""], resources: ["services"], resourceNames: ["web"], verbs: ["relay"] },

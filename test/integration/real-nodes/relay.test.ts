@@ -1,8 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { request } from "node:http";
-import { connect, type Socket } from "node:net";
-import { buffer, text } from "node:stream/consumers";
+import { connect } from "node:net";
+import { buffer } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, expect, test } from "vitest";
 import type { Pod } from "../../../src/api/kubernetes.ts";
@@ -15,69 +14,15 @@ import { podThat } from "../../support/harness/pods-of.ts";
 import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 import { installRelay, type RelayReplica, relayReplica } from "../../support/legation/relay.ts";
+import { ask, LARGE, open, WEB_PORTS, webPod } from "../../support/streams/web-server.ts";
 
 const FIRST = "127.0.0.1";
 const SECOND = "127.0.0.2";
 // Documentation addresses (RFC 5737): slices must not name loopback, and tests connect by themselves.
 const ADDRESSES = ["192.0.2.1", "192.0.2.2"];
 const PATIENT = { timeoutMs: 90_000 };
-const LARGE = 32 * 2 ** 20;
-
-// A web server with a large file and a script that tells what it was sent, one that echoes, and one that answers the end of its
-// input.
-const SCRIPT = `mkdir -p /www/cgi-bin && cd /www && hostname > name
-dd if=/dev/urandom of=large bs=1048576 count=32 2>/dev/null && sha256sum < large > sum
-printf '#!/bin/sh\\nprintf "Content-Type: text/plain\\\\r\\\\n\\\\r\\\\n"; head -c $CONTENT_LENGTH | sha256sum\\n' > cgi-bin/sum
-chmod +x cgi-bin/sum
-httpd -p 8080 -h /www
-nc -ll -p 9000 -e cat &
-nc -ll -p 9001 -e sha256sum &
-trap 'exit 0' TERM; sleep 3600 & wait`;
-
-function webPod(name: string): Pod {
-  return {
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: { name, labels: { app: "web" } },
-    spec: {
-      terminationGracePeriodSeconds: 1,
-      automountServiceAccountToken: false,
-      containers: [
-        {
-          name: "main",
-          image: "localhost/busybox:1",
-          command: ["sh", "-c", SCRIPT],
-          ports: [{ name: "http", containerPort: 8080 }],
-          readinessProbe: { httpGet: { path: "/sum", port: 8080 }, periodSeconds: 1 },
-        },
-      ],
-    },
-  };
-}
 
 const isReady = (pod: Pod): boolean => conditionOf(pod, "Ready")?.status === "True";
-
-interface Answer {
-  readonly status: number;
-  readonly text: string;
-}
-
-function ask(port: number, path: string, body?: Buffer, host = FIRST): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const asked = request({ host, port, path, agent: false, method: body === undefined ? "GET" : "POST" }, (response) => {
-      text(response).then((read) => resolve({ status: response.statusCode ?? 0, text: read }), reject);
-    });
-    asked.once("error", reject);
-    if (body !== undefined) asked.setHeader("content-length", body.length);
-    asked.end(body);
-  });
-}
-
-async function open(port: number, host = FIRST): Promise<Socket> {
-  const socket = connect({ port, host, allowHalfOpen: true });
-  await once(socket, "connect");
-  return socket;
-}
 
 function sha256(bytes: Buffer): string {
   return createHash("sha256").update(bytes).digest("hex");
@@ -110,11 +55,7 @@ onRealNodes((realNodes) => {
       metadata: { name: "web", namespace },
       spec: {
         selector: { app: "web" },
-        ports: [
-          { name: "http", port: 80, targetPort: "http" },
-          { name: "echo", port: 9000 },
-          { name: "sum", port: 9001 },
-        ],
+        ports: [...WEB_PORTS],
       },
     });
     const spec = {
@@ -127,7 +68,7 @@ onRealNodes((realNodes) => {
     };
     const annotations = { "legation.dev/relay": "web" };
     await client.create(services, { metadata: { name: "far-web", namespace, annotations }, spec });
-    await client.create(pods, { ...webPod("web-0"), metadata: { ...webPod("web-0").metadata, namespace } });
+    await client.create(pods, webPod(namespace, "web-0"));
     await podThat(client, namespace, "web-0", isReady, PATIENT);
     [first, second] = [await relayReplica(legation, FIRST), await relayReplica(legation, SECOND, ["--drain=3s"])];
     await Promise.all([first, second].map(({ process }) => process.start()));
@@ -244,7 +185,7 @@ onRealNodes((realNodes) => {
 
   test("leads new connections to other pods while one ends", async () => {
     const { client, namespace } = place;
-    await client.create(pods, { ...webPod("web-1"), metadata: { ...webPod("web-1").metadata, namespace } });
+    await client.create(pods, webPod(namespace, "web-1"));
     await podThat(client, namespace, "web-1", isReady, PATIENT);
     const seen = new Set<string>();
     await eventuallyPasses(async () => {
