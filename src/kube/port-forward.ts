@@ -17,6 +17,7 @@ const ERRORS = 1;
 const DATA = 3;
 // Shorter than the idle timeout of common load balancers; kubectl sends pings every 5 s.
 const PING_MS = 30_000;
+const LAST_FRAMES_MS = 5_000;
 
 /**
  * Opens a connection to a port of a pod, as `kubectl port-forward` does, but each on an HTTP connection of its own: so TCP's flow
@@ -94,7 +95,8 @@ class ForwardedPort extends Duplex {
   }
 
   override _final(done: (error?: Error | null) => void): void {
-    this.#socket.write(dataHeader(DATA, 0, true), done);
+    if (this.#isReset) done();
+    else this.#socket.write(dataHeader(DATA, 0, true), done);
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
@@ -102,13 +104,15 @@ class ForwardedPort extends Duplex {
     if (!this.#socket.destroyed) {
       if (!this.#isReset) this.#socket.write(cancelStream(DATA));
       this.#socket.end(() => this.#socket.destroy());
+      // What the server does not read must not keep the connection.
+      setTimeout(() => this.#socket.destroy(), LAST_FRAMES_MS).unref();
     }
     done(error);
   }
 
   #onData(stream: number, chunk: Buffer): void {
     if (stream === ERRORS) this.#refusal += chunk.toString();
-    else if (!this.push(chunk)) this.#socket.pause();
+    else if (!this.destroyed && !this.push(chunk)) this.#socket.pause();
   }
 
   /** A kubelet writes its error, if any, before it resets the stream of data. */

@@ -31,6 +31,7 @@ export class RelayController {
   readonly #ports = new PortRecord();
   readonly #guard: WriteGuard<ObjectKey>;
   readonly #loop: Controller<ObjectKey, ObservedRelay, RelayAction>;
+  #following = false;
 
   constructor(options: RelayControllerOptions) {
     this.#options = options;
@@ -87,12 +88,14 @@ export class RelayController {
 
   /** Reads Services from the first replica or slice on: a host without a relay pays for no watch of all its Services. */
   #follow(): void {
+    if (this.#following) return;
+    this.#following = true;
     this.#services.start();
     void Promise.all([this.#replicas, this.#slices, this.#services].map((each) => each.whenSynced())).then(() => {
       for (const { metadata } of this.#services.store.list()) {
         if (metadata.annotations?.[RELAY_ANNOTATION] !== undefined) this.#loop.enqueue(objectKey(metadata));
       }
-      this.#loop.enqueueKnown(() => true);
+      for (const slice of this.#slices.store.list()) this.#loop.enqueue(serviceKeyOf(slice));
     });
   }
 
@@ -120,12 +123,13 @@ export class RelayController {
     }
     const recorded = this.#ports.assign(key, service === undefined ? [] : names, recordedPorts(slices));
     const replicas = replicasOf(this.#replicas.store.list());
+    const problem = service && this.#problem(service);
     return {
       service,
       wanted: service === undefined ? [] : slicesOf(service, recorded, replicas),
       slices,
-      problem: service && this.#problem(service),
-      told: this.#options.recorder.isRecorded(toldKey(key)),
+      problem,
+      told: problem !== undefined && this.#options.recorder.isRecorded(toldKey(key, problem)),
       heldUntil: this.#guard.heldUntil(key, WRITE),
     };
   }
@@ -149,7 +153,7 @@ export class RelayController {
     const { host, recorder } = this.#options;
     if (action.type === "tell") {
       const { service, message } = action;
-      recorder.record(referenceTo(services, service), { reason: "NotRelayed", message, dedupe: toldKey(key) });
+      recorder.record(referenceTo(services, service), { reason: "NotRelayed", message, dedupe: toldKey(key, message) });
       return Promise.resolve(undefined);
     }
     const { slice } = action;
@@ -175,6 +179,6 @@ function serviceKeyOf(slice: Stored<EndpointSlice>): ObjectKey {
   return objectKey({ namespace, name: serviceOfSlice(slice) });
 }
 
-function toldKey(key: ObjectKey): string {
-  return `NotRelayed ${key}`;
+function toldKey(key: ObjectKey, problem: string): string {
+  return `NotRelayed ${key} ${problem}`;
 }
