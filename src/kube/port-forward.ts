@@ -94,9 +94,12 @@ class ForwardedPort extends Duplex {
     this.#socket.uncork();
   }
 
+  /**
+   * Holds this side's end back: container runtimes close both directions a second after the end of one (containerd,
+   * internal/cri/server/sandbox_portforward_linux.go), and an answer that takes longer would be lost.
+   */
   override _final(done: (error?: Error | null) => void): void {
-    if (this.#isReset) done();
-    else this.#socket.write(dataHeader(DATA, 0, true), done);
+    done();
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {

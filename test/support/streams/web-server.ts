@@ -11,21 +11,21 @@ export const LARGE: number = 32 * 2 ** 20;
 export const WEB_PORTS = [
   { name: "http", port: 80, targetPort: "http" },
   { name: "echo", port: 9000 },
-  { name: "sum", port: 9001 },
+  { name: "late", port: 9001 },
 ] as const;
 
-// A web server with a large file and a script that tells what it was sent, one that echoes, and one that answers the end of its
-// input.
+// A web server with a large file and a script that tells the digest of what it was sent, one that echoes, and one that is slow to
+// answer.
 const SCRIPT = `mkdir -p /www/cgi-bin && cd /www && hostname > name
 dd if=/dev/urandom of=large bs=1048576 count=32 2>/dev/null && sha256sum < large > sum
 printf '#!/bin/sh\\nprintf "Content-Type: text/plain\\\\r\\\\n\\\\r\\\\n"; head -c $CONTENT_LENGTH | sha256sum\\n' > cgi-bin/sum
 chmod +x cgi-bin/sum
 httpd -p 8080 -h /www
 nc -ll -p 9000 -e cat &
-nc -ll -p 9001 -e sha256sum &
+nc -ll -p 9001 -e sh -c 'read line; sleep 3; echo late' &
 trap 'exit 0' TERM; sleep 3600 & wait`;
 
-/** A pod that serves HTTP on 8080, echoes on 9000, and answers the end of its input on 9001. */
+/** A pod that serves HTTP on 8080, echoes on 9000, and answers a line after three seconds on 9001. */
 export function webPod(namespace: string, name: string): Pod {
   return {
     apiVersion: "v1",
@@ -58,7 +58,7 @@ export function ask(port: number, path: string, body?: Buffer, host = "127.0.0.1
     const asked = request({ host, port, path, agent: false, method: body === undefined ? "GET" : "POST" }, (response) => {
       text(response).then((read) => resolve({ status: response.statusCode ?? 0, text: read }), reject);
     });
-    asked.once("error", reject);
+    asked.on("error", reject);
     if (body !== undefined) asked.setHeader("content-length", body.length);
     asked.end(body);
   });
@@ -68,5 +68,7 @@ export function ask(port: number, path: string, body?: Buffer, host = "127.0.0.1
 export async function open(port: number, host = "127.0.0.1"): Promise<Socket> {
   const socket = connect({ port, host, allowHalfOpen: true });
   await once(socket, "connect");
+  // A reset at the end of a test is none of its own.
+  socket.on("error", () => {});
   return socket;
 }

@@ -10,6 +10,7 @@ import { socketPair } from "../../support/streams/socket-pair.ts";
 const DATA = 3;
 const ERRORS = 1;
 const PING = 6;
+const RST_STREAM = 3;
 const RESET = Buffer.from("8003000300000008", "hex");
 
 interface Frame {
@@ -111,16 +112,14 @@ test.each([1, 3, 7, 8, 9, 1_000])("reads frames that come in parts of %i bytes",
   expect(String(await buffer(stream))).toBe(`hello ${"world".repeat(100)}`);
 });
 
-test("sends bytes, and its end without losing the other direction", async () => {
+test("sends bytes, and holds its end back until the server ends", async () => {
   const { stream, kubelet } = await forwarded();
   stream.end("a request");
-  await vi.waitUntil(() => kubelet.read().frames.some(({ stream: id, end }) => id === DATA && end));
-  expect(kubelet.read().frames.slice(1)).toEqual([
-    { stream: DATA, end: false, data: Buffer.from("a request") },
-    { stream: DATA, end: true, data: Buffer.alloc(0) },
-  ]);
+  await vi.waitUntil(() => kubelet.read().frames.length > 1);
+  expect(kubelet.read().frames.slice(1)).toEqual([{ stream: DATA, end: false, data: Buffer.from("a request") }]);
   kubelet.socket.write(kubelet.send(DATA, "a response", true));
   expect(String(await buffer(stream))).toBe("a response");
+  await vi.waitUntil(() => kubelet.read().control.includes(RST_STREAM));
 });
 
 test("ends when the kubelet resets the stream without an error, as after the end of the pod's connection", async () => {
@@ -158,5 +157,19 @@ test("answers the server's pings, and cancels the stream when it is given up", a
   kubelet.socket.write(Buffer.concat([Buffer.from("8003000600000004", "hex"), uint32(2)]));
   await vi.waitUntil(() => kubelet.read().control.includes(PING));
   stream.destroy();
-  await vi.waitUntil(() => kubelet.read().control.includes(3));
+  await vi.waitUntil(() => kubelet.read().control.includes(RST_STREAM));
+});
+
+test("keeps an idle connection by pings, and gives it up when none is answered", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { stream, kubelet } = await forwarded();
+  vi.advanceTimersByTime(30_000);
+  await vi.waitUntil(() => kubelet.read().control.includes(PING));
+  kubelet.socket.write(Buffer.concat([Buffer.from("8003000600000004", "hex"), uint32(1)]));
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  vi.advanceTimersByTime(30_000);
+  expect(stream.destroyed).toBe(false);
+  vi.advanceTimersByTime(30_000);
+  expect(stream.errored).toMatchObject({ message: "the API server does not answer any more" });
 });

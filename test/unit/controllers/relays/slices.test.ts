@@ -3,8 +3,8 @@ import type { EndpointSlice, Service, Stored } from "../../../../src/api/kuberne
 import { decide, type ObservedRelay } from "../../../../src/controllers/relays/decide.ts";
 import { recordedPorts, relayedPorts, replicasOf, slicesOf } from "../../../../src/controllers/relays/slices.ts";
 
-function service(spec: Service["spec"], relay: string | undefined = "web"): Stored<Service> {
-  const annotations = relay === undefined ? {} : { "legation.dev/relay": relay };
+function service(spec: Service["spec"], relay: string | null = "web"): Stored<Service> {
+  const annotations = relay === null ? {} : { "legation.dev/relay": relay };
   return { metadata: { name: "far-web", namespace: "team", uid: "service-uid", resourceVersion: "1", annotations }, spec };
 }
 
@@ -52,7 +52,7 @@ test("makes a slice per address family, owned by the Service, with the recorded 
 });
 
 test.each<[string, Stored<Service>]>([
-  ["without the annotation", service({ ports: PORTS }, undefined)],
+  ["without the annotation", service({ ports: PORTS }, null)],
   ["with a selector", service({ ports: PORTS, selector: { app: "web" } })],
   ["without an address", service({ ports: PORTS, clusterIP: "None" })],
   ["of type ExternalName", service({ ports: PORTS, type: "ExternalName", externalName: "example.org" })],
