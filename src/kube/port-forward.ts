@@ -18,6 +18,8 @@ const DATA = 3;
 // Shorter than the idle timeout of common load balancers; kubectl sends pings every 5 s.
 const PING_MS = 30_000;
 const LAST_FRAMES_MS = 5_000;
+// Once to twice this is the longest pause of an answer to a client that has ended.
+const SILENCE_MS = 5_000;
 
 /**
  * Opens a connection to a port of a pod, as `kubectl port-forward` does, but each on an HTTP connection of its own: so TCP's flow
@@ -45,6 +47,7 @@ export async function forwardPort(
 class ForwardedPort extends Duplex {
   readonly #socket: Duplex;
   readonly #pings: NodeJS.Timeout;
+  #ending: NodeJS.Timeout | undefined;
   #refusal = "";
   #pingId = 1;
   #isSilent = false;
@@ -95,15 +98,27 @@ class ForwardedPort extends Duplex {
   }
 
   /**
-   * Holds this side's end back: container runtimes close both directions a second after the end of one (containerd,
-   * internal/cri/server/sandbox_portforward_linux.go), and an answer that takes longer would be lost.
+   * Holds this side's end back until the server is silent: container runtimes close both directions a second after the end of one
+   * (containerd, internal/cri/server/sandbox_portforward_linux.go), and an answer that takes longer would be lost.
    */
   override _final(done: (error?: Error | null) => void): void {
     done();
+    let isSilent = false;
+    this.#socket.on("data", () => {
+      isSilent = false;
+    });
+    this.#ending = setInterval(() => {
+      if (isSilent && !this.#socket.isPaused()) {
+        clearInterval(this.#ending);
+        this.#socket.write(dataHeader(DATA, 0, true));
+      }
+      isSilent = true;
+    }, SILENCE_MS).unref();
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     clearInterval(this.#pings);
+    clearInterval(this.#ending);
     if (!this.#socket.destroyed) {
       if (!this.#isReset) this.#socket.write(cancelStream(DATA));
       this.#socket.end(() => this.#socket.destroy());

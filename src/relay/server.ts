@@ -32,7 +32,9 @@ export class RelayServer {
   readonly #servers = new Map<number, Server>();
   readonly #carried = new Set<Carried>();
   readonly #opening = new Set<Promise<void>>();
-  readonly #abort = new AbortController();
+  /** Why connections of a Service fail, as last logged. */
+  readonly #told = new Map<string, string>();
+  #closing = false;
 
   constructor(options: RelayServerOptions) {
     this.#options = options;
@@ -51,13 +53,13 @@ export class RelayServer {
       this.#servers.delete(port);
       server.close();
     }
-    if (this.#abort.signal.aborted) return;
+    if (this.#closing) return;
     for (const port of ports.keys()) if (!this.#servers.has(port)) this.#listen(port);
   }
 
   /** Takes no connection any more, waits for those that are open, and cuts what is left after this long. */
   async close(drainMs: number): Promise<void> {
-    this.#abort.abort();
+    this.#closing = true;
     for (const server of this.#servers.values()) server.close();
     this.#servers.clear();
     const { clock, metrics } = this.#options;
@@ -120,12 +122,17 @@ export class RelayServer {
           failed = { ...connected, cluster: pod.cluster ?? "" };
           continue;
         }
+        this.#told.delete(service);
         this.#choice.taken(pod, destination.affinityMs, service, source);
         this.#carry(client, connected.stream, pod);
         return;
       }
       metrics.failed(failed.cluster, failed.reason);
-      log.info({ service, member: failed.cluster, reason: failed.reason }, failed.message);
+      // Once until a connection succeeds: clients try again and again.
+      if (this.#told.get(service) !== failed.message) {
+        log.info({ service, member: failed.cluster, reason: failed.reason }, failed.message);
+        this.#told.set(service, failed.message);
+      }
     } catch (error) {
       log.error({ err: error, service }, "a connection was not relayed");
     }

@@ -44,7 +44,7 @@ describe("a relayed Service", () => {
       { name: "a", port: 80 },
       { name: "b", port: 81, targetPort: 80 },
     ];
-    for (const name of ["far-web", "other-web"]) await scene.service(name, { selector: undefined, ports }, RELAYED);
+    for (const name of ["far-web", "other-web"]) await scene.service(name, { selector: {}, ports }, RELAYED);
     const [first, other] = [await relayedPorts(scene, "far-web", 2), await relayedPorts(scene, "other-web", 2)];
     const all = [...first.values(), ...other.values()];
     expect(new Set(all).size).toBe(4);
@@ -68,7 +68,7 @@ describe("a relayed Service", () => {
 
   test("tells its author what is wrong with the Service that it names", async () => {
     const scene = await makeScene(clients());
-    const spec = { selector: undefined, ports: [{ port: 8080, targetPort: "http" }] };
+    const spec = { selector: {}, ports: [{ port: 8080, targetPort: "http" }] };
     await scene.service("far-web", spec, RELAYED);
     const missing = `annotation ${RELAY_ANNOTATION}: web: there is no Service web in namespace ${scene.namespace}; create it`;
     const event = await scene.saysOn("Service", "far-web", missing);
@@ -78,7 +78,7 @@ describe("a relayed Service", () => {
   test("has no endpoints in members, which do not reach the relay", async () => {
     const scene = await makeScene(clients());
     await scene.service("web");
-    await scene.service("far-web", { selector: undefined }, RELAYED);
+    await scene.service("far-web", { selector: {} }, RELAYED);
     await relayedPorts(scene, "far-web", 1);
     await scene.run("web", { app: "web" });
     await eventually(async () => scene.find(clients().west, services, "far-web"), PATIENT);

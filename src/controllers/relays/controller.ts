@@ -157,7 +157,7 @@ export class RelayController {
       return Promise.resolve(undefined);
     }
     const { slice } = action;
-    const { name = "", namespace = "", resourceVersion } = slice.metadata ?? {};
+    const { name = "", namespace = "", uid, resourceVersion } = slice.metadata ?? {};
     return sendGuarded<ObjectKey, ObservedRelay, unknown>({
       guard: this.#guard,
       object: key,
@@ -165,7 +165,7 @@ export class RelayController {
       send: () => {
         if (action.type === "create") return host.create(endpointSlices, slice, { signal });
         if (action.type === "replace") return host.replace(endpointSlices, slice, { signal });
-        return host.delete(endpointSlices, { namespace, name }, { uid: action.slice.metadata.uid, signal });
+        return host.delete(endpointSlices, { namespace, name }, { uid, signal });
       },
       onWritten: () => ({ slices }) =>
         slices.find(({ metadata }) => metadata.name === name)?.metadata.resourceVersion !== resourceVersion,

@@ -216,8 +216,7 @@ onRealNodes((realNodes) => {
     expect(String((await once(socket, "data"))[0])).toBe("before\n");
     const stopped = second.process.stop();
     await eventuallyPasses(async () => {
-      const refused = connect(port("echo"), SECOND);
-      await expect(once(refused, "connect")).rejects.toMatchObject({ code: "ECONNREFUSED" });
+      await expect(open(port("echo"), SECOND)).rejects.toMatchObject({ code: "ECONNREFUSED" });
     }, PATIENT);
     socket.write("while it drains\n");
     expect(String((await once(socket, "data"))[0])).toBe("while it drains\n");

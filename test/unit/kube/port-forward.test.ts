@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import type { Socket } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { setImmediate as turn } from "node:timers/promises";
@@ -110,6 +111,23 @@ test.each([1, 3, 7, 8, 9, 1_000])("reads frames that come in parts of %i bytes",
     await turn();
   }
   expect(String(await buffer(stream))).toBe(`hello ${"world".repeat(100)}`);
+});
+
+test("sends its end once the server has been silent", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { stream, kubelet } = await forwarded();
+  stream.end("a request");
+  await vi.waitUntil(() => kubelet.read().frames.length > 1);
+  const isEnded = (): boolean => kubelet.read().frames.some(({ stream: id, end }) => id === DATA && end);
+  for (let chunk = 0; chunk < 3; chunk += 1) {
+    vi.advanceTimersByTime(5_000);
+    kubelet.socket.write(kubelet.send(DATA, "a part"));
+    await once(stream, "data");
+    expect(isEnded()).toBe(false);
+  }
+  vi.advanceTimersByTime(10_000);
+  await vi.waitUntil(isEnded);
 });
 
 test("sends bytes, and holds its end back until the server ends", async () => {

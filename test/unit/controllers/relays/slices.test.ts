@@ -3,7 +3,7 @@ import type { EndpointSlice, Service, Stored } from "../../../../src/api/kuberne
 import { decide, type ObservedRelay } from "../../../../src/controllers/relays/decide.ts";
 import { recordedPorts, relayedPorts, replicasOf, slicesOf } from "../../../../src/controllers/relays/slices.ts";
 
-function service(spec: Service["spec"], relay: string | null = "web"): Stored<Service> {
+function service(spec: NonNullable<Service["spec"]>, relay: string | null = "web"): Stored<Service> {
   const annotations = relay === null ? {} : { "legation.dev/relay": relay };
   return { metadata: { name: "far-web", namespace: "team", uid: "service-uid", resourceVersion: "1", annotations }, spec };
 }
