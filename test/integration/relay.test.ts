@@ -66,6 +66,30 @@ describe("a relayed Service", () => {
     expect(await portsOf(scene, "other-web")).toEqual(other);
   });
 
+  test("follows the replicas", async () => {
+    const scene = await makeScene(clients());
+    const { host } = clients();
+    await scene.service("far-web", { selector: {} }, RELAYED);
+    await relayedPorts(scene, "far-web", 1);
+    const replicas = { namespace: "legation-relay", name: "legation-relay" };
+    const serving = async (): Promise<unknown> => {
+      const ref = { namespace: scene.namespace, name: "far-web-relay-ipv4" };
+      const { endpoints } = await host.get(endpointSlices, ref);
+      return endpoints?.filter(({ conditions }) => conditions?.ready).flatMap(({ addresses }) => addresses);
+    };
+    const { endpoints } = await host.get(endpointSlices, replicas);
+    const draining = endpoints?.map((endpoint, index) =>
+      index === 0 ? { ...endpoint, conditions: { ready: false, serving: false, terminating: true } } : endpoint,
+    );
+    for (const [wanted, expected] of [
+      [draining, ADDRESSES.slice(1)],
+      [endpoints, ADDRESSES],
+    ] as const) {
+      await host.patch(endpointSlices, replicas, { type: "merge", body: { endpoints: wanted } });
+      await eventuallyPasses(async () => expect(await serving()).toEqual(expected), PATIENT);
+    }
+  });
+
   test("tells its author what is wrong with the Service that it names", async () => {
     const scene = await makeScene(clients());
     const spec = { selector: {}, ports: [{ port: 8080, targetPort: "http" }] };
