@@ -126,7 +126,13 @@ function templates(
 
 /** Returns the values of an installation as the manifests describe it. */
 export function chartDefaults(read: (path: string) => string): ChartDefaults {
-  const files = ["controller.yaml", "webhook.yaml", "access/deployment.yaml", "relay/deployment.yaml", "ui/deployment.yaml"];
+  const files = [
+    "controller.yaml",
+    "webhook.yaml",
+    "access/deployment.yaml",
+    "relay/deployment.yaml",
+    "ui/deployment.yaml",
+  ];
   const deployments = files
     .flatMap((file) => documentsOf(read(`manifests/${file}`)))
     .filter((document) => document.get("kind") === "Deployment");

@@ -135,6 +135,12 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     imports: ["simulation", "controllers/proxies.ts"],
   },
   {
+    room: "controllers/relays",
+    purpose: "EndpointSlices of relayed Services, which record the relay's ports",
+    foundation: "controller",
+    imports: [],
+  },
+  {
     room: "controllers/cluster-profiles",
     purpose: "a ClusterProfile per Cluster",
     foundation: "controller",

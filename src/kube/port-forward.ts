@@ -73,7 +73,11 @@ class ForwardedPort extends Duplex {
     socket.on("error", (error) => this.destroy(error));
     socket.on("close", () => this.destroy(new Error("the connection to the API server was cut")));
     socket.on("end", () => this.destroy(new Error("the API server ended the connection")));
-    const headers = (streamtype: string): Record<string, string> => ({ streamtype, port: String(port), requestid: "0" });
+    const headers = (streamtype: string): Record<string, string> => ({
+      streamtype,
+      port: String(port),
+      requestid: "0",
+    });
     socket.write(
       Buffer.concat([
         synStream(ERRORS, headers("error"), true),

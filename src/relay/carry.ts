@@ -14,12 +14,20 @@ export interface Carried {
 const LAST_WAIT_MS = 60_000;
 
 /** Joins a client's connection to a pod's, with backpressure. The end of each direction and a cut are carried; there is no idle timeout. */
-export function carry(client: Socket, pod: Duplex, clock: Clock, onBytes: Readonly<Record<"request" | "response", (bytes: number) => void>>): Carried {
+export function carry(
+  client: Socket,
+  pod: Duplex,
+  clock: Clock,
+  onBytes: Readonly<Record<"request" | "response", (bytes: number) => void>>,
+): Carried {
   // Before they are passed on, which may free them.
   client.on("data", (chunk: Buffer) => onBytes.request(chunk.length));
   pod.on("data", (chunk: Buffer) => onBytes.response(chunk.length));
   const ends = [client, pod].map((from) => closing(from));
-  for (const [from, to] of [[client, pod], [pod, client]] as const) {
+  for (const [from, to] of [
+    [client, pod],
+    [pod, client],
+  ] as const) {
     pass(from, to);
     // The close that follows tells the other side.
     from.on("error", () => {});

@@ -22,7 +22,11 @@ export const KEEP_ALIVE_MS = 30_000;
  * Connects to a pod: on the host to its address; in a member by port-forward of the host's API server, which asks the virtual node,
  * as kubectl does. This process has no credentials of members.
  */
-export async function connectTo(host: Pick<ClusterClient, "upgrade">, pod: RelayPod, signal: AbortSignal): Promise<Connected> {
+export async function connectTo(
+  host: Pick<ClusterClient, "upgrade">,
+  pod: RelayPod,
+  signal: AbortSignal,
+): Promise<Connected> {
   if (pod.cluster === undefined) return dial(pod, signal);
   const { namespace, name, port } = pod;
   try {
@@ -36,7 +40,14 @@ export async function connectTo(host: Pick<ClusterClient, "upgrade">, pod: Relay
 }
 
 function dial({ address: host, port }: RelayPod, signal: AbortSignal): Promise<Connected> {
-  const socket = connect({ host, port, allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS });
+  const socket = connect({
+    host,
+    port,
+    allowHalfOpen: true,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: KEEP_ALIVE_MS,
+  });
   const giveUp = (): void => void socket.destroy(new Error(`no answer within ${ANSWER_MS} ms`));
   socket.setTimeout(ANSWER_MS, giveUp);
   const forget = onAbort(signal, giveUp);

@@ -128,7 +128,14 @@ export class Routes {
       if (this.#targets.has(key)) continue;
       const [namespace = "", name = ""] = key.split("/");
       const labelSelector = `${SERVICE_NAME_LABEL}=${name}`;
-      const reflector = new Reflector<EndpointSlice>({ client, resource: endpointSlices, namespace, labelSelector, clock, log });
+      const reflector = new Reflector<EndpointSlice>({
+        client,
+        resource: endpointSlices,
+        namespace,
+        labelSelector,
+        clock,
+        log,
+      });
       this.#targets.set(key, reflector);
       reflector.start();
     }

@@ -152,7 +152,9 @@ export class RelayServer {
   #carry(client: Socket, stream: NonNullable<Connected["stream"]>, { cluster = "", name, namespace }: RelayPod): void {
     const { clock, log, metrics } = this.#options;
     const counted = metrics.begin(cluster);
-    stream.once("error", (error) => log.debug({ member: cluster, namespace, name, reason: error.message }, "a connection was cut"));
+    stream.once("error", (error) =>
+      log.debug({ member: cluster, namespace, name, reason: error.message }, "a connection was cut"),
+    );
     const carried = carry(client, stream, clock, {
       request: (bytes) => counted.bytes("request", bytes),
       response: (bytes) => counted.bytes("response", bytes),

@@ -157,11 +157,26 @@ describe("the policy on relayed Services", () => {
       { ports },
       /relay-author may not relay the Service db; an operator allows it by the verb relay on services in a Role/,
     ],
-    ["no name of a Service", "team/web", { ports }, /relay: team\/web is not the name of another Service; write the name/],
+    [
+      "no name of a Service",
+      "team/web",
+      { ports },
+      /relay: team\/web is not the name of another Service; write the name/,
+    ],
     ["the Service itself", "far-web", { ports }, /relay: far-web is not the name of another Service/],
-    ["a selector", "web", { ports, selector: { app: "web" } }, /spec.selector: the endpoints of a Service .* remove it/],
+    [
+      "a selector",
+      "web",
+      { ports, selector: { app: "web" } },
+      /spec.selector: the endpoints of a Service .* remove it/,
+    ],
     ["a headless Service", "web", { ports, clusterIP: "None" }, /write type: ClusterIP, and no clusterIP: None/],
-    ["another protocol", "web", { ports: [{ port: 53, protocol: "UDP" }] }, /spec.ports: connections are relayed by TCP/],
+    [
+      "another protocol",
+      "web",
+      { ports: [{ port: 53, protocol: "UDP" }] },
+      /spec.ports: connections are relayed by TCP/,
+    ],
   ])("refuses %s", async (_, relay, spec, message) => {
     await expect(create(namespace, relay, spec)).rejects.toThrow(message);
   });
@@ -178,7 +193,12 @@ describe("the policy on relayed Services", () => {
     const all = [hostCluster(), memberCluster("west")];
     const optedIn = await freshNamespace(all, { labels: { [DELEGATION_LABEL]: "annotated" } });
     const other = await freshNamespace(hostCluster());
-    const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "web" }, spec: { containers: [{ name: "a", image: "a" }] } };
+    const pod = {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "web" },
+      spec: { containers: [{ name: "a", image: "a" }] },
+    };
     const connect = async (where: string): Promise<string> => {
       await kubectl(hostCluster(), ["create", "-n", where, "-f", "-"], { input: JSON.stringify(pod) });
       const path = `/api/v1/namespaces/${where}/pods/web/portforward`;

@@ -1,5 +1,12 @@
 import { RELAY_ANNOTATION } from "../../api/keys.ts";
-import { type EndpointSlice, type ObjectKey, objectKey, objectRef, type Service, type Stored } from "../../api/kubernetes.ts";
+import {
+  type EndpointSlice,
+  type ObjectKey,
+  objectKey,
+  objectRef,
+  type Service,
+  type Stored,
+} from "../../api/kubernetes.ts";
 import { RELAY_NAMESPACE, RELAY_SERVICE, RELAY_SLICE_MANAGER } from "../../api/relay.ts";
 import { hasSelector, SERVICE_NAME_LABEL, SLICE_MANAGER_LABEL, serviceOfSlice } from "../../copies/services.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -106,7 +113,9 @@ export class RelayController {
     // A Service to which others lead came or went.
     this.#loop.enqueueKnown((other) => {
       const service = this.#services.store.get(other);
-      return objectRef(other).namespace === namespace && service?.metadata.annotations?.[RELAY_ANNOTATION] === metadata.name;
+      return (
+        objectRef(other).namespace === namespace && service?.metadata.annotations?.[RELAY_ANNOTATION] === metadata.name
+      );
     });
   }
 
@@ -143,13 +152,18 @@ export class RelayController {
     if (!hasSelector(target))
       return `${annotation}: the Service ${name} has no spec.selector, so it has no pods; name one that selects pods`;
     const wanted = (spec?.ports ?? []).map(({ port, targetPort = port }) => targetPort);
-    const missing = wanted.find((each) => target.spec?.ports?.every(({ name: portName, port }) => each !== portName && each !== port));
+    const missing = wanted.find((each) =>
+      target.spec?.ports?.every(({ name: portName, port }) => each !== portName && each !== port),
+    );
     return missing === undefined
       ? undefined
       : `spec.ports: the Service ${name} has no port ${missing}; write one of its ports, by number or name, as targetPort`;
   }
 
-  #execute(action: RelayAction, { key, signal, log }: ActionContext<ObjectKey>): Promise<Expectation<ObservedRelay> | undefined> {
+  #execute(
+    action: RelayAction,
+    { key, signal, log }: ActionContext<ObjectKey>,
+  ): Promise<Expectation<ObservedRelay> | undefined> {
     const { host, recorder } = this.#options;
     if (action.type === "tell") {
       const { service, message } = action;
@@ -167,8 +181,10 @@ export class RelayController {
         if (action.type === "replace") return host.replace(endpointSlices, slice, { signal });
         return host.delete(endpointSlices, { namespace, name }, { uid, signal });
       },
-      onWritten: () => ({ slices }) =>
-        slices.find(({ metadata }) => metadata.name === name)?.metadata.resourceVersion !== resourceVersion,
+      onWritten:
+        () =>
+        ({ slices }) =>
+          slices.find(({ metadata }) => metadata.name === name)?.metadata.resourceVersion !== resourceVersion,
       onRefused: (reason) => log.warn({ reason }, "an EndpointSlice of a relayed Service cannot be written"),
     });
   }

@@ -11,7 +11,11 @@ export class PortRecord {
   readonly #ports = new Map<ObjectKey, ReadonlyMap<string, number>>();
 
   /** Returns the port of each name: the recorded one, unless another Service has that, or a free one. Absent if none is free. */
-  assign(service: ObjectKey, names: readonly string[], recorded: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
+  assign(
+    service: ObjectKey,
+    names: readonly string[],
+    recorded: ReadonlyMap<string, number>,
+  ): ReadonlyMap<string, number> {
     const before = this.#ports.get(service) ?? recorded;
     this.release(service);
     const ports = new Map<string, number>();

@@ -56,7 +56,10 @@ export function replicasOf(slices: readonly Stored<EndpointSlice>[]): Replicas {
   for (const { addressType, endpoints } of slices) {
     const known = found.get(addressType) ?? [];
     const more = (endpoints ?? []).map(({ targetRef: _, ...endpoint }) => endpoint);
-    found.set(addressType, [...known, ...more].toSorted((a, b) => (String(a.addresses) < String(b.addresses) ? -1 : 1)));
+    found.set(
+      addressType,
+      [...known, ...more].toSorted((a, b) => (String(a.addresses) < String(b.addresses) ? -1 : 1)),
+    );
   }
   return found;
 }

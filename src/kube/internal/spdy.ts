@@ -71,7 +71,8 @@ export class SpdyReader {
 
   read(chunk: Buffer): void {
     let rest = chunk;
-    while (rest.length > 0 && !this.#broken) rest = this.#data === undefined ? this.#readFrame(rest) : this.#readData(rest);
+    while (rest.length > 0 && !this.#broken)
+      rest = this.#data === undefined ? this.#readFrame(rest) : this.#readData(rest);
   }
 
   #readData(chunk: Buffer): Buffer {

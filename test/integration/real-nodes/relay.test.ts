@@ -161,7 +161,9 @@ onRealNodes((realNodes) => {
       expect(await new Promise((resolve) => socket.once("error", resolve))).toMatchObject({ code: "ECONNRESET" });
       expect((await metricsOf(first.healthPort))('legation_relay_connections_total{cluster="west"}')).toBe(before + 1);
     }, PATIENT);
-    expect((await metricsOf(first.healthPort))('legation_relay_failures_total{cluster="west",reason="Cut"}')).toBeGreaterThan(0);
+    expect(
+      (await metricsOf(first.healthPort))('legation_relay_failures_total{cluster="west",reason="Cut"}'),
+    ).toBeGreaterThan(0);
   });
 
   test("counts open connections", async () => {

@@ -59,7 +59,9 @@ async function grants(folder: string): Promise<readonly Grant[]> {
     }),
     ...accessAccountObjects("host", "constrained", { name: "" }),
   ];
-  const folders = [folder, join(folder, "member"), join(folder, "access"), join(folder, "relay")].filter((each) => existsSync(each));
+  const folders = [folder, join(folder, "member"), join(folder, "access"), join(folder, "relay")].filter((each) =>
+    existsSync(each),
+  );
   return grantsOf([...(await Promise.all(folders.map(loadManifests))).flat(), ...ofJoin]);
 }
 

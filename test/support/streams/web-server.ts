@@ -55,9 +55,12 @@ interface Answer {
 /** Asks a web server on a connection of its own. */
 export function ask(port: number, path: string, body?: Buffer, host = "127.0.0.1"): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const asked = request({ host, port, path, agent: false, method: body === undefined ? "GET" : "POST" }, (response) => {
-      text(response).then((read) => resolve({ status: response.statusCode ?? 0, text: read }), reject);
-    });
+    const asked = request(
+      { host, port, path, agent: false, method: body === undefined ? "GET" : "POST" },
+      (response) => {
+        text(response).then((read) => resolve({ status: response.statusCode ?? 0, text: read }), reject);
+      },
+    );
     asked.on("error", reject);
     if (body !== undefined) asked.setHeader("content-length", body.length);
     asked.end(body);

@@ -36,7 +36,11 @@ class Kubelet {
   }
 
   /** The headers of both streams, as a decompressor reads them, and the data frames after. */
-  read(): { readonly headers: readonly string[]; readonly frames: readonly Frame[]; readonly control: readonly number[] } {
+  read(): {
+    readonly headers: readonly string[];
+    readonly frames: readonly Frame[];
+    readonly control: readonly number[];
+  } {
     let bytes = Buffer.concat(this.#chunks);
     const compressed: Buffer[] = [];
     const frames: Frame[] = [];

@@ -39,7 +39,12 @@ test("gives a client its pod again, also when others come, until the time is ove
 test("gives a client another pod when its own is gone", () => {
   const choice = new Choice(new FakeClock());
   const given = choose(choice, PODS);
-  expect(choose(choice, PODS.filter(({ name }) => name !== given))).not.toBe(given);
+  expect(
+    choose(
+      choice,
+      PODS.filter(({ name }) => name !== given),
+    ),
+  ).not.toBe(given);
 });
 
 test("gives a client the same pod as another replica does, and different clients different ones", () => {

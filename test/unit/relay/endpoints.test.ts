@@ -4,7 +4,11 @@ import { takingConnections } from "../../../src/relay/endpoints.ts";
 
 type Endpoint = NonNullable<EndpointSlice["endpoints"]>[number];
 
-function slice(endpoints: readonly Endpoint[], manager = "endpointslice-controller.k8s.io", port = 8080): Stored<EndpointSlice> {
+function slice(
+  endpoints: readonly Endpoint[],
+  manager = "endpointslice-controller.k8s.io",
+  port = 8080,
+): Stored<EndpointSlice> {
   return {
     metadata: {
       name: "web-x",

@@ -5,14 +5,17 @@ import { Registry } from "prom-client";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { RelayPod } from "../../../src/relay/endpoints.ts";
 import { RelayServer } from "../../../src/relay/server.ts";
+import { realClock } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { RelayMetrics } from "../../../src/telemetry/relay.ts";
 import { freePort } from "../../support/clusters/ports.ts";
-import { realClock } from "../../../src/runtime/clock.ts";
 
 const route = { namespace: "team", service: "far-web", portName: "" };
 
-async function pod(name: string, onConnection: (socket: Socket) => void): Promise<RelayPod & { readonly server: Server }> {
+async function pod(
+  name: string,
+  onConnection: (socket: Socket) => void,
+): Promise<RelayPod & { readonly server: Server }> {
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     socket.on("error", () => {});
     onConnection(socket);
@@ -46,7 +49,10 @@ async function startRelay(pods: readonly RelayPod[]): Promise<Rig> {
   await vi.waitUntil(() => relay.isListening);
   onTestFinished(() => relay.close(0));
   const series = async (name: string): Promise<readonly unknown[]> =>
-    (await registry.getSingleMetric(`legation_relay_${name}`)?.get())?.values.map(({ labels, value }) => ({ ...labels, value })) ?? [];
+    (await registry.getSingleMetric(`legation_relay_${name}`)?.get())?.values.map(({ labels, value }) => ({
+      ...labels,
+      value,
+    })) ?? [];
   return { relay, port, series };
 }
 
@@ -64,7 +70,9 @@ test("carries bytes and the end of each direction apart from the other", async (
   const client = await open(port);
   client.end("a question");
   expect(await text(client)).toBe("answer to a question");
-  await vi.waitUntil(async () => (await series("open_connections")).every((one) => (one as { value: number }).value === 0));
+  await vi.waitUntil(async () =>
+    (await series("open_connections")).every((one) => (one as { value: number }).value === 0),
+  );
   expect(await series("bytes_total")).toEqual([
     { cluster: "", direction: "request", value: 10 },
     { cluster: "", direction: "response", value: 20 },

@@ -69,7 +69,10 @@ onRealNodes((realNodes) => {
     await podThat(client, namespace, "web-0", isReady, PATIENT);
     relay = await relayReplica(legation, "127.0.0.1");
     await relay.process.start();
-    const slice = await eventually(() => client.find(endpointSlices, { namespace, name: "far-web-relay-ipv4" }), PATIENT);
+    const slice = await eventually(
+      () => client.find(endpointSlices, { namespace, name: "far-web-relay-ipv4" }),
+      PATIENT,
+    );
     for (const { name = "", port = 0 } of slice.ports ?? []) ports.set(name, port);
     await eventuallyPasses(async () => expect((await ask(ports.get("http") ?? 0, "/name")).status).toBe(200), PATIENT);
     forward = new StreamingKubectl(["-n", namespace, "port-forward", "pod/web-0", ":8080"], {
@@ -98,6 +101,7 @@ onRealNodes((realNodes) => {
     }
     rows.push(["kB of a connection", ((memory() - before) * 1000) / CONNECTIONS, "-"]);
     for (const socket of held) socket.destroy();
-    for (const row of rows) process.stderr.write(`${row.map((cell) => (typeof cell === "number" ? cell.toFixed(1) : cell)).join(" | ")}\n`);
+    for (const row of rows)
+      process.stderr.write(`${row.map((cell) => (typeof cell === "number" ? cell.toFixed(1) : cell)).join(" | ")}\n`);
   });
 });

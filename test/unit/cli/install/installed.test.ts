@@ -49,7 +49,8 @@ test("reads an installation's settings from its objects, also of a version that 
     clusterName: "berlin",
     version: "0.1.0",
     webhookUrl: undefined,
-    access: undefined, relay: false,
+    access: undefined,
+    relay: false,
     ownImage,
   });
   const outside = await read({
@@ -68,7 +69,8 @@ test("keeps an operator's own image for its version, and requires --image for an
     clusterName: "berlin",
     version: "0.1.0",
     webhookUrl: undefined,
-    access: undefined, relay: false,
+    access: undefined,
+    relay: false,
     ownImage: "registry.example/l:1",
   };
   expect(imageToKeep(own, "0.1.0")).toBe("registry.example/l:1");

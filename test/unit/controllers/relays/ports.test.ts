@@ -35,7 +35,11 @@ test("keeps the ports of names that stay, and frees those of names that go", () 
 
 test("never gives one port to two Services", () => {
   const services = fc.array(
-    fc.record({ name: fc.stringMatching(/^[a-c]$/), ports: fc.uniqueArray(fc.stringMatching(/^[x-z]$/)), recorded: fc.nat(3) }),
+    fc.record({
+      name: fc.stringMatching(/^[a-c]$/),
+      ports: fc.uniqueArray(fc.stringMatching(/^[x-z]$/)),
+      recorded: fc.nat(3),
+    }),
   );
   fc.assert(
     fc.property(services, (steps) => {

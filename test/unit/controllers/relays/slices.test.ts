@@ -5,7 +5,10 @@ import { recordedPorts, relayedPorts, replicasOf, slicesOf } from "../../../../s
 
 function service(spec: NonNullable<Service["spec"]>, relay: string | null = "web"): Stored<Service> {
   const annotations = relay === null ? {} : { "legation.dev/relay": relay };
-  return { metadata: { name: "far-web", namespace: "team", uid: "service-uid", resourceVersion: "1", annotations }, spec };
+  return {
+    metadata: { name: "far-web", namespace: "team", uid: "service-uid", resourceVersion: "1", annotations },
+    spec,
+  };
 }
 
 function stored(slice: EndpointSlice): Stored<EndpointSlice> {

@@ -23,7 +23,7 @@ const before: InstalledSettings = {
   version: "2",
   webhookUrl: undefined,
   access: undefined,
-      relay: false,
+  relay: false,
   ownImage: undefined,
 };
 const helmRelease = { name: "fleet", namespace: "infra" };
