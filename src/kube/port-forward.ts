@@ -3,6 +3,7 @@ import type { ClusterClient } from "./client.ts";
 import { cancelStream, dataHeader, frameParts, ping, SpdyReader, synStream } from "./internal/spdy.ts";
 import type { ObjectRef } from "./objects.ts";
 import { pods } from "./resources.ts";
+import { startTimer } from "./timer.ts";
 
 /** A connection to a port of a pod, or the API server's refusal. */
 export type PortForward = { readonly stream: Duplex } | { readonly status: number; readonly text: string };
@@ -18,6 +19,8 @@ const DATA = 3;
 // Shorter than the idle timeout of common load balancers; kubectl sends pings every 5 s.
 const PING_MS = 30_000;
 const LAST_FRAMES_MS = 5_000;
+// A kubelet's words are shorter, and a hostile one may send any.
+const LONGEST_REFUSAL = 1_024;
 // Once to twice this is the longest pause of an answer to a client that has ended.
 const SILENCE_MS = 5_000;
 
@@ -127,14 +130,14 @@ class ForwardedPort extends Duplex {
       if (!this.#isReset) this.#socket.write(cancelStream(DATA));
       this.#socket.end(() => this.#socket.destroy());
       // What the server does not read must not keep the connection.
-      setTimeout(() => this.#socket.destroy(), LAST_FRAMES_MS).unref();
+      startTimer(LAST_FRAMES_MS, () => this.#socket.destroy()).unref();
     }
     done(error);
   }
 
   #onData(stream: number, chunk: Buffer): void {
-    if (stream === ERRORS) this.#refusal += chunk.toString();
-    else if (!this.destroyed && !this.push(chunk)) this.#socket.pause();
+    if (stream === ERRORS) this.#refusal = (this.#refusal + chunk.toString()).slice(0, LONGEST_REFUSAL);
+    else if (stream === DATA && !this.destroyed && !this.push(chunk)) this.#socket.pause();
   }
 
   /** A kubelet writes its error, if any, before it resets the stream of data. */
