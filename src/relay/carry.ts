@@ -50,7 +50,7 @@ function hasEnded(stream: Duplex): boolean {
 }
 
 /** Resets a TCP connection, as the kernel of a process that ended would. */
-export function cut(stream: Duplex): void {
+function cut(stream: Duplex): void {
   if (stream instanceof Socket) stream.resetAndDestroy();
   else stream.destroy(new Error("the other side was cut"));
 }
