@@ -34,6 +34,7 @@ test("finds no settings where nothing is installed", async () => {
     clusterName: undefined,
     version: undefined,
     webhookUrl: undefined,
+    relay: false,
     ownImage: undefined,
   });
 });
@@ -56,6 +57,7 @@ test("reads an installation's settings from its objects, also of a version that 
   const outside = await read({
     mutatingwebhookconfigurations: configuration({ url: "https://192.0.2.7:9443/mutate/all" }),
   });
+  expect((await read({ serviceaccounts: { metadata: { name: "legation-relay" } } })).relay).toBe(true);
   expect(outside).toMatchObject({ webhookUrl: "https://192.0.2.7:9443", ownImage: undefined });
 });
 
