@@ -19,7 +19,7 @@ export interface DeploymentDefaults {
 }
 
 /** The Deployments of the chart. */
-export const COMPONENTS = ["controller", "webhook", "access", "ui"] as const;
+export const COMPONENTS = ["controller", "webhook", "access", "relay", "ui"] as const;
 export type Component = (typeof COMPONENTS)[number];
 
 const quantity = z.union([
@@ -134,6 +134,12 @@ export const valuesSchema: z.ZodType = z
         .describe("Users of the host reach the API servers of members that join with `--access` (access.md)."),
       ...process,
     }),
+    relay: z.strictObject({
+      enabled: z
+        .boolean()
+        .describe("Services with the annotation `legation.dev/relay` lead to pods in members (relay.md)."),
+      ...process,
+    }),
     ui: z.strictObject({
       enabled: z.boolean().describe("Serve the page to all users who have a token for the host (ui.md)."),
       hosts: z
@@ -195,6 +201,7 @@ export function defaultValues(
     controller: processOf("controller"),
     webhook: { ...processOf("webhook"), certificate: { source: "self", issuerRef: {} } },
     access: { enabled: false, ...processOf("access") },
+    relay: { enabled: false, ...processOf("relay") },
     ui: { enabled: false, hosts, ...processOf("ui") },
     hub: { enabled: false, type: "LoadBalancer", annotations: {} },
     monitoring: { podMonitors: false, rules: false, labels: {} },

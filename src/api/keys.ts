@@ -46,6 +46,9 @@ export const OVERRIDES_ANNOTATION = "legation.dev/overrides";
 /** The API server of the pod's in-cluster configuration: `host`, `member` or `none`. */
 export const API_ANNOTATION = "legation.dev/api";
 
+/** On a Service without a selector: the Service of its namespace to whose pods Legation carries each connection. */
+export const RELAY_ANNOTATION = "legation.dev/relay";
+
 /** Annotation on a pod: the workload, as `Deployment/web`, whose wishes count for it. Admission writes it into templates. */
 export const WISHES_OF_ANNOTATION = "legation.dev/wishes-of";
 /** Label of workloads whose wishes their pods do not carry, by which the controller's watches select. */

@@ -37,6 +37,7 @@ import { ProviderController } from "./queues/provider-controller.ts";
 import { QuotaController } from "./queues/quota-controller.ts";
 import { RoomController } from "./queues/room-controller.ts";
 import { RefusedWrites } from "./refused-writes.ts";
+import { RelayController } from "./relays/controller.ts";
 import { KeptDelegates, RestoredHost } from "./restored-host.ts";
 import { ServiceController } from "./services/controller.ts";
 import { JoinedNetworks } from "./services/joined-networks.ts";
@@ -81,6 +82,7 @@ export class Controllers {
   readonly #wholeJobs: WholeJobs;
   readonly #types: TypesController;
   readonly #room: RoomController;
+  readonly #relays: RelayController;
   readonly #serving: NodeServing | undefined;
   readonly #departed: DepartedClusters | undefined;
 
@@ -236,6 +238,7 @@ export class Controllers {
       wholeJobs: () => this.#wholeJobs.objects(),
       complete: (spec) => completedSpec(spec, this.#delegation.hostClasses),
     });
+    this.#relays = new RelayController({ ...running, recorder });
     this.#serving = kubelets && new NodeServing({ ...running, kubelets, nodes: this.#virtualNodes.nodes });
   }
 
@@ -261,6 +264,7 @@ export class Controllers {
     this.#quotas.start();
     this.#providers.start();
     this.#room.start();
+    this.#relays.start();
     this.#podEvents?.start();
     this.#serving?.start();
     this.#reportMembers();
@@ -272,6 +276,7 @@ export class Controllers {
     this.#departed?.stop();
     await this.#serving?.stop();
     await this.#podEvents?.stop();
+    await this.#relays.stop();
     await this.#room.stop();
     await this.#profiles.stop();
     await this.#providers.stop();

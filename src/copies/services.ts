@@ -1,5 +1,6 @@
 import { EXPORTED_ANNOTATION, GROUP, HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE } from "../api/keys.ts";
 import type { EndpointSlice, KubeObject, Service, Stored } from "../api/kubernetes.ts";
+import { RELAY_SLICE_MANAGER } from "../api/relay.ts";
 import { addressChange, addressKindOf, mayBeCopied } from "../api/service-fields.ts";
 import { endpointSlices, serviceExports, services } from "../kube/resources.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
@@ -41,7 +42,8 @@ export interface ServiceObject extends KubeObject, SliceContent {
 
 /** Label: the Service of an EndpointSlice. */
 export const SERVICE_NAME_LABEL = "kubernetes.io/service-name";
-const SLICE_MANAGER_LABEL = "endpointslice.kubernetes.io/managed-by";
+/** Label: the controller that made an EndpointSlice. */
+export const SLICE_MANAGER_LABEL = "endpointslice.kubernetes.io/managed-by";
 const OWN_SLICES_MANAGER = "endpointslice-controller.k8s.io";
 const SKIP_MIRROR_LABEL = "endpointslice.kubernetes.io/skip-mirror";
 
@@ -65,6 +67,11 @@ export function serviceOfSlice({ metadata }: KubeObject): string {
 /** Reports whether the host's own controller made the slice, for a Service with a selector. */
 export function isOfSelector({ metadata }: KubeObject): boolean {
   return metadata?.labels?.[SLICE_MANAGER_LABEL] === OWN_SLICES_MANAGER;
+}
+
+/** Reports whether the slice of a Service without a selector is not copied: the host's controller made it, or it leads to a relay. */
+export function isOfHostAlone(slice: KubeObject): boolean {
+  return isOfSelector(slice) || slice.metadata?.labels?.[SLICE_MANAGER_LABEL] === RELAY_SLICE_MANAGER;
 }
 
 /**

@@ -8,7 +8,7 @@ import { ObjectsInMembers } from "../../copies/objects-in-members.ts";
 import {
   hasSelector,
   isExported,
-  isOfSelector,
+  isOfHostAlone,
   SERVICES,
   type ServiceObject,
   selects,
@@ -284,7 +284,7 @@ export class ServiceController implements PodCopier {
     if (service.state !== "present") return service;
     // The member's own Service of that name must not get endpoints that its authors did not give it.
     if (this.#copier.copies.of(member, SERVICE, namespace, name) === undefined) return { state: "missing" };
-    if (!hasSelector(service.object)) return isOfSelector(source.object) ? { state: "missing" } : source;
+    if (!hasSelector(service.object)) return isOfHostAlone(source.object) ? { state: "missing" } : source;
     if (isWantedInMembers(service.object)) return { state: "missing" };
     const { trafficDistribution } = service.object.spec ?? {};
     return this.#joinedSlices.of(source.object, member.name, this.#networks.now, trafficDistribution);

@@ -113,6 +113,14 @@ test("a whole Service has each cluster's own pods alone, and one without a selec
   expect(open[3]).toMatch(/^west +- +0 +0 +this cluster$/);
 });
 
+test("a relayed Service leads from this cluster alone, to the relay", () => {
+  const { metadata, ...rest } = service({ selector: {} });
+  const relayed = { ...rest, metadata: { ...metadata, annotations: { "legation.dev/relay": "db" } } };
+  const shown = lines({ service: relayed, slices: [slice("IPv4", { "": [true] })], proxies: [pod("west")] });
+  expect(shown[0]).toBe("Service shop/web: ClusterIP, 80/TCP, relayed to db; 1 of 1 endpoints ready");
+  expect(shown[3]).toMatch(/^west +- +0 +0 +- +this cluster: a relayed Service leads from this cluster alone$/);
+});
+
 test("what was told of it is a trouble", () => {
   const told = [
     {
