@@ -36,6 +36,7 @@ import { reflectFlavors } from "./queues/flavors.ts";
 import { ProviderController } from "./queues/provider-controller.ts";
 import { QuotaController } from "./queues/quota-controller.ts";
 import { RoomController } from "./queues/room-controller.ts";
+import { jobInMember, objectsInMember, workOfJob, workOfObject } from "./queues/whole-work.ts";
 import { RefusedWrites } from "./refused-writes.ts";
 import { KeptDelegates, RestoredHost } from "./restored-host.ts";
 import { ServiceController } from "./services/controller.ts";
@@ -191,7 +192,10 @@ export class Controllers {
       ...running,
       flavors,
       proxies,
-      wholeJobs: (cluster) => this.#wholeJobs.inMember(cluster),
+      wholeWork: (cluster) => [
+        ...this.#wholeJobs.inMember(cluster).map(({ object, copy }) => jobInMember(object, copy)),
+        ...this.#types.queuedObjects().flatMap((queued) => objectsInMember(cluster, queued)),
+      ],
     });
     const queues = { ...running, capacities: this.#capacities };
     this.#quotas = new QuotaController({ ...queues, recorder });
@@ -226,7 +230,10 @@ export class Controllers {
           }
         );
       },
-      wholeJobs: () => this.#wholeJobs.objects(),
+      wholeWork: () => [
+        ...this.#wholeJobs.objects().map(workOfJob),
+        ...this.#types.queuedObjects().flatMap((queued) => queued.objects.map((one) => workOfObject(one, queued))),
+      ],
       complete: (spec) => completedSpec(spec, this.#delegation.hostClasses),
     });
     this.#serving = kubelets && new NodeServing({ ...running, kubelets, nodes: this.#virtualNodes.nodes });

@@ -14,7 +14,7 @@ export interface FlavorCapacitiesOptions {
   readonly flavors: Pick<Reflector<ResourceFlavor>, "start" | "store">;
   readonly registry: Pick<Registry, "clusters" | "members" | "unconnected">;
   readonly proxies: Pick<ReadStore<Pod>, "byIndex" | "synced">;
-  readonly wholeJobs: RoomFacts["wholeJobs"];
+  readonly wholeWork: RoomFacts["wholeWork"];
   readonly events: Events<ControllerEvents>;
   readonly clock: Clock;
 }

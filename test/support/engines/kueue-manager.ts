@@ -68,8 +68,8 @@ export async function startKueue(host: Cluster, options: KueueManagerOptions): P
     internalCertManagement: { enable: false },
     clientConnection: { qps: 300, burst: 500 },
     integrations: { frameworks: options.frameworks },
-    // It serves an aggregated API by a certificate of its own.
-    featureGates: { VisibilityOnDemand: false },
+    // It serves an aggregated API by a certificate of its own; and pods that are preempted while a check is pending queue again.
+    featureGates: { VisibilityOnDemand: false, SkipReassignmentForPodOwnedWorkloads: false },
     ...options.configuration,
   };
   writeFileSync(config, JSON.stringify(configuration));
