@@ -5,7 +5,7 @@ import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { FlavorCapacities } from "../../../../src/controllers/queues/flavor-capacities.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { Store } from "../../../../src/runtime/store.ts";
-import { member } from "../../../support/builders/member.ts";
+import { cluster, member } from "../../../support/builders/member.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 
 const NODE: KubeNode = {
@@ -26,10 +26,10 @@ test("nodes count for a flavor that some user names, and no longer than it does"
     metadata: { name, uid: name, resourceVersion: "1" },
     spec: { nodeLabels: { "legation.dev/cluster": "west" } },
   });
-  const west = member("west", undefined, { nodes: [NODE], foreignByNode: () => ({ on: () => ({}) }) });
+  const west = member("west", undefined, { syncing: false, nodes: [NODE], foreignByNode: () => ({ on: () => ({}) }) });
   const capacities = new FlavorCapacities({
     flavors: { store: syncedStore<ResourceFlavor>([flavor("first"), flavor("second")]), start: () => {} },
-    registry: { clusters: () => [west.cluster], members: () => [west], unconnected: () => [] },
+    registry: { clusters: () => [cluster("west")], members: () => [west], unconnected: () => [] },
     proxies: Object.assign(syncedStore<Pod>(), { byIndex: () => [] }),
     wholeWork: () => [],
     events: new Events<ControllerEvents>(),
