@@ -204,12 +204,7 @@ test("the check for room is answered for all pods of a whole JobSet together", a
   await submit(namespace, "large", "roomy-sets", { whole: true, cpu: "60", pods: perMember });
   await eventuallyPasses(async () => {
     const { status: found } = await workloadOf(clients().host, namespace, "large");
-    expect(found?.conditions).toContainEqual(
-      expect.objectContaining({
-        type: "Evicted",
-        reason: "AdmissionCheck",
-        message: expect.stringMatching(/would wait: east: cpu: 60 requested/),
-      }),
-    );
+    const message = expect.stringMatching(/pods of pod set worker would wait: east: cpu: 60 requested/);
+    expect(found?.admissionChecks).toMatchObject([{ state: "Retry", message }]);
   }, PATIENT);
 });

@@ -26,7 +26,11 @@ test("nodes count for a flavor that some user names, and no longer than it does"
     metadata: { name, uid: name, resourceVersion: "1" },
     spec: { nodeLabels: { "legation.dev/cluster": "west" } },
   });
-  const west = member("west", undefined, { syncing: false, nodes: [NODE], foreignByNode: () => ({ on: () => ({}) }) });
+  const west = member("west", undefined, {
+    ...{ syncing: false, nodesRead: true, probed: { reachable: true }, virtualNode: { cordoned: false, taints: [] } },
+    nodes: [NODE],
+    foreignByNode: () => ({ on: () => ({}) }),
+  });
   const capacities = new FlavorCapacities({
     flavors: { store: syncedStore<ResourceFlavor>([flavor("first"), flavor("second")]), start: () => {} },
     registry: { clusters: () => [cluster("west")], members: () => [west], unconnected: () => [] },
