@@ -57,7 +57,7 @@ export const COMMAND_ROOMS: readonly Room[] = [
     purpose:
       "plain documents on members, pods, workloads and whole objects: what is wrong, since when, who says so, what to do",
     foundation: "command",
-    imports: ["cli/simulation", "simulation", "placement", "scheduling", "webhook"],
+    imports: ["cli/simulation", "clusters/host-name.ts", "simulation", "placement", "scheduling", "webhook"],
   },
   {
     room: "cli/explain/installation",

@@ -66,7 +66,7 @@ export interface NameRule {
 export interface StatusRule {
   /** JSON pointer of the field, e.g. `/status/phase`. */
   readonly path: string;
-  /** CEL expression over `members`, each with `name` and `object`, and `values`, the field's values in the copies that have it. */
+  /** CEL expression over `members`, each with `name`, `ready` and `object`, and `values`, the field's values in the copies that have it. */
   readonly value: string;
 }
 

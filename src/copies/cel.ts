@@ -6,7 +6,7 @@ import {
   Optional,
   ParseError,
 } from "@marcbachmann/cel-js";
-import { isJsonObject, type JsonObject } from "../api/json.ts";
+import { isJsonObject, type JsonObject, sortedKeys } from "../api/json.ts";
 
 /** The result of an expression: a JSON value, undefined for an optional without one, or why there is none. */
 export type Evaluated =
@@ -36,12 +36,18 @@ interface Evaluator {
 /** A member with its copy, as CEL has it. */
 export class CelMember {
   readonly name: string;
+  readonly ready: boolean;
   readonly object: unknown;
 
   /** Throws an Error if the copy is too large. */
-  constructor(name: string, copy: JsonObject) {
+  constructor({
+    name,
+    ready,
+    object,
+  }: { readonly name: string; readonly ready: boolean; readonly object: JsonObject }) {
     this.name = name;
-    this.object = celValue(copy);
+    this.ready = ready;
+    this.object = celValue(object);
   }
 }
 
@@ -53,7 +59,7 @@ const ENVIRONMENTS: Readonly<Record<ExpressionUse, Environment>> = {
   health: bounded(environment().registerVariable("object", "map")),
   status: bounded(
     environment()
-      .registerType("Member", { ctor: CelMember, fields: { name: "string", object: "map" } })
+      .registerType("Member", { ctor: CelMember, fields: { name: "string", ready: "bool", object: "map" } })
       .registerVariable("members", "list<Member>")
       .registerVariable("values", "list<dyn>"),
   ),
@@ -130,8 +136,17 @@ function jsonObject(entries: readonly (readonly [unknown, unknown])[]): object {
   return Object.fromEntries(entries.map(([key, value]) => [String(key), jsonValue(value)]));
 }
 
+/** Returns an environment with the functions of lists that cel-go adds to the language (ext/lists.go). */
 function environment(): Environment {
-  return new Environment({ enableOptionalTypes: true, homogeneousAggregateLiterals: false, limits: LIMITS });
+  return new Environment({ enableOptionalTypes: true, homogeneousAggregateLiterals: false, limits: LIMITS })
+    .registerFunction("list.flatten(): list", (list: readonly unknown[]) => list.flat())
+    .registerFunction("list.distinct(): list", distinct);
+}
+
+function distinct(list: readonly unknown[]): unknown[] {
+  stepsLeft -= sizeOf(list, stepsLeft);
+  if (stepsLeft < 0) throw TOO_COSTLY;
+  return [...new Map(list.map((item) => [JSON.stringify(jsonValue(item), sortedKeys), item])).values()];
 }
 
 /** Counts the steps of an environment's expressions, which the library does not: it gives its evaluator to macros. */

@@ -14,8 +14,6 @@ export interface ObjectMember extends MemberCopy {
   readonly misfit?: string;
   /** The member answers, and its copies are followed. */
   readonly isUsable: boolean;
-  /** The member was declared lost: no probe is answered, or another cluster answers. Absent: it was not. */
-  readonly isLost?: boolean;
   /** The member never let its copies be read, and the object's record knows none there. Absent: not so. */
   readonly isClosed?: boolean;
   /** When no request can create the copy any more; epoch ms. Absent: none can. */

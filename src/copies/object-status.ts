@@ -8,6 +8,8 @@ export interface MemberCopy {
   readonly copy?: Stored<AnyObject>;
   /** The copy is as the host's object is now. */
   readonly inStep: boolean;
+  /** The member was declared lost, no probe is answered or another cluster answers: its copy is as it was last seen. */
+  readonly isLost: boolean;
 }
 
 /**

@@ -130,7 +130,10 @@ function numbersIn(result: Evaluated): readonly number[] {
 function isSame(some: readonly MemberCopy[], others: readonly MemberCopy[]): boolean {
   return (
     some.length === others.length &&
-    some.every(({ member, copy }, index) => member === others[index]?.member && copy === others[index]?.copy)
+    some.every(({ member, copy, isLost }, index) => {
+      const other = others[index];
+      return member === other?.member && copy === other.copy && isLost === other.isLost;
+    })
   );
 }
 
@@ -148,7 +151,10 @@ function ruled(status: JsonObject, { values, problems }: RuleValues): RuledStatu
 
 function valuesOf(rules: readonly StatusRule[], holders: readonly MemberCopy[]): RuleValues {
   const sorted = holders.toSorted((a, b) => (a.member < b.member ? -1 : 1));
-  const copies = sorted.map(({ member, copy }) => ({ name: member, object: copy === undefined ? {} : plain(copy) }));
+  const copies = sorted.map(({ member, isLost, copy }) => ({
+    ...{ name: member, ready: !isLost },
+    object: copy === undefined ? {} : plain(copy),
+  }));
   // A member that has not reported yet lacks fields that it will have.
   const haveAllReported = sorted.every(({ copy }) => statusOf(copy) !== undefined);
   let members: readonly CelMember[] | undefined;
@@ -158,7 +164,7 @@ function valuesOf(rules: readonly StatusRule[], holders: readonly MemberCopy[]):
     let value: unknown;
     if (!("problem" in expression)) {
       const result = evaluated(expression, () => {
-        members ??= copies.map((copy) => new CelMember(copy.name, copy.object));
+        members ??= copies.map((copy) => new CelMember(copy));
         const values = copies.map(({ object }) => valueAt(object, pointer) ?? null).filter((one) => one !== null);
         return { members, values: celValue(values) };
       });

@@ -27,7 +27,7 @@ export function serviceMarks({ metadata }: KubeObject): Readonly<Record<string, 
   return exported === undefined ? {} : { [EXPORTED_ANNOTATION]: exported };
 }
 
-/** Returns the status of a Service from those of its copies: the addresses of all members' load balancers. */
+/** Returns the status of a Service from those of its copies: the addresses of the load balancers of all members that are not lost. */
 export function serviceStatusFrom(service: Stored<AnyObject>, holders: readonly MemberCopy[]): JsonObject | undefined {
   const status = statusFromCopies(service, holders);
   if (status === undefined) return undefined;
@@ -39,6 +39,7 @@ export function serviceStatusFrom(service: Stored<AnyObject>, holders: readonly 
 function ingressOf(holders: readonly MemberCopy[]): unknown[] {
   const all = holders
     .toSorted((a, b) => (a.member < b.member ? -1 : 1))
+    .filter(({ isLost }) => !isLost)
     .flatMap(({ copy }) => {
       const balancer = statusOf(copy)?.loadBalancer;
       const ingress = isJsonObject(balancer) ? balancer.ingress : undefined;

@@ -11,6 +11,7 @@ import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { applyAll, kubectl } from "../support/harness/kubectl.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { withoutMemberRight } from "../support/legation/member-rights.ts";
+import { legationOn } from "../support/legation/process.ts";
 import { makeScene, PATIENT } from "../support/services/scene.ts";
 import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
 import type { Write } from "../support/write-gate/write-gate.ts";
@@ -394,4 +395,23 @@ test("runs pods in a member that joined without the rights to copy Services, and
   expect(await scene.find(west, services, "web")).toBeUndefined();
   await restore();
   await scene.inWest("web");
+});
+
+test("`legation status` shows in which clusters a Service has endpoints, and from where it leads to them", async () => {
+  const scene = await makeScene(clients(), onTestFinished);
+  await scene.service("web");
+  await scene.run("web-0", { app: "web" });
+  await scene.run("web-1", { app: "web" }, "east");
+  await eventuallyPasses(async () => {
+    const args = ["status", "service/web", "-n", scene.namespace, "-o", "json"];
+    const { code, stdout } = await legationOn(hostCluster(), ...args);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({
+      clusters: [
+        { ready: 0, reaches: [], unreached: [{ cluster: "east" }, { cluster: "west" }] },
+        { cluster: "east", ready: 1, reaches: ["east"], unreached: [{ cluster: "west" }] },
+        { cluster: "west", ready: 1, reaches: ["west"], unreached: [{ cluster: "east" }] },
+      ],
+    });
+  }, PATIENT);
 });

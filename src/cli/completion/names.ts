@@ -1,7 +1,7 @@
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { namespaces, type Resource } from "../../kube/resources.ts";
+import { namespaces, type Resource, services } from "../../kube/resources.ts";
 import type { OutputFormat } from "../shared/output.ts";
 import type { Session } from "../shared/session.ts";
 import { SUBJECT_NAMES, subjectOf } from "../simulation/subjects.ts";
@@ -27,7 +27,12 @@ export async function readNames(kind: ValueKind, { flags, plain }: WrittenLine, 
   if (kind === "namespace") return await list(client, namespaces, session.signal);
   const subject = subjectOf(plain[1] ?? "");
   if (subject === undefined) return [];
-  return await list(client, WORKLOAD_RESOURCES[subject], session.signal, flags.get("--namespace") ?? namespace);
+  return await list(
+    client,
+    subject === "Service" ? services : WORKLOAD_RESOURCES[subject],
+    session.signal,
+    flags.get("--namespace") ?? namespace,
+  );
 }
 
 async function list(

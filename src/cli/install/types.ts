@@ -55,8 +55,8 @@ export function lackingFields(
   type: Resource<KubeObject>,
   { manifests, installed }: { readonly manifests: readonly Manifest[]; readonly installed: DelegatedTypeSpec },
 ): string | undefined {
-  // A type without a rule for queues works as before, and may get it at any time.
-  const { queue: _, ...known } = knownFields(type, manifests);
+  // A type without rules for queues or its status works as before, and may get them at any time.
+  const { queue: _, status: __, ...known } = knownFields(type, manifests);
   const missing = Object.entries(known).filter(([field]) => !Object.hasOwn(installed, field));
   if (missing.length === 0) return undefined;
   const [name, fields] = [

@@ -1,11 +1,13 @@
+import { z } from "zod";
 import { defined } from "../../api/defined.ts";
 import type { AnyObject } from "../../api/delegated-type.ts";
 import type { KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import { DEPENDENCIES } from "../../copies/dependencies.ts";
+import type { ServiceObject } from "../../copies/services.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
-import { apiVersionOf, pods as podResource, type Resource } from "../../kube/resources.ts";
+import { apiVersionOf, pods as podResource, type Resource, services as serviceResource } from "../../kube/resources.ts";
 import {
   allDependenciesOf,
   CLASS_KINDS,
@@ -18,7 +20,8 @@ import {
 import { isLive } from "../../pods/pod-state.ts";
 import { type FollowedObjects, followedBy } from "../../scheduling/followed-objects.ts";
 import type { ClaimsByNamespace, ClaimTemplate } from "../../simulation/claims.ts";
-import type { WrittenObject } from "../shared/documents.ts";
+import { readFields, type WrittenObject } from "../shared/documents.ts";
+import { readable } from "../shared/reading.ts";
 import { writtenClaim } from "../simulation/claims.ts";
 import { isPodOf, type NamedWorkload } from "../simulation/controller-pods.ts";
 import { readClaims, readWorkloadObject } from "../simulation/host-state.ts";
@@ -47,6 +50,8 @@ export interface ManifestState {
   readonly missing: ReadonlySet<DependencyKey>;
   /** Objects that pods name and that the manifest creates. */
   readonly created: ReadonlySet<DependencyKey>;
+  /** Services of the workloads' namespaces, of the manifest or else the host. */
+  readonly services: readonly ServiceObject[];
   readonly notChecked: readonly string[];
 }
 
@@ -87,8 +92,9 @@ export async function readManifestState(
   }: { readonly current: string; readonly followed: readonly FollowedObjects[]; readonly signal: AbortSignal },
 ): Promise<ManifestState> {
   const planned = workloads.filter(({ kind }) => kind !== "DaemonSet");
-  const [existing, claims, absent] = await Promise.all([
+  const [existing, services, claims, absent] = await Promise.all([
     readExisting(host, planned, signal),
+    readServices(host, objects, planned, { current, signal }),
     readClaims(host, planned, signal),
     readAbsent(host, planned, followed, signal),
   ]);
@@ -99,6 +105,7 @@ export async function readManifestState(
   );
   return {
     existing,
+    services,
     claims,
     writtenClaims: claimsAmong(objects, current),
     objects: new Map([...objectsAmong(written), ...absent.objects]),
@@ -112,6 +119,31 @@ export async function readManifestState(
       ),
     ],
   };
+}
+
+const writtenService: z.ZodType<Pick<ServiceObject, "spec">> = z.object({
+  spec: z.object({ type: z.string(), selector: z.record(z.string(), z.string()) }).partial(),
+});
+
+/** A Service is a fact beside the plan: those that the account may not read are left out. */
+async function readServices(
+  host: ClusterClient,
+  objects: readonly WrittenObject[],
+  workloads: readonly NamedWorkload[],
+  { current, signal }: { readonly current: string; readonly signal: AbortSignal },
+): Promise<ServiceObject[]> {
+  const written = objects
+    .filter(({ apiVersion, kind }) => apiVersion === "v1" && kind === "Service")
+    .map((object): ServiceObject => {
+      const { name = "", namespace = current, annotations = {} } = object.metadata;
+      return { metadata: { name, namespace, annotations }, ...readFields(writtenService, object) };
+    });
+  const keyOf = ({ metadata }: KubeObject): string => `${metadata?.namespace}/${metadata?.name}`;
+  const known = new Set(written.map(keyOf));
+  const namespaces = [...new Set(workloads.map(({ namespace }) => namespace))];
+  const reading = namespaces.map((namespace) => readable(listAll(host, serviceResource, { namespace, signal })));
+  const stored = (await Promise.all(reading)).flatMap((found) => found ?? []);
+  return [...written, ...stored.filter((service) => !known.has(keyOf(service)))];
 }
 
 async function readExisting(

@@ -5,6 +5,7 @@ import type { HostState } from "../../simulation/host-state.ts";
 import { type Declined, type SimulatedPlace, Simulation } from "../../simulation/simulation.ts";
 import { among } from "../simulation/host-state.ts";
 import type { WrittenWorkload } from "./manifest.ts";
+import { dividedServices } from "./networks.ts";
 import { emptyPlan, isWaiting, type Plan, type PlannedPod, plannedMembers, type WorkloadPlan } from "./outcome.ts";
 import { type Reviewed, type ReviewInput, review } from "./review.ts";
 import { placeWhole, type ReviewedWhole } from "./whole.ts";
@@ -38,7 +39,7 @@ export async function planOf(input: PlanInput): Promise<Plan> {
   for (const { namespace, claim } of found.writtenClaims) simulation.addClaims(namespace, [claim]);
   const plans = [
     ...[...namespaces.refused].map(([name, message]) => refusedNamespace(name, message)),
-    ...reviewed.map((one) => (one.pods.length > 0 ? placePods(one, simulation) : placeWhole(one, simulation))),
+    ...reviewed.map((one) => (one.pods.length > 0 ? placePods(one, simulation, input) : placeWhole(one, simulation))),
     ...objects.map((one) => placeWhole(one, simulation)),
   ];
   const skipped = [...reviewed, ...objects].flatMap(({ notChecked }) => notChecked ?? []);
@@ -60,7 +61,11 @@ function refusedNamespace(name: string, message: string): WorkloadPlan {
   return { ...emptyPlan({ kind: "Namespace", namespace: name, name }), outcome: "refused", message };
 }
 
-function placePods({ plan, pods, claims, currentPods, failedCreate }: Reviewed, simulation: Simulation): WorkloadPlan {
+function placePods(
+  { plan, pods, claims, currentPods, failedCreate }: Reviewed,
+  simulation: Simulation,
+  { found: { services }, host: { clusters } }: Pick<PlanInput, "found" | "host">,
+): WorkloadPlan {
   simulation.addClaims(plan.namespace, claims);
   const plannedPods: PlannedPod[] = [];
   const declined: Declined[] = [];
@@ -73,8 +78,11 @@ function placePods({ plan, pods, claims, currentPods, failedCreate }: Reviewed, 
     declined.push(...others);
   }
   const members = simulation.members.map(({ name }) => name);
+  const memberOfPod = new Map(plannedPods.map(({ name, cluster }) => [name, cluster]));
+  const placed = ({ metadata }: Stored<Pod>): string | undefined => memberOfPod.get(metadata.name);
   return {
     ...plan,
+    notes: [...plan.notes, ...dividedServices(pods, placed, { services, clusters })],
     outcome: plannedPods.some(isWaiting) ? "waits" : "fits",
     pods: plannedPods,
     clusters: plannedMembers(members, currentPods.map(memberOf), plannedPods, declined),

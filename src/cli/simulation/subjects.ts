@@ -1,7 +1,7 @@
 import type { WorkloadKind } from "./workloads.ts";
 
 /** A kind that `legation status` shows by itself. A DaemonSet belongs to the host's own nodes, and has no division. */
-type Subject = Exclude<WorkloadKind, "DaemonSet">;
+type Subject = Exclude<WorkloadKind, "DaemonSet"> | "Service";
 
 /** Names by which kubectl knows the objects that `legation status` shows, by kind. The first is the one that help shows. */
 const NAMES: readonly (readonly [Subject, readonly [string, ...string[]]])[] = [
@@ -12,6 +12,7 @@ const NAMES: readonly (readonly [Subject, readonly [string, ...string[]]])[] = [
   ["ReplicationController", ["replicationcontroller", "replicationcontrollers", "rc"]],
   ["Job", ["job", "jobs"]],
   ["CronJob", ["cronjob", "cronjobs", "cj"]],
+  ["Service", ["service", "services", "svc"]],
 ];
 
 /** The kinds' names in help, messages and completion. */

@@ -11,6 +11,7 @@ import { inMember, type NamespaceStatus, readAllNamespaces, readNamespace } from
 import { QueueReader } from "../explain/queues.ts";
 import { readJourney } from "../explain/read-pod.ts";
 import { readWorkload } from "../explain/read-workload.ts";
+import { readService } from "../explain/service.ts";
 import { readWholeObject } from "../explain/whole-object.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { type Hidden, OTHER_PODS, ofViewers } from "../shared/hidden.ts";
@@ -27,19 +28,20 @@ import { memberText } from "./member-text.ts";
 import { membersText } from "./members-text.ts";
 import { namespaceText } from "./namespace-text.ts";
 import { journeyText } from "./pod-text.ts";
+import { serviceText } from "./service-text.ts";
 import { wholeJobText, wholeObjectText } from "./whole-text.ts";
 import { workloadText } from "./workload-text.ts";
 
 /** `word` names a delegated type, which the host knows. */
 type Target =
   | { readonly kind: "Member"; readonly name: string }
-  | { readonly kind: WorkloadKind; readonly name: string; readonly word?: never }
+  | { readonly kind: WorkloadKind | "Service"; readonly name: string; readonly word?: never }
   | { readonly kind?: never; readonly word: string; readonly name: string };
 
 export const command: Equip = equipped({
   description:
     "Shows all members: whether each is ready and why not, its version, nodes, room and pods; and Kueue's queues, if the host " +
-    "has them: their quotas, what waits and what for. Of one member, pod, workload or " +
+    "has them: their quotas, what waits and what for. Of one member, pod, workload, Service or " +
     "whole object: where it is, what happened to it and when, a reason for each member that does not take it, what is wrong " +
     "and what to do. With a namespace alone, or -A: what members have of it, and why some pods wait. All of it is read from " +
     "the host, but for when a pod's delegate was made, where its member is open to users.",
@@ -48,7 +50,7 @@ export const command: Equip = equipped({
       "[type]",
       `member, ${SUBJECT_NAMES.join(", ")}, a delegated type, or TYPE/NAME, or a member's name alone (default: all members, or with -n what that namespace has in them)`,
     ),
-    new Argument("[name]", "name of the member, pod, workload or object"),
+    new Argument("[name]", "name of the member, pod, workload, Service or object"),
   ],
   flags: flags({
     "-n, --namespace <name>":
@@ -65,6 +67,7 @@ export const command: Equip = equipped({
     "status deployment/web -n shop -w": "follow a workload as its pods move",
     "status pod web-0 -n shop": "where one pod is, and why",
     "status deployment/web -n shop": "how a workload is divided, and why pods of it wait",
+    "status service/web -n shop": "where the pods of a Service are, and from where it reaches them",
     "status configmap/settings -n shop": "which members have an object that goes to them whole",
   },
   input: withGlobals({
@@ -172,6 +175,10 @@ async function readTarget(
   if (kind === "Pod") {
     const { journey: document } = await readJourney(host, { name, namespace }, { open, signal });
     return { document, text: journeyText(document, terminal) };
+  }
+  if (kind === "Service") {
+    const document = await readService(host, { namespace, name }, signal);
+    return { document, text: serviceText(document, Date.now(), terminal) };
   }
   const document = await readWorkload(host, { kind, name, namespace }, signal);
   return {

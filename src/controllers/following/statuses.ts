@@ -88,7 +88,7 @@ export class FollowedStatuses {
     const ofCopy =
       member === undefined || !isOfObject
         ? undefined
-        : statusFromCopies(source.object, [{ member: member.name, copy, inStep: true }]);
+        : statusFromCopies(source.object, [{ member: member.name, copy, inStep: true, isLost: member.lost }]);
     const status =
       rules.status === undefined
         ? ofCopy

@@ -98,6 +98,8 @@ export type ProgramEngine =
   | "helm"
   | "helm3"
   | "krew"
+  | "external-dns"
+  | "gateway-api"
   | "prometheus-operator";
 
 const KUEUE = {
@@ -212,7 +214,22 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
     packages: { "validate-krew-manifest": "./cmd/validate-krew-manifest", "kubectl-krew": "./cmd/krew" },
     keeps: {},
   },
+  // The newest release of which the module proxy has all that it needs.
+  "external-dns": {
+    module: "sigs.k8s.io/external-dns",
+    version: "v0.21.0",
+    sum: "h1:YAC7ERW32eZAjSdhu44taaZGII6nwz2/wteT+BtpFzM=",
+    packages: { "external-dns": "." },
+    keeps: {},
+  },
   // The definitions are all that tests need.
+  "gateway-api": {
+    module: "sigs.k8s.io/gateway-api",
+    version: "v1.6.1",
+    sum: "h1:mock6phZbI6rvZerwrVNk7hVNymQgHo+6sJ81Ia7ftY=",
+    packages: {},
+    keeps: { crds: "config/crd/standard" },
+  },
   "prometheus-operator": {
     module: "github.com/prometheus-operator/prometheus-operator",
     version: "v0.85.0",

@@ -16,7 +16,9 @@ function run(
 function runOverMembers(text: string, objects: readonly object[], values: readonly unknown[] = []): unknown {
   const expression = compile(text, "status");
   if ("problem" in expression) return expression;
-  const members = objects.map((object, index) => new CelMember(`m${index}`, { ...object }));
+  const members = objects.map(
+    (object, index) => new CelMember({ name: `m${index}`, ready: index !== 1, object: { ...object } }),
+  );
   return expression({ members, values: celValue(values) });
 }
 
@@ -75,6 +77,24 @@ test("a misspelt field of a member does not compile", () => {
   expect(compile("members.all(m, m.nmae == 'west')", "status")).toEqual({
     problem: "line 1, column 18: No such key: nmae",
   });
+});
+
+test.each<[string, unknown]>([
+  ["members.filter(m, m.ready).map(m, m.name)", ["m0", "m2"]],
+  [
+    "members.map(m, m.object.?status.?addresses.orValue([])).flatten()",
+    [{ value: "a", type: "IP" }, { value: "b" }, { type: "IP", value: "a" }],
+  ],
+  [
+    "members.map(m, m.object.?status.?addresses.orValue([])).flatten().distinct()",
+    [{ type: "IP", value: "a" }, { value: "b" }],
+  ],
+  ["[[1, [2]], [3]].flatten()", [1, [2], 3]],
+  ["[1, 2, 1].distinct()", [1, 2]],
+])("over members, %s is %j", (text, value) => {
+  const addresses = [[{ value: "a", type: "IP" }, { value: "b" }], undefined, [{ type: "IP", value: "a" }]];
+  const objects = addresses.map((some) => (some === undefined ? {} : { status: { addresses: some } }));
+  expect(runOverMembers(text, objects)).toEqual({ value });
 });
 
 test.each<[string, string, boolean]>([

@@ -21,10 +21,17 @@ function object(record?: readonly MemberRecord[] | string, generation = 3): Stor
 
 function place(parts: Partial<ObjectMember> = {}, status?: object): ObjectMember {
   const copy = { metadata: { name: "one", uid: "m1", resourceVersion: "5" }, ...(status && { status }) };
-  return { member: "west", isUsable: true, isKnown: true, hasCopy: true, inStep: true, copy, ...parts };
+  return { member: "west", isUsable: true, isKnown: true, hasCopy: true, inStep: true, isLost: false, copy, ...parts };
 }
 
-const MISSING: ObjectMember = { member: "west", isUsable: true, isKnown: true, hasCopy: false, inStep: false };
+const MISSING: ObjectMember = {
+  member: "west",
+  isUsable: true,
+  isKnown: true,
+  hasCopy: false,
+  inStep: false,
+  isLost: false,
+};
 
 test.each<[string, Stored<AnyObject>, readonly ObjectMember[], readonly MemberRecord[] | undefined]>([
   ["records a copy that is in step", object(), [place()], [{ ...IN_STEP, since: NOW }]],

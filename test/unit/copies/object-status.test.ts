@@ -19,7 +19,7 @@ function object(generation: number, status?: object): Stored<AnyObject> {
 }
 
 function holder(member: string, status?: object, { inStep = true, generation = 7 } = {}): MemberCopy {
-  return { member, inStep, ...(status === undefined ? {} : { copy: object(generation, status) }) };
+  return { member, inStep, isLost: false, ...(status === undefined ? {} : { copy: object(generation, status) }) };
 }
 
 function condition(status: string, more: object = {}): object {

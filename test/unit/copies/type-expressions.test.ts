@@ -16,6 +16,7 @@ function holders(statuses: readonly (object | undefined)[]): MemberCopy[] {
   return statuses.map((status, index) => ({
     member: `m${index}`,
     inStep: true,
+    isLost: false,
     ...(status === undefined ? {} : { copy: copy(status) }),
   }));
 }
@@ -174,7 +175,10 @@ describe("a status by rules", () => {
       },
     });
     const { statusOf } = compileExpressions({ status: phase("members.map(m, m.object.status.phase).join(' ')") });
-    const there = ["Up", "Down"].map((phase, index) => ({ member: `m${index}`, inStep: true, copy: counting(phase) }));
+    const there = ["Up", "Down"].map((phase, index) => ({
+      ...{ member: `m${index}`, inStep: true, isLost: false },
+      copy: counting(phase),
+    }));
     expect(statusOf({ size: 1 }, there).status).toEqual({ size: 1, phase: "Up Down" });
     const before = reads;
     expect(statusOf({ size: 2 }, [...there]).status).toEqual({ size: 2, phase: "Up Down" });
@@ -182,6 +186,19 @@ describe("a status by rules", () => {
     const changed = there.map((holder, index) => (index === 0 ? holder : { ...holder, copy: counting("Up") }));
     expect(statusOf({}, changed).status).toEqual({ phase: "Up Up" });
     expect(statusOf({}, there.slice(0, 1)).status).toEqual({ phase: "Up" });
+  });
+
+  test("are evaluated again when a member is lost, and when it is back", () => {
+    const { statusOf } = compileExpressions({ status: phase("members.filter(m, m.ready).map(m, m.name).join(' ')") });
+    const [first, second] = holders([{ phase: "Up" }, { phase: "Up" }]);
+    if (first === undefined || second === undefined) throw new Error("two holders are made");
+    const isLost = true;
+    const names = (some: MemberCopy, other: MemberCopy): unknown => statusOf({}, [some, other]).status.phase;
+    expect([names(first, second), names({ ...first, isLost }, second), names(first, second)]).toEqual([
+      "m0 m1",
+      "m1",
+      "m0 m1",
+    ]);
   });
 
   test("does not depend on the order of members", () => {

@@ -98,26 +98,37 @@ describe("the status of a Service", () => {
   const balanced = service({ type: "LoadBalancer" });
 
   function holder(member: string, ...ingress: object[]): MemberCopy {
-    return { member, inStep: true, copy: { ...service({}), status: { loadBalancer: { ingress } } } };
+    return { member, inStep: true, isLost: false, copy: { ...service({}), status: { loadBalancer: { ingress } } } };
   }
 
   test("has the addresses of all members' load balancers, each once", () => {
     const [one, two, three] = [{ ip: "192.0.2.1", ipMode: "VIP" }, { hostname: "a.example" }, { ip: "192.0.2.3" }];
-    const holders = [holder("west", three, two), holder("east", one, two), { member: "north", inStep: false }];
+    const holders = [
+      holder("west", three, two),
+      holder("east", one, two),
+      { member: "north", inStep: false, isLost: false },
+    ];
     expect(serviceStatusFrom(balanced, holders)).toEqual({ loadBalancer: { ingress: [one, two, three] } });
+  });
+
+  test("lacks the addresses of lost members", () => {
+    const [west, east] = [holder("west", { ip: "192.0.2.1" }), holder("east", { ip: "192.0.2.2" })];
+    const of = (holders: MemberCopy[]): unknown => serviceStatusFrom(balanced, holders)?.loadBalancer;
+    expect(of([{ ...west, isLost: true }, east])).toEqual({ ingress: [{ ip: "192.0.2.2" }] });
+    expect(of([{ ...west, isLost: true }])).toEqual({});
   });
 
   test("is one member's as it is there", () => {
     const ingress = [{ hostname: "a.example", ports: [{ port: 80, protocol: "TCP" }] }];
     const conditions = [{ type: "Ready", status: "True" }];
     const copy = { ...service({}), status: { loadBalancer: { ingress }, conditions } };
-    const status = serviceStatusFrom(balanced, [{ member: "west", inStep: true, copy }]);
+    const status = serviceStatusFrom(balanced, [{ member: "west", inStep: true, isLost: false, copy }]);
     expect(status).toEqual({ loadBalancer: { ingress }, conditions });
   });
 
   test("has no addresses when the host's Service is of another type, and is unknown while no member has a copy", () => {
     const internal = service({ type: "ClusterIP" });
     expect(serviceStatusFrom(internal, [holder("west", { ip: "192.0.2.1" })])).toEqual({ loadBalancer: {} });
-    expect(serviceStatusFrom(balanced, [{ member: "west", inStep: false }])).toBeUndefined();
+    expect(serviceStatusFrom(balanced, [{ member: "west", inStep: false, isLost: false }])).toBeUndefined();
   });
 });

@@ -218,13 +218,14 @@ export class ObjectAdapter implements WholeAdapter<AnyObject, string | undefined
       const misfit = source?.state === "unknown" ? source.message : undefined;
       return {
         member: member.name,
+        isLost: member.lost,
         isUsable,
         isKnown: !copies.isBeingRead(member),
         hasCopy: found !== undefined,
         ...(found === undefined || !ofSource ? {} : { copy: found, health: this.statuses.healthOf(found) }),
         inStep: ofSource && isInStep,
         ...defined({ excluded, misfit, refusal: refusal?.message, contested, failing, deletionRefusal, settlesAt }),
-        ...(isEnding ? { isLost: member.lost, isClosed } : {}),
+        ...(isEnding ? { isClosed } : {}),
       };
     });
   }

@@ -34,7 +34,7 @@ export const decide: (observed: Observed, now: number, wall: number) => ObjectDe
 function end(observed: Observed, now: number, wall: number): ObjectDecision | undefined {
   const { object } = observed;
   if (isWantedInMembers(object)) return undefined;
-  const places = observed.places.filter(({ isLost }) => isLost !== true);
+  const places = observed.places.filter(({ isLost }) => !isLost);
   if (places.some(({ hasCopy, isUsable }) => hasCopy && isUsable)) {
     // An end that no member refuses costs no record.
     if (places.every(({ deletionRefusal }) => deletionRefusal === undefined)) {

@@ -79,6 +79,7 @@ export async function planWith(
       objects: new Map(),
       missing: new Set<never>(),
       created: new Set<never>(),
+      services: [],
       notChecked: [],
       ...found,
     },

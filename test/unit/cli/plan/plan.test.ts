@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
+import type { ServiceObject } from "../../../../src/copies/services.ts";
 import { host, type MemberParts, namespace } from "../simulation/host.ts";
-import { deployment, division, plan, whyNot } from "./plan-with.ts";
+import { deployment, division, plan, planWith, whyNot } from "./plan-with.ts";
 
 describe("the place of a Deployment's replicas", () => {
   test("is in no member that refuses them, and names each reason", async () => {
@@ -85,5 +86,48 @@ describe("the place of a Deployment's replicas", () => {
       }),
     ];
     expect(division(await plan(host(members, { defaults, namespaces }), deployment(2)))).toEqual({ east: 0, west: 2 });
+  });
+});
+
+describe("a Service of divided replicas", () => {
+  const EQUALLY = { "legation.dev/scheduling-preferences": '{"clusters":{"*":{"weight":1}}}' };
+  const service = (
+    name: string,
+    metadata: object = {},
+    spec: object = { selector: { app: "web" } },
+  ): ServiceObject => ({
+    metadata: { name, namespace: "team", ...metadata },
+    spec,
+  });
+
+  async function notes(
+    networks: readonly (string | undefined)[],
+    services: readonly ServiceObject[],
+  ): Promise<unknown> {
+    const members = networks.map((network, index) => [`m${index}`, network === undefined ? {} : { spec: { network } }]);
+    const state = host(Object.fromEntries(members));
+    return (await planWith(state, [deployment(4, EQUALLY)], { found: { services } })).workloads[0]?.notes;
+  }
+
+  test("leads to a part of them where no network joins their members", async () => {
+    const words = "leads to the pods of the same member or network only: m0, m1 are in no network together";
+    for (const networks of [
+      [undefined, undefined],
+      ["corp", "lab"],
+      ["corp", undefined],
+    ]) {
+      expect(await notes(networks, [service("web")])).toEqual([expect.stringContaining(`Service web ${words}`)]);
+    }
+    expect(await notes(["corp", "corp"], [service("web")])).toEqual([]);
+  });
+
+  test("is no matter where it selects other pods, or goes to members whole", async () => {
+    const others = [
+      service("db", {}, { selector: { app: "db" } }),
+      service("elsewhere", { namespace: "other" }),
+      service("open", {}, {}),
+      service("whole", { annotations: { "legation.dev/whole": "true" } }),
+    ];
+    expect(await notes([undefined, undefined], others)).toEqual([]);
   });
 });

@@ -26,7 +26,7 @@ function place(parts: Partial<ObjectMember> & { readonly status?: object } = {})
     metadata: { name: "one", uid: "m1", resourceVersion: "5" },
     ...(status === undefined ? {} : { status }),
   };
-  return { member: "west", isUsable: true, isKnown: true, hasCopy: true, inStep: true, copy, ...rest };
+  return { member: "west", isUsable: true, isKnown: true, hasCopy: true, inStep: true, isLost: false, copy, ...rest };
 }
 
 function without({ copy: _, ...rest }: ObjectMember): ObjectMember {

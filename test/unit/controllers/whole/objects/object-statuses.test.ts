@@ -19,7 +19,7 @@ function object(name: string): Stored<AnyObject> {
 
 function places(status: object): ObjectMember[] {
   const copy = { metadata: { name: "one", uid: "m1", resourceVersion: "1", generation: 5 }, status };
-  const place = { isUsable: true, isKnown: true, hasCopy: true, inStep: true, copy };
+  const place = { isUsable: true, isKnown: true, hasCopy: true, inStep: true, isLost: false, copy };
   return [
     { ...place, member: "west" },
     { ...place, member: "east", excluded: "not named" },
