@@ -63,7 +63,8 @@ export function outsideQueue(object: Stored<AnyObject>, type: QueuedType, member
   const { queue } = type.spec;
   if (queue === undefined || !isOfQueue(object)) return object;
   let changed = object;
-  for (const pointer of queue.templates) changed = changedAt(changed, pointer, (part) => templateIn(part, object, member));
+  for (const pointer of queue.templates)
+    changed = changedAt(changed, pointer, (part) => templateIn(part, object, member));
   return { ...changed, metadata: { ...object.metadata, ...withoutKueue(object.metadata) } };
 }
 

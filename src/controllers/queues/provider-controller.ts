@@ -61,7 +61,8 @@ export class ProviderController {
       () => {
         for (const { metadata } of this.#providers.store.list()) this.#loop.enqueue(metadata.name);
       },
-      () => this.#providers.store.list().flatMap(({ spec }) => spec?.orchestratedFlavors?.map(({ name }) => name) ?? []),
+      () =>
+        this.#providers.store.list().flatMap(({ spec }) => spec?.orchestratedFlavors?.map(({ name }) => name) ?? []),
     );
   }
 

@@ -60,7 +60,10 @@ export function jobInMember(job: Stored<Job>, copy: Stored<Job> | undefined): Wh
 const known = new WeakMap<Stored<AnyObject>, WholeInMember>();
 
 /** Returns the objects that the member of that name has. */
-export function objectsInMember(cluster: string, { type, expressions, objects }: QueuedObjects): readonly WholeInMember[] {
+export function objectsInMember(
+  cluster: string,
+  { type, expressions, objects }: QueuedObjects,
+): readonly WholeInMember[] {
   return objects.flatMap((object) => {
     if (recordedMember(object) !== cluster) return [];
     const found = known.get(object) ?? objectInMember(object, { type, expressions });

@@ -87,7 +87,9 @@ export async function watchQueues({ clients: { host }, namespace }: Scene): Prom
       ...[...ranAt].flatMap(([owner, { at, pod }]) => {
         const since = admittedAt.get(owner);
         if (since !== undefined && since <= at + SLACK_MS) return [];
-        return [`${pod} had a place ${since === undefined ? "without an admission" : `${since - at} ms before it was admitted`}`];
+        return [
+          `${pod} had a place ${since === undefined ? "without an admission" : `${since - at} ms before it was admitted`}`,
+        ];
       }),
     ],
     stop: async () => {

@@ -12,7 +12,12 @@ import { freePort } from "../../support/clusters/ports.ts";
 import { delegatedPod } from "../../support/delegated/pods.ts";
 import { type KueueManager, startKueue } from "../../support/engines/kueue-manager.ts";
 import { type clusterQueue, flavor, queuesV1beta2, quotasOf } from "../../support/engines/kueue-objects.ts";
-import { heldCheck, queueOf as makeQueue, patchStatus, submit as submitJob } from "../../support/engines/kueue-queues.ts";
+import {
+  heldCheck,
+  queueOf as makeQueue,
+  patchStatus,
+  submit as submitJob,
+} from "../../support/engines/kueue-queues.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
 import { useClients } from "../../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";

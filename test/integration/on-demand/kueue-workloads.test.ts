@@ -195,7 +195,10 @@ test("a pod that is preempted while a check is pending queues again", async () =
   await create("low");
   await eventuallyPasses(async () => expect(await hasQuota("low")).toBe(true), PATIENT);
   await create("high");
-  await eventuallyPasses(async () => expect([await hasQuota("low"), await hasQuota("high")]).toEqual([false, true]), PATIENT);
+  await eventuallyPasses(
+    async () => expect([await hasQuota("low"), await hasQuota("high")]).toEqual([false, true]),
+    PATIENT,
+  );
   await clients().host.delete(pods, { namespace, name: "high" });
   await eventuallyPasses(async () => expect(await hasQuota("low")).toBe(true), PATIENT);
 });

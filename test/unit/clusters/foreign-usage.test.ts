@@ -82,7 +82,13 @@ test("knows the part of each node, of the Jobs there, and of objects of the host
       spec: { nodeName: node, containers: [{ name: "a", resources: { requests: { cpu } } }] },
     });
   };
-  const items = [pod("a", "1"), pod("a", "2", "job-1"), pod("b", "4", "job-1"), pod("b", "8", "job-2"), pod("b", "16", "job-3", "set")];
+  const items = [
+    pod("a", "1"),
+    pod("a", "2", "job-1"),
+    pod("b", "4", "job-1"),
+    pod("b", "8", "job-2"),
+    pod("b", "16", "job-3", "set"),
+  ];
   const usage = usageOf("w", { count: 1, items });
   expect(usage.byNode()).toBeUndefined();
   usage.start();

@@ -8,8 +8,8 @@ import { Store } from "../../../../src/runtime/store.ts";
 import { cluster, member } from "../../../support/builders/member.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 
-const NODE: KubeNode = {
-  metadata: { name: "node-1" },
+const NODE: Stored<KubeNode> = {
+  metadata: { name: "node-1", uid: "node-1", resourceVersion: "1" },
   status: { allocatable: { cpu: "10" }, conditions: [{ type: "Ready", status: "True" }] },
 };
 

@@ -84,7 +84,13 @@ test("a whole object of a queue is the pods of its templates, in the member that
     },
   };
   const object = (uid: string, labels: Readonly<Record<string, string>>): Stored<AnyObject> => ({
-    metadata: { namespace: "shop", name: uid, uid, resourceVersion: "1", annotations: { "legation.dev/cluster": "west" } },
+    metadata: {
+      namespace: "shop",
+      name: uid,
+      uid,
+      resourceVersion: "1",
+      annotations: { "legation.dev/cluster": "west" },
+    },
     spec: { suspend: false, parts: [{ template: { metadata: { labels }, spec } }, { template: { spec } }] },
   });
   const expressions = { hasBegun: () => true, podCounts: () => [2, 1] };
