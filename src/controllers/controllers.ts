@@ -192,7 +192,7 @@ export class Controllers {
       ...running,
       flavors,
       proxies,
-      wholeWork: (cluster) => [
+      wholeInMember: (cluster) => [
         ...this.#wholeJobs.inMember(cluster).map(({ object, copy }) => jobInMember(object, copy)),
         ...this.#types.queuedObjects().flatMap((queued) => objectsInMember(cluster, queued)),
       ],

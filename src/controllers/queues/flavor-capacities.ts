@@ -14,7 +14,7 @@ export interface FlavorCapacitiesOptions {
   readonly flavors: Pick<Reflector<ResourceFlavor>, "start" | "store">;
   readonly registry: Pick<Registry, "clusters" | "members" | "unconnected">;
   readonly proxies: Pick<ReadStore<Pod>, "byIndex" | "synced">;
-  readonly wholeWork: RoomFacts["wholeWork"];
+  readonly wholeInMember: RoomFacts["wholeInMember"];
   readonly events: Events<ControllerEvents>;
   readonly clock: Clock;
 }

@@ -17,7 +17,7 @@ const NOTHING: Amounts = {};
 export interface RoomFacts {
   readonly proxies: Pick<ReadStore<Pod>, "byIndex">;
   /** Returns what the member of that name has whole. */
-  readonly wholeWork: (cluster: string) => readonly WholeInMember[];
+  readonly wholeInMember: (cluster: string) => readonly WholeInMember[];
 }
 
 /** What of this host runs in a member. */
@@ -67,7 +67,7 @@ export function unconnectedRoom({ metadata: { name, labels = {} } }: Stored<Clus
 
 function hostPods(
   cluster: string,
-  { proxies, wholeWork }: RoomFacts,
+  { proxies, wholeInMember }: RoomFacts,
   nodeOf: (proxy: Stored<Pod>) => string | undefined,
 ): HostPods {
   const onNodes = new Map<string, Record<string, number>>();
@@ -91,7 +91,7 @@ function hostPods(
       if (node !== undefined) onNodes.set(node, sum);
     }
   }
-  for (const { pods, uid } of wholeWork(cluster)) {
+  for (const { pods, uid } of wholeInMember(cluster)) {
     const admitted = pods.flatMap(({ pod, count }) => {
       const requests: Record<string, number> = {};
       addAmounts(requests, podRequests(pod), count);

@@ -35,7 +35,7 @@ test("nodes count for a flavor that some user names, and no longer than it does"
     flavors: { store: syncedStore<ResourceFlavor>([flavor("first"), flavor("second")]), start: () => {} },
     registry: { clusters: () => [cluster("west")], members: () => [west], unconnected: () => [] },
     proxies: Object.assign(syncedStore<Pod>(), { byIndex: () => [] }),
-    wholeWork: () => [],
+    wholeInMember: () => [],
     events: new Events<ControllerEvents>(),
     clock,
   });
