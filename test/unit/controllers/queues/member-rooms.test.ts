@@ -103,7 +103,10 @@ test("a whole object of a queue is the pods of its templates, in the member that
 });
 
 test("in a Cluster without a connection everything stays that a queue has there", () => {
-  const facts = { proxies: { byIndex: () => [pod("queued", "2", QUEUED), pod("plain", "4")] }, wholeInMember: () => [] };
+  const facts = {
+    proxies: { byIndex: () => [pod("queued", "2", QUEUED), pod("plain", "4")] },
+    wholeInMember: () => [],
+  };
   const found = unconnectedRoom(cluster("west"), facts);
   expect(found).toMatchObject({ name: "west", closed: "it has no connection", nodes: [] });
   expect(found.queued).toEqual([{ queue: "team", nodeSelector: WEST, requests: { cpu: 2, pods: 1 } }]);
