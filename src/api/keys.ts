@@ -123,6 +123,8 @@ export const CLAIM_STATUS_ANNOTATION = "legation.dev/claim-status";
 export const HOST_LABEL = "legation.dev/host";
 /** Label: ClusterRoles of a member whose rules a host has: `true` for all hosts, else the host's id. */
 export const AGGREGATE_TO_HOST_LABEL = "legation.dev/aggregate-to-host";
+/** Label on pods of a whole object that a queue holds back: the object's uid on the host. */
+export const QUEUED_OBJECT_LABEL = "legation.dev/queued-object";
 /** Annotation: JSON of what was last applied to a copy of a whole object. */
 export const APPLIED_ANNOTATION = "legation.dev/applied";
 /** Label: a copy of an object that delegates need. */

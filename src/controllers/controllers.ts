@@ -36,6 +36,7 @@ import { reflectFlavors } from "./queues/flavors.ts";
 import { ProviderController } from "./queues/provider-controller.ts";
 import { QuotaController } from "./queues/quota-controller.ts";
 import { RoomController } from "./queues/room-controller.ts";
+import { jobInMember, objectsInMember, workOfJob, workOfObject } from "./queues/whole-work.ts";
 import { RefusedWrites } from "./refused-writes.ts";
 import { RelayController } from "./relays/controller.ts";
 import { KeptDelegates, RestoredHost } from "./restored-host.ts";
@@ -200,7 +201,10 @@ export class Controllers {
       ...running,
       flavors,
       proxies,
-      wholeJobs: (cluster) => this.#wholeJobs.inMember(cluster),
+      wholeInMember: (cluster) => [
+        ...this.#wholeJobs.inMember(cluster).map(({ object, copy }) => jobInMember(object, copy)),
+        ...this.#types.queuedObjects().flatMap((queued) => objectsInMember(cluster, queued)),
+      ],
     });
     const queues = { ...running, capacities: this.#capacities };
     this.#quotas = new QuotaController({ ...queues, recorder });
@@ -235,7 +239,10 @@ export class Controllers {
           }
         );
       },
-      wholeJobs: () => this.#wholeJobs.objects(),
+      wholeWork: () => [
+        ...this.#wholeJobs.objects().map(workOfJob),
+        ...this.#types.queuedObjects().flatMap((queued) => queued.objects.map((one) => workOfObject(one, queued))),
+      ],
       complete: (spec) => completedSpec(spec, this.#delegation.hostClasses),
     });
     this.#relays = new RelayController({ ...running, recorder });

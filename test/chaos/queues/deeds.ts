@@ -45,7 +45,12 @@ export async function actOnQueues(
     case "delete a queued Job": {
       const { items } = await host.list(jobs, { namespace, labelSelector: QUEUE_NAME_LABEL });
       if (items.length === 0) return;
-      await host.delete(jobs, { namespace, name: pick(items, dice).metadata.name });
+      // As kubectl does: by default the API server would leave its pods behind, which no queue has admitted.
+      await host.delete(
+        jobs,
+        { namespace, name: pick(items, dice).metadata.name },
+        { propagationPolicy: "Background" },
+      );
       return;
     }
     case "stop a queued workload": {

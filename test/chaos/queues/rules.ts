@@ -55,10 +55,12 @@ export async function watchQueues({ clients: { host }, namespace }: Scene): Prom
     if (evicted?.status === "True") evictions.add(`${uid} ${evicted.lastTransitionTime}`);
     const isAdmitted = isTrue(workload, "Admitted") && !isTrue(workload, "Finished") && !isDeleted;
     if (isAdmitted) admissions.add(`${uid} ${since}`);
+    // A watch that was cut may show it first when it has finished.
+    const wasAdmitted = isTrue(workload, "Admitted");
     for (const owner of ownerReferences) {
+      if (wasAdmitted && !admittedAt.has(owner.uid)) admittedAt.set(owner.uid, realClock.now());
       const before = admitted.get(owner.uid);
       if (isAdmitted) {
-        if (!admittedAt.has(owner.uid)) admittedAt.set(owner.uid, realClock.now());
         if (before !== undefined && before.metadata.uid !== uid) {
           wrong.add(`${owner.kind} ${owner.name} was admitted twice: by ${before.metadata.name} and ${name}`);
         }
@@ -84,7 +86,10 @@ export async function watchQueues({ clients: { host }, namespace }: Scene): Prom
       ...wrong,
       ...[...ranAt].flatMap(([owner, { at, pod }]) => {
         const since = admittedAt.get(owner);
-        return since !== undefined && since <= at + SLACK_MS ? [] : [`${pod} had a place before it was admitted`];
+        if (since !== undefined && since <= at + SLACK_MS) return [];
+        return [
+          `${pod} had a place ${since === undefined ? "without an admission" : `${since - at} ms before it was admitted`}`,
+        ];
       }),
     ],
     stop: async () => {
