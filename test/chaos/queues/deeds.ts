@@ -45,12 +45,7 @@ export async function actOnQueues(
     case "delete a queued Job": {
       const { items } = await host.list(jobs, { namespace, labelSelector: QUEUE_NAME_LABEL });
       if (items.length === 0) return;
-      // As kubectl does: by default the API server would leave its pods behind, which no queue has admitted.
-      await host.delete(
-        jobs,
-        { namespace, name: pick(items, dice).metadata.name },
-        { propagationPolicy: "Background" },
-      );
+      await host.delete(jobs, { namespace, name: pick(items, dice).metadata.name });
       return;
     }
     case "stop a queued workload": {

@@ -73,9 +73,12 @@ export async function watchQueues({ clients: { host }, namespace }: Scene): Prom
       }
     }
   });
+  /** The first controller of each pod; by uid. A Job that is deleted may leave its pods behind, without one. */
+  const controllers = new Map<string, string>();
   const ofPods = follow(pods, (pod) => {
     const { uid, name, labels = {}, ownerReferences = [] } = pod.metadata;
-    const owner = ownerReferences.find(({ controller }) => controller === true)?.uid ?? uid;
+    const owner = controllers.get(uid) ?? ownerReferences.find(({ controller }) => controller === true)?.uid ?? uid;
+    controllers.set(uid, owner);
     const isQueued = labels[QUEUE_NAME_LABEL] !== undefined || labels["kueue.x-k8s.io/podset"] !== undefined;
     if (isQueued && isBound(pod) && !ranAt.has(owner)) ranAt.set(owner, { at: realClock.now(), pod: name });
   });
