@@ -2,6 +2,8 @@ import fastJsonPatch, { type Operation } from "fast-json-patch";
 import { isJsonObject, type JsonObject, valueAt } from "../src/api/json.ts";
 import {
   CLAIM_STATUS_ANNOTATION,
+  CLUSTER_ANNOTATION,
+  CLUSTERS_ANNOTATION,
   DELEGATE_FINALIZER,
   DELETION_COST_ANNOTATION,
   HOST_LABEL,
@@ -80,8 +82,15 @@ export function leftoverWarnings(leftovers: readonly Leftover[], where = ""): st
   const names = leftovers.map(({ name }) => name);
   return Array.from({ length: Math.ceil(names.length / NAMES_IN_ONE) }, (_, index) => {
     const named = names.slice(index * NAMES_IN_ONE, (index + 1) * NAMES_IN_ONE).join(", ");
-    return `${where}${named}: dropped, as left over from another object`;
+    return `${where}${named}: dropped, as left over from another object${meantMembers(leftovers)}`;
   });
+}
+
+/** A mark of a decision never comes alone: alone, it is an author's, who means the annotation of nearly that name. */
+function meantMembers(leftovers: readonly Leftover[]): string {
+  const [first, ...others] = leftovers;
+  const isAlone = first?.name === `annotation ${CLUSTER_ANNOTATION}` && others.length === 0;
+  return isAlone ? `; ${CLUSTERS_ANNOTATION} names members` : "";
 }
 
 /**

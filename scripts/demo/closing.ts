@@ -44,7 +44,7 @@ export function closingText(demo: KeptDemo): string[] {
     "Try next:",
     ...tries.map(([command, shows]) => `   ${command.padEnd(width)}   # ${shows}`),
     "",
-    `Nodes of ${simulated.join(", ")} are simulated: their pods run no containers, so they have no logs and no exec.`,
+    `Nodes of ${simulated.join(", ")} are simulated: their pods run no containers, so they have no logs, exec or volumes.`,
     ...(real === undefined ? [] : [`The node of ${real} is real: use the pod talker there.`]),
     "",
     `Kubeconfigs   ${inFolder(clusters.map(({ kubeconfig }) => kubeconfig).join(" "))}`,

@@ -21,7 +21,7 @@ export async function removeLegation(tour: Tour): Promise<void> {
   for (const name of [...Object.keys(MEMBERS), AGENT_MEMBER]) {
     const { kubeconfig } = clusters.get(name);
     await shell.run("legation", "unjoin", name, "--member-kubeconfig", kubeconfig);
-    await shell.run("kubectl", "--kubeconfig", kubeconfig, "delete", "clusterrolebinding", VIEWER);
+    await shell.run("kubectl", "--kubeconfig", kubeconfig, "delete", "-f", VIEWER);
   }
   shell.note("kill %1 %2 %3 %4   # webhook, controller, access and agent");
   await stopProcesses(clusters.info.directory);

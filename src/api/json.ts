@@ -21,6 +21,15 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Returns the JSON value of a text that any client may have written. Undefined when it is none. */
+export function jsonOrNothing(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Returns a record by names that others choose: unlike in `{}`, `constructor` is absent until it is written. */
 export function byName<T>(record: Readonly<Record<string, T>> = {}): Record<string, T> {
   return Object.assign(Object.create(null), record);

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from "./json.ts";
+import { isJsonObject, type JsonObject, jsonOrNothing } from "./json.ts";
 
 /** The annotation with the manifest that `kubectl apply` applied (k8s.io/api/core/v1, LastAppliedConfigAnnotation). */
 export const LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration";
@@ -6,12 +6,6 @@ export const LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-confi
 /** Returns the manifest that `kubectl apply` recorded. Undefined if there is none or it is no JSON object. */
 export function lastApplied(annotations: Readonly<Record<string, string>> | undefined): JsonObject | undefined {
   const text = annotations?.[LAST_APPLIED_ANNOTATION];
-  if (text === undefined) return undefined;
-  try {
-    const manifest: unknown = JSON.parse(text);
-    return isJsonObject(manifest) ? manifest : undefined;
-  } catch {
-    // Any client may write this annotation.
-    return undefined;
-  }
+  const manifest = jsonOrNothing(text ?? "");
+  return isJsonObject(manifest) ? manifest : undefined;
 }

@@ -1,7 +1,7 @@
 import { HOST_LABEL, OWNER_ANNOTATION } from "../api/keys.ts";
 import type { OwnerReference } from "../api/kubernetes.ts";
 import { unlessAborted } from "../kube/abort.ts";
-import { isKubeError, KubeError } from "../kube/errors.ts";
+import { ignoring, isKubeError, KubeError } from "../kube/errors.ts";
 import { isNamespaceMissing } from "../kube/messages.ts";
 import { namespaces } from "../kube/resources.ts";
 import { type HostIdentity, ownerIn } from "../pods/delegate.ts";
@@ -113,11 +113,8 @@ export class MemberNamespaces {
       labels: { [HOST_LABEL]: this.#identity.id },
       annotations: { [OWNER_ANNOTATION]: owner },
     };
-    try {
-      await member.client.create(namespaces, { apiVersion: "v1", kind: "Namespace", metadata }, { signal });
-    } catch (error) {
-      if (!isKubeError(error, "AlreadyExists")) throw error;
-    }
+    const namespace = { apiVersion: "v1", kind: "Namespace", metadata };
+    await ignoring(member.client.create(namespaces, namespace, { signal }), "AlreadyExists");
     // A read in flight may still find the namespace missing.
     this.#uids.delete(keyOf(member, name));
   }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { defined } from "../api/defined.ts";
 import { isToolsLabel } from "../api/delivery-tools.ts";
 import {
   CLAIM_STATUS_ANNOTATION,
@@ -83,12 +84,7 @@ export function toMemberClaim(
       annotations: ownerAnnotation(claim, host),
     },
     spec: {
-      ...(accessModes === undefined ? {} : { accessModes }),
-      ...(resources === undefined ? {} : { resources }),
-      ...(volumeMode === undefined ? {} : { volumeMode }),
-      ...(selector === undefined ? {} : { selector }),
-      ...(volumeAttributesClassName === undefined ? {} : { volumeAttributesClassName }),
-      ...(storageClassName === undefined ? {} : { storageClassName }),
+      ...defined({ accessModes, resources, volumeMode, selector, volumeAttributesClassName, storageClassName }),
     },
   };
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { withoutNulls } from "../api/json.ts";
+import { jsonOrNothing, withoutNulls } from "../api/json.ts";
 import { CLUSTER_ANNOTATION, SHARES_ANNOTATION } from "../api/keys.ts";
 import type { Job } from "../api/kubernetes.ts";
 import type { ClusterPreferences } from "../api/preferences.ts";
@@ -108,13 +108,7 @@ function readRecord(record: string): readonly JobShare[] | undefined {
 }
 
 function parseRecord(record: string): readonly JobShare[] | undefined {
-  let written: unknown;
-  try {
-    written = JSON.parse(record);
-  } catch {
-    return undefined;
-  }
-  const { success, data = {} } = recordSchema.safeParse(written);
+  const { success, data = {} } = recordSchema.safeParse(jsonOrNothing(record));
   if (!success) return undefined;
   return Object.entries(data).map(([member, { status, ...part }]) => ({
     member,

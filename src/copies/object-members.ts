@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { AnyObject } from "../api/delegated-type.ts";
+import { jsonOrNothing } from "../api/json.ts";
 import { MEMBERS_ANNOTATION } from "../api/keys.ts";
 import type { Stored } from "../api/kubernetes.ts";
 import type { MemberCopy } from "./object-status.ts";
@@ -82,12 +83,7 @@ export function membersOfObject(object: Stored<AnyObject>): readonly MemberRecor
 
 function readMembers({ metadata }: Stored<AnyObject>): readonly MemberRecord[] | undefined {
   const text = metadata.annotations?.[MEMBERS_ANNOTATION];
-  if (text === undefined) return undefined;
-  try {
-    return recordSchema.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
-  }
+  return text === undefined ? undefined : recordSchema.safeParse(jsonOrNothing(text)).data;
 }
 
 /** Returns the record to write at the time `at`. Undefined if the object has it. */

@@ -1,5 +1,6 @@
+import { defined } from "../api/defined.ts";
 import { type AnyObject, type DelegatedType, keptFields } from "../api/delegated-type.ts";
-import { isJsonObject, sortedKeys, withoutNulls } from "../api/json.ts";
+import { isJsonObject, jsonOrNothing, sortedKeys, withoutNulls } from "../api/json.ts";
 import {
   APPLIED_ANNOTATION,
   CLUSTER_ANNOTATION,
@@ -142,9 +143,7 @@ export function delegatedKind(
     resource,
     body,
     content: (object) => fieldsOf(object),
-    ...(fixed === undefined ? {} : { fixed }),
-    ...(carried === undefined ? {} : { carried }),
-    ...(rules.remade === undefined ? {} : { remade: rules.remade }),
+    ...defined({ fixed, carried, remade: rules.remade }),
     isFrozen: ({ immutable }) => immutable === true,
     isOneRun: rules.isOneRun ?? type.spec.exclusive === true,
     sources: { labelSelector: WHOLE_KEY },
@@ -256,25 +255,20 @@ function appliedTo(copy: KubeObject): AppliedRecord | undefined {
 
 function readApplied({ metadata }: KubeObject): AppliedRecord | undefined {
   const text = metadata?.annotations?.[APPLIED_ANNOTATION];
-  if (text === undefined) return undefined;
-  try {
-    const record: unknown = JSON.parse(text);
-    if (!isJsonObject(record) || typeof record.digest !== "string") return undefined;
-    const { digest, names, type, created, adopted, orphan } = record;
-    return recordOf({
-      digest,
-      ...(typeof names === "string" ? { names } : {}),
-      ...(typeof type === "string" ? { type } : {}),
-      givenUp: stringsIn(record.givenUp),
-      lost: stringsIn(record.lost),
-      retain: stringsIn(record.retain),
-      ...(created === true ? { created } : {}),
-      ...(adopted === true ? { adopted } : {}),
-      ...(orphan === true ? { orphan } : {}),
-    });
-  } catch {
-    return undefined;
-  }
+  const record = jsonOrNothing(text ?? "");
+  if (!isJsonObject(record) || typeof record.digest !== "string") return undefined;
+  const { digest, names, type, created, adopted, orphan } = record;
+  return recordOf({
+    digest,
+    ...(typeof names === "string" ? { names } : {}),
+    ...(typeof type === "string" ? { type } : {}),
+    givenUp: stringsIn(record.givenUp),
+    lost: stringsIn(record.lost),
+    retain: stringsIn(record.retain),
+    ...(created === true ? { created } : {}),
+    ...(adopted === true ? { adopted } : {}),
+    ...(orphan === true ? { orphan } : {}),
+  });
 }
 
 function stringsIn(value: unknown): string[] {

@@ -150,6 +150,16 @@ export function isKubeError(error: unknown, ...codes: KubeErrorCode[]): error is
   return error instanceof KubeError && (codes.length === 0 || codes.includes(error.code));
 }
 
+/** Resolves to undefined if the request fails with one of these codes, by which nothing is left to do, or there is nothing to read. */
+export async function ignoring<T>(request: Promise<T>, ...codes: readonly KubeErrorCode[]): Promise<T | undefined> {
+  try {
+    return await request;
+  } catch (error) {
+    if (isKubeError(error, ...codes)) return undefined;
+    throw error;
+  }
+}
+
 /** Reports whether the API server refused the request and would refuse it again. An immediate retry is useless. */
 export function isRefusal(error: unknown): error is KubeError {
   return error instanceof KubeError && REFUSALS.has(error.code);

@@ -9,7 +9,7 @@ import type {
   TableReads,
   WriteOptions,
 } from "./client.ts";
-import { isKubeError } from "./errors.ts";
+import { ignoring } from "./errors.ts";
 import { yieldToEventLoop } from "./event-loop.ts";
 import { jsonOf, jsonOrText, METADATA_LIST, objectOf, pageOf } from "./internal/answers.ts";
 import { forward, forwardUpgrade } from "./internal/forward.ts";
@@ -62,14 +62,7 @@ export function createClusterClient(options: ConnectOptions): ClusterClient & Pa
     cluster: transport.cluster,
     get: async (resource, ref, asked) =>
       send(resource, { verb: "get", method: "GET", ...at(resource, ref), ...limits(asked) }),
-    find: async (resource, ref, asked) => {
-      try {
-        return await client.get(resource, ref, asked);
-      } catch (error) {
-        if (isKubeError(error, "NotFound")) return undefined;
-        throw error;
-      }
-    },
+    find: (resource, ref, asked) => ignoring(client.get(resource, ref, asked), "NotFound"),
     list: async (resource, asked: ListOptions = {}) => {
       const request: ApiRequest = {
         verb: "list",

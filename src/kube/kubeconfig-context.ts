@@ -14,16 +14,14 @@ export interface WrittenContext {
 }
 
 const entry = z.looseObject({ name: z.string() });
+const context = z.looseObject({ cluster: z.string(), user: z.string().nullish(), namespace: z.string().nullish() });
+// An invalid entry matters only when it is used, as in `kubeConfigSchema`.
 const written = z.looseObject({
-  clusters: z.array(entry.extend({ cluster: z.looseObject({ server: z.string() }) })).nullish(),
-  users: z.array(entry.extend({ user: z.looseObject({}).nullish() })).nullish(),
-  contexts: z
-    .array(
-      entry.extend({
-        context: z.looseObject({ cluster: z.string(), user: z.string().nullish(), namespace: z.string().nullish() }),
-      }),
-    )
+  clusters: z
+    .array(entry.extend({ cluster: z.looseObject({ server: z.string() }).optional().catch(undefined) }))
     .nullish(),
+  users: z.array(entry.extend({ user: z.looseObject({}).optional().catch(undefined) })).nullish(),
+  contexts: z.array(entry.extend({ context: context.optional().catch(undefined) })).nullish(),
   "current-context": z.string().nullish(),
 });
 

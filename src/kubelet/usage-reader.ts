@@ -3,7 +3,7 @@ import { DELEGATE_UID_ANNOTATION, HOST_LABEL, VIRTUAL_NODE_LABEL, virtualNodeNam
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
 import { parseAmounts } from "../api/quantity.ts";
 import type { Member } from "../clusters/member.ts";
-import { isKubeError } from "../kube/errors.ts";
+import { ignoring, isKubeError } from "../kube/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { AnswerCache } from "../serving/answer-cache.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -13,7 +13,7 @@ import { type ContainerUsage, CpuCounters, type Measured, type NodeUsage, runnin
 const usage = z
   .record(z.string(), z.union([z.string(), z.number()]))
   .transform((list) => ({ cpu: 0, memory: 0, ...parseAmounts(list) }));
-const timestamp = z.string().transform((text) => Date.parse(text));
+const timestamp = z.string().transform(Date.parse).pipe(z.number());
 const podMetrics = z.object({
   items: z.array(
     z.object({
@@ -110,13 +110,9 @@ export class UsageReader {
 }
 
 async function ask<T>({ client }: Member, path: string, schema: z.ZodType<T>): Promise<T | undefined> {
-  try {
-    return schema.parse(await client.raw({ method: "GET", path, timeoutMs: TIMEOUT_MS }));
-  } catch (error) {
-    // The member has no metrics API.
-    if (isKubeError(error, "NotFound")) return undefined;
-    throw error;
-  }
+  // The member may have no metrics API.
+  const answer = await ignoring(client.raw({ method: "GET", path, timeoutMs: TIMEOUT_MS }), "NotFound");
+  return answer === undefined ? undefined : schema.parse(answer);
 }
 
 /** Sums all nodes. The newest measurement's time becomes the sum's. */

@@ -1,5 +1,5 @@
 import { isToolsAnnotation, isToolsLabel } from "../api/delivery-tools.ts";
-import { withoutKeys } from "../api/json.ts";
+import { isJsonObject, jsonOrNothing, withoutKeys } from "../api/json.ts";
 import {
   ADMITTED_BY_ANNOTATIONS,
   COPY_LABEL,
@@ -185,14 +185,9 @@ export function ownerOf(object: KubeObject): HostOwner | undefined {
 function readOwner(object: KubeObject): HostOwner | undefined {
   const text = object.metadata?.annotations?.[OWNER_ANNOTATION];
   if (text === undefined) return undefined;
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  if (typeof value !== "object" || value === null) return undefined;
-  const { cluster, kind, namespace, name, uid } = value as Record<string, unknown>;
+  const value = jsonOrNothing(text);
+  if (!isJsonObject(value)) return undefined;
+  const { cluster, kind, namespace, name, uid } = value;
   if (typeof cluster !== "string" || typeof namespace !== "string") return undefined;
   if (typeof name !== "string" || typeof uid !== "string") return undefined;
   return { cluster, ...(typeof kind === "string" ? { kind } : {}), namespace, name, uid };

@@ -1,3 +1,4 @@
+import { isJsonObject, type JsonObject } from "../api/json.ts";
 import type { PodSpec } from "../api/kubernetes.ts";
 
 /** Fields that an API server without them silently drops (dropDisabledFields in Kubernetes' pkg/api/pod/util.go). */
@@ -17,8 +18,6 @@ const DROPPABLE: ReadonlySet<string> = new Set([
 ]);
 const IMAGE_VOLUME = "image";
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /** Returns paths, such as `spec.volumes[data].image`. */
 export function droppedFields(sent: PodSpec, stored: PodSpec): string[] {
   const there = new Set(droppable(stored));
@@ -26,20 +25,20 @@ export function droppedFields(sent: PodSpec, stored: PodSpec): string[] {
 }
 
 export function droppable(spec: PodSpec): string[] {
-  return droppableIn(spec as Fields, "spec");
+  return droppableIn(spec as JsonObject, "spec");
 }
 
-function droppableIn(fields: Fields, path: string): string[] {
+function droppableIn(fields: JsonObject, path: string): string[] {
   return Object.entries(fields).flatMap(([key, value]) => {
     const at = `${path}.${key}`;
     if (isDroppable(path, key, value)) return [at];
     if (Array.isArray(value)) return value.flatMap((item, index) => droppableItem(item, at, index));
-    return isFields(value) ? droppableIn(value, at) : [];
+    return isJsonObject(value) ? droppableIn(value, at) : [];
   });
 }
 
 function droppableItem(item: unknown, path: string, index: number): string[] {
-  if (!isFields(item)) return [];
+  if (!isJsonObject(item)) return [];
   return droppableIn(item, `${path}[${typeof item.name === "string" ? item.name : index}]`);
 }
 
@@ -54,8 +53,4 @@ function isDroppable(path: string, key: string, value: unknown): boolean {
   if (key === "restartPolicy") return /^spec\.(?:initContainers|containers)\[[^\]]*\]$/.test(path);
   if (key === "resources") return path === "spec";
   return DROPPABLE.has(key);
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,3 +1,4 @@
+import { isJsonObject, jsonOrNothing } from "../api/json.ts";
 import { ADMITTED_BY_ANNOTATIONS, FORWARDED_ANNOTATION, INTERNAL_ANNOTATIONS } from "../api/keys.ts";
 import type { Pod } from "../api/kubernetes.ts";
 import { compacted, expanded, type ForwardedRecord, type KeysOfMaps, keysPrint } from "./compact-record.ts";
@@ -72,14 +73,9 @@ export function keysDiffer({ keys }: ForwardedRecord, now: KeysOfMaps): boolean 
 }
 
 function parseRecord(text: string): ForwardedRecord {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return NOTHING;
-  }
-  if (typeof value !== "object" || value === null) return NOTHING;
-  const { keys, labels, annotations, gates, gatePrints, conditions, spec } = value as Record<string, unknown>;
+  const value = jsonOrNothing(text);
+  if (!isJsonObject(value)) return NOTHING;
+  const { keys, labels, annotations, gates, gatePrints, conditions, spec } = value;
   return {
     ...(typeof keys === "string" ? { keys } : {}),
     labels: strings(labels),

@@ -1,5 +1,5 @@
 import { defined } from "../api/defined.ts";
-import { jsonEqual } from "../api/json.ts";
+import { jsonEqual, jsonOrNothing } from "../api/json.ts";
 import type { Namespace, Pod, PodSpec, PriorityClass, RuntimeClass, Toleration } from "../api/kubernetes.ts";
 
 /** The host's objects from which its admission plugins complete pods. */
@@ -94,11 +94,6 @@ function selectorOf(text = ""): Record<string, string> {
 
 /** Parses tolerations. Unreadable text yields none: the plugin refuses the namespace's pods for it. */
 function tolerationsOf(text = ""): Toleration[] {
-  if (text === "") return [];
-  try {
-    const value: unknown = JSON.parse(text);
-    return Array.isArray(value) ? value : [];
-  } catch {
-    return [];
-  }
+  const value = jsonOrNothing(text);
+  return Array.isArray(value) ? value : [];
 }

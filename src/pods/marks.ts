@@ -1,3 +1,4 @@
+import { defined } from "../api/defined.ts";
 import {
   CLUSTER_ANNOTATION,
   DEFAULT_SCHEDULER,
@@ -39,9 +40,7 @@ export function withMarksOf(old: Pod, pod: Pod): Pod {
     ...pod,
     metadata: {
       ...pod.metadata,
-      ...(labels === undefined ? {} : { labels }),
-      ...(annotations === undefined ? {} : { annotations }),
-      ...(finalizers === undefined ? {} : { finalizers }),
+      ...defined({ labels, annotations, finalizers }),
     },
     ...(pod.spec === undefined ? {} : { spec: withSpecOf(old, pod.spec) }),
   };

@@ -1,5 +1,5 @@
 import type { ClusterClient } from "../kube/client.ts";
-import { isKubeError } from "../kube/errors.ts";
+import { ignoring } from "../kube/errors.ts";
 import type { KubeEvent } from "../kube/objects.ts";
 import { events } from "../kube/resources.ts";
 
@@ -18,11 +18,6 @@ export async function patchEvent(
   body: object,
   signal: AbortSignal,
 ): Promise<boolean> {
-  try {
-    await client.patch(events, { namespace, name }, { type: "merge", body }, { signal, metadataOnly: true });
-    return true;
-  } catch (error) {
-    if (isKubeError(error, "NotFound")) return false;
-    throw error;
-  }
+  const patch = client.patch(events, { namespace, name }, { type: "merge", body }, { signal, metadataOnly: true });
+  return (await ignoring(patch, "NotFound")) !== undefined;
 }

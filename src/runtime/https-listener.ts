@@ -49,7 +49,10 @@ export class HttpsListener {
       this.#strangers?.add(socket);
       const peer = peerOf(socket);
       this.#handshaking.set(peer, socket);
-      socket.once("close", () => this.#handshaking.delete(peer));
+      // A later connection may have taken its place.
+      socket.once("close", () => {
+        if (this.#handshaking.get(peer) === socket) this.#handshaking.delete(peer);
+      });
     });
     this.#server.on("secureConnection", (socket: TLSSocket) => {
       this.#handshaking.delete(peerOf(socket));

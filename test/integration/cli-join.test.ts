@@ -1,12 +1,10 @@
 import { readFile } from "node:fs/promises";
-import { join as joinPath } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Secret } from "../../src/api/kubernetes.ts";
 import { clusters } from "../../src/api/resources.ts";
 import { loadMemberRole } from "../../src/cli/join/grant-access.ts";
 import { joinByKubeconfig } from "../../src/cli/join/join.ts";
 import { CommandConnections } from "../../src/cli/shared/connections.ts";
-import { packageRoot } from "../../src/cli/shared/package-root.ts";
 import type { Connection } from "../../src/cli/shared/session.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { KubeError } from "../../src/kube/errors.ts";
@@ -90,7 +88,7 @@ const tryJoin = async (fault: Pick<Fault, "in">): Promise<unknown> =>
       host: fault.in(hostConnection.client),
       member: { ...memberConnection, client: fault.in(memberConnection.client) },
       connectText: (text, as) => connections.openText(text, as),
-      role: await loadMemberRole(joinPath(packageRoot(), "manifests", "member")),
+      role: await loadMemberRole(),
       signal: AbortSignal.timeout(60_000),
       report: () => {},
     },

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { defined } from "../../api/defined.ts";
 import { isJsonObject, setAt } from "../../api/json.ts";
 import { DELEGATION_LABEL } from "../../api/keys.ts";
 import { labelSelectorSchema } from "../../api/label-expressions.ts";
@@ -41,7 +42,7 @@ const federatedSchema = z.looseObject({
     retainReplicas: z.boolean().default(false),
   }),
 });
-const share = z.looseObject({
+const share = z.object({
   weight: z.number().optional(),
   minReplicas: z.number().optional(),
   maxReplicas: z.number().optional(),
@@ -148,8 +149,7 @@ function convertFederated(
     apiVersion,
     kind: type.kind,
     metadata: {
-      ...(federated.metadata.name === undefined ? {} : { name: federated.metadata.name }),
-      ...(federated.metadata.namespace === undefined ? {} : { namespace: federated.metadata.namespace }),
+      ...defined({ name: federated.metadata.name, namespace: federated.metadata.namespace }),
       ...(isStringMap(labels) ? { labels } : {}),
       ...(isStringMap(annotations) ? { annotations } : {}),
     },
@@ -233,25 +233,13 @@ function isFor(preference: WrittenObject, federated: WrittenObject): boolean {
 
 function countsOf(preference: WrittenObject | undefined): Counts {
   if (preference === undefined) return { how: "each" };
-  const { totalReplicas, totalParallelism, totalCompletions, rebalance, clusters } = readFields(
-    preferenceSchema,
-    preference,
-  ).spec;
-  const totals = Object.entries({
-    replicas: totalReplicas,
-    parallelism: totalParallelism,
-    completions: totalCompletions,
-  });
-  const shares = Object.entries(clusters).map(
-    ([name, { weight, minReplicas, maxReplicas }]) => [name, { weight, minReplicas, maxReplicas }] as const,
-  );
+  const { spec } = readFields(preferenceSchema, preference);
+  const { totalReplicas: replicas, totalParallelism: parallelism, totalCompletions: completions } = spec;
+  const clusters = Object.keys(spec.clusters).length === 0 ? { "*": { weight: 1 } } : spec.clusters;
   return {
     how: "divided",
-    totals: Object.fromEntries(totals.flatMap(([field, total]) => (total === undefined ? [] : [[field, total]]))),
-    preferences: {
-      ...(rebalance ? { rebalance } : {}),
-      clusters: shares.length === 0 ? { "*": { weight: 1 } } : Object.fromEntries(shares),
-    },
+    totals: defined({ replicas, parallelism, completions }),
+    preferences: { ...(spec.rebalance ? { rebalance: true } : {}), clusters },
   };
 }
 

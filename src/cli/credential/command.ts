@@ -14,8 +14,9 @@ const serverList = z.string().transform((text, context) => {
   const servers = text.split(",");
   for (const server of servers) {
     if (homeAddress(server) !== undefined) continue;
-    const message = `${JSON.stringify(server)} is not https://HOST or https://HOST:PORT; write e.g. https://10.0.0.1:6443`;
-    context.addIssue({ code: "custom", message });
+    context.addIssue(
+      `${JSON.stringify(server)} is not https://HOST or https://HOST:PORT; write e.g. https://10.0.0.1:6443`,
+    );
   }
   return servers.map((server) => server.replace(/\/$/, ""));
 });

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { clusterProxyPath } from "../../api/access.ts";
 import { clusterNameProblem } from "../../api/cluster.ts";
+import { jsonOrNothing } from "../../api/json.ts";
 import { Failure } from "../shared/failure.ts";
 
 /** The variable in which a client gives its credential plugin the cluster that the credential is for. */
@@ -48,13 +49,7 @@ export function readExecInfo(text: string | undefined): ExecInfo {
       remedy: "configure this command as the exec plugin of a reader of ClusterProfiles, which sets it",
     });
   }
-  let document: unknown;
-  try {
-    document = JSON.parse(text);
-  } catch {
-    document = undefined;
-  }
-  const parsed = execInfo.safeParse(document);
+  const parsed = execInfo.safeParse(jsonOrNothing(text));
   if (!parsed.success) {
     const problem = `is no ExecCredential of client.authentication.k8s.io: ${z.prettifyError(parsed.error)}`;
     throw new Failure("usage", { object: EXEC_INFO, problem });

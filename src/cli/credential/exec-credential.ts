@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { jsonOrNothing } from "../../api/json.ts";
 import type { RequestIdentity } from "../../kube/credentials.ts";
 import { Failure } from "../shared/failure.ts";
 
@@ -45,12 +46,8 @@ export function execCredential(
 }
 
 function expiryOf(token: string): string | undefined {
-  let payload: unknown;
-  try {
-    payload = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8"));
-  } catch {
-    return undefined;
-  }
-  const parsed = claims.safeParse(payload);
-  return parsed.success ? new Date(parsed.data.exp * 1000).toISOString() : undefined;
+  const payload = Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8");
+  const expires = new Date((claims.safeParse(jsonOrNothing(payload)).data?.exp ?? Number.NaN) * 1000);
+  // Some issuers write a time that is none, such as milliseconds.
+  return Number.isNaN(expires.getTime()) ? undefined : expires.toISOString();
 }

@@ -15,7 +15,7 @@ import {
 import { typeQueries } from "../multicluster/type-names.ts";
 import { type Equip, equipped } from "../shared/command.ts";
 import { Gaps } from "../shared/gaps.ts";
-import { withGlobals } from "../shared/input.ts";
+import { refusing, withGlobals } from "../shared/input.ts";
 import type { Session } from "../shared/session.ts";
 import { descriptionOf } from "./text.ts";
 
@@ -36,7 +36,7 @@ export const command: Equip = equipped({
     ({ type, names, ...rest }, context) => {
       const queries = typeQueries(type, names, context, EXAMPLE);
       if (rest.selector !== undefined && queries.some((query) => query.names.length > 0)) {
-        context.addIssue({ code: "custom", path: ["selector"], message: "contradicts a name; give one of them" });
+        refusing(context)("selector", "contradicts a name; give one of them");
       }
       return { ...rest, queries };
     },

@@ -13,8 +13,9 @@ import { findingsText } from "./text.ts";
 const memberList = commaList.superRefine((names, context) => {
   const wrong = names.find((name) => !memberName.safeParse(name).success);
   if (wrong === undefined) return;
-  const message = `${JSON.stringify(wrong)} is no member's name; write names with commas between them, e.g. west,east`;
-  context.addIssue({ code: "custom", message });
+  context.addIssue(
+    `${JSON.stringify(wrong)} is no member's name; write names with commas between them, e.g. west,east`,
+  );
 });
 
 export const command: Equip = equipped({

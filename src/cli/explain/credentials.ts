@@ -39,8 +39,8 @@ export function credentialsOf(cluster: Stored<Cluster>, found: Stored<KubeObject
   const { agent, credentialsSecret } = cluster.spec;
   const secret = credentialsSecret.name;
   if (found === undefined) return { secret, state: "missing" };
-  const expires = found.metadata.annotations?.[TOKEN_EXPIRES_ANNOTATION];
-  if (expires === undefined) return { secret, state: "unrecorded" };
+  const expires = found.metadata.annotations?.[TOKEN_EXPIRES_ANNOTATION] ?? "";
+  if (Number.isNaN(Date.parse(expires))) return { secret, state: "unrecorded" };
   // Who writes a token writes this annotation with it.
   const writers = (found.metadata.managedFields ?? []).filter(({ fieldsV1 }) =>
     JSON.stringify(fieldsV1 ?? {}).includes(TOKEN_EXPIRES_ANNOTATION),

@@ -60,9 +60,10 @@ export async function readWorkload(
     replicas: podsWanted(object, kind, runs),
     pods,
     refusals: refusals.filter((event) => isAtWork(workload, object, runs, event)),
+    ended: spec.ended,
     jobs: jobsThere.filter((job) => isMadeBy(object, job)),
     hidden: hiddenLine(known?.hidden ?? [MEMBERS]),
-    ...(known === undefined ? {} : nextPod(workload, spec, pods, host)),
+    ...(known === undefined || spec.ended !== undefined ? {} : nextPod(workload, spec, pods, host)),
   };
   return workloadStatus(facts, host, Date.now());
 }

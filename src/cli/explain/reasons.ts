@@ -19,10 +19,19 @@ export function reasonsOf(message: string): MemberReason[] {
     });
 }
 
-/** Returns the shortest of the reasons in a message, and how many members have others. The same reason of all is told once. */
+// `placementExcludes` and `claimExcludes` say so of members that the author left out: nothing has to change there.
+const LEFT_OUT = /^not named by |^its labels do not match |, which the pod needs, is in /;
+
+/**
+ * Returns the shortest of the reasons in a message, and how many members have others. The same reason of all is told once. Members
+ * that the author left out count only if there are no others.
+ */
 export function shortestReason(message: string): string {
   const reasons = reasonsOf(message);
-  const [first, ...others] = reasons.toSorted((a, b) => a.message.length - b.message.length);
+  const isLeftOut = ({ message: reason }: MemberReason): number => Number(LEFT_OUT.test(reason));
+  const [first, ...others] = reasons.toSorted(
+    (a, b) => isLeftOut(a) - isLeftOut(b) || a.message.length - b.message.length,
+  );
   if (first === undefined || others.length === 0) return message;
   if (others.every((other) => other.message === first.message)) return `${first.message} (all ${reasons.length})`;
   return `${reasonLine(first)}, and ${others.length} more`;

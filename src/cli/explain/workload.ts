@@ -23,6 +23,8 @@ import { endOf } from "./whole-job.ts";
 export interface WorkloadFacts extends OwnWorkload, TroubleFacts {
   /** The workload's next pod after admission. Undefined when its pods are not delegated. */
   readonly next?: Stored<Pod>;
+  /** Condition by which the Job has ended. Undefined: more pods may come. */
+  readonly ended?: string | undefined;
   /** Jobs of a CronJob. */
   readonly jobs?: readonly Stored<Job>[];
   /** Words for what the account may not read. */
@@ -66,6 +68,8 @@ export interface WorkloadStatus {
   readonly name: string;
   readonly replicas: number;
   readonly pods: number;
+  /** Condition by which a Job has ended: no more pods come. Undefined: they may. */
+  readonly ended: string | undefined;
   /** Running replicas are moved to keep the division. Undefined without a division. */
   readonly rebalance: boolean | undefined;
   readonly clusters: readonly WorkloadMember[];
@@ -123,6 +127,7 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
     name,
     replicas,
     pods: pods.length,
+    ended: facts.ended,
     rebalance: division?.rebalance,
     clusters,
     onHost: own.length,

@@ -15,7 +15,7 @@ import { typeQueries } from "../multicluster/type-names.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { Gaps } from "../shared/gaps.ts";
-import { toggle, withFormats } from "../shared/input.ts";
+import { refusing, toggle, withFormats } from "../shared/input.ts";
 import { formatOf, some } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { documentPrinter, type ListPrinter, listPrinter, namePrinter } from "./printers.ts";
@@ -39,8 +39,7 @@ const input = withFormats(
   formatOf("name"),
 ).transform(({ type, names, ...rest }, context) => {
   const queries = typeQueries(type, names, context, EXAMPLE);
-  const refuse = (path: string, message: string): void =>
-    void context.addIssue({ code: "custom", path: [path], message });
+  const refuse = refusing(context);
   const named = queries.flatMap((query) => query.names);
   if (named.length > 0 && rest.allNamespaces) {
     refuse("allNamespaces", "contradicts a name; give -n, or --field-selector metadata.name=NAME");

@@ -4,7 +4,7 @@ import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { counted } from "../../api/wording.ts";
 import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
-import { readText, toggle, withGlobals } from "../shared/input.ts";
+import { readText, refusing, toggle, withGlobals } from "../shared/input.ts";
 import { shippedManifests, withParts } from "../shared/manifests.ts";
 import { refuseDefinitionsAlone, typeList } from "../shared/named-types.ts";
 import { objectText, printOutcome } from "../shared/output.ts";
@@ -55,9 +55,8 @@ type InstallInput = z.output<typeof input>;
 
 function refuseBoth({ image, webhookUrl }: InstallInput, context: z.RefinementCtx): void {
   if (image === undefined || webhookUrl === undefined) return;
-  const message = "is for a webhook and a controller in the cluster";
-  context.addIssue({ code: "custom", path: ["image"], message });
-  context.addIssue({ code: "custom", path: ["webhookUrl"], message: "has them run outside: leave one of the two out" });
+  refusing(context)("image", "is for a webhook and a controller in the cluster");
+  refusing(context)("webhookUrl", "has them run outside: leave one of the two out");
 }
 
 function allowsTypesAlone({

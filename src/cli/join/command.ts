@@ -24,7 +24,7 @@ export const labelList: z.ZodType<Readonly<Record<string, string>>, string> = z.
     const key = item.slice(0, equals);
     const problem = equals < 1 ? "is not key=value; write e.g. region=eu" : keyProblem(key, labels);
     if (problem === undefined) labels[key] = item.slice(equals + 1);
-    else context.addIssue({ code: "custom", message: `${JSON.stringify(item)} ${problem}` });
+    else context.addIssue(`${JSON.stringify(item)} ${problem}`);
   }
   return labels;
 });
@@ -41,7 +41,7 @@ const serverUrl = z.string().refine((text) => URL.parse(text)?.protocol === "htt
 
 const accessPrefix = z.string().superRefine((text, context) => {
   const problem = accessPrefixProblem(text);
-  if (problem !== undefined) context.addIssue({ code: "custom", message: `${JSON.stringify(text)} ${problem}` });
+  if (problem !== undefined) context.addIssue(`${JSON.stringify(text)} ${problem}`);
 });
 
 export const command: Equip = equipped({

@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { z } from "zod";
 import { HOST_LABEL, HOST_NAME_ANNOTATION, MANAGED_BY, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
@@ -20,10 +19,8 @@ import {
   roles,
 } from "../member/access.ts";
 import { RBAC_VERSION, role, roleBinding } from "../member/rbac.ts";
-import { Failure } from "../shared/failure.ts";
-import { loadManifests, type Manifest } from "../shared/manifests.ts";
+import { type Manifest, shippedManifests } from "../shared/manifests.ts";
 import { objectText } from "../shared/output.ts";
-import { packageRoot } from "../shared/package-root.ts";
 import { refuseTerminatingNamespace } from "../shared/reading.ts";
 import { refOf } from "../shared/removal.ts";
 import { FIELD_MANAGER } from "./credentials.ts";
@@ -121,12 +118,8 @@ export async function grantAccess(
 }
 
 /** Loads the ClusterRole of the member-side manifests: the rights that a host needs in a member. */
-export async function loadMemberRole(folder: string = join(packageRoot(), "manifests", "member")): Promise<Manifest> {
-  const found = (await loadManifests(folder)).find(({ kind }) => kind === "ClusterRole");
-  if (found !== undefined) return found;
-  throw new Failure("failure", {
-    object: folder,
-    problem: "holds no ClusterRole",
-    remedy: "install the package again",
-  });
+export async function loadMemberRole(): Promise<Manifest> {
+  const role = (await shippedManifests("member")).find(({ kind }) => kind === clusterRoles.kind);
+  if (role === undefined) throw new Error("manifests/member holds no ClusterRole");
+  return role;
 }

@@ -3,7 +3,7 @@ import type { AccessSpec, Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { memberKubeconfig } from "../../clusters/kubeconfig.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { ignoring } from "../../kube/errors.ts";
 import { namespaces } from "../../kube/resources.ts";
 import { requestToken } from "../../kube/service-account-token.ts";
 import { Failure } from "../shared/failure.ts";
@@ -50,13 +50,8 @@ export async function impersonatingToken(
   const spec = { resourceAttributes: { verb: "get", resource: "pods" } };
   const body = { apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectAccessReview", spec };
   const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-  try {
-    await withNewRights(() => client.raw({ method: "POST", path, body, signal }), signal);
-    return given;
-  } catch (error) {
-    if (isKubeError(error, "Forbidden", "Unauthorized")) return undefined;
-    throw error;
-  }
+  const tried = withNewRights(() => client.raw({ method: "POST", path, body, signal }), signal).then(() => given);
+  return await ignoring(tried, "Forbidden", "Unauthorized");
 }
 
 export function impersonationRefused(cluster: string): Failure {

@@ -6,7 +6,7 @@ import { HOST, openClusters, wantedClusters } from "../multicluster/clusters.ts"
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { Gaps } from "../shared/gaps.ts";
-import { duration, toggle, withGlobals } from "../shared/input.ts";
+import { duration, refusing, toggle, withGlobals } from "../shared/input.ts";
 import { some } from "../shared/output.ts";
 import { asViewer, notOnHost } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
@@ -41,8 +41,7 @@ const input = withGlobals({
   memberKubeconfig: z.string().optional(),
 }).transform(({ target: written, selector, ...rest }, context) => {
   const target = targetOf(written, selector, context);
-  const refuse = (path: string, message: string): void =>
-    void context.addIssue({ code: "custom", path: [path], message });
+  const refuse = refusing(context);
   if ("job" in target && rest.clusters !== undefined) {
     refuse("clusters", "is for pods; the members of a Job are on record on the host");
   }
@@ -196,7 +195,7 @@ function logOptions(options: LogsInput): FollowLogsOptions {
 /** Reads `job/NAME`, `pod/NAME`, or the selector alone. Adds an issue for anything else. */
 function targetOf(written: string | undefined, labelSelector: string | undefined, context: z.RefinementCtx): Target {
   const refuse = (message: string): Target => {
-    context.addIssue({ code: "custom", path: ["target"], message });
+    refusing(context)("target", message);
     return { job: "" };
   };
   const choices = "write e.g. job/sweep, web-0, pod/web-0, or -l app=web";

@@ -26,18 +26,15 @@ export type WantedClusters = { readonly names: readonly string[] } | { readonly 
 
 /** Parses `west,east`, `*,host` or `region in (eu)`. */
 export const wantedClusters: z.ZodType<WantedClusters, string> = z.string().transform((text, context) => {
-  const refuse = (message: string): never => {
-    context.addIssue({ code: "custom", message });
-    return z.NEVER;
-  };
   const names = text.split(",").map((name) => name.trim());
   if (names.every((name) => name === ALL_MEMBERS || memberName.safeParse(name).success)) return { names };
   const parsed = parseLabelSelector(text);
   if (parsed.ok && parsed.selector.length > 0) return { selector: parsed.selector };
   const problem = parsed.ok ? "it is empty" : parsed.message;
-  return refuse(
+  context.addIssue(
     `${JSON.stringify(text)} names no clusters: ${problem}; write names, e.g. west,east or '*,${HOST}', or a selector of Clusters, e.g. region=eu`,
   );
+  return z.NEVER;
 });
 
 export interface ReadCluster {

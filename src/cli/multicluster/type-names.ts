@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { kindName, type Resource } from "../../kube/resources.ts";
+import { refusing } from "../shared/input.ts";
 
 export interface ServedType {
   readonly resource: Resource<KubeObject>;
@@ -63,7 +64,7 @@ export function typeQueries(
   example: string,
 ): readonly TypeQuery[] {
   const refuse = (path: string, message: string): readonly TypeQuery[] => {
-    context.addIssue({ code: "custom", path: [path], message });
+    refusing(context)(path, message);
     return [];
   };
   if (!type.includes("/")) {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError, type KubeError } from "../../kube/errors.ts";
+import { ignoring, isKubeError, type KubeError } from "../../kube/errors.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { Failure } from "./failure.ts";
 
@@ -41,13 +41,8 @@ export class Discovery {
 
   /** Returns the resource of an apiVersion and kind. Undefined if the server does not serve it. */
   async find(apiVersion: string, kind: string): Promise<Resource<KubeObject> | undefined> {
-    try {
-      const served = await this.#groupVersion(apiVersion);
-      return served.find(({ resource }) => resource.kind === kind)?.resource;
-    } catch (error) {
-      if (isKubeError(error, "NotFound")) return undefined;
-      throw error;
-    }
+    const served = await ignoring(this.#groupVersion(apiVersion), "NotFound");
+    return served?.find(({ resource }) => resource.kind === kind)?.resource;
   }
 
   /** Returns the resource like `find`. Rejects with `Failure` if the server does not serve it. */

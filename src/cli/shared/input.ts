@@ -14,9 +14,14 @@ export function readText<T>(read: (text: string) => T | undefined, problem: stri
   return z.string().transform((text, context) => {
     const value = read(text);
     if (value !== undefined) return value;
-    context.addIssue({ code: "custom", message: `${JSON.stringify(text)} ${problem}` });
+    context.addIssue(`${JSON.stringify(text)} ${problem}`);
     return z.NEVER;
   });
+}
+
+/** Returns the function by which a transformation of all input refuses an argument or a flag, by its camelCase name. */
+export function refusing(context: z.RefinementCtx): (field: string, message: string) => undefined {
+  return (field, message) => void context.addIssue({ code: "custom", path: [field], message });
 }
 
 /** Parses `a, b` into its parts. */
@@ -41,10 +46,7 @@ export const toggle: z.ZodType<boolean, boolean | string | undefined> = z
     if (value === undefined || value === false) return false;
     if (value === true || ["true", "1", "yes"].includes(value.toLowerCase())) return true;
     if (["false", "0", "no"].includes(value.toLowerCase())) return false;
-    context.addIssue({
-      code: "custom",
-      message: `${JSON.stringify(value)} is neither true nor false; write true or false`,
-    });
+    context.addIssue(`${JSON.stringify(value)} is neither true nor false; write true or false`);
     return z.NEVER;
   });
 

@@ -54,7 +54,7 @@ export const typeList: z.ZodType<readonly TypeName[], string> = z.string().trans
     const problem = item.includes("*")
       ? "is a wildcard; name each type"
       : "is not a plural with its group; write e.g. jobs.batch, or configmaps of the core group";
-    if (plural === undefined) context.addIssue({ code: "custom", message: `${JSON.stringify(item)} ${problem}` });
+    if (plural === undefined) context.addIssue(`${JSON.stringify(item)} ${problem}`);
     else types.set(item, { plural, group });
   }
   return [...types.values()];

@@ -38,3 +38,29 @@ export function memberOpener({ host, signal, throughHost, own, remedy }: MemberW
     });
   };
 }
+
+// More members than a user looks at before the session ends. Each name keeps a client.
+const MOST_MEMBERS = 500;
+
+/** Clients of members, each opened once. */
+export class MemberClients {
+  readonly #open: OpenMember;
+  readonly #opened = new Map<string, Promise<ClusterClient>>();
+
+  constructor(open: OpenMember) {
+    this.#open = open;
+  }
+
+  /** Returns the client of a member. A refusal is not kept: the member may be opened to users later. */
+  client(name: string): Promise<ClusterClient> {
+    const opened = this.#opened.get(name);
+    if (opened === undefined && this.#opened.size >= MOST_MEMBERS) {
+      const problem = `is a further member of this session, which has opened ${MOST_MEMBERS}`;
+      return Promise.reject(new Failure("failure", { object: name, problem, remedy: "sign in again" }));
+    }
+    const known = opened ?? this.#open(name);
+    this.#opened.set(name, known);
+    known.catch(() => this.#opened.delete(name));
+    return known;
+  }
+}

@@ -17,7 +17,7 @@ export function formatOf<Own extends string = never>(...own: readonly Own[]): z.
     .transform((text, context): OutputFormat | Own => {
       const format = text === undefined ? "text" : formats.find((each) => each === text);
       if (format !== undefined) return format;
-      context.addIssue({ code: "custom", message: `${JSON.stringify(text)} is not a format; write ${words}` });
+      context.addIssue(`${JSON.stringify(text)} is not a format; write ${words}`);
       return z.NEVER;
     });
 }

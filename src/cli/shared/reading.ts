@@ -3,7 +3,7 @@ import { PROXY_LABEL, PROXY_LABEL_VALUE, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } 
 import type { KubeNode, KubeObject, Namespace, Pod, Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import type { ClusterClient, ListOptions } from "../../kube/client.ts";
-import { isKubeError, type KubeError } from "../../kube/errors.ts";
+import { ignoring, isKubeError, type KubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { namespaces, nodes, pods, type Resource } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/pod-state.ts";
@@ -81,12 +81,7 @@ export async function listServed<T extends KubeObject>(
   resource: Resource<T>,
   signal: AbortSignal,
 ): Promise<Stored<T>[] | undefined> {
-  try {
-    return await listAll(host, resource, { dropManagedFields: true, signal });
-  } catch (error) {
-    if (isKubeError(error, "NotFound")) return undefined;
-    throw error;
-  }
+  return await ignoring(listAll(host, resource, { dropManagedFields: true, signal }), "NotFound");
 }
 
 /** Returns a cluster's identity: the uid of its kube-system namespace, which lives as long as the cluster. */
@@ -148,13 +143,8 @@ export function namespacedName({ metadata }: Stored<KubeObject>): string {
 }
 
 /** Resolves to undefined if the credentials do not permit the read. */
-export async function readable<T>(reading: Promise<T>): Promise<T | undefined> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (isKubeError(error, "Forbidden")) return undefined;
-    throw error;
-  }
+export function readable<T>(reading: Promise<T>): Promise<T | undefined> {
+  return ignoring(reading, "Forbidden");
 }
 
 /** Refuses to go on while Legation's namespace is being deleted: nothing can be created in it. */

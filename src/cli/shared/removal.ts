@@ -1,6 +1,6 @@
 import type { KubeObject, ObjectRef, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { ignoring, isKubeError } from "../../kube/errors.ts";
 import type { Resource } from "../../kube/resources.ts";
 
 /** Options of one deletion. */
@@ -18,23 +18,13 @@ export async function remove(
   ref: ObjectRef,
   options: RemovalOptions,
 ): Promise<boolean> {
-  try {
-    await client.delete(resource, ref, { propagationPolicy: "Background", ...options });
-    return true;
-  } catch (error) {
-    if (isKubeError(error, "NotFound") || (options.uid !== undefined && isKubeError(error, "Conflict"))) return false;
-    throw error;
-  }
+  const deleted = client.delete(resource, ref, { propagationPolicy: "Background", ...options }).then(() => true);
+  return (await (options.uid === undefined ? ignoring(deleted, "NotFound") : unlessGone(deleted))) ?? false;
 }
 
 /** Waits for a change of one object, named by its uid. Resolves to undefined if it is gone, or a new one has its name. */
-export async function unlessGone<T>(change: Promise<T>): Promise<T | undefined> {
-  try {
-    return await change;
-  } catch (error) {
-    if (isKubeError(error, "NotFound", "Conflict")) return undefined;
-    throw error;
-  }
+export function unlessGone<T>(change: Promise<T>): Promise<T | undefined> {
+  return ignoring(change, "NotFound", "Conflict");
 }
 
 export function refOf(object: { readonly namespace?: string | undefined; readonly name: string }): ObjectRef {

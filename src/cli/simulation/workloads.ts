@@ -97,6 +97,8 @@ export interface WorkloadPods {
   readonly claims?: readonly ClaimTemplate[];
   /** True if the Job has an index per pod. */
   readonly indexed?: boolean;
+  /** Condition by which the Job has ended. Absent: it has not. */
+  readonly ended?: string;
   /** True if the Job is suspended: it has no pods yet. */
   readonly suspended?: boolean;
   /** The lowest ordinal of a StatefulSet's pods. Absent: 0. */
@@ -134,7 +136,7 @@ export function outerMetadata(object: WrittenObject, kind: WorkloadKind): Writte
 }
 
 // The Job controller makes no more pods once one of them is True (pkg/controller/job).
-const ENDED: ReadonlySet<string> = new Set(["Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"]);
+const ENDED: readonly string[] = ["Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"];
 
 function jobPods(
   { parallelism, completions, suspend, completionMode, template: own }: z.output<typeof jobSpec>,
@@ -142,8 +144,8 @@ function jobPods(
 ): WorkloadPods {
   const { metadata, spec } = own;
   const pods = { metadata, spec, indexed: completionMode === "Indexed", suspended: suspend };
-  const ended = conditions.find(({ type, status }) => ENDED.has(type) && status === "True");
-  if (ended !== undefined) return { ...pods, replicas: 0, notes: [`has ended (${ended.type}): no more pods come`] };
+  const ended = ENDED.find((end) => conditions.some(({ type, status }) => type === end && status === "True"));
+  if (ended !== undefined) return { ...pods, replicas: 0, ended, notes: [`has ended (${ended}): no more pods come`] };
   const done = succeeded + uncountedTerminatedPods.succeeded.length;
   // Without a number of completions, the first success means that no work is left.
   const left = completions === undefined && done > 0 ? active : Math.max(0, (completions ?? parallelism) - done);

@@ -15,8 +15,8 @@ import { readService } from "../explain/service.ts";
 import { readWholeObject } from "../explain/whole-object.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { type Hidden, OTHER_PODS, ofViewers } from "../shared/hidden.ts";
-import { toggle, withGlobals } from "../shared/input.ts";
-import { memberOpener, type OpenMember } from "../shared/open-member.ts";
+import { refusing, toggle, withGlobals } from "../shared/input.ts";
+import { MemberClients, memberOpener, type OpenMember } from "../shared/open-member.ts";
 import { type Outcome, printOutcome } from "../shared/output.ts";
 import { asViewer, readable } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
@@ -79,8 +79,7 @@ export const command: Equip = equipped({
   }).transform(({ type, name, ...rest }, context) => {
     const target = targetOf(type, name, context);
     if (rest.allNamespaces && (target !== undefined || rest.namespace !== undefined)) {
-      const message = "shows all namespaces; leave it out to show one, or one object";
-      context.addIssue({ code: "custom", path: ["allNamespaces"], message });
+      refusing(context)("allNamespaces", "shows all namespaces; leave it out to show one, or one object");
     }
     return { ...rest, target };
   }),
@@ -89,9 +88,9 @@ export const command: Equip = equipped({
     const { client, namespace: current } = await session.connect(options, "host");
     const { target, namespace, allNamespaces, output: format } = options;
     const { terminal, signal } = session;
-    const open = once(
-      memberOpener({ host: client, signal, throughHost: (name) => session.openReading(options, name) }),
-    );
+    const throughHost: OpenMember = (name) => session.openReading(options, name);
+    const members = new MemberClients(memberOpener({ host: client, signal, throughHost }));
+    const open: OpenMember = (name) => members.client(name);
     const own: OwnNamespace = { host: client, namespace: namespace ?? current, session };
     const queues = new QueueReader({ ...own, clock: realClock });
     const readOne = (): Promise<Outcome> => {
@@ -187,24 +186,14 @@ async function readTarget(
   };
 }
 
-/** Opens each member once, however often it is shown. */
-function once(open: OpenMember): OpenMember {
-  const opened = new Map<string, ReturnType<OpenMember>>();
-  return (name) => {
-    const client = opened.get(name) ?? open(name);
-    opened.set(name, client);
-    return client;
-  };
-}
-
 const MEMBER_WORDS: readonly string[] = ["member", "members", "cluster", "clusters"];
 const NODE_WORDS: readonly string[] = ["node", "nodes", "no"];
+const NAMESPACE_WORDS: readonly string[] = ["namespace", "namespaces", "ns"];
 
 /** Reads `pod web-0`, `pod/web-0`, or the name of a member. Undefined when neither is given. */
 function targetOf(type: string | undefined, second: string | undefined, context: z.RefinementCtx): Target | undefined {
   if (type === undefined) return undefined;
-  const refuse = (argument: string, message: string): undefined =>
-    void context.addIssue({ code: "custom", path: [argument], message });
+  const refuse = refusing(context);
   const [, word = "", first] = /^([^/]+)(?:\/([^/]+))?$/.exec(type) ?? [];
   const name = first ?? second;
   const kind = subjectOf(word);
@@ -229,6 +218,8 @@ function targetOf(type: string | undefined, second: string | undefined, context:
     );
   }
   if (isMember) return { kind: "Member", name };
+  if (NAMESPACE_WORDS.includes(lower))
+    return refuse("type", `to show a namespace, write \`legation status -n ${name}\``);
   if (isNode) {
     const member = clusterOfNode(name);
     if (member !== undefined) return { kind: "Member", name: member };

@@ -2,11 +2,12 @@ import type { Journey } from "../explain/pod.ts";
 import { troubleText } from "../explain/text.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import { eventsText } from "./events-text.ts";
+import { eventsText, wholeSeconds } from "./events-text.ts";
 
 export function journeyText(journey: Journey, terminal: Terminal): string {
-  const start = Date.parse(journey.stations[0]?.at ?? "");
-  const rows = journey.stations.flatMap(({ at, clock = "", isUntimed, what, details }) => [
+  const stations = journey.stations.map((station) => ({ ...station, at: station.at && wholeSeconds(station.at) }));
+  const start = Date.parse(stations[0]?.at ?? "");
+  const rows = stations.flatMap(({ at, clock = "", isUntimed, what, details }) => [
     [
       at ?? (isUntimed === true ? "not on record" : "-"),
       clock,

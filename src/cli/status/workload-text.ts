@@ -1,4 +1,4 @@
-import { ageOf, countedAre } from "../../api/wording.ts";
+import { ageOf, counted, countedAre } from "../../api/wording.ts";
 import { pendingText, troubleText } from "../explain/text.ts";
 import type { WorkloadMember, WorkloadRun, WorkloadStatus } from "../explain/workload.ts";
 import { hiddenText } from "../shared/hidden.ts";
@@ -6,16 +6,16 @@ import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
 export function workloadText(status: WorkloadStatus, now: number, terminal: Terminal): string {
-  const { kind, namespace, name, replicas, pods, rebalance, clusters, onHost, notDelegated, pending, troubles, next } =
-    status;
+  const { kind, namespace, name, pods, rebalance, clusters, onHost, notDelegated, pending, troubles, next } = status;
   const divided = rebalance !== undefined;
   const readyCount = clusters.reduce((sum, member) => sum + member.ready, 0) + status.readyOnHost;
+  const state =
+    status.ended === undefined
+      ? `${status.replicas} wanted, ${pods} there, ${readyCount} ready`
+      : `${status.ended}, ${counted(pods)} there`;
   const header = ["CLUSTER", ...(divided ? ["WANTED"] : []), "HAS", "READY", "PODS", "WHY NOT THE NEXT"];
   const rows = clusters.map((member) => memberRow(member, divided, terminal));
-  const lines = [
-    `${kind} ${namespace}/${name}: ${replicas} wanted, ${pods} there, ${readyCount} ready`,
-    table(header, rows, terminal.width, ["READY", "PODS"]),
-  ];
+  const lines = [`${kind} ${namespace}/${name}: ${state}`, table(header, rows, terminal.width, ["READY", "PODS"])];
   if (rebalance === false)
     lines.push("rebalance is off: pods that run stay where they are; new ones keep the division");
   const overflowing = onHost - notDelegated;
@@ -26,8 +26,8 @@ export function workloadText(status: WorkloadStatus, now: number, terminal: Term
     const why = status.whyOnHost === undefined ? "" : `: ${status.whyOnHost}`;
     lines.push(`${countedAre(notDelegated)} not delegated${why}`);
   }
-  if (status.runs.length > 0) lines.push("", runsTable(status.runs, now, terminal));
   if (next !== undefined) lines.push(`one more pod would go to ${next}`);
+  if (status.runs.length > 0) lines.push("", runsTable(status.runs, now, terminal));
   return [
     ...lines,
     ...troubles.slice(0, MOST_TROUBLES).map((trouble) => troubleText(trouble, terminal)),

@@ -6,7 +6,7 @@ import { realClock } from "../../runtime/clock.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { commaList, listenAddress, withGlobals } from "../shared/input.ts";
 import { type ListenAddress, listenAt } from "../shared/listening.ts";
-import { memberOpener } from "../shared/open-member.ts";
+import { MemberClients, memberOpener } from "../shared/open-member.ts";
 import type { Connection, Session } from "../shared/session.ts";
 import { LiveView } from "./live-view.ts";
 import { pageFiles } from "./page-files.ts";
@@ -14,7 +14,6 @@ import { requireRights } from "./required-rights.ts";
 import { createPageServer } from "./server.ts";
 import { SignIn } from "./sign-in.ts";
 import { ViewInUse } from "./view-in-use.ts";
-import { MemberClients } from "./viewer.ts";
 
 const ON_LOOPBACK: ListenAddress = { host: "127.0.0.1", port: 0 };
 const EVERYWHERE: ListenAddress = listenAddress.parse(":8443");

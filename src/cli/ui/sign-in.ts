@@ -30,7 +30,7 @@ export class SignIn implements PageGate {
     const hosts = LOCAL_NAMES.map((name) => `${name}:${port}`);
     if (!hosts.includes(host)) return refused(403, `the address names ${host}: use http://${hosts[0]}`);
     const name = cookieName(port);
-    const given = new URL(url, "http://page").searchParams.get("token");
+    const given = new URLSearchParams(url.split("?", 2)[1]).get("token");
     if (given !== null) {
       if (this.#isUsed || !isSame(given, this.#token)) return refused(401, `this address was used already; ${AGAIN}`);
       this.#isUsed = true;

@@ -1,3 +1,4 @@
+import { defined } from "../../api/defined.ts";
 import type { AnyObject } from "../../api/delegated-type.ts";
 import { CLUSTER_ANNOTATION, MEMBERS_ANNOTATION, SHARES_ANNOTATION } from "../../api/keys.ts";
 import type { Job, KubeObject, Stored } from "../../api/kubernetes.ts";
@@ -15,9 +16,7 @@ function metadataOfRow(metadata: Metadata): Metadata {
     name,
     resourceVersion,
     annotations: Object.fromEntries(read),
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
-    ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+    ...defined({ namespace, creationTimestamp, deletionTimestamp }),
   };
 }
 
@@ -31,8 +30,7 @@ export function storedJob({ metadata, spec, status }: Stored<Job>): Stored<Job> 
   const { parallelism, completions } = spec ?? {};
   const read = {
     template: {},
-    ...(parallelism === undefined ? {} : { parallelism }),
-    ...(completions === undefined ? {} : { completions }),
+    ...defined({ parallelism, completions }),
   };
   return { metadata: metadataOfRow(metadata), spec: read, ...(status === undefined ? {} : { status }) };
 }

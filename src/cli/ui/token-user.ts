@@ -1,15 +1,15 @@
 import { z } from "zod";
 import { clusterProxyPath } from "../../api/access.ts";
+import { defined } from "../../api/defined.ts";
 import type { ClusterCredentials } from "../../kube/credentials.ts";
 import { createClusterClient } from "../../kube/http-client.ts";
 import { realClock } from "../../runtime/clock.ts";
-import { memberOpener } from "../shared/open-member.ts";
+import { MemberClients, memberOpener } from "../shared/open-member.ts";
 import type { Connection } from "../shared/session.ts";
 import { LiveView } from "./live-view.ts";
 import { accountNamespace, confinedTo } from "./shown-namespace.ts";
 import type { TokenUser } from "./token-sign-in.ts";
 import { ViewInUse } from "./view-in-use.ts";
-import { MemberClients } from "./viewer.ts";
 
 const REVIEW = {
   apiVersion: "authentication.k8s.io/v1",
@@ -47,9 +47,7 @@ export async function openTokenUser(
     server,
     source: "the user's token",
     insecureSkipTlsVerify: skipsTlsVerify,
-    ...(tlsServerName === undefined ? {} : { tlsServerName }),
-    ...(proxyUrl === undefined ? {} : { proxyUrl }),
-    ...(environmentProxyUrl === undefined ? {} : { environmentProxyUrl }),
+    ...defined({ tlsServerName, proxyUrl, environmentProxyUrl }),
     identity: () => identity,
     refresh: () => {},
   };

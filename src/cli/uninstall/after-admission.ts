@@ -1,4 +1,4 @@
-import { isKubeError } from "../../kube/errors.ts";
+import { ignoring } from "../../kube/errors.ts";
 import { Failure } from "../shared/failure.ts";
 import { until } from "../shared/wait.ts";
 
@@ -7,7 +7,8 @@ const ADMISSION_LAG_MS = 20_000;
 
 /** Repeats an action until admission lets it through. Returns false on timeout. */
 export async function afterAdmission(act: () => Promise<boolean>, signal: AbortSignal): Promise<boolean> {
-  return (await until(() => unlessForbidden(act), { timeoutMs: ADMISSION_LAG_MS, signal })) || (await act());
+  const isDone = async (): Promise<boolean> => (await ignoring(act(), "Forbidden")) ?? false;
+  return (await until(isDone, { timeoutMs: ADMISSION_LAG_MS, signal })) || (await act());
 }
 
 /** Releases an object. Rejects with `Failure` when admission puts Legation's marks back. */
@@ -22,13 +23,4 @@ export async function untilReleased(
     problem: "has Legation's marks again as soon as they are taken off: an admission webhook puts them back",
     remedy: "look at `kubectl get mutatingwebhookconfigurations`, then run the command again",
   });
-}
-
-async function unlessForbidden(act: () => Promise<boolean>): Promise<boolean> {
-  try {
-    return await act();
-  } catch (error) {
-    if (isKubeError(error, "Forbidden")) return false;
-    throw error;
-  }
 }

@@ -1,7 +1,7 @@
 import { DELEGATE_FINALIZER, OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { ignoring, isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { pods } from "../../kube/resources.ts";
 import { namespacedName } from "../shared/reading.ts";
@@ -67,11 +67,7 @@ async function unmark(
     { op: "test", path, value: OVERFLOW_LABEL_VALUE },
     { op: "remove", path },
   ];
-  try {
-    return await host.patch(pods, { namespace, name }, { type: "json", body }, { signal, metadataOnly: true });
-  } catch (error) {
-    // The API server answers 422 to a failed test of a JSON patch.
-    if (isKubeError(error, "NotFound", "Conflict", "Unprocessable")) return undefined;
-    throw error;
-  }
+  const patch = host.patch(pods, { namespace, name }, { type: "json", body }, { signal, metadataOnly: true });
+  // The API server answers 422 to a failed test of a JSON patch.
+  return await ignoring(patch, "NotFound", "Conflict", "Unprocessable");
 }

@@ -1,3 +1,4 @@
+import { jsonEqual } from "../../api/json.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { ReverseIndex } from "../../runtime/reverse-index.ts";
 
@@ -30,7 +31,7 @@ export class PodsInMembers {
   place({ metadata }: Stored<Pod>, member: string): Placed | undefined {
     const { uid, namespace = "", labels = {} } = metadata;
     const before = this.#placements.get(uid);
-    if (before?.member === member && sameLabels(before.labels, labels)) return undefined;
+    if (before?.member === member && jsonEqual(before.labels, labels)) return undefined;
     const isFirst = !this.any(member, namespace);
     const left = before?.member === member ? undefined : this.forget(uid);
     this.#placements.set(uid, { member, namespace, labels });
@@ -67,9 +68,4 @@ export class PodsInMembers {
 
 function groupOf(member: string, namespace: string): string {
   return `${member}/${namespace}`;
-}
-
-function sameLabels(a: Labels, b: Labels): boolean {
-  const keys = Object.keys(a);
-  return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
 }

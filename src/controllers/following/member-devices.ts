@@ -7,7 +7,7 @@ import type { Member } from "../../clusters/member.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { driverOf } from "../../copies/resource-claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { ignoring } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { lackFor } from "../../placement/devices.ts";
@@ -113,13 +113,8 @@ export class MemberDevices {
 
 /** Returns undefined if there are too many to keep. Rejects with KubeError. */
 async function readDevices(client: ClusterClient, signal: AbortSignal): Promise<DevicesStatus | undefined> {
-  let found: readonly Stored<AnyObject>[];
-  try {
-    found = await listAll(client, deviceClasses, { signal });
-  } catch (error) {
-    if (isKubeError(error, "NotFound")) return { served: false, classes: [], drivers: [] };
-    throw error;
-  }
+  const found = await ignoring(listAll(client, deviceClasses, { signal }), "NotFound");
+  if (found === undefined) return { served: false, classes: [], drivers: [] };
   if (found.length > MOST_CLASSES) return undefined;
   const classes = found.map(statusOf).sort((a, b) => (a.name < b.name ? -1 : 1));
   const drivers: string[] = [];

@@ -5,7 +5,7 @@ import { homeAddress, isLocalAddress } from "../../api/home-address.ts";
 import { type ConfigMap, objectKey, type Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { ClusterCredentials } from "../../kube/credentials.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { ignoring } from "../../kube/errors.ts";
 import { configMaps } from "../../kube/resources.ts";
 import { CA_KEY, type HomeApi } from "../../pods/home-api.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -136,12 +136,7 @@ const clusterInfo = z.looseObject({
 });
 
 export async function publishedServer(host: ClusterClient, signal: AbortSignal): Promise<string | undefined> {
-  let found: ConfigMap | undefined;
-  try {
-    found = await host.find(configMaps, CLUSTER_INFO, { signal });
-  } catch (error) {
-    if (!isKubeError(error, "Forbidden")) throw error;
-  }
+  const found = await ignoring(host.find(configMaps, CLUSTER_INFO, { signal }), "Forbidden");
   const text = found?.data?.kubeconfig;
   if (text === undefined) return undefined;
   let document: unknown;

@@ -1,6 +1,6 @@
 import type { Secret, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { ignoring, isKubeError } from "../../kube/errors.ts";
 import { findByList } from "../../kube/list.ts";
 import { secrets } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
@@ -37,10 +37,7 @@ export async function replaceApiSecret(
 ): Promise<undefined> {
   const { namespace = "", name = "", labels, annotations, ownerReferences } = metadata;
   const body = { metadata: { uid, labels, annotations, ownerReferences }, data };
-  try {
-    await client.patch(secrets, { namespace, name }, { type: "merge", body }, { signal, metadataOnly: true });
-  } catch (error) {
-    // The watch shows whether the Secret was replaced or deleted.
-    if (!isKubeError(error, "Conflict", "NotFound")) throw error;
-  }
+  const patch = client.patch(secrets, { namespace, name }, { type: "merge", body }, { signal, metadataOnly: true });
+  // The watch shows whether the Secret was replaced or deleted.
+  await ignoring(patch, "Conflict", "NotFound");
 }

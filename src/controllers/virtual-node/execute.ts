@@ -3,7 +3,7 @@ import type { KubeNode, Lease, Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient, Patch } from "../../kube/client.ts";
-import { isKubeError, isRefusal } from "../../kube/errors.ts";
+import { ignoring, isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/list.ts";
 import { leases, nodes } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -73,7 +73,7 @@ export class Executor {
         this.#write(name, { reportedAt: clock.now() });
         const patch: Patch = { type: "merge", body: { status: action.status } };
         const written = host.patch(clusters, { name }, patch, { subresource: "status", signal, outOfTurn: true });
-        const version = (await ignoring("NotFound", written))?.metadata.resourceVersion;
+        const version = (await ignoring(written, "NotFound"))?.metadata.resourceVersion;
         if (version === undefined) return undefined;
         return ({ cluster }) => cluster === undefined || !isBefore(cluster.metadata.resourceVersion, version);
       }
@@ -83,12 +83,12 @@ export class Executor {
         const others = finalizers.filter((finalizer) => finalizer !== CLUSTER_FINALIZER);
         const wanted = action.type === "addFinalizer" ? [...others, CLUSTER_FINALIZER] : others;
         const body = { metadata: { finalizers: wanted, resourceVersion } };
-        await ignoring("NotFound", host.patch(clusters, { name }, { type: "merge", body }, { signal }));
+        await ignoring(host.patch(clusters, { name }, { type: "merge", body }, { signal }), "NotFound");
         return ({ cluster }) => cluster?.metadata.resourceVersion !== resourceVersion;
       }
       case "deleteNode":
-        await ignoring("NotFound", host.delete(nodes, ref, { uid: action.uid, signal }));
-        await ignoring("NotFound", host.delete(leases, { ...ref, namespace: LEASE_NAMESPACE }, { signal }));
+        await ignoring(host.delete(nodes, ref, { uid: action.uid, signal }), "NotFound");
+        await ignoring(host.delete(leases, { ...ref, namespace: LEASE_NAMESPACE }, { signal }), "NotFound");
         return ({ node }) => node?.metadata.uid !== action.uid;
     }
   }
@@ -109,7 +109,7 @@ export class Executor {
       }
       const { uid } = there.metadata;
       const body = { metadata: { uid, labels: { [VIRTUAL_NODE_LABEL]: name } } };
-      await ignoring("NotFound", host.patch(nodes, ref, { type: "merge", body }, { signal }));
+      await ignoring(host.patch(nodes, ref, { type: "merge", body }, { signal }), "NotFound");
     }
   }
 
@@ -131,7 +131,7 @@ export class Executor {
   }
 
   async #patchNode(write: Promise<Stored<KubeNode>>): Promise<Expectation<Observed> | undefined> {
-    const written = await ignoring("NotFound", write);
+    const written = await ignoring(write, "NotFound");
     if (written === undefined) return undefined;
     const { uid, resourceVersion } = written.metadata;
     return ({ node }) => node?.metadata.uid !== uid || !isBefore(node.metadata.resourceVersion, resourceVersion);
@@ -143,7 +143,7 @@ export class Executor {
     const renewTime = new Date(clock.wall()).toISOString().replace("Z", "000Z");
     const spec = { holderIdentity: name, leaseDurationSeconds: LEASE_SECONDS, renewTime };
     const options = { signal, outOfTurn: true };
-    const renewed = await ignoring("NotFound", host.patch(leases, ref, { type: "merge", body: { spec } }, options));
+    const renewed = await ignoring(host.patch(leases, ref, { type: "merge", body: { spec } }, options), "NotFound");
     if (renewed !== undefined) return;
     const ownerReferences = [{ apiVersion: "v1", kind: "Node", name, uid: nodeUid }];
     const lease: Lease = {
@@ -152,20 +152,10 @@ export class Executor {
       metadata: { ...ref, ownerReferences },
       spec,
     };
-    await ignoring("AlreadyExists", host.create(leases, lease, options));
+    await ignoring(host.create(leases, lease, options), "AlreadyExists");
   }
 
   #write(name: string, written: Partial<Written>): void {
     this.#written.set(name, { ...this.written(name), ...written });
-  }
-}
-
-/** Resolves to undefined if the write failed with the code that means that nothing is left to do. */
-async function ignoring<T>(code: "NotFound" | "AlreadyExists", write: Promise<T>): Promise<T | undefined> {
-  try {
-    return await write;
-  } catch (error) {
-    if (isKubeError(error, code)) return undefined;
-    throw error;
   }
 }

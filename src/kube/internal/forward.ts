@@ -12,18 +12,23 @@ type UpgradeRequest = Omit<ForwardedRequest, "body">;
 /** Forwards a request; see `Forwarder.forward`. */
 export async function forward(transport: Transport, request: ForwardedRequest): Promise<ForwardedResponse> {
   const isFinal = (status: number): boolean => status >= 200;
-  const outcome = await send<StreamOutcome>(
-    transport,
-    request,
-    (settle) => new StreamHandler(() => {}, settle, isFinal),
-  );
-  if (isBegun(outcome)) {
-    const { status, rawHeaders, body } = outcome;
-    return { status, headers: withoutHopByHop(rawHeaders), body };
+  try {
+    const outcome = await send<StreamOutcome>(
+      transport,
+      request,
+      (settle) => new StreamHandler(() => {}, settle, isFinal),
+    );
+    if (isBegun(outcome)) {
+      const { status, rawHeaders, body } = outcome;
+      return { status, headers: withoutHopByHop(rawHeaders), body };
+    }
+    const cut = { sent: true, by: "cut", cause: new Error("the response has no body") } as const;
+    throw transport.failure(outcome.failure ?? cut, subjectOf(request));
+  } catch (error) {
+    // Also where nothing was sent: whoever writes the body would wait for its reader.
+    request.body?.destroy(error instanceof Error ? error : new Error(String(error)));
+    throw error;
   }
-  const cause = outcome.failure?.cause ?? new Error("the response has no body");
-  request.body?.destroy(cause);
-  throw transport.failure(outcome.failure ?? { sent: true, by: "cut", cause }, subjectOf(request));
 }
 
 /** Forwards an upgrade; see `Forwarder.upgrade`. */

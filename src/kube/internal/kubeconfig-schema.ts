@@ -60,7 +60,7 @@ const clusterSchema = z.object({
   "insecure-skip-tls-verify": z.boolean().default(false),
   "tls-server-name": text,
   "proxy-url": text,
-  extensions: z.array(z.object({ name: z.string(), extension: z.unknown() })).optional(),
+  extensions: z.array(z.object({ name: z.string(), extension: z.unknown().optional() })).optional(),
 });
 
 const userSchema = z.object({

@@ -100,7 +100,7 @@ onRealNodes((realNodes) => {
     await page
       .getByRole("row", { name: /^clock/ })
       .getByRole("link")
-      .nth(3)
+      .nth(2)
       .click();
     await page.getByText(/^node in/).waitFor();
     expect(await accessibilityProblems(page)).toEqual([]);

@@ -89,6 +89,7 @@ describe("the command line", () => {
       '"DaemonSet" is nothing that it shows; write member/NAME, or pod, deployment,',
     ],
     [["status", "deployment.apps"], EXIT_CODES.usage, "e.g. `legation status deployment/web`"],
+    [["status", "ns/shop"], EXIT_CODES.usage, "to show a namespace, write `legation status -n shop`"],
     [["status", "West"], EXIT_CODES.usage, '"West" is nothing that it shows'],
     [["status", "deployment/"], EXIT_CODES.usage, '"deployment/" is nothing that it shows'],
     [["status", "pod/a", "pod/b"], EXIT_CODES.usage, '<name>: "pod/b" is a second name'],

@@ -7,21 +7,16 @@ import { pod, proxyPod, runningStatus } from "../../support/builders/pod.ts";
 import { fakeClient } from "../../support/clients/fake-client.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
-test.each([
-  { named: "the delegate that it records", uid: "delegate-uid", measuredAt: "2026-01-01T00:01:00Z", told: ["web-0"] },
-  { named: "another pod in its delegate's place", uid: "other-uid", measuredAt: "2026-01-01T00:01:00Z", told: [] },
-  { named: "a pod of its name that ran before", uid: "delegate-uid", measuredAt: "2025-12-31T23:59:59Z", told: [] },
-])("reports the measurement of $named for a proxy, or not: $told", async ({ uid, measuredAt: timestamp, told }) => {
+/** Reads the usage of a node with one proxy, of which the member has a delegate of this uid. */
+async function read(uid: string, metrics: { readonly pod: string; readonly nodes: readonly object[] }) {
   const proxy = proxyPod({ metadata: { annotations: { [DELEGATE_UID_ANNOTATION]: "delegate-uid" } } });
-  const containers = [{ name: "main", usage: { cpu: "250m", memory: "1Mi" } }];
+  const usage = { cpu: "250m", memory: "1Mi" };
+  const items = [
+    { metadata: { namespace: "team", name: "web-0" }, timestamp: metrics.pod, containers: [{ name: "main", usage }] },
+  ];
   const member = {
     probed: { reachable: true },
-    client: fakeClient({
-      raw: async ({ path }) =>
-        path.includes("/pods?")
-          ? { items: [{ metadata: { namespace: "team", name: "web-0" }, timestamp, containers }] }
-          : { items: [] },
-    }),
+    client: fakeClient({ raw: async ({ path }) => ({ items: path.includes("/pods?") ? items : metrics.nodes }) }),
     delegates: { get: () => pod({ uid, status: runningStatus() }) },
   };
   const source = { registry: { member: () => member, problem: () => undefined }, proxiesOn: () => [proxy] };
@@ -31,7 +26,23 @@ test.each([
     clock: new FakeClock(),
     log: createLogger({ level: "silent" }),
   });
-  const { failed, pods } = await reader.read();
+  return await reader.read();
+}
+
+test.each([
+  { named: "the delegate that it records", uid: "delegate-uid", measuredAt: "2026-01-01T00:01:00Z", told: ["web-0"] },
+  { named: "another pod in its delegate's place", uid: "other-uid", measuredAt: "2026-01-01T00:01:00Z", told: [] },
+  { named: "a pod of its name that ran before", uid: "delegate-uid", measuredAt: "2025-12-31T23:59:59Z", told: [] },
+])("reports the measurement of $named for a proxy, or not: $told", async ({ uid, measuredAt, told }) => {
+  const { failed, pods } = await read(uid, { pod: measuredAt, nodes: [] });
   expect(failed).toBe(false);
   expect(pods.map((each) => each.pod.metadata?.name)).toEqual(told);
 });
+
+test.each(["soon", "", "2026-13-01T00:00:00Z"])(
+  "knows no usage where the member measured a node at %j",
+  async (timestamp) => {
+    const nodes = [{ timestamp, usage: { cpu: "1", memory: "1Gi" } }];
+    expect(await read("delegate-uid", { pod: "2026-01-01T00:01:00Z", nodes })).toEqual({ failed: true, pods: [] });
+  },
+);

@@ -283,7 +283,7 @@ describe("a workload that was made from pods of Legation", () => {
     const spec = { schedulerName: "legation" };
     expect(apply(object, verdict)).toEqual(workload(asks, { metadata: { annotations: asks }, spec }));
     expect(notDenied(verdict).warnings).toEqual([
-      "metadata: annotation legation.dev/cluster: dropped, as left over from another object",
+      "metadata: annotation legation.dev/cluster: dropped, as left over from another object; legation.dev/clusters names members",
       expect.stringMatching(/^spec.template: annotation .*delegate-uid.*, spec.nodeName: dropped/),
     ]);
   });

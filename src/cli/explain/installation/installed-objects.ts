@@ -22,7 +22,6 @@ import { type Finding, fail, forbidden, ok, skip, warn } from "./finding.ts";
 
 // An installation has about sixty objects.
 const AT_ONCE = 8;
-const INSTALL = "legation install";
 
 /** The outcome of a server-side dry run of one object. */
 export interface DryRunResult {
@@ -71,7 +70,7 @@ export async function installedObjectFindings(
 
 /** Returns the command that installs what is missing. */
 export function repairOf(release: HelmRelease | undefined): string {
-  if (release === undefined) return INSTALL;
+  if (release === undefined) return "legation install";
   return `helm upgrade ${release.name} CHART --namespace ${release.namespace} --reset-then-reuse-values`;
 }
 
@@ -129,7 +128,7 @@ const GRAVE: ReadonlySet<string> = new Set([
 ]);
 
 /** Judges the compared objects, CustomResourceDefinitions and policies apart. */
-export function objectFindings(compared: readonly DryRunResult[], repair: string = INSTALL): Finding[] {
+export function objectFindings(compared: readonly DryRunResult[], repair: string): Finding[] {
   const kinds = [
     ["CustomResourceDefinitions", ({ kind }: DryRunResult) => kind === "CustomResourceDefinition"],
     ["admission policies and their bindings", ({ kind }: DryRunResult) => kind.startsWith("ValidatingAdmissionPolicy")],

@@ -28,3 +28,9 @@ export function counted(count: number, noun: string, plural?: string): string {
 export function capital(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
+
+/** Returns a name in two parts. The second, its last word, stays visible where the name is cut; empty if that word is long. */
+export function parted(name: string): readonly [string, string] {
+  const at = name.search(/[-/][^-/.]{1,11}$/);
+  return at <= 0 ? [name, ""] : [name.slice(0, at), name.slice(at)];
+}

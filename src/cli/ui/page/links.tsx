@@ -1,4 +1,5 @@
 import type { JSX } from "preact";
+import { parted } from "./format.ts";
 import { whyLost } from "./freshness.ts";
 import { useLive } from "./live.ts";
 import { linkTo } from "./route.ts";
@@ -17,9 +18,20 @@ function Link({
   return name === undefined || path.length < to.length ? (
     <>–</>
   ) : (
-    <a href={linkTo(path)} title={title}>
-      {name}
+    <a href={linkTo(path)} title={title} aria-label={name} class="cut">
+      <Cut name={name} />
     </a>
+  );
+}
+
+/** A name that a row without room for it cuts before its end, which tells pods of a workload apart. */
+export function Cut({ name }: { name: string }): JSX.Element {
+  const [head, end] = parted(name);
+  return (
+    <>
+      <span>{head}</span>
+      {end}
+    </>
   );
 }
 

@@ -6,7 +6,8 @@ import { MemberLink } from "./links.tsx";
 import { useLive } from "./live.ts";
 import { Table } from "./parts.tsx";
 import { ObjectList, PodList } from "./pod-list.tsx";
-import { podWorkloads } from "./workload-rows.ts";
+import { byKey, jobWorkloads, podWorkloads } from "./workload-rows.ts";
+import { useJobs } from "./workloads.tsx";
 
 /** The view of a node in a member: this host's pods there. */
 export function NodePage({ member, name }: { member: string; name: string }): JSX.Element {
@@ -28,7 +29,10 @@ export function NodePage({ member, name }: { member: string; name: string }): JS
 export function NamespacePage({ name }: { name: string }): JSX.Element {
   const { pods, whole } = useLive();
   const own = [...pods.values()].filter(({ namespace }) => namespace === name);
-  const workloads = podWorkloads(own);
+  const { jobs, problem } = useJobs();
+  const known = podWorkloads(own);
+  const others = jobs.filter(({ namespace }) => namespace === name);
+  const workloads = [...known, ...jobWorkloads(others, known)].sort(byKey);
   const objects = whole.rows.filter(({ namespace }) => namespace === name);
   return (
     <>
@@ -38,6 +42,7 @@ export function NamespacePage({ name }: { name: string }): JSX.Element {
         <CopyButtons name={name} commands={podsCommands(name)} />
       </header>
       <h2>Workloads</h2>
+      {problem !== undefined && <p class="trouble">Finished Jobs and CronJobs are not shown: {problem}</p>}
       {workloads.length === 0 ? (
         <p class="muted">No workload has delegated pods.</p>
       ) : (

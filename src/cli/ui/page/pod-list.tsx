@@ -21,6 +21,8 @@ export function PodList({
   const { members, isComplete } = useLive();
   if (pods.length === 0)
     return <p class="muted">{isComplete ? "No delegated pods." : "The pods are still being read…"}</p>;
+  // An empty column is not shown: all pods have in common what the query says.
+  const unsaid = (said: string, cell: JSX.Element): JSX.Element | "" => (query[said] === undefined ? cell : "");
   return (
     <>
       <Table
@@ -33,9 +35,9 @@ export function PodList({
             cells: [
               <PodLink key="pod" {...row} />,
               <Status key="status" row={row} />,
-              <NamespaceLink key="namespace" name={row.namespace} />,
-              <WorkloadLink key="workload" namespace={row.namespace} of={row.workload} />,
-              <MemberLink key="member" name={row.member} />,
+              unsaid("namespace", <NamespaceLink key="namespace" name={row.namespace} />),
+              unsaid("workload", <WorkloadLink key="workload" namespace={row.namespace} of={row.workload} />),
+              unsaid("member", <MemberLink key="member" name={row.member} />),
               <NodeLink key="node" member={row.member} name={row.node} />,
               why === undefined ? (
                 ""

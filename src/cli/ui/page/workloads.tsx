@@ -6,7 +6,7 @@ import { CopyButtons } from "./copy.tsx";
 import { counted } from "./format.ts";
 import { wordsOf } from "./found.ts";
 import { whyLost } from "./freshness.ts";
-import { NamespaceLink } from "./links.tsx";
+import { Cut, NamespaceLink } from "./links.tsx";
 import { useLive } from "./live.ts";
 import { Awaited, Choice, NothingDelegated, Search, useReading } from "./parts.tsx";
 import { changeQuery, linkTo, type Route } from "./route.ts";
@@ -16,11 +16,11 @@ import { byKey, jobWorkloads, podWorkloads, type WorkloadRow, wholeWorkload } fr
 const FIRST: readonly Column<WorkloadRow>[] = [
   {
     name: "Workload",
-    width: "18rem",
+    width: "14rem",
     cell: ({ link, kind, name, isWhole }) => (
       <span>
-        <a href={link} title={`${kind}/${name}`}>
-          {kind}/{name}
+        <a href={link} title={`${kind}/${name}`} aria-label={`${kind}/${name}`} class="cut">
+          <Cut name={`${kind}/${name}`} />
         </a>
         {isWhole && <span class="chip">whole</span>}
       </span>
@@ -29,40 +29,47 @@ const FIRST: readonly Column<WorkloadRow>[] = [
   },
   {
     name: "Namespace",
-    width: "10rem",
+    width: "8rem",
     cell: ({ namespace }) => <NamespaceLink name={namespace} />,
     by: ({ namespace }) => namespace,
   },
-  { name: "Pods", width: "5rem", cell: ({ total, isWhole }) => (isWhole ? "–" : total), by: ({ total }) => total },
+  { name: "Pods", width: "4rem", cell: ({ total, isWhole }) => (isWhole ? "–" : total), by: ({ total }) => total },
   {
     name: "Waiting",
-    width: "6rem",
+    width: "5.4rem",
     cell: ({ waiting }) => (waiting === 0 ? "–" : <span class="waiting">{waiting}</span>),
     by: ({ waiting }) => waiting,
   },
   {
     name: "Leaving",
-    width: "6rem",
+    width: "5.6rem",
     cell: ({ leaving }) => (leaving === 0 ? "–" : <span class="ending">{leaving}</span>),
     by: ({ leaving }) => leaving,
   },
   {
     name: "Why",
-    width: "14rem",
+    width: "12rem",
     cell: ({ why }) => <span title={why}>{why ?? ""}</span>,
     by: ({ why }) => why ?? "~",
   },
 ];
-const FIRST_REM = 59;
-const MEMBER_REM = 10;
+// With three members the table fits a window of 1280 pixels.
+const FIRST_REM = 49;
+const MEMBER_REM = 8;
 const JOBS_EVERY_MS = 15_000;
 const NO_JOBS: readonly JobRow[] = [];
+
+/** Reads finished Jobs and CronJobs, which have no pods that the page follows. */
+export function useJobs(): { readonly jobs: readonly JobRow[]; readonly problem: string | undefined } {
+  const { value, problem } = useReading<readonly JobRow[]>("/api/jobs", undefined, JOBS_EVERY_MS);
+  return { jobs: value ?? NO_JOBS, problem };
+}
 
 /** All workloads with delegated pods and all whole objects, and what each member has of them. */
 export function Workloads({ route }: { route: Route }): JSX.Element {
   const { pods, version, isComplete, whole, members } = useLive();
   const { q = "", namespace = "", sort = "" } = Object.fromEntries(route.query);
-  const { value: jobs = NO_JOBS, problem } = useReading<readonly JobRow[]>("/api/jobs", undefined, JOBS_EVERY_MS);
+  const { jobs, problem } = useJobs();
   const all = useMemo(() => {
     const known = [...podWorkloads(pods.values()), ...whole.rows.map(wholeWorkload)];
     return [...known, ...jobWorkloads(jobs, known)].sort(byKey);

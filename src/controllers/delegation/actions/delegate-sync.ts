@@ -2,7 +2,7 @@ import { defined } from "../../../api/defined.ts";
 import { type ObjectKey, objectRef, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { ownedKeys } from "../../../copies/owned-keys.ts";
-import { isKubeError, isLastingRefusal, isRefusal } from "../../../kube/errors.ts";
+import { ignoring, isKubeError, isLastingRefusal, isRefusal } from "../../../kube/errors.ts";
 import { pods } from "../../../kube/resources.ts";
 import type { KeysOfMaps } from "../../../pods/compact-record.ts";
 import type { StatusPatch } from "../../../pods/feedback.ts";
@@ -199,12 +199,7 @@ function partsOf({ subresource, body, apart = [] }: ForwardPatch): readonly Forw
 
 /** Writes to the proxy. Rejects on a conflict, so that the backoff decides when to look again. */
 export async function patchProxy(proxyUid: string, write: () => Promise<Pod>): Result {
-  try {
-    const { metadata } = await write();
-    const version = metadata?.resourceVersion ?? "0";
-    return expectOnProxy(proxyUid, (proxy) => isAtLeast(proxy, version));
-  } catch (error) {
-    if (isKubeError(error, "NotFound")) return undefined;
-    throw error;
-  }
+  const written = await ignoring(write(), "NotFound");
+  const version = written?.metadata?.resourceVersion ?? "0";
+  return written && expectOnProxy(proxyUid, (proxy) => isAtLeast(proxy, version));
 }

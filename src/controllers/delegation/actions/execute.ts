@@ -8,7 +8,7 @@ import {
   virtualNodeName,
 } from "../../../api/keys.ts";
 import { objectRef, type Pod } from "../../../api/kubernetes.ts";
-import { isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
+import { ignoring, isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
 import { pods } from "../../../kube/resources.ts";
 import { conditionOf, deletionGrace, isBound, isDeleting } from "../../../pods/pod-state.ts";
 import { memberOf } from "../../../pods/proxy.ts";
@@ -338,13 +338,9 @@ export class Executor {
 
   /** Returns false when the proxy is gone. */
   async #deleteWithGrace(uid: string, gracePeriodSeconds: number, { key, signal }: Context): Promise<boolean> {
-    try {
-      await this.#options.host.delete(pods, objectRef(key), { uid, gracePeriodSeconds, signal });
-      return true;
-    } catch (error) {
-      if (isKubeError(error, "NotFound")) return false;
-      throw error;
-    }
+    const deletion = this.#options.host.delete(pods, objectRef(key), { uid, gracePeriodSeconds, signal });
+    const isDeleted = deletion.then(() => true);
+    return (await ignoring(isDeleted, "NotFound")) ?? false;
   }
 
   #noteBound({ fresh, attempts }: Memory, member: string): void {

@@ -1,7 +1,7 @@
 import { HOST_LABEL } from "../../../api/keys.ts";
 import { objectRef, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
-import { isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
+import { ignoring, isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
 import { pods } from "../../../kube/resources.ts";
 import { madeByHost, marksOf, ownerOf } from "../../../pods/delegate.ts";
 import type { Expectation } from "../../../runtime/controller.ts";
@@ -51,11 +51,7 @@ async function endUnmarked(
   { key, signal }: Context,
 ): Result {
   if (ends === undefined) return undefined;
-  try {
-    await client.delete(pods, objectRef(key), { uid, signal, ...ends });
-  } catch (error) {
-    if (!isKubeError(error, "NotFound", "Conflict")) throw error;
-  }
+  await ignoring(client.delete(pods, objectRef(key), { uid, signal, ...ends }), "NotFound", "Conflict");
   return () => false;
 }
 

@@ -3,7 +3,7 @@ import type { KubeObject, Stored } from "../../../api/kubernetes.ts";
 import { isDerived } from "../../../copies/kind.ts";
 import { SERVICE_NAME_LABEL, SERVICES } from "../../../copies/services.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
-import { isKubeError } from "../../../kube/errors.ts";
+import { ignoring } from "../../../kube/errors.ts";
 import { customResourceDefinitions, endpointSlices, type Resource } from "../../../kube/resources.ts";
 import { ownerOf } from "../../../pods/delegate.ts";
 
@@ -29,12 +29,10 @@ export async function removeMarks(
   const nulls = (map: Readonly<Record<string, string>>): Record<string, null> =>
     Object.fromEntries(Object.keys(map).flatMap((key) => (isMark(key) ? [[key, null]] : [])));
   const body = { metadata: { uid, labels: nulls(labels), annotations: nulls(annotations) } };
-  try {
-    await client.patch(resource, { namespace, name }, { type: "merge", body }, { signal, metadataOnly: true });
-  } catch (error) {
-    // The watch tells what has changed.
-    if (!isKubeError(error, "Conflict", "NotFound")) throw error;
-  }
+  const ref = { namespace, name };
+  const patch = client.patch(resource, ref, { type: "merge", body }, { signal, metadataOnly: true });
+  // The watch tells what has changed.
+  await ignoring(patch, "Conflict", "NotFound");
 }
 
 /** Leaves the copied EndpointSlices of a Service without a selector with it. Rejects with KubeError. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { bearerToken } from "../../../support/builders/token.ts";
 import { ask, base64, OTHER, token } from "./reader.ts";
 
 describe("the credential of a reader of ClusterProfiles", () => {
@@ -13,6 +14,11 @@ describe("the credential of a reader of ClusterProfiles", () => {
 
   test("has no time if the token tells none", async () => {
     expect(JSON.parse((await ask({ user: { token: "opaque" } })).out).status).toEqual({ token: "opaque" });
+  });
+
+  test.each([10 ** 13, -(10 ** 13)])("has no time if the token tells %d, which is none", async (exp) => {
+    const strange = bearerToken({ exp });
+    expect(JSON.parse((await ask({ user: { token: strange } })).out).status).toEqual({ token: strange });
   });
 
   test("is its own client certificate", async () => {

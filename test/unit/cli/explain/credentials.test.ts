@@ -57,6 +57,12 @@ describe("what is on record of a member's credentials", () => {
       "its credentials are in Secret legation-system/member-west, which does not record when they end; `legation doctor` reads a token's end",
     ],
     [
+      "that no end is recorded by what is no time, such as a template's empty annotation",
+      credentialsOf(cluster(), secret({ [ANNOTATION]: "" }, JOINED)),
+      { state: "unrecorded" },
+      "its credentials are in Secret legation-system/member-west, which does not record when they end; `legation doctor` reads a token's end",
+    ],
+    [
       "that the agent has not brought any, since the join records its own time",
       credentialsOf(cluster(true), secret({ [ANNOTATION]: "2026-01-01T00:00:00.500Z" }, JOINED)),
       { state: "awaited" },

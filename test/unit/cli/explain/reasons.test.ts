@@ -32,6 +32,16 @@ test.each([
     "east: cpu: 4 requested, 2 left; west: full; north: a b c d",
     "west: full, and 2 more",
   ],
+  [
+    "of a member that the author did not leave out",
+    "east: not named by legation.dev/clusters; wset: no Cluster of that name has joined",
+    "wset: no Cluster of that name has joined, and 1 more",
+  ],
+  [
+    "of the member that has the pod's claim",
+    "east: 0/3 nodes are available; west: PersistentVolumeClaim data-0, which the pod needs, is in east",
+    "east: 0/3 nodes are available, and 1 more",
+  ],
   ["of all members once", "east: full; west: full", "full (all 2)"],
 ])("returns the reason %s", (_, message, shortest) => {
   expect(shortestReason(message)).toBe(shortest);

@@ -6,7 +6,6 @@ import { z } from "zod";
 import { accessObjects, loadMemberRole, systemNamespace } from "../../../../src/cli/join/grant-access.ts";
 import { credentialsSecretName } from "../../../../src/cli/member/access.ts";
 import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
-import { MANIFESTS } from "../../../support/harness/installed.ts";
 
 const read = (name: string): string =>
   readFileSync(new URL(`../../../../examples/join/${name}`, import.meta.url), "utf8");
@@ -18,7 +17,7 @@ const kustomizationSchema = z.looseObject({
 });
 
 test("has the manifests of `legation join` in examples/join", async () => {
-  const role = await loadMemberRole(`${MANIFESTS}/member`);
+  const role = await loadMemberRole();
   const account = { hostId: "11111111-2222-3333-4444-555555555555", hostName: "", cluster: "west" };
   const { role: wanted, user, binding } = accessObjects(role, account);
   const { patches } = kustomizationSchema.parse(parse(read("member/kustomization.yaml")));

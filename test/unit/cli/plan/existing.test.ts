@@ -102,9 +102,12 @@ describe("a Job that exists", () => {
     expect((await first(queue, { status: { active: 2, succeeded: 1 } }, []))?.pods).toHaveLength(2);
   });
 
-  test.each(["Complete", "Failed"])("wants no more pods once it is %s", async (type) => {
+  test.each([
+    ["Complete", "SuccessCriteriaMet"],
+    ["Failed", "FailureTarget"],
+  ])("wants no more pods once it is %s, and names no condition on the way there", async (type, before) => {
     const notes = [`has ended (${type}): no more pods come`];
-    const status = { conditions: [{ type, status: "True" }] };
+    const status = { conditions: [before, type].map((each) => ({ type: each, status: "True" })) };
     expect(await first(job, { status }, [])).toMatchObject({ outcome: "fits", pods: [], notes });
   });
 });

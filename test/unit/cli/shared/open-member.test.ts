@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { memberOpener } from "../../../../src/cli/shared/open-member.ts";
-import { MemberClients } from "../../../../src/cli/ui/viewer.ts";
+import { MemberClients, memberOpener } from "../../../../src/cli/shared/open-member.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../../support/clients/fake-client.ts";

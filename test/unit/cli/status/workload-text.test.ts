@@ -3,7 +3,7 @@ import type { Job, Stored } from "../../../../src/api/kubernetes.ts";
 import { type WorkloadFacts, workloadStatus } from "../../../../src/cli/explain/workload.ts";
 import { workloadText } from "../../../../src/cli/status/workload-text.ts";
 import { pod } from "../../../support/builders/pod.ts";
-import { status } from "../explain/workload-given.ts";
+import { replica, status } from "../explain/workload-given.ts";
 import { recordedSession } from "../session.ts";
 import { host } from "../simulation/host.ts";
 
@@ -115,4 +115,13 @@ test("shows the Jobs of a CronJob, newest first, with the members of whole ones"
   expect(header).toMatch(/^JOB +STATE +SUCCEEDED +FAILED +WHOLE IN +AGE$/);
   expect(rows[0]).toMatch(/^web-2 +Running +0 +0 +west +60m$/);
   expect(rows[1]).toMatch(/^web-1 +Complete +1 +0 +- +120m$/);
+});
+
+test("says that a Job has ended, and where no further pod goes", () => {
+  const pods = [replica("web-1", "legation-west", {})];
+  const facts: WorkloadFacts = { kind: "Job", namespace: "team", name: "web", replicas: 0, pods, ended: "Complete" };
+  const shown = workloadStatus(facts, host({ west: {} }, { proxies: pods }), 0);
+  const [heading, ...lines] = workloadText(shown, 0, recordedSession().terminal).split("\n");
+  expect(heading).toBe("Job team/web: Complete, 1 pod there");
+  expect(lines.join("\n")).not.toContain("one more pod");
 });

@@ -34,6 +34,7 @@ test.each([
   ["a wrong cookie", "/api/live", { cookie: "legation-ui-8080=wrong" }],
   ["the cookie of another server", "/", { cookie: "legation-ui-9090=x" }],
   ["a wrong token", "/?token=wrong", {}],
+  ["a path that is no URL", "//", {}],
 ])("refuses a request with %s", (_, url, headers) => {
   const signIn = new SignIn(viewer);
   expect(signIn.admit({ url, headers: { ...local, ...headers }, ...rest })).toMatchObject({

@@ -1,7 +1,7 @@
-import type { OpenMember } from "../../../../src/cli/shared/open-member.ts";
+import { MemberClients, type OpenMember } from "../../../../src/cli/shared/open-member.ts";
 import { LiveView } from "../../../../src/cli/ui/live-view.ts";
 import { ViewInUse } from "../../../../src/cli/ui/view-in-use.ts";
-import { MemberClients, type Viewer } from "../../../../src/cli/ui/viewer.ts";
+import type { Viewer } from "../../../../src/cli/ui/viewer.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { realClock } from "../../../../src/runtime/clock.ts";
 

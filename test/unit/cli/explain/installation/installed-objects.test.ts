@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { KubeObject } from "../../../../../src/api/kubernetes.ts";
 import {
+  type DryRunResult,
   installedObjectFindings,
   objectFindings,
   partFinding,
@@ -71,14 +72,15 @@ test("objects of another version are not compared", async () => {
 
 describe("installed objects", () => {
   test("that lack or differ fail, and are named", () => {
-    const found = objectFindings([
+    const compared: readonly DryRunResult[] = [
       { kind: "ClusterRole", object: "ClusterRole legation-controller", is: "different" },
       { kind: "CustomResourceDefinition", object: "CustomResourceDefinition clusters", is: "same" },
       { kind: "ValidatingAdmissionPolicyBinding", object: "ValidatingAdmissionPolicyBinding p", is: "missing" },
       { kind: "ConfigMap", object: "ConfigMap c", is: "different" },
       { kind: "Service", object: "Service s", is: "forbidden" },
       { kind: "MutatingWebhookConfiguration", object: "MutatingWebhookConfiguration m", is: "unknown", problem: "no" },
-    ]);
+    ];
+    const found = objectFindings(compared, "helm upgrade");
     expect(found.map(({ state, what }) => `${state} ${what}`)).toEqual([
       "OK CustomResourceDefinitions: 1 as this version installs them",
       "FAIL admission policies and their bindings: missing: ValidatingAdmissionPolicyBinding p",
@@ -87,6 +89,7 @@ describe("installed objects", () => {
       "WARN other objects: not as this version installs them: ConfigMap c",
       "SKIP other objects: 1 object not compared: you may not dry-run their change",
     ]);
+    expect(found.find(({ state }) => state === "FAIL")?.remedy).toBe("helm upgrade");
   });
 
   test.each([
