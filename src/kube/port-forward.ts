@@ -19,6 +19,8 @@ const DATA = 3;
 // Shorter than the idle timeout of common load balancers; kubectl sends pings every 5 s.
 const PING_MS = 30_000;
 const LAST_FRAMES_MS = 5_000;
+// An end that is told apart from its error: other container runtimes may leave the stream of errors open.
+const ERROR_WAIT_MS = 500;
 // A kubelet's words are shorter, and a hostile one may send any.
 const LONGEST_REFUSAL = 1_024;
 // Once to twice this is the longest pause of an answer to a client that has ended.
@@ -56,6 +58,9 @@ class ForwardedPort extends Duplex {
   #isSilent = false;
   /** The server has ended the stream in both directions. */
   #isReset = false;
+  /** The streams that the server has ended. */
+  readonly #ended = new Set<number>();
+  #errorWait: NodeJS.Timeout | undefined;
 
   constructor(socket: Duplex, port: number) {
     super({ allowHalfOpen: true });
@@ -126,6 +131,7 @@ class ForwardedPort extends Duplex {
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     clearInterval(this.#pings);
     clearInterval(this.#ending);
+    clearTimeout(this.#errorWait);
     if (!this.#socket.destroyed) {
       if (!this.#isReset) this.#socket.write(cancelStream(DATA));
       this.#socket.end(() => this.#socket.destroy());
@@ -140,15 +146,23 @@ class ForwardedPort extends Duplex {
     else if (stream === DATA && !this.destroyed && !this.push(chunk)) this.#socket.pause();
   }
 
-  /** A kubelet writes its error, if any, before it resets the stream of data. */
+  /** Containerd ends the stream of data before its error, if any, and the stream of errors last. */
   #onEnd(stream: number, reset: boolean): void {
-    if (this.#refusal !== "") this.destroy(new Error(this.#refusal));
-    else if (stream === DATA) {
-      this.push(null);
-      if (!reset) return;
-      this.#isReset = true;
-      this.end();
+    if (this.#refusal !== "") {
+      this.destroy(new Error(this.#refusal));
+      return;
     }
+    this.#ended.add(stream);
+    if (!this.#ended.has(DATA)) return;
+    if (!reset && !this.#ended.has(ERRORS)) {
+      this.#errorWait ??= startTimer(ERROR_WAIT_MS, () => this.push(null));
+      return;
+    }
+    clearTimeout(this.#errorWait);
+    this.push(null);
+    if (!reset || stream !== DATA) return;
+    this.#isReset = true;
+    this.end();
   }
 
   /** Tells a vanished API server by its silence, unless the reader is the one who waits. */

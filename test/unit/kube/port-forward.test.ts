@@ -159,6 +159,23 @@ test("fails with the kubelet's words", async () => {
   await expect(buffer(stream)).rejects.toThrow(message);
 });
 
+test("fails with words that come after the end of data, as containerd's do", async () => {
+  const { stream, kubelet } = await forwarded();
+  kubelet.socket.write(kubelet.send(DATA, "", true));
+  await turn();
+  await turn();
+  kubelet.socket.write(kubelet.send(ERRORS, "connection refused", true));
+  await expect(buffer(stream)).rejects.toThrow("connection refused");
+});
+
+test("ends once both streams have, and not later", async () => {
+  const { stream, kubelet } = await forwarded();
+  const began = performance.now();
+  kubelet.socket.write(Buffer.concat([kubelet.send(DATA, "bye", true), kubelet.send(ERRORS, "", true)]));
+  expect(String(await buffer(stream))).toBe("bye");
+  expect(performance.now() - began).toBeLessThan(400);
+});
+
 test("fails when the connection is cut before the end", async () => {
   const { stream, kubelet } = await forwarded();
   kubelet.socket.destroy();
