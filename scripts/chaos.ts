@@ -81,9 +81,7 @@ for (const seed of seeds) {
   progress(
     `run ${reports.length + 1} of ${seeds.length}; again with: npm run chaos -- --seed ${seed} --minutes ${minutes}${again}`,
   );
-  const report = await run(seed);
-  reports.push(report);
-  console.log(JSON.stringify(report));
+  reports.push(await run(seed));
 }
 const sum = (counts: readonly number[]): number => counts.reduce((total, count) => total + count, 0);
 const violations = sum(reports.map((report) => report.violations.length));
@@ -202,6 +200,8 @@ async function run(seed: number): Promise<ChaosReport> {
     repertoire: { faults, deeds },
     lengthMs: minutes * 60_000,
   });
+  // Whatever becomes of the clusters now.
+  console.log(JSON.stringify(report));
   if (report.violations.length > 0) console.error(controller.log().split("\n").slice(-40).join("\n"));
   await kueue?.stop();
   await Promise.all(Object.values(clients).map((client) => client.close()));

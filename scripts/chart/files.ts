@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { Document, isMap, isScalar, parse, type Scalar, stringify } from "yaml";
 import { z } from "zod";
-import { ACCESS_NAMESPACE } from "../../src/api/access.ts";
 import { INSTALLED_LABELS, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../src/api/keys.ts";
 import { HOST_CONFIG_NAME, HOST_NAME_KEY, HOST_NETWORK_KEY } from "../../src/clusters/host-name.ts";
 import { componentOf, defaultsOf, hostsOf, repositoryOf, templateDeployment, templatePod } from "./deployment.ts";
@@ -23,6 +22,9 @@ const HEADER = "Generated from manifests/ and examples/ by `npm run generate`: c
 const CERTIFICATES = "examples/webhook-certificate";
 const MANAGED_BY = ["metadata", "labels", MANAGED_BY_LABEL];
 const KEEP = ["metadata", "annotations", "helm.sh/resource-policy"];
+
+/** Parts with a namespace of their own, of which each installation decides. */
+const PARTS = ["access", "relay"] as const;
 
 const component = z.enum(COMPONENTS);
 const kustomization = z.object({ resources: z.array(z.string()) });
@@ -50,7 +52,7 @@ export function chartFiles(read: (path: string) => string): Readonly<Record<stri
     }),
   };
   for (const path of listed(read, "manifests")) files[templatePath(path, "manifests")] = template(read, path);
-  for (const part of ["access", "ui"]) {
+  for (const part of [...PARTS, "ui"]) {
     for (const path of listed(read, `manifests/${part}`)) {
       files[templatePath(path, "manifests")] = when(`.Values.${part}.enabled`, template(read, path));
     }
@@ -124,7 +126,13 @@ function templates(
 
 /** Returns the values of an installation as the manifests describe it. */
 export function chartDefaults(read: (path: string) => string): ChartDefaults {
-  const files = ["controller.yaml", "webhook.yaml", "access/deployment.yaml", "ui/deployment.yaml"];
+  const files = [
+    "controller.yaml",
+    "webhook.yaml",
+    "access/deployment.yaml",
+    "relay/deployment.yaml",
+    "ui/deployment.yaml",
+  ];
   const deployments = files
     .flatMap((file) => documentsOf(read(`manifests/${file}`)))
     .filter((document) => document.get("kind") === "Deployment");
@@ -140,6 +148,7 @@ export function chartDefaults(read: (path: string) => string): ChartDefaults {
       controller: defaults("controller"),
       webhook: defaults("webhook"),
       access: defaults("access"),
+      relay: defaults("relay"),
       ui: defaults("ui"),
     },
     { repository, hosts: hostsOf(running("ui")) },
@@ -233,9 +242,9 @@ function monitoring(read: (path: string) => string): string {
     read("examples/monitoring/prometheus-operator.yaml"),
     (document) => {
       if (document.get("kind") === "PrometheusRule") return ".Values.monitoring.rules";
-      const inAccess = document.getIn(["metadata", "namespace"]) === ACCESS_NAMESPACE;
+      const part = PARTS.find((each) => document.getIn(["metadata", "namespace"]) === `legation-${each}`);
       const wanted = ".Values.monitoring.podMonitors";
-      return inAccess ? `and ${wanted} .Values.access.enabled` : wanted;
+      return part === undefined ? wanted : `and ${wanted} .Values.${part}.enabled`;
     },
     // The first counts where both have a label.
     "merge (dict) $.Values.monitoring.labels $.Values.commonLabels",
@@ -243,9 +252,9 @@ function monitoring(read: (path: string) => string): string {
 }
 
 function networkPolicies(read: (path: string) => string): string {
-  const text = ["system", "access"].map((name) => {
+  const text = ["system", ...PARTS].map((name) => {
     const policies = templates(read(`manifests/network-policies/${name}.yaml`));
-    return name === "access" ? when(".Values.access.enabled", policies) : policies;
+    return name === "system" ? policies : when(`.Values.${name}.enabled`, policies);
   });
   return when(".Values.networkPolicy.enabled", text.join("---\n"));
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { networkSchema } from "../../src/api/cluster.ts";
+import { networkOrNone } from "../../src/api/cluster.ts";
 
 /** A container's requests and limits. */
 interface Resources {
@@ -19,7 +19,7 @@ export interface DeploymentDefaults {
 }
 
 /** The Deployments of the chart. */
-export const COMPONENTS = ["controller", "webhook", "access", "ui"] as const;
+export const COMPONENTS = ["controller", "webhook", "access", "relay", "ui"] as const;
 export type Component = (typeof COMPONENTS)[number];
 
 const quantity = z.union([
@@ -80,11 +80,9 @@ export const valuesSchema: z.ZodType = z
       .max(63)
       .regex(/^[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$/)
       .describe("Name by which members know this host. Each host of a member needs its own."),
-    network: z
-      .union([z.literal(""), networkSchema])
-      .describe(
-        "Network of the host's pods, whose addresses the members reach that joined with the same. Empty: none.",
-      ),
+    network: networkOrNone.describe(
+      "Network of the host's pods, whose addresses the members reach that joined with the same. Empty: none.",
+    ),
     image: z.strictObject({
       repository: z
         .string()
@@ -134,6 +132,12 @@ export const valuesSchema: z.ZodType = z
       enabled: z
         .boolean()
         .describe("Users of the host reach the API servers of members that join with `--access` (access.md)."),
+      ...process,
+    }),
+    relay: z.strictObject({
+      enabled: z
+        .boolean()
+        .describe("Services with the annotation `legation.dev/relay` lead to pods in members (relay.md)."),
       ...process,
     }),
     ui: z.strictObject({
@@ -197,6 +201,7 @@ export function defaultValues(
     controller: processOf("controller"),
     webhook: { ...processOf("webhook"), certificate: { source: "self", issuerRef: {} } },
     access: { enabled: false, ...processOf("access") },
+    relay: { enabled: false, ...processOf("relay") },
     ui: { enabled: false, hosts, ...processOf("ui") },
     hub: { enabled: false, type: "LoadBalancer", annotations: {} },
     monitoring: { podMonitors: false, rules: false, labels: {} },

@@ -21,6 +21,7 @@ export const COMMAND_ROOMS: readonly Room[] = [
       "cli/kubeconfig",
       "cli/logs",
       "cli/plan",
+      "cli/relay",
       "cli/status",
       "cli/ui",
       "cli/uninstall",
@@ -127,6 +128,7 @@ export const COMMAND_ROOMS: readonly Room[] = [
     foundation: "command",
     imports: ["cli/explain", "cli/simulation", "simulation", "controllers", "scheduling", "webhook"],
   },
+  { room: "cli/relay", purpose: "`legation relay`", foundation: "command", imports: ["relay"] },
   {
     room: "cli/status",
     purpose: "`legation status`",

@@ -26,6 +26,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
       "controllers/pod-events",
       "controllers/preferences",
       "controllers/queues",
+      "controllers/relays",
       "controllers/services",
       "controllers/virtual-node",
       "controllers/whole",
@@ -99,7 +100,7 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
   },
   {
     room: "controllers/services",
-    purpose: "Services that select delegates, and their exports",
+    purpose: "Services that select delegates, their exports, and endpoints of joined networks",
     foundation: "controller",
     imports: ["controllers/copying"],
   },
@@ -132,6 +133,12 @@ export const CONTROLLER_ROOMS: readonly Room[] = [
     purpose: "quotas of Kueue's queues, and its admission checks, by what members have",
     foundation: "controller",
     imports: ["simulation", "controllers/proxies.ts"],
+  },
+  {
+    room: "controllers/relays",
+    purpose: "EndpointSlices of relayed Services, which record the relay's ports",
+    foundation: "controller",
+    imports: [],
   },
   {
     room: "controllers/cluster-profiles",

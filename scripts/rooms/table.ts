@@ -71,6 +71,11 @@ export const ROOMS: readonly Room[] = [
     imports: ["api", "certificates", "clusters", "serving", "tunnel", "kube", "runtime", "telemetry"],
   },
   {
+    room: "relay",
+    purpose: "carries connections of relayed Services to pods on the host and in members",
+    imports: ["api", "copies", "serving/graceful-shutdown.ts", "kube", "runtime", "telemetry"],
+  },
+  {
     room: "webhook",
     purpose: "the admission webhook",
     imports: ["api", "pods", "certificates", "serving", "kube", "telemetry", "runtime/clock.ts"],

@@ -58,6 +58,8 @@ export interface ClusterSpec extends ClusterPolicy {
   readonly classSelector?: LabelSelector;
   /** Name of the network in which pods of all its clusters reach each other by their addresses. Undefined: of none. */
   readonly network?: string;
+  /** Addresses of its pods, where the `podCIDRs` of its nodes are not those. Undefined: the nodes'. */
+  readonly podCIDRs?: readonly string[];
 }
 
 /** A condition as in `metav1.Condition`. */
@@ -100,6 +102,9 @@ export interface DevicesStatus {
 
 /** Type of the condition that says what blocks a Cluster's deletion. */
 export const RELEASED_CONDITION = "Released";
+
+/** Type of the condition that says why a member is left out of its network. */
+export const NETWORK_CONDITION = "NetworkJoined";
 
 /** Reason of the Ready condition of a Cluster whose member answers, and takes long to list its pods or nodes. */
 export const SLOW = "Slow";
@@ -184,6 +189,11 @@ export function clusterNameProblem(name: string): string | undefined {
     : "is not a DNS label (a-z, 0-9 and -, with a letter or digit first and last)";
 }
 
+/** Returns the network that a Cluster's member is in. Undefined also if the member is left out of it. */
+export function joinedNetworkOf({ spec, status }: Pick<Cluster, "spec" | "status">): string | undefined {
+  return status?.conditions?.some(({ type }) => type === NETWORK_CONDITION) === true ? undefined : spec.network;
+}
+
 const { probe: PROBE_DEFAULTS } = CLUSTER_DEFAULTS;
 
 const serverRules = [
@@ -197,11 +207,13 @@ const accessPrefixRules = [
   { rule: "!self.startsWith('system:')", message: "must not begin with system:, which is Kubernetes' own prefix" },
 ];
 
-/** A name of a network, which is a DNS label. */
-export const networkSchema: z.ZodType<string> = z
+const networkSchema: z.ZodType<string> = z
   .string()
   .max(63)
   .regex(DNS_LABEL, "must be lower-case letters, digits and -, e.g. corp");
+
+/** A name of a network, which is a DNS label. Empty: none. */
+export const networkOrNone: z.ZodType<string> = z.union([z.literal(""), networkSchema]);
 
 const specSchema = z
   .object({
@@ -303,6 +315,19 @@ const specSchema = z
       .describe(
         "Network in which pods of all its clusters reach each other by their addresses: Services lead to their pods in " +
           "the other clusters of it, too. Absent: none.",
+      )
+      .exactOptional(),
+    podCIDRs: z
+      .array(
+        z
+          .string()
+          .max(43)
+          .regex(/^[0-9a-fA-F:.]+\/[0-9]{1,3}$/, "must be a CIDR, e.g. 10.244.0.0/16"),
+      )
+      .max(64)
+      .describe(
+        "Addresses of its pods, which must not be those of another cluster of the network. Absent: the podCIDRs of its nodes, " +
+          "which some CNI plugins do not use.",
       )
       .exactOptional(),
     ...clusterPolicyFields,

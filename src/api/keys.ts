@@ -46,6 +46,9 @@ export const OVERRIDES_ANNOTATION = "legation.dev/overrides";
 /** The API server of the pod's in-cluster configuration: `host`, `member` or `none`. */
 export const API_ANNOTATION = "legation.dev/api";
 
+/** On a Service without a selector: the Service of its namespace to whose pods Legation carries each connection. */
+export const RELAY_ANNOTATION = "legation.dev/relay";
+
 /** Annotation on a pod: the workload, as `Deployment/web`, whose wishes count for it. Admission writes it into templates. */
 export const WISHES_OF_ANNOTATION = "legation.dev/wishes-of";
 /** Label of workloads whose wishes their pods do not carry, by which the controller's watches select. */
@@ -120,6 +123,8 @@ export const CLAIM_STATUS_ANNOTATION = "legation.dev/claim-status";
 export const HOST_LABEL = "legation.dev/host";
 /** Label: ClusterRoles of a member whose rules a host has: `true` for all hosts, else the host's id. */
 export const AGGREGATE_TO_HOST_LABEL = "legation.dev/aggregate-to-host";
+/** Label on pods of a whole object that a queue holds back: the object's uid on the host. */
+export const QUEUED_OBJECT_LABEL = "legation.dev/queued-object";
 /** Annotation: JSON of what was last applied to a copy of a whole object. */
 export const APPLIED_ANNOTATION = "legation.dev/applied";
 /** Label: a copy of an object that delegates need. */
@@ -146,6 +151,8 @@ export const HOME_API_LABEL_VALUE = "true";
 export const RENEW_AT_ANNOTATION = "legation.dev/renew-at";
 
 // Virtual nodes.
+/** Kubernetes keeps the Leases of nodes there. */
+export const NODE_LEASE_NAMESPACE = "kube-node-lease";
 /** Label on a virtual node: its Cluster's name. */
 export const VIRTUAL_NODE_LABEL = "legation.dev/cluster";
 /** Kubernetes' label of nodes that the node lifecycle controller leaves out when it counts lost nodes. */

@@ -8,6 +8,8 @@ export interface QueueRule {
   readonly templates: readonly string[];
   /** CEL expression over `object`, a copy: it has done work that another member would do again. Default: true. */
   readonly begun?: string;
+  /** CEL expression over `object`: a list with the number of pods of each template, in their order. Default: not known. */
+  readonly pods?: string;
 }
 
 const pointer = z
@@ -37,6 +39,16 @@ export const queueRuleSchema: z.ZodType<QueueRule> = z
       .describe(
         "CEL expression over `object`, the copy: true if it has done work that another member would do again. Then it keeps " +
           "its member, also when Kueue admits it by the flavor of another. Default: it has, once it was admitted.",
+      )
+      .exactOptional(),
+    pods: z
+      .string()
+      .min(1)
+      .max(1024)
+      .describe(
+        "CEL expression over `object`: a list of integers, the number of pods that each template has while the object runs, in the " +
+          "order of the templates. They stay in the quota of a queue that follows members when theirs takes no more pods. Default: " +
+          "the number is not known, and their quota does not stay.",
       )
       .exactOptional(),
   })

@@ -46,6 +46,7 @@ export const COMMANDS: readonly CommandEntry[] = [
     entry("webhook", "run the admission webhook", () => import("./webhook/command.ts")),
     entry("controller", "run the controller", () => import("./controller/command.ts")),
     entry("access", "serve the members' API servers to users of the host", () => import("./access/command.ts")),
+    entry("relay", "carry connections of relayed Services to pods in members", () => import("./relay/command.ts")),
     entry("agent", "connect the member in which it runs to its host", () => import("./agent/command.ts")),
   ]),
   ...group("This command:", [

@@ -1,5 +1,5 @@
 import type { Cluster } from "../api/cluster.ts";
-import { HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE } from "../api/keys.ts";
+import { HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE, QUEUED_OBJECT_LABEL } from "../api/keys.ts";
 import type { Pod } from "../api/kubernetes.ts";
 import { type Amounts, addAmounts, parseAmounts } from "../api/quantity.ts";
 import type { ClusterClient, ListPage } from "../kube/client.ts";
@@ -33,14 +33,14 @@ type NodeSums = Map<string, Record<string, number>>;
 
 interface Detail {
   readonly byNode: NodeSums;
-  /** The part of each Job, by its uid. */
-  readonly byJob: Map<string, NodeSums>;
+  /** The part of each Job of the member and of each whole object of a queue, by its uid. */
+  readonly byOwner: Map<string, NodeSums>;
 }
 
 /** Sums of one reading by node. */
 export interface ForeignByNode {
-  /** Returns the sum on one node, without the pods of some of the member's Jobs, given by uid. */
-  on(node: string, withoutJobs?: Iterable<string>): Amounts;
+  /** Returns the sum on one node, without the pods of some Jobs of the member and objects of the host's queues, given by uid. */
+  on(node: string, without?: Iterable<string>): Amounts;
 }
 
 interface Reading {
@@ -189,28 +189,29 @@ function addOn(sums: NodeSums, node: string, requests: Amounts): void {
   sums.set(node, sum);
 }
 
-function addDetail({ byNode, byJob }: Detail, { metadata, spec }: Pod, requests: Amounts): void {
+function addDetail({ byNode, byOwner }: Detail, { metadata, spec }: Pod, requests: Amounts): void {
   const node = spec?.nodeName ?? "";
   addOn(byNode, node, requests);
   const job = metadata?.ownerReferences?.find(({ kind, controller }) => kind === "Job" && controller === true);
-  if (job === undefined) return;
-  const ofJob: NodeSums = byJob.get(job.uid) ?? new Map();
-  addOn(ofJob, node, requests);
-  byJob.set(job.uid, ofJob);
+  const owner = metadata?.labels?.[QUEUED_OBJECT_LABEL] ?? job?.uid;
+  if (owner === undefined) return;
+  const own: NodeSums = byOwner.get(owner) ?? new Map();
+  addOn(own, node, requests);
+  byOwner.set(owner, own);
 }
 
-function byNodeOf({ byNode, byJob }: Detail): ForeignByNode {
+function byNodeOf({ byNode, byOwner }: Detail): ForeignByNode {
   return {
-    on: (node, withoutJobs = []) => {
+    on: (node, without = []) => {
       const sum = { ...byNode.get(node) };
-      for (const uid of withoutJobs) addAmounts(sum, byJob.get(uid)?.get(node) ?? {}, -1);
+      for (const uid of without) addAmounts(sum, byOwner.get(uid)?.get(node) ?? {}, -1);
       return sum;
     },
   };
 }
 
 function begun(isDetailed: boolean): Reading {
-  const detail = isDetailed ? { byNode: new Map(), byJob: new Map() } : undefined;
+  const detail = isDetailed ? { byNode: new Map(), byOwner: new Map() } : undefined;
   return { sum: {}, detail, pages: 0, next: undefined, workMs: 0 };
 }
 

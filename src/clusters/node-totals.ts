@@ -65,6 +65,7 @@ export function nodeFingerprint(node: KubeNode): string {
   return JSON.stringify([
     isNodeReady(node),
     node.spec?.unschedulable === true,
+    node.spec?.podCIDRs,
     node.status?.capacity,
     node.status?.allocatable,
     node.status?.declaredFeatures,

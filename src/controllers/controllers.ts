@@ -36,9 +36,12 @@ import { reflectFlavors } from "./queues/flavors.ts";
 import { ProviderController } from "./queues/provider-controller.ts";
 import { QuotaController } from "./queues/quota-controller.ts";
 import { RoomController } from "./queues/room-controller.ts";
+import { jobInMember, objectsInMember, workOfJob, workOfObject } from "./queues/whole-work.ts";
 import { RefusedWrites } from "./refused-writes.ts";
+import { RelayController } from "./relays/controller.ts";
 import { KeptDelegates, RestoredHost } from "./restored-host.ts";
 import { ServiceController } from "./services/controller.ts";
+import { JoinedNetworks } from "./services/joined-networks.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
 import { NodeServing } from "./virtual-node/serving.ts";
 import { JobAdapter, type WholeJobs } from "./whole/jobs/adapter.ts";
@@ -68,6 +71,7 @@ export class Controllers {
   readonly #homeApi: HomeApiController;
   readonly #profiles: ClusterProfileController;
   readonly #copiers: readonly PodCopier[];
+  readonly #networks: JoinedNetworks;
   readonly #virtualNodes: VirtualNodeController;
   readonly #delegation: DelegationController;
   readonly #overflow: OverflowController;
@@ -79,6 +83,7 @@ export class Controllers {
   readonly #wholeJobs: WholeJobs;
   readonly #types: TypesController;
   readonly #room: RoomController;
+  readonly #relays: RelayController;
   readonly #serving: NodeServing | undefined;
   readonly #departed: DepartedClusters | undefined;
 
@@ -134,10 +139,14 @@ export class Controllers {
     const policies = new NetworkPolicyController(copying);
     const followers = new Followers(copying);
     const claims = new ClaimController({ ...copying, restoredHost });
+    const networks = new JoinedNetworks({ ...running, network });
+    this.#networks = networks;
+    const services = new ServiceController({ ...copying, networks });
+    events.on("networks", () => services.onNetworks());
     this.#copiers = [
       new DependencyController({ ...copying, family: NAMESPACED }),
       classes,
-      new ServiceController({ ...copying, network }),
+      services,
       policies,
       claims,
       followers,
@@ -157,6 +166,7 @@ export class Controllers {
       proxies,
       waitingIn: (member) => this.#delegation.waitingIn(member) + this.#overflow.bindingTo(member),
       kept,
+      networkProblem: (name) => networks.problem(name),
       endpoint: (name) => kubelets?.endpoint(name),
       agent: (name) => this.#agents.agent(name),
       ...defined({ nodePods: options.nodePods }),
@@ -191,7 +201,10 @@ export class Controllers {
       ...running,
       flavors,
       proxies,
-      wholeJobs: (cluster) => this.#wholeJobs.inMember(cluster),
+      wholeInMember: (cluster) => [
+        ...this.#wholeJobs.inMember(cluster).map(({ object, copy }) => jobInMember(object, copy)),
+        ...this.#types.queuedObjects().flatMap((queued) => objectsInMember(cluster, queued)),
+      ],
     });
     const queues = { ...running, capacities: this.#capacities };
     this.#quotas = new QuotaController({ ...queues, recorder });
@@ -226,9 +239,13 @@ export class Controllers {
           }
         );
       },
-      wholeJobs: () => this.#wholeJobs.objects(),
+      wholeWork: () => [
+        ...this.#wholeJobs.objects().map(workOfJob),
+        ...this.#types.queuedObjects().flatMap((queued) => queued.objects.map((one) => workOfObject(one, queued))),
+      ],
       complete: (spec) => completedSpec(spec, this.#delegation.hostClasses),
     });
+    this.#relays = new RelayController({ ...running, recorder });
     this.#serving = kubelets && new NodeServing({ ...running, kubelets, nodes: this.#virtualNodes.nodes });
   }
 
@@ -254,6 +271,7 @@ export class Controllers {
     this.#quotas.start();
     this.#providers.start();
     this.#room.start();
+    this.#relays.start();
     this.#podEvents?.start();
     this.#serving?.start();
     this.#reportMembers();
@@ -265,6 +283,7 @@ export class Controllers {
     this.#departed?.stop();
     await this.#serving?.stop();
     await this.#podEvents?.stop();
+    await this.#relays.stop();
     await this.#room.stop();
     await this.#profiles.stop();
     await this.#providers.stop();
@@ -288,12 +307,14 @@ export class Controllers {
   #reportMembers(): void {
     const { registry } = this;
     const proxies = this.#proxies;
+    const networks = this.#networks;
     this.#options.metrics?.members.follow({
       members: function* () {
-        for (const { name, reachable, unresponsiveMs, delegates } of registry.members()) {
+        for (const { name, reachable, unresponsiveMs, delegates, cluster } of registry.members()) {
           const unresponsiveSeconds = unresponsiveMs / 1000;
           const bound = boundTo(proxies, virtualNodeName(name)) ?? 0;
-          yield { name, reachable, unresponsiveSeconds, delegates: delegates.size, proxies: bound };
+          const joined = cluster.spec.network === undefined ? undefined : networks.isJoined(name);
+          yield { name, reachable, joined, unresponsiveSeconds, delegates: delegates.size, proxies: bound };
         }
       },
       waiting: () => this.#delegation.waiting(),

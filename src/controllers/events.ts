@@ -26,6 +26,8 @@ export interface ControllerEvents extends RegistryEvents, SchedulingEvents {
   readonly agent: [cluster: string];
   /** The needs of a waiting proxy beside a node are met now, or cannot be. */
   readonly needs: [key: ObjectKey];
+  /** Members joined a network, or left it. */
+  readonly networks: [];
   /** The types whose objects follow pods have changed. */
   readonly followRules: [];
   readonly copiesRead: [];

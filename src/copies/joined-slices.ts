@@ -6,14 +6,21 @@ import type { Source } from "./source.ts";
 // Changes with every change of the slice, and says nothing of the part that a member is given.
 const TRIGGERED_ANNOTATION = "endpoints.kubernetes.io/last-change-trigger-time";
 
+// The zone and the node of endpoints in other clusters: none of the member's has that name.
+const ELSEWHERE = "another-cluster";
+
 /** Names of the networks that clusters are in. */
 export interface Networks {
   readonly host: string | undefined;
   readonly members: ReadonlyMap<string, string>;
 }
 
+type Endpoint = NonNullable<ServiceObject["endpoints"]>[number];
+type Distribution = string | undefined;
+
 interface Given {
   readonly networks: Networks;
+  readonly distribution: Distribution;
   readonly source: Source<ServiceObject>;
 }
 
@@ -24,26 +31,50 @@ interface Given {
 export class JoinedSlices {
   readonly #given = new WeakMap<Stored<ServiceObject>, Map<string, Given>>();
 
-  /** Returns what the member is given of the slice. */
-  of(slice: Stored<ServiceObject>, member: string, networks: Networks): Source<ServiceObject> {
+  /** Returns what the member is given of the slice. `distribution`: the `trafficDistribution` of its Service. */
+  of(
+    slice: Stored<ServiceObject>,
+    member: string,
+    networks: Networks,
+    distribution: Distribution,
+  ): Source<ServiceObject> {
     const known = this.#given.get(slice) ?? new Map<string, Given>();
     const before = known.get(member);
-    if (before?.networks === networks) return before.source;
-    const source = sourceFor(slice, member, networks);
-    this.#given.set(slice, known.set(member, { networks, source }));
+    if (before?.networks === networks && before.distribution === distribution) return before.source;
+    const source = sourceFor(slice, member, networks, distribution);
+    this.#given.set(slice, known.set(member, { networks, distribution, source }));
     return source;
   }
 }
 
-function sourceFor(slice: Stored<ServiceObject>, member: string, networks: Networks): Source<ServiceObject> {
+function sourceFor(
+  slice: Stored<ServiceObject>,
+  member: string,
+  networks: Networks,
+  distribution: Distribution,
+): Source<ServiceObject> {
   const network = networks.members.get(member);
   if (network === undefined || !isOfSelector(slice)) return { state: "missing" };
-  const endpoints = (slice.endpoints ?? []).filter(({ nodeName }) => {
-    const other = clusterOfNode(nodeName);
-    if (other === undefined) return networks.host === network;
-    return other !== member && networks.members.get(other) === network;
+  const endpoints = (slice.endpoints ?? []).flatMap((endpoint) => {
+    const other = clusterOfNode(endpoint.nodeName);
+    const isJoined =
+      other === undefined ? networks.host === network : other !== member && networks.members.get(other) === network;
+    return isJoined ? [withHints(endpoint, distribution)] : [];
   });
   if (endpoints.length === 0) return { state: "missing" };
   const { [TRIGGERED_ANNOTATION]: _, ...annotations } = slice.metadata.annotations ?? {};
   return { state: "present", object: { ...slice, metadata: { ...slice.metadata, annotations }, endpoints } };
+}
+
+/**
+ * Gives an endpoint the hints that the endpoints of the member itself have, for a place that is not near: kube-proxy uses hints only
+ * where every ready endpoint has them, and all endpoints where no hint is for its own zone or node.
+ */
+function withHints({ hints: _, ...endpoint }: Endpoint, distribution: Distribution): Endpoint {
+  if (distribution === undefined || endpoint.conditions?.ready === false) return endpoint;
+  const forZones = [{ name: endpoint.zone ?? ELSEWHERE }];
+  return {
+    ...endpoint,
+    hints: distribution === "PreferSameNode" ? { forZones, forNodes: [{ name: ELSEWHERE }] } : { forZones },
+  };
 }

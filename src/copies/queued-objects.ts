@@ -1,11 +1,22 @@
+import { defined } from "../api/defined.ts";
 import type { AnyObject, DelegatedType } from "../api/delegated-type.ts";
 import { isJsonObject, pathOfPointer, valueAt, withoutKeys } from "../api/json.ts";
-import type { KubeObject, ObjectMeta, Stored } from "../api/kubernetes.ts";
+import { QUEUED_OBJECT_LABEL } from "../api/keys.ts";
+import type { KubeObject, ObjectMeta, Pod, Stored } from "../api/kubernetes.ts";
 import { KUEUE_PREFIX, QUEUE_NAME_LABEL } from "../api/kueue.ts";
+import { podSpec } from "../pods/spec-shape.ts";
 import { type MemberLabels, specInMember } from "../pods/virtual-node-terms.ts";
 import { changedAt, partsAt } from "./field-paths.ts";
+import type { TypeExpressions } from "./type-expressions.ts";
 
 type QueuedType = Pick<DelegatedType, "spec">;
+/** Objects of one type that a queue holds back. */
+export interface QueuedObjects {
+  readonly type: QueuedType;
+  readonly expressions: Pick<TypeExpressions, "hasBegun" | "podCounts">;
+  readonly objects: readonly Stored<AnyObject>[];
+}
+
 type Maps = Pick<ObjectMeta, "labels" | "annotations">;
 
 export function isOfQueue({ metadata }: KubeObject): boolean {
@@ -34,23 +45,38 @@ export function flavorExcludes(object: AnyObject, type: QueuedType, member: Memb
   return undefined;
 }
 
-/** Returns an object of a queue as the member runs it: without Kueue's keys, and without node labels that no node there has. */
+/** Returns the pods of each template of an object, as its queue has changed them. */
+export function podsOfTemplates(object: AnyObject, type: QueuedType): readonly Pod[] {
+  const templates = type.spec.queue?.templates.flatMap((pointer) => partsAt(object, pointer)) ?? [];
+  return templates.map((template) => {
+    if (!isJsonObject(template)) return {};
+    const spec = podSpec.safeParse(template.spec).data;
+    return { metadata: { labels: stringsAt(template, ["metadata", "labels"]) }, ...defined({ spec }) };
+  });
+}
+
+/**
+ * Returns an object of a queue as the member runs it: without Kueue's keys, and without node labels that no node there has. The
+ * label of its pods says whose they are.
+ */
 export function outsideQueue(object: Stored<AnyObject>, type: QueuedType, member: MemberLabels): Stored<AnyObject> {
   const { queue } = type.spec;
   if (queue === undefined || !isOfQueue(object)) return object;
   let changed = object;
-  for (const pointer of queue.templates) changed = changedAt(changed, pointer, (part) => templateIn(part, member));
+  for (const pointer of queue.templates)
+    changed = changedAt(changed, pointer, (part) => templateIn(part, object, member));
   return { ...changed, metadata: { ...object.metadata, ...withoutKueue(object.metadata) } };
 }
 
-function templateIn(template: unknown, member: MemberLabels): unknown {
+function templateIn(template: unknown, { metadata: { uid } }: Stored<AnyObject>, member: MemberLabels): unknown {
   if (!isJsonObject(template)) return template;
   const { metadata, spec } = template;
   const { nodeSelector: _, ...fields } = isJsonObject(spec) ? spec : {};
   const there = specInMember(member, { containers: [], nodeSelector: selectorOf(template) }).spec;
+  const own = isJsonObject(metadata) ? { ...metadata, ...withoutKueue(mapsOf(metadata)) } : {};
   return {
     ...template,
-    ...(isJsonObject(metadata) ? { metadata: { ...metadata, ...withoutKueue(mapsOf(metadata)) } } : {}),
+    metadata: { ...own, labels: { ...own.labels, [QUEUED_OBJECT_LABEL]: uid } },
     spec: { ...fields, ...(there.nodeSelector === undefined ? {} : { nodeSelector: there.nodeSelector }) },
   };
 }

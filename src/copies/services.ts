@@ -1,5 +1,6 @@
 import { EXPORTED_ANNOTATION, GROUP, HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE } from "../api/keys.ts";
 import type { EndpointSlice, KubeObject, Service, Stored } from "../api/kubernetes.ts";
+import { RELAY_SLICE_MANAGER } from "../api/relay.ts";
 import { addressChange, addressKindOf, mayBeCopied } from "../api/service-fields.ts";
 import { endpointSlices, serviceExports, services } from "../kube/resources.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
@@ -19,14 +20,17 @@ type Copied =
 
 /** The copied part of a Service's spec. Copies of whole Services, which may become pods', have `loadBalancerSourceRanges`, too. */
 export type ServiceSpec = {
-  [Field in Copied | "loadBalancerSourceRanges" | "type" | "clusterIP"]?: Spec[Field] | undefined;
+  [Field in Copied | "loadBalancerSourceRanges" | "type" | "clusterIP" | "ipFamilyPolicy"]?: Spec[Field] | undefined;
 };
 
 type Endpoint = NonNullable<EndpointSlice["endpoints"]>[number];
 
 /** Mutable fields of an EndpointSlice that are copied. */
 interface SliceContent {
-  endpoints?: Pick<Endpoint, "addresses" | "conditions" | "hostname" | "nodeName">[] | null | undefined;
+  endpoints?:
+    | Pick<Endpoint, "addresses" | "conditions" | "hostname" | "nodeName" | "zone" | "hints">[]
+    | null
+    | undefined;
   ports?: EndpointSlice["ports"] | undefined;
 }
 
@@ -38,7 +42,8 @@ export interface ServiceObject extends KubeObject, SliceContent {
 
 /** Label: the Service of an EndpointSlice. */
 export const SERVICE_NAME_LABEL = "kubernetes.io/service-name";
-const SLICE_MANAGER_LABEL = "endpointslice.kubernetes.io/managed-by";
+/** Label: the controller that made an EndpointSlice. */
+export const SLICE_MANAGER_LABEL = "endpointslice.kubernetes.io/managed-by";
 const OWN_SLICES_MANAGER = "endpointslice-controller.k8s.io";
 const SKIP_MIRROR_LABEL = "endpointslice.kubernetes.io/skip-mirror";
 
@@ -64,6 +69,11 @@ export function isOfSelector({ metadata }: KubeObject): boolean {
   return metadata?.labels?.[SLICE_MANAGER_LABEL] === OWN_SLICES_MANAGER;
 }
 
+/** Reports whether the slice of a Service without a selector is not copied: the host's controller made it, or it leads to a relay. */
+export function isOfHostAlone(slice: KubeObject): boolean {
+  return isOfSelector(slice) || slice.metadata?.labels?.[SLICE_MANAGER_LABEL] === RELAY_SLICE_MANAGER;
+}
+
 /**
  * Labels the copy so that its Endpoints, which get its labels, are never mirrored. Those of a selector that was removed since
  * stay in each cluster, and the copied slices already have what the host's mirroring made of them.
@@ -79,13 +89,16 @@ const service: CopiedKind<ServiceObject> = {
     const spec: ServiceSpec = {
       type: typeOf(source),
       clusterIP: addressKindOf(source) === "Headless" ? "None" : undefined,
+      ipFamilyPolicy: isDualStack(source) ? PREFERS_BOTH : undefined,
       ...serviceContent(inMember(source.spec ?? {}, host)),
     };
     return { spec };
   },
-  content: ({ spec = {} }) => {
+  content: (object) => {
+    const { spec = {} } = object;
     const { type = "ClusterIP", loadBalancerSourceRanges } = spec;
-    const content = { ...serviceContent(spec), type, loadBalancerSourceRanges };
+    const ipFamilyPolicy = isDualStack(object) ? PREFERS_BOTH : "SingleStack";
+    const content = { ...serviceContent(spec), type, loadBalancerSourceRanges, ipFamilyPolicy };
     return Object.fromEntries(Object.entries(content).map(([field, value]) => [`/spec/${field}`, value]));
   },
   fixed: addressKindOf,
@@ -102,7 +115,7 @@ const service: CopiedKind<ServiceObject> = {
 /** EndpointSlices. Nodes, zones and objects that endpoints name are the host's. */
 const endpointSlice: CopiedKind<ServiceObject> = {
   resource: endpointSlices,
-  body: (source) => ({ addressType: source.addressType ?? "IPv4", ...sliceContent(source) }),
+  body: (source) => ({ addressType: source.addressType ?? "IPv4", ...sliceContent(withHintsForMember(source)) }),
   content: (slice) => {
     const { endpoints, ports } = sliceContent(slice);
     return { "/endpoints": endpoints, "/ports": ports };
@@ -124,6 +137,14 @@ export const SERVICES: Readonly<Record<"Service" | "EndpointSlice", CopiedKind<S
 
 function withLabel<T extends Stored<KubeObject>>(source: T, key: string, value: string): T {
   return { ...source, metadata: { ...source.metadata, labels: { ...source.metadata.labels, [key]: value } } };
+}
+
+// A member has both families, or one.
+const PREFERS_BOTH = "PreferDualStack";
+
+/** Reports whether the Service has addresses of both families where its cluster has both. */
+function isDualStack({ spec }: ServiceObject): boolean {
+  return spec?.ipFamilyPolicy === PREFERS_BOTH || spec?.ipFamilyPolicy === "RequireDualStack";
 }
 
 function typeOf(source: ServiceObject): "ExternalName" | "ClusterIP" {
@@ -181,11 +202,18 @@ function serviceContent(spec: ServiceSpec): Pick<ServiceSpec, Copied> {
   };
 }
 
+/** Returns the slice without hints if they name zones and nodes of the host. Those of joined slices are made for the member. */
+function withHintsForMember(slice: ServiceObject): ServiceObject {
+  if (isOfSelector(slice)) return slice;
+  return { ...slice, endpoints: slice.endpoints?.map(({ hints: _, ...endpoint }) => endpoint) };
+}
+
 function sliceContent({ endpoints, ports }: ServiceObject): SliceContent {
-  const copied = (endpoints ?? []).map(({ addresses, conditions, hostname }) => ({
+  const copied = (endpoints ?? []).map(({ addresses, conditions, hostname, hints }) => ({
     addresses,
     ...(conditions === undefined ? {} : { conditions }),
     ...(hostname === undefined ? {} : { hostname }),
+    ...(hints === undefined ? {} : { hints }),
   }));
   return { endpoints: copied, ports };
 }

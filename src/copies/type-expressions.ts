@@ -25,6 +25,8 @@ export interface TypeExpressions {
   healthOf(copy: Stored<AnyObject>): CopyHealth;
   /** Reports whether a copy has done work that another member would do again, by `spec.queue.begun`. */
   hasBegun(copy: Stored<AnyObject>): boolean;
+  /** Returns how many pods each template of an object has while it runs, by `spec.queue.pods`. Empty if it is not known. */
+  podCounts(object: Stored<AnyObject>): readonly number[];
   /** Sets the fields of `spec.status` in the status that an object has from its copies. */
   statusOf(status: JsonObject, holders: readonly MemberCopy[]): RuledStatus;
 }
@@ -51,12 +53,14 @@ export function compileExpressions({
 }: Pick<DelegatedTypeSpec, "health" | "status" | "queue">): TypeExpressions {
   const judge = health === undefined ? undefined : compile(health, "health");
   const begun = queue?.begun === undefined ? undefined : compile(queue.begun, "health");
+  const pods = queue?.pods === undefined ? undefined : compile(queue.pods, "health");
   const rules = status.map(({ path, value }, index) => ({
     path,
     name: `spec.status[${index}] (${path})`,
     expression: compile(value, "status"),
   }));
   const known = new WeakMap<Stored<AnyObject>, CopyHealth>();
+  const counted = new WeakMap<Stored<AnyObject>, readonly number[]>();
   const evaluations = new WeakMap<Stored<AnyObject>, RuleValues>();
   const problemsOf = (name: string, expression: typeof judge): string[] =>
     expression !== undefined && "problem" in expression ? [`${name}: ${expression.problem}`] : [];
@@ -64,6 +68,7 @@ export function compileExpressions({
     problems: [
       ...problemsOf("spec.health", judge),
       ...problemsOf("spec.queue.begun", begun),
+      ...problemsOf("spec.queue.pods", pods),
       ...rules.flatMap(({ name, expression }) => problemsOf(name, expression)),
     ],
     healthOf: (copy) => {
@@ -75,6 +80,12 @@ export function compileExpressions({
       if (begun === undefined || "problem" in begun) return true;
       const result = evaluated(begun, () => ({ object: celValue(plain(copy)) }));
       return !("value" in result) || result.value !== false;
+    },
+    podCounts: (object) => {
+      if (pods === undefined || "problem" in pods) return [];
+      const found = counted.get(object) ?? numbersIn(evaluated(pods, () => ({ object: celValue(plain(object)) })));
+      counted.set(object, found);
+      return found;
     },
     statusOf: (status, holders) => {
       if (rules.length === 0) return { status, problems: [] };
@@ -109,6 +120,11 @@ function judgedHealth(copy: Stored<AnyObject>, judge: ReturnType<typeof compile>
   return unknown(
     `it is ${JSON.stringify(value)}; write an expression that is true, false, "True", "False" or "Unknown"`,
   );
+}
+
+function numbersIn(result: Evaluated): readonly number[] {
+  const list = "value" in result && Array.isArray(result.value) ? result.value : [];
+  return list.map((one) => (typeof one === "number" ? Math.max(0, one) : 0));
 }
 
 function isSame(some: readonly MemberCopy[], others: readonly MemberCopy[]): boolean {

@@ -59,7 +59,7 @@ export function joinSockets(client: Duplex, server: Duplex, clock: Clock): Joine
 }
 
 /** Passes bytes on, and the end. Drops bytes when `to` takes no more. Returns a function that stops it. */
-function pass(from: Duplex, to: Duplex): () => void {
+export function pass(from: Duplex, to: Duplex): () => void {
   const onData = (chunk: Buffer): void => {
     if (!to.writable) return;
     const written = (error?: Error | null): void => {

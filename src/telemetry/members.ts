@@ -5,6 +5,8 @@ export interface MemberState {
   readonly name: string;
   /** The member's API server answers and its watches are current. */
   readonly reachable: boolean;
+  /** The endpoints of other clusters lead there. Undefined: the member is in no network. */
+  readonly joined: boolean | undefined;
   /** How long, in total, it was late to answer or answered nothing. */
   readonly unresponsiveSeconds: number;
   /** This host's delegates in the member, including finished ones. */
@@ -84,6 +86,11 @@ export class MemberMetrics {
     const { gauge, counter } = metricsPerCluster(registry, () => state()?.members() ?? []);
     gauge("legation_member_reachable", "1 while the member answers and its watches are up to date", ({ reachable }) =>
       reachable ? 1 : 0,
+    );
+    gauge(
+      "legation_member_network_joined",
+      "1 while the member has the endpoints of other clusters in its network, 0 while it is left out",
+      ({ joined }) => (joined === undefined ? undefined : Number(joined)),
     );
     counter(
       "legation_member_unresponsive_seconds_total",

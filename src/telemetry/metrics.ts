@@ -3,6 +3,7 @@ import { AccessMetrics } from "./access.ts";
 import { AgentMetrics } from "./agents.ts";
 import { MemberMetrics } from "./members.ts";
 import { dropCluster } from "./per-cluster.ts";
+import { RelayMetrics } from "./relay.ts";
 import { WorkqueueMetrics } from "./workqueue.ts";
 
 // Seconds from a cached read up to a request's deadline.
@@ -22,6 +23,7 @@ export class Metrics {
   readonly members: MemberMetrics = new MemberMetrics(this.registry);
   readonly agents: AgentMetrics = new AgentMetrics(this.registry);
   readonly access: AccessMetrics = new AccessMetrics(this.registry);
+  readonly relay: RelayMetrics = new RelayMetrics(this.registry);
   readonly #latency: Histogram;
   readonly #requests: Counter;
   readonly #watches: Counter;

@@ -57,6 +57,8 @@ export async function runChaos(
   const queues = scene.kueue === undefined ? undefined : await watchQueues(scene);
   const operators = [scene.clients.west, scene.clients.east].map((member) => startOperator(member, scene.namespace));
   const faults: Record<string, number> = {};
+  // A fault that fails half-way, a member that leaves and cannot join again, has its effects all the same.
+  const begunFaults = new Set<string>();
   const deeds: Record<string, number> = {};
   const begun = performance.now();
   // Faults of one process follow each other; what cannot be done while something else is broken is left out.
@@ -71,7 +73,10 @@ export async function runChaos(
       acting.push(act(scene, happening).then(count, () => undefined));
     } else {
       breaking = breaking
-        .then(() => inject(scene, happening))
+        .then(() => {
+          begunFaults.add(happening.fault);
+          return inject(scene, happening);
+        })
         .then(
           () => {
             faults[happening.fault] = (faults[happening.fault] ?? 0) + 1;
@@ -87,8 +92,8 @@ export async function runChaos(
   const mended = performance.now();
   const violations: string[] = [];
   let stillSince = "";
-  const left = faults["member leaves and joins again"] !== undefined;
-  const lostData = left || faults["namespace deleted in its member"] !== undefined;
+  const left = begunFaults.has("member leaves and joins again");
+  const lostData = left || begunFaults.has("namespace deleted in its member");
   const problems = async (): Promise<string[]> => [
     ...(await restless(scene, lostData)),
     ...(await restlessObjects(scene, left)),

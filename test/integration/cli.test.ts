@@ -291,6 +291,22 @@ describe("the life of a member", () => {
     expect(await tracesOfAll(host, west)).toEqual(before);
   });
 
+  test("puts a member that joins again into a network, keeps it there, and takes it out", async () => {
+    const networkOf = (): Promise<string> =>
+      kubectl(host, ["get", "clusters.legation.dev", "west", "-o", "jsonpath={.spec.network}"]);
+    const asked: [string[], string][] = [
+      [["--network", "corp"], "corp"],
+      [[], "corp"],
+      [["--network", ""], ""],
+    ];
+    for (const [args, network] of asked) {
+      const { code, stderr } = await join(west, ...args);
+      expect(code, stderr).toBe(0);
+      expect(await networkOf()).toBe(network);
+    }
+    expect(await join(west, "--network", "Corp")).toMatchObject({ code: 2 });
+  });
+
   test("updates the rights in a member that joins again", async () => {
     const before = await tracesOfAll(host, west);
     const role = before[1]?.find((line) => line.startsWith("ClusterRole "))?.split("/")[1] ?? "";

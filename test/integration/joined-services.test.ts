@@ -1,12 +1,15 @@
 import { afterEach, expect, onTestFinished, test } from "vitest";
 import { clusters } from "../../src/api/resources.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { configMaps, endpointSlices, pods, services } from "../../src/kube/resources.ts";
+import { endpointSlices, nodes, pods, services } from "../../src/kube/resources.ts";
+import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster } from "../support/harness/clusters.ts";
 import { applyAll } from "../support/harness/kubectl.ts";
 import { inPhase, podThat } from "../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
+import { doctor, remedyOf } from "../support/legation/doctor.ts";
+import { legationOn } from "../support/legation/process.ts";
 import { makeScene, PATIENT, type Scene } from "../support/services/scene.ts";
 import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
 
@@ -81,18 +84,14 @@ test("a Service of the host's own pods leads there from members of the host's ne
   const scene = await makeScene(clients(), onTestFinished);
   const { host, west, east } = clients();
   const { legation } = gated();
-  const setHostNetwork = (network: string): Promise<unknown> =>
-    host.patch(
-      configMaps,
-      { namespace: "legation-system", name: "legation" },
-      { type: "merge", body: { data: { network } } },
-    );
-  onTestFinished(async () => {
-    await setHostNetwork("");
-  });
+  const setHostNetwork = async (network: string): Promise<void> => {
+    const { code, stderr } = await legationOn(hostCluster(), "install", `--network=${network}`);
+    expect(code, stderr).toBe(0);
+    expect(stderr).toContain("controllers read the network when they start: restart them");
+    await legation.controller.stop();
+    await legation.controller.start();
+  };
   await setHostNetwork("corp");
-  await legation.controller.stop();
-  await legation.controller.start();
   await setNetwork("west", "corp");
   await setNetwork("east", "lab");
   await scene.service("db");
@@ -107,6 +106,56 @@ test("a Service of the host's own pods leads there from members of the host's ne
   await Promise.all([scene.run("client"), scene.run("stranger", {}, "east")]);
   await leadsTo(scene, west, "db", [db.status?.podIP ?? ""]);
   await leadsTo(scene, east, "db", []);
+
+  await setHostNetwork("");
+  await leadsTo(scene, west, "db", []);
+  expect(await copiedSlices(scene, west, "db")).toEqual([]);
+});
+
+test("ports by name, UDP and pods that are not ready are in the other members as on the host", async () => {
+  const scene = await makeScene(clients(), onTestFinished);
+  const { host, west, east } = clients();
+  const { namespace } = scene;
+  await setNetwork("west", "corp");
+  await setNetwork("east", "corp");
+  const ports = [
+    { name: "http", port: 80, targetPort: "http" },
+    { name: "dns", port: 53, targetPort: 5353, protocol: "UDP" as const },
+  ];
+  await scene.service("web", { ports });
+  await scene.service("peers", { ports, selector: { app: "web" }, publishNotReadyAddresses: true });
+  for (const [member, containerPort] of [
+    ["west", 8080],
+    ["east", 9090],
+  ] as const) {
+    const containers = [{ name: "main", image: "web:1", ports: [{ name: "http", containerPort }] }];
+    const annotations = { "legation.dev/clusters": member };
+    const spec = { automountServiceAccountToken: false, containers };
+    const name = `web-${member}`;
+    await host.create(pods, delegatedPod(namespace, name, { labels: { app: "web" }, annotations, spec }));
+    await podThat(host, namespace, name, inPhase("Running"), PATIENT);
+  }
+  const copied = async (service: string) => {
+    const [slice] = await copiedSlices(scene, west, service);
+    const numbers = slice?.ports?.map(({ name, port, protocol }) => `${name} ${port}/${protocol}`).sort();
+    return { numbers, conditions: slice?.endpoints?.map(({ conditions }) => conditions) };
+  };
+  const numbers = ["dns 5353/UDP", "http 9090/TCP"];
+  const well = [{ ready: true, serving: true, terminating: false }];
+  for (const service of ["web", "peers"]) {
+    await eventuallyPasses(async () => expect(await copied(service)).toEqual({ numbers, conditions: well }), PATIENT);
+  }
+  const conditions = [{ type: "Ready", status: "False" }];
+  const ref = { namespace, name: "web-east" };
+  await east.patch(pods, ref, { type: "strategic", body: { status: { conditions } } }, { subresource: "status" });
+  const unready = { serving: false, terminating: false };
+  for (const [service, ready] of [
+    ["web", false],
+    ["peers", true],
+  ] as const) {
+    const wanted = { numbers, conditions: [{ ready, ...unready }] };
+    await eventuallyPasses(async () => expect(await copied(service)).toEqual(wanted), PATIENT);
+  }
 });
 
 test("pods of a StatefulSet keep their names in the other members", async () => {
@@ -149,6 +198,45 @@ test("pods of a StatefulSet keep their names in the other members", async () => 
       expect(await copiedSlices(scene, client, "store")).toHaveLength(1);
     }
   }, PATIENT);
+});
+
+test("a member whose pods have addresses of another's is left out of the network, by name, until they have not", async () => {
+  const scene = await makeScene(clients(), onTestFinished);
+  const { host, west, east } = clients();
+  await scene.service("web");
+  const [one, two] = [await scene.run("web-0", { app: "web" }), await scene.run("web-1", { app: "web" }, "east")];
+  const [inWest = "", inEast = ""] = [one.status?.podIP, two.status?.podIP];
+  const addNode = async (client: ClusterClient, cidr: string): Promise<void> => {
+    await client.create(nodes, { metadata: { name: "of-cidr" }, spec: { podCIDRs: [cidr], unschedulable: true } });
+    onTestFinished(async () => {
+      if ((await client.find(nodes, { name: "of-cidr" })) !== undefined)
+        await client.delete(nodes, { name: "of-cidr" });
+    });
+  };
+  await addNode(west, "10.21.0.0/16");
+  await addNode(east, "10.21.7.0/24");
+  await setNetwork("west", "corp");
+  await setNetwork("east", "corp");
+  const leftOut = async (): Promise<string | undefined> => {
+    const all = (await host.list(clusters)).items.filter(({ status }) =>
+      status?.conditions?.some(({ reason }) => reason === "PodNetworksOverlap"),
+    );
+    return all.map(({ metadata }) => metadata.name).join();
+  };
+  await eventuallyPasses(async () => expect(["west", "east"]).toContain(await leftOut()), PATIENT);
+  const out = (await leftOut()) === "west" ? "west" : "east";
+  const [cidr, other, otherCidr] =
+    out === "west" ? ["10.21.0.0/16", "east", "10.21.7.0/24"] : ["10.21.7.0/24", "west", "10.21.0.0/16"];
+  const what = `${out}: its pods have addresses of ${cidr}, and those of ${other} addresses of ${otherCidr}: it is left out of network corp`;
+  const status = await legationOn(hostCluster(), "status", out);
+  expect(status.stdout).toContain(what);
+  expect(remedyOf(await doctor(`--members=${out}`), what)).toContain(`kubectl patch clusters.legation.dev ${out}`);
+  await leadsTo(scene, west, "web", [inWest]);
+  await leadsTo(scene, east, "web", [inEast]);
+
+  await east.delete(nodes, { name: "of-cidr" });
+  for (const client of [west, east]) await leadsTo(scene, client, "web", [inWest, inEast]);
+  await eventuallyPasses(async () => expect(await leftOut()).toBe(""), PATIENT);
 });
 
 test("no endpoint outlives its network while no controller runs, once one runs again", async () => {

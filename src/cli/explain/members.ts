@@ -2,6 +2,7 @@ import {
   type AccessSpec,
   type Cluster,
   type ClusterStatus as ClusterStatusFields,
+  NETWORK_CONDITION,
   RELEASED_CONDITION,
   SLOW,
 } from "../../api/cluster.ts";
@@ -210,9 +211,24 @@ export function cordoned(name: string, node: Stored<KubeNode> | undefined, meani
   };
 }
 
-/** Returns all that is wrong with a member: its state, its removal, a cordon. */
+/** Returns the trouble of a member that is left out of its network. Undefined if it is not. */
+export function leftOut({ metadata: { name }, status }: Stored<Cluster>): Required<Trouble> | undefined {
+  const said = status?.conditions?.find(({ type }) => type === NETWORK_CONDITION);
+  if (said === undefined) return undefined;
+  return {
+    what: `${name}: ${said.message}`,
+    since: said.lastTransitionTime,
+    by: CONTROLLER,
+    remedy:
+      "give the nodes of one of them other pod CIDRs, write spec.podCIDRs if its pods have other addresses than these, or take it " +
+      "out of the network: " +
+      `\`kubectl patch clusters.legation.dev ${name} --type=merge -p '{"spec":{"network":null}}'\``,
+  };
+}
+
+/** Returns all that is wrong with a member: its state, its removal, a cordon, its network. */
 export function troublesOfMember(cluster: Stored<Cluster>, node: Stored<KubeNode> | undefined): Trouble[] {
-  return [notReady(cluster, node), removing(cluster), cordoned(cluster.metadata.name, node)].filter(
+  return [notReady(cluster, node), removing(cluster), cordoned(cluster.metadata.name, node), leftOut(cluster)].filter(
     (trouble) => trouble !== undefined,
   );
 }

@@ -1,5 +1,5 @@
-import type { Cluster } from "../../api/cluster.ts";
-import { clusterOfNode } from "../../api/keys.ts";
+import { type Cluster, joinedNetworkOf } from "../../api/cluster.ts";
+import { clusterOfNode, RELAY_ANNOTATION } from "../../api/keys.ts";
 import type { KubeEvent, Pod, Service, Stored } from "../../api/kubernetes.ts";
 import { addressKindOf } from "../../api/service-fields.ts";
 import { HOST_CONFIG_NAME, recordedHost } from "../../clusters/host-name.ts";
@@ -23,6 +23,8 @@ export interface ServiceStatus {
   readonly type: string;
   /** Of each port, `80/TCP`. */
   readonly ports: readonly string[];
+  /** The Service to whose pods connections are carried. Undefined: it is not relayed. */
+  readonly relay: string | undefined;
   /** This cluster first, then the members with pods of the namespace. */
   readonly clusters: readonly ServiceInCluster[];
   /** The Service as members have it, where they have it whole. */
@@ -98,9 +100,10 @@ export function serviceStatus(facts: ServiceFacts): Omit<ServiceStatus, "whole" 
     namespace,
     name,
     type: kind === "Headless" ? "headless" : type,
+    relay: service.metadata.annotations?.[RELAY_ANNOTATION],
     ports: ports.map(({ port, protocol = "TCP" }) => `${port}/${protocol}`),
     clusters: clustersOf(facts),
-    troubles: toldTroubles(told, ["NotInMember", "CopyContested", "CopyDeleted", "DeletionRefused"]),
+    troubles: toldTroubles(told, ["NotInMember", "NotRelayed", "CopyContested", "CopyDeleted", "DeletionRefused"]),
   };
 }
 
@@ -109,7 +112,7 @@ function clustersOf(facts: ServiceFacts): ServiceInCluster[] {
   const withPods = facts.proxies.filter((pod) => !isTerminal(pod)).map(memberOf);
   const members = [...new Set([...withPods, ...counts.keys()])].filter((member) => member !== undefined).sort();
   const networks = new Map<string | undefined, string | undefined>(
-    facts.clusters.map(({ metadata, spec }) => [metadata.name, spec.network]),
+    facts.clusters.map((cluster) => [cluster.metadata.name, joinedNetworkOf(cluster)]),
   ).set(undefined, facts.network);
   const all = [undefined, ...members];
   return all.map((cluster) => {
@@ -138,6 +141,8 @@ function clustersOf(facts: ServiceFacts): ServiceInCluster[] {
 type InNetwork = readonly [cluster: string | undefined, network: string | undefined];
 
 function whyNot(service: Stored<Service>, [from, ofFrom]: InNetwork, [to, ofTo]: InNetwork): string | undefined {
+  const isRelayed = service.metadata.annotations?.[RELAY_ANNOTATION] !== undefined;
+  if (isRelayed && from !== undefined) return "a relayed Service leads from this cluster alone";
   if (from === to || !hasSelector(service)) return undefined;
   if (hasWholeLabel(service)) return "of a whole Service, each cluster has its own pods alone";
   if (ofFrom !== undefined && ofFrom === ofTo) return undefined;

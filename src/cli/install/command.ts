@@ -1,11 +1,11 @@
 import { z } from "zod";
-import { networkSchema } from "../../api/cluster.ts";
+import { networkOrNone } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { counted } from "../../api/wording.ts";
 import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { readText, refusing, toggle, withGlobals } from "../shared/input.ts";
-import { shippedManifests } from "../shared/manifests.ts";
+import { shippedManifests, withParts } from "../shared/manifests.ts";
 import { refuseDefinitionsAlone, typeList } from "../shared/named-types.ts";
 import { objectText, printOutcome } from "../shared/output.ts";
 import { packageVersion } from "../shared/package-root.ts";
@@ -43,9 +43,10 @@ const accessAddress = z
 const input = withGlobals({
   webhookUrl: webhookUrl.optional(),
   clusterName: hostName.optional(),
-  network: networkSchema.optional(),
+  network: networkOrNone.optional(),
   image: imageName.optional(),
   access: toggle,
+  relay: toggle,
   accessAddress: accessAddress.optional(),
   types: typeList.default([]),
   definitions: toggle,
@@ -61,6 +62,7 @@ function refuseBoth({ image, webhookUrl }: InstallInput, context: z.RefinementCt
 function allowsTypesAlone({
   types,
   access,
+  relay,
   accessAddress,
   clusterName,
   network,
@@ -68,7 +70,7 @@ function allowsTypesAlone({
   webhookUrl,
 }: InstallInput): boolean {
   const others = [accessAddress, clusterName, network, image, webhookUrl];
-  return types.length > 0 && !access && others.every((value) => value === undefined);
+  return types.length > 0 && !access && !relay && others.every((value) => value === undefined);
 }
 
 export const command: Equip = equipped({
@@ -81,7 +83,7 @@ export const command: Equip = equipped({
       "address of a webhook that runs outside the cluster; nothing is deployed in it then (default: as installed)",
     "--cluster-name <name>": "what members call this host (default: as installed, else the kubeconfig's name)",
     "--network <name>":
-      "network of the host's pods, whose addresses the members reach that joined with the same (default: as installed, else none)",
+      "network of the host's pods, whose addresses the members reach that joined with the same, '' for none (default: as installed)",
     "--image <image>":
       "image of the webhook and the controller in the cluster: build one, since none is published yet (default: as installed, " +
       "by the same version)",
@@ -90,6 +92,8 @@ export const command: Equip = equipped({
       "(default: as installed)",
     "--access-address <address>":
       "HOST:PORT of a `legation access` that runs outside the cluster; none is deployed in it then (default: as installed)",
+    "--relay":
+      "Services with the annotation legation.dev/relay lead to pods in members whose network is not joined (default: as installed)",
     "--types <list>":
       "types of which members may get whole objects, e.g. certificates.cert-manager.io; those of earlier calls stay",
     "--definitions": "members without the CustomResourceDefinitions of these types get the host's, where they grant it",
@@ -136,8 +140,10 @@ export const command: Equip = equipped({
     // With --image the webhook runs in the cluster.
     const webhookUrl = options.webhookUrl ?? (options.image === undefined ? before.webhookUrl : undefined);
     const image = options.image ?? (webhookUrl === undefined ? imageToKeep(before, version) : undefined);
-    const hasAccess = options.access || before.access !== undefined;
-    const manifests = hasAccess ? [...own, ...(await shippedManifests("access"))] : own;
+    const manifests = await withParts(own, {
+      access: options.access || before.access !== undefined,
+      relay: options.relay || before.relay,
+    });
     await install(
       manifests,
       {
@@ -153,6 +159,9 @@ export const command: Equip = equipped({
       },
       context,
     );
+    if (options.network !== undefined && options.network !== (before.network ?? "")) {
+      terminal.progress("controllers read the network when they start: restart them");
+    }
     const changed = objects.filter(({ change }) => change !== "unchanged").length;
     printOutcome(terminal, options.output, {
       text:

@@ -3,9 +3,10 @@ import { API_SERVICE, apiServices } from "../../access/api-service.ts";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import { HELM, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
+import { RELAY_NAMESPACE } from "../../api/relay.ts";
 import { recordedHost } from "../../clusters/host-name.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { deployments, services } from "../../kube/resources.ts";
+import { deployments, serviceAccounts, services } from "../../kube/resources.ts";
 import { imageOf, VERSION_LABEL } from "../shared/deployment-image.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
@@ -20,6 +21,8 @@ export interface InstalledSettings {
   readonly webhookUrl: string | undefined;
   /** The installed access to members; `address` if its server is outside the cluster. */
   readonly access: { readonly address?: string } | undefined;
+  /** Reports whether Services are relayed. */
+  readonly relay: boolean;
   /** The installed image, if its repository is not the manifests'. */
   readonly ownImage: string | undefined;
   readonly helmRelease?: HelmRelease | undefined;
@@ -29,6 +32,8 @@ export interface HelmRelease {
   readonly name: string;
   readonly namespace: string;
 }
+
+const RELAY_ACCOUNT = { namespace: RELAY_NAMESPACE, name: "legation-relay" };
 
 export async function standing(
   client: ClusterClient,
@@ -50,6 +55,7 @@ export async function standing(
     version: installed?.metadata.labels?.[VERSION_LABEL],
     webhookUrl: url === undefined ? undefined : new URL(url).origin,
     access: await standingAccess(client, signal),
+    relay: (await client.find(serviceAccounts, RELAY_ACCOUNT, { signal })) !== undefined,
     ownImage: isOwn ? image : undefined,
     helmRelease: webhook === undefined ? undefined : helmReleaseOf(webhook),
   };

@@ -2,7 +2,7 @@ import { Argument } from "commander";
 import { stringify } from "yaml";
 import { z } from "zod";
 import { accessPrefixProblem } from "../../api/access.ts";
-import { networkSchema } from "../../api/cluster.ts";
+import { networkOrNone } from "../../api/cluster.ts";
 import { GROUP } from "../../api/keys.ts";
 import { DEFAULT_HOST_NAME, recordedHostName } from "../../clusters/host-name.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
@@ -60,7 +60,7 @@ export const command: Equip = equipped({
       "where pods in the member find the host's API server (default: as joined, else as the controller was told for all members)",
     "--network <name>":
       "network in which its pods reach those of other clusters by their addresses: Services lead there, too (docs/services.md; " +
-      "default: as joined, else none)",
+      "'' for none; default: as joined, else none)",
     "--labels <list>": "labels for selectors, e.g. region=eu,tier=gold",
     "--types <list>":
       "types of which the host may have whole objects in the member, e.g. certificates.cert-manager.io; those of earlier joins stay",
@@ -99,7 +99,7 @@ export const command: Equip = equipped({
     memberContext: z.string().optional(),
     memberServer: serverUrl.optional(),
     homeApiServer: homeApiServer.optional(),
-    network: networkSchema.optional(),
+    network: networkOrNone.optional(),
     labels: labelList.default({}),
     types: typeList.default([]),
     definitions: toggle,

@@ -156,7 +156,7 @@ async function writeCluster(
   const metadata = { name, labels: { ...labels }, annotations };
   const settings = {
     ...(homeApiServer === undefined ? {} : { homeAPI: { server: homeApiServer } }),
-    ...(network === undefined ? {} : { network }),
+    ...(network === undefined || network === "" ? {} : { network }),
     ...(agent === undefined ? {} : { agent: leadsToHomeApi(joinOptions, joined) ? { homeAPI: true } : {} }),
     ...(access === undefined ? {} : { access }),
   };
@@ -167,6 +167,7 @@ async function writeCluster(
       ...(agent?.homeApi === true && joined.spec.homeAPI !== undefined ? { homeAPI: null } : {}),
       ...(agent !== undefined && homeApiServer !== undefined ? { agent: { homeAPI: null } } : {}),
       ...(joinOptions.access === "remove" ? { access: null } : {}),
+      ...(network === "" ? { network: null } : {}),
     };
     const body = { metadata: { ...metadata, uid: joined.metadata.uid }, spec: { ...settings, ...way } };
     await host.patch(clusters, { name }, { type: "merge", body }, write);

@@ -22,7 +22,7 @@ export interface JoinOptions {
   readonly memberServer?: string | undefined;
   /** Address at which the member's pods reach the host's API server. Undefined: as before, or the same for all members. */
   readonly homeApiServer?: string | undefined;
-  /** Network in which its pods and those of other clusters reach each other. Undefined: as before. */
+  /** Network in which its pods and those of other clusters reach each other. Empty: none. Undefined: as before. */
   readonly network?: string | undefined;
   /** Types of which the host may have objects in the member, beside those of earlier joins. */
   readonly types?: readonly TypeName[];

@@ -1,13 +1,17 @@
 import { type Cluster, RELEASED_CONDITION } from "../../api/cluster.ts";
-import { CLUSTER_FINALIZER, providerIdOf, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
+import {
+  CLUSTER_FINALIZER,
+  NODE_LEASE_NAMESPACE,
+  providerIdOf,
+  VIRTUAL_NODE_LABEL,
+  virtualNodeName,
+} from "../../api/keys.ts";
 import type { KubeNode, Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { leases, nodes } from "../../kube/resources.ts";
 import { dropFinalizer, remove } from "../shared/removal.ts";
 import { until, withoutRepeats } from "../shared/wait.ts";
-
-export const NODE_LEASE_NAMESPACE = "kube-node-lease";
 
 export interface ClusterRemoval {
   /** How long the controller may take to remove the virtual node and its finalizer. */

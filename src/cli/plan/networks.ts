@@ -1,4 +1,4 @@
-import type { Cluster } from "../../api/cluster.ts";
+import { type Cluster, joinedNetworkOf } from "../../api/cluster.ts";
 import { WHOLE_KEY, WHOLE_VALUE } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { type ServiceObject, selects } from "../../copies/services.ts";
@@ -12,7 +12,7 @@ export function dividedServices(
     clusters,
   }: { readonly services: readonly ServiceObject[]; readonly clusters: readonly Stored<Cluster>[] },
 ): string[] {
-  const networkOf = new Map(clusters.map(({ metadata, spec }) => [metadata.name, spec.network]));
+  const networkOf = new Map(clusters.map((cluster) => [cluster.metadata.name, joinedNetworkOf(cluster)]));
   return services.flatMap((service) => {
     const selected = pods.filter(
       ({ metadata }) => metadata.namespace === service.metadata?.namespace && selects(service, metadata.labels ?? {}),

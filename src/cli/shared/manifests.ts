@@ -5,6 +5,7 @@ import { z } from "zod";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import { HELM, HOST_LABEL, INSTALLED_LABELS, MANAGED_BY, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import { RELAY_NAMESPACE } from "../../api/relay.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
@@ -46,6 +47,19 @@ export function shippedManifests(folder = ""): Promise<Manifest[]> {
   return loadManifests(join(packageRoot(), "manifests", folder));
 }
 
+/** Returns the manifests with those of the further parts that are installed. */
+export async function withParts(
+  own: readonly Manifest[],
+  parts: { readonly access: boolean; readonly relay: boolean },
+): Promise<readonly Manifest[]> {
+  const { access, relay } = parts;
+  return [
+    ...own,
+    ...(access ? await shippedManifests("access") : []),
+    ...(relay ? await shippedManifests("relay") : []),
+  ];
+}
+
 /** Returns the objects of a YAML text without its empty documents. */
 export function parseManifests(text: string, file: string): Manifest[] {
   return parseDocuments(text, file).map(({ metadata, ...object }) => ({
@@ -72,6 +86,7 @@ const INSTALLED_NAMESPACES: ReadonlySet<string | undefined> = new Set([
   undefined,
   SYSTEM_NAMESPACE,
   ACCESS_NAMESPACE,
+  RELAY_NAMESPACE,
   "kube-node-lease",
   "kube-public",
   "kube-system",

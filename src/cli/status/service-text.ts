@@ -6,11 +6,11 @@ import type { Terminal } from "../shared/terminal.ts";
 import { wholeObjectText } from "./whole-text.ts";
 
 export function serviceText(status: ServiceStatus, now: number, terminal: Terminal): string {
-  const { namespace, name, type, ports, clusters, whole, troubles, hidden } = status;
+  const { namespace, name, type, ports, relay, clusters, whole, troubles, hidden } = status;
   const ready = sum(clusters, "ready");
   const all = ready + sum(clusters, "notReady");
   return [
-    `Service ${namespace}/${name}: ${[type, ...ports].join(", ")}; ${ready} of ${all} endpoints ready`,
+    `Service ${namespace}/${name}: ${[type, ...ports, ...(relay === undefined ? [] : [`relayed to ${relay}`])].join(", ")}; ${ready} of ${all} endpoints ready`,
     table(["FROM", "NETWORK", "READY", "NOT READY", "REACHES", "NOT REACHED"], clusters.map(row), terminal.width, [
       "NOT READY",
       "NETWORK",

@@ -1,6 +1,6 @@
 import { type Equip, equipped, flags } from "../shared/command.ts";
 import { toggle, withGlobals } from "../shared/input.ts";
-import { shippedManifests } from "../shared/manifests.ts";
+import { shippedManifests, withParts } from "../shared/manifests.ts";
 import { printOutcome } from "../shared/output.ts";
 import { uninstall } from "./uninstall.ts";
 
@@ -21,7 +21,7 @@ export const command: Equip = equipped({
   run: async (options, session) => {
     const { terminal, signal } = session;
     const { client: host } = await session.connect(options, "host");
-    const manifests = [...(await shippedManifests()), ...(await shippedManifests("access"))];
+    const manifests = await withParts(await shippedManifests(), { access: true, relay: true });
     const result = await uninstall(manifests, options, { host, signal, report: (line) => terminal.progress(line) });
     const rest = result.remained.map((what) => `\n  remains: ${what}`).join("");
     const optedIn =

@@ -1,21 +1,24 @@
 import {
   clusterOfNode,
   HOST_LABEL,
+  NODE_LEASE_NAMESPACE,
   SYSTEM_NAMESPACE,
   TYPE_ROLE_LABEL,
   VIRTUAL_NODE_LABEL,
   VIRTUAL_NODE_PREFIX,
 } from "../../api/keys.ts";
+import { RELAY_SLICE_MANAGER } from "../../api/relay.ts";
 import { counted, countedAre } from "../../api/wording.ts";
 import { isFinished } from "../../copies/jobs.ts";
+import { SLICE_MANAGER_LABEL } from "../../copies/services.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
-import { leases, nodes, secrets } from "../../kube/resources.ts";
+import { endpointSlices, leases, nodes, secrets } from "../../kube/resources.ts";
 import { controllerOf } from "../../pods/pod-state.ts";
 import { clusterRoles } from "../member/access.ts";
 import { joinedMemberOf } from "../member/credentials.ts";
 import { type Delegated, type Finishing, type FinishingWhole, namesOf, unfinishedText } from "../member/delegated.ts";
-import { isVirtualNodeOf, NODE_LEASE_NAMESPACE, removeVirtualNode } from "../member/remove-cluster.ts";
+import { isVirtualNodeOf, removeVirtualNode } from "../member/remove-cluster.ts";
 import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
@@ -111,6 +114,9 @@ export async function uninstall(
     kinds.filter(({ kind }) => kind !== "Namespace"),
     removal,
   );
+  // Their Services stay, and would lead to addresses that other pods get.
+  const relayed = { labelSelector: `${SLICE_MANAGER_LABEL}=${RELAY_SLICE_MANAGER}`, signal };
+  for (const slice of await listAll(host, endpointSlices, relayed)) await removeAndWait(endpointSlices, slice, removal);
   await removeFurtherNamespaces(removal);
   await removeSystemNamespace(removal);
   return { remained, namespaces: optedIn };

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import { HELM, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Deployment, Pod, Stored } from "../../api/kubernetes.ts";
+import { RELAY_NAMESPACE } from "../../api/relay.ts";
 import { recordedHostName } from "../../clusters/host-name.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
@@ -92,7 +93,7 @@ interface Found {
 
 async function readDeployments(client: ClusterClient, signal: AbortSignal): Promise<Found[]> {
   const found = await Promise.all(
-    [SYSTEM_NAMESPACE, ACCESS_NAMESPACE].map(async (namespace) => {
+    [SYSTEM_NAMESPACE, ACCESS_NAMESPACE, RELAY_NAMESPACE].map(async (namespace) => {
       const selection = { namespace, labelSelector: LABELS, dropManagedFields: true, signal };
       const [installed, running] = await Promise.all([
         listAll(client, deployments, selection),

@@ -14,7 +14,7 @@ export interface FlavorCapacitiesOptions {
   readonly flavors: Pick<Reflector<ResourceFlavor>, "start" | "store">;
   readonly registry: Pick<Registry, "clusters" | "members" | "unconnected">;
   readonly proxies: Pick<ReadStore<Pod>, "byIndex" | "synced">;
-  readonly wholeJobs: RoomFacts["wholeJobs"];
+  readonly wholeInMember: RoomFacts["wholeInMember"];
   readonly events: Events<ControllerEvents>;
   readonly clock: Clock;
 }
@@ -25,7 +25,7 @@ const SUMS_EVERY_MS = 1_000;
 /** What members have for each ResourceFlavor that selects them. */
 export class FlavorCapacities {
   readonly #options: FlavorCapacitiesOptions;
-  readonly #listeners: (() => void)[] = [];
+  readonly #users: { readonly listener: () => void; readonly flavors: () => Iterable<string> }[] = [];
   #timer: Timer | undefined;
   #sums: { readonly at: number; readonly value: ReadonlyMap<string, FlavorCapacity> } | undefined;
 
@@ -36,9 +36,9 @@ export class FlavorCapacities {
     }
   }
 
-  /** Has the listener called when the sums may have changed. */
-  onChange(listener: () => void): void {
-    this.#listeners.push(listener);
+  /** Has the listener called when the sums may have changed. Nodes count for flavors that some user names. */
+  onChange(listener: () => void, flavors: () => Iterable<string>): void {
+    this.#users.push({ listener, flavors });
   }
 
   start(): void {
@@ -54,7 +54,7 @@ export class FlavorCapacities {
     this.#timer ??= this.#options.clock.after(SUMS_EVERY_MS, () => {
       this.#timer = undefined;
       this.#sums = undefined;
-      for (const listener of this.#listeners) listener();
+      for (const { listener } of this.#users) listener();
     });
   }
 
@@ -66,10 +66,11 @@ export class FlavorCapacities {
     const now = clock.now();
     if (this.#sums !== undefined && now - this.#sums.at < SUMS_EVERY_MS) return this.#sums.value;
     const known = registry.clusters().map(({ metadata: { labels = {} } }) => ({ labels }));
+    const named = new Set(this.#users.flatMap((user) => [...user.flavors()]));
     const following = flavors.store
       .list()
       .map(flavorOf)
-      .filter((flavor) => selectsMembers(flavor, known));
+      .filter((flavor) => named.has(flavor.name) && selectsMembers(flavor, known));
     const value = capacities(following, [
       ...members.map((member) => memberRoom(member, this.#options)),
       ...registry.unconnected().map((cluster) => unconnectedRoom(cluster, this.#options)),

@@ -1,28 +1,23 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { virtualNodeName } from "../../api/keys.ts";
-import { type Job, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
+import { objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { CLUSTER_QUEUE_LABEL, KUEUE_PREFIX } from "../../api/kueue.ts";
 import { type Amounts, addAmounts } from "../../api/quantity.ts";
 import { recordedForeignUsage } from "../../clusters/foreign-usage.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isFinished } from "../../copies/jobs.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isDeleting, isTerminal } from "../../pods/pod-state.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { NODE_INDEX } from "../proxies.ts";
 import type { MemberRoom, QueuedPods } from "./capacity.ts";
+import type { WholeInMember } from "./whole-work.ts";
 
 const NOTHING: Amounts = {};
 
-/** A whole Job that a member has, with its copy there as far as that was read. */
-export interface JobInMember {
-  readonly object: Stored<Job>;
-  readonly copy: Stored<Job> | undefined;
-}
-
 export interface RoomFacts {
   readonly proxies: Pick<ReadStore<Pod>, "byIndex">;
-  readonly wholeJobs: (cluster: string) => readonly JobInMember[];
+  /** Returns what the member of that name has whole. */
+  readonly wholeInMember: (cluster: string) => readonly WholeInMember[];
 }
 
 /** What of this host runs in a member. */
@@ -32,8 +27,8 @@ interface HostPods {
   readonly unqueued: Amounts;
   readonly onNodes: ReadonlyMap<string, Amounts>;
   readonly somewhere: Record<string, number>;
-  /** Uids of the copies of whole Jobs that a queue admitted. */
-  readonly copies: readonly string[];
+  /** Uids by which the pods of whole Jobs and objects are known that a queue admitted. */
+  readonly owners: readonly string[];
 }
 
 /** Returns what a member has for queues. Pods of this host that no queue admitted count as others' do. */
@@ -41,7 +36,7 @@ export function memberRoom(member: Member, facts: RoomFacts): MemberRoom {
   const { name, labels, closed, nodesHave, limits } = member.candidate();
   const nodeOf = (proxy: Stored<Pod>): string | undefined =>
     member.delegates.get(objectKey(proxy.metadata))?.spec?.nodeName;
-  const { queued, unqueued, onNodes, somewhere, copies } = hostPods(name, facts, nodeOf);
+  const { queued, unqueued, onNodes, somewhere, owners } = hostPods(name, facts, nodeOf);
   const foreign = member.foreignByNode();
   if (foreign === undefined) {
     addAmounts(somewhere, member.foreign ?? recordedForeignUsage(member.cluster) ?? NOTHING);
@@ -54,7 +49,7 @@ export function memberRoom(member: Member, facts: RoomFacts): MemberRoom {
     nodes: member.nodes,
     usedOn: (node) => {
       const sum = { ...onNodes.get(node) };
-      if (foreign !== undefined) addAmounts(sum, foreign.on(node, copies));
+      if (foreign !== undefined) addAmounts(sum, foreign.on(node, owners));
       return sum;
     },
     usedSomewhere: somewhere,
@@ -72,14 +67,14 @@ export function unconnectedRoom({ metadata: { name, labels = {} } }: Stored<Clus
 
 function hostPods(
   cluster: string,
-  { proxies, wholeJobs }: RoomFacts,
+  { proxies, wholeInMember }: RoomFacts,
   nodeOf: (proxy: Stored<Pod>) => string | undefined,
 ): HostPods {
   const onNodes = new Map<string, Record<string, number>>();
   const somewhere: Record<string, number> = {};
   const unqueued: Record<string, number> = {};
   const queued: QueuedPods[] = [];
-  const copies: string[] = [];
+  const owners: string[] = [];
   for (const proxy of proxies.byIndex(NODE_INDEX, virtualNodeName(cluster))) {
     if (isTerminal(proxy)) continue;
     const requests = podRequests(proxy);
@@ -96,17 +91,16 @@ function hostPods(
       if (node !== undefined) onNodes.set(node, sum);
     }
   }
-  for (const { object, copy } of wholeJobs(cluster)) {
-    const template: Pod = object.spec?.template ?? {};
-    const { active = 0 } = object.status ?? {};
-    const requests: Record<string, number> = {};
-    addAmounts(requests, podRequests(template), active);
-    const admitted = isFinished(object) ? undefined : admittedPods(template, requests);
-    if (admitted === undefined) continue;
-    queued.push(admitted);
-    if (copy !== undefined) copies.push(copy.metadata.uid);
+  for (const { pods, uid } of wholeInMember(cluster)) {
+    const admitted = pods.flatMap(({ pod, count }) => {
+      const requests: Record<string, number> = {};
+      addAmounts(requests, podRequests(pod), count);
+      return admittedPods(pod, requests) ?? [];
+    });
+    queued.push(...admitted);
+    if (admitted.length > 0 && uid !== undefined) owners.push(uid);
   }
-  return { queued, unqueued, onNodes, somewhere, copies };
+  return { queued, unqueued, onNodes, somewhere, owners };
 }
 
 /** Returns undefined for pods that no queue admitted. */

@@ -18,7 +18,7 @@ import {
 
 export interface ProviderOptions extends ControllerOptions {
   readonly host: ClusterClient;
-  readonly capacities: Pick<FlavorCapacities, "current" | "onChange" | "start">;
+  readonly capacities: Pick<FlavorCapacities, "changed" | "current" | "onChange" | "start">;
 }
 
 const WRITE = "status";
@@ -39,7 +39,11 @@ export class ProviderController {
       resource: capacityProviders,
       clock,
       log,
-      onEvent: ({ object }) => this.#loop.enqueue(object.metadata.name),
+      onEvent: ({ object }) => {
+        this.#loop.enqueue(object.metadata.name);
+        // What flavors are used may have changed with it.
+        capacities.changed();
+      },
       onState: (state) => {
         if (state === "watching") capacities.start();
       },
@@ -53,9 +57,13 @@ export class ProviderController {
       },
       options,
     );
-    capacities.onChange(() => {
-      for (const { metadata } of this.#providers.store.list()) this.#loop.enqueue(metadata.name);
-    });
+    capacities.onChange(
+      () => {
+        for (const { metadata } of this.#providers.store.list()) this.#loop.enqueue(metadata.name);
+      },
+      () =>
+        this.#providers.store.list().flatMap(({ spec }) => spec?.orchestratedFlavors?.map(({ name }) => name) ?? []),
+    );
   }
 
   start(): void {

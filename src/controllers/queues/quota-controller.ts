@@ -22,7 +22,7 @@ import { quotaWish } from "./quota-wishes.ts";
 
 export interface QuotaOptions extends ControllerOptions {
   readonly host: ClusterClient;
-  readonly capacities: Pick<FlavorCapacities, "current" | "onChange" | "start">;
+  readonly capacities: Pick<FlavorCapacities, "changed" | "current" | "onChange" | "start">;
   readonly recorder: Pick<EventRecorder, "record">;
 }
 
@@ -46,8 +46,8 @@ export class QuotaController {
       resource: clusterQueues,
       clock,
       log,
-      // Shares of others may have changed with it.
-      onEvent: () => this.#enqueueAll(),
+      // Shares of others may have changed with it, and what flavors are used.
+      onEvent: () => options.capacities.changed(),
       onState: (state) => {
         if (state === "watching") options.capacities.start();
       },
@@ -61,7 +61,10 @@ export class QuotaController {
       },
       options,
     );
-    options.capacities.onChange(() => this.#enqueueAll());
+    options.capacities.onChange(
+      () => this.#enqueueAll(),
+      () => this.#queues.store.list().flatMap(flavorNames),
+    );
   }
 
   start(): void {

@@ -1,5 +1,4 @@
 import {
-  type Job,
   type KubeObject,
   type ObjectKey,
   type ObjectRef,
@@ -29,6 +28,7 @@ import { type CheckAction, decideCheck, isRoomCheck, type ObservedCheck, placeWi
 import { type Action, decide, holdsQuota, isAsking, type Judged, type Observed, reservationOf } from "./decide-room.ts";
 import { type CompleteSpec, podsOf, workloadsOfPod } from "./room-pods.ts";
 import { judge, type QueuedWorkload } from "./room-round.ts";
+import type { WholeWork } from "./whole-work.ts";
 
 export interface RoomOptions extends ControllerOptions {
   readonly host: ClusterClient;
@@ -38,8 +38,8 @@ export interface RoomOptions extends ControllerOptions {
   /** Returns what placement depends on. Undefined until the claims of these namespaces are known. */
   readonly hostState: (claiming: ReadonlySet<string>) => HostState | undefined;
   readonly complete: CompleteSpec;
-  /** The Jobs that go to members whole. */
-  readonly wholeJobs: () => readonly Stored<Job>[];
+  /** Returns what goes to members whole. */
+  readonly wholeWork: () => readonly WholeWork[];
 }
 
 const WORKLOAD_INDEX = "kueue-workload";
@@ -250,7 +250,7 @@ export class RoomController {
 
   /** Judges workloads that ask. Others that were told of room and do not show it yet hold it. Resolves to false while claims are being read. */
   async #judge(keys: readonly ObjectKey[], signal: AbortSignal): Promise<boolean> {
-    const { flavors, hostState, complete, wholeJobs, clock, log } = this.#options;
+    const { flavors, hostState, complete, wholeWork, clock, log } = this.#options;
     const { store } = this.#workloads ?? {};
     if (store === undefined) return true;
     const now = clock.now();
@@ -265,8 +265,8 @@ export class RoomController {
     const host = hostState(new Set(claiming.map(({ workload }) => workload.metadata.namespace ?? "")));
     if (host === undefined) return false;
     const flavor = (name: string): ResourceFlavor | undefined => flavors.store.get(objectKey({ name }));
-    const jobs = new Map(wholeJobs().map((job) => [job.metadata.uid, job]));
-    const sources = { flavor, complete, wholeJob: (uid: string) => jobs.get(uid) };
+    const whole = new Map(wholeWork().map((work) => [work.uid, work]));
+    const sources = { flavor, complete, whole: (uid: string) => whole.get(uid) };
     const reservations = asking.map(({ workload }) => reservationOf(workload, this.#entriesOf(workload)));
     const round = judge({ host, told, asking, sources, now });
     const slice = new TimeSlice(signal);

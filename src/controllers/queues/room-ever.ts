@@ -3,7 +3,7 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { HostState } from "../../simulation/host-state.ts";
 import { Simulation } from "../../simulation/simulation.ts";
 
-/** The host with its members at their best: they answer, take pods, and run none. */
+/** The host with its members at their best: they answer, stay, take pods, and run none. */
 export class MembersAtBest {
   readonly #host: HostState;
   readonly #now: number;
@@ -16,7 +16,7 @@ export class MembersAtBest {
 
   /** Returns why no member could ever run the pod. Undefined if one may, or is not known well enough. */
   whyNever(pod: Stored<Pod>): string | undefined {
-    const clusters = this.#host.clusters.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+    const { clusters } = this.#host;
     if (clusters.length === 0 || !clusters.every(isKnown)) return undefined;
     this.#simulation ??= new Simulation(
       { ...this.#host, clusters: clusters.map(atBest), nodes: [], proxies: [], claims: new Map() },
@@ -45,5 +45,7 @@ function atBest(cluster: Stored<Cluster>): Stored<Cluster> {
     message: "",
     lastTransitionTime: "",
   } as const;
-  return { ...cluster, status: { ...status, requestedByOthers: {}, conditions: [ready, ...others] } };
+  // A member that leaves may join again.
+  const { deletionTimestamp: _, ...metadata } = cluster.metadata;
+  return { ...cluster, metadata, status: { ...status, requestedByOthers: {}, conditions: [ready, ...others] } };
 }

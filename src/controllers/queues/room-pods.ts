@@ -1,6 +1,6 @@
 import type { DelegationMode } from "../../api/delegation-mode.ts";
 import { CLUSTER_ANNOTATION, GROUP_ANNOTATION, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
-import type { Job, Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
+import type { Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
 import { PODSET_LABEL, type ResourceFlavor } from "../../api/kueue.ts";
 import {
   type PodSet,
@@ -10,12 +10,11 @@ import {
   WORKLOAD_ANNOTATION,
   type Workload,
 } from "../../api/kueue-workload.ts";
-import { membersOfJob } from "../../copies/job-shares.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { controllerOf, isGated, isLive } from "../../pods/pod-state.ts";
 import { isProxy, toProxy } from "../../pods/proxy.ts";
-import { asksForShares } from "../../scheduling/whole/job-choice.ts";
 import { type Admitted, admitPod } from "../../simulation/admission.ts";
+import type { WholeWork } from "./whole-work.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -25,8 +24,8 @@ export type CompleteSpec = (spec: PodSpec) => PodSpec;
 export interface PodSources {
   readonly flavor: (name: string) => ResourceFlavor | undefined;
   readonly complete: CompleteSpec;
-  /** Returns the Job that goes to members whole, by its uid. */
-  readonly wholeJob: (uid: string) => Stored<Job> | undefined;
+  /** Returns what goes to members whole, by its uid. */
+  readonly whole: (uid: string) => WholeWork | undefined;
 }
 
 /** Pods of a pod set that are still to come. */
@@ -51,11 +50,11 @@ export function comingPods(
   const sets: ComingPods[] = [];
   let hostFirst = false;
   const podSets = workload.spec?.podSets ?? [];
-  const whole = workload.metadata.ownerReferences?.map(({ uid }) => sources.wholeJob(uid)).find((job) => job);
+  const whole = workload.metadata.ownerReferences?.map(({ uid }) => sources.whole(uid)).find((work) => work);
   for (const podSet of podSets) {
     const assignment = workload.status?.admission?.podSetAssignments?.find(({ name }) => name === podSet.name);
-    const own = whole === undefined ? ofPodSet(podSet, present, podSets.length === 1) : whole;
-    let missing = missingCount(workload, podSet, assignment, countsOf(own));
+    const counts = whole ?? countsOf(ofPodSet(podSet, present, podSets.length === 1));
+    let missing = missingCount(workload, podSet, assignment, counts);
     const pods: Stored<Pod>[] = [];
     for (const { selector, count } of domainsOf(assignment?.topologyAssignment, missing)) {
       const taken = Math.min(count, missing);
@@ -63,7 +62,7 @@ export function comingPods(
       missing -= taken;
       const pod = podOf(workload, podSet, { assignment, selector, sources });
       const admitted: Admitted<Stored<Pod>> =
-        whole === undefined ? admitPod(pod, mode) : { object: inWholeJob(pod, whole), warnings: [] };
+        whole === undefined ? admitPod(pod, mode) : { object: inWhole(pod, whole), warnings: [] };
       if (admitted.denied !== undefined) return { denied: admitted.denied };
       if (isOverflow(admitted.object)) hostFirst = true;
       else if (isProxy(admitted.object)) {
@@ -99,9 +98,8 @@ interface PodCounts {
   readonly succeeded: number;
 }
 
-/** Counts the pods that are there. Those of a whole Job are in members only. */
-function countsOf(own: readonly Stored<Pod>[] | Stored<Job>): PodCounts {
-  if ("metadata" in own) return { live: own.status?.active ?? 0, succeeded: own.status?.succeeded ?? 0 };
+/** Counts the pods that are there. */
+function countsOf(own: readonly Stored<Pod>[]): PodCounts {
   return {
     // A gated pod has no place yet.
     live: own.filter((pod) => isLive(pod) && !isGated(pod)).length,
@@ -164,12 +162,10 @@ function podOf(
   };
 }
 
-/** Returns a pod of a Job that goes to members whole: by the Job's annotations, and in one member unless it is divided. */
-function inWholeJob(pod: Stored<Pod>, job: Stored<Job>): Stored<Pod> {
-  const { [CLUSTER_ANNOTATION]: _, ...annotations } = job.metadata.annotations ?? {};
-  const members = membersOfJob(job);
-  const isDivided = asksForShares(job) || members.length > 1;
-  const together = isDivided ? {} : { [GROUP_ANNOTATION]: job.metadata.uid };
+/** Returns a pod of what goes to members whole: by its annotations, and in one member unless it is divided. */
+function inWhole(pod: Stored<Pod>, { uid, annotations: written, members, isDivided }: WholeWork): Stored<Pod> {
+  const { [CLUSTER_ANNOTATION]: _, ...annotations } = written;
+  const together = isDivided ? {} : { [GROUP_ANNOTATION]: uid };
   const pinned = members.length === 1 ? { [VIRTUAL_NODE_LABEL]: members[0] ?? "" } : {};
   const marked = toProxy({
     ...pod,

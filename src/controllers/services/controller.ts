@@ -8,7 +8,7 @@ import { ObjectsInMembers } from "../../copies/objects-in-members.ts";
 import {
   hasSelector,
   isExported,
-  isOfSelector,
+  isOfHostAlone,
   SERVICES,
   type ServiceObject,
   selects,
@@ -25,7 +25,7 @@ import { type CopyKey, type CopyRef, copyKey, copyRef, type Use } from "../copyi
 import { type PodCopier, type PodCopierOptions, unboundProxy } from "../copying/pod-copier.ts";
 import { PodsInMembers } from "../copying/pods-in-members.ts";
 import { ExportController } from "./exports/controller.ts";
-import { JoinedNetworks } from "./joined-networks.ts";
+import type { JoinedNetworks } from "./joined-networks.ts";
 import { WaitLimit } from "./wait-limit.ts";
 
 const SERVICE = "Service";
@@ -33,8 +33,7 @@ const SLICE = "EndpointSlice";
 const SERVICE_INDEX = "service";
 
 export interface ServiceOptions extends PodCopierOptions {
-  /** The host's network. Undefined: no member reaches its pods. */
-  readonly network: string | undefined;
+  readonly networks: JoinedNetworks;
 }
 
 /** Gives each member the Services by whose names its pods find each other. */
@@ -49,13 +48,14 @@ export class ServiceController implements PodCopier {
   /** A member has one copy of a whole Service, its pods' too. */
   readonly #wholeServices = new ObjectsInMembers<ServiceObject>(withoutAllocated);
   readonly #networks: JoinedNetworks;
+  #wereAnyJoined = false;
   readonly #joinedSlices = new JoinedSlices();
 
   constructor(options: ServiceOptions) {
     this.#options = options;
     const { clock, proxies, registry } = options;
     this.#waitLimit = new WaitLimit({ clock, onChange: (key) => options.events.emit("needs", key) });
-    this.#networks = new JoinedNetworks(options);
+    this.#networks = options.networks;
     this.#copier = new Copier<ServiceObject>({
       ...options,
       name: "services",
@@ -119,7 +119,7 @@ export class ServiceController implements PodCopier {
   async stop(): Promise<void> {
     this.#waitLimit.stop();
     await this.#exports.stop();
-    await this.#copier.stop();
+    await Promise.all([this.#copier.stop(), this.#networks.stop()]);
   }
 
   onProxies(member: Member): void {
@@ -130,13 +130,20 @@ export class ServiceController implements PodCopier {
   onMembers(): void {
     const members = this.#options.registry.members();
     this.#copier.onMembers();
-    this.#followNetworks();
+    this.#networks.update();
     for (const key of this.#ofWhole) {
       if (this.#options.registry.member(copyRef(key).member) === undefined) this.#ofWhole.delete(key);
     }
     if (!this.#isNeeded()) this.#release();
     this.#waitLimit.follow(members);
     this.#exports.onMembers(members);
+  }
+
+  onNetworks(): void {
+    const { areAny } = this.#networks;
+    if (areAny !== this.#wereAnyJoined) this.#copier.sources.renew(SLICE, "");
+    this.#wereAnyJoined = areAny;
+    for (const member of this.#options.registry.members()) this.#copier.onMember(member);
   }
 
   onConnection(member: Member): void {
@@ -277,16 +284,10 @@ export class ServiceController implements PodCopier {
     if (service.state !== "present") return service;
     // The member's own Service of that name must not get endpoints that its authors did not give it.
     if (this.#copier.copies.of(member, SERVICE, namespace, name) === undefined) return { state: "missing" };
-    if (!hasSelector(service.object)) return isOfSelector(source.object) ? { state: "missing" } : source;
+    if (!hasSelector(service.object)) return isOfHostAlone(source.object) ? { state: "missing" } : source;
     if (isWantedInMembers(service.object)) return { state: "missing" };
-    return this.#joinedSlices.of(source.object, member.name, this.#networks.now);
-  }
-
-  #followNetworks(): void {
-    const before = this.#networks.areAny;
-    if (!this.#networks.update()) return;
-    if (before !== this.#networks.areAny) this.#copier.sources.renew(SLICE, "");
-    for (const member of this.#options.registry.members()) this.#copier.onMember(member);
+    const { trafficDistribution } = service.object.spec ?? {};
+    return this.#joinedSlices.of(source.object, member.name, this.#networks.now, trafficDistribution);
   }
 
   #serviceFor(member: Member, object: Stored<ServiceObject>): Source<ServiceObject> {

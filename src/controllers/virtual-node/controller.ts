@@ -66,6 +66,7 @@ export class VirtualNodeController {
     events.on("connection", ({ name }) => this.#onMember(name));
     events.on("memberNodes", ({ name }) => this.#loop.enqueue(name));
     events.on("bound", (cluster) => this.#loop.enqueue(cluster));
+    events.on("networks", () => this.#enqueueAll());
     for (const name of ["clusterStatus", "kept", "nodeEndpoint", "agent"] as const) {
       events.on(name, (cluster) => this.#loop.enqueue(cluster));
     }

@@ -2,6 +2,7 @@ import {
   type AgentStatus,
   type ClusterCondition,
   type ClusterStatus,
+  NETWORK_CONDITION,
   RELEASED_CONDITION,
   SLOW,
 } from "../../api/cluster.ts";
@@ -40,10 +41,11 @@ export function clusterStatus(
         reason: facts.notMember ?? "ProbeFailed",
         message: facts.message ?? "its API server does not answer",
       };
-  const before = current.conditions?.find(({ type }) => type === "Ready");
+  const earlier = (wanted: string): ClusterCondition | undefined =>
+    current.conditions?.find(({ type }) => type === wanted);
+  const before = earlier("Ready");
   const way = connectionOf(observed);
-  const remaining = remainingPods(observed);
-  const kept = current.conditions?.find(({ type }) => type === RELEASED_CONDITION);
+  const problems = problemsOf(observed);
   const { largestNode, nodeKinds, foreign, devices, held = 0 } = facts;
   const counters: Partial<ClusterStatus> = {
     // An earlier leader's counts stay until this one has counted.
@@ -73,25 +75,25 @@ export function clusterStatus(
     before?.status !== ready.status ||
     (facts.version !== undefined && current.version !== facts.version) ||
     current.observedGeneration !== cluster.metadata.generation ||
-    (kept === undefined) !== (remaining === undefined) ||
+    problems.some(({ type, message }) => (earlier(type) === undefined) !== (message === undefined)) ||
     (held > 0 && (current.heldDelegates ?? 0) === 0);
   const changed =
     urgent ||
     before.message !== ready.message ||
-    kept?.message !== remaining ||
+    problems.some(({ type, message }) => earlier(type)?.message !== message) ||
     (facts.server !== undefined && current.server !== facts.server) ||
     Object.entries({ ...counters, ...way.wanted }).some(
       ([field, value]) => !jsonEqual(current[field as keyof typeof current], value),
     );
   if (!changed) return undefined;
-  const condition = (
-    next: Pick<ClusterCondition, "type" | "status" | "reason" | "message">,
-    earlier: ClusterCondition | undefined,
-  ): ClusterCondition => ({
-    ...next,
-    lastTransitionTime: earlier?.status === next.status ? earlier.lastTransitionTime : at,
-    ...defined({ observedGeneration: cluster.metadata.generation }),
-  });
+  const condition = (next: Pick<ClusterCondition, "type" | "status" | "reason" | "message">): ClusterCondition => {
+    const last = earlier(next.type);
+    return {
+      ...next,
+      lastTransitionTime: last?.status === next.status ? last.lastTransitionTime : at,
+      ...defined({ observedGeneration: cluster.metadata.generation }),
+    };
+  };
   return {
     urgent,
     body: {
@@ -100,10 +102,10 @@ export function clusterStatus(
       observedGeneration: cluster.metadata.generation,
       ...defined({ version: facts.version, server: facts.server }),
       conditions: [
-        condition({ type: "Ready", ...ready }, before),
-        ...(remaining === undefined
-          ? []
-          : [condition({ type: RELEASED_CONDITION, status: "False", reason: "PodsRemain", message: remaining }, kept)]),
+        condition({ type: "Ready", ...ready }),
+        ...problems.flatMap(({ type, reason, message }) =>
+          message === undefined ? [] : [condition({ type, status: "False", reason, message })],
+        ),
       ],
     },
   };
@@ -125,6 +127,15 @@ function connectionOf({ cluster, facts }: Observed): {
 function agentStatus({ version, since, certificateExpires }: NonNullable<Observed["facts"]["agent"]>): AgentStatus {
   const expires = certificateExpires === undefined ? undefined : timestamp(certificateExpires);
   return { version, connectedSince: timestamp(since), ...defined({ certificateExpires: expires }) };
+}
+
+/** Returns the conditions that a Cluster has only while they are False, each with its message if it is. */
+function problemsOf(observed: Observed): { type: string; reason: string; message: string | undefined }[] {
+  const { networkProblem } = observed.facts;
+  return [
+    { type: RELEASED_CONDITION, reason: "PodsRemain", message: remainingPods(observed) },
+    { type: NETWORK_CONDITION, reason: "PodNetworksOverlap", message: networkProblem },
+  ];
 }
 
 function remainingPods({ name, cluster, facts }: Observed): string | undefined {

@@ -1,4 +1,4 @@
-import { CLUSTER_FINALIZER, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
+import { CLUSTER_FINALIZER, NODE_LEASE_NAMESPACE, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
 import type { KubeNode, Lease, Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import type { Registry } from "../../clusters/registry.ts";
@@ -22,7 +22,6 @@ export interface ExecutorOptions {
 /** The last writes of this controller for a Cluster. */
 type Written = Pick<Observed, "renewedAt" | "heartbeatAt" | "reportedAt" | "features" | "refused">;
 
-const LEASE_NAMESPACE = "kube-node-lease";
 const NEVER: Written = { renewedAt: 0, heartbeatAt: 0, reportedAt: 0 };
 
 /** Writes Nodes, Leases and Clusters, and notes when it last did. */
@@ -88,7 +87,7 @@ export class Executor {
       }
       case "deleteNode":
         await ignoring(host.delete(nodes, ref, { uid: action.uid, signal }), "NotFound");
-        await ignoring(host.delete(leases, { ...ref, namespace: LEASE_NAMESPACE }, { signal }), "NotFound");
+        await ignoring(host.delete(leases, { ...ref, namespace: NODE_LEASE_NAMESPACE }, { signal }), "NotFound");
         return ({ node }) => node?.metadata.uid !== action.uid;
     }
   }
@@ -139,7 +138,7 @@ export class Executor {
 
   async #renewLease(name: string, nodeUid: string, signal: AbortSignal): Promise<void> {
     const { host, clock } = this.#options;
-    const ref = { namespace: LEASE_NAMESPACE, name };
+    const ref = { namespace: NODE_LEASE_NAMESPACE, name };
     const renewTime = new Date(clock.wall()).toISOString().replace("Z", "000Z");
     const spec = { holderIdentity: name, leaseDurationSeconds: LEASE_SECONDS, renewTime };
     const options = { signal, outOfTurn: true };

@@ -24,6 +24,8 @@ export interface FactSources {
   /** Returns the number of pods without a node whose delegates are in a member, or that are being bound to its node. */
   readonly waitingIn: (member: string) => number;
   readonly kept: Pick<KeptDelegates, "countIn">;
+  /** Returns why a member is left out of its network. */
+  readonly networkProblem: (member: string) => string | undefined;
   /** Returns the connected agent of a member. */
   readonly agent?: (cluster: string) => Agent | undefined;
 }
@@ -81,6 +83,7 @@ export function memberFacts(name: string, trouble: string | undefined, sources: 
     features,
     proxies,
     waiting,
+    networkProblem: sources.networkProblem(name),
     held: sources.kept.countIn(name),
   };
 }

@@ -35,6 +35,8 @@ export interface NodeFacts {
   readonly proxies: number | undefined;
   /** Pods without a node that have, or may have, a delegate in the member or are being bound to it. 0 unless its Cluster is being deleted. */
   readonly waiting: number;
+  /** Why the member is left out of its network. Absent: it is not, or it is not connected. */
+  readonly networkProblem?: string | undefined;
   /** Held delegates in the member. Absent: none, or the host's pods are not read yet. */
   readonly held?: number;
 }

@@ -5,6 +5,7 @@ import { TYPE_FINALIZER, WHOLE_KEY } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Pod, type Stored, timestamp } from "../../api/kubernetes.ts";
 import { delegatedTypes, resourceOfType } from "../../api/resources.ts";
 import { hasWholeFinalizer } from "../../copies/objects.ts";
+import type { QueuedObjects } from "../../copies/queued-objects.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { cutAt, LONGEST_PROBLEM } from "../../kube/messages.ts";
 import type { Resource } from "../../kube/resources.ts";
@@ -111,6 +112,14 @@ export class TypesController {
     await this.#loop.stop();
     for (const key of [...this.#running.keys()]) this.#end(key);
     await Promise.all(this.#stopping);
+  }
+
+  /** Returns the objects of types that a queue holds back. */
+  queuedObjects(): readonly QueuedObjects[] {
+    return [...this.#running.values()].flatMap(({ type, whole }) => {
+      if (whole === undefined || type.spec.queue === undefined) return [];
+      return [{ type, expressions: whole.adapter.statuses, objects: whole.objects.objects() }];
+    });
   }
 
   /** An installation of an earlier version has no types. Other failures pass. */

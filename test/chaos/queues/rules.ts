@@ -55,10 +55,12 @@ export async function watchQueues({ clients: { host }, namespace }: Scene): Prom
     if (evicted?.status === "True") evictions.add(`${uid} ${evicted.lastTransitionTime}`);
     const isAdmitted = isTrue(workload, "Admitted") && !isTrue(workload, "Finished") && !isDeleted;
     if (isAdmitted) admissions.add(`${uid} ${since}`);
+    // A watch that was cut may show it first when it has finished.
+    const wasAdmitted = isTrue(workload, "Admitted");
     for (const owner of ownerReferences) {
+      if (wasAdmitted && !admittedAt.has(owner.uid)) admittedAt.set(owner.uid, realClock.now());
       const before = admitted.get(owner.uid);
       if (isAdmitted) {
-        if (!admittedAt.has(owner.uid)) admittedAt.set(owner.uid, realClock.now());
         if (before !== undefined && before.metadata.uid !== uid) {
           wrong.add(`${owner.kind} ${owner.name} was admitted twice: by ${before.metadata.name} and ${name}`);
         }
@@ -71,9 +73,12 @@ export async function watchQueues({ clients: { host }, namespace }: Scene): Prom
       }
     }
   });
+  /** The first controller of each pod; by uid. A Job that is deleted may leave its pods behind, without one. */
+  const controllers = new Map<string, string>();
   const ofPods = follow(pods, (pod) => {
     const { uid, name, labels = {}, ownerReferences = [] } = pod.metadata;
-    const owner = ownerReferences.find(({ controller }) => controller === true)?.uid ?? uid;
+    const owner = controllers.get(uid) ?? ownerReferences.find(({ controller }) => controller === true)?.uid ?? uid;
+    controllers.set(uid, owner);
     const isQueued = labels[QUEUE_NAME_LABEL] !== undefined || labels["kueue.x-k8s.io/podset"] !== undefined;
     if (isQueued && isBound(pod) && !ranAt.has(owner)) ranAt.set(owner, { at: realClock.now(), pod: name });
   });
@@ -84,7 +89,10 @@ export async function watchQueues({ clients: { host }, namespace }: Scene): Prom
       ...wrong,
       ...[...ranAt].flatMap(([owner, { at, pod }]) => {
         const since = admittedAt.get(owner);
-        return since !== undefined && since <= at + SLACK_MS ? [] : [`${pod} had a place before it was admitted`];
+        if (since !== undefined && since <= at + SLACK_MS) return [];
+        return [
+          `${pod} had a place ${since === undefined ? "without an admission" : `${since - at} ms before it was admitted`}`,
+        ];
       }),
     ],
     stop: async () => {

@@ -3,13 +3,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import type { AnyObject } from "../../../src/api/delegated-type.ts";
-import { CLUSTER_ANNOTATION, DELEGATE_ANNOTATION, virtualNodeName, WHOLE_KEY } from "../../../src/api/keys.ts";
+import {
+  CLUSTER_ANNOTATION,
+  DELEGATE_ANNOTATION,
+  QUOTA_ANNOTATION,
+  virtualNodeName,
+  WHOLE_KEY,
+} from "../../../src/api/keys.ts";
 import type { Stored } from "../../../src/api/kubernetes.ts";
 import { isTrue } from "../../../src/api/kueue-workload.ts";
-import type { Resource } from "../../../src/kube/resources.ts";
+import { nodes, pods, type Resource } from "../../../src/kube/resources.ts";
 import { stays } from "../../support/builders/workload.ts";
 import { type KueueManager, startKueue } from "../../support/engines/kueue-manager.ts";
-import { flavor } from "../../support/engines/kueue-objects.ts";
+import { flavor, queuesV1beta2, quotasOf } from "../../support/engines/kueue-objects.ts";
 import {
   labelsIn,
   queueOf as makeQueue,
@@ -63,6 +69,7 @@ beforeAll(async () => {
   afterFile(() => forbidTypes([NAME], joined));
 });
 
+/** Makes a queue with a quota of cores for each flavor. */
 async function queueOf(name: string, cpu: Readonly<Record<string, string>>, spec: object = {}): Promise<string> {
   const quotas = Object.fromEntries(Object.entries(cpu).map(([of, cores]) => [of, { cpu: cores }]));
   const namespace = await makeQueue([host, memberCluster("west"), memberCluster("east")], name, quotas, { spec });
@@ -70,14 +77,14 @@ async function queueOf(name: string, cpu: Readonly<Record<string, string>>, spec
   return namespace;
 }
 
-/** Creates a JobSet of a leader and two workers, which run until it is deleted. */
+/** Creates a JobSet of a leader and two workers, unless `pods` says otherwise, which run until it is deleted. */
 async function submit(namespace: string, name: string, queue: string, options: Submitted = {}): Promise<void> {
-  const { whole = false, cpu = "1" } = options;
+  const { whole = false, cpu = "1", pods: workers = 2 } = options;
   const containers = [{ name: "main", image: "localhost/busybox:1", resources: { requests: { cpu } } }];
   const annotations = { ...stays("running"), ...(whole ? {} : { [DELEGATE_ANNOTATION]: "true" }) };
   const template = { metadata: { annotations }, spec: { restartPolicy: "Never", containers } };
-  const job = (pods: number): object => ({
-    spec: { completionMode: "Indexed", completions: pods, parallelism: pods, backoffLimit: 0, template },
+  const job = (count: number): object => ({
+    spec: { completionMode: "Indexed", completions: count, parallelism: count, backoffLimit: 0, template },
   });
   await clients().host.create(jobSets, {
     apiVersion: "jobset.x-k8s.io/v1alpha2",
@@ -92,7 +99,7 @@ async function submit(namespace: string, name: string, queue: string, options: S
       suspend: true,
       replicatedJobs: [
         { name: "leader", replicas: 1, template: job(1) },
-        { name: "worker", replicas: 1, template: job(2) },
+        { name: "worker", replicas: 1, template: job(workers) },
       ],
     },
   });
@@ -157,5 +164,47 @@ test("a JobSet with delegated pods is admitted to its flavor's member, and preem
     const names = (await podsOf(clients().west, namespace)).map(({ metadata }) => metadata.name);
     expect(names.every((name) => name.startsWith("high-"))).toBe(true);
     expect(names).toHaveLength(3);
+  }, PATIENT);
+});
+
+test("pods of whole JobSets are their queue's, also in a member that takes no more of them", async () => {
+  const namespace = await queueOf("followed-sets", { west: "0", east: "3" });
+  await submit(namespace, "first", "followed-sets", { whole: true });
+  await runsIn("east", namespace, "first");
+  await eventuallyPasses(async () => expect((await clients().east.list(pods)).items).toHaveLength(3), PATIENT);
+  const { items } = await clients().east.list(nodes);
+  const cores = String(items.reduce((sum, { status }) => sum + Number(status?.allocatable?.cpu), 0));
+  const east = async (): Promise<string | undefined> =>
+    quotasOf(await clients().host.get(queuesV1beta2, { name: "followed-sets" })).east?.cpu;
+  // Others' pods are read once the queue asks for the members' figures.
+  const body = { metadata: { annotations: { [QUOTA_ANNOTATION]: "follow" } } };
+  await clients().host.patch(queuesV1beta2, { name: "followed-sets" }, { type: "merge", body });
+  await eventuallyPasses(async () => expect(await east()).toBe(cores), PATIENT);
+  const cordon = async (unschedulable: boolean): Promise<void> => {
+    const name = virtualNodeName("east");
+    await clients().host.patch(nodes, { name }, { type: "merge", body: { spec: { unschedulable } } });
+  };
+  await cordon(true);
+  onTestFinished(() => cordon(false));
+  await eventuallyPasses(async () => expect(await east()).toBe("3"), PATIENT);
+});
+
+test("the check for room is answered for all pods of a whole JobSet together", async () => {
+  const check = { apiVersion: "kueue.x-k8s.io/v1beta2", kind: "AdmissionCheck", metadata: { name: "room" } };
+  await applyAll(host, [{ ...check, spec: { controllerName: "legation.dev/room" } }]);
+  onTestFinished(async () => void (await kubectl(host, ["delete", "admissionchecks.kueue.x-k8s.io", "room"])));
+  const spec = { admissionChecksStrategy: { admissionChecks: [{ name: "room" }] } };
+  const namespace = await queueOf("roomy-sets", { east: "100k" }, spec);
+  const perMember = (await clients().east.list(nodes)).items.length;
+  await submit(namespace, "small", "roomy-sets", { whole: true });
+  await runsIn("east", namespace, "small");
+  const { status } = await workloadOf(clients().host, namespace, "small");
+  expect(status?.admissionChecks).toMatchObject([{ state: "Ready", message: "3 pods fit: 3 in east" }]);
+  // Each finds a node, and all of them do not.
+  await submit(namespace, "large", "roomy-sets", { whole: true, cpu: "60", pods: perMember });
+  await eventuallyPasses(async () => {
+    const { status: found } = await workloadOf(clients().host, namespace, "large");
+    const message = expect.stringMatching(/pods of pod set worker would wait: east: cpu: 60 requested/);
+    expect(found?.admissionChecks).toMatchObject([{ state: "Retry", message }]);
   }, PATIENT);
 });

@@ -12,7 +12,12 @@ import { freePort } from "../../support/clusters/ports.ts";
 import { delegatedPod } from "../../support/delegated/pods.ts";
 import { type KueueManager, startKueue } from "../../support/engines/kueue-manager.ts";
 import { type clusterQueue, flavor, queuesV1beta2, quotasOf } from "../../support/engines/kueue-objects.ts";
-import { queueOf as makeQueue, submit as submitJob } from "../../support/engines/kueue-queues.ts";
+import {
+  heldCheck,
+  queueOf as makeQueue,
+  patchStatus,
+  submit as submitJob,
+} from "../../support/engines/kueue-queues.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
 import { useClients } from "../../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
@@ -233,24 +238,7 @@ test("status shows what a queue has, who waits in it, why, and what is in the wa
 });
 
 test("status tells what an admission check says of a workload that has quota", async () => {
-  const check = { apiVersion: "kueue.x-k8s.io/v1beta2", kind: "AdmissionCheck", metadata: { name: "slow" } };
-  await applyAll(host, [{ ...check, spec: { controllerName: "example.com/slow" } }]);
-  const patched = (kind: string, name: string, status: object, ...where: string[]): Promise<string> =>
-    kubectl(host, [
-      "patch",
-      kind,
-      name,
-      ...where,
-      "--subresource=status",
-      "--type=merge",
-      "-p",
-      JSON.stringify({ status }),
-    ]);
-  const at = { lastTransitionTime: new Date().toISOString() };
-  await patched("admissionchecks.kueue.x-k8s.io", "slow", {
-    conditions: [{ type: "Active", status: "True", reason: "Active", message: "answers", ...at }],
-  });
-  onTestFinished(async () => void (await kubectl(host, ["delete", "admissionchecks.kueue.x-k8s.io", "slow"])));
+  await heldCheck(host, "slow");
   const spec = { admissionChecksStrategy: { admissionChecks: [{ name: "slow" }] } };
   const namespace = await queueOf("checked", { own: { cpu: "7" } }, { spec });
   await submit(namespace, "held", "checked", 1, "1");
@@ -262,8 +250,10 @@ test("status tells what an admission check says of a workload that has quota", a
     });
   }, PATIENT);
   const { shown } = await statusOf("checked");
-  const admissionChecks = [{ name: "slow", state: "Pending", message: "east: asks its owner", ...at }];
-  await patched("workloads.kueue.x-k8s.io", shown?.waiting[0]?.workload ?? "", { admissionChecks }, "-n", namespace);
+  const lastTransitionTime = new Date().toISOString();
+  const admissionChecks = [{ name: "slow", state: "Pending", message: "east: asks its owner", lastTransitionTime }];
+  const workload = ["workloads.kueue.x-k8s.io", shown?.waiting[0]?.workload ?? "", "-n", namespace];
+  await patchStatus(host, workload, { admissionChecks });
   const said = await statusOf("checked");
   expect(said.shown?.waiting[0]?.why).toEqual(["admission check slow: east: asks its owner"]);
 });

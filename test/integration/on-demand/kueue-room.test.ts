@@ -2,7 +2,7 @@ import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { clusterOfNode } from "../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { isTrue, type Workload } from "../../../src/api/kueue-workload.ts";
-import { nodes } from "../../../src/kube/resources.ts";
+import { events, nodes } from "../../../src/kube/resources.ts";
 import { type KueueManager, startKueue } from "../../support/engines/kueue-manager.ts";
 import { clusterQueue, flavor, localQueue } from "../../support/engines/kueue-objects.ts";
 import { isOfJob, workloadOf as ownWorkload, submit as submitJob } from "../../support/engines/kueue-queues.ts";
@@ -73,23 +73,24 @@ test("Kueue admits a Job once Legation tells of room, and its pods run in member
   expect(status?.admissionChecks).toMatchObject([{ state: "Ready", message: expect.stringContaining("3 pods fit") }]);
 });
 
-test("a Job without room is evicted with the reason, and admitted when room is free", async () => {
+test("a Job without room is told the reason, evicted and queued again, and admitted when room is free", async () => {
   const namespace = await queueIn();
   const perMember = await nodesPerMember();
   await submit(namespace, "first", 2 * perMember, "40");
   await eventuallyPasses(async () => expect(await running(namespace, "first")).toHaveLength(2 * perMember), PATIENT);
   await submit(namespace, "second", 2 * perMember, "40");
-  const evicted = await eventually(async () => {
-    const found = await workloadOf(namespace, "second");
-    return isTrue(found, "Evicted") && found;
+  await eventuallyPasses(async () => {
+    const { status } = await workloadOf(namespace, "second");
+    const message = expect.stringMatching(/pods would wait: east: cpu: 40 requested, .* west: cpu: 40 requested/);
+    expect(status?.admissionChecks).toMatchObject([{ state: "Retry", message, requeueAfterSeconds: 10 }]);
   }, PATIENT);
-  expect(evicted.status?.conditions).toContainEqual(
-    expect.objectContaining({
-      type: "Evicted",
-      reason: "AdmissionCheck",
-      message: expect.stringMatching(/pods would wait: east: cpu: 40 requested, .* west: cpu: 40 requested/),
-    }),
-  );
+  // Kueue keeps the quota until that time is over, and asks for room again at once.
+  await eventuallyPasses(async () => {
+    const { items } = await clients().host.list(events, { namespace });
+    expect(items.map(({ reason }) => reason)).toContain("EvictedDueToAdmissionCheck");
+    const { status } = await workloadOf(namespace, "second");
+    expect(status?.admissionChecks).toMatchObject([{ state: "Retry", requeueAfterSeconds: 20 }]);
+  }, PATIENT);
   await kubectl(host, ["delete", "job", "first", "-n", namespace]);
   await eventuallyPasses(async () => expect(await running(namespace, "second")).toHaveLength(2 * perMember), PATIENT);
 });

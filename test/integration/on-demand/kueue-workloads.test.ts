@@ -2,18 +2,22 @@ import { beforeAll, expect, test } from "vitest";
 import { DELEGATE_ANNOTATION, virtualNodeName } from "../../../src/api/keys.ts";
 import type { Job, Stored } from "../../../src/api/kubernetes.ts";
 import { QUEUE_NAME_LABEL } from "../../../src/api/kueue.ts";
+import { isTrue } from "../../../src/api/kueue-workload.ts";
 import { jobs, pods } from "../../../src/kube/resources.ts";
 import { stays, template } from "../../support/builders/workload.ts";
 import { delegatedPod } from "../../support/delegated/pods.ts";
 import { type KueueManager, startKueue } from "../../support/engines/kueue-manager.ts";
 import { flavor } from "../../support/engines/kueue-objects.ts";
 import {
+  heldCheck,
   isOfJob,
+  labelsIn,
   queueOf as makeQueue,
   PRIORITY_CLASSES,
   placesOf,
   type Submitted,
   submit as submitJob,
+  workloadOf,
 } from "../../support/engines/kueue-queues.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
 import { useClients } from "../../support/harness/clients.ts";
@@ -169,6 +173,34 @@ test("a pod group and a Deployment are admitted, and run in the member of their 
       new Array(4).fill(RUNNING_IN.east),
     );
   }, PATIENT);
+});
+
+test("a pod that is preempted while a check is pending queues again", async () => {
+  await heldCheck(host, "held");
+  const namespace = await queueOf(
+    "held-pods",
+    { west: "2" },
+    {
+      preemption: { withinClusterQueue: "LowerPriority" },
+      admissionChecksStrategy: { admissionChecks: [{ name: "held" }] },
+    },
+  );
+  const create = async (name: "low" | "high"): Promise<void> => {
+    const labels = labelsIn("held-pods", { priority: name });
+    const main = { name: "main", image: "work:1", resources: { requests: { cpu: "2" } } };
+    await clients().host.create(pods, delegatedPod(namespace, name, { labels, spec: { containers: [main] } }));
+  };
+  const hasQuota = async (name: string): Promise<boolean> =>
+    isTrue(await workloadOf(clients().host, namespace, name), "QuotaReserved");
+  await create("low");
+  await eventuallyPasses(async () => expect(await hasQuota("low")).toBe(true), PATIENT);
+  await create("high");
+  await eventuallyPasses(
+    async () => expect([await hasQuota("low"), await hasQuota("high")]).toEqual([false, true]),
+    PATIENT,
+  );
+  await clients().host.delete(pods, { namespace, name: "high" });
+  await eventuallyPasses(async () => expect(await hasQuota("low")).toBe(true), PATIENT);
 });
 
 test("64 pods are admitted together, in one member, or wait together", async () => {

@@ -25,13 +25,15 @@ export interface ApiRequestOptions {
 // Keeps no connection, but what spares both sides most of the next one's handshake.
 const resuming = new Agent({ keepAlive: false });
 
+const CONTENT_TYPES: Readonly<Record<string, string>> = { PATCH: "application/merge-patch+json" };
+
 /**
  * Sends one request. Rejects without an answer in time. Does not use Legation's client, so that clusters start
  * whether or not that works.
  */
 export function apiRequest(
   access: ApiAccess,
-  method: "GET" | "POST" | "DELETE",
+  method: "GET" | "POST" | "PATCH" | "DELETE",
   path: string,
   options: ApiRequestOptions = {},
 ): Promise<ApiAnswer> {
@@ -45,7 +47,7 @@ export function apiRequest(
         agent,
         headers: {
           authorization: `Bearer ${access.token}`,
-          ...(body === undefined ? {} : { "content-type": "application/json" }),
+          ...(body === undefined ? {} : { "content-type": CONTENT_TYPES[method] ?? "application/json" }),
         },
       },
       (incoming) => {

@@ -9,6 +9,7 @@ import { AUDIT_POLICY, type ClusterFiles } from "./flags.ts";
 import type { NodeBinaries } from "./node/binaries.ts";
 import type { Addresses } from "./node/config.ts";
 import { describeRealNode, type RealNode } from "./node/real-node.ts";
+import { createServiceNetwork } from "./node/service-network.ts";
 import { createKwokNodes } from "./nodes.ts";
 import { freePort } from "./ports.ts";
 import { kwokStages } from "./stages.ts";
@@ -81,6 +82,7 @@ function describeNode(spec: ControlPlaneSpec, files: ClusterFiles, access: ApiAc
     apiPort: files.apiPort,
     images: spec.options.images ?? [],
     cores: spec.options.realNodeCores,
+    serviceNetwork: spec.options.serviceNetwork,
     ...(spec.options.realNode === true && nodeBinaries !== undefined ? { binaries: nodeBinaries } : {}),
     nodeReady: () => nodeReady(access, nodeName),
   });
@@ -110,6 +112,7 @@ async function startOnFreePorts(spec: ControlPlaneSpec, caData: string): Promise
     await proxy.listen();
     await Promise.all([planes.etcd.start(), planes["kube-apiserver"].start()]);
     say("API server ready");
+    if (addresses !== undefined && options.serviceNetwork !== undefined) await createServiceNetwork(access, addresses);
     const kinds = options.nodes ?? (options.realNode === true ? [] : [{}]);
     const fakeNodes = async (): Promise<void> => {
       await createKwokNodes(access, name, kinds);

@@ -70,6 +70,7 @@ const clusterOptions: z.ZodType<ClusterOptions> = z.object({
   realNode: z.boolean().exactOptional(),
   realNodeName: z.string().exactOptional(),
   realNodeCores: z.int().min(1).exactOptional(),
+  serviceNetwork: z.enum(["joined", "alone"]).exactOptional(),
   images: z.array(z.string()).exactOptional(),
   apiServerFlags: flags,
   controllerManagerFlags: flags,
@@ -100,6 +101,7 @@ export const keeperOrder: z.ZodType<KeeperOrder> = z.object({
       runc: z.string(),
       cni: z.string(),
       busybox: z.string(),
+      service: z.object({ kubeProxy: z.string(), coredns: z.string() }).exactOptional(),
     })
     .exactOptional(),
 });

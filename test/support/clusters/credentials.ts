@@ -7,6 +7,9 @@ import { Authority, newServiceAccountKey } from "./pki.ts";
 
 const API_DNS_NAMES = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
 
+// Users and groups of programs on real nodes. No default role is CoreDNS'.
+const NODE_USERS = { "kube-proxy": ["system:kube-proxy", ""], coredns: ["coredns", "system:masters"] };
+
 function newToken(): string {
   return randomBytes(16).toString("hex");
 }
@@ -67,10 +70,12 @@ export function writeCredentials(files: ClusterFiles, spec: CredentialsSpec): st
     write(`${plane}.kubeconfig`, kubeconfigText({ name, server, caData, user, token: planeToken }));
   }
   if (node !== undefined) {
-    const nodeToken = newToken();
-    const user = `system:node:${node.name}`;
-    rows.push(`${nodeToken},${user},${user},"system:nodes"`);
-    write("kubelet.kubeconfig", kubeconfigText({ name, server: node.server, caData, user, token: nodeToken }));
+    const users = { kubelet: [`system:node:${node.name}`, "system:nodes"], ...NODE_USERS };
+    for (const [program, [user = "", group = ""]] of Object.entries(users)) {
+      const token = newToken();
+      rows.push(`${token},${user},${user},"${group}"`);
+      write(`${program}.kubeconfig`, kubeconfigText({ name, server: node.server, caData, user, token }));
+    }
   }
   write("tokens.csv", `${rows.join("\n")}\n`);
   const admin = { name, caData, user: "admin", token: adminToken };

@@ -21,7 +21,14 @@ import {
   SOCKET_NAME,
 } from "./control-protocol.ts";
 import { SLOTS } from "./node/config.ts";
-import { allowWatchers, closeRoutes, openRoutes, releaseAddresses, takeAddresses } from "./node/real-node.ts";
+import {
+  allowWatchers,
+  closeRoutes,
+  forwardPackets,
+  openRoutes,
+  releaseAddresses,
+  takeAddresses,
+} from "./node/real-node.ts";
 import type { ClustersInfo } from "./types.ts";
 
 const starting = new Set<ClusterParts>();
@@ -119,6 +126,7 @@ async function startAll(order: KeeperOrder): Promise<ClustersInfo> {
     allowWatchers();
     // After its slots are taken: another process that ends leaves the routes as they are then.
     closeRoutes();
+    if (Object.values(order.clusters).some(({ serviceNetwork }) => serviceNetwork === "joined")) forwardPackets();
   }
   const started = await Promise.all(
     order.names.map((name, index) => {

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { findBinaries } from "./binaries.ts";
 import { clustersOf, keeperAnswers } from "./control.ts";
 import { clustersInfo, type KeeperOrder, keeperReport, SOCKET_NAME } from "./control-protocol.ts";
-import { findNodeBinaries } from "./node/binaries.ts";
+import { findNodeBinaries, findServicePrograms } from "./node/binaries.ts";
 import type { Clusters, ClustersInfo, StartOptions } from "./types.ts";
 
 const KEEPER = fileURLToPath(new URL("keeper.ts", import.meta.url));
@@ -96,7 +96,9 @@ export async function startClusters(options: StartOptions): Promise<Clusters> {
   const onProgress = options.onProgress ?? (() => {});
   const binaries = await findBinaries(onProgress);
   const withRealNode = options.names.some((name) => options.clusters?.[name]?.realNode === true);
-  const nodeBinaries = withRealNode ? await findNodeBinaries(onProgress) : undefined;
+  const withServices = options.names.some((name) => options.clusters?.[name]?.serviceNetwork !== undefined);
+  const service = withServices ? { service: await findServicePrograms(onProgress) } : {};
+  const nodeBinaries = withRealNode ? { ...(await findNodeBinaries(onProgress)), ...service } : undefined;
   const directory = await prepareDirectory(options.directory);
   const order: KeeperOrder = {
     names: [...options.names],

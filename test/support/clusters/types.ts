@@ -23,6 +23,11 @@ export interface ClusterOptions {
   readonly realNodeName?: string;
   /** Processors that the real node counts, whatever the machine has. Default: the machine's. */
   readonly realNodeCores?: number;
+  /**
+   * The real node runs kube-proxy and CoreDNS, too, and its pods reach those of other clusters that have this: joined pod networks.
+   * `alone`: they reach none. Default: without kube-proxy and CoreDNS.
+   */
+  readonly serviceNetwork?: "joined" | "alone";
   /** Archives of more images for the real node, as `ctr images import` takes them. */
   readonly images?: readonly string[];
   /** More flags of the planes, e.g. `--node-monitor-grace-period=10s`; a later flag wins over a default. */

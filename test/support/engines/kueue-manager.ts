@@ -30,6 +30,11 @@ export interface KueueManagerOptions {
 }
 
 const RESTARTS_AFTER_MS = 500;
+// As in Kueue's own manifests. By default each controller has one worker.
+const CONCURRENCY = {
+  ...{ "Job.batch": 5, Pod: 5, "Workload.kueue.x-k8s.io": 10 },
+  ...{ "LocalQueue.kueue.x-k8s.io": 5, "ClusterQueue.kueue.x-k8s.io": 5 },
+};
 const CONFIGURATIONS = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 
 const webhook = z.looseObject({
@@ -66,10 +71,11 @@ export async function startKueue(host: Cluster, options: KueueManagerOptions): P
     webhook: { port, host: "127.0.0.1", certDir },
     leaderElection: { leaderElect: false },
     internalCertManagement: { enable: false },
+    controller: { groupKindConcurrency: CONCURRENCY },
     clientConnection: { qps: 300, burst: 500 },
     integrations: { frameworks: options.frameworks },
-    // It serves an aggregated API by a certificate of its own.
-    featureGates: { VisibilityOnDemand: false },
+    // It serves an aggregated API by a certificate of its own; and pods that are preempted while a check is pending queue again.
+    featureGates: { VisibilityOnDemand: false, SkipReassignmentForPodOwnedWorkloads: false },
     ...options.configuration,
   };
   writeFileSync(config, JSON.stringify(configuration));

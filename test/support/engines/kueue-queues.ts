@@ -49,6 +49,23 @@ export async function queueOf(
   return namespace;
 }
 
+/** Makes an AdmissionCheck until the test ends, which Kueue takes for active. Workloads wait for the test to answer. */
+export async function heldCheck(host: Cluster, name: string): Promise<void> {
+  const check = { apiVersion: "kueue.x-k8s.io/v1beta2", kind: "AdmissionCheck", metadata: { name } };
+  await applyAll(host, [{ ...check, spec: { controllerName: "example.com/held" } }]);
+  onTestFinished(async () => void (await kubectl(host, ["delete", "admissionchecks.kueue.x-k8s.io", name])));
+  const active = { type: "Active", status: "True", reason: "Active", message: "answers" };
+  await patchStatus(host, ["admissionchecks.kueue.x-k8s.io", name], {
+    conditions: [{ ...active, lastTransitionTime: new Date().toISOString() }],
+  });
+}
+
+/** Merges into the status of an object, given as kubectl names it. */
+export async function patchStatus(host: Cluster, object: readonly string[], status: object): Promise<void> {
+  const patch = JSON.stringify({ status });
+  await kubectl(host, ["patch", ...object, "--subresource=status", "--type=merge", "-p", patch]);
+}
+
 export interface Submitted {
   readonly cpu?: string;
   readonly pods?: number;

@@ -95,6 +95,7 @@ export type ProgramEngine =
   | "kueue"
   | "kueue-suite"
   | "coscheduling"
+  | "coredns"
   | "helm"
   | "helm3"
   | "krew"
@@ -185,6 +186,14 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
     sum: "h1:9u4QAYbuoxa59aStrJKP4Bii2EQrZmGPN2tzvfs2gL0=",
     packages: { scheduler: "./cmd/scheduler", controller: "./cmd/controller" },
     keeps: { crds: "config/crd/bases", rbac: "config/rbac" },
+  },
+  coredns: {
+    module: "github.com/coredns/coredns",
+    version: "v1.15.0",
+    sum: "h1:OBT+OEyHVdUiVxPhrNlC5XZVq3RkSxzQXfZQ76gm5ck=",
+    adds: { "cmd/cluster/main.go": "../engines/coredns/main.go" },
+    packages: { coredns: "./cmd/cluster" },
+    keeps: {},
   },
   helm: {
     module: "helm.sh/helm/v4",

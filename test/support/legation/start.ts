@@ -72,7 +72,7 @@ export interface Legation extends AsyncDisposable {
 }
 
 /** The subcommands that serve. */
-export type ProcessKind = "controller" | "webhook" | "access";
+export type ProcessKind = "controller" | "webhook" | "access" | "relay";
 
 /** A process of Legation. */
 export interface LegationProcess {
@@ -113,6 +113,7 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
 
 const READY: Readonly<Record<ProcessKind, (log: string) => boolean>> = {
   access: (log) => log.includes("access serves"),
+  relay: (log) => log.includes("relay serves"),
   webhook: (log) => log.includes("webhook serves"),
   // A controller may have to wait until it leads.
   controller: () => true,
@@ -311,7 +312,7 @@ async function accountKubeconfig(
   file: string,
   { controllerServer }: LegationOptions,
 ): Promise<string> {
-  const namespace = account === "legation-access" ? account : "legation-system";
+  const namespace = ["legation-access", "legation-relay"].includes(account) ? account : "legation-system";
   const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;
   const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 86_400 } };
   const answer = await apiRequest(host, "POST", path, { body });

@@ -59,7 +59,9 @@ async function grants(folder: string): Promise<readonly Grant[]> {
     }),
     ...accessAccountObjects("host", "constrained", { name: "" }),
   ];
-  const folders = [folder, join(folder, "member"), join(folder, "access")].filter((each) => existsSync(each));
+  const folders = [folder, join(folder, "member"), join(folder, "access"), join(folder, "relay")].filter((each) =>
+    existsSync(each),
+  );
   return grantsOf([...(await Promise.all(folders.map(loadManifests))).flat(), ...ofJoin]);
 }
 
@@ -91,7 +93,9 @@ function grantsOf(manifests: readonly Manifest[]): readonly Grant[] {
           ? "agent"
           : metadata.name.startsWith("legation-access")
             ? "access"
-            : "host";
+            : metadata.name === "legation-relay"
+              ? "relay"
+              : "host";
     const namespace = metadata.namespace ?? "";
     return rules.flatMap(({ apiGroups, resources, resourceNames, nonResourceURLs, verbs: all }) => {
       // Audit logs show the request of an impersonated user, not the right to impersonate.

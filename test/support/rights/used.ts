@@ -5,8 +5,8 @@ import type { ClusterInfo } from "../clusters/types.ts";
 
 /** Variable with the folder in which runs leave what Legation's accounts did; without it nothing is noted. */
 export const RIGHTS_FOLDER = "LEGATION_RIGHTS";
-/** Accounts of Legation: `controller`, `webhook` and `access` on a host; `host`, `agent` and `access` (impersonates users) in a member. */
-export type Account = "controller" | "webhook" | "access" | "host" | "agent";
+/** Accounts of Legation: `controller`, `webhook`, `access` and `relay` on a host; `host`, `agent` and `access` (impersonates users) in a member. */
+export type Account = "controller" | "webhook" | "access" | "relay" | "host" | "agent";
 
 /** Rights that an account used, and that it lacked, in the form of `describeRight`. */
 export interface Noted {
@@ -16,6 +16,7 @@ export interface Noted {
 
 const PREFIX = "system:serviceaccount:legation-system:legation-";
 const ACCESS = "system:serviceaccount:legation-access:legation-access";
+const RELAY = "system:serviceaccount:legation-relay:legation-relay";
 // Admission forbids, too: only this says what the rights were.
 const DECISION = "authorization.k8s.io/decision";
 const RBAC = "rbac.authorization.k8s.io";
@@ -34,6 +35,7 @@ export async function noteRights(clusters: readonly ClusterInfo[]): Promise<void
     const events = await allAuditEvents({ auditLog }, (event) => isOwn(event) || isChange(event), [
       PREFIX,
       ACCESS,
+      RELAY,
       `"${RBAC}"`,
     ]);
     const inForce = rightsInForce(events.filter(isChange));
@@ -72,7 +74,8 @@ function rightsInForce(changes: readonly AuditEvent[]): (event: AuditEvent) => b
 
 /** Reports whether an account asked for itself: under impersonation, the user's rights count. */
 function isOwn({ user, impersonatedUser }: AuditEvent): boolean {
-  return impersonatedUser === undefined && (user.username.startsWith(PREFIX) || user.username === ACCESS);
+  const { username } = user;
+  return impersonatedUser === undefined && (username.startsWith(PREFIX) || username === ACCESS || username === RELAY);
 }
 
 /** Reports whether the request changed a role or a binding. */
@@ -90,6 +93,7 @@ function rightOf({ user, verb, objectRef, requestURI }: AuditEvent): string {
 
 function accountOf(username: string): Account {
   const name = username.slice(PREFIX.length);
+  if (username === RELAY) return "relay";
   if (username === ACCESS || name.startsWith("access-")) return "access";
   if (name === "controller" || name === "webhook") return name;
   return name.startsWith("agent-") ? "agent" : "host";

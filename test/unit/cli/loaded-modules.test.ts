@@ -14,7 +14,7 @@ async function loadedBy(modules: readonly string[]): Promise<string[]> {
   return JSON.parse(stdout);
 }
 
-test.each(["access", "agent", "controller", "ui", "webhook"])(
+test.each(["access", "agent", "controller", "relay", "ui", "webhook"])(
   "legation %s does not load the HTTP client inside Node.js beside its own",
   async (command) => {
     const modules = [`${command}/command.ts`, "shared/connections.ts", "../telemetry/health.ts"];

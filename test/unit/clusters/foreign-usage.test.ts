@@ -71,23 +71,33 @@ function usageOf(name: string, { count, takesMs = 0, failing = {}, items }: Page
   return new ForeignUsage(options);
 }
 
-test("knows the part of each node, and of the Jobs there", async () => {
-  const pod = (node: string, cpu: string, job?: string): KubeObject => {
+test("knows the part of each node, of the Jobs there, and of objects of the host's queues", async () => {
+  const pod = (node: string, cpu: string, job?: string, object?: string): KubeObject => {
     const owner = { apiVersion: "batch/v1", kind: "Job", name: "sum", uid: job ?? "", controller: true };
     return answerOf<KubeObject>({
-      metadata: job === undefined ? {} : { ownerReferences: [owner] },
+      metadata: {
+        ...(job === undefined ? {} : { ownerReferences: [owner] }),
+        ...(object === undefined ? {} : { labels: { "legation.dev/queued-object": object } }),
+      },
       spec: { nodeName: node, containers: [{ name: "a", resources: { requests: { cpu } } }] },
     });
   };
-  const items = [pod("a", "1"), pod("a", "2", "job-1"), pod("b", "4", "job-1"), pod("b", "8", "job-2")];
+  const items = [
+    pod("a", "1"),
+    pod("a", "2", "job-1"),
+    pod("b", "4", "job-1"),
+    pod("b", "8", "job-2"),
+    pod("b", "16", "job-3", "set"),
+  ];
   const usage = usageOf("w", { count: 1, items });
   expect(usage.byNode()).toBeUndefined();
   usage.start();
   await clock.advance(1_000);
-  expect(usage.sum).toMatchObject({ cpu: 15 });
+  expect(usage.sum).toMatchObject({ cpu: 31 });
   const byNode = usage.byNode();
   expect(byNode?.on("a")).toMatchObject({ cpu: 3 });
-  expect(byNode?.on("b", ["job-1"])).toMatchObject({ cpu: 8 });
+  expect(byNode?.on("b", ["job-1"])).toMatchObject({ cpu: 24 });
+  expect(byNode?.on("b", ["job-1", "set"])).toMatchObject({ cpu: 8 });
   expect(byNode?.on("c", ["job-1"])).toEqual({});
   await usage.stop();
 });

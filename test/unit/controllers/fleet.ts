@@ -16,7 +16,7 @@ import type { FakeClock } from "../../support/clock/fake-clock.ts";
 /** The options that every controller gets. */
 export interface Surroundings extends ControllerOptions {
   readonly identity: HostIdentity;
-  readonly registry: Pick<Registry, "members" | "member">;
+  readonly registry: Pick<Registry, "members" | "member" | "cluster">;
   readonly recorder: Pick<EventRecorder, "record">;
   readonly memberNamespaces: Pick<MemberNamespaces, "createIn">;
   readonly events: Events<ControllerEvents>;

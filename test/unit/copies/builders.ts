@@ -1,6 +1,6 @@
 import type { KubeObject, Stored } from "../../../src/api/kubernetes.ts";
 import type { DependencyObject } from "../../../src/copies/dependencies.ts";
-import { type CopiedKind, contentText, copyPatch, type Drift, driftOf, toCopy } from "../../../src/copies/kind.ts";
+import { type CopiedKind, contentText, copyPatch, type Drift, driftOf } from "../../../src/copies/kind.ts";
 import type { HostIdentity } from "../../../src/pods/delegate.ts";
 
 export const host = { id: "host-id", name: "cern" };
@@ -38,5 +38,5 @@ export function patchOf<T extends KubeObject>(
 }
 
 function isSame<T extends KubeObject>(kind: CopiedKind<T>, copy: Stored<T>, of: Stored<T>, by: HostIdentity): boolean {
-  return contentText(kind, copy) === contentText(kind, toCopy(kind, of, by));
+  return contentText(kind, copy) === contentText(kind, kind.body(of, by));
 }

@@ -1,9 +1,9 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Stored } from "../../../src/api/kubernetes.ts";
 import { JoinedSlices, type Networks } from "../../../src/copies/joined-slices.ts";
 import { toCopy } from "../../../src/copies/kind.ts";
 import { SERVICES, type ServiceObject } from "../../../src/copies/services.ts";
-import { host } from "./builders.ts";
+import { drift, host, stored } from "./builders.ts";
 
 const ENDPOINTS = [
   { addresses: ["192.0.2.1"], nodeName: "legation-west", conditions: { ready: true } },
@@ -30,7 +30,7 @@ function networks(members: Record<string, string>, ofHost?: string): Networks {
 }
 
 function addressesIn(one: Stored<ServiceObject>, member: string, all: Networks): string[] {
-  const given = new JoinedSlices().of(one, member, all);
+  const given = new JoinedSlices().of(one, member, all, undefined);
   return given.state === "present" ? (given.object.endpoints ?? []).flatMap(({ addresses }) => addresses) : [];
 }
 
@@ -52,12 +52,12 @@ test("slices of other controllers lead to no other cluster", () => {
 
 test("a slice is given as the same object until a network changes", () => {
   const [joined, one, all] = [new JoinedSlices(), slice(), networks(CORP)];
-  expect(joined.of(one, "west", all)).toBe(joined.of(one, "west", all));
-  expect(joined.of(one, "west", networks({ west: "corp" }))).toEqual({ state: "missing" });
+  expect(joined.of(one, "west", all, undefined)).toBe(joined.of(one, "west", all, undefined));
+  expect(joined.of(one, "west", networks({ west: "corp" }), undefined)).toEqual({ state: "missing" });
 });
 
 test("a copy has conditions and host names, and no node, trigger time or manager of the host", () => {
-  const given = new JoinedSlices().of(slice(), "west", networks(CORP));
+  const given = new JoinedSlices().of(slice(), "west", networks(CORP), undefined);
   const copy = given.state === "present" ? toCopy(SERVICES.EndpointSlice, given.object, host) : undefined;
   expect(copy?.endpoints).toEqual([
     { addresses: ["192.0.2.2"], hostname: "web-1", conditions: { ready: false, serving: true } },
@@ -69,4 +69,41 @@ test("a copy has conditions and host names, and no node, trigger time or manager
   expect(Object.keys(copy?.metadata?.annotations ?? {})).not.toContain(
     "endpoints.kubernetes.io/last-change-trigger-time",
   );
+});
+
+describe("hints of endpoints in other clusters", () => {
+  const elsewhere = [{ name: "another-cluster" }];
+  test.each<[string, string | undefined, object, object | undefined]>([
+    ["are none without a trafficDistribution", undefined, { zone: "z" }, undefined],
+    ["name no zone of the member where none is known", "PreferSameZone", {}, { forZones: elsewhere }],
+    [
+      "name the zone that the operator gave the other cluster",
+      "PreferClose",
+      { zone: "z" },
+      { forZones: [{ name: "z" }] },
+    ],
+    ["name no node of the member", "PreferSameNode", {}, { forZones: elsewhere, forNodes: elsewhere }],
+    ["replace those of the host", "PreferSameZone", { hints: { forZones: [{ name: "h" }] } }, { forZones: elsewhere }],
+    ["go with the trafficDistribution", undefined, { hints: { forZones: [{ name: "h" }] } }, undefined],
+    ["are for ready endpoints", "PreferSameZone", { conditions: { ready: false } }, undefined],
+  ])("%s", (_, distribution, parts, hints) => {
+    const endpoints = [{ addresses: ["192.0.2.1"], nodeName: "legation-east", ...parts }];
+    const given = new JoinedSlices().of({ ...slice(), endpoints }, "west", networks(CORP), distribution);
+    const copy = given.state === "present" ? toCopy(SERVICES.EndpointSlice, given.object, host) : undefined;
+    expect(copy?.endpoints?.[0]?.hints).toEqual(hints);
+    if (given.state !== "present" || copy === undefined) throw new Error("no copy");
+    expect(drift(SERVICES.EndpointSlice, stored(copy), given.object, host)).toBe("none");
+  });
+
+  test("of a Service without a selector are left out", () => {
+    const endpoints = [{ addresses: ["192.0.2.1"], hints: { forZones: [{ name: "h" }] } }];
+    expect(toCopy(SERVICES.EndpointSlice, { ...slice("people"), endpoints }, host).endpoints).toEqual([
+      { addresses: ["192.0.2.1"] },
+    ]);
+  });
+
+  test("change with the trafficDistribution of the Service", () => {
+    const [joined, one, all] = [new JoinedSlices(), slice(), networks(CORP)];
+    expect(joined.of(one, "east", all, "PreferSameZone")).not.toEqual(joined.of(one, "east", all, undefined));
+  });
 });

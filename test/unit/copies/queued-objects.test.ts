@@ -42,10 +42,10 @@ describe("an object of a queue", () => {
     expect(isQueuedObject(jobSet(true, [], { app: "train" }), TYPE)).toBe(false);
   });
 
-  test("has in its member neither keys of Kueue nor labels of virtual nodes", () => {
+  test("has in its member neither keys of Kueue nor labels of virtual nodes, and its pods name it", () => {
     const given = outsideQueue(jobSet(false, [admittedTo("west")]), TYPE, WEST);
     const template = {
-      metadata: { labels: { app: "train" } },
+      metadata: { labels: { app: "train", "legation.dev/queued-object": "u1" } },
       spec: { containers: [], nodeSelector: { disk: "fast" } },
     };
     expect(given).toEqual(jobSet(false, [template], { app: "train" }));

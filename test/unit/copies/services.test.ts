@@ -127,6 +127,37 @@ describe("the copy of a Service", () => {
     });
   });
 
+  test.each<[string, string | undefined, string | undefined, string | undefined]>([
+    ["one family where the host's has one", "SingleStack", undefined, "SingleStack"],
+    [
+      "both families where the host's prefers both and the member has them",
+      "PreferDualStack",
+      "PreferDualStack",
+      "PreferDualStack",
+    ],
+    [
+      "one family too, where the host's requires both and the member has one",
+      "RequireDualStack",
+      "PreferDualStack",
+      "PreferDualStack",
+    ],
+    [
+      "both families of a headless Service without selector, as both API servers say",
+      "RequireDualStack",
+      "PreferDualStack",
+      "RequireDualStack",
+    ],
+  ])("has %s", (_, ofHost, wanted, there) => {
+    const source = service({ selector: { a: "1" }, ipFamilyPolicy: ofHost });
+    const copy = kept(toCopy(SERVICES.Service, source, host));
+    expect(copy.spec?.ipFamilyPolicy).toBe(wanted);
+    const filledIn = { ...copy, spec: { ...copy.spec, ipFamilyPolicy: there } };
+    expect(drift(SERVICES.Service, filledIn, source, host)).toBe("none");
+    expect(drift(SERVICES.Service, filledIn, service({ selector: { a: "1" } }), host)).toBe(
+      wanted === undefined ? "none" : "content",
+    );
+  });
+
   test("equals its source whatever the member fills in, and is patched if the source changes", () => {
     const source = service({ selector: { a: "1" }, ports: [{ port: 80, targetPort: 80, nodePort: 30_080 }] });
     const copy = kept(toCopy(SERVICES.Service, source, host));

@@ -1,5 +1,7 @@
+import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
 import type { AnyObject, StatusRule } from "../../../src/api/delegated-type.ts";
 import type { Stored } from "../../../src/api/kubernetes.ts";
 import type { MemberCopy } from "../../../src/copies/object-status.ts";
@@ -22,6 +24,38 @@ function holders(statuses: readonly (object | undefined)[]): MemberCopy[] {
 function ruled(status: object, rules: readonly StatusRule[], statuses: readonly (object | undefined)[]): unknown {
   return compileExpressions({ status: rules }).statusOf({ ...status }, holders(statuses));
 }
+
+describe("the pods of an object of a queue", () => {
+  const rules = (pods?: string) => ({ suspend: "/spec/suspend", templates: ["/spec/template"], ...(pods && { pods }) });
+  const counts = (pods: string | undefined, spec: object, status?: object): readonly number[] =>
+    compileExpressions({ queue: rules(pods) }).podCounts({ ...copy(status), spec });
+
+  test.each<[string, string | undefined, object, readonly number[]]>([
+    ["are not known without an expression", undefined, {}, []],
+    ["are the expression's numbers", "object.spec.parts.map(p, p.size)", { parts: [{ size: 2 }, { size: 3 }] }, [2, 3]],
+    ["are none for what is no number", "[object.spec.size, 'two', -1]", { size: 2 }, [2, 0, 0]],
+    ["are not known where a field is missing", "[object.spec.size]", {}, []],
+    ["are not known if the expression does not compile", "[object.spec.", {}, []],
+  ])("%s", (_, pods, spec, expected) => {
+    expect(counts(pods, spec)).toEqual(expected);
+  });
+
+  test("of a JobSet are those of each template, and none once it has ended", () => {
+    const shipped = readFileSync("manifests/delegated-types/jobsets.jobset.x-k8s.io.yaml", "utf8");
+    const { pods } = parse(shipped).spec.queue;
+    const job = (parallelism?: number) => ({ template: { spec: parallelism === undefined ? {} : { parallelism } } });
+    const spec = { replicatedJobs: [job(), { replicas: 2, ...job(3) }] };
+    expect(counts(pods, spec)).toEqual([1, 6]);
+    expect(counts(pods, spec, { restarts: 1 })).toEqual([1, 6]);
+    expect(counts(pods, spec, { terminalState: "Completed" })).toEqual([]);
+  });
+
+  test("are named where the expression does not compile", () => {
+    expect(compileExpressions({ queue: rules("[object.spec.") }).problems).toEqual([
+      expect.stringMatching(/^spec\.queue\.pods: line 1/),
+    ]);
+  });
+});
 
 describe("the health of a copy", () => {
   const ready = { type: "Ready", status: "False" };

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { MemberState } from "../../../src/telemetry/members.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 
 async function series(metrics: Metrics, metric: string): Promise<readonly string[]> {
@@ -7,13 +8,30 @@ async function series(metrics: Metrics, metric: string): Promise<readonly string
 
 test("exports members at the time of the scrape, and none that have left", async () => {
   const metrics = new Metrics();
-  const west = { name: "west", reachable: true, unresponsiveSeconds: 1.5, delegates: 7, proxies: 5 };
+  const west: MemberState = {
+    name: "west",
+    reachable: true,
+    joined: undefined,
+    unresponsiveSeconds: 1.5,
+    delegates: 7,
+    proxies: 5,
+  };
   let members = [west, { ...west, name: "east", reachable: false }];
   metrics.members.follow({ members: () => members, waiting: () => ({ count: 3, oldestSeconds: 12 }) });
   expect(await series(metrics, "legation_member_reachable")).toEqual([
     'legation_member_reachable{cluster="west"} 1',
     'legation_member_reachable{cluster="east"} 0',
   ]);
+  members = [
+    { ...west, joined: true },
+    { ...west, name: "east", joined: false },
+    { ...west, name: "north" },
+  ];
+  expect(await series(metrics, "legation_member_network_joined")).toEqual([
+    'legation_member_network_joined{cluster="west"} 1',
+    'legation_member_network_joined{cluster="east"} 0',
+  ]);
+  members = [west, { ...west, name: "east", reachable: false }];
   for (const _ of ["a scrape", "the next one"]) {
     expect(await series(metrics, "legation_member_unresponsive_seconds_total")).toEqual([
       'legation_member_unresponsive_seconds_total{cluster="west"} 1.5',
@@ -35,7 +53,7 @@ test("exports members at the time of the scrape, and none that have left", async
 
 test("starts a member's counters at zero", async () => {
   const metrics = new Metrics();
-  const west = { name: "west", reachable: true, unresponsiveSeconds: 1.5, delegates: 7, proxies: 5 };
+  const west = { name: "west", reachable: true, joined: undefined, unresponsiveSeconds: 1.5, delegates: 7, proxies: 5 };
   metrics.members.follow({ members: () => [west], waiting: () => ({ count: 0, oldestSeconds: 0 }) });
   for (const name of ["legation_orphans_total", "legation_delegates_held_total", "legation_streams_open"]) {
     expect(await series(metrics, name)).toEqual([`${name}{cluster="west"} 0`]);

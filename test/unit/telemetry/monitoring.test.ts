@@ -213,6 +213,7 @@ test("gives the Prometheus operator the same rules, and scrapes ports of the man
     ["controller", "controller.yaml"],
     ["webhook", "webhook.yaml"],
     ["access", "access/deployment.yaml"],
+    ["relay", "relay/deployment.yaml"],
   ]) {
     const monitor = objects.find(({ metadata }) => metadata.name === `legation-${component}`);
     const [workload] = parseAllDocuments(read(`manifests/${file}`))

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ACCESS_NAMESPACE } from "../../../api/access.ts";
 import { MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../../api/keys.ts";
 import type { KubeObject } from "../../../api/kubernetes.ts";
+import { RELAY_NAMESPACE } from "../../../api/relay.ts";
 import { counted } from "../../../api/wording.ts";
 import { DEFAULT_HOST_NAME } from "../../../clusters/host-name.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
@@ -14,7 +15,7 @@ import { atMost } from "../../shared/at-most.ts";
 import { imageOf, VERSION_LABEL } from "../../shared/deployment-image.ts";
 import { Discovery } from "../../shared/discovery.ts";
 import { Failure } from "../../shared/failure.ts";
-import { type Manifest, shippedManifests } from "../../shared/manifests.ts";
+import { type Manifest, shippedManifests, withParts } from "../../shared/manifests.ts";
 import { objectText, some } from "../../shared/output.ts";
 import { problemOf } from "./check.ts";
 import { type Finding, fail, forbidden, ok, skip, warn } from "./finding.ts";
@@ -39,7 +40,7 @@ export async function readInstallation(
 ): Promise<{ readonly before: InstalledSettings; readonly wanted: readonly Manifest[] }> {
   const own = await shippedManifests();
   const before = await standing(host, own, signal);
-  const manifests = before.access === undefined ? own : [...own, ...(await shippedManifests("access"))];
+  const manifests = await withParts(own, { access: before.access !== undefined, relay: before.relay });
   const { apply } = planInstall(manifests, {
     webhookUrl: before.webhookUrl,
     accessAddress: before.access?.address,
@@ -170,12 +171,13 @@ export interface RunningPart {
   readonly ready: number;
 }
 
-/** Reads the Deployments of webhook, controller and access, as far as they run in the cluster. Rejects with KubeError. */
+/** Reads the Deployments of webhook, controller, access and relay, as far as they run in the cluster. Rejects with KubeError. */
 export async function readParts(host: ClusterClient, signal: AbortSignal): Promise<readonly RunningPart[]> {
   const wanted = [
     { namespace: SYSTEM_NAMESPACE, name: "legation-webhook" },
     { namespace: SYSTEM_NAMESPACE, name: "legation-controller" },
     { namespace: ACCESS_NAMESPACE, name: "legation-access" },
+    { namespace: RELAY_NAMESPACE, name: "legation-relay" },
   ];
   const found = await atMost(wanted.length, wanted, async (ref) => {
     const installed = await host.find(deployments, ref, { signal });

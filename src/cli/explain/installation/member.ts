@@ -17,6 +17,7 @@ import { tokenFinding } from "./certificates.ts";
 import { checked, checkedAll, type Deadline, problemOf } from "./check.ts";
 import { between, type ClockOffset, clockFinding, readClock } from "./clock.ts";
 import { type Finding, fail, ok, skip, warn } from "./finding.ts";
+import { networkFindings } from "./joined-network.ts";
 import { findLacking, type Right, rightsText } from "./rights.ts";
 import { memberVersion, readVersion } from "./versions.ts";
 
@@ -48,6 +49,9 @@ export async function checkMember(context: MemberContext): Promise<CheckedMember
   let found: FoundIdentity | undefined;
   const parts = await Promise.all([
     checked(name, deadline, async () => accessFindings(context)),
+    checked(name, deadline, () =>
+      networkFindings(context.host, cluster, { now: context.now, signal: deadline.signal }),
+    ),
     checked(name, deadline, async () => {
       const opened = await open(context);
       const { connection, findings } = opened;

@@ -36,6 +36,10 @@ export class ObjectStatuses {
     return this.#expressions.hasBegun(copy);
   }
 
+  podCounts(object: Stored<AnyObject>): readonly number[] {
+    return this.#expressions.podCounts(object);
+  }
+
   /** Returns the status that an object has from its copies. Undefined while none has one. */
   of(
     object: Stored<AnyObject>,
@@ -57,7 +61,9 @@ export class ObjectStatuses {
   /** Returns the condition ExpressionsValid. Undefined for a type without expressions. */
   condition(): ConditionState | undefined {
     const { health, status = [], queue } = this.#spec;
-    if (health === undefined && status.length === 0 && queue?.begun === undefined) return undefined;
+    if (health === undefined && status.length === 0 && queue?.begun === undefined && queue?.pods === undefined) {
+      return undefined;
+    }
     const type = EXPRESSIONS_VALID;
     const { problems } = this.#expressions;
     if (problems.length > 0) return { type, status: "False", reason: "NotCompiled", message: problems.join("; ") };

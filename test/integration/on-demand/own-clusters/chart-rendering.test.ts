@@ -15,6 +15,7 @@ const ARGS = ["legation", CHART, "--values=-"];
 const ALL = {
   webhook: { certificate: { source: "cert-manager" } },
   access: { enabled: true },
+  relay: { enabled: true },
   ui: { enabled: true },
   hub: { enabled: true, annotations: { "example.com/zone": "a" } },
   monitoring: { podMonitors: true, rules: true, labels: { release: "prometheus" } },
@@ -102,6 +103,7 @@ describe("the chart renders", () => {
     ],
     ["with a name that YAML takes for a number", { clusterName: "0123" }, { clusterName: "0123" }, []],
     ["with access", { access: { enabled: true } }, {}, ["access"]],
+    ["with a relay", { relay: { enabled: true } }, {}, ["relay"]],
   ])("what `legation install` applies, %s", async (_how, values, options, folders) => {
     const { objects, kept } = withoutKeep(withoutTest(await renderChart(values)));
     expect(byIdentity(objects)).toEqual(byIdentity((await applied(options, folders)).map(byHelm)));
@@ -332,6 +334,7 @@ describe("the chart renders", () => {
       await renderChart({
         hub,
         access: { enabled: true },
+        relay: { enabled: true },
         monitoring: { podMonitors: true, rules: true, labels },
         networkPolicy: { enabled: true },
       }),
@@ -347,20 +350,21 @@ describe("the chart renders", () => {
       spec: { ...(service?.spec as object), type: "NodePort" },
     });
     const monitors = read("examples/monitoring/prometheus-operator.yaml");
-    expect(monitors.length).toBe(4);
+    expect(monitors.length).toBe(5);
     for (const monitor of monitors) {
       expect(rendered[identity(monitor)]).toEqual(byChart(monitor, labels));
     }
-    const policies = ["system", "access"].flatMap((name) => read(`manifests/network-policies/${name}.yaml`));
-    expect(policies.length).toBe(3);
+    const policies = ["system", "access", "relay"].flatMap((name) => read(`manifests/network-policies/${name}.yaml`));
+    expect(policies.length).toBe(4);
     for (const policy of policies) expect(rendered[identity(policy)]).toEqual(byChart(policy));
   });
 
-  test("nothing of access without access", async () => {
+  test("nothing of access and relay without them", async () => {
     const values = { monitoring: { podMonitors: true, rules: true }, networkPolicy: { enabled: true } };
     const namespaces = (await renderChart(values)).map(({ metadata }) => metadata.namespace);
     expect(namespaces).toContain("legation-system");
     expect(namespaces).not.toContain("legation-access");
+    expect(namespaces).not.toContain("legation-relay");
   });
 });
 

@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { ensurePrograms } from "../../engines/programs.ts";
 import { cacheOf, ensureBuilt, type GoPrograms, moduleFolder, moduleIn } from "../build.ts";
-import { planesPrograms } from "../planes.ts";
+import { planesPrograms, versionFlags } from "../planes.ts";
 import { cniPlugins, realNodesPossible, staticBusybox } from "./possible.ts";
 
 /** Full paths of what a real node is made of. */
@@ -13,6 +14,14 @@ export interface NodeBinaries {
   /** Folder with the CNI plugins. */
   readonly cni: string;
   readonly busybox: string;
+  /** Only where a cluster has a service network. */
+  readonly service?: ServicePrograms;
+}
+
+/** Full paths of the programs by which names and addresses of Services lead to pods. */
+export interface ServicePrograms {
+  readonly kubeProxy: string;
+  readonly coredns: string;
 }
 
 // Modules of their own: their requirements clash with each other's and with Kubernetes'.
@@ -34,6 +43,9 @@ const RUNC: GoPrograms = {
   ldflags: "-s -w",
   tags: "seccomp runc_nocriu",
 };
+
+// Requires modules that the planes do not.
+const KUBE_PROXY_MODULE = moduleFolder("node/kube-proxy");
 
 /** Returns what of a real node is not cached yet, so that `findNodeBinaries` builds it. */
 export function nodeBinariesToBuild(): string[] {
@@ -57,4 +69,17 @@ export async function findNodeBinaries(onProgress: (line: string) => void): Prom
   const containerd = await ensureBuilt(CONTAINERD, Object.keys(CONTAINERD.packages), onProgress);
   const runc = await ensureBuilt(RUNC, ["runc"], onProgress);
   return { kubelet: join(planes, "kubelet"), containerd, runc: join(runc, "runc"), cni, busybox };
+}
+
+/** Builds kube-proxy and CoreDNS where they are not cached yet. */
+export async function findServicePrograms(onProgress: (line: string) => void): Promise<ServicePrograms> {
+  const kubeProxy: GoPrograms = {
+    ...moduleIn(KUBE_PROXY_MODULE),
+    name: "kube-proxy",
+    packages: { "kube-proxy": "k8s.io/kubernetes/cmd/kube-proxy" },
+    ldflags: versionFlags(KUBE_PROXY_MODULE),
+  };
+  const folder = await ensureBuilt(kubeProxy, ["kube-proxy"], onProgress);
+  const coredns = await ensurePrograms("coredns", onProgress);
+  return { kubeProxy: join(folder, "kube-proxy"), coredns: join(coredns, "coredns") };
 }

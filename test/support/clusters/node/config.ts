@@ -12,6 +12,8 @@ export interface Addresses {
   /** First address of the service range: what pods find in KUBERNETES_SERVICE_HOST. */
   readonly api: string;
   readonly node: string;
+  /** Service address of the cluster's name server. */
+  readonly dns: string;
   /** Prefix length of the addresses `api` and `node`, of the link between machine and node. */
   readonly prefixLength: number;
   readonly pods: string;
@@ -20,6 +22,9 @@ export interface Addresses {
   /** Parent of the cgroups of all pods of the node. */
   readonly cgroup: string;
 }
+
+/** Pod addresses of all slots. */
+export const POD_RANGE = "10.112.0.0/12";
 
 /** The most clusters with real pods on one machine. */
 export const SLOTS = 16;
@@ -30,6 +35,7 @@ export function addressesOf(slot: number): Addresses {
     slot,
     api: `10.${96 + slot}.0.1`,
     node: `10.${96 + slot}.0.2`,
+    dns: `10.${96 + slot}.0.10`,
     prefixLength: 30,
     pods: `10.${112 + slot}.0.0/16`,
     link: `legation${slot}`,
@@ -49,6 +55,7 @@ export interface NodeFiles {
   readonly cores: number | undefined;
   /** Archives of images beside the node's own. */
   readonly images: readonly string[];
+  readonly serviceNetwork: "joined" | "alone" | undefined;
 }
 
 /** containerd's configuration; its state is under the node's own /run. */
@@ -77,8 +84,8 @@ state = "/run/containerd"
 `;
 }
 
-/** CNI: a bridge for the pods, with a way to the services' addresses and nowhere else. */
-export function cniConfig({ directory, addresses }: NodeFiles): string {
+/** CNI: a bridge for the pods, with a way to the services' addresses, and to the pods of joined networks, and nowhere else. */
+export function cniConfig({ directory, addresses, serviceNetwork }: NodeFiles): string {
   return JSON.stringify({
     cniVersion: "1.0.0",
     name: "pods",
@@ -92,7 +99,7 @@ export function cniConfig({ directory, addresses }: NodeFiles): string {
           type: "host-local",
           subnet: addresses.pods,
           dataDir: join(directory, "ipam"),
-          routes: [{ dst: "10.96.0.0/12" }],
+          routes: [{ dst: "10.96.0.0/12" }, ...(serviceNetwork === "joined" ? [{ dst: POD_RANGE }] : [])],
         },
       },
       { type: "loopback" },
@@ -101,7 +108,7 @@ export function cniConfig({ directory, addresses }: NodeFiles): string {
 }
 
 /** The kubelet's configuration. */
-export function kubeletConfig({ directory, clusterDirectory, addresses }: NodeFiles): string {
+export function kubeletConfig({ directory, clusterDirectory, addresses, serviceNetwork }: NodeFiles): string {
   return JSON.stringify({
     apiVersion: "kubelet.config.k8s.io/v1beta1",
     kind: "KubeletConfiguration",
@@ -133,6 +140,7 @@ export function kubeletConfig({ directory, clusterDirectory, addresses }: NodeFi
     // ConfigMaps and Secrets that change come to running containers with this; a minute by default.
     syncFrequency: "10s",
     clusterDomain: "cluster.local",
+    ...(serviceNetwork === undefined ? {} : { clusterDNS: [addresses.dns] }),
     imageGCHighThresholdPercent: 100,
     imageGCLowThresholdPercent: 99,
     evictionHard: { "memory.available": "50Mi" },

@@ -15,13 +15,15 @@ import {
   kubeletConfig,
   NODE_IMAGES,
   type NodeFiles,
+  POD_RANGE,
   SLOTS,
 } from "./config.ts";
 import { writeBusyboxImage } from "./image.ts";
 import { doorScript, nodeCommand, nodeScript } from "./script.ts";
+import { writeServiceNetwork } from "./service-network.ts";
 
 // Service and pod addresses of all slots: what is not linked must not leave the machine.
-const RANGES = ["10.96.0.0/12", "10.112.0.0/12"];
+const RANGES = ["10.96.0.0/12", POD_RANGE];
 const NODE_READY_MS = 120_000;
 const CGROUPS = "/sys/fs/cgroup";
 
@@ -62,6 +64,11 @@ export function allowWatchers(): void {
   if (Number(readFileSync(WATCHERS, "utf8")) < WATCHERS_NEEDED) writeFileSync(WATCHERS, `${WATCHERS_NEEDED}`);
 }
 
+/** Makes the machine pass packets on from one cluster's pods to another's. */
+export function forwardPackets(): void {
+  writeFileSync("/proc/sys/net/ipv4/ip_forward", "1");
+}
+
 /** Makes the machine refuse what pods send to addresses that no cluster has. */
 export function closeRoutes(): void {
   for (const range of RANGES) spawnSync("ip", ["route", "replace", "unreachable", range]);
@@ -90,6 +97,7 @@ export interface RealNodeSpec {
   readonly images: readonly string[];
   /** Processors that the kubelet counts; undefined for the machine's. */
   readonly cores: number | undefined;
+  readonly serviceNetwork: "joined" | "alone" | undefined;
   /** Absent: no node, only the service address of the API server for the pods of other clusters. */
   readonly binaries?: NodeBinaries;
   /** Reports whether the node is Ready. */
@@ -110,6 +118,7 @@ function writeNode(files: NodeFiles): string {
   writeFileSync(join(directory, "containerd.toml"), containerdConfig(files));
   writeFileSync(join(directory, "cni", "10-pods.conflist"), cniConfig(files));
   writeFileSync(join(directory, "kubelet.json"), kubeletConfig(files));
+  writeServiceNetwork(files);
   writeBusyboxImage(join(directory, "image.tar"), files.binaries.busybox, NODE_IMAGES);
   return nodeScript(files);
 }
@@ -143,13 +152,13 @@ async function removeCgroups(cgroup: string): Promise<void> {
 
 /** Describes a cluster's real node, or its door, without starting it. */
 export function describeRealNode(spec: RealNodeSpec): RealNode {
-  const { clusterDirectory, addresses, binaries, nodeName, images, cores } = spec;
+  const { clusterDirectory, addresses, binaries, nodeName, images, cores, serviceNetwork } = spec;
   const directory = join(clusterDirectory, "node");
   mkdirSync(directory, { recursive: true });
   const script =
     binaries === undefined
       ? doorScript(addresses)
-      : writeNode({ directory, clusterDirectory, nodeName, addresses, binaries, images, cores });
+      : writeNode({ directory, clusterDirectory, nodeName, addresses, binaries, images, cores, serviceNetwork });
   const scriptFile = join(directory, "node.sh");
   writeFileSync(scriptFile, script);
   const door = new FaultProxy(443, spec.apiPort, addresses.api);

@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import type { Addresses, NodeFiles } from "./config.ts";
+import { type Addresses, type NodeFiles, POD_RANGE } from "./config.ts";
+import { servicePrograms } from "./service-network.ts";
 
 // The kernel ends the node's namespaces with their first process, so no container, mount, bridge or route outlives
 // it.
@@ -62,9 +63,10 @@ for core in $(seq 0 ${cores - 1}); do mkdir "/sys/devices/system/cpu/cpu$core"; 
 
 /** The script of a real node: network, containerd, the image, and the kubelet, whose end is the node's. */
 export function nodeScript(files: NodeFiles): string {
-  const { directory, clusterDirectory, nodeName, addresses, binaries, images, cores } = files;
+  const { directory, clusterDirectory, nodeName, addresses, binaries, images, cores, serviceNetwork } = files;
   const archives = [join(directory, "image.tar"), ...images];
   return `${network(addresses)}
+${serviceNetwork === "joined" ? `in_node ip route add ${POD_RANGE} via ${addresses.api}` : ""}
 ${cgroups(addresses)}
 ${processors(cores)}
 # Places that containerd and the kubelet insist on.
@@ -81,6 +83,7 @@ done
 for archive in ${archives.map((archive) => `"${archive}"`).join(" ")}; do
   ctr --address /run/containerd/containerd.sock --namespace k8s.io images import "$archive"
 done
+${servicePrograms(files)}
 in_node "${binaries.kubelet}" \\
   --kubeconfig="${join(clusterDirectory, "kubelet.kubeconfig")}" \\
   --config="${join(directory, "kubelet.json")}" \\

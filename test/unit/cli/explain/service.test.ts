@@ -87,6 +87,19 @@ test("without a network each member has its own pods, and this cluster addresses
   ]);
 });
 
+test("a member that is left out of its network has its own pods", () => {
+  const condition = {
+    ...{ type: "NetworkJoined", status: "False" as const, reason: "PodNetworksOverlap", message: "why" },
+    lastTransitionTime: "2026-01-01T00:00:00Z",
+  };
+  const out = { ...cluster("east", "corp"), status: { conditions: [condition] } };
+  const rows = lines({ slices: [slice("IPv4", THERE)], clusters: [cluster("west", "corp"), out], network: "corp" });
+  expect(rows.slice(3).map((row) => row.replaceAll(/ {2,}/g, " | "))).toEqual([
+    "east | - | 1 | 0 | its own | this cluster, west: the two are in no network together (spec.network)",
+    "west | corp | 1 | 1 | this cluster, its own | east: the two are in no network together (spec.network)",
+  ]);
+});
+
 test("a whole Service has each cluster's own pods alone, and one without a selector the same endpoints everywhere", () => {
   const clusters = [cluster("west", "corp"), cluster("east", "corp")];
   const there = { west: [true], east: [true] };
@@ -98,6 +111,14 @@ test("a whole Service has each cluster's own pods alone, and one without a selec
     proxies: [pod("west")],
   });
   expect(open[3]).toMatch(/^west +- +0 +0 +this cluster$/);
+});
+
+test("a relayed Service leads from this cluster alone, to the relay", () => {
+  const { metadata, ...rest } = service({ selector: {} });
+  const relayed = { ...rest, metadata: { ...metadata, annotations: { "legation.dev/relay": "db" } } };
+  const shown = lines({ service: relayed, slices: [slice("IPv4", { "": [true] })], proxies: [pod("west")] });
+  expect(shown[0]).toBe("Service shop/web: ClusterIP, 80/TCP, relayed to db; 1 of 1 endpoints ready");
+  expect(shown[3]).toMatch(/^west +- +0 +0 +- +this cluster: a relayed Service leads from this cluster alone$/);
 });
 
 test("what was told of it is a trouble", () => {

@@ -34,6 +34,7 @@ test("finds no settings where nothing is installed", async () => {
     clusterName: undefined,
     version: undefined,
     webhookUrl: undefined,
+    relay: false,
     ownImage: undefined,
   });
 });
@@ -50,11 +51,13 @@ test("reads an installation's settings from its objects, also of a version that 
     version: "0.1.0",
     webhookUrl: undefined,
     access: undefined,
+    relay: false,
     ownImage,
   });
   const outside = await read({
     mutatingwebhookconfigurations: configuration({ url: "https://192.0.2.7:9443/mutate/all" }),
   });
+  expect((await read({ serviceaccounts: { metadata: { name: "legation-relay" } } })).relay).toBe(true);
   expect(outside).toMatchObject({ webhookUrl: "https://192.0.2.7:9443", ownImage: undefined });
 });
 
@@ -69,6 +72,7 @@ test("keeps an operator's own image for its version, and requires --image for an
     version: "0.1.0",
     webhookUrl: undefined,
     access: undefined,
+    relay: false,
     ownImage: "registry.example/l:1",
   };
   expect(imageToKeep(own, "0.1.0")).toBe("registry.example/l:1");

@@ -5,6 +5,7 @@ import { DependencyController } from "../../../../src/controllers/dependencies/c
 import { NAMESPACED } from "../../../../src/controllers/dependencies/family.ts";
 import { NetworkPolicyController } from "../../../../src/controllers/network-policies/controller.ts";
 import { ServiceController } from "../../../../src/controllers/services/controller.ts";
+import { JoinedNetworks } from "../../../../src/controllers/services/joined-networks.ts";
 import { copyMetadata } from "../../../../src/copies/copy-metadata.ts";
 import { policyCopyName } from "../../../../src/copies/network-policies.ts";
 import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
@@ -59,14 +60,9 @@ test.each([
   proxies.synced = true;
   // No write reaches the member meanwhile.
   const members = [member("west", clusterWith(plural), { reachable: false })];
-  const options = {
-    ...surroundings(members, clock),
-    host: clusterWith(),
-    proxies,
-    family: NAMESPACED,
-    network: undefined,
-  };
-  const controller = new Kind(options);
+  const around = { ...surroundings(members, clock), host: clusterWith() };
+  const networks = new JoinedNetworks({ ...around, network: undefined });
+  const controller = new Kind({ ...around, proxies, family: NAMESPACED, networks });
   onTestFinished(() => controller.stop());
   controller.onMembers();
   await clock.advance(1_000);

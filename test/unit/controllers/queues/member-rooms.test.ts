@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
+import type { AnyObject } from "../../../../src/api/delegated-type.ts";
 import type { Job, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { ForeignByNode } from "../../../../src/clusters/foreign-usage.ts";
 import { memberRoom, unconnectedRoom } from "../../../../src/controllers/queues/member-rooms.ts";
+import { jobInMember, objectsInMember, type WholeInMember } from "../../../../src/controllers/queues/whole-work.ts";
 import { cluster, delegates, member } from "../../../support/builders/member.ts";
 
 const QUEUED = { "kueue.x-k8s.io/cluster-queue-name": "team" };
@@ -21,12 +23,12 @@ function pod(
 }
 
 const FOREIGN: ForeignByNode = {
-  on: (_node, withoutJobs = []) => ({ cpu: [...withoutJobs].length === 0 ? 7 : 3 }),
+  on: (_node, without = []) => ({ cpu: [...without].length === 0 ? 7 : 3 }),
 };
 
 function room(
   proxies: readonly Stored<Pod>[],
-  wholeJobs: readonly { object: Stored<Job>; copy: Stored<Job> | undefined }[] = [],
+  whole: readonly WholeInMember[] = [],
   foreignByNode: () => ForeignByNode | undefined = () => FOREIGN,
 ) {
   const nodes = new Map(
@@ -38,7 +40,7 @@ function room(
     foreignByNode,
     nodes: [],
   });
-  return memberRoom(west, { proxies: { byIndex: () => [...proxies] }, wholeJobs: () => wholeJobs });
+  return memberRoom(west, { proxies: { byIndex: () => [...proxies] }, wholeInMember: () => whole });
 }
 
 test("pods of a queue are named with their node, and others are use of it", () => {
@@ -68,13 +70,43 @@ test("a whole Job of a queue is its running pods, which are no others' use", () 
   const metadata = { namespace: "shop", name: "sum", uid: "host-uid", resourceVersion: "1" };
   const object: Stored<Job> = { metadata, spec: { template }, status: { active: 3 } };
   const copy: Stored<Job> = { ...object, metadata: { ...metadata, uid: "copy-uid" } };
-  const { queued, usedOn } = room([], [{ object, copy }]);
+  const { queued, usedOn } = room([], [jobInMember(object, copy)]);
   expect(queued).toEqual([{ queue: "team", nodeSelector: WEST, requests: { cpu: 6, pods: 3 } }]);
   expect(usedOn("node-1")).toEqual({ cpu: 3 });
 });
 
+test("a whole object of a queue is the pods of its templates, in the member that has it, and they are no others' use", () => {
+  const spec = { containers: [{ name: "main", resources: { requests: { cpu: "2" } } }], nodeSelector: WEST };
+  const type = {
+    spec: {
+      ...{ group: "example.com", version: "v1", kind: "Set", plural: "sets", exclusive: true },
+      queue: { suspend: "/spec/suspend", templates: ["/spec/parts/*/template"] },
+    },
+  };
+  const object = (uid: string, labels: Readonly<Record<string, string>>): Stored<AnyObject> => ({
+    metadata: {
+      namespace: "shop",
+      name: uid,
+      uid,
+      resourceVersion: "1",
+      annotations: { "legation.dev/cluster": "west" },
+    },
+    spec: { suspend: false, parts: [{ template: { metadata: { labels }, spec } }, { template: { spec } }] },
+  });
+  const expressions = { hasBegun: () => true, podCounts: () => [2, 1] };
+  const queued = { type, expressions, objects: [object("admitted", QUEUED), object("waiting", {})] };
+  const there = room([], objectsInMember("west", queued));
+  expect(there.queued).toEqual([{ queue: "team", nodeSelector: WEST, requests: { cpu: 4, pods: 2 } }]);
+  expect(there.usedOn("node-1")).toEqual({ cpu: 3 });
+  const elsewhere = room([], objectsInMember("east", queued));
+  expect([elsewhere.queued, elsewhere.usedOn("node-1")]).toEqual([[], { cpu: 7 }]);
+});
+
 test("in a Cluster without a connection everything stays that a queue has there", () => {
-  const facts = { proxies: { byIndex: () => [pod("queued", "2", QUEUED), pod("plain", "4")] }, wholeJobs: () => [] };
+  const facts = {
+    proxies: { byIndex: () => [pod("queued", "2", QUEUED), pod("plain", "4")] },
+    wholeInMember: () => [],
+  };
   const found = unconnectedRoom(cluster("west"), facts);
   expect(found).toMatchObject({ name: "west", closed: "it has no connection", nodes: [] });
   expect(found.queued).toEqual([{ queue: "team", nodeSelector: WEST, requests: { cpu: 2, pods: 1 } }]);

@@ -48,6 +48,7 @@ async function start(): Promise<void> {
       onChange: (listener) => {
         tellChange = listener;
       },
+      changed: () => tellChange(),
       start: () => {},
     },
     recorder: { record: (_, { reason, message }) => told.push(`${reason}: ${message}`) },

@@ -71,7 +71,7 @@ async function start(): Promise<void> {
     proxies: new Store<Pod>(),
     hostState: () => hostOf({ west: {} }),
     complete: (spec) => spec,
-    wholeJobs: () => [],
+    wholeWork: () => [],
   });
   controller.start();
   onTestFinished(async () => {

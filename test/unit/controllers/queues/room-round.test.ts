@@ -5,15 +5,16 @@ import type { TopologyAssignment, Workload } from "../../../../src/api/kueue-wor
 import type { Verdict } from "../../../../src/controllers/queues/decide-room.ts";
 import { podsOf, workloadsOfPod } from "../../../../src/controllers/queues/room-pods.ts";
 import { judge, type QueuedWorkload } from "../../../../src/controllers/queues/room-round.ts";
+import { type WholeWork, workOfJob, workOfObject } from "../../../../src/controllers/queues/whole-work.ts";
 import { completedSpec } from "../../../../src/pods/host-admission.ts";
 import type { HostState } from "../../../../src/simulation/host-state.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { host, namespace } from "../../cli/simulation/host.ts";
-import { entry, NOW, podSet, workload } from "./workloads.ts";
+import { AT, entry, NOW, podSet, workload } from "./workloads.ts";
 
 interface RoundParts {
   readonly told?: readonly Stored<Workload>[];
-  readonly jobs?: readonly Stored<Job>[];
+  readonly whole?: readonly WholeWork[];
   readonly flavors?: Readonly<Record<string, ResourceFlavor["spec"]>>;
 }
 
@@ -21,7 +22,7 @@ interface RoundParts {
 const TWO = host({ west: {}, east: {} });
 
 function judged(state: HostState, asking: readonly Stored<Workload>[], parts: RoundParts = {}): Verdict[] {
-  const { told = [], flavors = {}, jobs = [] } = parts;
+  const { told = [], flavors = {}, whole = [] } = parts;
   const classes = { runtimeClass: () => undefined, priorityClass: () => undefined };
   const withPods = (queued: Stored<Workload>): QueuedWorkload => {
     const found = (value: string): Stored<Pod>[] => state.proxies.filter((pod) => workloadsOfPod(pod).includes(value));
@@ -34,7 +35,7 @@ function judged(state: HostState, asking: readonly Stored<Workload>[], parts: Ro
     sources: {
       flavor: (name) => (flavors[name] === undefined ? undefined : { spec: flavors[name] }),
       complete: (spec) => completedSpec(spec, classes),
-      wholeJob: (uid) => jobs.find(({ metadata }) => metadata.uid === uid),
+      whole: (uid) => whole.find((work) => work.uid === uid),
     },
     now: NOW,
   });
@@ -218,18 +219,62 @@ describe("a workload", () => {
         podSets: [podSet({ count, cpu: "5", template: { ...podSet({ cpu: "5" }).template, metadata: {} } })],
       }),
     ];
-    expect(judged(TWO, asking(3), { jobs: [job()] })).toMatchObject([
+    expect(judged(TWO, asking(3), { whole: [workOfJob(job())] })).toMatchObject([
       { message: expect.stringMatching(/^3 pods fit: 3 in /) },
     ]);
-    expect(judged(TWO, asking(4), { jobs: [job()] })).toMatchObject([{ state: "Retry" }]);
+    expect(judged(TWO, asking(4), { whole: [workOfJob(job())] })).toMatchObject([{ state: "Retry" }]);
     const begun = job({}, { "legation.dev/cluster": "west" });
-    expect(judged(TWO, asking(3), { jobs: [begun] })).toMatchObject([{ message: "3 pods fit: 3 in west" }]);
+    expect(judged(TWO, asking(3), { whole: [workOfJob(begun)] })).toMatchObject([{ message: "3 pods fit: 3 in west" }]);
     // Its pods are in the member only, and the Job's status counts them.
     const told = [workload("a", { ...ready, podSets: [podSet({ count: 3, cpu: "5" })] })];
     const other = [workload("b", { podSets: [podSet({ count: 6, cpu: "5" })] })];
-    expect(judged(TWO, other, { told, jobs: [begun] })).toMatchObject([{ state: "Retry" }]);
+    expect(judged(TWO, other, { told, whole: [workOfJob(begun)] })).toMatchObject([{ state: "Retry" }]);
     const runs = { ...begun, status: { active: 2, succeeded: 1 } };
-    expect(judged(TWO, other, { told, jobs: [runs] })).toMatchObject([{ state: "Ready" }]);
+    expect(judged(TWO, other, { told, whole: [workOfJob(runs)] })).toMatchObject([{ state: "Ready" }]);
+  });
+
+  test("of a whole object needs one member for all of its pods, and the one that it has begun in", () => {
+    const type = {
+      spec: {
+        ...{ group: "example.com", version: "v1", kind: "Set", plural: "sets", exclusive: true },
+        queue: { suspend: "/spec/suspend", templates: ["/spec/template"] },
+      },
+    };
+    const work = (suspend: boolean, cluster?: string, hasBegun = false): WholeWork => {
+      const annotations = {
+        "legation.dev/overrides": '[{"patch":[{"op":"add","path":"/spec/mode","value":1}]}]',
+        ...(cluster === undefined ? {} : { "legation.dev/cluster": cluster }),
+      };
+      const metadata = { namespace: "team", name: "a", uid: "job-a", resourceVersion: "1", annotations };
+      const expressions = { hasBegun: () => hasBegun, podCounts: () => [] };
+      return workOfObject({ metadata, spec: { suspend } }, { type, expressions });
+    };
+    const bare = (cpu: string): object => ({ ...podSet({ cpu }).template, metadata: {} });
+    const podSets = [
+      podSet({ name: "leader", cpu: "5", template: bare("5") }),
+      podSet({ name: "workers", count: 2, cpu: "5", template: bare("5") }),
+    ];
+    const asking = [workload("a", { podSets })];
+    expect(judged(TWO, asking, { whole: [work(true)] })).toMatchObject([
+      { message: expect.stringMatching(/^3 pods fit: 3 in (east|west)$/) },
+    ]);
+    const four = [workload("a", { podSets: [...podSets, podSet({ name: "more", template: bare("5") })] })];
+    expect(judged(TWO, four, { whole: [work(true)] })).toMatchObject([{ state: "Retry" }]);
+    // Kueue took it back before it began: its next flavor may be another member's.
+    const flavors = { east: { nodeLabels: { "legation.dev/cluster": "east" } } };
+    const assignments = podSets.map(({ name, count }) => ({ name, count, flavors: { cpu: "east" } }));
+    const toEast = [workload("a", { podSets, status: { admission: { podSetAssignments: assignments } } })];
+    expect(judged(TWO, toEast, { flavors, whole: [work(true, "west")] })).toMatchObject([
+      { message: "3 pods fit: 3 in east" },
+    ]);
+    expect(judged(TWO, toEast, { flavors, whole: [work(true, "west", true)] })).toMatchObject([
+      { message: "3 pods fit: 3 in west" },
+    ]);
+    // Its pods are in the member only, where they are counted as others'.
+    const told = [workload("a", { ...ready, podSets })];
+    const other = [workload("b", { podSets: [podSet({ count: 4, cpu: "5" })] })];
+    expect(judged(TWO, other, { told, whole: [work(true)] })).toMatchObject([{ state: "Retry" }]);
+    expect(judged(TWO, other, { told, whole: [work(false, "west", true)] })).toMatchObject([{ state: "Ready" }]);
   });
 
   test("asks for what a pod's limits request", () => {
@@ -278,6 +323,19 @@ describe("a workload that no member could ever run", () => {
     ]) {
       expect(judged(host({ west: member }), [small])).toMatchObject([{ state: "Retry" }]);
     }
+  });
+
+  test("is asked for again while the member of its flavor leaves, and rejected once that has left", () => {
+    const flavors = { west: { nodeLabels: { "legation.dev/cluster": "west" } } };
+    const podSetAssignments = [{ name: "main", count: 1, flavors: { cpu: "west" } }];
+    const pinned = workload("a", { status: { admission: { podSetAssignments } } });
+    const clusters = TWO.clusters.map(({ metadata, ...rest }) =>
+      metadata.name === "west" ? { ...rest, metadata: { ...metadata, deletionTimestamp: AT } } : { ...rest, metadata },
+    );
+    expect(judged({ ...TWO, clusters }, [pinned], { flavors })).toMatchObject([
+      { state: "Retry", message: expect.stringContaining("west: ") },
+    ]);
+    expect(judged(host({ east: {} }), [pinned], { flavors })).toMatchObject([{ state: "Rejected" }]);
   });
 
   test("is asked for again while a member's nodes are not all known", () => {

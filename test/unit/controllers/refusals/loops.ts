@@ -121,6 +121,7 @@ export const aVirtualNode: Site = async (error) => {
     proxies: { synced: true, countByIndex: () => 0 },
     waitingIn: () => 0,
     kept: { countIn: () => 0 },
+    networkProblem: () => undefined,
     clock,
     log,
   });

@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { ServiceController } from "../../../../src/controllers/services/controller.ts";
+import { JoinedNetworks } from "../../../../src/controllers/services/joined-networks.ts";
 import { toCopy } from "../../../../src/copies/kind.ts";
 import { SERVICES, type ServiceObject } from "../../../../src/copies/services.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
@@ -91,13 +92,10 @@ async function going({
     candidate: () => candidateNamed("west"),
     delegates: delegates({ list: () => [], liveIn: () => live }),
   });
-  const controller = new ServiceController({
-    host: clientWith({ services, endpointslices: slices, serviceexports: exports }, listMs),
-    ...surroundings([of], clock),
-    recorder: { record: () => {} },
-    proxies,
-    network: undefined,
-  });
+  const host = clientWith({ services, endpointslices: slices, serviceexports: exports }, listMs);
+  const around = { ...surroundings([of], clock), host };
+  const networks = new JoinedNetworks({ ...around, network: undefined });
+  const controller = new ServiceController({ ...around, recorder: { record: () => {} }, proxies, networks });
   onTestFinished(() => controller.stop());
   controller.onMembers();
   const put = puttingInto(proxies, controller, clock);

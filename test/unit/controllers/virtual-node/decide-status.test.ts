@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import type { Cluster } from "../../../../src/api/cluster.ts";
+import type { Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/virtual-node/decide.ts";
 import { desiredStatus } from "../../../../src/controllers/virtual-node/decide-node.ts";
 import { clusterStatus } from "../../../../src/controllers/virtual-node/decide-status.ts";
@@ -46,6 +48,21 @@ describe("the status of a Cluster", () => {
     expect(statusOf({ cluster: known })).toBeUndefined();
     expect(statusOf({ cluster: { ...known, spec } })).toMatchObject({ connection: "Direct", agent: null });
   });
+});
+
+test("a Cluster says why it is left out of its network, as long as it is", () => {
+  const reason = "PodNetworksOverlap";
+  const conditionsOf = (parts: Parameters<typeof observed>[0]): unknown =>
+    (clusterStatus(observed({ node: stored(), ...parts }), now)?.body as { conditions?: object[] } | undefined)
+      ?.conditions;
+  const left = { type: "NetworkJoined", status: "False", reason, message: "its pods have addresses of 10.1.0.0/16" };
+  expect(conditionsOf({ facts: facts({ networkProblem: left.message }) })).toMatchObject([{ type: "Ready" }, left]);
+  const { metadata, spec } = cluster();
+  const known = { metadata, spec, status: { ...ready, conditions: [...(ready.conditions ?? []), left] } } as Cluster;
+  expect(
+    conditionsOf({ cluster: known as Stored<Cluster>, facts: facts({ networkProblem: left.message }) }),
+  ).toBeUndefined();
+  expect(conditionsOf({ cluster: known as Stored<Cluster> })).toMatchObject([{ type: "Ready" }]);
 });
 
 describe("the status of a Cluster that is being deleted", () => {

@@ -117,6 +117,7 @@ beforeEach(() => {
     endpoint: () => endpoint,
     waitingIn: () => 0,
     kept: { countIn: () => 0 },
+    networkProblem: () => undefined,
   });
 });
 afterEach(() => controller.stop());

@@ -20,6 +20,7 @@ function sources(
     proxies: { synced: true, countByIndex: () => 3 },
     waitingIn: () => 2,
     kept: { countIn: () => 1 },
+    networkProblem: () => undefined,
     ...parts,
   };
 }

@@ -32,6 +32,7 @@ beforeEach(async () => {
     proxies: new Store<Pod>(),
     waitingIn: () => 0,
     kept: { countIn: () => 0 },
+    networkProblem: () => undefined,
     clock: new FakeClock(),
     log: createLogger({ level: "silent" }),
     events,

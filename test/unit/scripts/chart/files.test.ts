@@ -112,7 +112,7 @@ test("the notes name every label of the namespace that `legation install` makes"
 test("a budget lets the only replica go", () => {
   const text = Object.values(files).join("\n");
   expect(text).not.toContain("minAvailable");
-  expect(text.match(/maxUnavailable: 1/g)).toHaveLength(3);
+  expect(text.match(/maxUnavailable: 1/g)).toHaveLength(4);
 });
 
 test("a manifest that is not of the installation is no part of the chart", () => {

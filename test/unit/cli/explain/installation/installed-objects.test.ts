@@ -24,6 +24,7 @@ const before: InstalledSettings = {
   version: "2",
   webhookUrl: undefined,
   access: undefined,
+  relay: false,
   ownImage: undefined,
 };
 const helmRelease = { name: "fleet", namespace: "infra" };

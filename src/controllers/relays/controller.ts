@@ -1,0 +1,200 @@
+import { RELAY_ANNOTATION } from "../../api/keys.ts";
+import {
+  type EndpointSlice,
+  type ObjectKey,
+  objectKey,
+  objectRef,
+  type Service,
+  type Stored,
+} from "../../api/kubernetes.ts";
+import { RELAY_NAMESPACE, RELAY_SERVICE, RELAY_SLICE_MANAGER } from "../../api/relay.ts";
+import { hasSelector, SERVICE_NAME_LABEL, SLICE_MANAGER_LABEL, serviceOfSlice } from "../../copies/services.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { endpointSlices, services } from "../../kube/resources.ts";
+import { type ActionContext, Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
+import type { EventRecorder } from "../../runtime/event-recorder.ts";
+import { sendGuarded } from "../../runtime/guarded-write.ts";
+import { referenceTo } from "../../runtime/kube-event.ts";
+import { Reflector } from "../../runtime/reflector.ts";
+import { WriteGuard } from "../../runtime/write-guard.ts";
+import { decide, type ObservedRelay, type RelayAction } from "./decide.ts";
+import { PortRecord } from "./ports.ts";
+import { recordedPorts, relayedPorts, replicasOf, slicesOf } from "./slices.ts";
+
+export interface RelayControllerOptions extends ControllerOptions {
+  readonly host: ClusterClient;
+  readonly recorder: Pick<EventRecorder, "record" | "isRecorded">;
+}
+
+const WRITE = "slices";
+const SERVICE_INDEX = "service";
+
+/** Leads relayed Services to the replicas of `legation relay`, by EndpointSlices that record a port for each of their ports. The key is the Service's. */
+export class RelayController {
+  readonly #options: RelayControllerOptions;
+  readonly #replicas: Reflector<EndpointSlice>;
+  readonly #slices: Reflector<EndpointSlice>;
+  readonly #services: Reflector<Service>;
+  readonly #ports = new PortRecord();
+  readonly #guard: WriteGuard<ObjectKey>;
+  readonly #loop: Controller<ObjectKey, ObservedRelay, RelayAction>;
+  #following = false;
+
+  constructor(options: RelayControllerOptions) {
+    this.#options = options;
+    const { host: client, clock, log } = options;
+    this.#guard = new WriteGuard({ clock });
+    const shared = { client, resource: endpointSlices, clock, log };
+    this.#replicas = new Reflector<EndpointSlice>({
+      ...shared,
+      namespace: RELAY_NAMESPACE,
+      labelSelector: `${SERVICE_NAME_LABEL}=${RELAY_SERVICE}`,
+      onEvent: () => {
+        this.#follow();
+        this.#loop.enqueueKnown(() => true);
+      },
+    });
+    this.#slices = new Reflector<EndpointSlice>({
+      ...shared,
+      labelSelector: `${SLICE_MANAGER_LABEL}=${RELAY_SLICE_MANAGER}`,
+      indexes: { [SERVICE_INDEX]: (slice) => [serviceKeyOf(slice)] },
+      onEvent: ({ object }) => {
+        this.#follow();
+        const key = serviceKeyOf(object);
+        this.#ports.remember(key, recordedPorts([object]));
+        this.#loop.enqueue(key);
+      },
+    });
+    this.#services = new Reflector<Service>({
+      client,
+      resource: services,
+      clock,
+      log,
+      onEvent: ({ object }) => this.#onService(object),
+    });
+    this.#loop = new Controller<ObjectKey, ObservedRelay, RelayAction>(
+      {
+        name: "relays",
+        observe: (key) => this.#observe(key),
+        decide,
+        execute: (action, context) => this.#execute(action, context),
+      },
+      options,
+    );
+  }
+
+  start(): void {
+    this.#replicas.start();
+    this.#slices.start();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.#replicas.stop(), this.#slices.stop(), this.#services.stop()]);
+    await this.#loop.stop();
+  }
+
+  /** Reads Services from the first replica or slice on: a host without a relay pays for no watch of all its Services. */
+  #follow(): void {
+    if (this.#following) return;
+    this.#following = true;
+    this.#services.start();
+    void Promise.all([this.#replicas, this.#slices, this.#services].map((each) => each.whenSynced())).then(() => {
+      for (const { metadata } of this.#services.store.list()) {
+        if (metadata.annotations?.[RELAY_ANNOTATION] !== undefined) this.#loop.enqueue(objectKey(metadata));
+      }
+      for (const slice of this.#slices.store.list()) this.#loop.enqueue(serviceKeyOf(slice));
+    });
+  }
+
+  #onService({ metadata }: Stored<Service>): void {
+    const { namespace, annotations = {} } = metadata;
+    const key = objectKey(metadata);
+    if (annotations[RELAY_ANNOTATION] !== undefined || this.#loop.knows(key)) this.#loop.enqueue(key);
+    // A Service to which others lead came or went.
+    this.#loop.enqueueKnown((other) => {
+      const service = this.#services.store.get(other);
+      return (
+        objectRef(other).namespace === namespace && service?.metadata.annotations?.[RELAY_ANNOTATION] === metadata.name
+      );
+    });
+  }
+
+  #observe(key: ObjectKey): ObservedRelay | undefined {
+    if (![this.#replicas, this.#slices, this.#services].every(({ store }) => store.synced)) return undefined;
+    const found = this.#services.store.get(key);
+    const names = found === undefined ? [] : relayedPorts(found).map(({ name = "" }) => name);
+    const service = names.length > 0 ? found : undefined;
+    const slices = this.#slices.store.byIndex(SERVICE_INDEX, key);
+    if (service === undefined) this.#ports.release(key);
+    if (service === undefined && slices.length === 0) {
+      this.#guard.forget(key);
+      return undefined;
+    }
+    const recorded = this.#ports.assign(key, service === undefined ? [] : names, recordedPorts(slices));
+    const replicas = replicasOf(this.#replicas.store.list());
+    const problem = service && this.#problem(service);
+    return {
+      service,
+      wanted: service === undefined ? [] : slicesOf(service, recorded, replicas),
+      slices,
+      problem,
+      told: problem !== undefined && this.#options.recorder.isRecorded(toldKey(key, problem)),
+      heldUntil: this.#guard.heldUntil(key, WRITE),
+    };
+  }
+
+  #problem({ metadata, spec }: Stored<Service>): string | undefined {
+    const { namespace = "", annotations = {} } = metadata;
+    const name = annotations[RELAY_ANNOTATION] ?? "";
+    const target = this.#services.store.get(objectKey({ namespace, name }));
+    const annotation = `annotation ${RELAY_ANNOTATION}: ${name}`;
+    if (target === undefined) return `${annotation}: there is no Service ${name} in namespace ${namespace}; create it`;
+    if (!hasSelector(target))
+      return `${annotation}: the Service ${name} has no spec.selector, so it has no pods; name one that selects pods`;
+    const wanted = (spec?.ports ?? []).map(({ port, targetPort = port }) => targetPort);
+    const missing = wanted.find((each) =>
+      target.spec?.ports?.every(({ name: portName, port }) => each !== portName && each !== port),
+    );
+    return missing === undefined
+      ? undefined
+      : `spec.ports: the Service ${name} has no port ${missing}; write one of its ports, by number or name, as targetPort`;
+  }
+
+  #execute(
+    action: RelayAction,
+    { key, signal, log }: ActionContext<ObjectKey>,
+  ): Promise<Expectation<ObservedRelay> | undefined> {
+    const { host, recorder } = this.#options;
+    if (action.type === "tell") {
+      const { service, message } = action;
+      recorder.record(referenceTo(services, service), { reason: "NotRelayed", message, dedupe: toldKey(key, message) });
+      return Promise.resolve(undefined);
+    }
+    const { slice } = action;
+    const { name = "", namespace = "", uid, resourceVersion } = slice.metadata ?? {};
+    return sendGuarded<ObjectKey, ObservedRelay, unknown>({
+      guard: this.#guard,
+      object: key,
+      write: WRITE,
+      send: () => {
+        if (action.type === "create") return host.create(endpointSlices, slice, { signal });
+        if (action.type === "replace") return host.replace(endpointSlices, slice, { signal });
+        return host.delete(endpointSlices, { namespace, name }, { uid, signal });
+      },
+      onWritten:
+        () =>
+        ({ slices }) =>
+          slices.find(({ metadata }) => metadata.name === name)?.metadata.resourceVersion !== resourceVersion,
+      onRefused: (reason) => log.warn({ reason }, "an EndpointSlice of a relayed Service cannot be written"),
+    });
+  }
+}
+
+function serviceKeyOf(slice: Stored<EndpointSlice>): ObjectKey {
+  const { namespace = "" } = slice.metadata;
+  return objectKey({ namespace, name: serviceOfSlice(slice) });
+}
+
+function toldKey(key: ObjectKey, problem: string): string {
+  return `NotRelayed ${key} ${problem}`;
+}

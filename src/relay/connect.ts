@@ -1,0 +1,62 @@
+import { connect } from "node:net";
+import type { Duplex } from "node:stream";
+import { onAbort } from "../kube/abort.ts";
+import type { ClusterClient } from "../kube/client.ts";
+import { isKubeError } from "../kube/errors.ts";
+import { statusMessage } from "../kube/json.ts";
+import { forwardPort } from "../kube/port-forward.ts";
+import type { RelayFailure } from "../telemetry/relay.ts";
+import type { RelayPod } from "./endpoints.ts";
+
+/** A connection to a pod, or why there is none. */
+export type Connected =
+  | { readonly stream: Duplex }
+  | { readonly stream?: never; readonly reason: RelayFailure; readonly message: string };
+
+// A kubelet answers within a second; the rest is patience for an overloaded node.
+const ANSWER_MS = 20_000;
+/** Shorter than the idle timeout of common load balancers. */
+export const KEEP_ALIVE_MS = 30_000;
+
+/**
+ * Connects to a pod: on the host to its address; in a member by port-forward of the host's API server, which asks the virtual node,
+ * as kubectl does. This process has no credentials of members.
+ */
+export async function connectTo(
+  host: Pick<ClusterClient, "upgrade">,
+  pod: RelayPod,
+  signal: AbortSignal,
+): Promise<Connected> {
+  if (pod.cluster === undefined) return dial(pod, signal);
+  const { namespace, name, port } = pod;
+  try {
+    const forwarded = await forwardPort(host, { namespace, name }, port, { signal, timeoutMs: ANSWER_MS });
+    if ("stream" in forwarded) return forwarded;
+    return { reason: "Unreachable", message: statusMessage(forwarded.text) ?? `status ${forwarded.status}` };
+  } catch (error) {
+    if (!isKubeError(error)) throw error;
+    return { reason: "Unreachable", message: error.detail };
+  }
+}
+
+function dial({ address: host, port }: RelayPod, signal: AbortSignal): Promise<Connected> {
+  const socket = connect({
+    host,
+    port,
+    allowHalfOpen: true,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: KEEP_ALIVE_MS,
+  });
+  const giveUp = (): void => void socket.destroy(new Error(`no answer within ${ANSWER_MS} ms`));
+  socket.setTimeout(ANSWER_MS, giveUp);
+  const forget = onAbort(signal, giveUp);
+  return new Promise((resolve) => {
+    socket.once("connect", () => {
+      forget();
+      socket.setTimeout(0);
+      resolve({ stream: socket });
+    });
+    socket.once("error", ({ message }) => resolve({ reason: "Refused", message }));
+  });
+}

@@ -1,0 +1,169 @@
+import { createServer, type Server, type Socket } from "node:net";
+import type { ClusterClient } from "../kube/client.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { RelayFailure, RelayMetrics } from "../telemetry/relay.ts";
+import { Choice } from "./affinity.ts";
+import { type Carried, carry } from "./carry.ts";
+import { type Connected, connectTo, KEEP_ALIVE_MS } from "./connect.ts";
+import type { RelayPod } from "./endpoints.ts";
+import type { Route, Routes } from "./routes.ts";
+
+export interface RelayServerOptions {
+  readonly host: Pick<ClusterClient, "upgrade">;
+  readonly routes: Pick<Routes, "ports" | "destinationOf">;
+  /** Address to listen on. */
+  readonly address: string;
+  readonly onConnection: () => void;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: RelayMetrics;
+}
+
+// Another process on the machine may have the port for a moment.
+const LISTEN_AGAIN_MS = 5_000;
+// One pod or member that does not answer must not cost the client its connection; more attempts would keep it waiting.
+const MOST_ATTEMPTS = 3;
+
+/** Listens on a port for each port of a relayed Service, and carries each connection to a pod. */
+export class RelayServer {
+  readonly #options: RelayServerOptions;
+  readonly #choice: Choice;
+  readonly #servers = new Map<number, Server>();
+  readonly #carried = new Set<Carried>();
+  readonly #opening = new Set<Promise<void>>();
+  /** Why connections of a Service fail, as last logged. */
+  readonly #told = new Map<string, string>();
+  #closing = false;
+
+  constructor(options: RelayServerOptions) {
+    this.#options = options;
+    this.#choice = new Choice(options.clock);
+  }
+
+  get isListening(): boolean {
+    return [...this.#options.routes.ports.keys()].every((port) => this.#servers.get(port)?.listening === true);
+  }
+
+  /** Listens on the ports of all routes, and on no others. Open connections of a route that is gone go on. */
+  follow(): void {
+    const { ports } = this.#options.routes;
+    for (const [port, server] of this.#servers) {
+      if (ports.has(port)) continue;
+      this.#servers.delete(port);
+      server.close();
+    }
+    if (this.#closing) return;
+    for (const port of ports.keys()) if (!this.#servers.has(port)) this.#listen(port);
+  }
+
+  /** Takes no connection any more, waits for those that are open, and cuts what is left after this long. */
+  async close(drainMs: number): Promise<void> {
+    this.#closing = true;
+    for (const server of this.#servers.values()) server.close();
+    this.#servers.clear();
+    const { clock, metrics } = this.#options;
+    await Promise.all(this.#opening);
+    const all = Promise.all([...this.#carried].map(({ closed }) => closed));
+    const late = Promise.withResolvers<void>();
+    const timer = clock.after(drainMs, late.resolve);
+    await Promise.race([all, late.promise]);
+    timer.cancel();
+    for (const carried of this.#carried) {
+      metrics.failed("", "Draining");
+      carried.cut();
+    }
+    await all;
+  }
+
+  #listen(port: number): void {
+    const { address, clock, log, onConnection } = this.#options;
+    const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (client) => {
+      onConnection();
+      client.setKeepAlive(true, KEEP_ALIVE_MS);
+      client.on("error", () => {});
+      const route = this.#options.routes.ports.get(port);
+      if (route === undefined) client.resetAndDestroy();
+      else this.#noteOpening(this.#onClient(client, route));
+    });
+    server.on("error", (error) => {
+      log.error({ err: error, port }, "a relayed Service cannot be served");
+      clock.after(LISTEN_AGAIN_MS, () => {
+        if (this.#servers.get(port) === server) this.#servers.delete(port);
+        this.follow();
+      });
+    });
+    this.#servers.set(port, server);
+    server.listen(port, address);
+  }
+
+  #noteOpening(opening: Promise<void>): void {
+    this.#opening.add(opening);
+    void opening.finally(() => this.#opening.delete(opening));
+  }
+
+  /** Never rejects. */
+  async #onClient(client: Socket, route: Route): Promise<void> {
+    const { routes, log, metrics } = this.#options;
+    const service = `${route.namespace}/${route.service}`;
+    try {
+      const destination = routes.destinationOf(route);
+      const source = client.remoteAddress ?? "";
+      const pods = this.#choice.order(destination, service, source).slice(0, MOST_ATTEMPTS);
+      let failed: { readonly reason: RelayFailure; readonly message: string; readonly cluster: string } = {
+        reason: "NoEndpoints",
+        message: "no pod is ready",
+        cluster: "",
+      };
+      for (const pod of pods) {
+        const connected = await this.#connect(client, pod);
+        if (client.destroyed) return;
+        if (connected.stream === undefined) {
+          failed = { ...connected, cluster: pod.cluster ?? "" };
+          continue;
+        }
+        this.#told.delete(service);
+        this.#choice.taken(pod, destination.affinityMs, service, source);
+        this.#carry(client, connected.stream, pod);
+        return;
+      }
+      metrics.failed(failed.cluster, failed.reason);
+      // Once until a connection succeeds: clients try again and again.
+      if (this.#told.get(service) !== failed.message) {
+        log.info({ service, member: failed.cluster, reason: failed.reason }, failed.message);
+        this.#told.set(service, failed.message);
+      }
+    } catch (error) {
+      log.error({ err: error, service }, "a connection was not relayed");
+    }
+    client.resetAndDestroy();
+  }
+
+  async #connect(client: Socket, pod: RelayPod): Promise<Connected> {
+    const abort = new AbortController();
+    const gone = (): void => abort.abort();
+    client.once("close", gone);
+    const connected = await connectTo(this.#options.host, pod, abort.signal);
+    client.removeListener("close", gone);
+    if (client.destroyed) connected.stream?.destroy();
+    return connected;
+  }
+
+  #carry(client: Socket, stream: NonNullable<Connected["stream"]>, { cluster = "", name, namespace }: RelayPod): void {
+    const { clock, log, metrics } = this.#options;
+    const counted = metrics.begin(cluster);
+    stream.once("error", (error) =>
+      log.debug({ member: cluster, namespace, name, reason: error.message }, "a connection was cut"),
+    );
+    const carried = carry(client, stream, clock, {
+      request: (bytes) => counted.bytes("request", bytes),
+      response: (bytes) => counted.bytes("response", bytes),
+    });
+    this.#carried.add(carried);
+    void carried.closed.then((how) => {
+      this.#carried.delete(carried);
+      counted.ended();
+      if (how === "cut") metrics.failed(cluster, "Cut");
+    });
+  }
+}

@@ -1,0 +1,107 @@
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import { beforeAll, expect, test } from "vitest";
+import type { Pod } from "../../../../src/api/kubernetes.ts";
+import { endpointSlices, pods, services } from "../../../../src/kube/resources.ts";
+import { conditionOf } from "../../../../src/pods/pod-state.ts";
+import { rssMb } from "../../../bench/process-usage.ts";
+import { afterFile } from "../../../support/harness/after-file.ts";
+import { podThat } from "../../../support/harness/pods-of.ts";
+import { onRealNodes } from "../../../support/harness/real-nodes.ts";
+import { eventually, eventuallyPasses } from "../../../support/harness/wait.ts";
+import { installRelay, type RelayReplica, relayReplica } from "../../../support/legation/relay.ts";
+import { StreamingKubectl } from "../../../support/streams/kubectl.ts";
+import { ask, LARGE, open, WEB_PORTS, webPod } from "../../../support/streams/web-server.ts";
+
+// Figures of docs/decisions/2026-11-30-relay.md.
+
+const CONNECTIONS = 200;
+const CONCURRENCY = 8;
+const ROUNDS = 5;
+const PATIENT = { timeoutMs: 90_000 };
+
+async function connectionsPerSecond(port: number): Promise<number> {
+  const began = performance.now();
+  let left = CONNECTIONS;
+  const worker = async (): Promise<void> => {
+    while (left-- > 0) expect((await ask(port, "/name")).status).toBe(200);
+  };
+  await Promise.all(Array.from({ length: CONCURRENCY }, worker));
+  return CONNECTIONS / ((performance.now() - began) / 1000);
+}
+
+async function megabytesPerSecond(port: number): Promise<number> {
+  const rates: number[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const socket = await open(port);
+    const began = performance.now();
+    socket.write("GET /large HTTP/1.0\r\n\r\n");
+    let received = 0;
+    await new Promise<void>((resolve, reject) => {
+      socket.once("error", reject);
+      socket.on("data", (chunk: Buffer) => {
+        received += chunk.length;
+        if (received > LARGE) resolve();
+      });
+    });
+    rates.push(LARGE / 1e6 / ((performance.now() - began) / 1000));
+    socket.destroy();
+  }
+  return rates.toSorted((a, b) => a - b)[Math.floor(ROUNDS / 2)] ?? 0;
+}
+
+onRealNodes((realNodes) => {
+  let relay: RelayReplica;
+  const ports = new Map<string, number>();
+  let forward: StreamingKubectl;
+
+  beforeAll(async () => {
+    const { legation } = realNodes();
+    await installRelay(legation.host, ["192.0.2.1"]);
+    const { client, namespace, cluster } = (await realNodes().places({ onFinished: afterFile })).delegating;
+    const annotations = { "legation.dev/relay": "web" };
+    const selector = { app: "web" };
+    await client.create(services, { metadata: { name: "web", namespace }, spec: { selector, ports: [...WEB_PORTS] } });
+    const spec = { ports: WEB_PORTS.map(({ name, port }) => ({ name, port })) };
+    await client.create(services, { metadata: { name: "far-web", namespace, annotations }, spec });
+    await client.create(pods, webPod(namespace, "web-0"));
+    const isReady = (pod: Pod): boolean => conditionOf(pod, "Ready")?.status === "True";
+    await podThat(client, namespace, "web-0", isReady, PATIENT);
+    relay = await relayReplica(legation, "127.0.0.1");
+    await relay.process.start();
+    const slice = await eventually(
+      () => client.find(endpointSlices, { namespace, name: "far-web-relay-ipv4" }),
+      PATIENT,
+    );
+    for (const { name = "", port = 0 } of slice.ports ?? []) ports.set(name, port);
+    await eventuallyPasses(async () => expect((await ask(ports.get("http") ?? 0, "/name")).status).toBe(200), PATIENT);
+    forward = new StreamingKubectl(["-n", namespace, "port-forward", "pod/web-0", ":8080"], {
+      kubeconfig: cluster.kubeconfig,
+      transport: "SPDY",
+      timeoutMs: 600_000,
+    });
+    afterFile(async () => forward[Symbol.dispose]());
+  }, 300_000);
+
+  test("measures the relay beside kubectl port-forward", async () => {
+    const port = ports.get("http") ?? 0;
+    const [, forwarded] = await forward.says(/127\.0\.0\.1:(\d+)/);
+    const memory = (): number => rssMb(relay.process.pid ?? 0);
+    const rows: [string, number, number | string][] = [
+      ["connections/s", await connectionsPerSecond(port), await connectionsPerSecond(Number(forwarded))],
+      ["MB/s on one stream", await megabytesPerSecond(port), await megabytesPerSecond(Number(forwarded))],
+    ];
+    const before = memory();
+    const held: Socket[] = [];
+    for (let index = 0; index < CONNECTIONS; index += 1) {
+      const socket = await open(ports.get("echo") ?? 0);
+      socket.write("x");
+      await once(socket, "data");
+      held.push(socket);
+    }
+    rows.push(["kB of a connection", ((memory() - before) * 1000) / CONNECTIONS, "-"]);
+    for (const socket of held) socket.destroy();
+    for (const row of rows)
+      process.stderr.write(`${row.map((cell) => (typeof cell === "number" ? cell.toFixed(1) : cell)).join(" | ")}\n`);
+  });
+});

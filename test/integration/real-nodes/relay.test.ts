@@ -1,0 +1,228 @@
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { buffer } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
+import { beforeAll, expect, test } from "vitest";
+import type { Pod } from "../../../src/api/kubernetes.ts";
+import { RELAY_SLICE_MANAGER } from "../../../src/api/relay.ts";
+import { endpointSlices, pods, services } from "../../../src/kube/resources.ts";
+import { conditionOf } from "../../../src/pods/pod-state.ts";
+import { afterFile } from "../../support/harness/after-file.ts";
+import { metricsOf } from "../../support/harness/metrics-of.ts";
+import { podThat } from "../../support/harness/pods-of.ts";
+import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
+import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
+import { installRelay, type RelayReplica, relayReplica } from "../../support/legation/relay.ts";
+import { ask, LARGE, open, WEB_PORTS, webPod } from "../../support/streams/web-server.ts";
+
+const FIRST = "127.0.0.1";
+const SECOND = "127.0.0.2";
+// Documentation addresses (RFC 5737): slices must not name loopback, and tests connect by themselves.
+const ADDRESSES = ["192.0.2.1", "192.0.2.2"];
+const PATIENT = { timeoutMs: 90_000 };
+
+const isReady = (pod: Pod): boolean => conditionOf(pod, "Ready")?.status === "True";
+
+function sha256(bytes: Buffer): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+onRealNodes((realNodes) => {
+  let place: Place;
+  let first: RelayReplica;
+  let second: RelayReplica;
+  let ports: ReadonlyMap<string, number>;
+  const port = (name: string): number => ports.get(name) ?? 0;
+
+  /** Returns the replicas' ports of a relayed Service by the name of its own. */
+  async function portsOf(service: string): Promise<ReadonlyMap<string, number>> {
+    const { client, namespace } = place;
+    const labelSelector = `kubernetes.io/service-name=${service},endpointslice.kubernetes.io/managed-by=${RELAY_SLICE_MANAGER}`;
+    return eventually(async () => {
+      const { items } = await client.list(endpointSlices, { namespace, labelSelector });
+      const [slice] = items;
+      return slice && new Map(slice.ports?.map(({ name = "", port: number = 0 }) => [name, number]));
+    }, PATIENT);
+  }
+
+  beforeAll(async () => {
+    const { legation } = realNodes();
+    await installRelay(legation.host, ADDRESSES);
+    place = (await realNodes().places({ onFinished: afterFile })).delegating;
+    const { client, namespace } = place;
+    await client.create(services, {
+      metadata: { name: "web", namespace },
+      spec: {
+        selector: { app: "web" },
+        ports: [...WEB_PORTS],
+      },
+    });
+    const spec = {
+      ports: [
+        { name: "web", port: 8080, targetPort: "http" },
+        { name: "echo", port: 9000 },
+        { name: "late", port: 9001 },
+        { name: "closed", port: 1 },
+      ],
+    };
+    const annotations = { "legation.dev/relay": "web" };
+    await client.create(services, { metadata: { name: "far-web", namespace, annotations }, spec });
+    await client.create(pods, webPod(namespace, "web-0"));
+    await podThat(client, namespace, "web-0", isReady, PATIENT);
+    [first, second] = [await relayReplica(legation, FIRST), await relayReplica(legation, SECOND, ["--drain=3s"])];
+    await Promise.all([first, second].map(({ process }) => process.start()));
+    ports = await portsOf("far-web");
+    await eventuallyPasses(async () => expect((await ask(port("web"), "/name")).text).toBe("web-0\n"), PATIENT);
+  }, 300_000);
+
+  test("leads a Service to the replicas, each at the same ports", async () => {
+    const { client, namespace } = place;
+    const { endpoints } = await client.get(endpointSlices, { namespace, name: "far-web-relay-ipv4" });
+    expect(endpoints?.flatMap(({ addresses }) => addresses)).toEqual(ADDRESSES);
+    for (const host of [FIRST, SECOND]) {
+      await eventuallyPasses(async () => {
+        expect(await ask(port("web"), "/name", undefined, host)).toEqual({ status: 200, text: "web-0\n" });
+      }, PATIENT);
+    }
+  });
+
+  test("carries large bodies both ways without a change", async () => {
+    const [expected] = (await ask(port("web"), "/sum")).text.split(" ");
+    const received = createHash("sha256");
+    const socket = await open(port("web"));
+    socket.write("GET /large HTTP/1.0\r\n\r\n");
+    const bytes = await buffer(socket);
+    socket.destroy();
+    const body = bytes.subarray(bytes.indexOf("\r\n\r\n") + 4);
+    expect(body.length).toBe(LARGE);
+    expect(received.update(body).digest("hex")).toBe(expected);
+    const sent = randomBytes(LARGE);
+    expect((await ask(port("web"), "/cgi-bin/sum", sent)).text.split(" ")[0]).toBe(sha256(sent));
+  });
+
+  test("carries both directions of one connection at once", async () => {
+    const socket = await open(port("echo"));
+    const sent = randomBytes(LARGE);
+    const received: Buffer[] = [];
+    let length = 0;
+    const all = new Promise<void>((resolve) => {
+      socket.on("data", (chunk: Buffer) => {
+        received.push(chunk);
+        length += chunk.length;
+        if (length >= LARGE) resolve();
+      });
+    });
+    socket.write(sent);
+    await all;
+    expect(sha256(Buffer.concat(received))).toBe(sha256(sent));
+    socket.destroy();
+  });
+
+  test("holds no reader up beside one that does not read", async () => {
+    const slow = await open(port("web"));
+    slow.pause();
+    slow.write("GET /large HTTP/1.0\r\n\r\n");
+    await sleep(1_000);
+    const began = performance.now();
+    expect((await ask(port("web"), "/name")).text).toBe("web-0\n");
+    expect(performance.now() - began).toBeLessThan(2_000);
+    const [expected] = (await ask(port("web"), "/sum")).text.split(" ");
+    slow.resume();
+    const bytes = await buffer(slow);
+    expect(sha256(bytes.subarray(bytes.indexOf("\r\n\r\n") + 4))).toBe(expected);
+    slow.destroy();
+  });
+
+  test("lets a client that has sent everything read on", async () => {
+    // Containerd waits for the other direction for a second.
+    const socket = await open(port("late"));
+    socket.end("a line\n");
+    expect(String(await buffer(socket))).toBe("late\n");
+  });
+
+  test("ends a client's connection when the server ends it", async () => {
+    const socket = await open(port("web"));
+    socket.write("GET /name HTTP/1.0\r\n\r\n");
+    expect(String(await buffer(socket))).toMatch(/web-0\n$/);
+    socket.destroy();
+  });
+
+  test("resets a connection to a port on which nothing listens", async () => {
+    const { client, namespace } = place;
+    await client.patch(
+      services,
+      { namespace, name: "web" },
+      { type: "json", body: [{ op: "add", path: "/spec/ports/-", value: { name: "closed", port: 1 } }] },
+    );
+    await eventuallyPasses(async () => {
+      const before = (await metricsOf(first.healthPort))('legation_relay_connections_total{cluster="west"}') ?? 0;
+      const socket = connect(port("closed"), FIRST);
+      expect(await new Promise((resolve) => socket.once("error", resolve))).toMatchObject({ code: "ECONNRESET" });
+      expect((await metricsOf(first.healthPort))('legation_relay_connections_total{cluster="west"}')).toBe(before + 1);
+    }, PATIENT);
+    expect(
+      (await metricsOf(first.healthPort))('legation_relay_failures_total{cluster="west",reason="Cut"}'),
+    ).toBeGreaterThan(0);
+  });
+
+  test("counts open connections", async () => {
+    const counted = async (): Promise<number | undefined> =>
+      (await metricsOf(first.healthPort))('legation_relay_open_connections{cluster="west"}');
+    await eventuallyPasses(async () => expect(await counted()).toBe(0), PATIENT);
+    const socket = await open(port("echo"));
+    await eventuallyPasses(async () => expect(await counted()).toBe(1), PATIENT);
+    socket.destroy();
+    await eventuallyPasses(async () => expect(await counted()).toBe(0), PATIENT);
+  });
+
+  test("leads new connections to other pods while one ends", async () => {
+    const { client, namespace } = place;
+    await client.create(pods, webPod(namespace, "web-1"));
+    await podThat(client, namespace, "web-1", isReady, PATIENT);
+    const seen = new Set<string>();
+    await eventuallyPasses(async () => {
+      seen.add((await ask(port("web"), "/name")).text);
+      expect(seen).toEqual(new Set(["web-0\n", "web-1\n"]));
+    }, PATIENT);
+    await client.patch(
+      services,
+      { namespace, name: "far-web" },
+      { type: "merge", body: { spec: { sessionAffinity: "ClientIP" } } },
+    );
+    const sameClient = async (): Promise<Set<string>> =>
+      new Set(await Promise.all(Array.from({ length: 8 }, async () => (await ask(port("web"), "/name")).text)));
+    await eventuallyPasses(async () => expect((await sameClient()).size).toBe(1), PATIENT);
+    const [given = ""] = await sameClient();
+    await client.delete(pods, { namespace, name: given.trim() });
+    const other = given === "web-0\n" ? "web-1\n" : "web-0\n";
+    await eventuallyPasses(async () => expect([...(await sameClient())]).toEqual([other]), PATIENT);
+  });
+
+  test("serves the same ports after it was killed, which ends what was open", async () => {
+    const socket = await open(port("echo"));
+    socket.write("a");
+    await once(socket, "data");
+    // The kernel ends the connections of a process that is gone.
+    const ended = once(socket, "end");
+    await first.process.stop("SIGKILL");
+    await ended;
+    await first.process.start();
+    expect(await portsOf("far-web")).toEqual(ports);
+    await eventuallyPasses(async () => expect((await ask(port("web"), "/name")).status).toBe(200), PATIENT);
+  });
+
+  test("lets open connections go on when it is asked to end, and takes no new ones", async () => {
+    const socket = await open(port("echo"), SECOND);
+    socket.write("before\n");
+    expect(String((await once(socket, "data"))[0])).toBe("before\n");
+    const stopped = second.process.stop();
+    await eventuallyPasses(async () => {
+      await expect(open(port("echo"), SECOND)).rejects.toMatchObject({ code: "ECONNREFUSED" });
+    }, PATIENT);
+    socket.write("while it drains\n");
+    expect(String((await once(socket, "data"))[0])).toBe("while it drains\n");
+    socket.destroy();
+    await stopped;
+  });
+});
