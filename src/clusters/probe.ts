@@ -132,9 +132,9 @@ export class Probe {
   }
 }
 
-/** Says what is wrong with a member to people who do not know which of its paths are read. */
+/** Says what is wrong with a member to people who see its name beside, and do not know which of its paths are read. */
 function wordsOf(error: unknown): string {
-  if (isKubeError(error)) return `${error.cluster}: ${error.detail}`;
+  if (isKubeError(error)) return error.detail;
   return error instanceof Error ? error.message : String(error);
 }
 

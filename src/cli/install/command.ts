@@ -124,6 +124,7 @@ export const command: Equip = equipped({
       signal,
       onApplied: (applied) => {
         objects.push(applied);
+        if (applied.change === "unchanged") return;
         terminal.progress(`${objectText(applied.kind, applied)} ${applied.change}`);
       },
       onAdvice: (advice) => terminal.progress(advice),

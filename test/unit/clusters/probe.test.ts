@@ -75,7 +75,7 @@ test("says what the member answers, without the paths that are read", async () =
   probe.start();
   await vi.advanceTimersByTimeAsync(1);
   probe.stop();
-  expect(results[0]?.message).toBe("west: etcd failed");
+  expect(results[0]?.message).toBe("etcd failed");
 });
 
 test("counts a member that never answered as unreachable after the failure threshold, a second apart", async () => {

@@ -153,9 +153,13 @@ function Moving(): JSX.Element {
   );
 }
 
+// Nothing is told by the first moments.
+const FIRST_COUNTS_MS = 5_000;
+
 /** What became of pods since the page was opened, at most in the last five minutes. */
 function Pace({ now }: { now: number }): JSX.Element {
   const { ms, of } = useLive().rates.counts(now);
+  if (ms < FIRST_COUNTS_MS) return <p class="muted">Counted from now on.</p>;
   const perMinute = (count: number): string => (ms < 60_000 ? "" : ` (${Math.round((count / ms) * 600_000) / 10}/min)`);
   return (
     <p class="muted">
