@@ -9,6 +9,12 @@ export async function queueWithWaiting({ cluster, namespace }: Place): Promise<v
   const queue = clusterQueue("team", { west: { cpu: "128" } });
   const containers = [{ name: "main", image: "main:1", resources: { requests: { cpu: "4" } } }];
   const apiVersion = "kueue.x-k8s.io/v1beta2";
+  // The garbage collector deletes objects whose owner never was.
+  const template = { spec: { containers, restartPolicy: "Never" } };
+  await applyAll(cluster, [
+    { apiVersion: "batch/v1", kind: "Job", metadata: { namespace, name: "sweep" }, spec: { suspend: true, template } },
+  ]);
+  const uid = await kubectl(cluster, ["-n", namespace, "get", "job", "sweep", "-o", "jsonpath={.metadata.uid}"]);
   await applyAll(cluster, [
     flavor("west", { "legation.dev/cluster": "west" }),
     queue,
@@ -17,7 +23,7 @@ export async function queueWithWaiting({ cluster, namespace }: Place): Promise<v
       ...{ apiVersion, kind: "Workload" },
       metadata: {
         ...{ namespace, name: "job-sweep" },
-        ownerReferences: [{ apiVersion: "batch/v1", kind: "Job", name: "sweep", uid: "sweep", controller: true }],
+        ownerReferences: [{ apiVersion: "batch/v1", kind: "Job", name: "sweep", uid, controller: true }],
       },
       spec: { queueName: "team", podSets: [{ name: "main", count: 1, template: { spec: { containers } } }] },
     },
