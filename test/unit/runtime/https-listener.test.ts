@@ -30,10 +30,22 @@ async function listening(options: Partial<HttpsListenerOptions> = {}) {
 
 /** Connects without the handshake. */
 async function connecting(port: number, localPort?: number): Promise<Socket> {
-  const socket = connect({ host: LOOPBACK, port, ...(localPort === undefined ? {} : { localPort }) });
+  const from = localPort === undefined ? {} : { localAddress: LOOPBACK, localPort };
+  const socket = connect({ host: LOOPBACK, port, ...from });
   socket.on("error", () => {});
   await once(socket, "connect");
   return socket;
+}
+
+/** Ends a connection, and returns another one from its port. */
+async function connectingAfter(port: number): Promise<Socket> {
+  const first = await connecting(port);
+  await seen();
+  const { localPort } = first;
+  first.resetAndDestroy();
+  await once(first, "close");
+  // Another process of the machine may have taken the port meanwhile.
+  return connecting(port, localPort).catch(() => connectingAfter(port));
 }
 
 async function secured(port: number, ca: string = authority.pem): Promise<TLSSocket> {
@@ -62,13 +74,8 @@ test("stops at once beside one that came from the port of another that had just 
   timeout: AT_ONCE_MS,
 }, async () => {
   const { listener, port } = await listening();
-  const first = await connecting(port);
-  await seen();
-  const { localPort } = first;
-  first.resetAndDestroy();
-  await once(first, "close");
   // Accepted in the same turn in which the server hears of the first one's end.
-  const second = await connecting(port, localPort);
+  const second = await connectingAfter(port);
   await seen();
   await Promise.all([once(second, "close"), listener.stopListening()]);
 });
