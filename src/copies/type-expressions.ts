@@ -60,7 +60,6 @@ export function compileExpressions({
     expression: compile(value, "status"),
   }));
   const known = new WeakMap<Stored<AnyObject>, CopyHealth>();
-  const counted = new WeakMap<Stored<AnyObject>, readonly number[]>();
   const evaluations = new WeakMap<Stored<AnyObject>, RuleValues>();
   const problemsOf = (name: string, expression: typeof judge): string[] =>
     expression !== undefined && "problem" in expression ? [`${name}: ${expression.problem}`] : [];
@@ -83,9 +82,7 @@ export function compileExpressions({
     },
     podCounts: (object) => {
       if (pods === undefined || "problem" in pods) return [];
-      const found = counted.get(object) ?? numbersIn(evaluated(pods, () => ({ object: celValue(plain(object)) })));
-      counted.set(object, found);
-      return found;
+      return numbersIn(evaluated(pods, () => ({ object: celValue(plain(object)) })));
     },
     statusOf: (status, holders) => {
       if (rules.length === 0) return { status, problems: [] };

@@ -135,7 +135,7 @@ class ForwardedPort extends Duplex {
     if (!this.#socket.destroyed) {
       if (!this.#isReset) this.#socket.write(cancelStream(DATA));
       this.#socket.end(() => this.#socket.destroy());
-      // What the server does not read must not keep the connection.
+      // Bytes that the server does not read must not keep the connection.
       startTimer(LAST_FRAMES_MS, () => this.#socket.destroy()).unref();
     }
     done(error);

@@ -9,7 +9,7 @@ const MOST_CLIENTS = 100_000;
 /** Chooses pods as kube-proxy does: any, or with `sessionAffinity: ClientIP` the one that the client has been given before. */
 export class Choice {
   readonly #clock: Pick<Clock, "now">;
-  /** By Service and client's address; the longest unused first. */
+  /** The pods given, by Service and client's address; the longest unused first. */
   readonly #given = new Map<string, { readonly uid: string; readonly until: number }>();
 
   constructor(clock: Pick<Clock, "now">) {
@@ -23,7 +23,7 @@ export class Choice {
     const given = this.#given.get(key);
     const uid = given !== undefined && given.until > this.#clock.now() ? given.uid : "";
     const first = pods.find((pod) => pod.uid === uid);
-    // By hash, so that replicas and later processes choose the same pod.
+    // The order is by hash, so that replicas and later processes choose the same pod.
     const others = pods.filter((pod) => pod !== first);
     const ranked = others.toSorted((a, b) => (rank(key, b) < rank(key, a) ? -1 : 1));
     return first === undefined ? ranked : [first, ...ranked];

@@ -1,7 +1,7 @@
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../runtime/clock.ts";
-import { closeInTime, pass } from "../runtime/joined-sockets.ts";
+import { closeInTime, closing, pass } from "../runtime/joined-sockets.ts";
 
 /** A client's connection that is joined to one of a pod. */
 export interface Carried {
@@ -23,7 +23,7 @@ export function carry(
   // Before they are passed on, which may free them.
   client.on("data", (chunk: Buffer) => onBytes.request(chunk.length));
   pod.on("data", (chunk: Buffer) => onBytes.response(chunk.length));
-  const ends = [client, pod].map((from) => closing(from));
+  const ends = [client, pod].map((from) => closing(from).then(() => hasEnded(from)));
   for (const [from, to] of [
     [client, pod],
     [pod, client],
@@ -34,7 +34,7 @@ export function carry(
     from.once("close", () => {
       if (!hasEnded(from)) cut(to);
       else if (!to.closed) closeInTime(to, clock, LAST_WAIT_MS);
-      // Its end is seen by reading alone.
+      // The other side's end is seen by reading alone.
       to.resume();
     });
   }
@@ -53,11 +53,4 @@ function hasEnded(stream: Duplex): boolean {
 function cut(stream: Duplex): void {
   if (stream instanceof Socket) stream.resetAndDestroy();
   else stream.destroy(new Error("the other side was cut"));
-}
-
-function closing(stream: Duplex): Promise<boolean> {
-  return new Promise((resolve) => {
-    if (stream.closed) resolve(hasEnded(stream));
-    else stream.once("close", () => resolve(hasEnded(stream)));
-  });
 }

@@ -5,6 +5,7 @@ import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { statusMessage } from "../kube/json.ts";
 import { forwardPort } from "../kube/port-forward.ts";
+import { KEEP_ALIVE_DELAY_MS } from "../runtime/https-listener.ts";
 import type { RelayFailure } from "../telemetry/relay.ts";
 import type { RelayPod } from "./endpoints.ts";
 
@@ -15,8 +16,6 @@ export type Connected =
 
 // A kubelet answers within a second; the rest is patience for an overloaded node.
 const ANSWER_MS = 20_000;
-/** Shorter than the idle timeout of common load balancers. */
-export const KEEP_ALIVE_MS = 30_000;
 
 /**
  * Connects to a pod: on the host to its address; in a member by port-forward of the host's API server, which asks the virtual node,
@@ -46,7 +45,7 @@ function dial({ address: host, port }: RelayPod, signal: AbortSignal): Promise<C
     allowHalfOpen: true,
     noDelay: true,
     keepAlive: true,
-    keepAliveInitialDelay: KEEP_ALIVE_MS,
+    keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS,
   });
   const giveUp = (): void => void socket.destroy(new Error(`no answer within ${ANSWER_MS} ms`));
   socket.setTimeout(ANSWER_MS, giveUp);

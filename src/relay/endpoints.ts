@@ -1,5 +1,5 @@
 import { clusterOfNode } from "../api/keys.ts";
-import type { EndpointSlice, Service, Stored } from "../api/kubernetes.ts";
+import type { EndpointSlice, Stored } from "../api/kubernetes.ts";
 import { isOfSelector } from "../copies/services.ts";
 
 /** A pod that takes connections of a relayed Service. */
@@ -11,11 +11,6 @@ export interface RelayPod {
   readonly port: number;
   /** Undefined: the pod runs on the host. */
   readonly cluster: string | undefined;
-}
-
-/** Returns the target's port of that number or name. `targetPort` of a relayed Service names a port of the Service that it leads to. */
-export function portOf({ spec }: Service, wanted: string | number | undefined): { readonly name?: string } | undefined {
-  return spec?.ports?.find(({ name, port }) => (typeof wanted === "string" ? name === wanted : port === wanted));
 }
 
 /**

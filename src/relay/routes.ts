@@ -1,13 +1,20 @@
 import { RELAY_ANNOTATION } from "../api/keys.ts";
-import { type EndpointSlice, objectKey, type Service, type Stored } from "../api/kubernetes.ts";
-import { RELAY_SLICE_MANAGER } from "../api/relay.ts";
+import {
+  type EndpointSlice,
+  type ObjectKey,
+  objectKey,
+  objectRef,
+  type Service,
+  type Stored,
+} from "../api/kubernetes.ts";
+import { portOf, RELAY_SLICE_MANAGER } from "../api/relay.ts";
 import { SERVICE_NAME_LABEL, SLICE_MANAGER_LABEL, serviceOfSlice } from "../copies/services.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { endpointSlices, services } from "../kube/resources.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { portOf, type RelayPod, takingConnections } from "./endpoints.ts";
+import { type RelayPod, takingConnections } from "./endpoints.ts";
 
 /** The pods to which the connections of one port lead now. */
 export interface Destination {
@@ -41,7 +48,7 @@ export class Routes {
   readonly #slices: Reflector<EndpointSlice>;
   readonly #services: Reflector<Service>;
   /** EndpointSlices of the Services that routes lead to, by the Service's key. */
-  readonly #targets = new Map<string, Reflector<EndpointSlice>>();
+  readonly #targets = new Map<ObjectKey, Reflector<EndpointSlice>>();
   #ports: ReadonlyMap<number, Route> = new Map();
 
   constructor(options: RoutesOptions) {
@@ -83,7 +90,7 @@ export class Routes {
     const target = service && this.#targetOf(service);
     const port = service?.spec?.ports?.find((each) => (each.name ?? "") === portName);
     const targetPort = target && portOf(target, port?.targetPort ?? port?.port);
-    const slices = this.#targets.get(targetKey(namespace, target?.metadata.name ?? ""))?.store.list() ?? [];
+    const slices = this.#targets.get(objectKey({ namespace, name: target?.metadata.name ?? "" }))?.store.list() ?? [];
     if (service === undefined || targetPort === undefined) return { pods: [], affinityMs: undefined };
     const { sessionAffinity, sessionAffinityConfig } = service.spec ?? {};
     const seconds = sessionAffinityConfig?.clientIP?.timeoutSeconds ?? AFFINITY_SECONDS;
@@ -101,7 +108,7 @@ export class Routes {
 
   #read(): void {
     const ports = new Map<number, Route>();
-    const targets = new Set<string>();
+    const targets = new Set<ObjectKey>();
     for (const slice of this.#slices.store.list()) {
       const { namespace = "" } = slice.metadata;
       const service = serviceOfSlice(slice);
@@ -110,14 +117,14 @@ export class Routes {
       }
       const stored = this.#services.store.get(objectKey({ namespace, name: service }));
       const target = stored?.metadata.annotations?.[RELAY_ANNOTATION];
-      if (target !== undefined) targets.add(targetKey(namespace, target));
+      if (target !== undefined) targets.add(objectKey({ namespace, name: target }));
     }
     this.#ports = ports;
     this.#follow(targets);
     this.#options.onPorts();
   }
 
-  #follow(targets: ReadonlySet<string>): void {
+  #follow(targets: ReadonlySet<ObjectKey>): void {
     const { host: client, clock, log } = this.#options;
     for (const [key, reflector] of this.#targets) {
       if (targets.has(key)) continue;
@@ -126,7 +133,7 @@ export class Routes {
     }
     for (const key of targets) {
       if (this.#targets.has(key)) continue;
-      const [namespace = "", name = ""] = key.split("/");
+      const { namespace = "", name } = objectRef(key);
       const labelSelector = `${SERVICE_NAME_LABEL}=${name}`;
       const reflector = new Reflector<EndpointSlice>({
         client,
@@ -140,8 +147,4 @@ export class Routes {
       reflector.start();
     }
   }
-}
-
-function targetKey(namespace: string, name: string): string {
-  return `${namespace}/${name}`;
 }

@@ -1,11 +1,13 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { KEEP_ALIVE_DELAY_MS } from "../runtime/https-listener.ts";
+import { listenOn } from "../runtime/listening.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { RelayFailure, RelayMetrics } from "../telemetry/relay.ts";
 import { Choice } from "./affinity.ts";
 import { type Carried, carry } from "./carry.ts";
-import { type Connected, connectTo, KEEP_ALIVE_MS } from "./connect.ts";
+import { type Connected, connectTo } from "./connect.ts";
 import type { RelayPod } from "./endpoints.ts";
 import type { Route, Routes } from "./routes.ts";
 
@@ -22,7 +24,7 @@ export interface RelayServerOptions {
 
 // Another process on the machine may have the port for a moment.
 const LISTEN_AGAIN_MS = 5_000;
-// One pod or member that does not answer must not cost the client its connection; more attempts would keep it waiting.
+// A pod or member that does not answer must not cost the client its connection; more attempts would keep the client waiting.
 const MOST_ATTEMPTS = 3;
 
 /** Listens on a port for each port of a relayed Service, and carries each connection to a pod. */
@@ -80,21 +82,21 @@ export class RelayServer {
     const { address, clock, log, onConnection } = this.#options;
     const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (client) => {
       onConnection();
-      client.setKeepAlive(true, KEEP_ALIVE_MS);
+      client.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
       client.on("error", () => {});
       const route = this.#options.routes.ports.get(port);
       if (route === undefined) client.resetAndDestroy();
       else this.#noteOpening(this.#onClient(client, route));
     });
-    server.on("error", (error) => {
-      log.error({ err: error, port }, "a relayed Service cannot be served");
+    this.#servers.set(port, server);
+    const onError = (err: Error): void => log.error({ err, port }, "a relayed Service cannot be served");
+    listenOn(server, { host: address, port, onError }).catch((error: Error) => {
+      onError(error);
       clock.after(LISTEN_AGAIN_MS, () => {
         if (this.#servers.get(port) === server) this.#servers.delete(port);
         this.follow();
       });
     });
-    this.#servers.set(port, server);
-    server.listen(port, address);
   }
 
   #noteOpening(opening: Promise<void>): void {

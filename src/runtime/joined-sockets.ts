@@ -97,7 +97,8 @@ export function closeInTime(socket: Duplex, clock: Clock, ms: number = HALF_CLOS
   socket.once("close", () => timer.cancel());
 }
 
-function closing(socket: Duplex): Promise<void> {
+/** Resolves once the socket is closed. */
+export function closing(socket: Duplex): Promise<void> {
   return new Promise((resolve) => {
     if (socket.closed) resolve();
     else socket.once("close", () => resolve());

@@ -51,7 +51,7 @@ describe("a relayed Service", () => {
     for (const port of all) expect(port).toBeGreaterThanOrEqual(RELAY_PORTS.first);
     const slice = await host.get(endpointSlices, ref);
     expect(slice.endpoints?.flatMap(({ addresses }) => addresses)).toEqual(ADDRESSES);
-    // Whoever deletes a slice gets the same one again.
+    // A slice that somebody deletes is made again as it was.
     await host.delete(endpointSlices, ref);
     await eventuallyPasses(async () => {
       expect((await host.get(endpointSlices, ref)).metadata.uid).not.toBe(slice.metadata.uid);

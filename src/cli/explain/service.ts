@@ -21,7 +21,7 @@ export interface ServiceStatus {
   readonly namespace: string;
   readonly name: string;
   readonly type: string;
-  /** Of each port, `80/TCP`. */
+  /** The ports, each as `80/TCP`. */
   readonly ports: readonly string[];
   /** The Service to whose pods connections are carried. Undefined: it is not relayed. */
   readonly relay: string | undefined;
@@ -53,7 +53,7 @@ export interface ServiceFacts {
   /** Pods of the namespace that have a member. */
   readonly proxies: readonly Stored<Pod>[];
   readonly clusters: readonly Stored<Cluster>[];
-  /** Of this cluster's own pods. */
+  /** The network of this cluster's own pods. */
   readonly network: string | undefined;
   readonly told: readonly KubeEvent[];
 }

@@ -41,7 +41,7 @@ export class ProviderController {
       log,
       onEvent: ({ object }) => {
         this.#loop.enqueue(object.metadata.name);
-        // What flavors are used may have changed with it.
+        // The flavors in use may have changed with it.
         capacities.changed();
       },
       onState: (state) => {

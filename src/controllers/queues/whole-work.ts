@@ -9,7 +9,7 @@ import { asksForShares } from "../../scheduling/whole/job-choice.ts";
 
 type Annotations = Readonly<Record<string, string>>;
 
-/** What goes to members whole, as the admission check judges its pods. */
+/** A Job or object that goes to members whole, as the admission check judges its pods. */
 export interface WholeWork {
   readonly uid: string;
   readonly annotations: Annotations;
@@ -22,10 +22,10 @@ export interface WholeWork {
   readonly succeeded: number;
 }
 
-/** What goes to members whole, as it is in the member that has it. */
+/** A Job or object that goes to members whole, as it is in the member that has it. */
 export interface WholeInMember {
   readonly pods: readonly { readonly pod: Pod; readonly count: number }[];
-  /** By which the member's pods are known as its own. Absent: it has none. */
+  /** The uid by which the member's pods are known as its own. Absent: it has none. */
   readonly uid?: string;
 }
 

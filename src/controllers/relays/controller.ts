@@ -7,7 +7,7 @@ import {
   type Service,
   type Stored,
 } from "../../api/kubernetes.ts";
-import { RELAY_NAMESPACE, RELAY_SERVICE, RELAY_SLICE_MANAGER } from "../../api/relay.ts";
+import { portOf, RELAY_NAMESPACE, RELAY_SERVICE, RELAY_SLICE_MANAGER } from "../../api/relay.ts";
 import { hasSelector, SERVICE_NAME_LABEL, SLICE_MANAGER_LABEL, serviceOfSlice } from "../../copies/services.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { endpointSlices, services } from "../../kube/resources.ts";
@@ -152,9 +152,7 @@ export class RelayController {
     if (!hasSelector(target))
       return `${annotation}: the Service ${name} has no spec.selector, so it has no pods; name one that selects pods`;
     const wanted = (spec?.ports ?? []).map(({ port, targetPort = port }) => targetPort);
-    const missing = wanted.find((each) =>
-      target.spec?.ports?.every(({ name: portName, port }) => each !== portName && each !== port),
-    );
+    const missing = wanted.find((each) => portOf(target, each) === undefined);
     return missing === undefined
       ? undefined
       : `spec.ports: the Service ${name} has no port ${missing}; write one of its ports, by number or name, as targetPort`;

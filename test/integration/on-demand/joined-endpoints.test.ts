@@ -76,7 +76,7 @@ async function slicesIn(client: ClusterClient, namespace: string): Promise<Store
   return (await client.list(endpointSlices, { namespace })).items;
 }
 
-/** What a cluster's slices show, as they change. */
+/** The endpoints that a cluster's slices show, as they change. */
 class Follower {
   /** Seconds from each change until the slices showed it. */
   readonly seconds: number[] = [];

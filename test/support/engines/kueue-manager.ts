@@ -74,7 +74,7 @@ export async function startKueue(host: Cluster, options: KueueManagerOptions): P
     controller: { groupKindConcurrency: CONCURRENCY },
     clientConnection: { qps: 300, burst: 500 },
     integrations: { frameworks: options.frameworks },
-    // It serves an aggregated API by a certificate of its own; and pods that are preempted while a check is pending queue again.
+    // Kueue serves an aggregated API by a certificate of its own; and pods that are preempted while a check is pending queue again.
     featureGates: { VisibilityOnDemand: false, SkipReassignmentForPodOwnedWorkloads: false },
     ...options.configuration,
   };

@@ -243,7 +243,7 @@ test("2,000 workloads queue over three members, none beyond the quota, and all e
   await applyAll(host, [check]);
   const spec = { admissionChecksStrategy: { admissionChecks: [{ name: "room" }] } };
   const namespace = await queueOf("many", NOTHING, { annotations: FOLLOWS, spec });
-  // One request for all: kubectl deletes one Job after the other, and each for its own time.
+  // A single request deletes all Jobs: kubectl deletes one after the other, and each for its own time.
   onTestFinished(async () => {
     const raw = `/apis/batch/v1/namespaces/${namespace}/jobs?propagationPolicy=Background`;
     await kubectl(host, ["delete", `--raw=${raw}`]);
