@@ -124,8 +124,8 @@ function clustersOf(facts: ServiceFacts): ServiceInCluster[] {
         cluster: other,
         why: whyNot(facts.service, [cluster, network], [other, networks.get(other)]),
       }));
-    const hasName =
-      cluster === undefined || ready + notReady > 0 || network !== undefined || !hasSelector(facts.service);
+    const isEverywhere = !hasSelector(facts.service) || hasWholeLabel(facts.service);
+    const hasName = cluster === undefined || ready + notReady > 0 || network !== undefined || isEverywhere;
     const why = "it has no pod of the Service and is in no network, so it has no Service of that name";
     return {
       ...{ cluster, network, ready, notReady },

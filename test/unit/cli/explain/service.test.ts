@@ -103,8 +103,14 @@ test("a member that is left out of its network has its own pods", () => {
 test("a whole Service has each cluster's own pods alone, and one without a selector the same endpoints everywhere", () => {
   const clusters = [cluster("west", "corp"), cluster("east", "corp")];
   const there = { west: [true], east: [true] };
-  const whole = lines({ service: service({}, { [WHOLE_KEY]: "true" }), slices: [slice("IPv4", there)], clusters });
-  expect(whole[4]).toMatch(/^west .* its own +east: of a whole Service, each cluster has its own pods alone$/);
+  const whole = lines({
+    service: service({}, { [WHOLE_KEY]: "true" }),
+    slices: [slice("IPv4", there)],
+    clusters,
+    proxies: [pod("north")],
+  });
+  expect(whole[4]).toMatch(/^north .* - +east, west: of a whole Service, each cluster has its own pods alone$/);
+  expect(whole[5]).toMatch(/^west .* its own +east: of a whole Service, each cluster has its own pods alone$/);
   const open = lines({
     service: service({ selector: {} }),
     slices: [slice("IPv4", { "": [true] })],
