@@ -54,7 +54,7 @@ export interface ServiceInCluster {
 export interface ServiceFacts {
   readonly service: Stored<Service>;
   readonly slices: readonly Stored<EndpointSlice>[];
-  /** Those of the Service that a relayed one leads to. Undefined: it is not relayed. */
+  /** Those of the Service that a relayed one leads to, made for its selector. Undefined: it is not relayed. */
   readonly targets: readonly Stored<EndpointSlice>[] | undefined;
   /** Pods of the namespace that have a member. */
   readonly proxies: readonly Stored<Pod>[];
@@ -69,34 +69,49 @@ const HOST_NETWORK: Hidden = {
   right: `the right to get ConfigMap ${HOST_CONFIG_NAME} of Legation's namespace`,
 };
 
-/** Reads a Service, its endpoints and the members of its namespace. Rejects with `Failure` if there is none, else with KubeError. */
+interface ServiceName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Reads a Service and where its pods are. Rejects with `Failure` if there is none, else with KubeError. */
 export async function readService(
   client: ClusterClient,
-  { namespace, name }: { readonly namespace: string; readonly name: string },
+  ref: ServiceName,
   signal: AbortSignal,
 ): Promise<ServiceStatus> {
-  const ref = { namespace, name };
+  const { facts, hidden } = await readServiceFacts(client, ref, signal);
+  const whole = hasWholeLabel(facts.service)
+    ? await readWholeObject(client, { word: "services", ...ref }, signal)
+    : undefined;
+  return { ...serviceStatus(facts), ...(whole === undefined ? {} : { whole }), hidden: hiddenLine(hidden) };
+}
+
+/** Reads a Service, its endpoints and the members of its namespace. Rejects like `readService`. */
+export async function readServiceFacts(
+  client: ClusterClient,
+  { namespace, name }: ServiceName,
+  signal: AbortSignal,
+): Promise<{ readonly facts: ServiceFacts; readonly hidden: readonly Hidden[] }> {
   const slicesOf = (service: string): Promise<Stored<EndpointSlice>[]> =>
     listAll(client, endpointSlices, { namespace, labelSelector: `${SERVICE_NAME_LABEL}=${service}`, signal });
-  const readFacts = () =>
-    Promise.all([
+  const readFacts = ({ metadata }: Stored<Service>) => {
+    const relay = metadata.annotations?.[RELAY_ANNOTATION];
+    return Promise.all([
       slicesOf(name),
+      relay === undefined ? undefined : slicesOf(relay),
       listAll(client, podResource, { namespace, labelSelector: OF_PROXIES, signal }),
       readable(findClusters(client, signal)),
       readable(recordedHost(client, signal)),
     ]);
-  const { object: service, told, facts } = await readWhole(client, { resource: services, ref }, readFacts, signal);
-  const [slices, proxies, clusters, host] = facts;
-  const relay = service.metadata.annotations?.[RELAY_ANNOTATION];
-  const targets = relay === undefined ? undefined : (await slicesOf(relay)).filter(isOfSelector);
-  const whole = hasWholeLabel(service)
-    ? await readWholeObject(client, { word: "services", ...ref }, signal)
-    : undefined;
-  const hidden = [...(clusters === undefined ? [MEMBERS] : []), ...(host === undefined ? [HOST_NETWORK] : [])];
+  };
+  const read = { resource: services, ref: { namespace, name } };
+  const { object: service, told, facts } = await readWhole(client, read, readFacts, signal);
+  const [slices, ofTarget, proxies, clusters, host] = facts;
+  const targets = ofTarget?.filter(isOfSelector);
   return {
-    ...serviceStatus({ service, slices, targets, proxies, clusters: clusters ?? [], network: host?.network, told }),
-    ...(whole === undefined ? {} : { whole }),
-    hidden: hiddenLine(hidden),
+    facts: { service, slices, targets, proxies, clusters: clusters ?? [], network: host?.network, told },
+    hidden: [...(clusters === undefined ? [MEMBERS] : []), ...(host === undefined ? [HOST_NETWORK] : [])],
   };
 }
 
@@ -165,8 +180,8 @@ type Way = { readonly how: ServiceWay } | { readonly why: string };
 function wayTo({ service, slices, targets }: ServiceFacts, [from, ofFrom]: InNetwork, [to, ofTo]: InNetwork): Way {
   if (targets !== undefined) {
     if (from !== undefined) return { why: "a relayed Service leads from this cluster alone" };
-    if (slices.length === 0) return { why: "no relay is installed (legation install --relay)" };
-    return readyReplicas(slices) > 0 ? { how: "relay" } : { why: "no replica of legation relay is ready" };
+    if (readyReplicas(slices) > 0) return { how: "relay" };
+    return { why: "no replica of legation relay is ready (legation install --relay installs it)" };
   }
   if (!hasSelector(service)) return { how: from === to ? "local" : "address" };
   if (from === to) return { how: "local" };
