@@ -12,11 +12,13 @@ import { hasSelector, SERVICE_NAME_LABEL, SLICE_MANAGER_LABEL, serviceOfSlice } 
 import type { ClusterClient } from "../../kube/client.ts";
 import { endpointSlices, services } from "../../kube/resources.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
+import type { Events } from "../../runtime/event-bus.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import { sendGuarded } from "../../runtime/guarded-write.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
+import type { ControllerEvents } from "../events.ts";
 import { decide, type ObservedRelay, type RelayAction } from "./decide.ts";
 import { PortRecord } from "./ports.ts";
 import { recordedPorts, relayedPorts, replicasOf, slicesOf } from "./slices.ts";
@@ -24,8 +26,10 @@ import { recordedPorts, relayedPorts, replicasOf, slicesOf } from "./slices.ts";
 export interface RelayControllerOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly recorder: Pick<EventRecorder, "record" | "isRecorded">;
+  readonly events: Events<ControllerEvents>;
 }
 
+const NO_RELAY = `annotation ${RELAY_ANNOTATION}: no relay is installed on the host: legation install --relay`;
 const WRITE = "slices";
 const SERVICE_INDEX = "service";
 
@@ -42,7 +46,8 @@ export class RelayController {
 
   constructor(options: RelayControllerOptions) {
     this.#options = options;
-    const { host: client, clock, log } = options;
+    const { host: client, clock, log, events } = options;
+    events.on("relayed", () => this.#follow());
     this.#guard = new WriteGuard({ clock });
     const shared = { client, resource: endpointSlices, clock, log };
     this.#replicas = new Reflector<EndpointSlice>({
@@ -93,7 +98,7 @@ export class RelayController {
     await this.#loop.stop();
   }
 
-  /** Reads Services from the first replica or slice on: a host without a relay pays for no watch of all its Services. */
+  /** Reads Services from the first replica, slice or relayed Service on: other hosts pay for no watch of all their Services. */
   #follow(): void {
     if (this.#following) return;
     this.#following = true;
@@ -153,6 +158,8 @@ export class RelayController {
       return `${annotation}: the Service ${name} has no spec.selector, so it has no pods; name one that selects pods`;
     const wanted = (spec?.ports ?? []).map(({ port, targetPort = port }) => targetPort);
     const missing = wanted.find((each) => portOf(target, each) === undefined);
+    // The Service of an installed relay has a slice, also without a replica.
+    if (missing === undefined && this.#replicas.store.list().length === 0) return NO_RELAY;
     return missing === undefined
       ? undefined
       : `spec.ports: the Service ${name} has no port ${missing}; write one of its ports, by number or name, as targetPort`;
