@@ -1,5 +1,6 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { ClusterClient } from "../kube/client.ts";
+import { PortForwards } from "../kube/port-forward.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { KEEP_ALIVE_DELAY_MS } from "../runtime/https-listener.ts";
 import { listenOn } from "../runtime/listening.ts";
@@ -31,6 +32,7 @@ const MOST_ATTEMPTS = 3;
 export class RelayServer {
   readonly #options: RelayServerOptions;
   readonly #choice: Choice;
+  readonly #forwards: PortForwards;
   readonly #servers = new Map<number, Server>();
   readonly #carried = new Set<Carried>();
   readonly #opening = new Set<Promise<void>>();
@@ -41,6 +43,7 @@ export class RelayServer {
   constructor(options: RelayServerOptions) {
     this.#options = options;
     this.#choice = new Choice(options.clock);
+    this.#forwards = new PortForwards(options.host);
   }
 
   get isListening(): boolean {
@@ -145,7 +148,7 @@ export class RelayServer {
     const abort = new AbortController();
     const gone = (): void => abort.abort();
     client.once("close", gone);
-    const connected = await connectTo(this.#options.host, pod, abort.signal);
+    const connected = await connectTo(this.#forwards, pod, abort.signal);
     client.removeListener("close", gone);
     if (client.destroyed) connected.stream?.destroy();
     return connected;

@@ -140,12 +140,18 @@ export class RelayController {
     const problem = service && this.#problem(service);
     return {
       service,
-      wanted: service === undefined ? [] : slicesOf(service, recorded, replicas),
+      // Without a relay nothing may be written, and slices keep the ports for the next one.
+      wanted: service === undefined ? [] : this.#isInstalled ? slicesOf(service, recorded, replicas) : slices,
       slices,
       problem,
       told: problem !== undefined && this.#options.recorder.isRecorded(toldKey(key, problem)),
       heldUntil: this.#guard.heldUntil(key, WRITE),
     };
+  }
+
+  /** The Service of an installed relay has a slice, also without a replica. */
+  get #isInstalled(): boolean {
+    return this.#replicas.store.list().length > 0;
   }
 
   #problem({ metadata, spec }: Stored<Service>): string | undefined {
@@ -158,8 +164,7 @@ export class RelayController {
       return `${annotation}: the Service ${name} has no spec.selector, so it has no pods; name one that selects pods`;
     const wanted = (spec?.ports ?? []).map(({ port, targetPort = port }) => targetPort);
     const missing = wanted.find((each) => portOf(target, each) === undefined);
-    // The Service of an installed relay has a slice, also without a replica.
-    if (missing === undefined && this.#replicas.store.list().length === 0) return NO_RELAY;
+    if (missing === undefined && !this.#isInstalled) return NO_RELAY;
     return missing === undefined
       ? undefined
       : `spec.ports: the Service ${name} has no port ${missing}; write one of its ports, by number or name, as targetPort`;

@@ -77,8 +77,13 @@ onRealNodes((realNodes) => {
     [first, second] = [await relayReplica(legation, FIRST), await relayReplica(legation, SECOND, ["--drain=3s"])];
     await Promise.all([first, second].map(({ process }) => process.start()));
     ports = await portsOf("far-web");
-    await eventuallyPasses(async () => expect((await ask(port("web"), "/name")).text).toBe("web-0\n"), PATIENT);
+    await isCarried();
   }, 300_000);
+
+  /** Waits until a new connection reaches a pod. */
+  async function isCarried(): Promise<void> {
+    await eventuallyPasses(async () => expect((await ask(port("web"), "/name")).status).toBe(200), PATIENT);
+  }
 
   test("leads a Service to the replicas, each at the same ports", async () => {
     const { client, namespace } = place;
@@ -224,14 +229,15 @@ onRealNodes((realNodes) => {
     onTestFinished(async () => {
       await next.stop();
       await controller.start();
+      await isCarried();
     });
     const socket = await open(port("echo"));
     socket.write("a");
     await once(socket, "data");
-    const closed = once(socket, "close");
+    const closed = new Promise((resolve) => socket.once("close", resolve));
     await controller.stop();
     await closed;
-    await eventuallyPasses(async () => expect((await ask(port("web"), "/name")).status).toBe(200), PATIENT);
+    await isCarried();
     expect(next.log()).toContain("controllers started");
   });
 
@@ -245,7 +251,7 @@ onRealNodes((realNodes) => {
     await ended;
     await first.process.start();
     expect(await portsOf("far-web")).toEqual(ports);
-    await eventuallyPasses(async () => expect((await ask(port("web"), "/name")).status).toBe(200), PATIENT);
+    await isCarried();
   });
 
   test("lets open connections go on when it is asked to end, and fails no client that still comes", async () => {

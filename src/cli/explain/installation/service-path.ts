@@ -15,6 +15,7 @@ import {
   LONGEST_PROBLEM,
   proxyProblem,
 } from "../../../kube/messages.ts";
+import { PortForwards } from "../../../kube/port-forward.ts";
 import { pods as podResource, services } from "../../../kube/resources.ts";
 import { connectTo } from "../../../relay/connect.ts";
 import { podsTakingConnections, type RelayPod } from "../../../relay/endpoints.ts";
@@ -150,7 +151,8 @@ async function networkFinding(to: string, pod: RelayPod, probe: Probe, why?: str
   const where = `${to}: ${at(pod)}`;
   const unsaid = why === undefined ? "" : `; yet ${why}`;
   const refusal = await probe.host
-    .stream(podResource, ref, "proxy", { query: new URLSearchParams(), signal, timeoutMs })
+    // Without the slash the API server answers by itself, with a redirection.
+    .stream(podResource, ref, "proxy/", { query: new URLSearchParams(), signal, timeoutMs })
     .then((answer) => {
       answer.body?.destroy();
       // An answer of the pod's own is no Status.
@@ -183,7 +185,7 @@ async function forwarded(
   { host, deadline: { signal, timeoutMs } }: Probe,
 ): Promise<{ readonly problem: string | undefined; readonly ms: number }> {
   const began = performance.now();
-  const connected = await connectTo(host, pod, signal);
+  const connected = await connectTo(new PortForwards(host), pod, signal);
   const ms = since(began);
   if (connected.stream === undefined) return { problem: signal.aborted ? noAnswer(timeoutMs) : connected.message, ms };
   const { stream } = connected;
