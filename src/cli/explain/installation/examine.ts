@@ -24,7 +24,6 @@ import { homeApiFindings } from "./home-api.ts";
 import {
   installedObjectFindings,
   partFinding,
-  policyWarnings,
   readInstallation,
   readParts,
   repairOf,
@@ -219,13 +218,10 @@ async function checkInstallation(
       const versions = new Map(found.map((part) => [part.name, part.version]));
       return [...installedVersions(version, versions, await repair), ...found.map(partFinding)];
     },
-    installation: async () => {
+    objects: async () => {
       const installation = await reading;
       url = installation.before.webhookUrl;
-      return checkedAll(deadline, {
-        objects: () => installedObjectFindings(host, version, installation, signal),
-        policies: () => policyWarnings(host, installation.wanted, signal),
-      });
+      return installedObjectFindings(host, version, installation, signal);
     },
   });
   return { findings, url, repair: await repair };
