@@ -9,6 +9,7 @@ import { applyAll, kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { legationOn } from "../support/legation/process.ts";
 import { installRelay } from "../support/legation/relay.ts";
 import { makeScene, PATIENT, type Scene } from "../support/services/scene.ts";
 
@@ -109,6 +110,22 @@ describe("a relayed Service", () => {
     const labelSelector = "kubernetes.io/service-name=far-web";
     const { items } = await clients().west.list(endpointSlices, { namespace: scene.namespace, labelSelector });
     expect(items).toEqual([]);
+  });
+
+  test("shows in `legation status` to which members it leads", async () => {
+    const scene = await makeScene(clients());
+    await scene.service("web");
+    await scene.service("far-web", { selector: {} }, RELAYED);
+    await relayedPorts(scene, "far-web", 1);
+    await scene.run("web", { app: "web" });
+    await eventuallyPasses(async () => {
+      const args = ["status", "service/far-web", "-n", scene.namespace, "-o", "json"];
+      const { stdout } = await legationOn(hostCluster(), ...args);
+      expect(JSON.parse(stdout)).toMatchObject({
+        relay: { to: "web", replicas: ADDRESSES.length },
+        clusters: [{ reaches: [{ cluster: "west", how: "relay" }] }, { cluster: "west", ready: 1, reaches: [] }],
+      });
+    }, PATIENT);
   });
 });
 
