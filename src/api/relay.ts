@@ -25,13 +25,16 @@ export function portOf({ spec }: Service, wanted: string | number | undefined): 
   return spec?.ports?.find(({ name, port }) => (typeof wanted === "string" ? name === wanted : port === wanted));
 }
 
-const endpointsByMember = z.record(
+/** Endpoints that are a member's own relays, by the member. */
+export type EndpointsByMember = Record<
+  string,
+  { readonly addresses: string[]; readonly conditions: { readonly ready: boolean } }[]
+>;
+
+const endpointsByMember: z.ZodType<EndpointsByMember> = z.record(
   z.string(),
   z.array(z.object({ addresses: z.array(z.string()), conditions: z.object({ ready: z.boolean() }) })),
 );
-
-/** Endpoints that are a member's own relays, by the member. */
-export type EndpointsByMember = z.output<typeof endpointsByMember>;
 
 /** Returns the members whose pods may use the relayed Service of a slice, each with its relays. */
 export function relaysInMembers({ metadata }: KubeObject): EndpointsByMember {

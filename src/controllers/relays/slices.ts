@@ -75,20 +75,20 @@ export function relaysByMember(
   addressType: string,
   isServed: (cluster: string) => boolean,
 ): EndpointsByMember {
-  const found: EndpointsByMember = {};
-  for (const slice of slices) {
-    if (slice.addressType !== addressType) continue;
-    for (const { addresses, conditions, nodeName } of slice.endpoints ?? []) {
+  const found = slices
+    .filter((slice) => slice.addressType === addressType)
+    .flatMap(({ endpoints }) => endpoints ?? [])
+    .flatMap(({ addresses, conditions, nodeName }) => {
       const cluster = clusterOfNode(nodeName);
-      if (cluster === undefined || !isServed(cluster)) continue;
       // The Service publishes those that are not ready, too: the host's relay connects to them first.
       const ready = conditions?.serving === true && conditions.terminating !== true;
-      (found[cluster] ??= []).push({ addresses, conditions: { ready } });
-    }
-  }
-  for (const endpoints of Object.values(found))
-    endpoints.sort((a, b) => (`${a.addresses}` < `${b.addresses}` ? -1 : 1));
-  return Object.fromEntries(Object.entries(found).sort(([a], [b]) => (a < b ? -1 : 1)));
+      return cluster === undefined || !isServed(cluster) ? [] : [{ cluster, addresses, conditions: { ready } }];
+    })
+    .toSorted((a, b) => (`${a.cluster} ${a.addresses}` < `${b.cluster} ${b.addresses}` ? -1 : 1));
+  const byCluster = Map.groupBy(found, ({ cluster }) => cluster);
+  return Object.fromEntries(
+    [...byCluster].map(([cluster, all]) => [cluster, all.map(({ cluster: _, ...endpoint }) => endpoint)]),
+  );
 }
 
 /** Returns the ports that the slices record, by the name of the Service's port. */
