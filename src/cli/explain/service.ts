@@ -1,6 +1,7 @@
 import { type Cluster, joinedNetworkOf } from "../../api/cluster.ts";
 import { RELAY_ANNOTATION } from "../../api/keys.ts";
 import type { EndpointSlice, KubeEvent, Pod, Service, Stored } from "../../api/kubernetes.ts";
+import { relaysInMembers } from "../../api/relay.ts";
 import { addressKindOf } from "../../api/service-fields.ts";
 import { HOST_CONFIG_NAME, recordedHost } from "../../clusters/host-name.ts";
 import { hasWholeLabel } from "../../copies/objects.ts";
@@ -179,7 +180,7 @@ type Way = { readonly how: ServiceWay } | { readonly why: string };
 
 function wayTo({ service, slices, targets }: ServiceFacts, [from, ofFrom]: InNetwork, [to, ofTo]: InNetwork): Way {
   if (targets !== undefined) {
-    if (from !== undefined) return { why: "a relayed Service leads from this cluster alone" };
+    if (from !== undefined && !hasReadyRelay(slices, from)) return { why: "no relay runs in it that is ready" };
     if (readyReplicas(slices) > 0) return { how: "relay" };
     return { why: "no replica of legation relay is ready (legation install --relay installs it)" };
   }
@@ -190,6 +191,10 @@ function wayTo({ service, slices, targets }: ServiceFacts, [from, ofFrom]: InNet
   if (from === undefined)
     return { why: "it has their addresses, which lead there only if the pod networks are joined" };
   return { why: "the two are in no network together (spec.network)" };
+}
+
+function hasReadyRelay(slices: readonly Stored<EndpointSlice>[], member: string): boolean {
+  return slices.some((slice) => relaysInMembers(slice)[member]?.some(({ conditions }) => conditions.ready));
 }
 
 function readyReplicas(slices: readonly EndpointSlice[]): number {

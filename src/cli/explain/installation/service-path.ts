@@ -102,8 +102,7 @@ async function findingsFrom(from: ServiceInCluster, probe: Probe): Promise<Findi
     const pod = probe.pods.find((each) => each.cluster === cluster);
     const to = cluster === from.cluster ? "its own pods" : clusterText(cluster);
     if (pod === undefined) return skip(`${to}: no pod has these addresses, so no API server leads there`);
-    // The relay dials pods of the host, which this machine may not reach.
-    if (how === "relay" && cluster !== undefined) return relayFinding(to, pod, probe);
+    if (how === "relay") return relayFinding(from, to, pod, probe);
     if (from.cluster === undefined) return networkFinding(to, pod, probe);
     return how === "local" ? listenFinding(to, pod, probe) : byHand(from.cluster, to, pod);
   });
@@ -120,12 +119,21 @@ async function findingsFrom(from: ServiceInCluster, probe: Probe): Promise<Findi
   return Promise.all([...reached, ...unreached]);
 }
 
-/** The relay's own way: port-forward at the host's API server. */
-async function relayFinding(to: string, pod: RelayPod, probe: Probe): Promise<Finding> {
+/** The way of the host's relay: port-forward at the host's API server, or to a pod of the host its address. */
+async function relayFinding(
+  { cluster: from }: ServiceInCluster,
+  to: string,
+  pod: RelayPod,
+  probe: Probe,
+): Promise<Finding> {
+  const by = `${to}, by the way of legation relay`;
+  // This machine may not reach pods of the host, which the relay dials.
+  if (pod.cluster === undefined) return networkFinding(by, pod, probe);
   const { problem, ms } = await forwarded(pod, probe);
-  const where = `${to}, by the way of legation relay: ${at(pod)}`;
+  const where = `${by}: ${at(pod)}`;
   if (problem !== undefined) return failed(where, problem, `${LISTENS}; ${RELAYED}`);
-  return ok(`${where} took a connection in ${ms} ms; the relay itself was not passed`);
+  const relay = from === undefined ? "the relay itself was" : `the relays of ${from} and of the host were`;
+  return ok(`${where} took a connection of the host's API server in ${ms} ms; ${relay} not passed`);
 }
 
 /** A member's way to its own pods, of which port-forward passes the kubelet alone. */
