@@ -4,7 +4,7 @@ import { SERVICE_NAME_LABEL } from "../copies/services.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { endpointSlices } from "../kube/resources.ts";
 import { Reflector } from "../runtime/reflector.ts";
-import { takingConnections } from "./endpoints.ts";
+import { podsTakingConnections } from "./endpoints.ts";
 import { MemberRelay, type MemberRelayOptions } from "./member-relay.ts";
 
 export interface MemberRelaysOptions extends MemberRelayOptions {
@@ -47,7 +47,7 @@ export class MemberRelays {
   }
 
   #follow(): void {
-    const pods = takingConnections(this.#slices.store.list(), "");
+    const pods = podsTakingConnections(this.#slices.store.list(), "");
     for (const [uid, relay] of this.#relays) {
       if (pods.some((pod) => pod.uid === uid)) continue;
       this.#relays.delete(uid);

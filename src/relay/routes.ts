@@ -14,7 +14,7 @@ import { endpointSlices, services } from "../kube/resources.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type RelayPod, takingConnections } from "./endpoints.ts";
+import { podsTakingConnections, type RelayPod } from "./endpoints.ts";
 
 /** The pods to which the connections of one port lead now. */
 export interface Destination {
@@ -97,7 +97,7 @@ export class Routes {
     const { sessionAffinity, sessionAffinityConfig } = service.spec ?? {};
     const seconds = sessionAffinityConfig?.clientIP?.timeoutSeconds ?? AFFINITY_SECONDS;
     return {
-      pods: takingConnections(slices, targetPort.name ?? ""),
+      pods: podsTakingConnections(slices, targetPort.name ?? ""),
       affinityMs: sessionAffinity === "ClientIP" ? seconds * 1000 : undefined,
     };
   }

@@ -16,6 +16,7 @@ import { applyAll, kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { legationOn } from "../support/legation/process.ts";
 import { installRelay } from "../support/legation/relay.ts";
 import { makeScene, PATIENT, type Scene } from "../support/services/scene.ts";
 
@@ -127,6 +128,21 @@ describe("a relayed Service", () => {
     await eventuallyPasses(async () => expect(await members(scene)).toEqual([]), PATIENT);
   });
 
+  test("shows in `legation status` to which members it leads", async () => {
+    const scene = await makeScene(clients());
+    await scene.service("web");
+    await scene.service("far-web", { selector: {} }, RELAYED);
+    await relayedPorts(scene, "far-web", 1);
+    await scene.run("web", { app: "web" });
+    await eventuallyPasses(async () => {
+      const args = ["status", "service/far-web", "-n", scene.namespace, "-o", "json"];
+      const { stdout } = await legationOn(hostCluster(), ...args);
+      expect(JSON.parse(stdout)).toMatchObject({
+        relay: { to: "web", replicas: ADDRESSES.length },
+        clusters: [{ reaches: [{ cluster: "west", how: "relay" }] }, { cluster: "west", ready: 1, reaches: [] }],
+      });
+    }, PATIENT);
+  });
   async function inWest({ namespace }: Scene): Promise<readonly EndpointSlice[]> {
     const labelSelector = "kubernetes.io/service-name=far-web";
     return (await clients().west.list(endpointSlices, { namespace, labelSelector })).items;
