@@ -13,6 +13,7 @@ import {
   WHOLE_VALUE,
 } from "../api/keys.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
+import { setLatest } from "../api/latest-entries.ts";
 import { resourceOfType } from "../api/resources.ts";
 import { addressChange, addressKindOf } from "../api/service-fields.ts";
 import { customResourceDefinitions, kindName, type Resource } from "../kube/resources.ts";
@@ -129,10 +130,7 @@ export function delegatedKind(
     const wanted = compute(source);
     known.set(source, wanted);
     const { names = "" } = wanted.applied;
-    named.delete(names);
-    named.set(names, wanted.names);
-    const [oldest = ""] = named.keys();
-    if (named.size > MOST_NAMES) named.delete(oldest);
+    setLatest(named, names, wanted.names, MOST_NAMES);
     return wanted;
   };
   const marksOf = (applied: AppliedRecord): Marks => ({
