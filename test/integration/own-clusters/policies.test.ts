@@ -65,7 +65,8 @@ async function expectVerdict(request: Promise<string>, refused: RegExp | undefin
 test("the API server checks all expressions of the policies, and doubts none", async () => {
   await eventually(async () => {
     const { items } = JSON.parse(await kubectl(host, ["get", "validatingadmissionpolicies", "-o", "json"]));
-    const checked: { readonly metadata: { name: string }; readonly status?: { readonly typeChecking?: object } }[] = items;
+    const checked: { readonly metadata: { name: string }; readonly status?: { readonly typeChecking?: object } }[] =
+      items;
     expect(checked.length).toBeGreaterThan(0);
     const untyped = checked.filter(({ status }) => status?.typeChecking === undefined);
     if (untyped.length > 0) return undefined;

@@ -21,13 +21,7 @@ import { controllerFindings } from "./controller.ts";
 import { typeFindings } from "./delegated-types.ts";
 import { type Finding, type FindingGroup, fail, isForbidden } from "./finding.ts";
 import { homeApiFindings } from "./home-api.ts";
-import {
-  installedObjectFindings,
-  partFinding,
-  readInstallation,
-  readParts,
-  repairOf,
-} from "./installed-objects.ts";
+import { installedObjectFindings, partFinding, readInstallation, readParts, repairOf } from "./installed-objects.ts";
 import { checkMember } from "./member.ts";
 import { namespaceFindings } from "./namespaces.ts";
 import { type Right, rightsOf } from "./rights.ts";
