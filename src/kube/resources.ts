@@ -11,6 +11,7 @@ import {
   nodeShape,
   podShape,
   serviceExportShape,
+  serviceImportShape,
   serviceShape,
 } from "./internal/object-shapes.ts";
 import type { JsonCheck } from "./internal/shape.ts";
@@ -36,6 +37,7 @@ import type {
   Secret,
   Service,
   ServiceExport,
+  ServiceImport,
   Stored,
 } from "./objects.ts";
 
@@ -152,6 +154,13 @@ export const serviceExports: OptionalResource<ServiceExport> = {
   plural: "serviceexports",
   kind: "ServiceExport",
   shape: serviceExportShape,
+};
+export const serviceImports: OptionalResource<ServiceImport> = {
+  ...MULTICLUSTER,
+  versions: serviceExports.versions,
+  plural: "serviceimports",
+  kind: "ServiceImport",
+  shape: serviceImportShape,
 };
 /** A resource of the Cluster Inventory API (KEP-4322). */
 export const clusterProfiles: OptionalResource<ClusterProfile> = {

@@ -4,6 +4,7 @@ import { virtualNodeName } from "../../../api/keys.ts";
 import type { KubeNode, Namespace, Stored } from "../../../api/kubernetes.ts";
 import { clusters as clusterResource } from "../../../api/resources.ts";
 import { noAnswer } from "../../../api/wording.ts";
+import { recordedHost } from "../../../clusters/host-name.ts";
 import { joinedTwice, joinedTwiceProblem } from "../../../clusters/joined-twice.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
 import { isKubeError } from "../../../kube/errors.ts";
@@ -284,7 +285,8 @@ async function checkMembers(
 
 /** Returns the rights that `legation join` gives the host in a member. */
 async function neededRights(host: ClusterClient, signal: AbortSignal): Promise<readonly Right[]> {
-  const role = await loadMemberRole();
+  const { mcs } = await recordedHost(host, signal);
+  const role = await loadMemberRole(mcs);
   const hostId = await clusterId(host, signal);
   return rightsOf(accessObjects(role, { hostId, hostName: "", cluster: "" }).role.rules);
 }

@@ -73,6 +73,7 @@ test("keeps an operator's own image for its version, and requires --image for an
     webhookUrl: undefined,
     access: undefined,
     relay: false,
+    mcs: false,
     ownImage: "registry.example/l:1",
   };
   expect(imageToKeep(own, "0.1.0")).toBe("registry.example/l:1");
