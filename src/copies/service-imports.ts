@@ -29,9 +29,17 @@ export interface MergedExports {
 
 type Port = NonNullable<NonNullable<Service["spec"]>["ports"]>[number];
 
-/** Returns the name of the Service that an import stands for: a Service of the import's own name is the cluster's. */
+const DERIVED_PREFIX = "clusterset-";
+// Of a DNS label.
+const LONGEST_NAME = 63;
+
+/**
+ * Returns the name of the Service that an import stands for: one of the import's own name is the cluster's. It follows from the
+ * import's, so that a rewrite rule of CoreDNS gives it a name in clusterset.local.
+ */
 export function derivedServiceName(name: string): string {
-  return `derived-${fingerprint(name)}`;
+  const derived = `${DERIVED_PREFIX}${name}`;
+  return derived.length <= LONGEST_NAME ? derived : `${DERIVED_PREFIX}${fingerprint(name)}`;
 }
 
 /** Reports whether a Service can be exported: one of type ExternalName has no endpoints. */

@@ -8,11 +8,12 @@ import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
 import { inPhase, podThat } from "../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { legation } from "../support/legation/cli.ts";
 import { installMcsApi, removeMcsApi, serviceExportsIn, serviceImports } from "../support/services/mcs-api.ts";
-import { makeScene, PATIENT, type Scene } from "../support/services/scene.ts";
+import { makeScene, PATIENT, Scene } from "../support/services/scene.ts";
 
 const serviceExports = serviceExportsIn("v1beta1");
 const running = useLegation();
@@ -299,4 +300,43 @@ test("what is right is not written again by the next leader, and what a client c
   }, PATIENT);
   await host.delete(serviceImports, { namespace, name: "web" });
   await stands();
+});
+
+test("a cluster has no import in a namespace that it lacks, until it gets a pod of it", async () => {
+  const labels = { "legation.dev/delegation": "annotated" };
+  const all = [hostCluster(), memberCluster("west")];
+  const namespace = await freshNamespace(all, { labels, deleted: true, onFinished: onTestFinished });
+  const scene = new Scene(namespace, clients());
+  const inWest = await ownService(scene, "west", "web");
+  await exportFrom(scene, "west", "web");
+  await importIn(scene, "host", "web");
+  const refused = (): string[] =>
+    running()
+      .controller.log()
+      .split("\n")
+      .filter((line) => line.includes(namespace));
+  expect(await scene.find(clients().east, serviceImports, "web")).toBeUndefined();
+  await scene.run("client", {}, "east");
+  await eventuallyPasses(
+    async () => expect(await endpointsIn(scene, "east", "web")).toEqual({ west: [inWest] }),
+    PATIENT,
+  );
+  expect(refused()).toEqual([]);
+});
+
+test("a Service of the name that an import's has is left alone, and the import is there once it is gone", async () => {
+  const scene = await makeScene(clients(), onTestFinished);
+  const { host } = clients();
+  const { namespace } = scene;
+  const own = await scene.service("clusterset-web");
+  await ownService(scene, "west", "web");
+  await exportFrom(scene, "west", "web");
+  await importIn(scene, "host", "web");
+  await eventuallyPasses(() => expect(running().controller.log()).toContain("has the name of another one"), PATIENT);
+  const found = await scene.find(host, services, "clusterset-web");
+  expect(found?.metadata.resourceVersion).toBe(own.metadata.resourceVersion);
+  expect((await importIn(scene, "host", "web")).spec?.ips).toBeUndefined();
+  await host.delete(serviceImports, { namespace, name: "web" });
+  await host.delete(services, { namespace, name: "clusterset-web" });
+  await eventuallyPasses(async () => expect((await importIn(scene, "host", "web")).spec?.ips).toHaveLength(1), PATIENT);
 });

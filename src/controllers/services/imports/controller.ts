@@ -272,9 +272,11 @@ export class ImportController {
           return await sendWrite(watches, action, signal);
         } catch (error) {
           watches.served.doubt(error);
-          if (action.type === "create" && isKubeError(error, "NotFound"))
-            this.#waitForNamespace(key, { cluster, namespace }, write);
-          throw error;
+          if (action.type !== "create" || !isKubeError(error, "NotFound", "AlreadyExists")) throw error;
+          if (isKubeError(error, "NotFound")) this.#waitForNamespace(key, { cluster, namespace });
+          else log.warn({ write }, "an object of an import has the name of another one: it is not made");
+          this.#guard.hold(key, write, "Refused", { content });
+          return undefined;
         }
       },
       onWritten: (written) => {
@@ -291,10 +293,9 @@ export class ImportController {
   }
 
   /** A cluster without the namespace has no import. One that gets it has a pod of it, or is asked again. */
-  #waitForNamespace(key: ImportKey, { cluster = "", namespace }: Omit<ClusterRef, "name">, write: string): void {
+  #waitForNamespace(key: ImportKey, { cluster = "", namespace }: Omit<ClusterRef, "name">): void {
     const place = placeOf(cluster, namespace);
     this.#homeless.set(place, (this.#homeless.get(place) ?? new Set<ImportKey>()).add(key));
-    this.#guard.hold(key, write, "Refused");
   }
 }
 
