@@ -4,6 +4,7 @@ import type { KubeObject, OwnerReference, Service, ServiceImport, Stored } from 
 import { addressKindOf, IMPORTED_LABEL } from "../api/service-fields.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import { fingerprint } from "../pods/fingerprints.ts";
+import { copiedAnnotations, copiedLabels } from "./copy-metadata.ts";
 import type { ImportedSlice } from "./import-slices.ts";
 import { derivedServiceName, type MergedExports } from "./service-imports.ts";
 import { SERVICE_NAME_LABEL, SLICE_MANAGER_LABEL } from "./services.ts";
@@ -48,8 +49,9 @@ export function importObject(
     metadata: {
       namespace,
       name,
-      labels: { ...labels, ...marks(host) },
-      annotations: { ...annotations, [DERIVED_SERVICE_ANNOTATION]: derivedServiceName(name) },
+      // A member that exports sets no marks.
+      labels: { ...copiedLabels(labels), ...marks(host) },
+      annotations: { ...copiedAnnotations(annotations), [DERIVED_SERVICE_ANNOTATION]: derivedServiceName(name) },
     },
     spec: { ...spec, ips, ipFamilies },
   };

@@ -214,6 +214,30 @@ test("a headless Service has a headless import, without an address of its own", 
   }
 });
 
+test("the import of a headless Service gets an address when an export decides that has one", async () => {
+  const scene = await makeScene(clients(), onTestFinished);
+  const { namespace } = scene;
+  await ownService(scene, "west", "store", { clusterIP: "None" });
+  const inEast = await ownService(scene, "east", "store");
+  await exportFrom(scene, "west", "store");
+  const typeIs = (type: string) =>
+    eventuallyPasses(async () => {
+      for (const cluster of EVERYWHERE) expect((await importIn(scene, cluster, "store")).spec).toMatchObject({ type });
+    }, PATIENT);
+  await typeIs("Headless");
+  await exportFrom(scene, "east", "store");
+  await says(scene, "east", "store", ["Conflict=True TypeConflict", "Ready=True Exported", "Valid=True Valid"]);
+  await typeIs("Headless");
+  await clients().west.delete(serviceExports, { namespace, name: "store" });
+  await typeIs("ClusterSetIP");
+  for (const cluster of EVERYWHERE) {
+    await eventuallyPasses(async () => {
+      expect((await importIn(scene, cluster, "store")).spec?.ips).toHaveLength(1);
+      expect(await endpointsIn(scene, cluster, "store")).toEqual({ east: [inEast] });
+    }, PATIENT);
+  }
+});
+
 test("an export that leads nowhere says why, and is imported nowhere", async () => {
   const scene = await makeScene(clients(), onTestFinished);
   const { west, host } = clients();

@@ -133,6 +133,9 @@ export class ImportController {
   #onClusters(): void {
     const members = this.#options.registry.members();
     this.#members.follow(members);
+    for (const place of this.#homeless.keys()) {
+      if (!members.some(({ name }) => place.startsWith(placeOf(name, "")))) this.#homeless.delete(place);
+    }
     const { members: joined } = this.#options.networks();
     for (const [{ name }, watches] of this.#members) if (joined.has(name)) watches.exports.start();
     this.#enqueueAll();
@@ -187,19 +190,22 @@ export class ImportController {
     const imported = networkOf(networks(), ref.cluster) === undefined ? undefined : merged;
     const there = own.imports.store.get(objectKey(ref));
     const exported = this.#exported(ref, own, { isDelegated, merged, unread: seen.unread });
-    const isOver = imported === undefined && there === undefined && !this.#loop.knows(key);
-    const made = isOver ? NOTHING : own.made(ref.namespace, ref.name);
+    const isOver = imported === undefined && there === undefined;
+    const made = isOver && !this.#loop.knows(key) ? NOTHING : own.made(ref.namespace, ref.name);
     if (made === undefined) return undefined;
-    if (isOver && exported === undefined) {
+    if (isOver && exported === undefined && made.service === undefined && made.slices.length === 0) {
       this.#guard.forget(key);
       return undefined;
     }
+    const names = (all: Exporters["unread"]): ReadonlySet<string> =>
+      new Set(all.map((cluster) => cluster ?? identity.name));
     return {
       wanted: imported && this.#wanted(ref, imported, seen, { there, service: made.service }),
       import: there,
       ...made,
       isForeign: there !== undefined && !isOwnImport(there, identity),
-      unread: new Set(seen.unread.map((cluster) => cluster ?? identity.name)),
+      unread: names(seen.unread),
+      keeps: names(seen.unread.filter((cluster) => !this.#isLost(cluster))),
       exported,
       heldUntil: (write) => this.#guard.heldUntil(key, nameOf(write), contentOf(write)),
     };

@@ -35,8 +35,10 @@ export interface ObservedImport {
   readonly slices: readonly Stored<EndpointSlice>[];
   /** Another implementation's import has the name. */
   readonly isForeign: boolean;
-  /** Names of clusters whose exports are not read: their endpoints stay. */
+  /** Names of clusters whose exports are not known. */
   readonly unread: ReadonlySet<string>;
+  /** Names of those whose endpoints stay meanwhile. */
+  readonly keeps: ReadonlySet<string>;
   readonly exported:
     | { readonly object: Stored<ServiceExport>; readonly conditions: readonly WantedCondition[] }
     | undefined;
@@ -86,15 +88,15 @@ function conditionWrites({ exported }: ObservedImport, wall: number): ImportActi
 function importWrites(observed: ObservedImport): ImportAction[] {
   const { wanted, import: there, service, slices, isForeign, unread } = observed;
   if (isForeign) return [];
+  // An export that is not known may be the only one, or decide.
+  const isPartial = there?.status?.clusters?.some(({ cluster }) => unread.has(cluster)) === true;
   if (wanted === undefined) {
-    if (unread.size > 0) return [];
+    if (isPartial) return [];
     // The import takes the rest along; without it, as after a client deleted it, the rest is left to delete.
     if (there !== undefined) return [deletion("import", there)];
     return [...slices.map((slice) => deletion("slice", slice)), ...(service ? [deletion("service", service)] : [])];
   }
   if (there === undefined) return [{ type: "create", kind: "import", object: wanted.import }];
-  // The exports that are not read may be older, and decide.
-  const isPartial = there.status?.clusters?.some(({ cluster }) => unread.has(cluster)) === true;
   if (service !== undefined && wanted.service !== undefined && isOfAnotherType(service, wanted.service)) {
     return isPartial ? [] : [deletion("service", service)];
   }
@@ -112,11 +114,11 @@ function statusWrites(there: Stored<ServiceImport>, clusters: readonly string[])
     : [{ type: "status", kind: "status", object: there, clusters }];
 }
 
-function sliceWrites({ slices, unread }: ObservedImport, wanted: WantedImport): ImportAction[] {
+function sliceWrites({ slices, keeps }: ObservedImport, wanted: WantedImport): ImportAction[] {
   const surplus = slices.filter(
     ({ metadata }) =>
       wanted.slices.every((slice) => slice.metadata.name !== metadata.name) &&
-      !unread.has(metadata.labels?.[SOURCE_CLUSTER_LABEL] ?? ""),
+      !keeps.has(metadata.labels?.[SOURCE_CLUSTER_LABEL] ?? ""),
   );
   return [
     ...wanted.slices.flatMap((slice) =>

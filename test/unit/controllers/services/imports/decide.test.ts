@@ -65,6 +65,7 @@ function given(spec: Service["spec"] = {}): { wanted: WantedImport; observed: Ob
       slices: [stored<EndpointSlice>(slice)],
       isForeign: false,
       unread: new Set(),
+      keeps: new Set(),
       exported: undefined,
       heldUntil: () => undefined,
     },
@@ -96,7 +97,11 @@ test.each<[string, Partial<ObservedImport>, string[]]>([
   ["deletes slices of an export that is over", { wanted: { ...wanted, slices: [] } }, [`delete slice ${SLICE}`]],
   [
     "keeps slices of a cluster that is not read, and what its export decides",
-    { wanted: { ...given({ sessionAffinity: "ClientIP" }).wanted, slices: [] }, unread: new Set(["west"]) },
+    {
+      wanted: { ...given({ sessionAffinity: "ClientIP" }).wanted, slices: [] },
+      unread: new Set(["west"]),
+      keeps: new Set(["west"]),
+    },
     [],
   ],
   ["deletes the import, which takes the rest along", { wanted: undefined }, ["delete import web"]],
@@ -105,7 +110,17 @@ test.each<[string, Partial<ObservedImport>, string[]]>([
     { wanted: undefined, import: undefined },
     [`delete slice ${SLICE}`, `delete service ${SERVICE}`],
   ],
-  ["deletes no import while a cluster is not read", { wanted: undefined, unread: new Set(["east"]) }, []],
+  ["deletes no import while an exporting cluster is not read", { wanted: undefined, unread: new Set(["west"]) }, []],
+  [
+    "deletes an import, whichever other cluster is not read",
+    { wanted: undefined, unread: new Set(["east"]) },
+    ["delete import web"],
+  ],
+  [
+    "deletes slices of a cluster that is lost before it was read",
+    { wanted: { ...wanted, slices: [] }, unread: new Set(["west"]) },
+    [`delete slice ${SLICE}`],
+  ],
   ["leaves another implementation's import alone", { isForeign: true, wanted: undefined }, []],
   [
     "makes the Service again where it gets or loses its address",
@@ -153,4 +168,20 @@ test("keeps the time of a condition whose status stays", () => {
   });
   const fresh = decideImport({ ...observed, exported: { object: exported, conditions } }, 0, WALL).actions[0];
   expect(fresh).toMatchObject({ conditions: [{ lastTransitionTime: "2026-01-02T03:04:05Z" }] });
+});
+
+test("an export sets no marks of Legation, and none of delivery tools", () => {
+  const marks = {
+    "legation.dev/host": "another",
+    "legation.dev/whole": "true",
+    "argocd.argoproj.io/instance": "shop",
+    team: "a",
+  };
+  const { metadata } = importObject(REF, { ...ofWest({}), labels: marks, annotations: marks }, undefined, HOST);
+  expect(metadata.labels).toEqual({
+    team: "a",
+    "legation.dev/host": HOST.id,
+    "app.kubernetes.io/managed-by": "legation",
+  });
+  expect(Object.keys(metadata.annotations ?? {})).toEqual(expect.not.arrayContaining(["legation.dev/whole"]));
 });
