@@ -110,6 +110,14 @@ async function says(scene: Scene, cluster: Name, name: string, wanted: readonly 
   await eventuallyPasses(async () => expect(await conditionsIn(scene, cluster, name)).toEqual(wanted), PATIENT);
 }
 
+/** Waits until an export that is made now is younger than the import: times of creation are whole seconds. */
+async function untilOlder(scene: Scene, name: string): Promise<void> {
+  await eventuallyPasses(async () => {
+    const { metadata } = await importIn(scene, "east", name);
+    expect(Date.now() - Date.parse(metadata.creationTimestamp ?? "")).toBeGreaterThan(2_000);
+  }, PATIENT);
+}
+
 const WELL = ["Conflict=False NoConflicts", "Ready=True Exported", "Valid=True Valid"];
 
 test("an export of the host is imported everywhere in its network, with its pods on the host and in members", async () => {
@@ -166,11 +174,7 @@ test("exports of two members are one import: the oldest decides, the others add 
   const inEast = await ownService(scene, "east", "web", more);
   await exportFrom(scene, "west", "web");
   await says(scene, "west", "web", WELL);
-  // Times of creation are whole seconds.
-  await eventuallyPasses(async () => {
-    const { metadata } = await importIn(scene, "east", "web");
-    expect(Date.now() - Date.parse(metadata.creationTimestamp ?? "")).toBeGreaterThan(2_000);
-  }, PATIENT);
+  await untilOlder(scene, "web");
   await exportFrom(scene, "east", "web");
   const conflicts = ["Conflict=True PortConflict", "Ready=True Exported", "Valid=True Valid"];
   for (const cluster of ["west", "east"] as const) await says(scene, cluster, "web", conflicts);
@@ -225,6 +229,7 @@ test("the import of a headless Service gets an address when an export decides th
       for (const cluster of EVERYWHERE) expect((await importIn(scene, cluster, "store")).spec).toMatchObject({ type });
     }, PATIENT);
   await typeIs("Headless");
+  await untilOlder(scene, "store");
   await exportFrom(scene, "east", "store");
   await says(scene, "east", "store", ["Conflict=True TypeConflict", "Ready=True Exported", "Valid=True Valid"]);
   await typeIs("Headless");

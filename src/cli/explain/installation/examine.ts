@@ -258,8 +258,10 @@ async function checkMembers(
   if (chosen.length === 0) return [];
   const first = deadline();
   let rights: readonly Right[] | undefined;
+  let mcs = false;
   const problems = await checked("rights that members are to give", first, async () => {
-    rights = await neededRights(host, first.signal);
+    ({ mcs } = await recordedHost(host, first.signal));
+    rights = await neededRights(host, mcs, first.signal);
     return [];
   });
   const nodeOf = new Map(nodes.map((node) => [node.metadata.name, node]));
@@ -268,7 +270,7 @@ async function checkMembers(
     const node = nodeOf.get(virtualNodeName(name));
     const own = deadline();
     const kubelet = checked(`kubelet API of ${name}`, own, () => kubeletFindings(host, name, node, own));
-    const context = { host, cluster, node, rights, hostClock: clock, now, deadline: own, session };
+    const context = { host, cluster, node, rights, mcs, hostClock: clock, now, deadline: own, session };
     const [member, ofKubelet] = await Promise.all([checkMember(context), kubelet]);
     return { name, member, ofKubelet };
   });
@@ -284,8 +286,7 @@ async function checkMembers(
 }
 
 /** Returns the rights that `legation join` gives the host in a member. */
-async function neededRights(host: ClusterClient, signal: AbortSignal): Promise<readonly Right[]> {
-  const { mcs } = await recordedHost(host, signal);
+async function neededRights(host: ClusterClient, mcs: boolean, signal: AbortSignal): Promise<readonly Right[]> {
   const role = await loadMemberRole(mcs);
   const hostId = await clusterId(host, signal);
   return rightsOf(accessObjects(role, { hostId, hostName: "", cluster: "" }).role.rules);

@@ -18,7 +18,7 @@ import { importedSlice } from "../../../copies/import-slices.ts";
 import { type Networks, networkOf } from "../../../copies/joined-slices.ts";
 import { type MergedExports, mergeExports } from "../../../copies/service-imports.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
-import { isKubeError } from "../../../kube/errors.ts";
+import { isKubeError, isNamespaceTerminating } from "../../../kube/errors.ts";
 import { namespaces } from "../../../kube/resources.ts";
 import { isNodeReady } from "../../../placement/node-fit.ts";
 import type { HostIdentity } from "../../../pods/delegate.ts";
@@ -278,9 +278,12 @@ export class ImportController {
           return await sendWrite(watches, action, signal);
         } catch (error) {
           watches.served.doubt(error);
-          if (action.type !== "create" || !isKubeError(error, "NotFound", "AlreadyExists")) throw error;
-          if (isKubeError(error, "NotFound")) this.#waitForNamespace(key, { cluster, namespace });
-          else log.warn({ write }, "an object of an import has the name of another one: it is not made");
+          if (action.type !== "create" || !isKubeError(error)) throw error;
+          const lacksNamespace = error.code === "NotFound" || isNamespaceTerminating(error);
+          if (lacksNamespace) this.#waitForNamespace(key, { cluster, namespace });
+          else if (error.code === "AlreadyExists")
+            log.warn({ write }, "an object of an import has the name of another one: it is not made");
+          else throw error;
           this.#guard.hold(key, write, "Refused", { content });
           return undefined;
         }

@@ -138,3 +138,28 @@ test("an import's address leads from each cluster to the pods of all that export
     }, PATIENT);
   }
 });
+
+test("a member that leaves, and the host without Legation, have no imports any more", async () => {
+  const namespace = await freshNamespace(all, { prefix: "mcs", labels: LABELS, onFinished: onTestFinished });
+  const onHost = `--kubeconfig=${clusters.get("host").kubeconfig}`;
+  const metadata = { name: "web", namespace };
+  const spec = { selector: { app: "web" }, ports: [{ port: 80 }] };
+  await applyAll(clusters.get("west"), [
+    { apiVersion: "v1", kind: "Service", metadata, spec },
+    { apiVersion: "multicluster.x-k8s.io/v1beta1", kind: "ServiceExport", metadata },
+  ]);
+  const madeIn = (cluster: Cluster): Promise<string> => {
+    const kinds = "serviceimports,services,endpointslices";
+    return kubectl(cluster, ["get", kinds, "-n", namespace, "-l", "legation.dev/host", "-o", "name"]);
+  };
+  const ofImport = "serviceimport.multicluster.x-k8s.io/web\nservice/clusterset-web\n";
+  for (const cluster of all) {
+    await eventuallyPasses(async () => expect(await madeIn(cluster), cluster.name).toBe(ofImport), PATIENT);
+  }
+  for (const name of MEMBERS) {
+    await legation(["unjoin", name, onHost, `--member-kubeconfig=${clusters.get(name).kubeconfig}`]);
+    expect(await madeIn(clusters.get(name)), name).toBe("");
+  }
+  await legation(["uninstall", onHost]);
+  await eventuallyPasses(async () => expect(await madeIn(clusters.get("host"))).toBe(""), PATIENT);
+});
