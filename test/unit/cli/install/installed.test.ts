@@ -35,6 +35,7 @@ test("finds no settings where nothing is installed", async () => {
     version: undefined,
     webhookUrl: undefined,
     relay: false,
+    mcs: false,
     ownImage: undefined,
   });
 });
@@ -52,11 +53,13 @@ test("reads an installation's settings from its objects, also of a version that 
     webhookUrl: undefined,
     access: undefined,
     relay: false,
+    mcs: false,
     ownImage,
   });
   const outside = await read({
     mutatingwebhookconfigurations: configuration({ url: "https://192.0.2.7:9443/mutate/all" }),
   });
+  expect((await read({ configmaps: { data: { mcs: "true" } } })).mcs).toBe(true);
   expect((await read({ serviceaccounts: { metadata: { name: "legation-relay" } } })).relay).toBe(true);
   expect(outside).toMatchObject({ webhookUrl: "https://192.0.2.7:9443", ownImage: undefined });
 });
