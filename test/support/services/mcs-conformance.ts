@@ -14,18 +14,15 @@ case "$*" in *TCP*) exec nc -ll -p 42 -e sh -c "\${last#SYSTEM:}" ;; esac
 exec sleep 2147483647
 `;
 
-// The suite's names have addresses of one family.
-const NC = `#!/bin/sh
-for each; do
-  shift
-  case "$each" in -4 | -v) ;; *) set -- "$@" "$each" ;; esac
-done
-exec busybox nc "$@"
+// The applet nc of busybox, which its shell runs whatever /bin/nc is, knows no families, and no -v.
+const SHELL = `#!/bin/busybox sh
+[ "$1" = -c ] && set -- -c "$(echo "$2" | sed 's/nc -v -w 2 -4/nc -w 2/')"
+exec /bin/busybox sh "$@"
 `;
 
 const IMAGES: readonly Image[] = [
   { names: ["docker.io/alpine/socat:1.7.4.4"], layers: [[file("bin/socat", SOCAT, 0o755)]], config: { Cmd: SLEEP } },
-  { names: ["docker.io/nicolaka/netshoot:v0.15"], layers: [[file("bin/nc", NC, 0o755)]], config: { Cmd: SLEEP } },
+  { names: ["docker.io/nicolaka/netshoot:v0.15"], layers: [[file("bin/sh", SHELL, 0o755)]], config: { Cmd: SLEEP } },
 ];
 
 /** Writes the archive of the suite's images, which busybox replaces. */

@@ -275,7 +275,9 @@ export class ImportController {
       content: () => content,
       send: async () => {
         try {
-          return await sendWrite(watches, action, signal);
+          const written = await sendWrite(watches, action, signal);
+          if (written === undefined && action.type === "create") this.#guard.hold(key, write, "Refused", { content });
+          return written;
         } catch (error) {
           watches.served.doubt(error);
           if (action.type !== "create" || !isKubeError(error)) throw error;
@@ -289,7 +291,10 @@ export class ImportController {
         }
       },
       onWritten: (written) => {
-        if (action.type === "create" || written === undefined) return isShown(action);
+        if (action.type === "delete") return isShown(action);
+        // It waits, or its cluster serves no imports any more.
+        if (written === undefined) return () => true;
+        if (action.type === "create") return isShown(action);
         if (written.metadata.resourceVersion === action.object.metadata.resourceVersion) {
           this.#guard.hold(key, write, "NoEffect", { content });
           return () => true;
