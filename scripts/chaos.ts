@@ -1,6 +1,7 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { clusters as clusterType } from "../src/api/resources.ts";
 import { createClusterClient } from "../src/kube/http-client.ts";
 import { loadKubeConfig } from "../src/kube/kubeconfig.ts";
 import { AGENT_FAULTS, type AgentScene, hubEnvironment, hubFlags, openLink } from "../test/chaos/agents.ts";
@@ -14,13 +15,15 @@ import { QUEUE_DEEDS, QUEUE_FAULTS } from "../test/chaos/queues/plan.ts";
 import { startQueues } from "../test/chaos/queues/setup.ts";
 import { makeForeignPods } from "../test/chaos/rules.ts";
 import { type ChaosReport, runChaos } from "../test/chaos/run.ts";
+import { HOST_NETWORK } from "../test/chaos/services/rules.ts";
 import { MEMBERS_CLASS, MEMBERS_POOL } from "../test/chaos/workloads.ts";
 import { apiRequest } from "../test/support/clusters/api-request.ts";
 import type { FaultProxy } from "../test/support/clusters/fault-proxy.ts";
 import { freePort } from "../test/support/clusters/ports.ts";
 import { startClusters } from "../test/support/clusters/start.ts";
-import type { Cluster } from "../test/support/clusters/types.ts";
+import type { Cluster, ClusterOptions } from "../test/support/clusters/types.ts";
 import { freshNamespace } from "../test/support/harness/namespace.ts";
+import { legation as legationCommand } from "../test/support/legation/cli.ts";
 import { type LegationProcess, startLegation } from "../test/support/legation/start.ts";
 import { redirect } from "../test/support/write-gate/redirect.ts";
 import { startWriteGate, type WriteGate } from "../test/support/write-gate/write-gate.ts";
@@ -28,11 +31,11 @@ import { readOptions, refuse, wholeNumber } from "./options.ts";
 
 const USAGE = `Random workloads on real clusters while everything fails; then the rules are checked by the audit logs.
 
-  npm run chaos -- [--seed N] [--minutes 5] [--runs 1] [--only objects] [--agents west,east] [--queues]
+  npm run chaos -- [--seed N] [--minutes 5] [--runs 1] [--only services] [--agents west,east] [--queues]
 
   --seed     the same plan again; default: any
   --minutes  length of a run, before it comes to rest
-  --only     pods or objects: deeds with these alone; default: both
+  --only     pods, objects or services: deeds with these alone; default: all
   --agents   members that are reached through agents, which fail, too; default: none
   --queues   with Kueue, queues for members, and workloads in them; default: none
   --runs     so many, each on clusters of its own, with seeds that follow each other
@@ -51,10 +54,10 @@ const { values } = readOptions(USAGE, {
   queues: { type: "boolean", default: false },
 });
 const { only } = values;
-if (only !== undefined && only !== "pods" && only !== "objects") {
-  refuse(USAGE, `--only must be pods or objects, not "${only}".`);
+if (only !== undefined && only !== "pods" && only !== "objects" && only !== "services") {
+  refuse(USAGE, `--only must be pods, objects or services, not "${only}".`);
 }
-const others = only === undefined ? [...LONG_DEEDS.pods, ...LONG_DEEDS.objects] : LONG_DEEDS[only];
+const others = only === undefined ? [...new Set(Object.values(LONG_DEEDS).flat())] : LONG_DEEDS[only];
 // Each is as frequent as three others, so that queues fill.
 const deeds = values.queues ? [...others, ...QUEUE_DEEDS, ...QUEUE_DEEDS, ...QUEUE_DEEDS] : others;
 const behindAgents = values.agents.split(",").filter((name) => name !== "");
@@ -99,10 +102,16 @@ process.exitCode = violations === 0 ? 0 : 1;
 
 /** Runs once on new clusters. */
 async function run(seed: number): Promise<ChaosReport> {
-  const members = { ...GANG_FLAGS, nodes: [{ labels: { [MEMBERS_POOL]: "true" } }] };
+  // Pods of joined clusters have addresses of their own.
+  const podsIn = (range: string): ClusterOptions => ({ ...GANG_FLAGS, kwokFlags: [`--cidr=${range}`] });
+  const nodes = [{ labels: { [MEMBERS_POOL]: "true" } }];
   await using clusters = await startClusters({
     names: ["host", "west", "east"],
-    clusters: { host: { ...GANG_FLAGS, nodes: [{ count: 2 }] }, west: members, east: members },
+    clusters: {
+      host: { ...podsIn("10.1.0.1/16"), nodes: [{ count: 2 }] },
+      west: { ...podsIn("10.2.0.1/16"), nodes },
+      east: { ...podsIn("10.3.0.1/16"), nodes },
+    },
     onProgress: progress,
   });
   const host = clusters.get("host");
@@ -144,6 +153,7 @@ async function run(seed: number): Promise<ChaosReport> {
   };
   // Either controller may lead.
   await legation.controller.stop();
+  await legationCommand(["install", "--relay", `--network=${HOST_NETWORK}`, `--kubeconfig=${host.kubeconfig}`]);
   const controller = await another("first");
   const second = await another("second");
   const labels = { "legation.dev/delegation": "annotated" };
@@ -192,6 +202,9 @@ async function run(seed: number): Promise<ChaosReport> {
     ...(kueue && { kueue }),
   };
   await allowFollowed(scene);
+  for (const name of ["west", "east"]) {
+    await clients.host.patch(clusterType, { name }, { type: "merge", body: { spec: { network: HOST_NETWORK } } });
+  }
   await makeForeignObjects(scene);
   for (const [name, memberGate] of Object.entries(memberGates)) await redirect(clients.host, name, memberGate);
   progress("begins");

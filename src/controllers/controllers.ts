@@ -249,7 +249,7 @@ export class Controllers {
       ],
       complete: (spec) => completedSpec(spec, this.#delegation.hostClasses),
     });
-    this.#relays = new RelayController({ ...running, recorder });
+    this.#relays = new RelayController({ ...running, recorder, proxies });
     if (mcs) {
       const { nodes } = this.#virtualNodes;
       this.#imports = new ImportController({ ...running, identity, nodes, networks: () => networks.now });

@@ -30,6 +30,8 @@ import { type Happening, pick } from "./plan.ts";
 import { actOnQueues } from "./queues/deeds.ts";
 import { isOnQueues } from "./queues/plan.ts";
 import type { Scene } from "./scene.ts";
+import { actOnServices } from "./services/deeds.ts";
+import { isOnServices } from "./services/plan.ts";
 import {
   deployment,
   job,
@@ -54,6 +56,7 @@ export async function act(scene: Scene, happening: Extract<Happening, { readonly
   const { deed, number, dice } = happening;
   if (isOnObjects(deed)) return actOnObjects(scene, { ...happening, deed });
   if (isOnQueues(deed)) return actOnQueues(scene, { deed, number, dice });
+  if (isOnServices(deed)) return actOnServices(scene, { deed, number, dice });
   const behaviour = { [KWOK_ANNOTATIONS.stopsAfter]: dice < 0.5 ? "0s" : "700ms" };
   if (isOnFollowed(deed)) return actOnFollowed(scene, { deed, number, annotations: behaviour }, stubborn);
   const make = async (object: KubeObject): Promise<void> => {

@@ -3,6 +3,7 @@ import type { AgentFault } from "./agents.ts";
 import { FOLLOWED_DEEDS, type FollowedDeed } from "./followed.ts";
 import { OBJECT_DEEDS, OBJECT_FAULTS, type ObjectDeed, type ObjectFault, OTHER_OBJECT_DEEDS } from "./objects/plan.ts";
 import type { QueueDeed, QueueFault } from "./queues/plan.ts";
+import { SERVICE_DEEDS, type ServiceDeed } from "./services/plan.ts";
 
 /** A fault, mended some seconds later. */
 export const FAULTS = [
@@ -91,12 +92,13 @@ const OTHER_DEEDS = [
 /** A deed that is about pods. */
 export type PodDeed = (typeof POD_DEEDS)[number] | (typeof OTHER_DEEDS)[number];
 
-export type Deed = PodDeed | ObjectDeed | FollowedDeed | QueueDeed;
+export type Deed = PodDeed | ObjectDeed | FollowedDeed | QueueDeed | ServiceDeed;
 
-/** All that authors do in a run of its own with pods, and with whole objects. */
-export const LONG_DEEDS: { readonly pods: readonly Deed[]; readonly objects: readonly Deed[] } = {
+/** All that authors do in a run of its own with pods, with whole objects, and with Services. */
+export const LONG_DEEDS: Readonly<Record<"pods" | "objects" | "services", readonly Deed[]>> = {
   pods: [...POD_DEEDS, ...OTHER_DEEDS, ...FOLLOWED_DEEDS],
   objects: [...OBJECT_DEEDS, ...OTHER_OBJECT_DEEDS],
+  services: [...POD_DEEDS, "run a StatefulSet", "evict a pod", ...SERVICE_DEEDS],
 };
 
 /** An action at a number of milliseconds after the start; `dice` in 0..1 picks its target. */

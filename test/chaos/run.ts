@@ -17,6 +17,7 @@ import { mendQueues } from "./queues/setup.ts";
 import { restless } from "./rest.ts";
 import { delegateLives, foreignWrites, twins, wrongHistories } from "./rules.ts";
 import type { Scene } from "./scene.ts";
+import { wrongServices } from "./services/rules.ts";
 
 /** The record of a run, and its violations. */
 export interface ChaosReport {
@@ -98,6 +99,7 @@ export async function runChaos(
     ...(await restless(scene, lostData)),
     ...(await restlessObjects(scene, left)),
     ...(await restlessJobs(scene, lostData)),
+    ...(await wrongServices(scene)),
     ...(scene.hasFollowed === true ? await wrongFollowed(scene) : []),
     ...(scene.kueue === undefined ? [] : await restlessQueues(scene, left)),
   ];

@@ -1,5 +1,5 @@
 import type { ServiceExport, ServiceImport } from "../../../src/api/kubernetes.ts";
-import type { Resource } from "../../../src/kube/resources.ts";
+import { namespaced, type Resource } from "../../../src/kube/resources.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { kubectl } from "../harness/kubectl.ts";
 
@@ -104,16 +104,13 @@ function definition(kind: Kind, served: readonly Version[]): object {
 
 /** ServiceExports in one of their versions. */
 export function serviceExportsIn(version: Version): Resource<ServiceExport> {
-  return { group: GROUP, version, plural: pluralOf("ServiceExport"), kind: "ServiceExport", namespaced: true };
+  return { ...namespaced<ServiceExport>(GROUP, "ServiceExport"), version };
 }
 
 /** ServiceImports in the newest version. */
 export const serviceImports: Resource<ServiceImport> = {
-  group: GROUP,
+  ...namespaced<ServiceImport>(GROUP, "ServiceImport"),
   version: "v1beta1",
-  plural: pluralOf("ServiceImport"),
-  kind: "ServiceImport",
-  namespaced: true,
 };
 
 /**

@@ -16,6 +16,11 @@ test.each<[string, Repertoire, readonly string[]]>([
     { faults: LONG_FAULTS, deeds: LONG_DEEDS.objects },
     [...LONG_FAULTS, ...LONG_DEEDS.objects],
   ],
+  [
+    "for a run with Services",
+    { faults: LONG_FAULTS, deeds: LONG_DEEDS.services },
+    [...LONG_FAULTS, ...LONG_DEEDS.services],
+  ],
 ])("is in order %s, and contains everything if it is long", (_, repertoire, everything) => {
   const plan = planOf(1, 3_600_000, repertoire);
   expect(plan.map(({ at }) => at)).toEqual(plan.map(({ at }) => at).sort((a, b) => a - b));
