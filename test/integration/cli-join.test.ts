@@ -88,7 +88,7 @@ const tryJoin = async (fault: Pick<Fault, "in">): Promise<unknown> =>
       host: fault.in(hostConnection.client),
       member: { ...memberConnection, client: fault.in(memberConnection.client) },
       connectText: (text, as) => connections.openText(text, as),
-      role: await loadMemberRole(),
+      role: await loadMemberRole(false),
       signal: AbortSignal.timeout(60_000),
       report: () => {},
     },

@@ -26,6 +26,7 @@ const before: InstalledSettings = {
   webhookUrl: undefined,
   access: undefined,
   relay: false,
+  mcs: false,
   ownImage: undefined,
 };
 const helmRelease = { name: "fleet", namespace: "infra" };
