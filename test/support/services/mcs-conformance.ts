@@ -41,7 +41,10 @@ export async function installReleasedMcsApi(cluster: Cluster): Promise<void> {
 }
 
 /** Specs of the suite that are not run, by a part of their text, with the reason. */
-export const LEFT_OUT: Readonly<Record<string, string>> = {};
+export const LEFT_OUT: Readonly<Record<string, string>> = {
+  "<hostname>.<clusterid>":
+    "needs CoreDNS' plugin multicluster: CoreDNS itself tells no clusters apart whose pods have one host name",
+};
 
 /** The results of the suite. */
 export interface ConformanceResults {
