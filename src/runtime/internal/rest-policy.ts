@@ -23,6 +23,7 @@ export class RestPolicy {
   readonly #clock: Pick<Clock, "now">;
   #neededUntil = Number.NEGATIVE_INFINITY;
   #rests = 0;
+  #waiting: AbortController | undefined;
 
   constructor(rest: Rest | undefined, clock: Pick<Clock, "now">) {
     this.#rest = rest;
@@ -39,6 +40,7 @@ export class RestPolicy {
     const now = this.#clock.now();
     const isNew = now >= this.#neededUntil;
     this.#neededUntil = now + KEPT_MS;
+    this.#waiting?.abort();
     return isNew;
   }
 
@@ -50,7 +52,12 @@ export class RestPolicy {
   /** Reads a store of this size, which waits for the cluster's other lists if it needs no watch. */
   inTurn<T>(size: number, signal: AbortSignal, read: () => Promise<T>): Promise<T> {
     if (this.#rest === undefined || !this.mayRest(size)) return read();
-    return this.#rest.mutex.lock(signal).then((release) => read().finally(release));
+    this.#waiting = new AbortController();
+    return this.#rest.mutex.lock(AbortSignal.any([signal, this.#waiting.signal])).then(
+      (release) => read().finally(release),
+      // The watch is needed now, or this list is not.
+      () => read(),
+    );
   }
 
   /** Returns the duration of the rest that begins now in ms. The first one ends when no earlier request takes effect any more. */

@@ -153,6 +153,17 @@ test("does not take silence for emptiness: a failed list is no rest", async () =
   expect(reflector.failing).toBeUndefined();
 });
 
+test("waits no longer for its turn once it is needed", async () => {
+  const release = await mutex.lock(new AbortController().signal);
+  reflector.start();
+  await clock.advance(1_000);
+  expect(requests).toEqual([]);
+  reflector.need();
+  await clock.advance(0);
+  expect(reflector.state).toBe("watching");
+  release();
+});
+
 test("takes turns with the cluster's other lists, unless somebody waits for it", async () => {
   const release = await mutex.lock(new AbortController().signal);
   reflector.start();
