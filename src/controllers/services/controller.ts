@@ -36,6 +36,8 @@ const SERVICE_INDEX = "service";
 
 export interface ServiceOptions extends PodCopierOptions {
   readonly networks: JoinedNetworks;
+  /** Legation itself exports from members of a network. */
+  readonly mcs: boolean;
 }
 
 /** Gives each member the Services by whose names its pods find each other. */
@@ -114,6 +116,7 @@ export class ServiceController implements PodCopier {
     this.#exports = new ExportController({
       ...options,
       copier: this.#copier,
+      exportsItself: (member) => options.mcs && this.#networks.isJoined(member),
       counts: (member, namespace, name) =>
         this.#placements.any(member, namespace) ||
         this.#ofWhole.has(copyKey({ member, kind: SERVICE, namespace, name })),
@@ -148,6 +151,7 @@ export class ServiceController implements PodCopier {
     if (areAny !== this.#wereAnyJoined) this.#copier.sources.renew(SLICE, "");
     this.#wereAnyJoined = areAny;
     for (const member of this.#options.registry.members()) this.#copier.onMember(member);
+    this.#exports.onRead();
   }
 
   onConnection(member: Member): void {

@@ -11,13 +11,14 @@ import { conditionOf } from "../../../src/pods/pod-state.ts";
 import { freePort } from "../../support/clusters/ports.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
 import { hostCluster } from "../../support/harness/clusters.ts";
+import { kubectl } from "../../support/harness/kubectl.ts";
 import { metricsOf } from "../../support/harness/metrics-of.ts";
 import { podThat } from "../../support/harness/pods-of.ts";
 import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 import { type Diagnosis, doctor, remedyOf, UNHURRIED } from "../../support/legation/doctor.ts";
 import { legationOn } from "../../support/legation/process.ts";
-import { installRelay, type RelayReplica, relayReplica } from "../../support/legation/relay.ts";
+import { installRelay, type RelayReplica, relayReplica, runMemberRelay } from "../../support/legation/relay.ts";
 import { ask, LARGE, open, WEB_PORTS, webPod } from "../../support/streams/web-server.ts";
 
 const FIRST = "127.0.0.1";
@@ -239,6 +240,22 @@ onRealNodes((realNodes) => {
     await closed;
     await isCarried();
     expect(next.log()).toContain("controllers started");
+  });
+
+  test("carries connections of a member's pods, by a relay there", async () => {
+    const { legation, inMember } = realNodes();
+    const west = inMember(place);
+    await runMemberRelay(legation.host, west.cluster);
+    const labelSelector = "kubernetes.io/service-name=far-web";
+    const address = await eventually(async () => {
+      const { items } = await west.client.list(endpointSlices, { namespace: west.namespace, labelSelector });
+      return items[0]?.endpoints?.find(({ conditions }) => conditions?.ready)?.addresses[0];
+    }, PATIENT);
+    const { items } = await west.client.list(pods, { namespace: west.namespace });
+    const [pod] = items.map(({ metadata }) => metadata.name);
+    const ask = `printf 'GET /name HTTP/1.0\\r\\n\\r\\n' | nc -w 5 ${address} ${port("web")} | tail -n 1`;
+    const args = ["exec", "-n", west.namespace, pod ?? "", "--", "sh", "-c", ask];
+    await eventuallyPasses(async () => expect(await kubectl(west.cluster, args)).toMatch(/^web-\d\n$/), PATIENT);
   });
 
   test("serves the same ports after it was killed, which ends what was open", async () => {
