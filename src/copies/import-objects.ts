@@ -12,7 +12,7 @@ import { SERVICE_NAME_LABEL, SLICE_MANAGER_LABEL } from "./services.ts";
 /** Label of KEP-1645: the cluster that exports an EndpointSlice's endpoints. */
 export const SOURCE_CLUSTER_LABEL = "multicluster.kubernetes.io/source-cluster";
 /** Manager, by its label, of the EndpointSlices of imports. */
-export const IMPORT_SLICE_MANAGER = "mcs.legation.dev";
+const IMPORT_SLICE_MANAGER = "mcs.legation.dev";
 // As in the implementation of the API's authors.
 const DERIVED_SERVICE_ANNOTATION = "multicluster.kubernetes.io/derived-service";
 

@@ -101,7 +101,7 @@ function importedPorts({ spec }: Stored<Service>): readonly ImportedPort[] {
   return (spec?.ports ?? []).map(importedPort).toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
 }
 
-export function importedPort({ name, protocol, appProtocol, port }: Port): ImportedPort {
+function importedPort({ name, protocol, appProtocol, port }: Port): ImportedPort {
   return defined({ name, protocol, appProtocol, port });
 }
 

@@ -65,8 +65,8 @@ export interface OptionalResource<T extends KubeObject> extends Omit<Resource<T>
 }
 
 /** Returns the `apiVersion` of the resource's objects: `group/version`, or `v1` for the core group. */
-export function apiVersionOf(resource: Resource<KubeObject>): string {
-  return resource.group === "" ? resource.version : `${resource.group}/${resource.version}`;
+export function apiVersionOf({ group, version }: Pick<Resource<KubeObject>, "group" | "version">): string {
+  return group === "" ? version : `${group}/${version}`;
 }
 
 /** Formats a resource: `pods`, `deployments.apps`. */

@@ -1,4 +1,4 @@
-import { DELEGATE_UID_ANNOTATION, WHOLE_KEY } from "../../api/keys.ts";
+import { DELEGATE_UID_ANNOTATION, RELAY_ANNOTATION, WHOLE_KEY } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { withoutAllocated } from "../../api/service-fields.ts";
 import type { Member } from "../../clusters/member.ts";
@@ -89,6 +89,7 @@ export class ServiceController implements PodCopier {
         },
         onSource: (kind, object) => {
           if (kind !== SERVICE) return;
+          if (object.metadata.annotations?.[RELAY_ANNOTATION] !== undefined) options.events.emit("relayed");
           for (const slice of this.#slicesOf(object)) this.#copier.enqueueConcerned(this.#copier.nameOf(SLICE, slice));
         },
         onSources: () => {

@@ -1,10 +1,13 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { EndpointSlice } from "../../../src/api/kubernetes.ts";
-import { RELAY_NAMESPACE, RELAY_SERVICE } from "../../../src/api/relay.ts";
+import { MEMBER_RELAY_NAMESPACE, RELAY_NAMESPACE, RELAY_SERVICE } from "../../../src/api/relay.ts";
 import { freePort } from "../clusters/ports.ts";
 import type { Cluster } from "../clusters/types.ts";
+import { giveFiles } from "../engines/given-files.ts";
 import { afterFile } from "../harness/after-file.ts";
 import { applyAll, kubectl } from "../harness/kubectl.ts";
-import { legation } from "./cli.ts";
+import { legation, ROOT } from "./cli.ts";
 import type { Legation, LegationProcess } from "./start.ts";
 
 /** A `legation relay` outside the cluster, with its own service account. */
@@ -34,6 +37,22 @@ export async function installRelay(host: Cluster, addresses: readonly string[]):
     ports: [],
   };
   await applyAll(host, [slice]);
+}
+
+/** Runs a relay in a member with a real node until the end of the file, from the machine's own files: nodes have no image of it. */
+export async function runMemberRelay(host: Cluster, member: Cluster): Promise<void> {
+  const files = ["/usr", "/lib", "/lib64", ROOT].map((path) => ({ from: path, to: path }));
+  await giveFiles(member, MEMBER_RELAY_NAMESPACE, files);
+  const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");
+  await kubectl(host, ["apply", "-f", "-"], { input: read("manifests/relay/members.yaml") });
+  const command = JSON.stringify([process.execPath, join(ROOT, "src/cli/main.ts")]);
+  const input = read("examples/relay/in-member.yaml").replace(
+    /image: \S+/,
+    `image: localhost/busybox:1\n          command: ${command}`,
+  );
+  await kubectl(host, ["apply", "-f", "-"], { input });
+  const args = ["-n", MEMBER_RELAY_NAMESPACE, "rollout", "status", "deployment/west", "--timeout=120s"];
+  await kubectl(host, args, { timeoutMs: 130_000 });
 }
 
 /** Makes a replica, which is not started yet. */
