@@ -101,6 +101,7 @@ export type ProgramEngine =
   | "krew"
   | "external-dns"
   | "gateway-api"
+  | "traefik"
   | "prometheus-operator";
 
 const KUEUE = {
@@ -238,6 +239,13 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
     sum: "h1:mock6phZbI6rvZerwrVNk7hVNymQgHo+6sJ81Ia7ftY=",
     packages: {},
     keeps: { crds: "config/crd/standard" },
+  },
+  traefik: {
+    module: "github.com/traefik/traefik/v3",
+    version: "v3.7.13",
+    sum: "h1:T8wy9KuaFzCkmXCqAzDy7t73pBDR1DHrJe3pqXpNXTw=",
+    packages: { traefik: "./cmd/traefik" },
+    keeps: {},
   },
   "prometheus-operator": {
     module: "github.com/prometheus-operator/prometheus-operator",

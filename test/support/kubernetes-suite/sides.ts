@@ -65,8 +65,10 @@ interface SideOptions {
   readonly onProgress: (line: string) => void;
 }
 
-// Calls pods of a Service directly: no kube-proxy runs that would lead to them.
-const FOR_KUBERNETES: ClusterOptions = { apiServerFlags: ["--enable-aggregator-routing"] };
+// The API server calls pods of a Service directly: no kube-proxy runs beside it that would lead to them.
+const FOR_KUBERNETES: ClusterOptions = { apiServerFlags: ["--enable-aggregator-routing"], serviceNetwork: "joined" };
+/** The network of host and member, whose pods reach each other. */
+const NETWORK = "suite";
 // Specs of Kueue request more than small machines have.
 const FOR_KUEUE: ClusterOptions = { realNodeCores: 8 };
 
@@ -162,6 +164,10 @@ async function startDelegating(
       restart: true,
       onProgress,
     });
+    await runLegation(["install", `--kubeconfig=${host.kubeconfig}`, `--network=${NETWORK}`]);
+    // Controllers read the host's network when they start.
+    await legation.controller.stop();
+    await legation.controller.start();
     const stopKueue = isOfKueue(name)
       ? await startKueueOfSuite(host, { ofNodes: west, directory, onProgress })
       : nothingToStop;
@@ -174,7 +180,7 @@ async function startDelegating(
       // Specs select a pod's node by this label. The host runs no pods of its own that would spread over it.
       metadata: { labels: { "kubernetes.io/hostname": "legation-west" } },
       // The suite makes classes of its own, which the member needs too.
-      spec: { classSelector: {} },
+      spec: { classSelector: {}, network: NETWORK },
     });
     const onHost = (...args: string[]): void =>
       void execFileSync(clusters.info.kubectl, [`--kubeconfig=${host.kubeconfig}`, ...args]);

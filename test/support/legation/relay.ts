@@ -1,10 +1,13 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { EndpointSlice } from "../../../src/api/kubernetes.ts";
 import { RELAY_NAMESPACE, RELAY_SERVICE } from "../../../src/api/relay.ts";
 import { freePort } from "../clusters/ports.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { afterFile } from "../harness/after-file.ts";
 import { applyAll, kubectl } from "../harness/kubectl.ts";
-import { legation } from "./cli.ts";
+import { legation, ROOT } from "./cli.ts";
+import { LEGATION_IMAGE } from "./image.ts";
 import type { Legation, LegationProcess } from "./start.ts";
 
 /** A `legation relay` outside the cluster, with its own service account. */
@@ -34,6 +37,14 @@ export async function installRelay(host: Cluster, addresses: readonly string[]):
     ports: [],
   };
   await applyAll(host, [slice]);
+}
+
+/** Installs what relayed Services need, and runs the relay in pods of the host, which `install` does where Legation runs there itself. */
+export async function deployRelay(host: Cluster): Promise<void> {
+  await legation(["install", "--relay", `--kubeconfig=${host.kubeconfig}`]);
+  const manifest = readFileSync(join(ROOT, "manifests/relay/deployment.yaml"), "utf8");
+  const input = manifest.replace(/image: \S+/, `image: ${LEGATION_IMAGE}`);
+  await kubectl(host, ["apply", "-f", "-"], { input });
 }
 
 /** Makes a replica, which is not started yet. */

@@ -27,7 +27,7 @@ function kubeProxyConfig({ clusterDirectory, nodeName, addresses }: NodeFiles): 
 function corefile({ clusterDirectory }: NodeFiles): string {
   return `.:53 {
   errors
-  kubernetes cluster.local {
+  kubernetes cluster.local in-addr.arpa ip6.arpa {
     kubeconfig ${join(clusterDirectory, "coredns.kubeconfig")}
     ttl 1
   }

@@ -5,6 +5,7 @@ import { endpointSlices, pods, services } from "../../../../../src/kube/resource
 import { startClusters } from "../../../../support/clusters/start.ts";
 import type { Cluster, Clusters } from "../../../../support/clusters/types.ts";
 import { delegatedPod } from "../../../../support/delegated/pods.ts";
+import { ingressTo, runTraefik } from "../../../../support/engines/traefik.ts";
 import { afterFile, cleanUpFile } from "../../../../support/harness/after-file.ts";
 import { clientOf } from "../../../../support/harness/clients.ts";
 import { applyAll, kubectl } from "../../../../support/harness/kubectl.ts";
@@ -204,6 +205,17 @@ test("a client keeps its pod by session affinity, and its own cluster's pods are
   for (const from of ["west", "east"] as const) await leadsTo(namespace, from, "near", [`web-${from}`]);
   await client.delete(pods, { namespace, name: "web-west" });
   await leadsTo(namespace, "west", "near", ["web-east"]);
+});
+
+test("an Ingress controller of the host leads to a Service's pods in whichever member they are", async () => {
+  const namespace = await makeNamespace();
+  await service(namespace, "web");
+  await Promise.all((["west", "east"] as const).map((name) => run(namespace, `web-${name}`, name, { app: "web" })));
+  await runTraefik(clusters.get("host"), namespace);
+  await applyAll(clusters.get("host"), [ingressTo(namespace, { name: "web", port: { name: "http" } })]);
+  await leadsTo(namespace, "host", "traefik", ["web-east", "web-west"]);
+  await client.delete(pods, { namespace, name: "web-west" });
+  await leadsTo(namespace, "host", "traefik", ["web-east"]);
 });
 
 test("a Service without a selector leads by UDP from each joined cluster to where its slice says", async () => {
