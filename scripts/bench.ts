@@ -6,8 +6,8 @@ import { benchClient } from "../test/bench/client.bench.ts";
 import { benchDelegation, benchDivision } from "../test/bench/delegation.bench.ts";
 import { benchDispatch } from "../test/bench/dispatch.bench.ts";
 import { type Figure, lineOf, meets } from "../test/bench/figures.ts";
-import { plot, tableOf } from "../test/bench/scale/plot.ts";
-import { benchScale } from "../test/bench/scale/scale.bench.ts";
+import { plot, rowOf, TABLE_HEAD } from "../test/bench/scale/plot.ts";
+import { benchScale, goalsOf, type ScaleResult } from "../test/bench/scale/scale.bench.ts";
 import { benchSoak } from "../test/bench/scale/soak.bench.ts";
 import { benchShares } from "../test/bench/shares.bench.ts";
 import { benchTunnel } from "../test/bench/tunnel/tunnel.bench.ts";
@@ -48,7 +48,10 @@ const USAGE = `Figures, and whether they meet their targets (docs/performance.md
 const { values } = readOptions(USAGE, {
   pods: { type: "string", default: "1000,5000" },
   only: { type: "string", default: "client,webhook,delegation,shares" },
-  sizes: { type: "string", default: "1x1000,1x5000,1x20000,10x1000,10x5000,10x20000,100x1000,100x5000,100x20000" },
+  sizes: {
+    type: "string",
+    default: "1x1000,1x20000,1x100000,10x1000,10x20000,100x1000,100x20000,1000x1000,1000x20000,3500x3500",
+  },
   plot: { type: "string" },
   strict: { type: "boolean", default: false },
 });
@@ -68,10 +71,13 @@ if (built.status !== 0) process.exit(built.status ?? 1);
 
 if (parts.has("scale")) {
   progress("the controller on clusters that are not there");
-  const results = await benchScale({ sizes, main: MAIN, ...shipped(), onProgress: progress });
-  console.log(tableOf(results));
+  console.log(TABLE_HEAD);
+  const onResult = (result: ScaleResult): void => console.log(rowOf(result));
+  const results = await benchScale({ sizes, main: MAIN, ...shipped(), onProgress: progress, onResult });
   if (values.plot !== undefined) writeFileSync(values.plot, plot(results));
-  process.exit(0);
+  const goals = goalsOf(results);
+  for (const goal of goals) console.log(lineOf(goal));
+  process.exit(results.length < sizes.length ? 1 : exitCode(goals));
 }
 
 if (parts.has("soak")) {

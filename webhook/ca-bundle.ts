@@ -1,6 +1,6 @@
 import type { KubeObject } from "../src/api/kubernetes.ts";
 import type { ClusterClient } from "../src/kube/client.ts";
-import type { Resource } from "../src/kube/resources.ts";
+import { clusterScoped, type Resource } from "../src/kube/resources.ts";
 import { retryOnConflict } from "../src/kube/retry.ts";
 import type { Callers, Trust } from "../src/serving/certificate-keeper.ts";
 
@@ -18,18 +18,12 @@ export interface WebhookConfiguration extends KubeObject {
   readonly webhooks?: readonly WebhookEntry[];
 }
 
-const admission = { group: "admissionregistration.k8s.io", version: "v1", namespaced: false } as const;
-
-export const mutatingConfigurations: Resource<WebhookConfiguration> = {
-  ...admission,
-  plural: "mutatingwebhookconfigurations",
-  kind: "MutatingWebhookConfiguration",
-};
-const validating: Resource<WebhookConfiguration> = {
-  ...admission,
-  plural: "validatingwebhookconfigurations",
-  kind: "ValidatingWebhookConfiguration",
-};
+const GROUP = "admissionregistration.k8s.io";
+export const mutatingConfigurations: Resource<WebhookConfiguration> = clusterScoped(
+  GROUP,
+  "MutatingWebhookConfiguration",
+);
+const validating: Resource<WebhookConfiguration> = clusterScoped(GROUP, "ValidatingWebhookConfiguration");
 
 /** Webhook configurations of `legation install`. API servers call mutating ones in name order. */
 export const CONFIGURATIONS: readonly {

@@ -73,7 +73,15 @@ export const ROOMS: readonly Room[] = [
   {
     room: "relay",
     purpose: "carries connections of relayed Services to pods on the host and in members",
-    imports: ["api", "copies", "serving/graceful-shutdown.ts", "kube", "runtime", "telemetry"],
+    imports: [
+      "api",
+      "copies",
+      "serving/graceful-shutdown.ts",
+      "tunnel/control-channel.ts",
+      "kube",
+      "runtime",
+      "telemetry",
+    ],
   },
   {
     room: "webhook",

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ACCESS_GROUP, ACCESS_VERSION } from "../api/access.ts";
 import type { KubeObject, PodCondition } from "../api/kubernetes.ts";
 import type { ClusterClient } from "../kube/client.ts";
-import type { Resource } from "../kube/resources.ts";
+import { clusterScoped, type Resource } from "../kube/resources.ts";
 import { retryOnConflict } from "../kube/retry.ts";
 import type { Callers, Trust } from "../serving/certificate-keeper.ts";
 
@@ -13,13 +13,7 @@ interface ApiService extends KubeObject {
   readonly status?: { readonly conditions?: readonly Pick<PodCondition, "type" | "status" | "message">[] };
 }
 
-export const apiServices: Resource<ApiService> = {
-  group: "apiregistration.k8s.io",
-  version: "v1",
-  plural: "apiservices",
-  kind: "APIService",
-  namespaced: false,
-};
+export const apiServices: Resource<ApiService> = clusterScoped("apiregistration.k8s.io", "APIService");
 
 const installed = z.looseObject({
   spec: z.looseObject({

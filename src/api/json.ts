@@ -22,7 +22,9 @@ export function isJsonObject(value: unknown): value is JsonObject {
 }
 
 /** Returns the JSON value of a text that any client may have written. Undefined when it is none. */
-export function jsonOrNothing(text: string): unknown {
+export function jsonOrNothing(text: string | undefined): unknown {
+  // An error costs more than most texts.
+  if (text === undefined || text === "") return undefined;
   try {
     return JSON.parse(text);
   } catch {

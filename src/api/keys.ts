@@ -48,6 +48,8 @@ export const API_ANNOTATION = "legation.dev/api";
 
 /** On a Service without a selector: the Service of its namespace to whose pods Legation carries each connection. */
 export const RELAY_ANNOTATION = "legation.dev/relay";
+/** Annotation on the EndpointSlices of a relayed Service: the relays of the members that its namespace has pods in, as JSON. */
+export const RELAY_IN_MEMBERS_ANNOTATION = "legation.dev/relay-in-members";
 
 /** Annotation on a pod: the workload, as `Deployment/web`, whose wishes count for it. Admission writes it into templates. */
 export const WISHES_OF_ANNOTATION = "legation.dev/wishes-of";

@@ -5,7 +5,6 @@ export const LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-confi
 
 /** Returns the manifest that `kubectl apply` recorded. Undefined if there is none or it is no JSON object. */
 export function lastApplied(annotations: Readonly<Record<string, string>> | undefined): JsonObject | undefined {
-  const text = annotations?.[LAST_APPLIED_ANNOTATION];
-  const manifest = jsonOrNothing(text ?? "");
+  const manifest = jsonOrNothing(annotations?.[LAST_APPLIED_ANNOTATION]);
   return isJsonObject(manifest) ? manifest : undefined;
 }

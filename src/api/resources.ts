@@ -1,71 +1,49 @@
-import type { OptionalResource, Resource } from "../kube/resources.ts";
+import { clusterScoped, inVersions, namespaced, type OptionalResource, type Resource } from "../kube/resources.ts";
 import type { Cluster } from "./cluster.ts";
 import type { AnyObject, DelegatedType } from "./delegated-type.ts";
+import { GROUP } from "./keys.ts";
 import type { CapacityProvider, ClusterQueue, LocalQueue, ResourceFlavor } from "./kueue.ts";
 import type { AdmissionCheck, Workload } from "./kueue-workload.ts";
 import type { PlacementDefaults } from "./placement-defaults.ts";
 
-const legation = { group: "legation.dev", version: "v1alpha1", namespaced: false } as const;
+const VERSION = { version: "v1alpha1" } as const;
 
-export const clusters: Resource<Cluster> = { ...legation, plural: "clusters", kind: "Cluster" };
+export const clusters: Resource<Cluster> = { ...clusterScoped<Cluster>(GROUP, "Cluster"), ...VERSION };
 export const placementDefaults: Resource<PlacementDefaults> = {
-  ...legation,
+  ...{ ...clusterScoped<PlacementDefaults>(GROUP, "PlacementDefaults"), ...VERSION },
   plural: "placementdefaults",
-  kind: "PlacementDefaults",
 };
-const { version, ...defaults } = placementDefaults;
 /** PlacementDefaults where the host may lack them: an earlier version was installed, or their definition was deleted. */
 export const optionalDefaults: OptionalResource<PlacementDefaults> = {
-  ...defaults,
-  versions: [version],
+  ...inVersions(placementDefaults, [VERSION.version]),
   lookAgainMs: 10_000,
 };
 export const delegatedTypes: Resource<DelegatedType> = {
-  ...legation,
-  plural: "delegatedtypes",
-  kind: "DelegatedType",
+  ...clusterScoped<DelegatedType>(GROUP, "DelegatedType"),
+  ...VERSION,
 };
 
-const KUEUE = { group: "kueue.x-k8s.io", namespaced: false } as const;
+const KUEUE = "kueue.x-k8s.io";
+const KUEUE_VERSIONS = ["v1beta2", "v1beta1"] as const;
 
-export const resourceFlavors: OptionalResource<ResourceFlavor> = {
-  ...KUEUE,
-  versions: ["v1beta2", "v1beta1"],
-  plural: "resourceflavors",
-  kind: "ResourceFlavor",
-};
-export const clusterQueues: OptionalResource<ClusterQueue> = {
-  ...KUEUE,
-  versions: ["v1beta2", "v1beta1"],
-  plural: "clusterqueues",
-  kind: "ClusterQueue",
-};
-export const localQueues: OptionalResource<LocalQueue> = {
-  ...KUEUE,
-  namespaced: true,
-  versions: ["v1beta2", "v1beta1"],
-  plural: "localqueues",
-  kind: "LocalQueue",
-};
-export const workloads: OptionalResource<Workload> = {
-  ...KUEUE,
-  namespaced: true,
-  versions: ["v1beta2", "v1beta1"],
-  plural: "workloads",
-  kind: "Workload",
-};
-export const capacityProviders: OptionalResource<CapacityProvider> = {
-  ...KUEUE,
-  versions: ["v1alpha1"],
-  plural: "capacityproviders",
-  kind: "CapacityProvider",
-};
-export const admissionChecks: OptionalResource<AdmissionCheck> = {
-  ...KUEUE,
-  versions: ["v1beta2", "v1beta1"],
-  plural: "admissionchecks",
-  kind: "AdmissionCheck",
-};
+export const resourceFlavors: OptionalResource<ResourceFlavor> = inVersions(
+  clusterScoped(KUEUE, "ResourceFlavor"),
+  KUEUE_VERSIONS,
+);
+export const clusterQueues: OptionalResource<ClusterQueue> = inVersions(
+  clusterScoped(KUEUE, "ClusterQueue"),
+  KUEUE_VERSIONS,
+);
+export const localQueues: OptionalResource<LocalQueue> = inVersions(namespaced(KUEUE, "LocalQueue"), KUEUE_VERSIONS);
+export const workloads: OptionalResource<Workload> = inVersions(namespaced(KUEUE, "Workload"), KUEUE_VERSIONS);
+export const capacityProviders: OptionalResource<CapacityProvider> = inVersions(
+  clusterScoped(KUEUE, "CapacityProvider"),
+  ["v1alpha1"],
+);
+export const admissionChecks: OptionalResource<AdmissionCheck> = inVersions(
+  clusterScoped(KUEUE, "AdmissionCheck"),
+  KUEUE_VERSIONS,
+);
 
 /** Returns the API resource that a type names. */
 export function resourceOfType({ spec }: Pick<DelegatedType, "spec">): Resource<AnyObject> {

@@ -245,7 +245,7 @@ export class Controllers {
       ],
       complete: (spec) => completedSpec(spec, this.#delegation.hostClasses),
     });
-    this.#relays = new RelayController({ ...running, recorder });
+    this.#relays = new RelayController({ ...running, recorder, proxies });
     this.#serving = kubelets && new NodeServing({ ...running, kubelets, nodes: this.#virtualNodes.nodes });
   }
 

@@ -254,8 +254,7 @@ function appliedTo(copy: KubeObject): AppliedRecord | undefined {
 }
 
 function readApplied({ metadata }: KubeObject): AppliedRecord | undefined {
-  const text = metadata?.annotations?.[APPLIED_ANNOTATION];
-  const record = jsonOrNothing(text ?? "");
+  const record = jsonOrNothing(metadata?.annotations?.[APPLIED_ANNOTATION]);
   if (!isJsonObject(record) || typeof record.digest !== "string") return undefined;
   const { digest, names, type, created, adopted, orphan } = record;
   return recordOf({

@@ -69,9 +69,9 @@ export function isOfSelector({ metadata }: KubeObject): boolean {
   return metadata?.labels?.[SLICE_MANAGER_LABEL] === OWN_SLICES_MANAGER;
 }
 
-/** Reports whether the slice of a Service without a selector is not copied: the host's controller made it, or it leads to a relay. */
-export function isOfHostAlone(slice: KubeObject): boolean {
-  return isOfSelector(slice) || slice.metadata?.labels?.[SLICE_MANAGER_LABEL] === RELAY_SLICE_MANAGER;
+/** Reports whether the slice leads to the host's relay. */
+export function isOfRelay({ metadata }: KubeObject): boolean {
+  return metadata?.labels?.[SLICE_MANAGER_LABEL] === RELAY_SLICE_MANAGER;
 }
 
 /**

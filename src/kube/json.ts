@@ -110,7 +110,9 @@ export function heapBytesOfObject(object: object): number {
 }
 
 /** Returns the JSON value of a text. Undefined when it is none. */
-export function jsonOrNothing(text: string): unknown {
+export function jsonOrNothing(text: string | undefined): unknown {
+  // An error costs more than most texts.
+  if (text === undefined || text === "") return undefined;
   try {
     return JSON.parse(text);
   } catch {

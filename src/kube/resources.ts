@@ -87,91 +87,76 @@ export function isWellFormed<T extends KubeObject>(resource: Resource<T>, object
   return metadataShape(object.metadata) && resource.shape?.(object) !== false;
 }
 
-export const pods: Resource<Pod> = namespaced("", "pods", "Pod", podShape);
-export const nodes: Resource<KubeNode> = clusterScoped("", "nodes", "Node", nodeShape);
-export const namespaces: Resource<Namespace> = clusterScoped("", "namespaces", "Namespace");
-export const secrets: Resource<Secret> = namespaced("", "secrets", "Secret", dataShape);
-export const configMaps: Resource<ConfigMap> = namespaced("", "configmaps", "ConfigMap", dataShape);
-export const serviceAccounts: Resource<KubeObject> = namespaced("", "serviceaccounts", "ServiceAccount");
+export const pods: Resource<Pod> = namespaced("", "Pod", podShape);
+export const nodes: Resource<KubeNode> = clusterScoped("", "Node", nodeShape);
+export const namespaces: Resource<Namespace> = clusterScoped("", "Namespace");
+export const secrets: Resource<Secret> = namespaced("", "Secret", dataShape);
+export const configMaps: Resource<ConfigMap> = namespaced("", "ConfigMap", dataShape);
+export const serviceAccounts: Resource<KubeObject> = namespaced("", "ServiceAccount");
 export const persistentVolumeClaims: Resource<PersistentVolumeClaim> = namespaced(
   "",
-  "persistentvolumeclaims",
   "PersistentVolumeClaim",
   claimShape,
 );
-export const events: Resource<KubeEvent> = namespaced("", "events", "Event", eventShape);
-export const services: Resource<Service> = namespaced("", "services", "Service", serviceShape);
-export const replicationControllers: Resource<KubeObject> = namespaced(
-  "",
-  "replicationcontrollers",
-  "ReplicationController",
-);
-export const deployments: Resource<Deployment> = namespaced("apps", "deployments", "Deployment");
-export const replicaSets: Resource<KubeObject> = namespaced("apps", "replicasets", "ReplicaSet");
-export const statefulSets: Resource<KubeObject> = namespaced("apps", "statefulsets", "StatefulSet");
-export const jobs: Resource<Job> = namespaced("batch", "jobs", "Job", jobShape);
-export const cronJobs: Resource<CronJob> = namespaced("batch", "cronjobs", "CronJob", cronJobShape);
+export const events: Resource<KubeEvent> = namespaced("", "Event", eventShape);
+export const services: Resource<Service> = namespaced("", "Service", serviceShape);
+export const replicationControllers: Resource<KubeObject> = namespaced("", "ReplicationController");
+export const deployments: Resource<Deployment> = namespaced("apps", "Deployment");
+export const replicaSets: Resource<KubeObject> = namespaced("apps", "ReplicaSet");
+export const statefulSets: Resource<KubeObject> = namespaced("apps", "StatefulSet");
+export const jobs: Resource<Job> = namespaced("batch", "Job", jobShape);
+export const cronJobs: Resource<CronJob> = namespaced("batch", "CronJob", cronJobShape);
 export const endpointSlices: Resource<EndpointSlice> = namespaced(
   "discovery.k8s.io",
-  "endpointslices",
   "EndpointSlice",
   endpointSliceShape,
 );
 export const networkPolicies: Resource<NetworkPolicy> = namespaced(
   "networking.k8s.io",
-  "networkpolicies",
   "NetworkPolicy",
   networkPolicyShape,
 );
-export const leases: Resource<Lease> = namespaced("coordination.k8s.io", "leases", "Lease");
-export const priorityClasses: Resource<PriorityClass> = clusterScoped(
-  "scheduling.k8s.io",
-  "priorityclasses",
-  "PriorityClass",
-);
-export const runtimeClasses: Resource<RuntimeClass> = clusterScoped("node.k8s.io", "runtimeclasses", "RuntimeClass");
+export const leases: Resource<Lease> = namespaced("coordination.k8s.io", "Lease");
+export const priorityClasses: Resource<PriorityClass> = clusterScoped("scheduling.k8s.io", "PriorityClass");
+export const runtimeClasses: Resource<RuntimeClass> = clusterScoped("node.k8s.io", "RuntimeClass");
 export const certificateSigningRequests: Resource<CertificateSigningRequest> = clusterScoped(
   "certificates.k8s.io",
-  "certificatesigningrequests",
   "CertificateSigningRequest",
 );
 export const customResourceDefinitions: Resource<KubeObject> = clusterScoped(
   "apiextensions.k8s.io",
-  "customresourcedefinitions",
   "CustomResourceDefinition",
 );
 
-const MULTICLUSTER = { group: "multicluster.x-k8s.io", namespaced: true } as const;
+const MULTICLUSTER = "multicluster.x-k8s.io";
 /**
  * A resource of the Multi-Cluster Services API (KEP-1645). Both versions have the same fields (sigs.k8s.io/mcs-api, config/crd); its
  * release 0.4 and older serve only v1alpha1.
  */
-export const serviceExports: OptionalResource<ServiceExport> = {
-  ...MULTICLUSTER,
-  versions: ["v1beta1", "v1alpha1"],
-  plural: "serviceexports",
-  kind: "ServiceExport",
-  shape: serviceExportShape,
-};
+export const serviceExports: OptionalResource<ServiceExport> = inVersions(
+  namespaced(MULTICLUSTER, "ServiceExport", serviceExportShape),
+  ["v1beta1", "v1alpha1"],
+);
 /** A resource of the Cluster Inventory API (KEP-4322). */
-export const clusterProfiles: OptionalResource<ClusterProfile> = {
-  ...MULTICLUSTER,
-  versions: ["v1alpha1"],
-  plural: "clusterprofiles",
-  kind: "ClusterProfile",
-  shape: clusterProfileShape,
-};
+export const clusterProfiles: OptionalResource<ClusterProfile> = inVersions(
+  namespaced(MULTICLUSTER, "ClusterProfile", clusterProfileShape),
+  ["v1alpha1"],
+);
 
-function namespaced<T extends KubeObject>(group: string, plural: string, kind: string, shape?: JsonCheck): Resource<T> {
-  return { ...clusterScoped<T>(group, plural, kind, shape), namespaced: true };
+export function namespaced<T extends KubeObject>(group: string, kind: string, shape?: JsonCheck): Resource<T> {
+  return { ...clusterScoped<T>(group, kind, shape), namespaced: true };
 }
 
-/** Returns a resource in version v1. */
-function clusterScoped<T extends KubeObject>(
-  group: string,
-  plural: string,
-  kind: string,
-  shape?: JsonCheck,
-): Resource<T> {
+/** Returns a resource in version v1, with the plural that Kubernetes gives a kind (apimachinery, UnsafeGuessKindToResource). */
+export function clusterScoped<T extends KubeObject>(group: string, kind: string, shape?: JsonCheck): Resource<T> {
+  const singular = kind.toLowerCase();
+  const plural = singular.endsWith("s") ? `${singular}es` : `${singular}s`.replace(/ys$/, "ies");
   return { group, version: "v1", plural, kind, namespaced: false, ...(shape === undefined ? {} : { shape }) };
+}
+
+export function inVersions<T extends KubeObject>(
+  { version: _, ...resource }: Resource<T>,
+  versions: OptionalResource<T>["versions"],
+): OptionalResource<T> {
+  return { ...resource, versions };
 }

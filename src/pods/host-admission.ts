@@ -93,7 +93,7 @@ function selectorOf(text = ""): Record<string, string> {
 }
 
 /** Parses tolerations. Unreadable text yields none: the plugin refuses the namespace's pods for it. */
-function tolerationsOf(text = ""): Toleration[] {
+function tolerationsOf(text: string | undefined): Toleration[] {
   const value = jsonOrNothing(text);
   return Array.isArray(value) ? value : [];
 }

@@ -15,7 +15,7 @@ const LAST_WAIT_MS = 60_000;
 
 /** Joins a client's connection to a pod's, with backpressure. The end of each direction and a cut are carried; there is no idle timeout. */
 export function carry(
-  client: Socket,
+  client: Duplex,
   pod: Duplex,
   clock: Clock,
   onBytes: Readonly<Record<"request" | "response", (bytes: number) => void>>,
@@ -49,8 +49,8 @@ function hasEnded(stream: Duplex): boolean {
   return stream.errored === null && stream.readableEnded && stream.writableFinished;
 }
 
-/** Resets a TCP connection, as the kernel of a process that ended would. */
-function cut(stream: Duplex): void {
+/** Resets a connection, as the kernel of a process that ended would. */
+export function cut(stream: Duplex): void {
   if (stream instanceof Socket) stream.resetAndDestroy();
   else stream.destroy(new Error("the other side was cut"));
 }

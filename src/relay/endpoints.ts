@@ -1,5 +1,5 @@
-import { clusterOfNode } from "../api/keys.ts";
 import type { EndpointSlice, Stored } from "../api/kubernetes.ts";
+import { serviceEndpoints, takingConnections } from "../copies/service-endpoints.ts";
 import { isOfSelector } from "../copies/services.ts";
 
 /** A pod that takes connections of a relayed Service. */
@@ -13,26 +13,15 @@ export interface RelayPod {
   readonly cluster: string | undefined;
 }
 
-/**
- * Returns the endpoints that kube-proxy would choose among: the ready ones, else those that still serve while they end. Only
- * the host's own controller names pods: other slices may have any address, which this process must not dial.
- */
-export function takingConnections(slices: readonly Stored<EndpointSlice>[], portName: string): RelayPod[] {
-  const [ready, ending]: [RelayPod[], RelayPod[]] = [[], []];
-  const seen = new Set<string>();
-  for (const slice of slices.filter(isOfSelector)) {
-    const port = slice.ports?.find(({ name }) => (name ?? "") === portName)?.port;
-    for (const { addresses, conditions = {}, nodeName, targetRef } of slice.endpoints ?? []) {
-      const { uid = "", name = "", namespace = "" } = targetRef?.kind === "Pod" ? targetRef : {};
-      const [address] = addresses ?? [];
-      // A pod with two addresses has an endpoint for each.
-      if (port === undefined || address === undefined || name === "" || seen.has(uid)) continue;
-      const pod = { uid, namespace, name, address, port, cluster: clusterOfNode(nodeName) };
-      if (conditions.ready !== false) ready.push(pod);
-      else if (conditions.serving === true && conditions.terminating === true) ending.push(pod);
-      else continue;
-      seen.add(uid);
-    }
-  }
-  return ready.length > 0 ? ready : ending;
+/** Returns the pods that take connections of a port. Only the host's own controller names pods: other slices may have any address, which this process must not dial. */
+export function podsTakingConnections(slices: readonly Stored<EndpointSlice>[], portName: string): RelayPod[] {
+  const portOf = ({ ports }: EndpointSlice): number | undefined =>
+    ports?.find(({ name }) => (name ?? "") === portName)?.port;
+  const found = serviceEndpoints(slices.filter((slice) => isOfSelector(slice) && portOf(slice) !== undefined));
+  const pods = found.filter(({ endpoint: { targetRef } }) => targetRef?.kind === "Pod" && targetRef.name !== undefined);
+  return takingConnections(pods).flatMap(({ endpoint, slice, address, cluster }) => {
+    const { uid = "", name = "", namespace = "" } = endpoint.targetRef ?? {};
+    const port = portOf(slice);
+    return port === undefined ? [] : [{ uid, namespace, name, address, port, cluster }];
+  });
 }

@@ -7,14 +7,14 @@ import {
   type Service,
   type Stored,
 } from "../api/kubernetes.ts";
-import { portOf, RELAY_SLICE_MANAGER } from "../api/relay.ts";
+import { portOf, RELAY_SLICE_MANAGER, relaysInMembers } from "../api/relay.ts";
 import { SERVICE_NAME_LABEL, SLICE_MANAGER_LABEL, serviceOfSlice } from "../copies/services.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { endpointSlices, services } from "../kube/resources.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type RelayPod, takingConnections } from "./endpoints.ts";
+import { podsTakingConnections, type RelayPod } from "./endpoints.ts";
 
 /** The pods to which the connections of one port lead now. */
 export interface Destination {
@@ -29,6 +29,8 @@ export interface Route {
   readonly service: string;
   /** Empty if the Service's port has no name. */
   readonly portName: string;
+  /** The members whose pods may use it. */
+  readonly members: ReadonlySet<string>;
 }
 
 export interface RoutesOptions {
@@ -95,7 +97,7 @@ export class Routes {
     const { sessionAffinity, sessionAffinityConfig } = service.spec ?? {};
     const seconds = sessionAffinityConfig?.clientIP?.timeoutSeconds ?? AFFINITY_SECONDS;
     return {
-      pods: takingConnections(slices, targetPort.name ?? ""),
+      pods: podsTakingConnections(slices, targetPort.name ?? ""),
       affinityMs: sessionAffinity === "ClientIP" ? seconds * 1000 : undefined,
     };
   }
@@ -112,8 +114,12 @@ export class Routes {
     for (const slice of this.#slices.store.list()) {
       const { namespace = "" } = slice.metadata;
       const service = serviceOfSlice(slice);
+      const inMembers = Object.keys(relaysInMembers(slice));
       for (const { name, port } of slice.ports ?? []) {
-        if (port !== undefined) ports.set(port, { namespace, service, portName: name ?? "" });
+        if (port === undefined) continue;
+        // Slices of both address families have the port.
+        const members = new Set([...(ports.get(port)?.members ?? []), ...inMembers]);
+        ports.set(port, { namespace, service, portName: name ?? "", members });
       }
       const stored = this.#services.store.get(objectKey({ namespace, name: service }));
       const target = stored?.metadata.annotations?.[RELAY_ANNOTATION];

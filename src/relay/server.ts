@@ -1,18 +1,19 @@
-import { createServer, type Server, type Socket } from "node:net";
-import type { ClusterClient } from "../kube/client.ts";
+import { createServer, type Server } from "node:net";
+import type { Duplex } from "node:stream";
 import type { Clock } from "../runtime/clock.ts";
 import { KEEP_ALIVE_DELAY_MS } from "../runtime/https-listener.ts";
 import { listenOn } from "../runtime/listening.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { RelayFailure, RelayMetrics } from "../telemetry/relay.ts";
 import { Choice } from "./affinity.ts";
-import { type Carried, carry } from "./carry.ts";
-import { type Connected, connectTo } from "./connect.ts";
+import { type Carried, carry, cut } from "./carry.ts";
+import type { Connected } from "./connect.ts";
 import type { RelayPod } from "./endpoints.ts";
 import type { Route, Routes } from "./routes.ts";
 
 export interface RelayServerOptions {
-  readonly host: Pick<ClusterClient, "upgrade">;
+  /** Connects to a pod. `client` is the address of the client. */
+  readonly connect: (pod: RelayPod, client: string, signal: AbortSignal) => Promise<Connected>;
   readonly routes: Pick<Routes, "ports" | "destinationOf">;
   /** Address to listen on. */
   readonly address: string;
@@ -33,7 +34,7 @@ export class RelayServer {
   readonly #choice: Choice;
   readonly #servers = new Map<number, Server>();
   readonly #carried = new Set<Carried>();
-  readonly #opening = new Set<Promise<void>>();
+  readonly #opening = new Set<Promise<unknown>>();
   /** Why connections of a Service fail, as last logged. */
   readonly #told = new Map<string, string>();
   #closing = false;
@@ -78,15 +79,24 @@ export class RelayServer {
     await all;
   }
 
+  /** Carries a client's connection, which comes from the address `source`. Never rejects; resolves once it is closed. */
+  async take(client: Duplex, route: Route, source: string): Promise<void> {
+    client.on("error", () => {});
+    this.#options.onConnection();
+    const opening = this.#onClient(client, route, source);
+    this.#opening.add(opening);
+    const carried = await opening;
+    this.#opening.delete(opening);
+    await carried?.closed;
+  }
+
   #listen(port: number): void {
-    const { address, clock, log, onConnection } = this.#options;
+    const { address, clock, log } = this.#options;
     const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (client) => {
-      onConnection();
       client.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
-      client.on("error", () => {});
       const route = this.#options.routes.ports.get(port);
       if (route === undefined) client.resetAndDestroy();
-      else this.#noteOpening(this.#onClient(client, route));
+      else void this.take(client, route, client.remoteAddress ?? "");
     });
     this.#servers.set(port, server);
     const onError = (err: Error): void => log.error({ err, port }, "a relayed Service cannot be served");
@@ -99,18 +109,12 @@ export class RelayServer {
     });
   }
 
-  #noteOpening(opening: Promise<void>): void {
-    this.#opening.add(opening);
-    void opening.finally(() => this.#opening.delete(opening));
-  }
-
-  /** Never rejects. */
-  async #onClient(client: Socket, route: Route): Promise<void> {
+  /** Never rejects. Resolves to the connection to a pod, or to undefined if there is none: the client is cut then. */
+  async #onClient(client: Duplex, route: Route, source: string): Promise<Carried | undefined> {
     const { routes, log, metrics } = this.#options;
     const service = `${route.namespace}/${route.service}`;
     try {
       const destination = routes.destinationOf(route);
-      const source = client.remoteAddress ?? "";
       const pods = this.#choice.order(destination, service, source).slice(0, MOST_ATTEMPTS);
       let failed: { readonly reason: RelayFailure; readonly message: string; readonly cluster: string } = {
         reason: "NoEndpoints",
@@ -118,16 +122,15 @@ export class RelayServer {
         cluster: "",
       };
       for (const pod of pods) {
-        const connected = await this.#connect(client, pod);
-        if (client.destroyed) return;
+        const connected = await this.#connect(client, pod, source);
+        if (client.destroyed) return undefined;
         if (connected.stream === undefined) {
           failed = { ...connected, cluster: pod.cluster ?? "" };
           continue;
         }
         this.#told.delete(service);
         this.#choice.taken(pod, destination.affinityMs, service, source);
-        this.#carry(client, connected.stream, pod);
-        return;
+        return this.#carry(client, connected.stream, pod);
       }
       metrics.failed(failed.cluster, failed.reason);
       // Once until a connection succeeds: clients try again and again.
@@ -138,20 +141,21 @@ export class RelayServer {
     } catch (error) {
       log.error({ err: error, service }, "a connection was not relayed");
     }
-    client.resetAndDestroy();
+    cut(client);
+    return undefined;
   }
 
-  async #connect(client: Socket, pod: RelayPod): Promise<Connected> {
+  async #connect(client: Duplex, pod: RelayPod, source: string): Promise<Connected> {
     const abort = new AbortController();
     const gone = (): void => abort.abort();
     client.once("close", gone);
-    const connected = await connectTo(this.#options.host, pod, abort.signal);
+    const connected = await this.#options.connect(pod, source, abort.signal);
     client.removeListener("close", gone);
     if (client.destroyed) connected.stream?.destroy();
     return connected;
   }
 
-  #carry(client: Socket, stream: NonNullable<Connected["stream"]>, { cluster = "", name, namespace }: RelayPod): void {
+  #carry(client: Duplex, stream: Duplex, { cluster = "", name, namespace }: RelayPod): Carried {
     const { clock, log, metrics } = this.#options;
     const counted = metrics.begin(cluster);
     stream.once("error", (error) =>
@@ -167,5 +171,6 @@ export class RelayServer {
       counted.ended();
       if (how === "cut") metrics.failed(cluster, "Cut");
     });
+    return carried;
   }
 }

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import type { Cluster } from "../support/clusters/types.ts";
 import type { Legation } from "../support/legation/start.ts";
 import { processesOf } from "./shares.ts";
@@ -23,6 +23,11 @@ export function rssMb(pid: number): number {
 export function ownMb(pid: number): number {
   const kilobytes = /^RssAnon:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   return (Number(kilobytes) * 1024) / 1e6;
+}
+
+/** Returns how many files and sockets a process has open. */
+export function openFiles(pid: number): number {
+  return readdirSync(`/proc/${pid}/fd`).length;
 }
 
 /** Processor time of processes so far, in milliseconds. A process that has ended counts no more. */

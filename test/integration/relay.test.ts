@@ -1,7 +1,14 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { DELEGATION_LABEL, RELAY_ANNOTATION } from "../../src/api/keys.ts";
-import { RELAY_PORTS, RELAY_SLICE_MANAGER } from "../../src/api/relay.ts";
-import { endpointSlices, services } from "../../src/kube/resources.ts";
+import type { EndpointSlice } from "../../src/api/kubernetes.ts";
+import {
+  MEMBER_RELAY_NAMESPACE,
+  MEMBER_RELAY_SERVICE,
+  RELAY_PORTS,
+  RELAY_SLICE_MANAGER,
+  relaysInMembers,
+} from "../../src/api/relay.ts";
+import { endpointSlices, pods, services } from "../../src/kube/resources.ts";
 import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
@@ -9,6 +16,7 @@ import { applyAll, kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { legationOn } from "../support/legation/process.ts";
 import { installRelay } from "../support/legation/relay.ts";
 import { makeScene, PATIENT, type Scene } from "../support/services/scene.ts";
 
@@ -99,17 +107,77 @@ describe("a relayed Service", () => {
     expect(event.reason).toBe("NotRelayed");
   });
 
-  test("has no endpoints in members, which do not reach the relay", async () => {
+  test("leads to the member's own relays in members with pods of its namespace", async () => {
+    const scene = await makeScene(clients());
+    await scene.service("web");
+    await scene.service("far-web", { selector: {} }, RELAYED);
+    const [port] = (await relayedPorts(scene, "far-web", 1)).values();
+    await scene.run("web", { app: "web" });
+    await eventually(async () => scene.find(clients().west, services, "far-web"), PATIENT);
+    // Without a relay there it has no endpoints: those of the host are out of reach.
+    expect(await inWest(scene)).toEqual([]);
+    await runRelay("west");
+    await eventuallyPasses(async () => {
+      const [slice] = await inWest(scene);
+      expect(slice?.ports).toMatchObject([{ port }]);
+      expect(slice?.endpoints).toMatchObject([{ addresses: ["10.1.0.7"], conditions: { ready: true } }]);
+    }, PATIENT);
+    expect(await members(scene)).toEqual(["west"]);
+    const { host } = clients();
+    await host.delete(pods, { namespace: scene.namespace, name: "web" });
+    await eventuallyPasses(async () => expect(await members(scene)).toEqual([]), PATIENT);
+  });
+
+  test("shows in `legation status` to which members it leads", async () => {
     const scene = await makeScene(clients());
     await scene.service("web");
     await scene.service("far-web", { selector: {} }, RELAYED);
     await relayedPorts(scene, "far-web", 1);
     await scene.run("web", { app: "web" });
-    await eventually(async () => scene.find(clients().west, services, "far-web"), PATIENT);
-    const labelSelector = "kubernetes.io/service-name=far-web";
-    const { items } = await clients().west.list(endpointSlices, { namespace: scene.namespace, labelSelector });
-    expect(items).toEqual([]);
+    await eventuallyPasses(async () => {
+      const args = ["status", "service/far-web", "-n", scene.namespace, "-o", "json"];
+      const { stdout } = await legationOn(hostCluster(), ...args);
+      expect(JSON.parse(stdout)).toMatchObject({
+        relay: { to: "web", replicas: ADDRESSES.length },
+        clusters: [{ reaches: [{ cluster: "west", how: "relay" }] }, { cluster: "west", ready: 1, reaches: [] }],
+      });
+    }, PATIENT);
   });
+  async function inWest({ namespace }: Scene): Promise<readonly EndpointSlice[]> {
+    const labelSelector = "kubernetes.io/service-name=far-web";
+    return (await clients().west.list(endpointSlices, { namespace, labelSelector })).items;
+  }
+
+  /** The members whose pods may use `far-web`, as the host's relay reads them. */
+  async function members({ namespace }: Scene): Promise<string[]> {
+    return Object.keys(
+      relaysInMembers(await clients().host.get(endpointSlices, { namespace, name: "far-web-relay-ipv4" })),
+    );
+  }
+
+  /** Notes a relay in a member, as the host's endpoint controller would. */
+  async function runRelay(member: string): Promise<void> {
+    const metadata = {
+      namespace: MEMBER_RELAY_NAMESPACE,
+      name: "relays-x",
+      labels: { "kubernetes.io/service-name": MEMBER_RELAY_SERVICE },
+    };
+    const endpoint = {
+      addresses: ["10.1.0.7"],
+      conditions: { ready: true, serving: true },
+      nodeName: `legation-${member}`,
+    };
+    await applyAll(hostCluster(), [
+      {
+        apiVersion: "discovery.k8s.io/v1",
+        kind: "EndpointSlice",
+        metadata,
+        addressType: "IPv4",
+        endpoints: [endpoint],
+        ports: [],
+      },
+    ]);
+  }
 });
 
 describe("the policy on relayed Services", () => {

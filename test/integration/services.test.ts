@@ -409,8 +409,8 @@ test("`legation status` shows in which clusters a Service has endpoints, and fro
     expect(JSON.parse(stdout)).toMatchObject({
       clusters: [
         { ready: 0, reaches: [], unreached: [{ cluster: "east" }, { cluster: "west" }] },
-        { cluster: "east", ready: 1, reaches: ["east"], unreached: [{ cluster: "west" }] },
-        { cluster: "west", ready: 1, reaches: ["west"], unreached: [{ cluster: "east" }] },
+        { cluster: "east", ready: 1, reaches: [{ cluster: "east", how: "local" }], unreached: [{ cluster: "west" }] },
+        { cluster: "west", ready: 1, reaches: [{ cluster: "west", how: "local" }], unreached: [{ cluster: "east" }] },
       ],
     });
   }, PATIENT);

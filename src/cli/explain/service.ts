@@ -1,10 +1,11 @@
 import { type Cluster, joinedNetworkOf } from "../../api/cluster.ts";
-import { clusterOfNode, RELAY_ANNOTATION } from "../../api/keys.ts";
-import type { KubeEvent, Pod, Service, Stored } from "../../api/kubernetes.ts";
+import { RELAY_ANNOTATION } from "../../api/keys.ts";
+import type { EndpointSlice, KubeEvent, Pod, Service, Stored } from "../../api/kubernetes.ts";
 import { addressKindOf } from "../../api/service-fields.ts";
 import { HOST_CONFIG_NAME, recordedHost } from "../../clusters/host-name.ts";
 import { hasWholeLabel } from "../../copies/objects.ts";
-import { hasSelector, SERVICE_NAME_LABEL, type ServiceObject } from "../../copies/services.ts";
+import { serviceEndpoints, takingConnections } from "../../copies/service-endpoints.ts";
+import { hasSelector, isOfSelector, SERVICE_NAME_LABEL } from "../../copies/services.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { endpointSlices, pods as podResource, services } from "../../kube/resources.ts";
@@ -23,8 +24,8 @@ export interface ServiceStatus {
   readonly type: string;
   /** The ports, each as `80/TCP`. */
   readonly ports: readonly string[];
-  /** The Service to whose pods connections are carried. Undefined: it is not relayed. */
-  readonly relay: string | undefined;
+  /** The Service to whose pods connections are carried, and the replicas of the relay that are ready. Undefined: it is not relayed. */
+  readonly relay: { readonly to: string; readonly replicas: number } | undefined;
   /** This cluster first, then the members with pods of the namespace. */
   readonly clusters: readonly ServiceInCluster[];
   /** The Service as members have it, where they have it whole. */
@@ -33,23 +34,28 @@ export interface ServiceStatus {
   readonly hidden: string | undefined;
 }
 
+/** `local`: within the cluster. `joined`: over a network that both are in. `relay`: by `legation relay`. `address`: to an address that its slices have. */
+export type ServiceWay = "local" | "joined" | "relay" | "address";
+
 export interface ServiceInCluster {
   /** Undefined: this cluster. */
   readonly cluster: string | undefined;
   readonly network: string | undefined;
-  /** Endpoints that are pods of this cluster. */
+  /** Endpoints of this cluster; of a relayed Service those that it leads to. */
   readonly ready: number;
   readonly notReady: number;
-  /** Clusters, this one as `undefined`, to whose ready pods the Service leads from here. */
-  readonly reaches: readonly (string | undefined)[];
-  /** Why it leads to none of the pods of others. */
+  /** Clusters, this one as `undefined`, to whose endpoints the Service leads from here. */
+  readonly reaches: readonly { readonly cluster: string | undefined; readonly how: ServiceWay }[];
+  /** Why it leads to no endpoint of others. */
   readonly unreached: readonly { readonly cluster: string | undefined; readonly why: string }[];
 }
 
 /** The host's objects that tell of a Service. */
 export interface ServiceFacts {
   readonly service: Stored<Service>;
-  readonly slices: readonly ServiceObject[];
+  readonly slices: readonly Stored<EndpointSlice>[];
+  /** Those of the Service that a relayed one leads to. Undefined: it is not relayed. */
+  readonly targets: readonly Stored<EndpointSlice>[] | undefined;
   /** Pods of the namespace that have a member. */
   readonly proxies: readonly Stored<Pod>[];
   readonly clusters: readonly Stored<Cluster>[];
@@ -70,21 +76,25 @@ export async function readService(
   signal: AbortSignal,
 ): Promise<ServiceStatus> {
   const ref = { namespace, name };
+  const slicesOf = (service: string): Promise<Stored<EndpointSlice>[]> =>
+    listAll(client, endpointSlices, { namespace, labelSelector: `${SERVICE_NAME_LABEL}=${service}`, signal });
   const readFacts = () =>
     Promise.all([
-      listAll(client, endpointSlices, { namespace, labelSelector: `${SERVICE_NAME_LABEL}=${name}`, signal }),
+      slicesOf(name),
       listAll(client, podResource, { namespace, labelSelector: OF_PROXIES, signal }),
       readable(findClusters(client, signal)),
       readable(recordedHost(client, signal)),
     ]);
   const { object: service, told, facts } = await readWhole(client, { resource: services, ref }, readFacts, signal);
   const [slices, proxies, clusters, host] = facts;
+  const relay = service.metadata.annotations?.[RELAY_ANNOTATION];
+  const targets = relay === undefined ? undefined : (await slicesOf(relay)).filter(isOfSelector);
   const whole = hasWholeLabel(service)
     ? await readWholeObject(client, { word: "services", ...ref }, signal)
     : undefined;
   const hidden = [...(clusters === undefined ? [MEMBERS] : []), ...(host === undefined ? [HOST_NETWORK] : [])];
   return {
-    ...serviceStatus({ service, slices, proxies, clusters: clusters ?? [], network: host?.network, told }),
+    ...serviceStatus({ service, slices, targets, proxies, clusters: clusters ?? [], network: host?.network, told }),
     ...(whole === undefined ? {} : { whole }),
     hidden: hiddenLine(hidden),
   };
@@ -92,77 +102,81 @@ export async function readService(
 
 /** Describes a Service, as far as the host's objects tell. */
 export function serviceStatus(facts: ServiceFacts): Omit<ServiceStatus, "whole" | "hidden"> {
-  const { service, told } = facts;
-  const { namespace = "", name } = service.metadata;
-  const { type = "ClusterIP", ports = [] } = service.spec ?? {};
-  const kind = addressKindOf(service);
+  const { service, slices, told } = facts;
+  const { namespace = "", name, annotations = {} } = service.metadata;
+  const to = annotations[RELAY_ANNOTATION];
   return {
     namespace,
     name,
-    type: kind === "Headless" ? "headless" : type,
-    relay: service.metadata.annotations?.[RELAY_ANNOTATION],
-    ports: ports.map(({ port, protocol = "TCP" }) => `${port}/${protocol}`),
+    ...typeAndPorts(service),
+    relay: to === undefined ? undefined : { to, replicas: readyReplicas(slices) },
     clusters: clustersOf(facts),
     troubles: toldTroubles(told, ["NotInMember", "NotRelayed", "CopyContested", "CopyDeleted", "DeletionRefused"]),
   };
 }
 
+/** Returns a Service's type, `headless` where it has no address, and its ports as `80/TCP`. */
+export function typeAndPorts(service: Stored<Service>): Pick<ServiceStatus, "type" | "ports"> {
+  const { type = "ClusterIP", ports = [] } = service.spec ?? {};
+  return {
+    type: addressKindOf(service) === "Headless" ? "headless" : type,
+    ports: ports.map(({ port, protocol = "TCP" }) => `${port}/${protocol}`),
+  };
+}
+
 function clustersOf(facts: ServiceFacts): ServiceInCluster[] {
-  const counts = countsOf(facts.slices);
+  const endpoints = serviceEndpoints(facts.targets ?? facts.slices);
+  const there = Map.groupBy(endpoints, ({ cluster }) => cluster);
   const withPods = facts.proxies.filter((pod) => !isTerminal(pod)).map(memberOf);
-  const members = [...new Set([...withPods, ...counts.keys()])].filter((member) => member !== undefined).sort();
+  const members = [...new Set([...withPods, ...there.keys()])].filter((member) => member !== undefined).sort();
   const networks = new Map<string | undefined, string | undefined>(
     facts.clusters.map((cluster) => [cluster.metadata.name, joinedNetworkOf(cluster)]),
   ).set(undefined, facts.network);
   const all = [undefined, ...members];
   return all.map((cluster) => {
     const network = networks.get(cluster);
-    const { ready = 0, notReady = 0 } = counts.get(cluster) ?? {};
-    const others = all
-      .filter((other) => (counts.get(other)?.ready ?? 0) > 0)
-      .map((other) => ({
-        cluster: other,
-        why: whyNot(facts.service, [cluster, network], [other, networks.get(other)]),
+    const own = there.get(cluster) ?? [];
+    const ready = own.filter(({ state }) => state === "ready").length;
+    const isEverywhere = !hasSelector(facts.service) || hasWholeLabel(facts.service);
+    const hasName = cluster === undefined || own.length > 0 || network !== undefined || isEverywhere;
+    const ways = all
+      .filter((to) => there.get(to)?.some(({ state }) => state !== "notReady"))
+      .map((to) => ({
+        cluster: to,
+        ...(hasName ? wayTo(facts, [cluster, network], [to, networks.get(to)]) : { why: NO_NAME }),
       }));
-    const hasName =
-      cluster === undefined || ready + notReady > 0 || network !== undefined || !hasSelector(facts.service);
-    const why = "it has no pod of the Service and is in no network, so it has no Service of that name";
+    const open = new Set(ways.flatMap((way) => ("how" in way ? [way.cluster] : [])));
+    const taking = new Set(
+      takingConnections(endpoints.filter((each) => open.has(each.cluster))).map((each) => each.cluster),
+    );
     return {
-      ...{ cluster, network, ready, notReady },
-      reaches: hasName ? others.filter((other) => other.why === undefined).map((other) => other.cluster) : [],
-      unreached: others.flatMap((other) => {
-        const reason = hasName ? other.why : why;
-        return reason === undefined ? [] : [{ cluster: other.cluster, why: reason }];
-      }),
+      ...{ cluster, network, ready, notReady: own.length - ready },
+      reaches: ways.flatMap((way) => ("how" in way && taking.has(way.cluster) ? [way] : [])),
+      unreached: ways.flatMap((way) => ("why" in way ? [way] : [])),
     };
   });
 }
 
-type InNetwork = readonly [cluster: string | undefined, network: string | undefined];
+const NO_NAME = "it has no pod of the Service and is in no network, so it has no Service of that name";
 
-function whyNot(service: Stored<Service>, [from, ofFrom]: InNetwork, [to, ofTo]: InNetwork): string | undefined {
-  const isRelayed = service.metadata.annotations?.[RELAY_ANNOTATION] !== undefined;
-  if (isRelayed && from !== undefined) return "a relayed Service leads from this cluster alone";
-  if (from === to || !hasSelector(service)) return undefined;
-  if (hasWholeLabel(service)) return "of a whole Service, each cluster has its own pods alone";
-  if (ofFrom !== undefined && ofFrom === ofTo) return undefined;
-  if (from === undefined) return "it has their addresses, which lead there only if the pod networks are joined";
-  return "the two are in no network together (spec.network)";
+type InNetwork = readonly [cluster: string | undefined, network: string | undefined];
+type Way = { readonly how: ServiceWay } | { readonly why: string };
+
+function wayTo({ service, slices, targets }: ServiceFacts, [from, ofFrom]: InNetwork, [to, ofTo]: InNetwork): Way {
+  if (targets !== undefined) {
+    if (from !== undefined) return { why: "a relayed Service leads from this cluster alone" };
+    if (slices.length === 0) return { why: "no relay is installed (legation install --relay)" };
+    return readyReplicas(slices) > 0 ? { how: "relay" } : { why: "no replica of legation relay is ready" };
+  }
+  if (!hasSelector(service)) return { how: from === to ? "local" : "address" };
+  if (from === to) return { how: "local" };
+  if (hasWholeLabel(service)) return { why: "of a whole Service, each cluster has its own pods alone" };
+  if (ofFrom !== undefined && ofFrom === ofTo) return { how: "joined" };
+  if (from === undefined)
+    return { why: "it has their addresses, which lead there only if the pod networks are joined" };
+  return { why: "the two are in no network together (spec.network)" };
 }
 
-/** Counts a Service's endpoints by the cluster in which they are. A pod with two addresses is one. */
-function countsOf(
-  slices: readonly ServiceObject[],
-): ReadonlyMap<string | undefined, { readonly ready: number; readonly notReady: number }> {
-  const [{ addressType } = {}] = slices;
-  const endpoints = slices
-    .filter((slice) => slice.addressType === addressType)
-    .flatMap((slice) => slice.endpoints ?? []);
-  const grouped = Map.groupBy(endpoints, ({ nodeName }) => clusterOfNode(nodeName));
-  return new Map(
-    [...grouped].map(([cluster, those]) => {
-      const ready = those.filter(({ conditions }) => conditions?.ready !== false).length;
-      return [cluster, { ready, notReady: those.length - ready }];
-    }),
-  );
+function readyReplicas(slices: readonly EndpointSlice[]): number {
+  return serviceEndpoints(slices).filter(({ state }) => state === "ready").length;
 }

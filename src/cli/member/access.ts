@@ -4,7 +4,7 @@ import type { KubeObject, ObjectRef, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
-import { type Resource, serviceAccounts } from "../../kube/resources.ts";
+import { clusterScoped, namespaced, type Resource, serviceAccounts } from "../../kube/resources.ts";
 import { objectText } from "../shared/output.ts";
 import { readable } from "../shared/reading.ts";
 import { remove } from "../shared/removal.ts";
@@ -29,14 +29,11 @@ export function credentialsSecretName(cluster: string): string {
   return `member-${cluster}`;
 }
 
-function rbac(kind: string, namespaced: boolean): Resource<KubeObject> {
-  return { group: "rbac.authorization.k8s.io", version: "v1", plural: `${kind.toLowerCase()}s`, kind, namespaced };
-}
-
-export const clusterRoles: Resource<KubeObject> = rbac("ClusterRole", false);
-export const clusterRoleBindings: Resource<KubeObject> = rbac("ClusterRoleBinding", false);
-export const roles: Resource<KubeObject> = rbac("Role", true);
-export const roleBindings: Resource<KubeObject> = rbac("RoleBinding", true);
+const RBAC = "rbac.authorization.k8s.io";
+export const clusterRoles: Resource<KubeObject> = clusterScoped(RBAC, "ClusterRole");
+export const clusterRoleBindings: Resource<KubeObject> = clusterScoped(RBAC, "ClusterRoleBinding");
+export const roles: Resource<KubeObject> = namespaced(RBAC, "Role");
+export const roleBindings: Resource<KubeObject> = namespaced(RBAC, "RoleBinding");
 
 /** Label on a host's access in a member with the Cluster's name. */
 export const MEMBER_CLUSTER_LABEL: string = VIRTUAL_NODE_LABEL;

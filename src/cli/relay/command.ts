@@ -5,7 +5,7 @@ import { realClock } from "../../runtime/clock.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
 import { type Equip, equipped, flags } from "../shared/command.ts";
-import { duration, everyAddress, listenAddress, readText, withGlobals } from "../shared/input.ts";
+import { duration, everyAddress, listenAddress, readText, toggle, withGlobals } from "../shared/input.ts";
 import { serveHealthAt } from "../shared/listening.ts";
 import { LOG_LEVEL_FLAG, logLevel } from "../shared/serving-flags.ts";
 
@@ -21,6 +21,9 @@ export const command: Equip = equipped({
     "like. Writes its log as JSON lines to standard output.",
   flags: [
     ...flags({
+      "--in-member":
+        "run in a member, without any rights: pods there connect to Services of the host, whose relay connects to this one by " +
+        "port-forward",
       "--listen-address <ip>": "where it takes connections (default: all addresses)",
       "--drain <duration>": "how long open connections may go on once it is asked to end (default: 5m)",
       "--health-listen <address>": "where /livez, /readyz and /metrics listen (default: nowhere)",
@@ -28,9 +31,11 @@ export const command: Equip = equipped({
     LOG_LEVEL_FLAG,
   ],
   examples: {
+    "relay --in-member --health-listen :8080": "in a member, as examples/relay/in-member.yaml has it",
     "relay --health-listen :8080": "in the cluster, with its service account",
   },
   input: withGlobals({
+    inMember: toggle,
     listenAddress: address.optional(),
     drain: duration.prefault("5m"),
     healthListen: listenAddress.optional(),
@@ -38,7 +43,7 @@ export const command: Equip = equipped({
   }),
   run: async (options, { connect, signal }) => {
     const log = createLogger({ level: options.logLevel });
-    const { client } = await connect(options, "host");
+    const client = options.inMember ? undefined : (await connect(options, "host")).client;
     const metrics = new Metrics();
     const relay = new Relay({
       address: options.listenAddress ?? everyAddress(),

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { ACCESS_NAMESPACE } from "../../api/access.ts";
 import { HELM, HOST_LABEL, INSTALLED_LABELS, MANAGED_BY, MANAGED_BY_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
-import { RELAY_NAMESPACE } from "../../api/relay.ts";
+import { MEMBER_RELAY_NAMESPACE, RELAY_NAMESPACE } from "../../api/relay.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
@@ -87,6 +87,7 @@ const INSTALLED_NAMESPACES: ReadonlySet<string | undefined> = new Set([
   SYSTEM_NAMESPACE,
   ACCESS_NAMESPACE,
   RELAY_NAMESPACE,
+  MEMBER_RELAY_NAMESPACE,
   "kube-node-lease",
   "kube-public",
   "kube-system",

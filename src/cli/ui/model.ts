@@ -174,6 +174,18 @@ export interface JobRow {
   readonly hasFailed: boolean;
 }
 
+/** A Service of the host. */
+export interface ServiceRow {
+  readonly name: string;
+  /** Type, ports and relay. */
+  readonly about: string;
+  /** Ready endpoints, of all. */
+  readonly ready: number;
+  readonly endpoints: number;
+  /** Names of the pods among them. */
+  readonly pods: readonly string[];
+}
+
 /** A warning of the host's events. */
 export interface WarningRow {
   /** RFC 3339. */

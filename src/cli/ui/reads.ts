@@ -5,6 +5,7 @@ import { z } from "zod";
 import type { Pod } from "../../api/kubernetes.ts";
 import { statusMessage } from "../../kube/json.ts";
 import { pods } from "../../kube/resources.ts";
+import type { ServiceStatus } from "../explain/service.ts";
 import { chosenContainers, containerNames, logStateOf, whyNoLog } from "../logs/containers.ts";
 import type { Plan } from "../plan/outcome.ts";
 import { isWorkloadKind } from "../simulation/workloads.ts";
@@ -15,6 +16,7 @@ import type {
   MemberPageView,
   PodPageView,
   QueuesView,
+  ServiceRow,
   WarningRow,
 } from "./model.ts";
 import type { Viewer } from "./viewer.ts";
@@ -30,6 +32,7 @@ export interface Routes {
 const namespaceName = z.string().min(1).max(63);
 const objectName = z.string().min(1).max(253);
 const member = z.object({ name: objectName });
+const inNamespace = z.object({ namespace: namespaceName });
 const ref = member.extend({ namespace: namespaceName });
 const NO_DIVISION = "has no division, since it is none of Kubernetes' own workloads; its delegated pods are below";
 const workload = ref.extend({ kind: z.string().refine(isWorkloadKind, NO_DIVISION) });
@@ -84,6 +87,14 @@ export function addReads({ server, viewerOf, streamTo }: Routes): void {
   read("warnings", async ({ host, only, signal }): Promise<readonly WarningRow[]> => {
     const { readWarnings } = await import("./warnings.ts");
     return readWarnings(host, only, signal);
+  });
+  read("services/:namespace", async ({ host, signal }, params): Promise<readonly ServiceRow[]> => {
+    const { readServiceRows } = await import("./service-rows.ts");
+    return readServiceRows(host, inNamespace.parse(params).namespace, signal);
+  });
+  read("services/:namespace/:name", async ({ host, signal }, params): Promise<ServiceStatus> => {
+    const { readService } = await import("../explain/service.ts");
+    return readService(host, ref.parse(params), signal);
   });
   read("workloads/:kind/:namespace/:name", async ({ host, signal }, params) => {
     const { readWorkload } = await import("../explain/read-workload.ts");

@@ -9,7 +9,7 @@ import {
   UI_NAMESPACE,
 } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
-import { RELAY_NAMESPACE } from "../../api/relay.ts";
+import { MEMBER_RELAY_NAMESPACE, RELAY_NAMESPACE } from "../../api/relay.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { leases, namespaces, type Resource, secrets, serviceAccounts } from "../../kube/resources.ts";
@@ -82,7 +82,7 @@ export async function unlabelNamespaces({ host, signal, report }: UninstallConte
 
 /** Removes the namespaces of `legation access`, of the relay and of the page for a team. Leaves one of their names that others made. */
 export async function removeFurtherNamespaces(removal: RemovalContext): Promise<void> {
-  for (const name of [ACCESS_NAMESPACE, RELAY_NAMESPACE, UI_NAMESPACE]) {
+  for (const name of [ACCESS_NAMESPACE, MEMBER_RELAY_NAMESPACE, RELAY_NAMESPACE, UI_NAMESPACE]) {
     const namespace = await removal.host.find(namespaces, { name }, { signal: removal.signal });
     const isOwn = namespace?.metadata.labels?.[PART_OF_LABEL] === INSTALLED_LABELS[PART_OF_LABEL];
     if (namespace !== undefined && (isOwn || name === ACCESS_NAMESPACE)) {

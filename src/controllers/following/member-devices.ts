@@ -9,7 +9,7 @@ import { driverOf } from "../../copies/resource-claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { ignoring } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
-import type { Resource } from "../../kube/resources.ts";
+import { clusterScoped, type Resource } from "../../kube/resources.ts";
 import { lackFor } from "../../placement/devices.ts";
 import type { Preparation } from "../../placement/needs.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
@@ -23,9 +23,8 @@ export interface MemberDevicesOptions {
   readonly onRead: () => void;
 }
 
-const GROUP = { group: "resource.k8s.io", version: "v1", namespaced: false };
-const deviceClasses: Resource<AnyObject> = { ...GROUP, plural: "deviceclasses", kind: "DeviceClass" };
-const resourceSlices: Resource<AnyObject> = { ...GROUP, plural: "resourceslices", kind: "ResourceSlice" };
+const deviceClasses: Resource<AnyObject> = clusterScoped("resource.k8s.io", "DeviceClass");
+const resourceSlices: Resource<AnyObject> = clusterScoped("resource.k8s.io", "ResourceSlice");
 /** Operators install drivers rarely, and pods that wait for one wait for minutes already. */
 const EVERY_MS = 60_000;
 /** A new pod may come right after the driver that it needs. */

@@ -1,29 +1,43 @@
-import { RELAY_ANNOTATION } from "../../api/keys.ts";
+import { RELAY_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
 import {
   type EndpointSlice,
   type ObjectKey,
   objectKey,
   objectRef,
+  type Pod,
   type Service,
   type Stored,
 } from "../../api/kubernetes.ts";
-import { portOf, RELAY_NAMESPACE, RELAY_SERVICE, RELAY_SLICE_MANAGER } from "../../api/relay.ts";
+import {
+  MEMBER_RELAY_NAMESPACE,
+  MEMBER_RELAY_SERVICE,
+  portOf,
+  RELAY_NAMESPACE,
+  RELAY_SERVICE,
+  RELAY_SLICE_MANAGER,
+} from "../../api/relay.ts";
 import { hasSelector, SERVICE_NAME_LABEL, SLICE_MANAGER_LABEL, serviceOfSlice } from "../../copies/services.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { endpointSlices, services } from "../../kube/resources.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
+import type { Events } from "../../runtime/event-bus.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import { sendGuarded } from "../../runtime/guarded-write.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
 import { Reflector } from "../../runtime/reflector.ts";
+import type { ReadStore } from "../../runtime/store.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
+import type { ControllerEvents } from "../events.ts";
+import { PLACE_INDEX, placeOf } from "../proxies.ts";
 import { decide, type ObservedRelay, type RelayAction } from "./decide.ts";
 import { PortRecord } from "./ports.ts";
-import { recordedPorts, relayedPorts, replicasOf, slicesOf } from "./slices.ts";
+import { recordedPorts, relayedPorts, relaysByMember, replicasOf, slicesOf } from "./slices.ts";
 
 export interface RelayControllerOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly recorder: Pick<EventRecorder, "record" | "isRecorded">;
+  readonly proxies: Pick<ReadStore<Pod>, "countByIndex">;
+  readonly events: Events<ControllerEvents>;
 }
 
 const WRITE = "slices";
@@ -33,27 +47,34 @@ const SERVICE_INDEX = "service";
 export class RelayController {
   readonly #options: RelayControllerOptions;
   readonly #replicas: Reflector<EndpointSlice>;
+  readonly #inMembers: Reflector<EndpointSlice>;
   readonly #slices: Reflector<EndpointSlice>;
   readonly #services: Reflector<Service>;
   readonly #ports = new PortRecord();
   readonly #guard: WriteGuard<ObjectKey>;
   readonly #loop: Controller<ObjectKey, ObservedRelay, RelayAction>;
+  /** The places that have pods, as they were when slices were last asked for. */
+  readonly #places = new Set<string>();
   #following = false;
 
   constructor(options: RelayControllerOptions) {
     this.#options = options;
-    const { host: client, clock, log } = options;
+    const { host: client, clock, log, events } = options;
     this.#guard = new WriteGuard({ clock });
     const shared = { client, resource: endpointSlices, clock, log };
-    this.#replicas = new Reflector<EndpointSlice>({
-      ...shared,
-      namespace: RELAY_NAMESPACE,
-      labelSelector: `${SERVICE_NAME_LABEL}=${RELAY_SERVICE}`,
-      onEvent: () => {
-        this.#follow();
-        this.#loop.enqueueKnown(() => true);
-      },
-    });
+    const relays = (namespace: string, service: string): Reflector<EndpointSlice> =>
+      new Reflector({
+        ...shared,
+        namespace,
+        labelSelector: `${SERVICE_NAME_LABEL}=${service}`,
+        onEvent: () => {
+          this.#follow();
+          this.#loop.enqueueKnown(() => true);
+        },
+      });
+    this.#replicas = relays(RELAY_NAMESPACE, RELAY_SERVICE);
+    this.#inMembers = relays(MEMBER_RELAY_NAMESPACE, MEMBER_RELAY_SERVICE);
+    events.on("proxy", ({ object }) => this.#onProxy(object));
     this.#slices = new Reflector<EndpointSlice>({
       ...shared,
       labelSelector: `${SLICE_MANAGER_LABEL}=${RELAY_SLICE_MANAGER}`,
@@ -85,12 +106,17 @@ export class RelayController {
 
   start(): void {
     this.#replicas.start();
+    this.#inMembers.start();
     this.#slices.start();
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.#replicas.stop(), this.#slices.stop(), this.#services.stop()]);
+    await Promise.all(this.#sources.map((source) => source.stop()));
     await this.#loop.stop();
+  }
+
+  get #sources(): readonly Pick<Reflector<Service>, "stop" | "whenSynced" | "store">[] {
+    return [this.#replicas, this.#inMembers, this.#slices, this.#services];
   }
 
   /** Reads Services from the first replica or slice on: a host without a relay pays for no watch of all its Services. */
@@ -98,12 +124,27 @@ export class RelayController {
     if (this.#following) return;
     this.#following = true;
     this.#services.start();
-    void Promise.all([this.#replicas, this.#slices, this.#services].map((each) => each.whenSynced())).then(() => {
+    void Promise.all(this.#sources.map((each) => each.whenSynced())).then(() => {
       for (const { metadata } of this.#services.store.list()) {
         if (metadata.annotations?.[RELAY_ANNOTATION] !== undefined) this.#loop.enqueue(objectKey(metadata));
       }
       for (const slice of this.#slices.store.list()) this.#loop.enqueue(serviceKeyOf(slice));
     });
+  }
+
+  /** Notes the first and the last pod of a namespace in a member. A hostile member cannot add one: delegates do not count. */
+  #onProxy(proxy: Stored<Pod>): void {
+    const { namespace } = proxy.metadata;
+    const place = placeOf(namespace, proxy.spec?.nodeName);
+    const isIn = this.#hasPods(place);
+    if (isIn === this.#places.has(place)) return;
+    if (isIn) this.#places.add(place);
+    else this.#places.delete(place);
+    this.#loop.enqueueKnown((key) => objectRef(key).namespace === namespace);
+  }
+
+  #hasPods(place: string): boolean {
+    return this.#options.proxies.countByIndex(PLACE_INDEX, place) > 0;
   }
 
   #onService({ metadata }: Stored<Service>): void {
@@ -120,7 +161,7 @@ export class RelayController {
   }
 
   #observe(key: ObjectKey): ObservedRelay | undefined {
-    if (![this.#replicas, this.#slices, this.#services].every(({ store }) => store.synced)) return undefined;
+    if (!this.#sources.every(({ store }) => store.synced)) return undefined;
     const found = this.#services.store.get(key);
     const names = found === undefined ? [] : relayedPorts(found).map(({ name = "" }) => name);
     const service = names.length > 0 ? found : undefined;
@@ -133,9 +174,14 @@ export class RelayController {
     const recorded = this.#ports.assign(key, service === undefined ? [] : names, recordedPorts(slices));
     const replicas = replicasOf(this.#replicas.store.list());
     const problem = service && this.#problem(service);
+    const { namespace } = objectRef(key);
+    const inMembers = (addressType: string) =>
+      relaysByMember(this.#inMembers.store.list(), addressType, (cluster) =>
+        this.#hasPods(placeOf(namespace, virtualNodeName(cluster))),
+      );
     return {
       service,
-      wanted: service === undefined ? [] : slicesOf(service, recorded, replicas),
+      wanted: service === undefined ? [] : slicesOf(service, recorded, replicas, inMembers),
       slices,
       problem,
       told: problem !== undefined && this.#options.recorder.isRecorded(toldKey(key, problem)),

@@ -1,5 +1,6 @@
 import { jsonEqual } from "../../api/json.ts";
 import type { EndpointSlice, Service, Stored } from "../../api/kubernetes.ts";
+import { relaysInMembers } from "../../api/relay.ts";
 import type { Decision } from "../../runtime/requeue.ts";
 
 /** A relayed Service, or the slices that are left of one. */
@@ -48,6 +49,6 @@ function writesOf({ wanted, slices }: ObservedRelay): RelayAction[] {
 
 function isSame(there: Stored<EndpointSlice>, wanted: EndpointSlice): boolean {
   const owner = ({ metadata }: EndpointSlice): string | undefined => metadata?.ownerReferences?.[0]?.uid;
-  const content = ({ endpoints, ports }: EndpointSlice): unknown => [endpoints ?? [], ports ?? []];
+  const content = (slice: EndpointSlice): unknown => [slice.endpoints ?? [], slice.ports ?? [], relaysInMembers(slice)];
   return owner(there) === owner(wanted) && jsonEqual(content(there), content(wanted));
 }

@@ -1,6 +1,6 @@
-import { RELAY_ANNOTATION } from "../../api/keys.ts";
+import { clusterOfNode, RELAY_ANNOTATION, RELAY_IN_MEMBERS_ANNOTATION } from "../../api/keys.ts";
 import type { EndpointSlice, Service, Stored } from "../../api/kubernetes.ts";
-import { RELAY_SLICE_MANAGER } from "../../api/relay.ts";
+import { type EndpointsByMember, RELAY_SLICE_MANAGER } from "../../api/relay.ts";
 import { addressKindOf } from "../../api/service-fields.ts";
 import { hasSelector, SERVICE_NAME_LABEL, SLICE_MANAGER_LABEL } from "../../copies/services.ts";
 
@@ -20,11 +20,15 @@ export function relayedPorts(service: Stored<Service>): readonly ServicePort[] {
   return (service.spec?.ports ?? []).filter(({ protocol = "TCP" }) => protocol === "TCP");
 }
 
-/** Returns the EndpointSlices of a relayed Service: for each of its address families one, also without replicas, as it records the ports. */
+/**
+ * Returns the EndpointSlices of a relayed Service: for each of its address families one, also without replicas, as it records the
+ * ports. `inMembers`: the relays of the members that have pods of its namespace, by address type.
+ */
 export function slicesOf(
   service: Stored<Service>,
   recorded: ReadonlyMap<string, number>,
   replicas: Replicas,
+  inMembers: (addressType: string) => EndpointsByMember,
 ): EndpointSlice[] {
   const { name, namespace = "", uid } = service.metadata;
   const ports = relayedPorts(service).flatMap(({ name: portName = "", appProtocol }) => {
@@ -41,6 +45,7 @@ export function slicesOf(
       name: `${name}-relay-${addressType.toLowerCase()}`,
       namespace,
       labels: { [SERVICE_NAME_LABEL]: name, [SLICE_MANAGER_LABEL]: RELAY_SLICE_MANAGER },
+      annotations: { [RELAY_IN_MEMBERS_ANNOTATION]: JSON.stringify(inMembers(addressType)) },
       // The host's garbage collector deletes it with its Service, also while no controller leads.
       ownerReferences: [{ apiVersion: "v1", kind: "Service", name, uid, controller: true }],
     },
@@ -62,6 +67,28 @@ export function replicasOf(slices: readonly Stored<EndpointSlice>[]): Replicas {
     );
   }
   return found;
+}
+
+/** Returns the relays that run in members, by member. A relay is ready while one of the host is connected to it. */
+export function relaysByMember(
+  slices: readonly Stored<EndpointSlice>[],
+  addressType: string,
+  isServed: (cluster: string) => boolean,
+): EndpointsByMember {
+  const found = slices
+    .filter((slice) => slice.addressType === addressType)
+    .flatMap(({ endpoints }) => endpoints ?? [])
+    .flatMap(({ addresses, conditions, nodeName }) => {
+      const cluster = clusterOfNode(nodeName);
+      // The Service publishes those that are not ready, too: the host's relay connects to them first.
+      const ready = conditions?.serving === true && conditions.terminating !== true;
+      return cluster === undefined || !isServed(cluster) ? [] : [{ cluster, addresses, conditions: { ready } }];
+    })
+    .toSorted((a, b) => (`${a.cluster} ${a.addresses}` < `${b.cluster} ${b.addresses}` ? -1 : 1));
+  const byCluster = Map.groupBy(found, ({ cluster }) => cluster);
+  return Object.fromEntries(
+    [...byCluster].map(([cluster, all]) => [cluster, all.map(({ cluster: _, ...endpoint }) => endpoint)]),
+  );
 }
 
 /** Returns the ports that the slices record, by the name of the Service's port. */

@@ -5,10 +5,12 @@ import type { Member } from "../../clusters/member.ts";
 import { JoinedSlices } from "../../copies/joined-slices.ts";
 import { hasWholeFinalizer, isWantedInMembers } from "../../copies/objects.ts";
 import { ObjectsInMembers } from "../../copies/objects-in-members.ts";
+import { RelayedSlices } from "../../copies/relayed-slices.ts";
 import {
   hasSelector,
   isExported,
-  isOfHostAlone,
+  isOfRelay,
+  isOfSelector,
   SERVICES,
   type ServiceObject,
   selects,
@@ -50,6 +52,7 @@ export class ServiceController implements PodCopier {
   readonly #networks: JoinedNetworks;
   #wereAnyJoined = false;
   readonly #joinedSlices = new JoinedSlices();
+  readonly #relayedSlices = new RelayedSlices();
 
   constructor(options: ServiceOptions) {
     this.#options = options;
@@ -284,7 +287,10 @@ export class ServiceController implements PodCopier {
     if (service.state !== "present") return service;
     // The member's own Service of that name must not get endpoints that its authors did not give it.
     if (this.#copier.copies.of(member, SERVICE, namespace, name) === undefined) return { state: "missing" };
-    if (!hasSelector(service.object)) return isOfHostAlone(source.object) ? { state: "missing" } : source;
+    if (!hasSelector(service.object)) {
+      if (isOfRelay(source.object)) return this.#relayedSlices.of(source.object, member.name);
+      return isOfSelector(source.object) ? { state: "missing" } : source;
+    }
     if (isWantedInMembers(service.object)) return { state: "missing" };
     const { trafficDistribution } = service.object.spec ?? {};
     return this.#joinedSlices.of(source.object, member.name, this.#networks.now, trafficDistribution);

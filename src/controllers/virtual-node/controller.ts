@@ -8,6 +8,7 @@ import { nodes } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { Controller, type ControllerOptions } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
+import { KeyedTimers } from "../../runtime/keyed-timers.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { ControllerEvents } from "../events.ts";
@@ -26,12 +27,17 @@ export interface VirtualNodeOptions extends ControllerOptions, FactSources {
   readonly nodePods?: NodePods;
 }
 
+// Bindings and deletions of many pods are counted together.
+const COUNT_AFTER_MS = 200;
+
 /** Keeps a Node, its Lease and the Cluster's status for each member. The key is the Cluster's name. */
 export class VirtualNodeController {
   readonly #options: VirtualNodeOptions;
   readonly #nodes: Reflector<KubeNode>;
   readonly #hostNodes: HostNodes;
   readonly #loop: Controller<string, Observed, Action>;
+  /** Clusters whose number of proxies has changed. */
+  readonly #counts: KeyedTimers<string>;
   readonly #executor: Executor;
   /** Nodes that were deleted and are not there again, by Cluster, with that Cluster's uid. */
   readonly #deleted = new Map<string, { readonly cluster: string; readonly node: Stored<KubeNode> }>();
@@ -50,6 +56,7 @@ export class VirtualNodeController {
     });
     this.#hostNodes = new HostNodes({ host: client, clock, log, onChange: () => this.#enqueueAll() });
     this.#executor = new Executor(options);
+    this.#counts = new KeyedTimers(clock);
     this.#loop = new Controller<string, Observed, Action>(
       {
         name: "virtual-node",
@@ -65,7 +72,7 @@ export class VirtualNodeController {
     events.on("cluster", (name) => this.#onMember(name));
     events.on("connection", ({ name }) => this.#onMember(name));
     events.on("memberNodes", ({ name }) => this.#loop.enqueue(name));
-    events.on("bound", (cluster) => this.#loop.enqueue(cluster));
+    events.on("bound", (cluster) => this.#counts.start(cluster, COUNT_AFTER_MS, () => this.#loop.enqueue(cluster)));
     events.on("networks", () => this.#enqueueAll());
     for (const name of ["clusterStatus", "kept", "nodeEndpoint", "agent"] as const) {
       events.on(name, (cluster) => this.#loop.enqueue(cluster));
@@ -91,6 +98,7 @@ export class VirtualNodeController {
   }
 
   async stop(): Promise<void> {
+    this.#counts.stop();
     await this.#hostNodes.stop();
     await this.#nodes.stop();
     await this.#loop.stop();

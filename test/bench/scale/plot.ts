@@ -77,16 +77,17 @@ function round(value: number): number {
   return Math.round(value * 10) / 10;
 }
 
-/** The results as a table in Markdown. */
-export function tableOf(results: readonly ScaleResult[]): string {
-  const head =
-    "| members | proxies | first placement | processor until then | memory | idle | idle requests | a pod: processor | a pod: watches | a pod: requests |\n" +
-    "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |";
-  const rows = results.map(
-    (row) =>
-      `| ${row.members} | ${row.proxies} | ${(row.firstPlacementMs / 1000).toFixed(1)} s | ${(row.startCpuMs / 1000).toFixed(1)} s | ` +
-      `${row.rssMb.toFixed(0)} MB | ${row.idleCpuPercent.toFixed(1)} % | ${row.idleRequests.toFixed(1)}/s | ` +
-      `${row.podCpuMs.toFixed(1)} ms | ${row.podWatchKb.toFixed(0)} kB | ${row.podRequests.toFixed(1)} |`,
+/** Head of the table in Markdown that has a row for each result. */
+export const TABLE_HEAD: string =
+  "| members | proxies | first placement | processor until then | memory | idle | idle requests | open files | a pod: processor | a pod: watches | a pod: requests |\n" +
+  "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |";
+
+/** A result as a row of that table. */
+export function rowOf(result: ScaleResult): string {
+  const { members, proxies, rssMb, openFiles } = result;
+  return (
+    `| ${members} | ${proxies} | ${(result.firstPlacementMs / 1000).toFixed(1)} s | ${(result.startCpuMs / 1000).toFixed(1)} s | ` +
+    `${rssMb.toFixed(0)} MB | ${result.idleCpuPercent.toFixed(1)} % | ${result.idleRequests.toFixed(1)}/s | ${openFiles} | ` +
+    `${result.podCpuMs.toFixed(1)} ms | ${result.podWatchKb.toFixed(0)} kB | ${result.podRequests.toFixed(1)} |`
   );
-  return [head, ...rows].join("\n");
 }

@@ -1,5 +1,8 @@
+import { readFileSync } from "node:fs";
+import { availableMemory } from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
-import { cpuMs, rssMb } from "../process-usage.ts";
+import type { Figure } from "../figures.ts";
+import { cpuMs, openFiles, rssMb } from "../process-usage.ts";
 import { churnPods, type Program, withController } from "./controller-process.ts";
 import { type Fleet, fleetOf } from "./fleet.ts";
 
@@ -21,11 +24,20 @@ export interface ScaleResult {
   readonly podCpuMs: number;
   readonly podWatchKb: number;
   readonly podRequests: number;
+  /** Open files of the controller while nothing happens, connections among them. */
+  readonly openFiles: number;
+}
+
+interface Size {
+  readonly members: number;
+  readonly proxies: number;
 }
 
 export interface ScaleOptions extends Program {
-  readonly sizes: readonly { readonly members: number; readonly proxies: number }[];
+  readonly sizes: readonly Size[];
   readonly onProgress: (line: string) => void;
+  /** Called with each result as soon as it is there. */
+  readonly onResult: (result: ScaleResult) => void;
 }
 
 const REST_MS = 5_000;
@@ -33,18 +45,40 @@ const IDLE_MS = 10_000;
 const CHURN_PODS = 500;
 const CHURN_PER_SECOND = 50;
 const PATIENCE_MS = 180_000;
+// A listener, and connections of the controller for requests and watches; more of them while it starts.
+const FILES_PER_MEMBER = 5;
+const OTHER_FILES = 200;
+// Of the API servers and the controller together.
+const MB_PER_MEMBER = 1;
+const MB_PER_PROXY = 0.06;
 
 /**
  * Starts the controller on fleets that are not there: its API servers are one process that answers from memory, so the
  * figures are the controller's own. What real API servers need for the same is not in them.
  */
 export async function benchScale(options: ScaleOptions): Promise<readonly ScaleResult[]> {
+  const { sizes, onProgress, onResult } = options;
   const results: ScaleResult[] = [];
-  for (const size of options.sizes) {
-    options.onProgress(`${size.members} members, ${size.proxies} proxies`);
+  const limits = { files: mostFiles(), mb: availableMemory() / 1e6 };
+  onProgress(`at most ${limits.files} open files a process (ulimit -n), and ${limits.mb.toFixed(0)} MB of memory`);
+  for (const size of sizes) {
+    const name = `${size.members} members, ${size.proxies} proxies`;
+    const needed = {
+      files: size.members * FILES_PER_MEMBER + OTHER_FILES,
+      mb: size.members * MB_PER_MEMBER + size.proxies * MB_PER_PROXY,
+    };
+    onProgress(`${name}: about ${needed.files} open files a process, and ${needed.mb.toFixed(0)} MB`);
+    if (needed.files > limits.files || needed.mb > limits.mb) {
+      onProgress(`${name}: left out, since this is more than there is`);
+      continue;
+    }
     const fleet = await fleetOf(size.members, size.proxies);
     try {
-      results.push(await measure(fleet, size, options));
+      const result = await measure(fleet, size, options);
+      results.push(result);
+      onResult(result);
+    } catch (error) {
+      onProgress(`${name}: ${error instanceof Error ? error.message : String(error)}`);
     } finally {
       await fleet.close();
     }
@@ -52,11 +86,49 @@ export async function benchScale(options: ScaleOptions): Promise<readonly ScaleR
   return results;
 }
 
-function measure(
-  fleet: Fleet,
-  { members, proxies }: { readonly members: number; readonly proxies: number },
-  program: Program,
-): Promise<ScaleResult> {
+const FLEETS: readonly { readonly holds: (size: Size) => boolean; readonly goals: readonly Goal[] }[] = [
+  {
+    holds: ({ members, proxies }) => members === 1000 && proxies <= 20_000,
+    goals: [
+      ["first placement", "s", ({ firstPlacementMs }) => firstPlacementMs / 1000, 10],
+      ["memory", "MB", ({ rssMb: mb }) => mb, 600],
+      ["idle", "% of a core", ({ idleCpuPercent }) => idleCpuPercent, 10],
+      ["idle requests", "/s", ({ idleRequests }) => idleRequests, 200],
+    ],
+  },
+  {
+    holds: ({ members }) => members === 3500,
+    goals: [
+      ["memory", "MB", ({ rssMb: mb }) => mb, 2000],
+      ["idle", "% of a core", ({ idleCpuPercent }) => idleCpuPercent, 25],
+    ],
+  },
+  { holds: ({ proxies }) => proxies === 100_000, goals: [["memory", "MB", ({ rssMb: mb }) => mb, 1500]] },
+];
+type Goal = readonly [name: string, unit: string, of: (result: ScaleResult) => number, atMost: number];
+
+/** Returns the figures that have targets. A pod is to cost the same with a thousand members as with one, within a fifth. */
+export function goalsOf(results: readonly ScaleResult[]): Figure[] {
+  return results.flatMap((result) => {
+    const { members, proxies, podCpuMs } = result;
+    const fleet = `${members} members, ${proxies} proxies: `;
+    const goals = FLEETS.filter(({ holds }) => holds(result)).flatMap((one) => one.goals);
+    const withOne = results.find((other) => other.members === 1 && other.proxies === proxies);
+    const ofPod = { name: `${fleet}a pod: processor / with one member`, unit: "", target: { atMost: 1.2 } };
+    return [
+      ...goals.map(([name, unit, of, atMost]) => ({ name: fleet + name, value: of(result), unit, target: { atMost } })),
+      ...(members === 1000 && withOne !== undefined ? [{ ...ofPod, value: podCpuMs / withOne.podCpuMs }] : []),
+    ];
+  });
+}
+
+/** Returns how many files a process may have open. Node.js raises the soft limit to the hard one when it starts. */
+function mostFiles(): number {
+  const [, limit = ""] = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
+  return limit === "" ? Number.POSITIVE_INFINITY : Number(limit);
+}
+
+function measure(fleet: Fleet, { members, proxies }: Size, program: Program): Promise<ScaleResult> {
   const all = [fleet.host, ...fleet.members];
   const total = (of: (cluster: Fleet["host"]) => number): number => all.reduce((sum, one) => sum + of(one), 0);
   fleet.host.put("pods", fleet.pod("first"));
@@ -66,7 +138,7 @@ function measure(
     const firstPlacementMs = performance.now() - startedAt;
     const startCpuMs = cpuMs(pid);
     await sleep(REST_MS);
-    const resident = rssMb(pid);
+    const [resident, files] = [rssMb(pid), openFiles(pid)];
     const before = { cpu: cpuMs(pid), requests: total(({ requests }) => requests) };
     await sleep(IDLE_MS);
     const idleCpuPercent = (100 * (cpuMs(pid) - before.cpu)) / IDLE_MS;
@@ -92,6 +164,7 @@ function measure(
       podCpuMs: cpu / CHURN_PODS,
       podWatchKb: (total(({ watchBytes }) => watchBytes) - churn.bytes) / 1000 / CHURN_PODS,
       podRequests: (total(({ requests }) => requests) - churn.requests - idleRequests * seconds) / CHURN_PODS,
+      openFiles: files,
     };
   });
 }

@@ -62,6 +62,19 @@ async function expectVerdict(request: Promise<string>, refused: RegExp | undefin
   else await expect(request).rejects.toThrow(refused);
 }
 
+test("the API server checks all expressions of the policies, and doubts none", async () => {
+  await eventually(async () => {
+    const { items } = JSON.parse(await kubectl(host, ["get", "validatingadmissionpolicies", "-o", "json"]));
+    const checked: { readonly metadata: { name: string }; readonly status?: { readonly typeChecking?: object } }[] =
+      items;
+    expect(checked.length).toBeGreaterThan(0);
+    const untyped = checked.filter(({ status }) => status?.typeChecking === undefined);
+    if (untyped.length > 0) return undefined;
+    expect(checked.map(({ status }) => status?.typeChecking)).toEqual(checked.map(() => ({})));
+    return true;
+  });
+});
+
 describe("a pod that is created while no webhook answers", () => {
   const place = { plain: () => plain, annotated: () => annotated, all: () => all };
   const WRITTEN = /is written by Legation; remove it and write the annotation legation.dev\/delegate: "true"/;

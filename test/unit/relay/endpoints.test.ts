@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { EndpointSlice, Stored } from "../../../src/api/kubernetes.ts";
-import { takingConnections } from "../../../src/relay/endpoints.ts";
+import { podsTakingConnections } from "../../../src/relay/endpoints.ts";
 
 type Endpoint = NonNullable<EndpointSlice["endpoints"]>[number];
 
@@ -31,7 +31,7 @@ const READY = { ready: true };
 const ENDING = { ready: false, serving: true, terminating: true };
 
 function names(...slices: readonly Stored<EndpointSlice>[]): string[] {
-  return takingConnections(slices, "http").map(({ name }) => name);
+  return podsTakingConnections(slices, "http").map(({ name }) => name);
 }
 
 test("chooses ready pods, and serving ones that end where there is no other", () => {
@@ -40,7 +40,7 @@ test("chooses ready pods, and serving ones that end where there is no other", ()
 });
 
 test("knows the member of a pod by its node, and the port of its slice", () => {
-  const found = takingConnections([slice([endpoint("far", READY), endpoint("near", READY, "node-1")])], "http");
+  const found = podsTakingConnections([slice([endpoint("far", READY), endpoint("near", READY, "node-1")])], "http");
   expect(found).toMatchObject([
     { name: "far", cluster: "west", port: 8080 },
     { name: "near", cluster: undefined, address: "10.1.0.1" },

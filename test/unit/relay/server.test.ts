@@ -3,6 +3,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { text } from "node:stream/consumers";
 import { Registry } from "prom-client";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { connectTo } from "../../../src/relay/connect.ts";
 import type { RelayPod } from "../../../src/relay/endpoints.ts";
 import { RelayServer } from "../../../src/relay/server.ts";
 import { realClock } from "../../../src/runtime/clock.ts";
@@ -10,7 +11,8 @@ import { createLogger } from "../../../src/telemetry/logger.ts";
 import { RelayMetrics } from "../../../src/telemetry/relay.ts";
 import { freePort } from "../../support/clusters/ports.ts";
 
-const route = { namespace: "team", service: "far-web", portName: "" };
+const route = { namespace: "team", service: "far-web", portName: "", members: new Set<string>() };
+const noMembers = { upgrade: () => Promise.reject(new Error("no pod is in a member")) };
 
 async function pod(
   name: string,
@@ -37,7 +39,7 @@ async function startRelay(pods: readonly RelayPod[]): Promise<Rig> {
   const registry = new Registry();
   const port = await freePort();
   const relay = new RelayServer({
-    host: { upgrade: () => Promise.reject(new Error("no pod is in a member")) },
+    connect: (pod, _, signal) => connectTo(noMembers, pod, signal),
     routes: { ports: new Map([[port, route]]), destinationOf: () => ({ pods, affinityMs: 60_000 }) },
     address: "127.0.0.1",
     onConnection: () => {},

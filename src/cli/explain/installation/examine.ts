@@ -21,14 +21,7 @@ import { controllerFindings } from "./controller.ts";
 import { typeFindings } from "./delegated-types.ts";
 import { type Finding, type FindingGroup, fail, isForbidden } from "./finding.ts";
 import { homeApiFindings } from "./home-api.ts";
-import {
-  installedObjectFindings,
-  partFinding,
-  policyWarnings,
-  readInstallation,
-  readParts,
-  repairOf,
-} from "./installed-objects.ts";
+import { installedObjectFindings, partFinding, readInstallation, readParts, repairOf } from "./installed-objects.ts";
 import { checkMember } from "./member.ts";
 import { namespaceFindings } from "./namespaces.ts";
 import { type Right, rightsOf } from "./rights.ts";
@@ -219,13 +212,10 @@ async function checkInstallation(
       const versions = new Map(found.map((part) => [part.name, part.version]));
       return [...installedVersions(version, versions, await repair), ...found.map(partFinding)];
     },
-    installation: async () => {
+    objects: async () => {
       const installation = await reading;
       url = installation.before.webhookUrl;
-      return checkedAll(deadline, {
-        objects: () => installedObjectFindings(host, version, installation, signal),
-        policies: () => policyWarnings(host, installation.wanted, signal),
-      });
+      return installedObjectFindings(host, version, installation, signal);
     },
   });
   return { findings, url, repair: await repair };

@@ -7,7 +7,7 @@ import { counted } from "../../../api/wording.ts";
 import { DEFAULT_HOST_NAME } from "../../../clusters/host-name.ts";
 import type { ClusterClient } from "../../../kube/client.ts";
 import { isKubeError } from "../../../kube/errors.ts";
-import { deployments, type Resource } from "../../../kube/resources.ts";
+import { deployments } from "../../../kube/resources.ts";
 import { applyManifest } from "../../install/apply.ts";
 import { type HelmRelease, type InstalledSettings, standing } from "../../install/installed.ts";
 import { planInstall, withImage } from "../../install/objects.ts";
@@ -195,42 +195,4 @@ export function partFinding({ name, namespace, replicas, ready }: RunningPart): 
   if (ready >= replicas && ready > 0) return ok(what);
   const remedy = `kubectl -n ${namespace} describe deployment ${name}; kubectl -n ${namespace} logs deployment/${name}`;
   return ready === 0 ? fail(what, remedy) : warn(what, remedy);
-}
-
-/** The part of a policy that is read. */
-interface Policy extends KubeObject {
-  readonly status?: {
-    readonly typeChecking?: { readonly expressionWarnings?: readonly { readonly warning: string }[] };
-  };
-}
-
-const policies: Resource<Policy> = {
-  group: "admissionregistration.k8s.io",
-  version: "v1",
-  plural: "validatingadmissionpolicies",
-  kind: "ValidatingAdmissionPolicy",
-  namespaced: false,
-};
-
-/** Returns findings for policies whose expressions the API server doubts. */
-export async function policyWarnings(
-  host: ClusterClient,
-  wanted: readonly Manifest[],
-  signal: AbortSignal,
-): Promise<Finding[]> {
-  const own = new Set(wanted.filter(({ kind }) => kind === policies.kind).map(({ metadata }) => metadata.name));
-  const { items } = await host.list(policies, { signal, dropManagedFields: true });
-  return items
-    .filter(({ metadata }) => own.has(metadata.name))
-    .flatMap((policy) => {
-      const warnings = policy.status?.typeChecking?.expressionWarnings ?? [];
-      const [first] = warnings;
-      if (first === undefined) return [];
-      return [
-        warn(
-          `ValidatingAdmissionPolicy ${policy.metadata.name}: the API server doubts ${counted(warnings.length, "expression")}: ${first.warning.slice(0, 200)}`,
-          `kubectl get validatingadmissionpolicy ${policy.metadata.name} -o yaml`,
-        ),
-      ];
-    });
 }

@@ -13,6 +13,13 @@ export function podCommands(namespace: string, name: string): Commands {
   };
 }
 
+export function serviceCommands(namespace: string, name: string): Commands {
+  return {
+    kubectl: `kubectl -n ${namespace} get service ${name} -o yaml`,
+    legation: `legation status service/${name} -n ${namespace}`,
+  };
+}
+
 /** `kind`: any kind that owns pods. The command line knows Kubernetes' own, and shows pods of others with their namespace. */
 export function workloadCommands(kind: string, namespace: string, name: string): Commands {
   const subject = `${kind.toLowerCase()}/${name}`;

@@ -65,6 +65,10 @@ export function WorkloadLink({ namespace, of }: { namespace: string; of: string 
   return <Link to={["workloads", kind, namespace, name]} name={of} />;
 }
 
+export function ServiceLink({ namespace, name }: { namespace: string; name: string }): JSX.Element {
+  return <Link to={["services", namespace, name]} name={name} />;
+}
+
 export function PodLink({ namespace, name }: { namespace: string; name: string }): JSX.Element {
   return <Link to={["pods", namespace, name]} name={name} title={`${namespace}/${name}`} />;
 }

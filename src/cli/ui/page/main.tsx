@@ -16,13 +16,19 @@ import { PodPage } from "./pod.tsx";
 import { Pods } from "./pods.tsx";
 import { Queues, QueuesProvider } from "./queues.tsx";
 import { linkTo, type Route, useRoute } from "./route.ts";
+import { ServicePage } from "./services.tsx";
 import { SignInPage } from "./sign-in.tsx";
 import { WholeObjectPage } from "./whole.tsx";
 import { WorkloadPage } from "./workload.tsx";
 import { Workloads } from "./workloads.tsx";
 
 // Views without a line of their own.
-const PARENTS: Readonly<Record<string, string>> = { objects: "workloads", nodes: "members", namespaces: "workloads" };
+const PARENTS: Readonly<Record<string, string>> = {
+  objects: "workloads",
+  nodes: "members",
+  namespaces: "workloads",
+  services: "workloads",
+};
 
 const QUEUES_EVERY_MS = 10_000;
 
@@ -128,6 +134,9 @@ function View({ route }: { route: Route }): JSX.Element {
   if (view === "namespaces" && first !== undefined) return <NamespacePage name={first} />;
   if (view === "nodes" && first !== undefined && second !== undefined) {
     return <NodePage member={first} name={second} />;
+  }
+  if (view === "services" && first !== undefined && second !== undefined) {
+    return <ServicePage namespace={first} name={second} key={`${first}/${second}`} />;
   }
   if (view === "queues") return <Queues only={first} />;
   if (view === "find") return <FindPage route={route} />;

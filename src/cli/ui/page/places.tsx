@@ -2,10 +2,11 @@ import type { JSX } from "preact";
 import { podsCommands } from "./commands.ts";
 import { CopyButtons } from "./copy.tsx";
 import { counted } from "./format.ts";
-import { MemberLink } from "./links.tsx";
+import { MemberLink, ServiceLink } from "./links.tsx";
 import { useLive } from "./live.ts";
-import { Table } from "./parts.tsx";
+import { Loaded, Table } from "./parts.tsx";
 import { ObjectList, PodList } from "./pod-list.tsx";
+import { useServices } from "./services.tsx";
 import { byKey, jobWorkloads, podWorkloads } from "./workload-rows.ts";
 import { useJobs } from "./workloads.tsx";
 
@@ -62,10 +63,35 @@ export function NamespacePage({ name }: { name: string }): JSX.Element {
           }))}
         />
       )}
+      <Services namespace={name} />
       <h2>Whole objects</h2>
       <ObjectList objects={objects} />
       <h2>Pods</h2>
       <PodList pods={own} query={{ namespace: name }} />
+    </>
+  );
+}
+
+function Services({ namespace }: { namespace: string }): JSX.Element {
+  return (
+    <>
+      <h2>Services</h2>
+      <Loaded reading={useServices(namespace)} what="its Services">
+        {(rows) => (
+          <Table
+            columns={["Service", "What", "Ready"]}
+            none="It has none."
+            rows={rows.map(({ name, about, ready, endpoints }) => ({
+              key: name,
+              cells: [
+                <ServiceLink namespace={namespace} name={name} key="service" />,
+                about,
+                `${ready} of ${endpoints}`,
+              ],
+            }))}
+          />
+        )}
+      </Loaded>
     </>
   );
 }

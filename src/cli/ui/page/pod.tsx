@@ -11,6 +11,7 @@ import { Log } from "./log.tsx";
 import { Empty, Events, Loaded, Status, Time, Troubles, useReading } from "./parts.tsx";
 import { Reasons } from "./reasons.tsx";
 import { changeQuery, type Route } from "./route.ts";
+import { LedByServices } from "./services.tsx";
 
 const TABS = ["way", "log", "events", "yaml"] as const;
 const TAB_NAMES: Readonly<Record<(typeof TABS)[number], string>> = {
@@ -52,6 +53,7 @@ export function PodPage({ route, namespace, name }: { route: Route; namespace: s
               , of <WorkloadLink namespace={namespace} of={row.workload} />
             </>
           )}
+          <LedByServices namespace={namespace} pods={[name]} />
         </p>
         <CopyButtons name={name} commands={podCommands(namespace, name)} yaml={`${path}/delegate`} />
         <div class="tabs" role="tablist" aria-label="Parts of the pod">

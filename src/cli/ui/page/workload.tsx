@@ -11,6 +11,7 @@ import { Loaded, Table, Troubles, useReading } from "./parts.tsx";
 import { PodList } from "./pod-list.tsx";
 import { Pending } from "./reasons.tsx";
 import type { Route } from "./route.ts";
+import { LedByServices } from "./services.tsx";
 import { WholeJob } from "./whole.tsx";
 
 /** The view of a workload: what its scheduling preferences want in each member, beside what is there. */
@@ -42,6 +43,7 @@ export function WorkloadPage({
         </h1>
         <p>
           namespace <NamespaceLink name={namespace} />
+          <LedByServices namespace={namespace} pods={own.map((row) => row.name)} />
         </p>
         <CopyButtons name={name} commands={workloadCommands(kind, namespace, name)} />
       </header>

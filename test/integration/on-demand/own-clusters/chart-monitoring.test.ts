@@ -14,9 +14,10 @@ import { ROOT } from "../../../support/legation/cli.ts";
 const EXAMPLE = "examples/monitoring/prometheus-operator.yaml";
 const VALUES = {
   access: { enabled: true },
+  relay: { enabled: true },
   monitoring: { podMonitors: true, rules: true, labels: { release: "kube" } },
 };
-const NAMES = ["legation-controller", "legation-webhook", "legation-access", "legation"];
+const NAMES = ["legation-controller", "legation-webhook", "legation-access", "legation-relay", "legation"];
 
 let clusters: Clusters | undefined;
 let host: Cluster;
@@ -25,7 +26,8 @@ beforeAll(async () => {
   clusters = await startClusters({ names: ["host"], clusters: { host: { nodes: [] } } });
   host = clusters.get("host");
   await installPrometheusOperator(host);
-  for (const name of ["legation-system", "legation-access"]) await kubectl(host, ["create", "namespace", name]);
+  for (const name of ["legation-system", "legation-access", "legation-relay"])
+    await kubectl(host, ["create", "namespace", name]);
 });
 afterAll(() => clusters?.stop());
 
@@ -62,7 +64,7 @@ test("each PodMonitor of the chart selects the pods of a Deployment with that po
   const rendered = await renderChart(VALUES);
   const podMonitors = rendered.filter(({ kind }) => kind === "PodMonitor") as (Manifest & { spec: Monitor })[];
   const workloads = rendered.filter(({ kind }) => kind === "Deployment") as (Manifest & { spec: Workload })[];
-  expect(podMonitors).toHaveLength(3);
+  expect(podMonitors).toHaveLength(4);
   for (const { metadata, spec } of podMonitors) {
     const selected = workloads.filter((workload) => workload.metadata.namespace === metadata.namespace);
     const matching = selected.filter(({ spec: { template } }) =>

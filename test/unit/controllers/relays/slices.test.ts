@@ -1,7 +1,15 @@
 import { expect, test } from "vitest";
 import type { EndpointSlice, Service, Stored } from "../../../../src/api/kubernetes.ts";
+import { relaysInMembers } from "../../../../src/api/relay.ts";
 import { decide, type ObservedRelay } from "../../../../src/controllers/relays/decide.ts";
-import { recordedPorts, relayedPorts, replicasOf, slicesOf } from "../../../../src/controllers/relays/slices.ts";
+import {
+  recordedPorts,
+  relayedPorts,
+  relaysByMember,
+  replicasOf,
+  slicesOf,
+} from "../../../../src/controllers/relays/slices.ts";
+import { RelayedSlices } from "../../../../src/copies/relayed-slices.ts";
 
 function service(spec: NonNullable<Service["spec"]>, relay: string | null = "web"): Stored<Service> {
   const annotations = relay === null ? {} : { "legation.dev/relay": relay };
@@ -30,8 +38,41 @@ const replicas = replicasOf([
   }),
 ]);
 
+const memberSlices = [
+  stored({
+    metadata: { name: "legation-relay-members-x" },
+    addressType: "IPv4",
+    endpoints: [
+      { addresses: ["10.1.0.3"], conditions: { ready: true, serving: false }, nodeName: "legation-west" },
+      { addresses: ["10.1.0.2"], conditions: { ready: true, serving: true }, nodeName: "legation-west" },
+      { addresses: ["10.2.0.2"], conditions: { ready: true, serving: true }, nodeName: "legation-east" },
+      { addresses: ["10.0.0.9"], conditions: { ready: true, serving: true }, nodeName: "node-1" },
+    ],
+  }),
+];
+const inMembers = (addressType: string) => relaysByMember(memberSlices, addressType, (cluster) => cluster === "west");
+
+test("records the relays of members with pods of the namespace, which alone are given them", () => {
+  const [ipv4, ipv6] = slicesOf(relayed, recorded, replicas, inMembers).map(stored);
+  expect(relaysInMembers(ipv4 ?? {})).toEqual({
+    west: [
+      { addresses: ["10.1.0.2"], conditions: { ready: true } },
+      { addresses: ["10.1.0.3"], conditions: { ready: false } },
+    ],
+  });
+  expect(relaysInMembers(ipv6 ?? {})).toEqual({});
+  const copies = new RelayedSlices();
+  const west = copies.of(ipv4 as Stored<EndpointSlice>, "west");
+  expect(west).toMatchObject({
+    state: "present",
+    object: { ports: ipv4?.ports, endpoints: [{ addresses: ["10.1.0.2"] }, { addresses: ["10.1.0.3"] }] },
+  });
+  expect(copies.of(ipv4 as Stored<EndpointSlice>, "west")).toBe(west);
+  expect(copies.of(ipv4 as Stored<EndpointSlice>, "east")).toEqual({ state: "missing" });
+});
+
 test("makes a slice per address family, owned by the Service, with the recorded ports and the replicas", () => {
-  const slices = slicesOf(relayed, recorded, replicas);
+  const slices = slicesOf(relayed, recorded, replicas, inMembers);
   expect(slices.map(({ metadata, addressType }) => [metadata?.name, addressType])).toEqual([
     ["far-web-relay-ipv4", "IPv4"],
     ["far-web-relay-ipv6", "IPv6"],
@@ -65,7 +106,7 @@ test.each<[string, Stored<Service>]>([
 });
 
 function observed(changed: Partial<ObservedRelay> = {}): ObservedRelay {
-  const wanted = slicesOf(relayed, recorded, replicas);
+  const wanted = slicesOf(relayed, recorded, replicas, inMembers);
   return {
     service: relayed,
     wanted,
@@ -81,6 +122,15 @@ test.each<[string, Partial<ObservedRelay>, readonly string[]]>([
   ["writes nothing while all is as wanted", {}, []],
   ["creates what is missing", { slices: [] }, ["create", "create"]],
   ["deletes what is left", { service: undefined, wanted: [] }, ["delete", "delete"]],
+  [
+    "replaces slices whose members have changed",
+    {
+      slices: slicesOf(relayed, recorded, replicas, () => ({}))
+        .slice(0, 1)
+        .map(stored),
+    },
+    ["replace", "create"],
+  ],
   ["holds a refused write", { slices: [], heldUntil: 5 }, []],
   ["tells the author why the Service leads nowhere", { problem: "no Service" }, ["tell"]],
   ["tells it once", { problem: "no Service", told: true }, []],
@@ -89,7 +139,7 @@ test.each<[string, Partial<ObservedRelay>, readonly string[]]>([
 });
 
 test("replaces a slice whose replicas have changed, unless it has changed meanwhile", () => {
-  const slices = slicesOf(relayed, recorded, new Map()).map(stored);
+  const slices = slicesOf(relayed, recorded, new Map(), inMembers).map(stored);
   expect(decide(observed({ slices })).actions).toMatchObject([
     { type: "replace", slice: { metadata: { name: "far-web-relay-ipv4", resourceVersion: "7" } } },
   ]);

@@ -1,6 +1,7 @@
+import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { VIRTUAL_NODE_LABEL } from "../../../../src/api/keys.ts";
-import type { KubeNode, Pod } from "../../../../src/api/kubernetes.ts";
+import { type KubeNode, objectKey, type Pod } from "../../../../src/api/kubernetes.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
@@ -17,6 +18,9 @@ let server: FaultServer;
 let client: ClusterClient;
 let woken: string[];
 let controller: VirtualNodeController;
+let events: Events<ControllerEvents>;
+let clock: FakeClock;
+let observed: number;
 
 beforeEach(async () => {
   server = await FaultServer.start();
@@ -24,7 +28,9 @@ beforeEach(async () => {
   woken = [];
   // Not read yet: its node needs no write.
   const west = member("west", client, { syncing: true, read: false, setVirtualNode: () => false });
-  const events = new Events<ControllerEvents>();
+  events = new Events();
+  clock = new FakeClock();
+  observed = 0;
   events.on("nodeReadiness", (cluster) => woken.push(cluster));
   controller = new VirtualNodeController({
     host: client,
@@ -32,8 +38,11 @@ beforeEach(async () => {
     proxies: new Store<Pod>(),
     waitingIn: () => 0,
     kept: { countIn: () => 0 },
-    networkProblem: () => undefined,
-    clock: new FakeClock(),
+    networkProblem: () => {
+      observed += 1;
+      return undefined;
+    },
+    clock,
     log: createLogger({ level: "silent" }),
     events,
   });
@@ -74,4 +83,17 @@ test("wakes proxies when their node's readiness or taints change, and not for it
 
   put({ status: { conditions: [{ ...ready, status: "False" }] } });
   await expect.poll(() => woken.splice(0)).toEqual(["west"]);
+});
+
+test("counts the proxies that were bound to a node one after the other together", async () => {
+  put({});
+  await controller.start(new AbortController().signal);
+  await expect.poll(() => observed).toBeGreaterThan(0);
+  observed = 0;
+  for (let index = 0; index < 50; index += 1) {
+    events.emit("bound", "west", objectKey({ namespace: "default", name: `pod-${index}` }));
+    await setImmediate();
+  }
+  await clock.advance(200);
+  await expect.poll(() => observed).toBe(1);
 });
