@@ -27,6 +27,8 @@ interface HostRelay {
   ports: readonly ServedPort[];
   /** What becomes of each connection that it was asked for. */
   readonly dials: Map<string, (connected: Connected) => void>;
+  readonly streams: Set<Socket>;
+  hasLeft: boolean;
 }
 
 // Only a port-forward of this pod reaches it: no other pod can pose as the host's relay.
@@ -73,7 +75,7 @@ export class HostRelays {
 
   close(): Promise<void> {
     for (const server of this.#servers) server.close();
-    for (const { channel } of this.#relays.values()) channel.close("this relay ends");
+    for (const relay of [...this.#relays.values()]) relay.channel.close("this relay ends");
     return Promise.resolve();
   }
 
@@ -113,19 +115,25 @@ export class HostRelays {
       receives: toMember,
       onMessage: (message) => {
         if (message.type === "refused") dials.get(message.id)?.({ reason: "Unreachable", message: message.message });
-        if (message.type !== "listen") return;
-        relay.ports = message.ports;
-        this.#read();
+        else if (message.type === "leave") {
+          relay.hasLeft = true;
+          channel.close("it is about to end");
+        } else if (message.type === "listen") {
+          relay.ports = message.ports;
+          this.#read();
+        }
       },
       onClose: (reason) => {
         log.info({ reason }, "a relay of the host has left");
         this.#relays.delete(uid);
         for (const settle of dials.values()) settle({ reason: "Unreachable", message: "the host's relay has left" });
+        // The way to the host is cut, perhaps without a sign of it here.
+        if (!relay.hasLeft) for (const stream of relay.streams) stream.destroy();
         this.#read();
       },
       clock,
     });
-    const relay: HostRelay = { channel, ports: [], dials };
+    const relay: HostRelay = { channel, ports: [], dials, streams: new Set(), hasLeft: false };
     this.#relays.set(uid, relay);
     // The other side learns by it that this one works: a port-forward to a closed port opens, too.
     channel.send({ type: "ping" });
@@ -138,9 +146,13 @@ export class HostRelays {
     const timer = clock.after(DIAL_MS, () => socket.destroy());
     try {
       const id = await readId(socket);
-      const settle = [...this.#relays.values()].map(({ dials }) => dials.get(id)).find((each) => each !== undefined);
-      if (settle === undefined) socket.destroy();
-      else settle({ stream: new FramedStream(socket, clock) });
+      const relay = [...this.#relays.values()].find(({ dials }) => dials.has(id));
+      if (relay === undefined) socket.destroy();
+      else {
+        relay.streams.add(socket);
+        socket.once("close", () => relay.streams.delete(socket));
+        relay.dials.get(id)?.({ stream: new FramedStream(socket, clock) });
+      }
     } catch {
       socket.destroy();
     } finally {

@@ -101,7 +101,7 @@ export class MemberRelay {
     this.#channel = channel;
     this.#told = "";
     this.tellPorts();
-    const forget = onAbort(signal, () => channel.close("it has left"));
+    const forget = onAbort(signal, () => channel.send({ type: "leave" }));
     const reason = await ended.promise;
     forget();
     this.#channel = undefined;

@@ -16,6 +16,8 @@ export type ToMember =
   /** All ports to listen on from now on. */
   | { readonly type: "listen"; readonly ports: readonly ServedPort[] }
   | { readonly type: "refused"; readonly id: string; readonly message: string }
+  /** The host's relay is about to end: it takes no connection more, and those that are open go on. */
+  | { readonly type: "leave" }
   | Ping;
 
 /** Asks for a connection, by the port that a client has connected to. The host decides where that leads. */
@@ -35,6 +37,7 @@ const servedPort = z.object({ port, namespace: name, service: name, portName: na
 export const toMember: z.ZodType<ToMember> = z.discriminatedUnion("type", [
   z.object({ type: z.literal("listen"), ports: z.array(servedPort) }),
   z.object({ type: z.literal("refused"), id, message: z.string().max(4_096) }),
+  z.object({ type: z.literal("leave") }),
   ping,
 ]);
 

@@ -9,11 +9,12 @@ import { RELAY_SLICE_MANAGER } from "../../../src/api/relay.ts";
 import { endpointSlices, pods, services } from "../../../src/kube/resources.ts";
 import { conditionOf } from "../../../src/pods/pod-state.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
+import { kubectl } from "../../support/harness/kubectl.ts";
 import { metricsOf } from "../../support/harness/metrics-of.ts";
 import { podThat } from "../../support/harness/pods-of.ts";
 import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
-import { installRelay, type RelayReplica, relayReplica } from "../../support/legation/relay.ts";
+import { installRelay, type RelayReplica, relayReplica, runMemberRelay } from "../../support/legation/relay.ts";
 import { ask, LARGE, open, WEB_PORTS, webPod } from "../../support/streams/web-server.ts";
 
 const FIRST = "127.0.0.1";
@@ -197,6 +198,22 @@ onRealNodes((realNodes) => {
     await client.delete(pods, { namespace, name: given.trim() });
     const other = given === "web-0\n" ? "web-1\n" : "web-0\n";
     await eventuallyPasses(async () => expect([...(await sameClient())]).toEqual([other]), PATIENT);
+  });
+
+  test("carries connections of a member's pods, by a relay there", async () => {
+    const { legation, inMember } = realNodes();
+    const west = inMember(place);
+    await runMemberRelay(legation.host, west.cluster);
+    const labelSelector = "kubernetes.io/service-name=far-web";
+    const address = await eventually(async () => {
+      const { items } = await west.client.list(endpointSlices, { namespace: west.namespace, labelSelector });
+      return items[0]?.endpoints?.find(({ conditions }) => conditions?.ready)?.addresses[0];
+    }, PATIENT);
+    const { items } = await west.client.list(pods, { namespace: west.namespace });
+    const [pod] = items.map(({ metadata }) => metadata.name);
+    const ask = `printf 'GET /name HTTP/1.0\\r\\n\\r\\n' | nc -w 5 ${address} ${port("web")} | tail -n 1`;
+    const args = ["exec", "-n", west.namespace, pod ?? "", "--", "sh", "-c", ask];
+    await eventuallyPasses(async () => expect(await kubectl(west.cluster, args)).toMatch(/^web-\d\n$/), PATIENT);
   });
 
   test("serves the same ports after it was killed, which ends what was open", async () => {

@@ -1,9 +1,5 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { DELEGATE_ANNOTATION, RELAY_ANNOTATION } from "../../../src/api/keys.ts";
 import type { ObjectMeta, Pod, PodSpec, Service, Stored } from "../../../src/api/kubernetes.ts";
-import { RELAY_NAMESPACE } from "../../../src/api/relay.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { pods, services } from "../../../src/kube/resources.ts";
 import { conditionOf } from "../../../src/pods/pod-state.ts";
@@ -15,8 +11,7 @@ import { afterFile } from "../harness/after-file.ts";
 import { clientOf } from "../harness/clients.ts";
 import { kubectl } from "../harness/kubectl.ts";
 import { podThat } from "../harness/pods-of.ts";
-import { writeLegationImage } from "../legation/image.ts";
-import { deployRelay } from "../legation/relay.ts";
+import { runMemberRelay, runRelay } from "../legation/relay.ts";
 import { startLegation } from "../legation/start.ts";
 
 type Port = NonNullable<NonNullable<Service["spec"]>["ports"]>[number];
@@ -76,14 +71,10 @@ export class RelayedClusters {
 
 /** Starts them until the end of a file that calls `cleanUpFile`. */
 export async function startRelayedClusters(): Promise<RelayedClusters> {
-  const folder = mkdtempSync(join(tmpdir(), "legation-relayed-"));
-  afterFile(async () => rmSync(folder, { recursive: true, force: true }));
-  const image = join(folder, "legation.tar");
-  await writeLegationImage(image);
   const real = { realNode: true, serviceNetwork: "alone" } as const;
   const clusters = await startClusters({
     names: ["host", "west"],
-    clusters: { host: { ...real, images: [image] }, west: real },
+    clusters: { host: real, west: real },
     onProgress: (line) => process.stderr.write(`clusters: ${line}\n`),
   });
   afterFile(() => clusters.stop());
@@ -97,8 +88,7 @@ export async function startRelayedClusters(): Promise<RelayedClusters> {
     restart: true,
   });
   afterFile(() => running.stop());
-  await deployRelay(host);
-  const rollout = ["-n", RELAY_NAMESPACE, "rollout", "status", "deployment/legation-relay", "--timeout=240s"];
-  await kubectl(host, rollout, { timeoutMs: 250_000 });
+  await runRelay(host);
+  await runMemberRelay(host, west);
   return new RelayedClusters(host, west);
 }

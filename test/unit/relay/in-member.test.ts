@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { buffer, text } from "node:stream/consumers";
 import { Registry } from "prom-client";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -26,6 +27,8 @@ interface Rig {
   readonly inMember: HostRelays;
   readonly member: MemberRelay;
   readonly routes: Map<number, Route>;
+  /** The connections to the relay in the member, the control connection first. */
+  readonly connections: Duplex[];
   /** Connects a relay of the host once more. */
   readonly connectHost: () => MemberRelay;
 }
@@ -72,8 +75,13 @@ async function start(onConnection: (socket: Socket) => void): Promise<Rig> {
     [MEMBER_RELAY_PORTS.control]: control,
     [MEMBER_RELAY_PORTS.streams]: streams,
   };
-  const forward = (one: RelayPod, ending: AbortSignal): Promise<Connected> =>
-    connectTo(noMembers, { ...one, cluster: undefined, address: "127.0.0.1", port: ports[one.port] ?? 0 }, ending);
+  const connections: Duplex[] = [];
+  const forward = async (one: RelayPod, ending: AbortSignal): Promise<Connected> => {
+    const local = { ...one, cluster: undefined, address: "127.0.0.1", port: ports[one.port] ?? 0 };
+    const connected = await connectTo(noMembers, local, ending);
+    if (connected.stream !== undefined) connections.push(connected.stream);
+    return connected;
+  };
   const hostServer = new RelayServer({
     ...shared,
     routes: { ports: routes, destinationOf: () => ({ pods: [pod], affinityMs: undefined }) },
@@ -89,7 +97,7 @@ async function start(onConnection: (socket: Socket) => void): Promise<Rig> {
   onTestFinished(() => hostServer.close(0));
   const member = connectHost();
   await vi.waitUntil(() => memberServer.isListening && inMember.ports.size > 0);
-  return { port, inMember, member, routes, connectHost };
+  return { port, inMember, member, routes, connections, connectHost };
 }
 
 async function open(port: number): Promise<Socket> {
@@ -143,6 +151,27 @@ test("is refused a Service that is not relayed to its member, whatever it asks f
   for (const other of [port + 1, port + 2]) {
     expect(await asked(other)).toEqual({ reason: "Unreachable", message: "the Service is not relayed to this member" });
   }
+});
+
+test("lets open connections go on when the host's relay leaves", async () => {
+  const { port, inMember, member } = await start((socket) => socket.pipe(socket));
+  const client = await open(port);
+  client.write("before");
+  expect(String(await once(client, "data"))).toBe("before");
+  member.stop();
+  await vi.waitUntil(() => !inMember.areConnected);
+  client.write("after");
+  expect(String(await once(client, "data"))).toBe("after");
+});
+
+test("cuts open connections when the way to the host's relay is gone", async () => {
+  const { port, connections } = await start((socket) => socket.pipe(socket));
+  const client = await open(port);
+  client.write("before");
+  await once(client, "data");
+  connections[0]?.destroy();
+  const [error] = await once(client, "error");
+  expect(error).toMatchObject({ code: "ECONNRESET" });
 });
 
 test("takes another relay of the host when one has left", async () => {
