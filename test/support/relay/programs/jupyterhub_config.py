@@ -8,7 +8,6 @@ c = get_config()  # noqa: F821
 
 c.JupyterHub.bind_url = "http://:8000"
 c.JupyterHub.hub_bind_url = "http://:8081"
-c.JupyterHub.hub_connect_url = "http://far-hub:8081"
 c.JupyterHub.db_url = "sqlite:////tmp/hub.sqlite"
 c.JupyterHub.cookie_secret_file = "/tmp/cookie"
 c.ConfigurableHTTPProxy.command = [f"{scripts}/configurable-http-proxy"]
@@ -25,6 +24,7 @@ c.KubeSpawner.image = "localhost/busybox:1"
 c.KubeSpawner.pod_name_template = "jupyter-{username}"
 c.KubeSpawner.extra_labels = {"app": "jupyter-{username}"}
 c.KubeSpawner.extra_annotations = {"legation.dev/delegate": "true"}
+c.KubeSpawner.hub_connect_url = "http://far-hub:8081"
 c.KubeSpawner.pod_connect_ip = "far-{pod_name}"
 c.KubeSpawner.cmd = [f"{scripts}/jupyterhub-singleuser", "--allow-root", "--ServerApp.root_dir=/tmp"]
 c.KubeSpawner.environment = {"HOME": "/tmp", "JUPYTERHUB_SINGLEUSER_APP": "jupyter_server.serverapp.ServerApp"}

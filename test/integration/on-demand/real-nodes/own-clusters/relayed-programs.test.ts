@@ -110,7 +110,7 @@ async function runDatabase(where: "host" | "west", namespace: string): Promise<v
 /** Runs PostgreSQL's benchmark in the pod `client`: eight clients, one after the other on connections of their own. */
 async function queries(namespace: string, database: string): Promise<string> {
   const bench = `${postgresql()}/pgbench -h ${database} -U postgres`;
-  const command = `${bench} --initialize --quiet && ${bench} --client=8 --transactions=20 --connect postgres`;
+  const command = `${bench} --initialize --quiet postgres && ${bench} --client=8 --transactions=20 --connect postgres`;
   return clusters.exec(namespace, "client", ["sh", "-c", command]);
 }
 
