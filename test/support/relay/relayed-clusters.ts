@@ -14,6 +14,7 @@ import { podThat } from "../harness/pods-of.ts";
 import { runMemberRelay, runRelay } from "../legation/relay.ts";
 import { startLegation } from "../legation/start.ts";
 
+type Labels = Record<string, string>;
 type Port = NonNullable<NonNullable<Service["spec"]>["ports"]>[number];
 
 const PATIENT = { timeoutMs: 180_000 };
@@ -52,11 +53,16 @@ export class RelayedClusters {
     return podThat(this.client, namespace, name, (pod) => conditionOf(pod, "Ready")?.status === "True", PATIENT);
   }
 
-  /** Makes a Service of the pod with its name, and `far-NAME`, by which the host reaches it through the relay. */
-  async relay(namespace: string, name: string, ports: readonly Port[]): Promise<void> {
+  /** Makes a Service, by default of the pod with its name, and `far-NAME`, which leads there by the relay. */
+  async relay(
+    namespace: string,
+    name: string,
+    ports: readonly Port[],
+    selector: Labels = { app: name },
+  ): Promise<void> {
     const make = (metadata: ObjectMeta, spec: NonNullable<Service["spec"]>): Promise<unknown> =>
       this.client.create(services, { apiVersion: "v1", kind: "Service", metadata: { namespace, ...metadata }, spec });
-    await make({ name }, { selector: { app: name }, ports: [...ports] });
+    await make({ name }, { selector, ports: [...ports] });
     // Its ports are those of the other Service, by number.
     const far = ports.map(({ targetPort: _, ...port }) => port);
     await make({ name: `far-${name}`, annotations: { [RELAY_ANNOTATION]: name } }, { ports: far });

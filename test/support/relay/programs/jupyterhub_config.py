@@ -22,7 +22,6 @@ c.JupyterHub.load_roles = [{"name": "test", "services": ["test"], "scopes": scop
 c.JupyterHub.spawner_class = "kubespawner.KubeSpawner"
 c.KubeSpawner.image = "localhost/busybox:1"
 c.KubeSpawner.pod_name_template = "jupyter-{username}"
-c.KubeSpawner.extra_labels = {"app": "jupyter-{username}"}
 c.KubeSpawner.extra_annotations = {"legation.dev/delegate": "true"}
 c.KubeSpawner.hub_connect_url = "http://far-hub:8081"
 c.KubeSpawner.pod_connect_ip = "far-{pod_name}"

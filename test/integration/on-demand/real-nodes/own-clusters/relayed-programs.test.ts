@@ -187,7 +187,9 @@ test("JupyterHub on the host runs its notebooks in the member, which report to i
     { name: "proxy", port: 8000 },
     { name: "api", port: 8081 },
   ]);
-  await clusters.relay(namespace, "jupyter-alice", [{ name: "notebook", port: 8888 }]);
+  await clusters.relay(namespace, "jupyter-alice", [{ name: "notebook", port: 8888 }], {
+    "hub.jupyter.org/username": "alice",
+  });
   await clusters.run(
     "host",
     {
