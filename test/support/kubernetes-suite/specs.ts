@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { parseNames } from "./results.ts";
-import { isOfKueue, type SideName } from "./sides.ts";
+import { hasServiceNetwork, isOfKueue, type SideName } from "./sides.ts";
 import type { Suite } from "./suite.ts";
 
 /** A choice among the suite's specs. */
@@ -30,7 +30,6 @@ const OF_JOBS = /^\[sig-apps\] Job /;
 const OF_DEVICES = /^\[sig-node\] \[DRA\] (control plane|kubelet) /;
 /** Specs of Services and names, which need kube-proxy and CoreDNS. */
 const OF_NETWORK = /^\[sig-network\] /;
-const WITH_NETWORK: readonly (SideName | undefined)[] = ["plain", "delegated", undefined];
 // Beta gates of the Job API are on by default.
 const OF_BETA_GATES = /\[FeatureGate:[^\]]*\] \[Beta\]/g;
 
@@ -50,7 +49,7 @@ export function selected(specs: readonly string[], { focus, skip }: Selection, s
       (side !== "whole" || OF_JOBS.test(spec)) &&
       (side !== "devices" || OF_DEVICES.test(spec)) &&
       (side !== "delegated" || !OF_DEVICES.test(spec)) &&
-      (WITH_NETWORK.includes(side) || !OF_NETWORK.test(spec)) &&
+      (side === undefined || hasServiceNetwork(side) || !OF_NETWORK.test(spec)) &&
       (spec.includes("[Conformance]") || !APART.test(textOf(spec))) &&
       (focus === undefined || focus.test(spec)) &&
       (skip === undefined || !skip.test(spec)),

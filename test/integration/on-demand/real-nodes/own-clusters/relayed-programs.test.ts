@@ -92,28 +92,6 @@ function postgresql(): string {
   return path;
 }
 
-/** Runs PostgreSQL in a pod `db`, whose Service is relayed. */
-async function runDatabase(where: "host" | "west", namespace: string): Promise<void> {
-  await giveFiles(
-    clusters.host,
-    namespace,
-    ["/usr", "/lib", "/lib64"].map((path) => ({ from: path, to: path })),
-  );
-  await clusters.relay(namespace, "db", [{ name: "postgresql", port: 5432 }]);
-  const serve = `${postgresql()}/initdb -D /tmp/db -U postgres -A trust && echo host all all all trust >>/tmp/db/pg_hba.conf
-    exec ${postgresql()}/postgres -D /tmp/db -k /tmp -h 0.0.0.0`;
-  const nobody = { securityContext: { runAsUser: 65534 } };
-  const probe = { readinessProbe: { tcpSocket: { port: 5432 }, periodSeconds: 1 } };
-  await clusters.run(where, { namespace, name: "db", command: ["sh", "-c", serve], ...probe }, nobody);
-}
-
-/** Runs PostgreSQL's benchmark in the pod `client`: eight clients, one after the other on connections of their own. */
-async function queries(namespace: string, database: string): Promise<string> {
-  const bench = `${postgresql()}/pgbench -h ${database} -U postgres`;
-  const command = `${bench} --initialize --quiet postgres && ${bench} --client=8 --transactions=20 --connect postgres`;
-  return clusters.exec(namespace, "client", ["sh", "-c", command]);
-}
-
 test("a client of Dask on the host computes on workers in the member, and reads their dashboard", async () => {
   const namespace = await makeNamespace();
   await runDask(namespace);
@@ -161,18 +139,26 @@ test("the UI of a Spark application in the member shows its jobs on the host", a
   }, PATIENT);
 });
 
+// relay-in-member.test.ts has the other way.
 test("a PostgreSQL in the member serves clients on the host, many at a time", async () => {
   const namespace = await makeNamespace();
-  await runDatabase("west", namespace);
+  await giveFiles(
+    clusters.host,
+    namespace,
+    ["/usr", "/lib", "/lib64"].map((path) => ({ from: path, to: path })),
+  );
+  await clusters.relay(namespace, "db", [{ name: "postgresql", port: 5432 }]);
+  const folder = postgresql();
+  const serve = `${folder}/initdb -D /tmp/db -U postgres -A trust && echo host all all all trust >>/tmp/db/pg_hba.conf
+    exec ${folder}/postgres -D /tmp/db -k /tmp -h 0.0.0.0`;
+  const probe = { readinessProbe: { tcpSocket: { port: 5432 }, periodSeconds: 1 } };
+  const nobody = { securityContext: { runAsUser: 65534 } };
+  await clusters.run("west", { namespace, name: "db", command: ["sh", "-c", serve], ...probe }, nobody);
   await clusters.run("host", { namespace, name: "client", command: SLEEPS });
-  expect(await queries(namespace, "far-db")).toContain("number of failed transactions: 0 (0.000%)");
-});
-
-test("a PostgreSQL on the host serves workers in the member, many at a time", async () => {
-  const namespace = await makeNamespace();
-  await runDatabase("host", namespace);
-  await clusters.run("west", { namespace, name: "client", command: SLEEPS });
-  expect(await queries(namespace, "far-db")).toContain("number of failed transactions: 0 (0.000%)");
+  const bench = `${folder}/pgbench -h far-db -U postgres`;
+  const command = `${bench} --initialize --quiet postgres && ${bench} --client=8 --transactions=20 --connect postgres`;
+  const said = await clusters.exec(namespace, "client", ["sh", "-c", command]);
+  expect(said).toContain("number of failed transactions: 0 (0.000%)");
 });
 
 test("JupyterHub on the host runs its notebooks in the member, which report to it", async () => {
